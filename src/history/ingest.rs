@@ -48,6 +48,7 @@ struct Traded {
     height: Height,
     index: Option<u32>,
     decoded: Decoded,
+    awaits_native: bool,
 }
 
 impl Ingest<'_> {
@@ -96,8 +97,12 @@ impl Ingest<'_> {
     ) -> Result<(Vec<Trade>, Vec<PriceRecord>), IngestError> {
         let mut trades: Vec<Trade> = Vec::new();
         for one in traded {
+            let awaits_native = one.awaits_native;
             let mut rows: Vec<Trade> = one.into_rows().collect();
             valuing::told(&mut rows);
+            if awaits_native {
+                valuing::await_native(&mut rows);
+            }
             trades.append(&mut rows);
         }
         let Self { inner, source, lane, record } = *self;
@@ -115,18 +120,19 @@ impl Ingest<'_> {
 
     pub(super) async fn decode(&self, raw: RawChunk) -> DecodedChunk {
         let mut traded = Vec::new();
-        for (at, tx) in raw.txs.iter().enumerate() {
+        for (at, raw_tx) in raw.txs.iter().enumerate() {
             if at % DECODE_RUN == DECODE_RUN - 1 {
                 tokio::task::yield_now().await;
             }
-            let (fact, decoded) = decode_one(&self.inner.registry, &self.record.wallet, tx);
+            let (fact, decoded) = decode_one(&self.inner.registry, &self.record.wallet, raw_tx);
             let (unknown, notes): (Vec<_>, Vec<_>) =
                 decoded.notes.iter().partition(|note| note.kind == NoteKind::UnknownVenue);
             self.inner.metrics.notes.add(notes.len());
             self.inner.metrics.unknown_venues.add(unknown.len());
             if let Some((tx, time, height, index)) = fact.filter(|_| !decoded.trades.is_empty()) {
                 self.inner.metrics.trades_decoded.add(decoded.trades.len());
-                traded.push(Traded { tx, time, height, index, decoded });
+                let awaits_native = raw_tx.awaits_native();
+                traded.push(Traded { tx, time, height, index, decoded, awaits_native });
             }
         }
         self.inner.metrics.transactions_decoded.add(raw.txs.len());
@@ -309,6 +315,11 @@ fn unanswered(mints: &[Address], tokens: &BTreeMap<Address, TokenRecord>) -> Vec
 
 type Fact = (TxId, UnixSeconds, Height, Option<u32>);
 
+/// What one transaction traded.
+pub(super) fn decode_tx(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> Decoded {
+    decode_one(registry, wallet, tx).1
+}
+
 fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>, Decoded) {
     match (tx, wallet.address) {
         (RawTx::Solana(tx, time), Address::Solana(wallet)) => {
@@ -367,7 +378,7 @@ impl DecodedChunk {
 
 impl Traded {
     fn into_rows(self) -> impl Iterator<Item = Trade> {
-        let Self { tx, time, height, index, decoded } = self;
+        let Self { tx, time, height, index, decoded, awaits_native: _ } = self;
         let index = index.unwrap_or(0);
         decoded.trades.into_iter().zip(0..).map(move |(trade, leg)| Trade {
             key: TradeKey { time, height, index, tx, leg },

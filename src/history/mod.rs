@@ -27,6 +27,7 @@ mod proven;
 mod pump;
 mod refill;
 mod report;
+mod retrace;
 mod roster;
 mod scanning;
 mod sharing;

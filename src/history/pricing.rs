@@ -239,7 +239,7 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, 
     let Some(first) = rows.first() else { return };
     let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
     let waits = if !valuing::wants_price(coins, rows) {
-        false
+        valuing::awaits_native(rows)
     } else if !valuing::knows_decimals(coins, rows) {
         true
     } else {

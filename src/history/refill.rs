@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Inner;
 use super::error::HistoryError;
 use super::pricing::{self, Doors, Quotes, SidePayments};
+use super::retrace::Retraced;
 use crate::domain::{ChainId, Trade, ValueSource};
 use crate::registry::Chain;
 use crate::rpc::{Lane, Priority};
@@ -96,8 +97,8 @@ impl Inner {
         }
     }
 
-    /// Looks up all prices at once, then sets values wallet by wallet. False if no price was
-    /// returned.
+    /// Looks up all prices at once, then sets values wallet by wallet. False if neither a price nor a
+    /// transaction was returned.
     async fn fill(
         &self,
         doors: &Doors<'_>,
@@ -116,13 +117,15 @@ impl Inner {
         let moments = pricing::moments(&coins, &all);
         let deadline = Instant::now() + self.limits.values_ask_max;
         let mut quotes = pricing::quotes(doors, &moments, &[], Some(deadline)).await?;
-        let failed = !moments.is_empty() && quotes.all_later();
+        let mut retraced = Retraced::default();
         let mut news = std::mem::take(&mut quotes.news);
         for ((id, epoch), waiting) in wallets {
             let news = std::mem::take(&mut news);
-            self.fill_wallet(doors, (id, epoch), waiting, &quotes, news).await?;
+            retraced.add(self.fill_wallet(doors, (id, epoch), waiting, &quotes, news).await?);
         }
-        Ok(!failed)
+        let is_asked = !moments.is_empty() || retraced.requested > 0;
+        let is_answered = retraced.answered > 0 || !quotes.all_later();
+        Ok(is_answered || !is_asked)
     }
 
     async fn fill_wallet(
@@ -132,11 +135,12 @@ impl Inner {
         Waiting { mut trades, side_payment }: Waiting,
         quotes: &Quotes,
         news: Vec<PriceRecord>,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<Retraced, HistoryError> {
         let waiting: Vec<bool> =
             trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
         let coins = doors.coins(&trades, &[]).await?;
         pricing::settle(doors, &coins, id, &mut trades, &side_payment, quotes).await?;
+        let retraced = self.retrace(doors, id, &mut trades).await?;
         let settled = trades
             .iter()
             .zip(waiting)
@@ -150,12 +154,12 @@ impl Inner {
             })
             .collect();
         if values.is_empty() && news.is_empty() {
-            return Ok(());
+            return Ok(retraced);
         }
         for value in &values {
             self.metrics.values.add(value.valued);
         }
         self.store.write_values(id, epoch, values, news).await?;
-        Ok(())
+        Ok(retraced)
     }
 }

@@ -105,6 +105,22 @@ pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     is_token_for_token(rows) && rows.iter().any(lacks)
 }
 
+/// Marks what was exchanged for native coin of an amount that an endpoint failed to report: such rows
+/// wait for it.
+pub(super) fn await_native(rows: &mut [Trade]) {
+    if is_token_for_token(rows) {
+        return;
+    }
+    for row in rows.iter_mut().filter(|row| row.native.is_none()) {
+        row.valued = ValueSource::Pending;
+    }
+}
+
+/// Whether rows of one transaction wait for the native coin that it moved, and not for a price.
+pub(super) fn awaits_native(rows: &[Trade]) -> bool {
+    !is_token_for_token(rows) && rows.iter().any(|row| row.valued == ValueSource::Pending)
+}
+
 fn is_token_for_token(rows: &[Trade]) -> bool {
     [Side::Sell, Side::Buy].iter().all(|side| rows.iter().any(|row| row.side == *side))
 }

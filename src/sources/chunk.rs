@@ -80,6 +80,11 @@ impl RawTx {
         }
     }
 
+    /// Whether native coin that moved inside is not known only because an endpoint failed.
+    pub fn awaits_native(&self) -> bool {
+        matches!(self, Self::Evm(tx, _) if tx.native == evm::NativeFlows::Refused)
+    }
+
     /// Of its block.
     pub fn time(&self) -> UnixSeconds {
         match self {

@@ -87,7 +87,7 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
             return (value.into_iter().chain(calls.iter().copied()).collect(), true);
         }
         NativeFlows::Net { .. } => return (value.into_iter().collect(), false),
-        NativeFlows::Unknown => {}
+        NativeFlows::Unknown | NativeFlows::Refused => {}
     }
     let mirrored = || tx.logs.iter().filter(|log| mirrors.contains(&log.address));
     let logged: Vec<NativeMove> = mirrored().filter_map(native_transfer).collect();

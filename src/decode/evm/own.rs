@@ -57,14 +57,18 @@ impl Own {
             }
         }
         let measure = match scene.tx.native {
-            NativeFlows::Calls(_) | NativeFlows::Unknown if ledger.native_known => known.into(),
+            NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused
+                if ledger.native_known =>
+            {
+                known.into()
+            }
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped_flow(ledger, wallet);
                 flow.got = flow.got.saturating_add(gained);
                 flow.gave = flow.gave.saturating_add(lost);
                 flow.into()
             }
-            NativeFlows::Calls(_) | NativeFlows::Unknown => Measure::Unknown,
+            NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused => Measure::Unknown,
         };
         let few = legs.len() <= LEG_COUNT_MAX;
         let follows = |leg: &&Leg| few && follows(scene, ledger, wallet, &legs, leg);

@@ -63,6 +63,8 @@ pub enum NativeFlows {
     /// No endpoint reports them.
     #[default]
     Unknown,
+    /// An endpoint that reports them failed: the next read may have them. Until then as `Unknown`.
+    Refused,
 }
 
 /// Native coin that one call transferred.

@@ -90,7 +90,8 @@ impl EvmSource {
         given.missing.extend(more.missing.into_iter().chain(missing));
         given.fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
-        let proof = if given.fetched.iter().any(|one| self.may_be_traced_later(&one.tx)) {
+        // A sale for native coin is none without its payment: the read is not the last word.
+        let proof = if given.fetched.iter().any(|one| one.tx.native == NativeFlows::Refused) {
             proof.with(Doubts::UNCONFIRMED)
         } else {
             proof
@@ -254,8 +255,7 @@ impl EvmSource {
         Ok(avoid)
     }
 
-    /// A sale for native coin is none without its payment: where an endpoint that traces failed, the
-    /// read is not the last word.
+    /// Whether an endpoint that traces failed.
     fn may_be_traced_later(&self, tx: &Transaction) -> bool {
         tx.native == NativeFlows::Unknown
             && self.may_trade(tx)
@@ -277,7 +277,7 @@ impl EvmSource {
         options: &CallOptions,
     ) {
         let mut open = Vec::new();
-        for Fetched { candidate, tx, fee } in fetched {
+        for Fetched { candidate, tx, fee } in &mut *fetched {
             if let Some(calls) = candidate.calls.take() {
                 tx.native = NativeFlows::Calls(calls);
             }
@@ -286,8 +286,12 @@ impl EvmSource {
                 open.push(Traced { tx, fee: *fee, alone });
             }
         }
-        if !open.is_empty() {
-            self.fill_native(wallet, open, options).await;
+        if open.is_empty() {
+            return;
+        }
+        self.fill_native(wallet, open, options).await;
+        for one in fetched.iter_mut().filter(|one| self.may_be_traced_later(&one.tx)) {
+            one.tx.native = NativeFlows::Refused;
         }
     }
 }

@@ -1,0 +1,175 @@
+//! Native coin that a plain node shows through routers: one wrap or one unwrap that the call is known
+//! to spend or to pay out whole, and events that name the payment. Amounts are worked out by hand.
+
+use blotter::decode::evm::{Account, Log};
+
+use crate::evm_decode::{
+    AAA, Case, OTHER, POOL, WALLET, ZERO, account, case, log, number, swap, transfer, v2_swap,
+    weth, word,
+};
+
+const DEPOSIT: &str = "Deposit(address,uint256)";
+const WITHDRAWAL: &str = "Withdrawal(address,uint256)";
+const ROUTE: &str = "Route(address,address,address,address,uint256,uint256,uint256)";
+
+/// How a chain's wrapped coin logs that coin goes in and out.
+#[derive(Debug, Clone, Copy)]
+enum Logged {
+    /// By events of their own, as WETH9.
+    ByEvents,
+    /// As transfers from and to zero, as Arbitrum's.
+    ByTransfers,
+}
+
+/// A router on a chain, called by the wallet.
+struct Through {
+    chain: &'static str,
+    router: Account,
+    coin: Account,
+    logged: Logged,
+}
+
+impl Through {
+    fn on_eth(router: &str) -> Self {
+        let router = account(router);
+        Self { chain: "eth", router, coin: weth(), logged: Logged::ByEvents }
+    }
+
+    fn wrap(&self, amount: u64) -> Log {
+        match self.logged {
+            Logged::ByEvents => log(self.coin, DEPOSIT, &[word(self.router)], &[number(amount)]),
+            Logged::ByTransfers => transfer(self.coin, ZERO, self.router, amount),
+        }
+    }
+
+    fn unwrap_by(&self, who: Account, amount: u64) -> Log {
+        match self.logged {
+            Logged::ByEvents => log(self.coin, WITHDRAWAL, &[word(who)], &[number(amount)]),
+            Logged::ByTransfers => transfer(self.coin, who, ZERO, amount),
+        }
+    }
+
+    /// 500 AAA for so much wrapped coin, which the router unwraps.
+    fn sale(&self, paid: u64) -> Case {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (self.coin, paid, self.router));
+        logs.push(self.unwrap_by(self.router, paid));
+        case(logs).to(self.router).on(self.chain).unknown()
+    }
+
+    /// So much native coin is sent, of which so much is wrapped and exchanged for 500 AAA.
+    fn purchase(&self, sent: u64, wrapped: u64) -> Case {
+        let mut logs = vec![self.wrap(wrapped)];
+        logs.extend(swap(POOL, (self.coin, wrapped, self.router), (AAA, 500, WALLET)));
+        case(logs).to(self.router).on(self.chain).value(sent).unknown()
+    }
+}
+
+fn calling(mut case: Case, selector: [u8; 4]) -> Case {
+    case.tx.selector = Some(selector);
+    case
+}
+
+fn sold(case: &Case, native: Option<u64>) {
+    case.gives(&[('s', AAA, 500, native)]);
+}
+
+fn bought(case: &Case, native: Option<u64>) {
+    case.gives(&[('b', AAA, 500, native)]);
+}
+
+/// `ParaSwap` v5: `simpleSwap` and its like pay out what they unwrapped; `megaSwap` may keep a fee that
+/// no event shows.
+#[test]
+fn the_calls_of_paraswap_v5_that_pay_out_whole_are_valued() {
+    let paraswap = Through::on_eth("def171fe48cf0115b1d80b88dc8eab59176fee57");
+    let simple_swap = [0x54, 0x84, 0x0d, 0x1a];
+    let mega_swap = [0x46, 0xc6, 0x7b, 0x6d];
+    sold(&calling(paraswap.sale(73), simple_swap), Some(73));
+    sold(&calling(paraswap.sale(73), mega_swap), None);
+    // Another contract unwraps too: whose coin was paid is not shown.
+    let mut two = calling(paraswap.sale(73), simple_swap);
+    two.tx.logs.push(paraswap.unwrap_by(OTHER, 8));
+    sold(&two, None);
+    // What was not wrapped came back.
+    bought(&calling(paraswap.purchase(130, 100), simple_swap), Some(100));
+    bought(&calling(paraswap.purchase(130, 100), mega_swap), None);
+}
+
+/// Sushi's route processors name in an event to whom they paid how much of what.
+#[test]
+fn the_event_of_a_route_processor_values_both_sides() {
+    let sushi = Through::on_eth("ac4c6e212a361c968f1725b4d055b47e63f80b75");
+    let native = word([0xee; 20]);
+    let route = |to: Account, tokens: [_; 2], amounts: [u64; 2]| {
+        let topics = [word(WALLET), word(to), tokens[0]];
+        let [given, got] = amounts.map(number);
+        log(sushi.router, ROUTE, &topics, &[tokens[1], given, got, got])
+    };
+    let with = |mut case: Case, said: Log| {
+        case.tx.logs.push(said);
+        case
+    };
+    // A fee of 3 stays with the processor: the event has what was paid.
+    let paid = route(WALLET, [word(AAA), native], [500, 97]);
+    sold(&with(sushi.sale(100), paid), Some(97));
+    sold(&sushi.sale(100), None);
+    // To another account, and a token of that name in place of the coin.
+    let elsewhere = route(OTHER, [word(AAA), native], [500, 97]);
+    sold(&with(sushi.sale(100), elsewhere), None);
+    let in_tokens = route(WALLET, [word(AAA), word(weth())], [500, 97]);
+    sold(&with(sushi.sale(100), in_tokens), None);
+    // All that was sent was taken, although less was wrapped.
+    let taken = route(WALLET, [native, word(AAA)], [100, 500]);
+    bought(&with(sushi.purchase(100, 98), taken), Some(100));
+    let less = route(WALLET, [native, word(AAA)], [98, 500]);
+    bought(&with(sushi.purchase(100, 98), less), None);
+}
+
+/// The router of `ShibaSwap` is that of Uniswap: it unwraps for its caller, and gives the rest back.
+#[test]
+fn shibaswap_pays_as_the_router_that_it_was_made_of() {
+    let shiba = Through::on_eth("03f7724180aa6b939894b5ca4314783b0b36b329");
+    sold(&shiba.sale(64), Some(64));
+    bought(&shiba.purchase(90, 64), Some(64));
+    bought(&shiba.purchase(64, 64), Some(64));
+    // An unknown contract of the same form may keep a part.
+    let unknown = Through {
+        router: [0x77; 20],
+        ..Through::on_eth("03f7724180aa6b939894b5ca4314783b0b36b329")
+    };
+    sold(&unknown.sale(64), None);
+    bought(&unknown.purchase(90, 64), None);
+}
+
+/// Forks of Uniswap's routers on rollups, with the wrapped coin of each chain.
+#[test]
+fn forks_on_rollups_pay_by_one_unwrap() {
+    let op = "4200000000000000000000000000000000000006";
+    let arbitrum = "82af49447d8a07e3bd95bd0d56f35241523fbab1";
+    let sushi = "1b02da8cb0d097eb8d57a175b88c7d8b47997506";
+    let routers = [
+        ("arbitrum", sushi, arbitrum, Logged::ByTransfers),
+        ("arbitrum", "4752ba5dbc23f44d87826276bf6fd6b1c372ad24", arbitrum, Logged::ByTransfers),
+        ("base", "cf77a3ba9a5ca399b7c97c74d54e5b1beb874e43", op, Logged::ByEvents),
+        ("base", "4752ba5dbc23f44d87826276bf6fd6b1c372ad24", op, Logged::ByEvents),
+        ("optimism", "4a7b5da61326a6379179b40d00f57e5bbdc962c2", op, Logged::ByEvents),
+        ("optimism", "a062ae8a9c5e11aaa026fc2670b0d65ccc8b2858", op, Logged::ByEvents),
+        ("polygon", sushi, "0d500b1d8e8ef31e21c99d1db9a6444d3adf1270", Logged::ByEvents),
+    ];
+    for (chain, router, coin, logged) in routers {
+        let fork = Through { chain, router: account(router), coin: account(coin), logged };
+        sold(&fork.sale(41), Some(41));
+        bought(&fork.purchase(60, 41), Some(41));
+        let mut two = fork.sale(41);
+        two.tx.logs.push(fork.unwrap_by(OTHER, 5));
+        sold(&two, None);
+        // The pool gave to another account: the router did not pay.
+        let logs = vec![
+            transfer(AAA, WALLET, POOL, 500),
+            transfer(fork.coin, POOL, OTHER, 41),
+            v2_swap(POOL, [500, 0, 0, 41]),
+        ];
+        let kept = case(logs).to(fork.router).on(chain).unknown();
+        assert_eq!(kept.decode().trades, []);
+    }
+}
