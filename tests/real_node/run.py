@@ -211,9 +211,6 @@ def main():
             data = os.path.join(scratch, "data")
             made = subprocess.run([blotter, "keys", "create", "--json", "--data-dir", data], check=True, capture_output=True, text=True)
             environment = {**os.environ, f"BLOTTER_CHAINS_{a.chain.upper()}_RPC": node}
-            if a.no_index:
-                # Not configured so, it takes minutes until a node counts as one without lists.
-                environment[f"BLOTTER_CHAINS_{a.chain.upper()}_DISCOVERY"] = "events"
             serve = start(blotter, "serve", "--listen", "127.0.0.1:0", "--data-dir", data, env=environment)
             url = line_with(serve, "listening on").split()[-1]
             started = time.monotonic()

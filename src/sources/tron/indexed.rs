@@ -11,8 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::blocks::{BLOCK_MILLIS, Head};
 use super::list::IndexedList;
-use super::list::ListKind;
-use super::lister::{LATEST, ListError};
+use super::lister::{LATEST, ListError, ListKind};
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height};
 use crate::rpc::endpoint::EndpointId;

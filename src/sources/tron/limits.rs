@@ -45,13 +45,12 @@ pub struct TronLimits {
     /// Pause after a refusal of lists, doubled with each, up to a longest one.
     pub lists_pause_min: Duration,
     pub lists_pause_max: Duration,
-    /// An endpoint has no lists after so many answers about each of them, each so long after the one
-    /// before, over so long in all.
+    /// An endpoint has no lists after so many answers, each so long after the one before, over so
+    /// long in all.
     pub lists_refusals_min: u32,
     pub lists_refusal_spacing: Duration,
     pub lists_absent_after: Duration,
-    /// Pause before the first of the questions that decide about that, while a wallet is read by
-    /// events, and by how much each further one is longer.
+    /// Pauses between the questions that decide about that, while a wallet is read by events.
     pub lists_probe_pause: Duration,
     /// Entries of the first page of a read that goes on above known heights.
     pub refresh_page: usize,
@@ -126,7 +125,7 @@ impl Default for TronLimits {
             lists_pause_max: Duration::from_secs(10),
             lists_refusals_min: 3,
             lists_refusal_spacing: Duration::from_secs(5),
-            lists_absent_after: Duration::from_secs(300),
+            lists_absent_after: Duration::from_secs(12),
             lists_probe_pause: Duration::from_secs(6),
             refresh_page: 20,
             indexed_age_max: Duration::from_secs(10),

@@ -11,19 +11,6 @@ use crate::decode::evm::Word;
 use crate::rpc::endpoint::EndpointId;
 use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
 
-/// The index's lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ListKind {
-    /// What the wallet sent, got as TRX or was called by.
-    Transactions,
-    /// Movements of its TRC-20 tokens.
-    Transfers,
-}
-
-impl ListKind {
-    pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
-}
-
 /// Items on a page; the index gives no more (`TronGrid` documentation).
 pub(super) const PAGE_MAX: usize = 200;
 /// Answers for the newest entries.

@@ -2,7 +2,7 @@
 //! so far when they gave them, and that an account without entries does not exist.
 
 use super::TronSource;
-use super::list::ListKind;
+use super::lister::ListKind;
 use crate::domain::{Address, Doubts, Proof, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;

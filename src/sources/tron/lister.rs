@@ -4,7 +4,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::list::{Absorbed, ListCursor, IndexedList, ListKind, PAGE_MAX};
+use super::list::{Absorbed, IndexedList, ListCursor, PAGE_MAX};
 use super::logs::Windows;
 use super::offer::{ListRefusal, Offers};
 use super::wire::{self, Page};
@@ -15,6 +15,19 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::CallOptions;
+
+/// The index's lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ListKind {
+    /// What the wallet sent, got as TRX or was called by.
+    Transactions,
+    /// Movements of its TRC-20 tokens.
+    Transfers,
+}
+
+impl ListKind {
+    pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
+}
 
 /// A list with what is needed to ask for its next page.
 #[derive(Debug)]
@@ -94,7 +107,11 @@ impl TronSource {
     ) -> Result<(Page, EndpointId), ListError> {
         let ask = question(wallet, kind, cursor, limit);
         let reply = self.ask_list(&ask, (kind, cursor.max), options).await?;
-        let page = page_of(kind, &reply.body, wallet);
+        let account = account(wallet);
+        let page = match kind {
+            ListKind::Transactions => wire::transactions(&reply.body, &account),
+            ListKind::Transfers => wire::transfers(&reply.body, &account),
+        };
         let malformed = || self.malformed(reply.endpoint, "a list gave no entries");
         let page = page.ok_or_else(malformed).map_err(ListError::Failed)?;
         self.offers().worked(reply.endpoint);
@@ -129,7 +146,7 @@ impl TronSource {
             let options = CallOptions { on, ..options.clone() };
             match self.inner.pool.ask(ask, list_reading, &options).await {
                 Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
-                    let refused = self.note_refusal((on, kind), &endpoint, code);
+                    let refused = self.note_refusal(on, &endpoint, code);
                     if is_bound {
                         return Err(ListError::Refused(message));
                     }
@@ -166,12 +183,7 @@ impl TronSource {
     }
 
     /// Notes a refusal of the endpoint that was asked, or of those with the label that gave it.
-    fn note_refusal(
-        &self,
-        (on, kind): (Option<EndpointId>, ListKind),
-        label: &str,
-        code: i64,
-    ) -> Vec<EndpointId> {
+    fn note_refusal(&self, on: Option<EndpointId>, label: &str, code: i64) -> Vec<EndpointId> {
         let all = self.inner.pool.endpoints();
         let named = all.iter().filter(|one| on.map_or(one.label == *label, |on| one.id == on));
         let mut ids: Vec<EndpointId> = named.map(|one| one.id).collect();
@@ -181,41 +193,26 @@ impl TronSource {
         let how = if is_absent(code) { ListRefusal::Absent } else { ListRefusal::Other };
         let mut offers = self.offers();
         for id in &ids {
-            offers.refused(*id, (kind, how), Instant::now(), &self.inner.limits);
+            offers.refused(*id, how, Instant::now(), &self.inner.limits);
         }
         ids
     }
 
-    /// Asks each endpoint whether it has either list; true where one gives one.
+    /// Asks each endpoint whether it has lists; true where one gives one.
     pub(super) async fn probe_lists(&self, wallet: Address, options: &CallOptions) -> bool {
-        let top = IndexedList::new(LATEST);
-        let both = ListKind::BOTH.map(|kind| (kind, question(wallet, kind, top.cursor(), 1)));
+        let ask = question(wallet, ListKind::Transactions, IndexedList::new(LATEST).cursor(), 1);
         for id in self.endpoint_ids() {
             let options = CallOptions { on: Some(id), ..options.clone() };
-            for (kind, ask) in &both {
-                if self.probe_list((wallet, *kind), ask, (id, &options)).await {
+            match self.inner.pool.ask(&ask, list_reading, &options).await {
+                Ok(reply) if wire::transactions(&reply.body, &account(wallet)).is_some() => {
+                    self.offers().worked(id);
                     return true;
                 }
+                Err(UpstreamError::Rpc { endpoint, code, .. }) => {
+                    drop(self.note_refusal(Some(id), &endpoint, code));
+                }
+                Ok(_) | Err(_) => {}
             }
-        }
-        false
-    }
-
-    async fn probe_list(
-        &self,
-        (wallet, kind): (Address, ListKind),
-        ask: &Ask,
-        (id, options): (EndpointId, &CallOptions),
-    ) -> bool {
-        match self.inner.pool.ask(ask, list_reading, options).await {
-            Ok(reply) if page_of(kind, &reply.body, wallet).is_some() => {
-                self.offers().worked(id);
-                return true;
-            }
-            Err(UpstreamError::Rpc { endpoint, code, .. }) => {
-                drop(self.note_refusal((Some(id), kind), &endpoint, code));
-            }
-            Ok(_) | Err(_) => {}
         }
         false
     }
@@ -260,13 +257,6 @@ impl TronSource {
 
     pub(super) fn offers(&self) -> MutexGuard<'_, Offers> {
         self.inner.offers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn page_of(kind: ListKind, body: &[u8], wallet: Address) -> Option<Page> {
-    match kind {
-        ListKind::Transactions => wire::transactions(body, &account(wallet)),
-        ListKind::Transfers => wire::transfers(body, &account(wallet)),
     }
 }
 

@@ -1,13 +1,12 @@
 //! Pure: which endpoints offer account lists. A refusal is no lack of an ability: an endpoint has
-//! no lists only where it has answered so about both of them, several times over minutes, and never
-//! gave one.
+//! no lists only where it has answered so several times over minutes, and never gave one.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::TronLimits;
-use super::list::ListKind;
 use crate::rpc::endpoint::EndpointId;
 
 /// How lists were refused.
@@ -24,17 +23,11 @@ pub(super) enum ListRefusal {
 struct Offer {
     has_worked: bool,
     refusals: u32,
-    /// One in `lists_refusal_spacing` stands for an answer of its own.
-    absences: HashMap<ListKind, Absences>,
+    /// Refusals that stand for an answer of their own: one in `lists_refusal_spacing`.
+    counted: u32,
+    first_at: Option<Instant>,
+    counted_at: Option<Instant>,
     paused_until: Option<Instant>,
-}
-
-/// Answers that one list is not there.
-#[derive(Debug, Clone, Copy)]
-struct Absences {
-    count: u32,
-    first_at: Instant,
-    last_at: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +43,7 @@ impl Offers {
     pub(super) fn refused(
         &mut self,
         id: EndpointId,
-        (kind, how): (ListKind, ListRefusal),
+        how: ListRefusal,
         now: Instant,
         limits: &TronLimits,
     ) {
@@ -59,12 +52,11 @@ impl Offers {
         let pause = limits.lists_pause_min.saturating_mul(doubled).min(limits.lists_pause_max);
         offer.refusals = offer.refusals.saturating_add(1);
         offer.paused_until = Some(now + pause);
-        if how == ListRefusal::Absent {
-            let first = Absences { count: 1, first_at: now, last_at: now };
-            let known = offer.absences.entry(kind).or_insert(first);
-            if now.duration_since(known.last_at) >= limits.lists_refusal_spacing {
-                (known.count, known.last_at) = (known.count + 1, now);
-            }
+        let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
+        if how == ListRefusal::Absent && offer.counted_at.is_none_or(is_apart) {
+            offer.counted += 1;
+            offer.first_at.get_or_insert(now);
+            offer.counted_at = Some(now);
         }
     }
 
@@ -82,17 +74,15 @@ impl Offers {
         self.by.values().any(|offer| offer.has_worked)
     }
 
-    /// No endpoint has lists, by several answers of each about each list over `lists_absent_after`.
+    /// No endpoint has lists, by several answers of each over `lists_absent_after`.
     pub(super) fn is_absent(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
-        let lacks = |offer: &Offer, kind: &ListKind| {
-            offer.absences.get(kind).is_some_and(|known| {
-                let span = known.last_at.duration_since(known.first_at);
-                known.count >= limits.lists_refusals_min && span >= limits.lists_absent_after
-            })
-        };
         let is_absent = |id: &EndpointId| {
             self.by.get(id).is_some_and(|offer| {
-                !offer.has_worked && ListKind::BOTH.iter().all(|kind| lacks(offer, kind))
+                let span = offer.first_at.zip(offer.counted_at);
+                let span = span.map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
+                !offer.has_worked
+                    && offer.counted >= limits.lists_refusals_min
+                    && span >= limits.lists_absent_after
             })
         };
         !all.is_empty() && all.iter().all(is_absent)
@@ -115,38 +105,15 @@ impl Offers {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const ONE: EndpointId = EndpointId(0);
     const OTHER: EndpointId = EndpointId(1);
 
     fn refuse(offers: &mut Offers, id: EndpointId, how: ListRefusal, times: u32, apart: Duration) {
-        for kind in ListKind::BOTH {
-            refuse_one(offers, id, (kind, how), (times, apart));
-        }
-    }
-
-    fn refuse_one(
-        offers: &mut Offers,
-        id: EndpointId,
-        how: (ListKind, ListRefusal),
-        (times, apart): (u32, Duration),
-    ) {
         let now = Instant::now();
         for number in 0..times {
             offers.refused(id, how, now + apart * number, &TronLimits::default());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn both_lists_have_to_be_absent() {
-        let (limits, minutes) = (TronLimits::default(), Duration::from_secs(180));
-        let mut offers = Offers::default();
-        for (kind, is_absent) in ListKind::BOTH.into_iter().zip([false, true]) {
-            refuse_one(&mut offers, ONE, (kind, ListRefusal::Absent), (4, minutes));
-            assert_eq!(offers.is_absent(&[ONE], &limits), is_absent, "{kind:?}");
         }
     }
 
@@ -164,7 +131,7 @@ mod tests {
         assert!(!offers.is_absent(&[ONE], &limits), "too few");
         refuse(&mut offers, ONE, ListRefusal::Absent, 4, minute * 3);
         assert!(offers.is_absent(&[ONE], &limits) && !offers.is_absent(&all, &limits));
-        refuse(&mut offers, OTHER, ListRefusal::Absent, 4, minute * 2);
+        refuse(&mut offers, OTHER, ListRefusal::Absent, 4, minute);
         assert!(offers.is_absent(&all, &limits) && !offers.has_worked());
         offers.worked(OTHER);
         refuse(&mut offers, OTHER, ListRefusal::Absent, 9, minute);
@@ -181,10 +148,8 @@ mod tests {
         let mut offers = Offers::default();
         refuse(&mut offers, ONE, ListRefusal::Absent, most, apart);
         assert!(!offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits).is_none());
-        let late = Instant::now() + limits.lists_absent_after;
-        for kind in ListKind::BOTH {
-            offers.refused(ONE, (kind, ListRefusal::Absent), late, &limits);
-        }
+        let late = Instant::now() + apart * most;
+        offers.refused(ONE, ListRefusal::Absent, late, &limits);
         assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
     }
 
@@ -194,7 +159,7 @@ mod tests {
         let mut offers = Offers::default();
         let now = Instant::now();
         assert_eq!(offers.open(&[ONE], now), [ONE]);
-        offers.refused(ONE, (ListKind::Transfers, ListRefusal::Other), now, &limits);
+        offers.refused(ONE, ListRefusal::Other, now, &limits);
         assert!(offers.open(&[ONE], now).is_empty());
         assert_eq!(offers.open(&[ONE], now + limits.lists_pause_min), [ONE]);
         refuse(&mut offers, ONE, ListRefusal::Other, 20, Duration::ZERO);

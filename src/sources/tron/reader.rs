@@ -179,7 +179,7 @@ impl Reading {
         let (source, wallet, options) =
             (self.source.clone(), self.request.wallet, self.options.clone());
         self.prefetcher.push(Box::pin(async move {
-            sleep(source.inner.limits.lists_probe_pause * (asked + 1)).await;
+            sleep(source.inner.limits.lists_probe_pause).await;
             Event::Probed(source.probe_lists(wallet, &options).await)
         }));
     }
@@ -497,7 +497,7 @@ impl PrefetchReader for Reading {
 }
 
 /// Questions whether an endpoint has lists, in one read.
-const PROBES_MAX: u32 = 12;
+const PROBES_MAX: u32 = 9;
 
 fn raw(tx: Transaction) -> RawTx {
     let time = tx.time;
