@@ -186,9 +186,10 @@ impl World {
             }
             let stored: HashSet<_> =
                 rows.iter().map(|r| (r.trade.key.tx, r.trade.key.leg)).collect();
-            let mut known = truth.all().iter().filter(|f| self.covered(&record.coverage, f.slot));
-            let lost = known.any(|fact| !stored.contains(&(fact.tx, fact.leg)));
-            assert!(!lost, "covered and not stored: {}", self.lost(wallet, truth.all()));
+            let known = truth.all().iter().filter(|f| self.covered(&record.coverage, f.slot));
+            let known: Vec<Fact> = known.copied().collect();
+            let lost = known.iter().any(|fact| !stored.contains(&(fact.tx, fact.leg)));
+            assert!(!lost, "covered and not stored: {}", self.lost(wallet, &known));
             return;
         }
         let known = truths[wallet].all().iter().filter(|fact| record.coverage.covers(fact.slot));
