@@ -242,7 +242,7 @@ test("a stream that follows the demo stays open, and loses nothing", async () =>
 test("tax files are the program's", async () => {
   const { page, context } = await complete();
   const where = ["--url", demo.url, "--key", demo.key];
-  const run = (...args) => execFileSync(BINARY, [...args, ...where], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], maxBuffer: 1 << 26 });
+  const run = (...args) => execFileSync(BINARY, [...args, ...where], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"], maxBuffer: 1 << 26 });
   for (const format of ["koinly", "cointracking"]) {
     const { name, text } = await download(page, `#export-${format}`);
     assert.equal(name, `sol-${wallet().address}.${format}.csv`);
