@@ -222,9 +222,9 @@ async fn what_is_older_than_from_is_not_loaded() {
         let filter = Filter { from: Some(from), token, ..Filter::default() };
         let request = WalkRequest { filter, ..Demo::request(wallet, Extent::All) };
         let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
-        let told: Vec<String> = rows.iter().map(|row| row.trade.key.tx.to_string()).collect();
+        let delivered: Vec<String> = rows.iter().map(|row| row.trade.key.tx.to_string()).collect();
         let expected = truth(&world, wallet, |row| row.time >= from && token.is_none());
-        assert_eq!(told, expected);
+        assert_eq!(delivered, expected);
         assert!(end.complete && !end.more && end.error.is_none(), "{end:?}");
         assert_eq!(end.trade_count, u64::try_from(expected.len()).unwrap());
         assert_eq!(end.first_trade, rows.last().map(|row| row.trade.key.time));
