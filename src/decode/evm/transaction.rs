@@ -68,7 +68,7 @@ pub enum NativeFlows {
 }
 
 /// Native coin that one call transferred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NativeMove {
     pub from: Account,
     pub to: Account,

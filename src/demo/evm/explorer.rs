@@ -320,6 +320,8 @@ impl Ask<'_> {
         {
             more.insert("callType".to_owned(), wire::call_type(frame.op).into());
             more.insert("type".to_owned(), "call".into());
+            more.remove("traceId");
+            more.insert("index".to_owned(), id.join("").into());
         }
         let mut row = self.with(found, &more);
         if self.options.blockscout

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::descent::{Absorbed, PageAsk};
 use super::discovery::Window;
-use super::list_row::{ListRow, What};
+use super::list_row::{ListRow, What, without_repeats};
 use super::merge::{self, Merge};
 use super::sent::SentNonce;
 use super::subject::Subject;
@@ -301,6 +301,8 @@ struct RawTransfer<'a> {
     #[serde(borrow)]
     block_num: &'a RawValue,
     hash: &'a str,
+    #[serde(default)]
+    unique_id: Option<&'a str>,
     from: &'a str,
     #[serde(default)]
     to: Option<&'a str>,
@@ -333,6 +335,7 @@ struct Page {
 fn page(raw: &RawValue) -> Option<Page> {
     let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
     let rows = raw.transfers.iter().map(row).collect::<Option<Vec<ListRow>>>()?;
+    let rows = without_repeats(rows);
     Some(Page { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
 }
 
@@ -347,6 +350,7 @@ fn row(raw: &RawTransfer<'_>) -> Option<ListRow> {
         index: None,
         time,
         sent: SentNonce::No,
+        mark: raw.unique_id.map(Box::from),
         what: what(raw.category, (from, to), value.and_then(texts::units)),
     })
 }

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::list_row::{ListRow, What};
+use super::list_row::{ListRow, What, without_repeats};
 use super::sent::SentNonce;
 use super::texts;
 use crate::decode::evm::{Account, NativeMove};
@@ -83,6 +83,11 @@ struct RawRow<'a> {
     kind: Option<&'a RawValue>,
     #[serde(default, borrow)]
     call_type: Option<&'a RawValue>,
+    /// The place of a call among those of its transaction: Etherscan's, and Blockscout's.
+    #[serde(default, borrow)]
+    trace_id: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    index: Option<&'a RawValue>,
 }
 
 /// A key that is missing or wrong, also where the text advises to try again later.
@@ -199,7 +204,7 @@ pub(super) fn rows(list: ExplorerList, body: &[u8], wallet: &Account) -> Option<
         return Some(Vec::new());
     }
     let rows: Vec<RawRow<'_>> = serde_json::from_str(result).ok()?;
-    rows.iter().map(|raw| row(list, raw, wallet)).collect()
+    rows.iter().map(|raw| row(list, raw, wallet)).collect::<Option<_>>().map(without_repeats)
 }
 
 /// The newest block of an answer that was found good.
@@ -216,6 +221,7 @@ fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow
         index: texts::scalar(raw.transaction_index).and_then(texts::index),
         time: texts::scalar(raw.time_stamp).and_then(texts::time),
         sent: if list == ExplorerList::Transactions { sent(raw, wallet) } else { SentNonce::No },
+        mark: if list == ExplorerList::Calls { mark(raw) } else { None },
         what: match list {
             ExplorerList::Transactions => {
                 let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0")
@@ -229,6 +235,11 @@ fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow
             ExplorerList::Calls => call(raw, wallet)?,
         },
     })
+}
+
+fn mark(raw: &RawRow<'_>) -> Option<Box<str>> {
+    let text = texts::scalar(raw.trace_id).or(texts::scalar(raw.index))?;
+    Some(text).filter(|text| !text.is_empty()).map(Box::from)
 }
 
 fn sent(raw: &RawRow<'_>, wallet: &Account) -> SentNonce {
@@ -375,6 +386,28 @@ mod tests {
         ] {
             assert_eq!(one(ExplorerList::Calls, nothing), What::Nothing, "{nothing}");
         }
+    }
+
+    #[test]
+    fn a_call_that_a_page_has_twice_counts_once() {
+        let call = |place: &str| {
+            format!(
+                r#"{{"blockNumber":"7","hash":"0x{:064}","from":"0x{}","to":"0x{}","value":"5"{place}}}"#,
+                1,
+                "aa".repeat(20),
+                "bb".repeat(20),
+            )
+        };
+        let count = |places: &[&str]| {
+            let all: Vec<String> = places.iter().map(|place| call(place)).collect();
+            let body = format!(r#"{{"status":"1","result":[{}]}}"#, all.join(","));
+            rows(ExplorerList::Calls, body.as_bytes(), &WALLET).unwrap().len()
+        };
+        assert_eq!(count(&[r#","traceId":"0_1""#, r#","traceId":"0_1""#]), 1);
+        assert_eq!(count(&[r#","index":"3""#, r#","index":"4""#, r#","index":"3""#]), 2);
+        assert_eq!(count(&[r#","traceId":"0_1""#, r#","traceId":"0_2""#]), 2);
+        // Two equal calls of one transaction, where nothing says which they are.
+        assert_eq!(count(&["", r#","traceId":"""#]), 2);
     }
 
     #[test]

@@ -348,6 +348,7 @@ mod tests {
             index: None,
             time: None,
             sent: SentNonce::No,
+            mark: None,
             what: What::Nothing,
         };
         ids.iter().map(row).collect()
