@@ -27,11 +27,12 @@ use crate::sources::reference::TOPICS;
 const EMPTY_ANSWERS: u32 = 3;
 /// Answers to a search that must agree, and where answers were seen to differ.
 const VOTES: usize = 2;
-const VOTES_OF_UNSTEADY: usize = 4;
+pub(super) const VOTES_OF_UNSTEADY: usize = 4;
 /// Blocks of a search where a node takes too long for more.
 const FEW_BLOCKS: u64 = 10;
-/// That an endpoint shows no events is believed for so long.
-const NONE_AGE_MAX: Duration = Duration::from_secs(30);
+/// That an endpoint keeps events, or shows none, is believed for so long: nodes drop old blocks as
+/// new ones come, and another server may answer at the same address.
+const SHOWN_AGE_MAX: Duration = Duration::from_secs(30);
 /// An endpoint that gave no answer is passed over for so long.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
@@ -58,17 +59,14 @@ impl Searched {
     /// Whether it answers for a height: it was seen to be kept, or something above it was seen to be
     /// missing of late.
     fn answers(&self, low: Height, age_max: Duration) -> bool {
-        let is_boundary = match self.depth {
-            Depth::From(Some(from)) if from <= low => return true,
-            Depth::From(Some(from)) => from > self.low,
-            Depth::From(None) => low >= self.low,
-            Depth::NotOffered => true,
+        let (is_known, age_max) = match self.depth {
+            Depth::From(Some(from)) if from <= low => (true, SHOWN_AGE_MAX),
+            // A part of the range is missing: what is read ends there.
+            Depth::From(Some(from)) => (from > self.low, age_max),
+            Depth::From(None) => (low >= self.low, age_max.min(SHOWN_AGE_MAX)),
+            Depth::NotOffered => (true, age_max),
         };
-        let age_max = match self.depth {
-            Depth::From(None) => age_max.min(NONE_AGE_MAX),
-            Depth::From(Some(_)) | Depth::NotOffered => age_max,
-        };
-        is_boundary && self.at.elapsed() < age_max
+        is_known && self.at.elapsed() < age_max
     }
 }
 
@@ -258,7 +256,9 @@ impl TronSource {
         let limits = &self.inner.limits;
         let has_none_below = high / 2 > limits.events_from;
         let first = if has_none_below { limits.events_from } else { 0 };
-        let bottom = low.max(first);
+        // Right above the first block nothing may lie below to be shown: the first ones speak for them.
+        let is_first = low.saturating_sub(first) <= limits.sentinel_blocks;
+        let bottom = if is_first { first } else { low };
         let lowest = first.max(floor);
         if self.shows_events(Sight::new(bottom, lowest, high), options).await? {
             return Ok(Some(if bottom <= first { 0 } else { bottom }));

@@ -2,7 +2,7 @@
 //! accounts that have some in nearly every block. A head that is reported next to them proves
 //! nothing of what they hold, and neither does one list of the other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -71,11 +71,31 @@ impl Reach {
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
     by: HashMap<(EndpointId, ListKind), Reach>,
+    /// Lists that show nothing of a busy account.
+    silent: HashSet<(EndpointId, ListKind)>,
 }
 
 impl Indexed {
     fn is_known(&self, now: Instant, limits: &TronLimits) -> bool {
         self.asked_at.is_some_and(|at| now.duration_since(at) < limits.indexed_age_max)
+    }
+
+    /// Takes answers about a busy account; true where they show how far the list has come, or that
+    /// it shows nothing of such accounts.
+    fn take(
+        &mut self,
+        of: (EndpointId, ListKind),
+        answers: &[Shown],
+        round: Option<Round>,
+    ) -> bool {
+        let has_failed = answers.iter().any(|shown| matches!(shown, Shown::Failed));
+        if let Some(round) = round {
+            self.by.entry(of).or_default().note(round);
+            self.silent.remove(&of);
+        } else if !has_failed && !answers.is_empty() {
+            self.silent.insert(of);
+        }
+        round.is_some() || self.silent.contains(&of)
     }
 
     fn reach(&self, id: EndpointId, kind: ListKind, now: Instant) -> Option<u64> {
@@ -111,7 +131,10 @@ impl TronSource {
             return None;
         }
         let all = self.inner.pool.endpoints().into_iter();
-        let awake: Vec<EndpointId> = all.filter(|one| !one.resting).map(|one| one.id).collect();
+        let mut awake: Vec<EndpointId> = all.filter(|one| !one.resting).map(|one| one.id).collect();
+        if awake.is_empty() {
+            awake = self.endpoint_ids();
+        }
         let open = self.offers().open(&awake, Instant::now());
         let of_kinds = |id: EndpointId| ListKind::BOTH.map(|kind| (id, kind));
         let asked = open
@@ -209,15 +232,20 @@ impl TronSource {
         // Nothing is known of accounts that are busy, or the read begins far below.
         let is_far_below =
             |known: u64| known.saturating_sub(at) > millis(limits.indexed_entry_age_max);
-        let (Some(account), Some(known)) = (self.busy_account(kind), known) else { return true };
-        if is_far_below(known) {
+        let Some(account) = self.busy_account(kind) else { return true };
+        let is_silent = known.is_none() && self.indexed().silent.contains(&(id, kind));
+        if is_silent || known.is_some_and(is_far_below) {
             return true;
         }
         for _ in 0..REACH_TRIES {
             let shown = self.show_often((id, kind), account, ANSWERS, options).await;
-            if let Some(round) = round(&shown, known, now, limits) {
-                self.indexed().by.entry((id, kind)).or_default().note(round);
+            let round = round(&shown, known.unwrap_or(at), now, limits);
+            let is_come = self.indexed().take((id, kind), &shown, round);
+            if let Some(round) = round {
                 return round.oldest >= at;
+            }
+            if known.is_none() && is_come {
+                return true;
             }
         }
         false
@@ -238,9 +266,8 @@ impl TronSource {
                 if answers.iter().any(|shown| matches!(shown, Shown::Failed)) {
                     silent.push(kind);
                 }
-                if let Some(round) = round(&answers, head.millis, now, &self.inner.limits) {
-                    indexed.by.entry((id, kind)).or_default().note(round);
-                }
+                let round = round(&answers, head.millis, now, &self.inner.limits);
+                indexed.take((id, kind), &answers, round);
             }
             let is_answered =
                 |kind: ListKind| !silent.contains(&kind) || indexed.farthest(kind, now).is_some();

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::TronSource;
-use super::depth::Deep;
+use super::depth::{Deep, VOTES_OF_UNSTEADY};
 use super::search::{is_too_wide, search_reading};
 use super::wire::{self, FoundRow, SeenTx, Window};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::RpcError;
+use crate::rpc::jsonrpc::{CallOutcome, RpcError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::pager::RangeVotes;
 
@@ -120,18 +120,50 @@ enum LogShown {
     Got,
 }
 
+/// What one endpoint gave of a window.
+#[derive(Debug, Default)]
+struct Answer {
+    rows: Vec<FoundRow>,
+    /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
+    too_much: Option<u64>,
+    /// The server had not come so far.
+    is_behind: bool,
+    /// Nothing shows how far the server had come.
+    is_apart: bool,
+}
+
+impl Answer {
+    /// Adds what another search of the same window gave.
+    fn join(&mut self, mut other: Self) {
+        self.rows.append(&mut other.rows);
+        self.too_much = other.too_much.or(self.too_much);
+        self.is_behind |= other.is_behind;
+        self.is_apart |= other.is_apart;
+    }
+}
+
+/// One of a window's two searches.
+#[derive(Debug)]
+struct Search {
+    /// The window's place among those that are searched.
+    at: usize,
+    window: Window,
+    filter: Value,
+}
+
 /// One window's answers so far. Those of endpoints that have not come so far are no votes.
 #[derive(Debug)]
 struct Tally {
     window: Window,
     votes: RangeVotes<FoundPart, Option<EndpointId>>,
-    /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
     too_much: Option<u64>,
+    /// More answers have to agree.
+    is_apart: bool,
 }
 
 impl Tally {
     fn new(window: Window) -> Self {
-        Self { window, votes: RangeVotes::new(), too_much: None }
+        Self { window, votes: RangeVotes::new(), too_much: None, is_apart: false }
     }
 
     /// Two endpoints gave the same, or the one that has it gave it twice.
@@ -139,16 +171,23 @@ impl Tally {
         let voters: Vec<EndpointId> = self.votes.agreeing().copied().flatten().collect();
         let first = voters.first();
         let others = voters.iter().any(|voter| Some(voter) != first);
-        voters.len() >= deep.votes && (others || deep.is_alone)
+        let votes = if self.is_apart { VOTES_OF_UNSTEADY } else { deep.votes };
+        voters.len() >= votes && (others || deep.is_alone)
     }
 
     fn is_open(&self, deep: &Deep) -> bool {
         self.too_much.is_none() && !self.is_confirmed(deep)
     }
 
-    /// `by`: whose answer it is, where it counts. False where it, or one before it, lacked something.
-    fn absorb(&mut self, rows: &[FoundRow], by: Option<EndpointId>) -> bool {
-        let parts = rows.iter().flat_map(|row| {
+    /// False where it, or one before it, lacked something.
+    fn absorb(&mut self, answer: &Answer, by: EndpointId) -> bool {
+        // Of several servers at one address one is behind: others may be too, and not show it.
+        self.is_apart |= answer.is_apart || answer.is_behind;
+        if answer.too_much.is_some() {
+            self.too_much = answer.too_much;
+            return true;
+        }
+        let parts = answer.rows.iter().flat_map(|row| {
             let shown = [
                 Some(LogShown::Itself),
                 row.seen.gave.then_some(LogShown::Gave),
@@ -156,7 +195,7 @@ impl Tally {
             ];
             shown.into_iter().flatten().map(move |shown| (row.at, row.id, shown))
         });
-        self.votes.add(parts.collect(), by)
+        self.votes.add(parts.collect(), Some(by).filter(|_| !answer.is_behind))
     }
 
     fn found(self, deep: &Deep) -> (Found, bool) {
@@ -208,19 +247,11 @@ impl TronSource {
             let asked: Vec<Window> = open.iter().map(|tally| tally.window).collect();
             let options = CallOptions { on: Some(on), ..options.clone() };
             match self.search_once(wallet, &asked, &options).await {
-                Ok((found, reached)) => {
-                    for (tally, found) in open.iter_mut().zip(found) {
-                        match found {
-                            Found::Rows(rows) => {
-                                let has_come = reached.is_none_or(|at| at >= tally.window.high);
-                                if !tally.absorb(&rows, has_come.then_some(on)) {
-                                    self.note_unsteady(on);
-                                    deep.votes = self.deep(low).votes;
-                                }
-                            }
-                            Found::TooMuch(range) => {
-                                tally.too_much = Some(range.unwrap_or(0));
-                            }
+                Ok(answers) => {
+                    for (tally, answer) in open.iter_mut().zip(&answers) {
+                        if !tally.absorb(answer, on) {
+                            self.note_unsteady(on);
+                            deep.votes = self.deep(low).votes;
                         }
                     }
                 }
@@ -238,46 +269,74 @@ impl TronSource {
         Ok(tallies.into_iter().map(|tally| tally.found(&deep)).collect())
     }
 
-    /// Searches windows in one request; with the newest block that the endpoint names.
+    /// Searches windows in as few requests as the endpoint takes.
     async fn search_once(
         &self,
         wallet: &Account,
         windows: &[Window],
         options: &CallOptions,
-    ) -> Result<(Vec<Found>, Option<Height>), UpstreamError> {
-        let filters = windows.iter().flat_map(|window| filters(wallet, *window));
-        let searches = filters.map(|filter| ("eth_getLogs", json!([filter])));
-        let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
-        let asker = self.rpc_asker(search_reading);
-        let (answers, endpoint) = match asker.ask("eth_getLogs", &calls, options).await {
-            Ok(answered) => answered,
-            Err(error) => return Ok((whole_refused(windows, error)?, None)),
+    ) -> Result<Vec<Answer>, UpstreamError> {
+        let of = |(at, window): (usize, &Window)| {
+            let window = *window;
+            filters(wallet, window).map(|filter| Search { at, window, filter })
         };
-        let mut answers = answers.into_iter();
-        let mut found = Vec::with_capacity(windows.len());
-        for window in windows {
-            let mut rows = Vec::new();
-            let mut too_much = None;
-            for answer in answers.by_ref().take(2) {
-                match answer {
-                    Ok(result) => {
-                        let found = wire::logs(&result, wallet, *window);
-                        let what = "eth_getLogs gave no events";
-                        rows.extend(found.ok_or_else(|| self.malformed(endpoint, what))?);
-                    }
-                    Err(error) if is_too_wide(&error.message) => {
-                        too_much = Some(wire::range_named(&error.message));
-                    }
-                    Err(RpcError { code, message }) => {
-                        let endpoint = self.inner.pool.label(endpoint);
-                        return Err(UpstreamError::Rpc { endpoint, code, message });
-                    }
+        let searches: Vec<Search> = windows.iter().enumerate().flat_map(of).collect();
+        let at_once = self.inner.pool.calls_at_once();
+        let mut answers: Vec<Answer> = windows.iter().map(|_| Answer::default()).collect();
+        for part in searches.chunks(at_once.saturating_sub(1).max(1)) {
+            let found = self.search_part(wallet, part, (at_once > 1, options)).await?;
+            for (search, answer) in part.iter().zip(found) {
+                if let Some(all) = answers.get_mut(search.at) {
+                    all.join(answer);
                 }
             }
-            found.push(too_much.map_or(Found::Rows(rows), Found::TooMuch));
         }
-        let newest = answers.next().and_then(Result::ok);
-        Ok((found, newest.and_then(|newest| wire::quantity(&newest))))
+        Ok(answers)
+    }
+
+    /// Makes one request. A server that has not come to a block answers with nothing of it, and an
+    /// address may be that of several servers: only a head in the same request speaks for its answers.
+    async fn search_part(
+        &self,
+        wallet: &Account,
+        searches: &[Search],
+        (asks_head, options): (bool, &CallOptions),
+    ) -> Result<Vec<Answer>, UpstreamError> {
+        let logs = searches.iter().map(|search| ("eth_getLogs", json!([search.filter])));
+        let head = asks_head.then(|| ("eth_blockNumber", json!([])));
+        let calls: Vec<_> = logs.chain(head).collect();
+        let asker = self.rpc_asker(search_reading);
+        let (outcomes, endpoint) = match asker.ask_at_once("eth_getLogs", &calls, options).await {
+            Ok(answered) => answered,
+            Err(error) => {
+                let too_much = Some(whole_refused(searches, error)?.unwrap_or(0));
+                let refused = |_| Answer { too_much, ..Answer::default() };
+                return Ok(searches.iter().map(refused).collect());
+            }
+        };
+        let newest = outcomes.get(searches.len()).and_then(|newest| newest.as_ref().ok());
+        let newest = newest.and_then(|newest| wire::quantity(newest));
+        let answer = |(search, outcome): (&Search, CallOutcome)| {
+            let is_behind = newest.is_some_and(|newest| newest < search.window.high);
+            let answer = Answer { is_behind, is_apart: !asks_head, ..Answer::default() };
+            match outcome {
+                Ok(result) => {
+                    let found = wire::logs(&result, wallet, search.window);
+                    let what = "eth_getLogs gave no events";
+                    let rows = found.ok_or_else(|| self.malformed(endpoint, what))?;
+                    Ok(Answer { rows, ..answer })
+                }
+                Err(error) if is_too_wide(&error.message) => {
+                    let range = wire::range_named(&error.message).unwrap_or(0);
+                    Ok(Answer { too_much: Some(range), ..answer })
+                }
+                Err(RpcError { code, message }) => {
+                    let endpoint = self.inner.pool.label(endpoint);
+                    Err(UpstreamError::Rpc { endpoint, code, message })
+                }
+            }
+        };
+        searches.iter().zip(outcomes).map(answer).collect()
     }
 }
 
@@ -290,8 +349,8 @@ fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
 }
 
 /// An error for the whole request: that it asks for too much, or takes too long, concerns each of
-/// its windows.
-fn whole_refused(windows: &[Window], error: UpstreamError) -> Result<Vec<Found>, UpstreamError> {
+/// its windows. The range that it names.
+fn whole_refused(searches: &[Search], error: UpstreamError) -> Result<Option<u64>, UpstreamError> {
     let mut range = None;
     let is_too_much = match &error {
         UpstreamError::Rpc { message, .. } => {
@@ -307,12 +366,8 @@ fn whole_refused(windows: &[Window], error: UpstreamError) -> Result<Vec<Found>,
         | UpstreamError::WrongChain { .. }
         | UpstreamError::NotAWallet { .. } => false,
     };
-    let can_split = windows.iter().any(|window| window.low < window.high);
-    if is_too_much && can_split {
-        Ok(windows.iter().map(|_| Found::TooMuch(range)).collect())
-    } else {
-        Err(error)
-    }
+    let can_split = searches.iter().any(|Search { window, .. }| window.low < window.high);
+    if is_too_much && can_split { Ok(range) } else { Err(error) }
 }
 
 /// What the transport says of a request without an answer.

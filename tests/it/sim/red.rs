@@ -19,6 +19,12 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Logs, 747),
     (Way::Logs, 1738),
     (Way::Logs, 1764),
+    (Way::Explorer, 321),
+    (Way::Explorer, 702),
+    (Way::Events, 299),
+    (Way::Events, 459),
+    (Way::Lists, 465),
+    (Way::Lists, 553),
 ];
 
 pub(super) fn is_red(way: Way) -> bool {

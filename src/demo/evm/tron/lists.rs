@@ -142,7 +142,7 @@ impl Page<'_> {
             (low, high) = if up { (low.max(at), high) } else { (low, high.min(at)) };
         }
         if references::is_busy(self.model.places(), &self.account) {
-            return (self.busy((low, high)), false);
+            return (self.busy((low, high), most), false);
         }
         let mut behind = mark.filter(|_| at.is_some());
         let mut lines = Vec::new();
@@ -165,10 +165,19 @@ impl Page<'_> {
         (lines, false)
     }
 
-    /// The newest row of an account that other users use all the time.
-    fn busy(&self, (low, high): (Height, Height)) -> Vec<Line> {
-        let found = self.model.stranger_below(high).filter(|found| found.spot.height >= low);
-        let Some(mut found) = found else { return Vec::new() };
+    /// The newest rows of an account that other users use all the time.
+    fn busy(&self, (low, high): (Height, Height), most: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut next = Some(high);
+        while let Some(high) = next.filter(|high| *high >= low && lines.len() < most) {
+            let Some(found) = self.model.stranger_below(high) else { break };
+            next = found.spot.height.checked_sub(1);
+            lines.extend(self.busy_line(found).filter(|line| line.height >= low));
+        }
+        lines
+    }
+
+    fn busy_line(&self, mut found: PlacedTx) -> Option<Line> {
         found.tx.call.to = self.account;
         let json = match self.list {
             TronList::Transactions => self.transactions(&found).pop(),
@@ -177,8 +186,7 @@ impl Page<'_> {
                 self.transfer(&found, &moved)
             }),
         };
-        let line = |json| Line { height: found.spot.height, tx: found.hash, row: 0, json };
-        json.map(line).into_iter().collect()
+        json.map(|json| Line { height: found.spot.height, tx: found.hash, row: 0, json })
     }
 
     /// The rows of one transaction.
