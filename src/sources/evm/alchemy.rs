@@ -332,9 +332,10 @@ struct Page {
     key: Option<String>,
 }
 
-fn page(raw: &RawValue) -> Option<Page> {
+fn page<'a>(raw: &'a RawValue) -> Option<Page> {
     let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
-    let rows = raw.transfers.iter().map(row).collect::<Option<Vec<ListRow>>>()?;
+    let marked = |raw: &RawTransfer<'a>| Some((raw.unique_id, row(raw)?));
+    let rows = raw.transfers.iter().map(marked).collect::<Option<Vec<_>>>()?;
     let rows = without_repeats(rows);
     Some(Page { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
 }
@@ -350,7 +351,6 @@ fn row(raw: &RawTransfer<'_>) -> Option<ListRow> {
         index: None,
         time,
         sent: SentNonce::No,
-        mark: raw.unique_id.map(Box::from),
         what: what(raw.category, (from, to), value.and_then(texts::units)),
     })
 }

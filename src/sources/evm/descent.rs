@@ -265,8 +265,7 @@ mod tests {
     fn row(block: Height, id: u16) -> ListRow {
         let mut hash = [0; 32];
         hash[..2].copy_from_slice(&id.to_be_bytes());
-        let (sent, what) = (SentNonce::No, What::Nothing);
-        ListRow { hash, block, index: None, time: None, sent, mark: None, what }
+        ListRow { hash, block, index: None, time: None, sent: SentNonce::No, what: What::Nothing }
     }
 
     /// What a list answers: at most `cap` rows of the page.

@@ -204,7 +204,8 @@ pub(super) fn rows(list: ExplorerList, body: &[u8], wallet: &Account) -> Option<
         return Some(Vec::new());
     }
     let rows: Vec<RawRow<'_>> = serde_json::from_str(result).ok()?;
-    rows.iter().map(|raw| row(list, raw, wallet)).collect::<Option<_>>().map(without_repeats)
+    let marked = |raw| Some((mark(raw), row(list, raw, wallet)?));
+    rows.iter().map(marked).collect::<Option<Vec<_>>>().map(without_repeats)
 }
 
 /// The newest block of an answer that was found good.
@@ -221,7 +222,6 @@ fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow
         index: texts::scalar(raw.transaction_index).and_then(texts::index),
         time: texts::scalar(raw.time_stamp).and_then(texts::time),
         sent: if list == ExplorerList::Transactions { sent(raw, wallet) } else { SentNonce::No },
-        mark: if list == ExplorerList::Calls { mark(raw) } else { None },
         what: match list {
             ExplorerList::Transactions => {
                 let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0")
@@ -237,9 +237,8 @@ fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow
     })
 }
 
-fn mark(raw: &RawRow<'_>) -> Option<Box<str>> {
-    let text = texts::scalar(raw.trace_id).or(texts::scalar(raw.index))?;
-    Some(text).filter(|text| !text.is_empty()).map(Box::from)
+fn mark<'a>(raw: &RawRow<'a>) -> Option<&'a str> {
+    texts::scalar(raw.trace_id).or(texts::scalar(raw.index)).filter(|mark| !mark.is_empty())
 }
 
 fn sent(raw: &RawRow<'_>, wallet: &Account) -> SentNonce {
@@ -398,16 +397,19 @@ mod tests {
                 "bb".repeat(20),
             )
         };
-        let count = |places: &[&str]| {
+        let of = |places: &[&str]| {
             let all: Vec<String> = places.iter().map(|place| call(place)).collect();
             let body = format!(r#"{{"status":"1","result":[{}]}}"#, all.join(","));
-            rows(ExplorerList::Calls, body.as_bytes(), &WALLET).unwrap().len()
+            rows(ExplorerList::Calls, body.as_bytes(), &WALLET).unwrap()
         };
+        let count = |places: &[&str]| of(places).len();
         assert_eq!(count(&[r#","traceId":"0_1""#, r#","traceId":"0_1""#]), 1);
         assert_eq!(count(&[r#","index":"3""#, r#","index":"4""#, r#","index":"3""#]), 2);
         assert_eq!(count(&[r#","traceId":"0_1""#, r#","traceId":"0_2""#]), 2);
         // Two equal calls of one transaction, where nothing says which they are.
         assert_eq!(count(&["", r#","traceId":"""#]), 2);
+        // Indexes that name calls differently give the same rows.
+        assert_eq!(of(&[r#","traceId":"0_1""#]), of(&[r#","index":"3""#]));
     }
 
     #[test]

@@ -14,22 +14,21 @@ pub(super) struct ListRow {
     pub(super) index: Option<u32>,
     pub(super) time: Option<UnixSeconds>,
     pub(super) sent: SentNonce,
-    /// The index's own name of a movement: none of its transaction has the same. `None`: it gives
-    /// none.
-    pub(super) mark: Option<Box<str>>,
     pub(super) what: What,
 }
 
-/// Rows that a page has twice count once, where their marks show that they are the same: a call in
-/// two rows would double an amount.
-pub(super) fn without_repeats(mut rows: Vec<ListRow>) -> Vec<ListRow> {
+/// Rows that a page has twice count once, where the index's own marks show that they are the same: a
+/// call in two rows would double an amount. Each index has marks of its own kind, so that they are no
+/// part of a row.
+pub(super) fn without_repeats<'a>(
+    rows: impl IntoIterator<Item = (Option<&'a str>, ListRow)>,
+) -> Vec<ListRow> {
     let mut seen = HashSet::new();
-    let call = |row: &ListRow| match row.what {
-        What::Call(call) => Some((row.hash, row.mark.clone()?, call)),
-        What::Outer { .. } | What::Failed | What::Token { .. } | What::Nothing => None,
+    let is_new = |(mark, row): &(Option<&'a str>, ListRow)| {
+        let (Some(mark), What::Call(call)) = (mark, &row.what) else { return true };
+        seen.insert((row.hash, *mark, *call))
     };
-    rows.retain(|row| call(row).is_none_or(|call| seen.insert(call)));
-    rows
+    rows.into_iter().filter(is_new).map(|(_, row)| row).collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -348,7 +348,6 @@ mod tests {
             index: None,
             time: None,
             sent: SentNonce::No,
-            mark: None,
             what: What::Nothing,
         };
         ids.iter().map(row).collect()
