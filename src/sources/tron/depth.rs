@@ -256,12 +256,15 @@ impl TronSource {
         let limits = &self.inner.limits;
         let has_none_below = high / 2 > limits.events_from;
         let first = if has_none_below { limits.events_from } else { 0 };
-        // Right above the first block nothing may lie below to be shown: the first ones speak for them.
-        let is_first = low.saturating_sub(first) <= limits.sentinel_blocks;
-        let bottom = if is_first { first } else { low };
+        let bottom = low.max(first);
         let lowest = first.max(floor);
         if self.shows_events(Sight::new(bottom, lowest, high), options).await? {
             return Ok(Some(if bottom <= first { 0 } else { bottom }));
+        }
+        // Right above the first block nothing may lie below to be shown: the first ones speak for it.
+        let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
+        if is_near && self.shows_events(Sight::new(first, lowest, high), options).await? {
+            return Ok(Some(0));
         }
         if bottom >= high || !self.shows_events(Sight::new(high, lowest, high), options).await? {
             return Ok(None);

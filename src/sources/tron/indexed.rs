@@ -2,7 +2,7 @@
 //! accounts that have some in nearly every block. A head that is reported next to them proves
 //! nothing of what they hold, and neither does one list of the other.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ const FIRST_ANSWERS: u64 = 4;
 const ANSWERS: u64 = 1;
 /// Questions for the reach of an endpoint that gave a page.
 const REACH_TRIES: u32 = 3;
+/// Answers without an entry of a busy account after which a list shows none.
+const SILENT_ANSWERS: u32 = 3;
 
 /// The newest and the oldest of the newest entries in the answers of one round, in milliseconds.
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +73,8 @@ impl Reach {
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
     by: HashMap<(EndpointId, ListKind), Reach>,
-    /// Lists that show nothing of a busy account.
-    silent: HashSet<(EndpointId, ListKind)>,
+    /// Answers in a row that show nothing of a busy account.
+    empty: HashMap<(EndpointId, ListKind), u32>,
 }
 
 impl Indexed {
@@ -80,22 +82,20 @@ impl Indexed {
         self.asked_at.is_some_and(|at| now.duration_since(at) < limits.indexed_age_max)
     }
 
-    /// Takes answers about a busy account; true where they show how far the list has come, or that
-    /// it shows nothing of such accounts.
-    fn take(
-        &mut self,
-        of: (EndpointId, ListKind),
-        answers: &[Shown],
-        round: Option<Round>,
-    ) -> bool {
+    /// Takes answers about a busy account, and what they show of how far the list has come.
+    fn take(&mut self, of: (EndpointId, ListKind), answers: &[Shown], round: Option<Round>) {
         let has_failed = answers.iter().any(|shown| matches!(shown, Shown::Failed));
         if let Some(round) = round {
             self.by.entry(of).or_default().note(round);
-            self.silent.remove(&of);
+            self.empty.remove(&of);
         } else if !has_failed && !answers.is_empty() {
-            self.silent.insert(of);
+            *self.empty.entry(of).or_default() += 1;
         }
-        round.is_some() || self.silent.contains(&of)
+    }
+
+    /// It shows nothing of accounts that are busy elsewhere.
+    fn is_silent(&self, of: (EndpointId, ListKind)) -> bool {
+        self.empty.get(&of).is_some_and(|answers| *answers >= SILENT_ANSWERS)
     }
 
     fn reach(&self, id: EndpointId, kind: ListKind, now: Instant) -> Option<u64> {
@@ -233,22 +233,22 @@ impl TronSource {
         let is_far_below =
             |known: u64| known.saturating_sub(at) > millis(limits.indexed_entry_age_max);
         let Some(account) = self.busy_account(kind) else { return true };
-        let is_silent = known.is_none() && self.indexed().silent.contains(&(id, kind));
-        if is_silent || known.is_some_and(is_far_below) {
+        if known.is_some_and(is_far_below) {
             return true;
         }
+        let is_silent = || known.is_none() && self.indexed().is_silent((id, kind));
         for _ in 0..REACH_TRIES {
+            if is_silent() {
+                return true;
+            }
             let shown = self.show_often((id, kind), account, ANSWERS, options).await;
             let round = round(&shown, known.unwrap_or(at), now, limits);
-            let is_come = self.indexed().take((id, kind), &shown, round);
+            self.indexed().take((id, kind), &shown, round);
             if let Some(round) = round {
                 return round.oldest >= at;
             }
-            if known.is_none() && is_come {
-                return true;
-            }
         }
-        false
+        is_silent()
     }
 
     /// The height up to which some endpoint's lists are complete: what they have shown, and not so
@@ -348,6 +348,20 @@ mod tests {
         assert_eq!(reach.time(Instant::now()), Some(800));
         tokio::time::advance(ROUND_AGE_MAX).await;
         assert_eq!(reach.time(Instant::now()), Some(1_100));
+    }
+
+    #[test]
+    fn one_empty_answer_of_a_busy_account_shows_nothing_of_its_list() {
+        let mut indexed = Indexed::default();
+        let of = (EndpointId(0), ListKind::Transfers);
+        indexed.take(of, &[Shown::Nothing], None);
+        indexed.take(of, &[Shown::Failed], None);
+        indexed.take(of, &[Shown::Nothing], None);
+        assert!(!indexed.is_silent(of));
+        indexed.take(of, &[Shown::Nothing], None);
+        assert!(indexed.is_silent(of) && !indexed.is_silent((EndpointId(1), of.1)));
+        indexed.take(of, &[Shown::Nothing], Some(round(1_000, 1_000)));
+        assert!(!indexed.is_silent(of), "it shows some now");
     }
 
     #[test]

@@ -318,7 +318,7 @@ impl TronSource {
         let newest = newest.and_then(|newest| wire::quantity(newest));
         let answer = |(search, outcome): (&Search, CallOutcome)| {
             let is_behind = newest.is_some_and(|newest| newest < search.window.high);
-            let answer = Answer { is_behind, is_apart: !asks_head, ..Answer::default() };
+            let answer = Answer { is_behind, is_apart: newest.is_none(), ..Answer::default() };
             match outcome {
                 Ok(result) => {
                     let found = wire::logs(&result, wallet, search.window);

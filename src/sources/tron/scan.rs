@@ -78,8 +78,10 @@ impl TronSource {
             return Err(UpstreamError::Unavailable { attempts: 1, last });
         }
         let mut moved = Tops::new();
-        for searches in self.searches(tops, window).chunks(self.inner.limits.logs_batch_max.max(1))
-        {
+        // With the head they fit one request: one that is split may be answered by several servers.
+        let at_once = self.inner.pool.calls_at_once().saturating_sub(1);
+        let batch = self.inner.limits.logs_batch_max.min(at_once).max(1);
+        for searches in self.searches(tops, window).chunks(batch) {
             for (height, ends) in self.transfers(searches, window, options).await? {
                 for account in ends {
                     if tops.get(&account).is_some_and(|top| height > *top) {

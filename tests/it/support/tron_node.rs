@@ -476,6 +476,7 @@ impl Net {
             let answer = match call["method"].as_str().unwrap() {
                 "eth_chainId" if self.ways.wrong_chain => Ok(json!("0x1")),
                 "eth_chainId" => Ok(json!("0x2b6653dc")),
+                "eth_blockNumber" => Ok(json!(format!("{:#x}", self.head()))),
                 "eth_getLogs" => self.logs(&call["params"][0]),
                 "eth_call" => self.token(&call["params"][0]),
                 _ => Err("the method does not exist/is not available".to_owned()),
