@@ -559,6 +559,22 @@ async fn native_coin_comes_from_whoever_knows_it() {
     }
 }
 
+/// No log shows it, and the wallet's balance has both.
+#[tokio::test(start_paused = true)]
+async fn a_payment_in_the_block_of_a_trade_leaves_its_amount_open() {
+    let mut chain = Chain::new(100_000);
+    let sold = place(&mut chain, 60_000, 9).hash;
+    chain.add(60_000, &OTHER, &WALLET).unwanted().value = 777;
+    let other = place(&mut chain, 70_000, 9).hash;
+    let ways = Ways { traces: Traces::None, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    got.is(truth(&net, 0, Height::MAX));
+    assert_eq!(got.native[&sold], NativeFlows::Unknown);
+    let gained = NativeFlows::Net { gained: Units::from(30_u64), lost: Units::ZERO };
+    assert_eq!(got.native[&other], gained);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_keeps_the_past_helps_one_that_does_not() {
     let (chain, hashes) = sells();

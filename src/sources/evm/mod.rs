@@ -6,6 +6,7 @@ mod abilities;
 mod activity;
 mod alchemy;
 pub(super) mod balances;
+mod block_payments;
 mod blocks;
 mod by_block;
 mod descent;

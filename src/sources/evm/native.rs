@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::block_payments::is_lone;
 use super::{EvmSource, Past, receipts, wire};
 use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
@@ -120,15 +121,15 @@ impl EvmSource {
         (left, offered)
     }
 
-    /// The wallet's balance after the block less that before, where the wallet sent one transaction
-    /// in it and nothing else of it is known there.
+    /// The wallet's balance after the block less that before, where nothing else of it is known
+    /// there and the block shows nothing else either.
     async fn by_balance(&self, wallet: &Account, open: Vec<Traced<'_>>, options: &CallOptions) {
         let open: Vec<_> = open
             .into_iter()
             .filter(|one| one.alone && one.tx.from == *wallet && one.fee.is_some())
             .collect();
         let calls: Vec<Call> =
-            open.iter().flat_map(|one| state_calls(wallet, one.tx.block)).collect();
+            open.iter().flat_map(|one| balance_calls(wallet, one.tx.block)).collect();
         if calls.is_empty() {
             return;
         }
@@ -139,24 +140,34 @@ impl EvmSource {
             self.note_pruned(Past::States, top);
         }
         let mut answers = answers.into_iter();
+        let mut next = || -> Option<Box<RawValue>> { Some(answers.next()?.ok()?.result) };
+        let mut found = Vec::new();
         for one in open {
-            let mut next = || -> Option<Box<RawValue>> { Some(answers.next()?.ok()?.result) };
-            let answers = [next(), next(), next(), next()];
-            if let Some(flows) = net(&answers, one.fee) {
+            let (before, after) = (next(), next());
+            if let (Some(before), Some(after)) = (before, after)
+                && let Some(flows) = net(&before, &after, one.fee)
+            {
+                found.push((one, flows));
+            }
+        }
+        let blocks: Vec<Call> = found.iter().map(|(one, _)| whole_block(one.tx.block)).collect();
+        if blocks.is_empty() {
+            return;
+        }
+        let blocks = self.inner.pool.batch(&blocks, options).await;
+        for ((one, flows), block) in found.into_iter().zip(blocks) {
+            if block.is_ok_and(|block| is_lone(&block.result, &one.tx.hash, wallet)) {
                 one.tx.native = flows;
             }
         }
     }
 }
 
-/// From the balance before and after, and the number of transactions sent before and after.
-fn net(answers: &[Option<Box<RawValue>>; 4], fee: Option<Units>) -> Option<NativeFlows> {
-    let [before, after, count_before, count_after] = answers;
-    let sent = wire::number(count_after.as_ref()?)?;
-    let sent = sent.checked_sub(wire::number(count_before.as_ref()?)?)?;
-    let (before, after) = (wire::units(before.as_ref()?)?, wire::units(after.as_ref()?)?);
+/// From the balance before and after.
+fn net(before: &RawValue, after: &RawValue, fee: Option<Units>) -> Option<NativeFlows> {
+    let (before, after) = (wire::units(before)?, wire::units(after)?);
     let with_fee = after.checked_add(fee?)?;
-    (sent == 1).then(|| NativeFlows::Net {
+    Some(NativeFlows::Net {
         gained: with_fee.saturating_sub(before),
         lost: before.saturating_sub(with_fee),
     })
@@ -180,11 +191,14 @@ fn trace_call(method: &'static str, tx: &Transaction) -> Call {
     Call { method, params }
 }
 
-fn state_calls(wallet: &Account, block: u64) -> [Call; 4] {
+fn balance_calls(wallet: &Account, block: u64) -> [Call; 2] {
     let wallet = wire::hex(wallet);
-    let at = |height: u64| format!("{height:#x}");
-    let (before, after) = (at(block.saturating_sub(1)), at(block));
-    let balance = |at: &str| Call { method: "eth_getBalance", params: json!([wallet, at]) };
-    let count = |at: &str| Call { method: "eth_getTransactionCount", params: json!([wallet, at]) };
-    [balance(&before), balance(&after), count(&before), count(&after)]
+    [block.saturating_sub(1), block].map(|height| Call {
+        method: "eth_getBalance",
+        params: json!([wallet, format!("{height:#x}")]),
+    })
+}
+
+fn whole_block(block: u64) -> Call {
+    Call { method: "eth_getBlockByNumber", params: json!([format!("{block:#x}"), true]) }
 }

@@ -451,7 +451,7 @@ impl Node<'_> {
         match method {
             "eth_chainId" => Ok(json!(quantity(self.ways.chain_id))),
             "eth_blockNumber" => Ok(json!(quantity(self.newest()))),
-            "eth_getBlockByNumber" => self.block(&params[0]),
+            "eth_getBlockByNumber" => self.block(&params[0], params[1] == json!(true)),
             "eth_getLogs" if self.ways.gives_logs => self.logs(&params[0]),
             "eth_getTransactionByHash" => Ok(self.given(params).map_or(Value::Null, Placed::tx)),
             "eth_getTransactionByBlockNumberAndIndex" => Ok(self.at_place(params)),
@@ -552,7 +552,7 @@ impl Node<'_> {
         receipt
     }
 
-    fn block(&self, which: &Value) -> Reply {
+    fn block(&self, which: &Value, whole: bool) -> Reply {
         let height = match which.as_str().unwrap() {
             "finalized" | "safe" if !self.ways.knows_tags => {
                 return Err((
@@ -568,11 +568,11 @@ impl Node<'_> {
             return Ok(Value::Null);
         }
         let here = self.chain.txs.iter().filter(|tx| tx.block == height);
-        let filler = Self::filler(height).hash;
-        let hashes: Vec<String> =
-            here.map(|tx| tx.hash).chain([filler]).map(|hash| hex(&hash)).collect();
+        let filler = Self::filler(height);
+        let shown = |tx: &Placed| if whole { tx.tx() } else { json!(hex(&tx.hash)) };
+        let all: Vec<Value> = here.chain([&filler]).map(shown).collect();
         Ok(json!({"number": quantity(height), "hash": hex(&[self.ways.hash_salt; 32]),
-                  "timestamp": quantity(1_600_000_000 + height), "transactions": hashes}))
+                  "timestamp": quantity(1_600_000_000 + height), "transactions": all}))
     }
 
     fn logs(&self, filter: &Value) -> Reply {
