@@ -575,6 +575,21 @@ async fn a_payment_in_the_block_of_a_trade_leaves_its_amount_open() {
     assert_eq!(got.native[&other], gained);
 }
 
+/// In one read: what is traced above does not keep what lies below waiting for a trace.
+#[tokio::test(start_paused = true)]
+async fn what_is_too_old_to_be_traced_is_not_waited_for_next_to_what_is_not() {
+    let mut chain = Chain::new(100_000);
+    let old = place(&mut chain, 60_000, 9).hash;
+    let new = place(&mut chain, 60_100, 9).hash;
+    let ways = Ways { past_from: 60_050, keeps_states: false, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!(
+        (got.native[&old].clone(), got.native[&new].clone()),
+        (NativeFlows::Unknown, calls(30))
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_keeps_the_past_helps_one_that_does_not() {
     let (chain, hashes) = sells();

@@ -11,7 +11,7 @@ use super::{EvmSource, Past, receipts, wire};
 use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
-use crate::domain::Units;
+use crate::domain::{Height, Units};
 use crate::rpc::batch::{Answer, Call};
 use crate::rpc::classify;
 use crate::rpc::error::UpstreamError;
@@ -63,18 +63,19 @@ impl EvmSource {
     ) {
         let (mut left, mut traceable): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|one| self.is_pruned(Past::Traces, one.tx.block));
-        let mut absent = true;
+        let mut lowest_offered = Height::MAX;
         let methods: [(&'static str, Read); 2] =
             [("debug_traceTransaction", parse_trace), ("trace_transaction", parse_flat_trace)];
         for (method, read) in methods {
             if !traceable.is_empty() {
                 let offered;
                 (traceable, offered) = self.by_trace(method, read, traceable, options).await;
-                absent &= !offered;
+                lowest_offered = lowest_offered.min(offered);
             }
         }
-        let top = traceable.iter().map(|one| one.tx.block).max();
-        if let Some(top) = top.filter(|_| absent) {
+        // Of a read near the head the newest are traced, and those below no longer.
+        let blocks = traceable.iter().map(|one| one.tx.block);
+        if let Some(top) = blocks.filter(|block| *block < lowest_offered).max() {
             self.note_pruned(Past::Traces, top);
         }
         left.extend(traceable);
@@ -82,22 +83,24 @@ impl EvmSource {
         self.by_balance(wallet, left, options).await;
     }
 
-    /// Returns the transactions without an answer of the method, and whether it answered any or may
-    /// answer later.
+    /// Returns the transactions without an answer of the method, and the lowest block of which it
+    /// answered or may answer later.
     async fn by_trace<'a>(
         &self,
         method: &'static str,
         read: Read,
         open: Vec<Traced<'a>>,
         options: &CallOptions,
-    ) -> (Vec<Traced<'a>>, bool) {
-        let (mut open, mut left, mut offered, mut avoid) = (open, Vec::new(), false, None);
+    ) -> (Vec<Traced<'a>>, Height) {
+        let (mut open, mut left, mut offered, mut avoid) = (open, Vec::new(), Height::MAX, None);
         for attempt in 1..=TRACE_TRIES {
             let calls: Vec<Call> = open.iter().map(|one| trace_call(method, one.tx)).collect();
             let options = CallOptions { avoid, ..options.clone() };
             let answers = self.inner.pool.batch(&calls, &options).await;
             for (one, answer) in std::mem::take(&mut open).into_iter().zip(answers) {
-                offered |= !is_absent(&answer);
+                if !is_absent(&answer) {
+                    offered = offered.min(one.tx.block);
+                }
                 let Ok(answer) = answer else {
                     left.push(one);
                     continue;

@@ -249,7 +249,8 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
         world.wallets.iter().map(|wallet| world.chain.transaction_count(wallet.address)).sum();
     let spent = world.requests() - before;
     let most = world.way.requests_max(transactions);
-    assert!(spent <= most, "{spent} requests for {transactions} transactions");
+    let by_method = || world.peers.iter().map(|peer| peer.node.stats().calls).collect::<Vec<_>>();
+    assert!(spent <= most, "{spent} requests for {transactions} transactions: {:?}", by_method());
     world.check_manners();
     assert_eq!(world.history.metrics().worker_panics.get(), 0);
 }

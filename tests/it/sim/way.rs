@@ -46,8 +46,9 @@ impl Way {
     pub(super) fn requests_max(self, transactions: u64) -> u64 {
         match self {
             Self::Solana => 600 + 4 * transactions,
-            Self::Events => 4_000 + 12 * transactions,
-            Self::Logs | Self::Explorer | Self::Transfers | Self::Portal | Self::Lists => {
+            // Ranges of 2,000 blocks of half a million, two filters, two answers, and the depth of each.
+            Self::Events | Self::Logs => 4_000 + 12 * transactions,
+            Self::Explorer | Self::Transfers | Self::Portal | Self::Lists => {
                 2_000 + 12 * transactions
             }
         }
