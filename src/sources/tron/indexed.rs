@@ -26,6 +26,8 @@ const ROUND_AGE_MAX: Duration = Duration::from_secs(600);
 /// Answers of the first round of an endpoint, and of each later one.
 const FIRST_ANSWERS: u64 = 4;
 const ANSWERS: u64 = 1;
+/// Answers that show, after the newest pages came, that none of its servers has fallen behind.
+const CHECK_ANSWERS: u64 = 4;
 /// Questions for the reach of an endpoint that gave a page.
 const REACH_TRIES: u32 = 3;
 /// Answers without an entry of a busy account after which a list shows none.
@@ -164,32 +166,36 @@ impl TronSource {
         options: &CallOptions,
     ) -> Vec<Shown> {
         let options = CallOptions { on: Some(id), ..options.clone() };
+        // Each is another question with the same answer, so that no cache gives it.
+        let one = |nudge| self.show_one((id, kind), account, nudge, &options);
+        join_all((0..answers).map(one)).await
+    }
+
+    async fn show_one(
+        &self,
+        (id, kind): (EndpointId, ListKind),
+        account: Address,
+        nudge: u64,
+        options: &CallOptions,
+    ) -> Shown {
         let limits = &self.inner.limits;
         let is_new = !self.indexed().by.contains_key(&(id, kind));
         let wait = if is_new { limits.indexed_first_wait } else { limits.indexed_wait };
-        let mut shown = Vec::new();
-        for nudge in 0..answers {
-            // Each is another question with the same answer, so that no cache gives it.
-            let list = IndexedList::new(LATEST + nudge);
-            let page = self.page(account, kind, list.cursor(), BUSY, &options);
-            shown.push(match timeout(wait, page).await {
-                Ok(Ok((page, _))) => {
-                    let times = || page.rows.iter().map(|row| row.at);
-                    match (times().max(), times().min()) {
-                        (Some(newest), Some(oldest)) => {
-                            Shown::Entries { newest, oldest, is_full: page.rows.len() >= BUSY }
-                        }
-                        _ => Shown::Nothing,
+        let list = IndexedList::new(LATEST + nudge);
+        let page = self.page(account, kind, list.cursor(), BUSY, options);
+        match timeout(wait, page).await {
+            Ok(Ok((page, _))) => {
+                let times = || page.rows.iter().map(|row| row.at);
+                match (times().max(), times().min()) {
+                    (Some(newest), Some(oldest)) => {
+                        Shown::Entries { newest, oldest, is_full: page.rows.len() >= BUSY }
                     }
+                    _ => Shown::Nothing,
                 }
-                Ok(Err(ListError::Refused(_))) => Shown::Nothing,
-                Ok(Err(ListError::Failed(_))) | Err(_) => Shown::Failed,
-            });
-            if !matches!(shown.last(), Some(Shown::Entries { .. })) {
-                break;
             }
+            Ok(Err(ListError::Refused(_))) => Shown::Nothing,
+            Ok(Err(ListError::Failed(_))) | Err(_) => Shown::Failed,
         }
-        shown
     }
 
     /// An account that has entries of a kind all the time.
@@ -228,7 +234,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> bool {
         let limits = &self.inner.limits;
-        let (known, now) = (self.indexed().farthest(kind, Instant::now()), Instant::now());
+        let known = self.indexed().farthest(kind, Instant::now());
         // Nothing is known of accounts that are busy, or the read begins far below.
         let is_far_below =
             |known: u64| known.saturating_sub(at) > millis(limits.indexed_entry_age_max);
@@ -241,14 +247,43 @@ impl TronSource {
             if is_silent() {
                 return true;
             }
-            let shown = self.show_often((id, kind), account, ANSWERS, options).await;
-            let round = round(&shown, known.unwrap_or(at), now, limits);
-            self.indexed().take((id, kind), &shown, round);
+            let round = self.look((id, kind), account, (CHECK_ANSWERS, at), options).await;
             if let Some(round) = round {
                 return round.oldest >= at;
             }
         }
         is_silent()
+    }
+
+    /// A round of so many answers, which counts for how far the endpoint's list has come. `at`:
+    /// milliseconds, where nothing is known yet.
+    async fn look(
+        &self,
+        of: (EndpointId, ListKind),
+        account: Address,
+        (answers, at): (u64, u64),
+        options: &CallOptions,
+    ) -> Option<Round> {
+        let now = Instant::now();
+        let known = self.indexed().farthest(of.1, now);
+        let shown = self.show_often(of, account, answers, options).await;
+        let round = round(&shown, known.unwrap_or(at), now, &self.inner.limits);
+        self.indexed().take(of, &shown, round);
+        round
+    }
+
+    /// Looks again how far lists have come that are not known to have come to a time: a read that
+    /// began when they had would wait until what they were behind is forgotten.
+    pub(super) async fn look_again(
+        &self,
+        ids: &[EndpointId],
+        kind: ListKind,
+        at: u64,
+        options: &CallOptions,
+    ) {
+        let Some(account) = self.busy_account(kind) else { return };
+        let looks = ids.iter().map(|id| self.look((*id, kind), account, (ANSWERS, at), options));
+        join_all(looks).await;
     }
 
     /// The height up to which some endpoint's lists are complete: what they have shown, and not so

@@ -130,6 +130,10 @@ impl TronSource {
         let mut last = "they were refused of late".to_owned();
         let open = self.open_lists(&all).await;
         let mut left = self.indexed_at(&open, kind, until);
+        if left.is_empty() {
+            Box::pin(self.look_again(&open, kind, until, options)).await;
+            left = self.indexed_at(&open, kind, until);
+        }
         if left.is_empty() && !open.is_empty() {
             let last = "no endpoint's lists are known to have come so far".to_owned();
             return Err(ListError::Failed(UpstreamError::Unavailable { attempts: 1, last }));
