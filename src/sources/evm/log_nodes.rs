@@ -14,9 +14,9 @@ use crate::rpc::selection::SLOWER_MAX;
 
 /// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
 const LACKING_REST: Duration = Duration::from_secs(30);
-/// How long it is believed to keep them: nodes drop old blocks as new ones come, and another server may
-/// answer at the same address.
-const KEPT_REST: Duration = Duration::from_secs(30);
+/// How long it is believed to keep them, for searches that are under way: nodes drop old blocks as new
+/// ones come, and another server may answer at the same address.
+const KEPT_REST: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);

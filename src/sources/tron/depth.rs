@@ -32,7 +32,7 @@ pub(super) const VOTES_OF_UNSTEADY: usize = 4;
 const FEW_BLOCKS: u64 = 10;
 /// That an endpoint keeps events, or shows none, is believed for so long: nodes drop old blocks as
 /// new ones come, and another server may answer at the same address.
-const SHOWN_AGE_MAX: Duration = Duration::from_secs(30);
+const SHOWN_AGE_MAX: Duration = Duration::from_secs(2);
 /// An endpoint that gave no answer is passed over for so long.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 

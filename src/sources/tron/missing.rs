@@ -89,6 +89,10 @@ impl TronSource {
     /// The block of a time in milliseconds.
     async fn height_at(&self, millis: u64, options: &CallOptions) -> Result<Height, UpstreamError> {
         let head = self.solid_head(options).await?;
+        if head.millis < millis {
+            let last = "no endpoint has come to the block of a listed transaction".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
+        }
         // Slots may be missed: a block is at most as far below the head as its time says.
         let below = head.millis.saturating_sub(millis).div_ceil(BLOCK_MILLIS);
         let (mut low, mut high) = (head.height.saturating_sub(below), head.height);
