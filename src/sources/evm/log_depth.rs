@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::log_nodes::{Kept, LogChoice};
 use super::{EvmSource, wire};
@@ -59,9 +60,11 @@ impl EvmSource {
             return kept;
         }
         let options = CallOptions { on: Some(choice.on), ..options.clone() };
+        // What an answer shows was so when it was asked for, however long it took.
+        let asked_at = Instant::now();
         let kept = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some(at)) => {
-                self.note_logs_kept(choice.on, at);
+                self.note_logs_kept(choice.on, at, asked_at);
                 return Kept::Yes;
             }
             // A refusal may be about the blocks below.
@@ -71,12 +74,13 @@ impl EvmSource {
             }
             Err(error) => Err(error),
         };
-        match kept.unwrap_or_else(|error| of_error(&error)) {
-            Kept::Yes => self.note_logs_kept(choice.on, low),
+        let kept = kept.unwrap_or_else(|error| of_error(&error));
+        match kept {
+            Kept::Yes => self.note_logs_kept(choice.on, low, asked_at),
             Kept::No => self.note_logs_lacking(choice.on, low),
             Kept::Unknown => return Kept::Unknown,
         }
-        self.known_depth(choice.on, low).unwrap_or(Kept::Unknown)
+        self.known_depth(choice.on, low).unwrap_or(kept)
     }
 
     /// The lowest log of the wrapped coin or a reference pool in some blocks down from `high`.

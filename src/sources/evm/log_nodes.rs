@@ -175,11 +175,12 @@ impl EvmSource {
         (kept, lacking, node.blocks_max(now))
     }
 
-    pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height) {
+    /// By answers that were asked for at `asked_at`.
+    pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height, asked_at: Instant) {
         let now = Instant::now();
         self.with_log_node(id, |node| {
             let is_lower = node.kept_from(now).is_none_or(|kept| from < kept);
-            node.kept = if is_lower { Some((from, now + KEPT_REST)) } else { node.kept };
+            node.kept = if is_lower { Some((from, asked_at + KEPT_REST)) } else { node.kept };
         });
     }
 

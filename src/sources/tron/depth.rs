@@ -236,12 +236,14 @@ impl TronSource {
             return Ok(searched.depth);
         }
         let options = CallOptions { on: Some(id), ..options.clone() };
+        // What answers show was so when they were asked for, however long they took.
+        let at = Instant::now();
         let depth = match self.search_depth((low, high), floor, &options).await {
             Ok(from) => Depth::From(from),
             Err(UpstreamError::NotSupported { .. }) => Depth::NotOffered,
             Err(error) => return Err(error),
         };
-        let searched = Searched { depth, low, at: Instant::now() };
+        let searched = Searched { depth, low, at };
         self.depths().by.entry(id).or_default().searched = Some(searched);
         Ok(depth)
     }
