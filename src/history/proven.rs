@@ -74,7 +74,9 @@ impl Inner {
         self.completeness(record, head) == Completeness::Complete
     }
 
-    /// Spans up to a height that do not count towards a complete history, newest first.
+    /// Spans up to a height that do not count towards a complete history, newest first. A chain's
+    /// first block holds its first balances and no trade: nothing in it can be missed, and read by
+    /// itself it shows nothing that could prove it.
     pub(super) fn unproved<'a>(
         &'a self,
         record: &'a WalletRecord,
@@ -82,7 +84,7 @@ impl Inner {
     ) -> impl Iterator<Item = &'a Span> {
         let source = self.sources.get(&record.wallet.chain);
         let accepts = move |proof| source.as_ref().is_none_or(|source| source.accepts(proof));
-        record.coverage.unproved(height, accepts)
+        record.coverage.unproved(height, accepts).filter(|span| span.high > 0)
     }
 }
 

@@ -18,13 +18,21 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Logs, 716),
     (Way::Logs, 747),
     (Way::Logs, 1738),
-    (Way::Logs, 1764),
+    (Way::Logs, 348),
+    (Way::Logs, 630),
+    (Way::Logs, 748),
+    (Way::Explorer, 158),
+    (Way::Explorer, 1280),
     (Way::Explorer, 321),
     (Way::Explorer, 702),
     (Way::Events, 299),
     (Way::Events, 459),
+    (Way::Events, 1006),
+    (Way::Lists, 326),
     (Way::Lists, 465),
     (Way::Lists, 553),
+    (Way::Lists, 820),
+    (Way::Lists, 1299),
 ];
 
 pub(super) fn is_red(way: Way) -> bool {
