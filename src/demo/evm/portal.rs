@@ -33,6 +33,8 @@ pub struct PortalOptions {
     pub finalized: bool,
     /// Returns all that it knows of next to what was asked for.
     pub ignores_filters: bool,
+    /// Every answer lacks what wallets sent with this nonce.
+    pub hidden_nonce: Option<u64>,
 }
 
 impl Default for PortalOptions {
@@ -45,6 +47,7 @@ impl Default for PortalOptions {
             state_diffs: true,
             finalized: true,
             ignores_filters: false,
+            hidden_nonce: None,
         }
     }
 }
@@ -150,7 +153,7 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     }
     let fields = query.get("fields").cloned().unwrap_or_default();
     let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
-    let mut found = matches(model, &picks, &fields, (low, high), options.transactions_max);
+    let mut found = matches(model, &picks, &fields, (low, high), options);
     found.sort_by_key(|(spot, _)| *spot);
     let (mut end, mut count) = (high, 0);
     for (spot, part) in found {
@@ -178,8 +181,9 @@ fn matches(
     picks: &[Pick],
     fields: &Value,
     range: (Height, Height),
-    most: usize,
+    options: &PortalOptions,
 ) -> Vec<(Spot, Value)> {
+    let most = options.transactions_max;
     let mut wallets: BTreeMap<Account, _> = BTreeMap::new();
     for pick in picks {
         let named = pick.from.as_ref().or(pick.to.as_ref());
@@ -197,7 +201,11 @@ fn matches(
     }
     for wallet in wallets.values() {
         let (mut count, mut last) = (0, None);
-        for found in model.transactions(wallet, range) {
+        let is_hidden = |found: &PlacedTx| {
+            let is_sent = found.tx.call.from == wallet.address;
+            is_sent && options.hidden_nonce == Some(found.nonce)
+        };
+        for found in model.transactions(wallet, range).filter(|found| !is_hidden(found)) {
             if count >= most && last != Some(found.spot.height) {
                 break;
             }

@@ -38,8 +38,13 @@ impl Lister {
             Discovery::Portal => {
                 let pool = pool(&source.inner.portal)?;
                 let windows = source.inner.limits.portal_windows_max;
+                let counts = subject.chain.counts_sent;
                 let lister = PortalLister::new(pool, subject, (lane, range), abilities, windows);
-                Self::Portal(Box::new(lister))
+                Self::Portal(Box::new(if counts {
+                    lister.counted_by(source.inner.pool.clone())
+                } else {
+                    lister
+                }))
             }
             Discovery::Explorer => {
                 let pool = pool(&source.inner.explorer)?;

@@ -37,6 +37,7 @@ mod pool_events;
 mod pool_names;
 mod portal;
 mod portal_candidates;
+mod portal_sent;
 mod portal_window;
 mod portal_wire;
 mod prices;

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join};
 use futures_util::stream::FuturesOrdered;
 
 use super::abilities::Abilities;
 use super::discovery::{Discovery, Window};
+use super::portal_sent::{Checked, SentCheck};
 use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, Trouble, read_window};
 use super::portal_wire::NativeBy;
+use super::sent_witness::SentWitness;
 use super::subject::Subject;
 use crate::domain::{Doubts, Height};
 use crate::rpc::error::UpstreamError;
@@ -43,6 +45,8 @@ pub(super) struct PortalLister {
     /// The first block that the gateway has, once it was asked for.
     first: Option<Height>,
     abilities: Arc<Abilities>,
+    /// Where the chain counts what an account sent.
+    sent: Option<SentCheck>,
 }
 
 impl std::fmt::Debug for PortalLister {
@@ -71,12 +75,24 @@ impl PortalLister {
             arrived: None,
             first: None,
             abilities,
+            sent: None,
         }
+    }
+
+    /// What the wallet sent is held against what these nodes count.
+    pub(super) fn counted_by(self, nodes: Pool) -> Self {
+        let Gateway { subject, lane, .. } = &*self.gateway;
+        let range = (self.low, self.top.unwrap_or(self.low));
+        let witness = SentWitness::new(nodes, subject, lane.clone(), range);
+        Self { sent: Some(SentCheck::new(witness, self.low)), ..self }
     }
 
     /// Begins further down, before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         self.top = (self.low <= high).then_some(high);
+        if let Some(sent) = &mut self.sent {
+            sent.set_high(high);
+        }
     }
 
     /// The gateway's newest final block.
@@ -98,7 +114,7 @@ impl PortalLister {
                     self.check_first(top).await?;
                 }
                 self.begin_windows();
-                self.arrived = self.in_flight.next().await;
+                self.arrive().await;
             }
             let Some((top, _)) = &self.arrived else { return Ok(None) };
             // Below its first block the gateway is silent without saying why.
@@ -106,12 +122,54 @@ impl PortalLister {
             if matches!(self.arrived, Some((_, Ok(_)))) {
                 self.check_first(top).await?;
             }
+            let lowest = self.lowest();
+            if let (Some(sent), Some((_, Ok(window)))) = (&mut self.sent, &self.arrived) {
+                sent.look_at_counts(window, window.low <= lowest).await;
+            }
             match self.arrived.take() {
-                Some((_, Ok(window))) => return Ok(Some(self.give(window))),
+                Some((_, Ok(window))) => {
+                    if let Some(window) = self.check(window) {
+                        return Ok(Some(window));
+                    }
+                }
                 Some((_, Err(trouble))) => self.amend(trouble, top).await?,
                 None => return Ok(None),
             }
         }
+    }
+
+    /// The oldest window in flight, and the count of what the wallet sent.
+    async fn arrive(&mut self) {
+        let Self { in_flight, arrived, sent, .. } = self;
+        let Some(sent) = sent.as_mut().filter(|_| !in_flight.is_empty()) else {
+            *arrived = in_flight.next().await;
+            return;
+        };
+        join(async { *arrived = in_flight.next().await }, sent.count()).await;
+    }
+
+    /// Holds a window against what the wallet sent; `None` where it is to be delivered later.
+    fn check(&mut self, window: PortalWindow) -> Option<Window> {
+        self.given += 1;
+        self.adapt_span(&window);
+        let is_last = window.low <= self.lowest();
+        let checked = match &mut self.sent {
+            Some(sent) => sent.take(window, is_last),
+            None => Checked::Deliver(window, Doubts::NONE),
+        };
+        match checked {
+            Checked::Deliver(window, doubts) => Some(self.give(window, doubts)),
+            Checked::Held => None,
+            Checked::Again(top) => {
+                self.begin_again(top);
+                None
+            }
+        }
+    }
+
+    /// The lowest block that is asked for.
+    fn lowest(&self) -> Height {
+        self.low.max(self.first_used())
     }
 
     /// The first window by itself: it shows how long the others may be.
@@ -205,19 +263,22 @@ impl PortalLister {
         self.first.filter(|first| *first > 1).unwrap_or(0)
     }
 
-    fn give(&mut self, window: PortalWindow) -> Window {
-        if self.mode.native == NativeBy::Traces {
-            self.abilities.note_calls(Discovery::Portal);
-        }
-        self.given += 1;
-        let low = window.low.max(self.first_used());
-        let length = window.high - low + 1;
+    /// The next windows are longer after one that holds little, and shorter after a full one.
+    fn adapt_span(&mut self, window: &PortalWindow) {
+        let length = window.high - window.low.max(self.first_used()) + 1;
         match window.found.len() + window.skipped {
             few if few < FOUND_FEW => self.span = length.max(self.span).saturating_mul(GROWTH),
             many if many > FOUND_MANY => self.span = length / 2,
             _ => {}
         }
         self.span = self.span.clamp(1, SPAN_MAX);
+    }
+
+    fn give(&self, window: PortalWindow, doubts: Doubts) -> Window {
+        if self.mode.native == NativeBy::Traces {
+            self.abilities.note_calls(Discovery::Portal);
+        }
+        let low = window.low.max(self.first_used());
         let mut found = window.found;
         found.reverse();
         Window {
@@ -228,8 +289,8 @@ impl PortalLister {
             skipped: window.skipped,
             // That a balance changed nowhere else is nothing that rows of changes show.
             doubts: match self.mode.native {
-                NativeBy::Traces => Doubts::NONE,
-                NativeBy::StateDiffs | NativeBy::Nothing => Doubts::INNER_CALLS,
+                NativeBy::Traces => doubts,
+                NativeBy::StateDiffs | NativeBy::Nothing => doubts.union(Doubts::INNER_CALLS),
             },
         }
     }

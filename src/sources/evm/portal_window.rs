@@ -54,6 +54,32 @@ pub(super) struct PortalWindow {
     pub(super) high: Height,
     pub(super) found: Vec<Candidate>,
     pub(super) skipped: usize,
+    /// Height and nonce of all that the wallet sent; `None` where an answer lacks nonces.
+    pub(super) sent: Option<Vec<(Height, u64)>>,
+}
+
+impl PortalWindow {
+    /// Joined with the window right above it.
+    pub(super) fn below(mut self, above: Self) -> Self {
+        self.high = above.high;
+        self.found.extend(above.found);
+        self.skipped += above.skipped;
+        self.sent = self.sent.zip(above.sent).map(|(below, above)| [below, above].concat());
+        self
+    }
+
+    /// What lies from a height on, and what lies below it.
+    pub(super) fn split(mut self, low: Height) -> (Self, Option<Self>) {
+        let Some(high) = low.checked_sub(1).filter(|high| *high >= self.low) else {
+            return (self, None);
+        };
+        let at = self.found.partition_point(|one| one.block < low);
+        let found = self.found.split_off(at);
+        let halves = self.sent.map(|sent| sent.into_iter().partition(|(at, _)| *at < low));
+        let (below, above): (Option<Vec<_>>, Option<Vec<_>>) = halves.unzip();
+        let given = Self { low, high: self.high, found, skipped: self.skipped, sent: above };
+        (given, Some(Self { low: self.low, high, found: self.found, skipped: 0, sent: below }))
+    }
 }
 
 /// Why a window was not read.
@@ -125,6 +151,7 @@ pub(super) async fn read_window(
 ) -> Result<PortalWindow, Trouble> {
     let wallet = gateway.subject.wallet;
     let (mut found, mut skipped, mut next) = (Vec::new(), 0, low);
+    let mut sent = Some(Vec::new());
     let (mut came, mut changes) = (Came::default(), HashMap::new());
     while next <= high {
         let query = wire::query(&wallet, (next, high), mode.native);
@@ -133,6 +160,7 @@ pub(super) async fn read_window(
         for block in blocks {
             let seen = arrivals(&block, &wallet);
             changes.extend(changes_by_hash(&block, &gateway.subject));
+            sent = sent.and_then(|sent| with_nonces(sent, &block, &wallet));
             let (more, spam) =
                 candidates(block, &gateway.subject, false).ok_or_else(|| gateway.incomplete())?;
             came.note(&more, &seen);
@@ -147,7 +175,19 @@ pub(super) async fn read_window(
     }
     add_details(&gateway, mode, &mut found, &came).await;
     add_changes(&mut found, &mut changes);
-    Ok(PortalWindow { low, high, found, skipped })
+    Ok(PortalWindow { low, high, found, skipped, sent })
+}
+
+/// Adds what a block holds of the wallet's own; `None` where one has no nonce.
+fn with_nonces(
+    mut sent: Vec<(Height, u64)>,
+    block: &Block,
+    wallet: &Account,
+) -> Option<Vec<(Height, u64)>> {
+    for tx in block.txs.iter().filter(|tx| tx.from == *wallet) {
+        sent.push((block.number, tx.nonce?));
+    }
+    Some(sent)
 }
 
 fn changes_by_hash(block: &Block, subject: &Subject) -> Vec<(Word, NativeFlows)> {

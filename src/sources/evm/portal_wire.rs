@@ -50,7 +50,7 @@ fn fields(native: NativeBy) -> Value {
         "transaction".to_owned(),
         json!({
             "transactionIndex": true, "hash": true, "from": true, "to": true, "value": true,
-            "sighash": true, "status": true, "type": by_balance, "gasUsed": by_balance,
+            "sighash": true, "status": true, "nonce": true, "type": by_balance, "gasUsed": by_balance,
             "effectiveGasPrice": by_balance,
         }),
     );
@@ -156,6 +156,7 @@ pub(super) struct Tx {
     pub(super) value: Units,
     pub(super) selector: Option<[u8; 4]>,
     pub(super) failed: bool,
+    pub(super) nonce: Option<u64>,
     /// Where it was requested: the number of its type, the gas that it used and the price of that.
     pub(super) kind: Option<u64>,
     pub(super) gas: Option<(Units, Units)>,
@@ -237,6 +238,8 @@ struct RawTx<'a> {
     sighash: Option<&'a str>,
     #[serde(default, borrow)]
     status: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    nonce: Option<&'a RawValue>,
     #[serde(default, borrow, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -326,6 +329,7 @@ fn tx(raw: &RawTx<'_>) -> Option<Tx> {
         value: texts::units(texts::scalar(raw.value)?)?,
         selector: raw.sighash.and_then(texts::selector),
         failed: texts::scalar(raw.status).is_some_and(|text| texts::number(text) == Some(0)),
+        nonce: texts::scalar(raw.nonce).and_then(texts::number),
         kind: texts::scalar(raw.kind).and_then(texts::number),
         gas: units(raw.gas_used).zip(units(raw.effective_gas_price)),
     })

@@ -1,9 +1,9 @@
-//! An index that leaves out one transaction that the wallet sent, in every answer of every list: only
-//! the number of sent transactions shows it. And nodes that count wrongly.
+//! An index or a gateway that leaves out one transaction that the wallet sent, in every answer: only the
+//! number of sent transactions shows it. And nodes that count wrongly.
 
 use std::time::Duration;
 
-use blotter::demo::evm::NodeOptions;
+use blotter::demo::evm::{ExplorerOptions, NodeOptions, PortalOptions};
 use blotter::demo::{Faults, Refusal};
 use blotter::domain::Doubts;
 use blotter::history::{End, Extent, HistoryError};
@@ -12,7 +12,11 @@ use tokio::time::sleep;
 
 use super::cut::{read, walk};
 use super::peer::{Peer, Role};
+use super::way::Way;
 use super::world::World;
+
+/// Whose lists show the nonces of all that a wallet sent.
+const COUNTED: [Way; 2] = [Way::Explorer, Way::Portal];
 
 /// Nonces of the wallet: its newest, one in the middle, its first.
 fn hidden(world: &World) -> [u64; 3] {
@@ -31,10 +35,14 @@ fn sent(world: &World) -> u64 {
 
 fn hide(world: &World, nonce: Option<u64>) {
     for peer in &world.peers {
-        if let Role::Explorer(lists) = &peer.role {
-            let mut lists = lists.clone();
-            lists.hidden_nonce = nonce;
-            peer.node.set_options(lists);
+        match &peer.role {
+            Role::Explorer(lists) => {
+                peer.node.set_options(ExplorerOptions { hidden_nonce: nonce, ..lists.clone() });
+            }
+            Role::Portal(gateway) => {
+                peer.node.set_options(PortalOptions { hidden_nonce: nonce, ..gateway.clone() });
+            }
+            Role::Solana | Role::Rpc(_) | Role::Tron(_) => {}
         }
     }
 }
@@ -87,17 +95,19 @@ fn truth(world: &World) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_index_hides_is_found_by_another_way() {
-    for (copies, which) in [(1, 0), (1, 1), (2, 1), (1, 2)] {
-        let world = World::counted(copies, true);
-        hide(&world, Some(hidden(&world)[which]));
-        completed(&world, truth(&world)).await;
+    for way in COUNTED {
+        for (copies, which) in [(1, 0), (1, 1), (2, 1), (1, 2)] {
+            let world = World::counted(way, copies, true);
+            hide(&world, Some(hidden(&world)[which]));
+            completed(&world, truth(&world)).await;
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_only_the_count_shows_is_a_named_doubt_until_the_index_has_it() {
-    for which in 0..3 {
-        let world = World::counted(2, true);
+    for (way, which) in COUNTED.into_iter().flat_map(|way| [(way, 0), (way, 1), (way, 2)]) {
+        let world = World::counted(way, 2, true);
         hide(&world, Some(hidden(&world)[which]));
         refuse_logs(&world);
         for _ in 0..10 {
@@ -114,10 +124,12 @@ async fn what_only_the_count_shows_is_a_named_doubt_until_the_index_has_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_counts_wrongly_holds_up_no_honest_wallet() {
-    for (nodes, is_plain, most) in [(1, true, 2), (2, true, 20), (2, false, 1)] {
-        let world = World::counted(2, is_plain);
-        miscount(&world, nodes);
-        let walks = completed(&world, truth(&world)).await;
-        assert!(walks <= most, "{nodes} nodes: {walks} walks");
+    for way in COUNTED {
+        for (nodes, is_plain, most) in [(1, true, 2), (2, true, 20), (2, false, 1)] {
+            let world = World::counted(way, 2, is_plain);
+            miscount(&world, nodes);
+            let walks = completed(&world, truth(&world)).await;
+            assert!(walks <= most, "{way:?}, {nodes} nodes: {walks} walks");
+        }
     }
 }

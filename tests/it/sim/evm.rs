@@ -35,7 +35,8 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     let model = EvmModel::with_limits(seed, &chain, limits);
     let peers: Vec<Peer> =
         roles(way, dice).into_iter().map(|role| peer(&model, role, dice.next())).collect();
-    let counted = way == Way::Explorer && chain.counts_sent && Dice::new(seed, 5).one_in(2);
+    let shows_nonces = matches!(way, Way::Explorer | Way::Portal);
+    let counted = shows_nonces && chain.counts_sent && Dice::new(seed, 5).one_in(2);
     let wallets = (0..dice.pick(&[1, 1, 2]))
         .map(|at: u64| {
             let plan = plan(&model, dice);
@@ -60,10 +61,10 @@ pub(super) fn plain_of(way: Way, registry: &Registry, copies: usize) -> Seeded {
 }
 
 /// A wallet whose nonces count what it sent, or a smart account with the same history.
-pub(super) fn counted(registry: &Registry, copies: usize, is_plain: bool) -> Seeded {
+pub(super) fn counted(way: Way, registry: &Registry, copies: usize, is_plain: bool) -> Seeded {
     let first = Some(HEAD / 2);
     let plan = WalletPlan { first, plain: is_plain, ..WalletPlan::only(TradeKind::V3, 40) };
-    planned(Way::Explorer, registry, copies, WalletPlan { noise_percent: 24, ..plan })
+    planned(way, registry, copies, WalletPlan { noise_percent: 24, ..plan })
 }
 
 fn planned(way: Way, registry: &Registry, copies: usize, plan: WalletPlan) -> Seeded {

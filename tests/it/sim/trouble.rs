@@ -166,6 +166,7 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &m
         Role::Portal(mut gateway) => {
             gateway.lag = lag;
             gateway.ignores_filters = lies && dice.one_in(2);
+            gateway.hidden_nonce = hidden;
             peer.node.set_options(gateway);
         }
         Role::Tron(mut node) => {

@@ -109,10 +109,10 @@ impl World {
     }
 
     /// An account without code by account lists, with so many endpoints of each kind.
-    pub(super) fn counted(copies: usize, is_plain: bool) -> Self {
+    pub(super) fn counted(way: Way, copies: usize, is_plain: bool) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
-        let seeded = evm::counted(&registry, copies, is_plain);
-        Self::of(Way::Explorer, registry, seeded)
+        let seeded = evm::counted(way, &registry, copies, is_plain);
+        Self::of(way, registry, seeded)
     }
 
     fn of(way: Way, registry: Arc<Registry>, seeded: Seeded) -> Self {

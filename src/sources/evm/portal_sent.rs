@@ -1,0 +1,172 @@
+//! What a wallet sent, in a gateway's windows, held against its nonces and the chain's count: a block
+//! that the gateway leaves out of an answer shows as a hole.
+
+use super::portal_window::PortalWindow;
+use super::sent::{self, Follows, SentCount, SentTotals};
+use super::sent_witness::SentWitness;
+use crate::domain::{Doubts, Height};
+
+/// Transactions that wait for the next one down that the wallet sent.
+const HELD_MAX: usize = 5_000;
+
+/// What becomes of a window.
+#[derive(Debug)]
+pub(super) enum Checked {
+    Deliver(PortalWindow, Doubts),
+    /// It waits for the windows below it.
+    Held,
+    /// What lies down from this height is read again: a second answer.
+    Again(Height),
+}
+
+/// Windows of one reader, from the newest down.
+#[derive(Debug)]
+pub(super) struct SentCheck {
+    witness: SentWitness,
+    /// The lowest height of the read.
+    low: Height,
+    /// `None` where nonces are no count of the wallet's transactions.
+    count: Option<SentCount>,
+    is_counted: bool,
+    is_confirmed: bool,
+    /// Read, and not yet held against what follows below it.
+    held: Option<PortalWindow>,
+    /// The top of what was read again.
+    reread: Option<Height>,
+}
+
+impl SentCheck {
+    pub(super) fn new(witness: SentWitness, low: Height) -> Self {
+        let count = Some(SentCount::default());
+        Self {
+            witness,
+            low,
+            count,
+            is_counted: false,
+            is_confirmed: false,
+            held: None,
+            reread: None,
+        }
+    }
+
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.witness.set_high(high);
+    }
+
+    /// Asks nodes for the count, once. One that fails leaves the nonces alone to be held against each
+    /// other.
+    pub(super) async fn count(&mut self) {
+        if !self.is_counted {
+            let counts = self.witness.counts().await.unwrap_or_default();
+            self.set_counts(counts);
+            self.is_counted = true;
+        }
+    }
+
+    fn set_counts(&mut self, counts: SentTotals) {
+        if let Some(count) = &mut self.count {
+            count.set_counts(counts);
+        }
+    }
+
+    /// Where nonces and count differ: whether the count is one of transactions, and what a second
+    /// answer about it is.
+    pub(super) async fn look_at_counts(&mut self, window: &PortalWindow, is_last: bool) {
+        self.count().await;
+        if self.is_refuted(window) && self.confirm().await && self.is_refuted(window) {
+            self.count = None;
+        }
+        // What sends nothing, as a contract, would hold up all that it received.
+        let is_silent = !is_last && self.count.is_some() && self.sent(window).next().is_none();
+        if !is_silent && !self.differs(window, is_last) {
+            return;
+        }
+        match self.witness.has_code().await {
+            Ok(true) => self.count = None,
+            Ok(false) | Err(_) if is_silent => {}
+            Ok(false) | Err(_) => drop(self.confirm().await),
+        }
+    }
+
+    /// Whether two answers about the count were looked for, as far as nodes answer.
+    async fn confirm(&mut self) -> bool {
+        if !self.witness.is_confirmed()
+            && let Ok(counts) = self.witness.confirm().await
+        {
+            self.set_counts(counts);
+            self.is_confirmed = true;
+        }
+        self.is_confirmed
+    }
+
+    /// Whether no count is known at the top, or the window itself shows that more was sent.
+    fn is_refuted(&self, window: &PortalWindow) -> bool {
+        let newest = self.sent(window).map(|(_, nonce)| nonce).max();
+        self.count.is_some_and(|count| !count.may_follow(newest))
+    }
+
+    /// Height and nonce of all that was sent in the window and what waits above it.
+    fn sent<'a>(&'a self, window: &'a PortalWindow) -> impl Iterator<Item = (Height, u64)> + 'a {
+        let all = self.held.iter().chain([window]);
+        all.flat_map(|window| window.sent.iter().flatten()).copied()
+    }
+
+    fn top(&self, window: &PortalWindow) -> Height {
+        self.held.as_ref().map_or(window.high, |held| held.high)
+    }
+
+    /// Down to where nonces show that nothing is left out; `None`: nothing can be delivered yet.
+    fn proved_low(&self, window: &PortalWindow, is_last: bool) -> Option<Height> {
+        let held = self.held.as_ref().map_or(0, |held| held.found.len());
+        let waits = |count: SentCount| !count.is_exhausted() && window.sent.is_some();
+        if is_last || held > HELD_MAX || !self.count.is_some_and(waits) {
+            return Some(window.low);
+        }
+        let lowest = self.sent(window).map(|(height, _)| height).min();
+        sent::proved_low(window.low, self.top(window), lowest)
+    }
+
+    fn differs(&self, window: &PortalWindow, is_last: bool) -> bool {
+        let low = self.proved_low(window, is_last);
+        let (Some(count), Some(low)) = (self.count, low.filter(|_| window.sent.is_some())) else {
+            return false;
+        };
+        let (above, below): (Vec<_>, Vec<_>) =
+            self.sent(window).partition(|(height, _)| *height >= low);
+        let follows = match below.iter().map(|(_, nonce)| *nonce).max() {
+            Some(nonce) => Follows::Nonce(nonce),
+            None if is_last && window.low <= self.low => Follows::Nothing,
+            None => Follows::Unknown,
+        };
+        let nonces: Vec<u64> = above.into_iter().map(|(_, nonce)| nonce).collect();
+        !count.fits(&nonces, follows)
+    }
+
+    /// `is_last`: nothing lies below the window.
+    pub(super) fn take(&mut self, window: PortalWindow, is_last: bool) -> Checked {
+        let top = self.top(&window);
+        let Some(low) = self.proved_low(&window, is_last) else {
+            self.held = Some(self.joined(window));
+            return Checked::Held;
+        };
+        let differs = self.differs(&window, is_last);
+        if differs && self.reread != Some(top) {
+            (self.reread, self.held) = (Some(top), None);
+            return Checked::Again(top);
+        }
+        let (given, held) = self.joined(window).split(low);
+        self.held = held;
+        if let Some(count) = &mut self.count {
+            let nonces: Vec<u64> = given.sent.iter().flatten().map(|(_, nonce)| *nonce).collect();
+            count.pass(&nonces);
+        }
+        Checked::Deliver(given, if differs { Doubts::SENT_COUNT } else { Doubts::NONE })
+    }
+
+    fn joined(&mut self, window: PortalWindow) -> PortalWindow {
+        match self.held.take() {
+            Some(held) => window.below(held),
+            None => window,
+        }
+    }
+}
