@@ -8,7 +8,8 @@
 //! What is held against what: the least time is what all distinct calls take at the limit, or those
 //! for transactions and lists by turns, and one round trip; what is asked twice is not in it.
 //! `--transactions N` reads smaller wallets, `--only TEXT` some lines, `--only calls` counts the calls
-//! for 1,000 trades by each way, with `--methods` by method.
+//! for 1,000 trades by each way, with `--methods` by method, and what prices would take if
+//! blocks far apart were read in one range.
 
 #![expect(clippy::print_stdout, reason = "the table is the result of this program")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
@@ -22,6 +23,7 @@ mod seen;
 #[path = "loading/world.rs"]
 mod world;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use blotter::sources::Discovery;
@@ -45,6 +47,9 @@ const FLOOR_SLOW: f64 = 1.10;
 const FLOOR_SHARE: f64 = 1.15;
 /// Requests to nodes for 1,000 trades by a gateway with traces, and calls without those for prices.
 const NODE_CALLS_MAX: u64 = 60;
+/// The least that Ethereum's reference pools log together, and the length of such a log in an answer.
+const SWAPS_A_BLOCK: u64 = 1;
+const SWAP_BYTES: u64 = 861;
 
 const SINGLE: Allowed = Allowed { rate: Some(CALLS_A_SECOND), concurrency: 16, batch: 1 };
 const BATCHES: Allowed = Allowed { rate: Some(CALLS_A_SECOND), concurrency: 16, batch: 20 };
@@ -232,8 +237,37 @@ fn print_calls() {
         }
         if std::env::args().any(|arg| arg == "--methods") {
             println!("{} requests to nodes: {:?}", counts.node_requests, counts.by_method);
+            if way == Way::Evm(Discovery::Portal) {
+                print_joined(&counts.priced);
+            }
         }
     }
+}
+
+/// What prices would take if ranges of blocks so far apart were read as one, and how long the answers
+/// would be at the least.
+fn print_joined(priced: &BTreeSet<(u64, u64)>) {
+    println!("\nblocks apart | calls for prices | blocks | longest range | megabytes");
+    for apart in [0, 64, 500, 2_000, 5_000, 10_000, 50_000, 100_000] {
+        let joined = joined(priced, apart);
+        let length = |(high, low): &(u64, u64)| high - low + 1;
+        let blocks: u64 = joined.iter().map(length).sum();
+        let longest = joined.iter().map(length).max().unwrap_or(0);
+        let bytes = blocks * SWAPS_A_BLOCK * SWAP_BYTES;
+        println!("{apart} | {} | {blocks} | {longest} | {}", joined.len(), bytes.div_ceil(1 << 20));
+    }
+}
+
+/// Ranges by their highest block, those at most so far apart as one.
+fn joined(ranges: &BTreeSet<(u64, u64)>, apart: u64) -> Vec<(u64, u64)> {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for &(high, low) in ranges {
+        match joined.last_mut().filter(|last| low <= last.0.saturating_add(apart)) {
+            Some(last) => *last = (high, last.1.min(low)),
+            None => joined.push((high, low)),
+        }
+    }
+    joined
 }
 
 /// Each on a clock of its own.

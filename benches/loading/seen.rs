@@ -1,6 +1,6 @@
 //! A transport that notes what is asked: calls, and which of them the loading cannot do without.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 
@@ -43,6 +43,8 @@ pub(crate) struct Counts {
     /// Of the others, by method, and the requests that held them.
     pub(crate) by_method: BTreeMap<String, u64>,
     pub(crate) node_requests: u64,
+    /// Ranges of blocks whose logs of reference pools were read, for prices: highest block, lowest.
+    pub(crate) priced: BTreeSet<(u64, u64)>,
     /// Each once: names, prices and what nodes are asked about themselves too.
     distinct: HashSet<u64>,
     /// Searches of the wallet's logs that were made again: a proof takes two answers to each, as one
@@ -83,6 +85,10 @@ impl Counts {
     pub(crate) fn for_rows(&self) -> u64 {
         self.single() + self.batched() + self.pages() + self.index_pages()
     }
+}
+
+fn number(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
 }
 
 fn count(of: &HashSet<u64>) -> u64 {
@@ -145,6 +151,10 @@ impl Seen {
         counts.calls += 1;
         let (method, params) = (call["method"].as_str().unwrap_or(""), call["params"].to_string());
         *counts.by_method.entry(method.to_owned()).or_default() += 1;
+        if method == "eth_getLogs" && !self.is_own_logs(call) {
+            let block = |name: &str| call["params"][0][name].as_str().and_then(number);
+            counts.priced.extend(block("toBlock").zip(block("fromBlock")));
+        }
         let key = self.hasher.hash_one((method, &params));
         self.note_distinct(counts, std::slice::from_ref(call), key);
         if method == FULL_PAGES {
