@@ -35,6 +35,8 @@ pub struct PortalOptions {
     pub ignores_filters: bool,
     /// Every answer lacks what wallets sent with this nonce.
     pub hidden_nonce: Option<u64>,
+    /// Transactions come with their nonces, where these are asked for.
+    pub nonces: bool,
 }
 
 impl Default for PortalOptions {
@@ -48,6 +50,7 @@ impl Default for PortalOptions {
             finalized: true,
             ignores_filters: false,
             hidden_nonce: None,
+            nonces: true,
         }
     }
 }
@@ -151,7 +154,12 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     if !options.state_diffs && picks.iter().any(|pick| pick.kind == PickKind::StateDiffs) {
         return bad("state diffs are not available in this dataset");
     }
-    let fields = query.get("fields").cloned().unwrap_or_default();
+    let mut fields = query.get("fields").cloned().unwrap_or_default();
+    if !options.nonces
+        && let Some(asked) = fields.get_mut("transaction").and_then(Value::as_object_mut)
+    {
+        asked.remove("nonce");
+    }
     let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
     let mut found = matches(model, &picks, &fields, (low, high), options);
     found.sort_by_key(|(spot, _)| *spot);

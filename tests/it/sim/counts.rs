@@ -65,9 +65,22 @@ fn node(peer: &Peer) -> Option<NodeOptions> {
 }
 
 fn refuse_logs(world: &World) {
+    refuse(world, &["eth_getLogs"]);
+}
+
+fn refuse(world: &World, methods: &[&'static str]) {
     for peer in world.peers.iter().filter(|peer| node(peer).is_some()) {
-        let refused = vec![("eth_getLogs", Refusal::ALL[0])];
+        let refused = methods.iter().map(|method| (*method, Refusal::ALL[0])).collect();
         peer.node.set_faults(Faults { refused, ..Faults::none() });
+    }
+}
+
+/// The gateways leave nonces out of their answers.
+fn without_nonces(world: &World) {
+    for peer in &world.peers {
+        if let Role::Portal(gateway) = &peer.role {
+            peer.node.set_options(PortalOptions { nonces: false, ..gateway.clone() });
+        }
     }
 }
 
@@ -131,5 +144,21 @@ async fn a_node_that_counts_wrongly_holds_up_no_honest_wallet() {
             let walks = completed(&world, truth(&world)).await;
             assert!(walks <= most, "{way:?}, {nodes} nodes: {walks} walks");
         }
+    }
+}
+
+/// Nothing else than the gateway shows the rows: a doubt would last.
+#[tokio::test(start_paused = true)]
+async fn a_gateway_without_nonces_and_nodes_without_counts_hold_up_no_wallet() {
+    for (nonces, refused) in
+        [(false, &["eth_getLogs"][..]), (true, &["eth_getLogs", "eth_getTransactionCount"])]
+    {
+        let world = World::counted(Way::Portal, 1, true);
+        if !nonces {
+            without_nonces(&world);
+        }
+        refuse(&world, refused);
+        let walks = completed(&world, truth(&world)).await;
+        assert!(walks <= 2, "nonces {nonces}: {walks} walks");
     }
 }
