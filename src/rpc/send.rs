@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use tokio_util::task::AbortOnDropHandle;
 
 use super::endpoint::{EndpointConfig, EndpointId};
 use super::exchange::Ask;
@@ -66,12 +65,12 @@ impl Pool {
     }
 
     async fn send(&self, permit: Permit, ask: &Ask, calls: usize) -> (Sent, Received) {
-        let Inner { admission, limits, .. } = &*self.inner;
+        let Inner { admission, limits, transport, .. } = &*self.inner;
         let (began, request) =
             (Instant::now(), self.inner.requests.fetch_add(1, Ordering::Relaxed));
         let endpoint = permit.endpoint;
         let config = admission.with(endpoint, |endpoint| endpoint.config.clone());
-        let (received, took) = match config {
+        let received = match config {
             Some(EndpointConfig { url, headers, .. }) => {
                 let request = Request {
                     method: if ask.body.is_some() { Method::Post } else { Method::Get },
@@ -85,31 +84,15 @@ impl Pool {
                         limits.body_bytes_max
                     },
                 };
-                self.exchange(request, permit).await
+                transport.send(request).await
             }
-            None => {
-                let unknown = TransportError::Connect("no such endpoint".to_owned());
-                (Err(unknown), Duration::ZERO)
-            }
+            None => Err(TransportError::Connect("no such endpoint".to_owned())),
         };
         let rest = self.requested_wait(&received);
         if let Some(rest) = rest {
             self.cool_down(endpoint, rest);
         }
-        (Sent { endpoint, request, calls, began, took, rest }, received)
-    }
-
-    /// In a task of its own: the request ends, and gives its place back, also while its caller is not
-    /// polled. Ends when dropped.
-    async fn exchange(&self, request: Request, permit: Permit) -> (Received, Duration) {
-        let (transport, began) = (Arc::clone(&self.inner.transport), Instant::now());
-        let exchange = AbortOnDropHandle::new(tokio::spawn(async move {
-            let received = transport.send(request).await;
-            drop(permit);
-            (received, began.elapsed())
-        }));
-        let ended = |_| (Err(TransportError::Broken("its task ended".to_owned())), began.elapsed());
-        exchange.await.unwrap_or_else(ended)
+        (Sent { endpoint, request, calls, began, took: began.elapsed(), rest }, received)
     }
 
     /// The wait that the header of a refusal requests.

@@ -203,22 +203,6 @@ async fn dropping_a_call_gives_its_places_back() {
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
-/// A reader may wait for something else while its requests are under way.
-#[tokio::test(start_paused = true)]
-async fn a_request_ends_and_gives_its_place_back_while_its_caller_is_not_polled() {
-    let script = Arc::new(Script::default().host("one", 5, [Act::Echo]));
-    let endpoint = EndpointConfig { concurrency: Some(1), batch: Some(1), ..at("one") };
-    let pool = pool(&script, vec![endpoint]);
-    let (one, options) = (calls(1), lane(1));
-    let first = pool.batch(&one, &options);
-    tokio::pin!(first);
-    assert!(timeout(Duration::from_millis(1), &mut first).await.is_err());
-    let began = Instant::now();
-    echoes(&pool, 1, &lane(2)).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    assert!(first.await[0].is_ok());
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_straggler_is_helped_by_another_endpoint() {
     let acts = std::iter::repeat_n(Act::Echo, 10).chain([Act::Never]);

@@ -21,7 +21,6 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Logs, 348),
     (Way::Logs, 630),
     (Way::Logs, 748),
-    (Way::Explorer, 158),
     (Way::Explorer, 1280),
     (Way::Explorer, 321),
     (Way::Explorer, 702),
