@@ -58,11 +58,6 @@ impl Windows {
         let mut windows = Vec::new();
         while windows.len() < self.batch {
             let Some(window) = self.again.pop().or_else(|| self.below()) else { break };
-            // A refusal of the whole request would make the small ones of it smaller still.
-            if windows.first().is_some_and(|first: &Window| first.blocks() != window.blocks()) {
-                self.again.push(window);
-                break;
-            }
             self.asked.insert(window.high, window);
             windows.push(window);
         }
@@ -84,7 +79,7 @@ impl Windows {
     /// Splits a window that holds too much. False where it cannot be split.
     pub(super) fn shrink(&mut self, window: Window, range: Option<u64>) -> bool {
         self.asked.remove(&window.high);
-        let length = window.blocks();
+        let length = window.high - window.low + 1;
         let range = range.filter(|range| *range < length).unwrap_or(length / SHRINK);
         if range == 0 {
             return false;
@@ -404,8 +399,7 @@ mod tests {
         let mut windows = Windows::new(3, 25, 10, 4);
         assert_eq!(windows.frontier(), Some(25));
         assert_eq!(windows.plan(), [window(16, 25)]);
-        assert_eq!(windows.plan(), [window(6, 15)]);
-        assert_eq!((windows.frontier(), windows.plan()), (Some(25), vec![window(3, 5)]));
+        assert_eq!(windows.plan(), [window(6, 15), window(3, 5)]);
         assert_eq!((windows.plan(), windows.frontier()), (Vec::new(), Some(25)));
         windows.known(window(6, 15));
         assert_eq!(windows.frontier(), Some(25));
@@ -413,23 +407,6 @@ mod tests {
         assert_eq!(windows.frontier(), Some(5));
         windows.known(window(3, 5));
         assert_eq!(windows.frontier(), None);
-    }
-
-    #[test]
-    fn windows_of_different_sizes_are_not_asked_for_in_one_request() {
-        let mut windows = Windows::new(0, 39, 10, 4);
-        let [first] = windows.plan()[..] else { panic!("one window at first") };
-        let two = windows.plan();
-        assert_eq!(two, [window(20, 29), window(10, 19)]);
-        assert!(windows.shrink(first, None) && windows.shrink(two[0], None));
-        let half = windows.plan();
-        let length = half[0].blocks();
-        assert!(windows.shrink(half[0], None), "the rest of its request was planned before");
-        for _ in 0..40 {
-            let planned = windows.plan();
-            assert!(planned.iter().all(|one| one.blocks() == planned[0].blocks()), "{planned:?}");
-        }
-        assert!(length > 1 && windows.again.is_empty() && windows.next.is_none());
     }
 
     #[test]

@@ -505,12 +505,6 @@ pub(super) struct Window {
     pub(super) high: Height,
 }
 
-impl Window {
-    pub(super) fn blocks(self) -> u64 {
-        self.high - self.low + 1
-    }
-}
-
 /// The events of a window; what lies outside was not asked for.
 pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<Vec<FoundRow>> {
     let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
