@@ -6,7 +6,7 @@ use sha3::{Digest as _, Keccak256};
 
 use super::ledger::Asset;
 use super::scene::{Scene, Venue};
-use super::transaction::{Account, Word};
+use super::transaction::{Account, Log, Word};
 use crate::registry::{Factory, PoolSalt};
 
 /// Fees of pools, in millionths, the most common ones first.
@@ -39,14 +39,38 @@ fn made_of<'a>(
     b: Account,
 ) -> Option<&'a Arc<str>> {
     let pair = if a < b { [a, b] } else { [b, a] };
-    let made = |factory: &&Factory| makes(factory, &pair, &venue.log.address);
-    scene.tables.factories(scene.chain).find(made).map(|factory| &factory.name)
+    let factories: Vec<&Factory> = scene.tables.factories(scene.chain).collect();
+    let pool = &venue.log.address;
+    let mut kinds = likely_first(venue.log).into_iter();
+    kinds.find_map(|kind| maker_of_kind(&factories, kind, &pair, pool)).map(|made| &made.name)
 }
 
-/// Whether a pool of a pair, the lower token first, has the address that the factory derives.
-fn makes(factory: &Factory, pair: &[Account; 2], pool: &Account) -> bool {
-    let mut salts = numbers(factory.salt).iter().map(|number| salt(factory.salt, pair, *number));
-    salts.any(|salt| derived(factory, &salt) == *pool)
+/// The kinds of salt, those of pools with such an event first: at most one factory derives an
+/// address, so that the order only saves work.
+fn likely_first(log: &Log) -> [PoolSalt; 5] {
+    use PoolSalt::{Fee, Pair, Spacing, StablePair, Words};
+    // A pair's event has four amounts; that of a concentrated pool adds the price and more.
+    if log.data.len() <= 4 * 32 {
+        [Pair, StablePair, Fee, Spacing, Words]
+    } else {
+        [Fee, Spacing, Words, Pair, StablePair]
+    }
+}
+
+/// The factory of one kind that derives the pool's address from a pair, the lower token first. A
+/// salt is the same for all of them.
+fn maker_of_kind<'a>(
+    factories: &[&'a Factory],
+    kind: PoolSalt,
+    pair: &[Account; 2],
+    pool: &Account,
+) -> Option<&'a Factory> {
+    let of_kind = || factories.iter().copied().filter(|factory| factory.salt == kind);
+    of_kind().next()?;
+    numbers(kind).iter().find_map(|number| {
+        let salt = salt(kind, pair, *number);
+        of_kind().find(|factory| derived(factory, &salt) == *pool)
+    })
 }
 
 /// The parameters that distinguish pools of one pair.
@@ -118,9 +142,9 @@ mod tests {
         let registry = Registry::embedded().unwrap();
         for (chain, pair, pool, name) in cases {
             let chain = registry.chain_named(chain).unwrap();
+            let makes = |one: &&Factory| maker_of_kind(&[*one], one.salt, &pair, &pool).is_some();
             let factories = registry.evm().factories(chain);
-            let makers: Vec<&str> =
-                factories.filter(|one| makes(one, &pair, &pool)).map(|one| &*one.name).collect();
+            let makers: Vec<&str> = factories.filter(makes).map(|one| &*one.name).collect();
             assert_eq!(makers, [name], "{}", chain.slug);
         }
     }

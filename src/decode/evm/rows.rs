@@ -7,7 +7,7 @@ use super::native;
 use super::own::{Leg, Measure, Own};
 use super::pools;
 use super::scene::{Scene, Venue, exchanges, is_pool};
-use super::transaction::Account;
+use super::transaction::{Account, Log};
 use super::values;
 use super::words::{address, words};
 use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
@@ -37,6 +37,7 @@ pub(super) fn rows(
         };
     }
     let natives = values::of_legs(scene, ledger, wallet, legs, measure);
+    let mut named = None;
     for (leg, native) in legs.iter().zip(natives) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };
         decoded.trades.push(DecodedTrade {
@@ -44,7 +45,7 @@ pub(super) fn rows(
             mint,
             units: Some(leg.units),
             native,
-            venue: venue(scene, leg),
+            venue: venue(scene, leg, &mut named),
         });
     }
     if against_native && decoded.trades.iter().any(|trade| trade.native.is_none()) {
@@ -55,10 +56,14 @@ pub(super) fn rows(
     decoded
 }
 
-/// The venue that exchanged most of a token.
-fn venue(scene: &Scene<'_>, leg: &Leg) -> Arc<str> {
+/// A pool's event, and the name of the pool.
+type NamedPool<'a> = (&'a Log, Arc<str>);
+
+/// The venue that exchanged most of a token. `named`: the pool of the leg before, which often
+/// exchanged this one too.
+fn venue<'a>(scene: &Scene<'a>, leg: &Leg, named: &mut Option<NamedPool<'a>>) -> Arc<str> {
     let asset = Asset::Token(leg.token);
-    let mut best: Option<(&Venue<'_>, Units)> = None;
+    let mut best: Option<(&Venue<'a>, Units)> = None;
     let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
     for venue in pools.filter(|venue| venue.assets.contains(&asset)) {
         let share = scene.share(venue, asset);
@@ -67,7 +72,12 @@ fn venue(scene: &Scene<'_>, leg: &Leg) -> Arc<str> {
         }
     }
     if let Some((venue, _)) = best {
-        return pool_name(scene, venue);
+        if let Some((_, name)) = named.as_ref().filter(|(log, _)| std::ptr::eq(*log, venue.log)) {
+            return name.clone();
+        }
+        let name = pool_name(scene, venue);
+        *named = Some((venue.log, name.clone()));
+        return name;
     }
     let trades = |kind: EventKind| exchanges(kind) || kind == EventKind::Fill;
     let names = |venue: &&Venue<'_>| trades(venue.event.kind) && venue.assets.contains(&asset);
