@@ -51,12 +51,7 @@ impl Inner {
         for (tx, decoded) in waiting.iter().zip(read) {
             let Some(decoded) = decoded else { continue };
             retraced.answered += 1;
-            let rows = trades.iter_mut().filter(|row| row.key.tx == *tx);
-            for row in rows.filter(|row| row.valued == ValueSource::Pending) {
-                let traded = decoded.trades.iter().find(|traded| is_same(row, traded));
-                row.native = traded.and_then(|traded| traded.native);
-                row.valued = ValueSource::of_transaction(row.native);
-            }
+            revalue(trades.iter_mut().filter(|row| row.key.tx == *tx), &decoded.trades);
         }
         Ok(retraced)
     }
@@ -70,6 +65,60 @@ impl Inner {
     }
 }
 
+/// Values the rows of a transaction that wait, each by its own leg: of legs that are alike the first
+/// row has the first.
+fn revalue<'a>(rows: impl Iterator<Item = &'a mut Trade>, decoded: &[DecodedTrade]) {
+    let mut left: Vec<&DecodedTrade> = decoded.iter().collect();
+    for row in rows {
+        let at = left.iter().position(|traded| is_same(row, traded));
+        let native = at.and_then(|at| left.remove(at).native);
+        if row.valued == ValueSource::Pending {
+            row.native = native;
+            row.valued = ValueSource::of_transaction(native);
+        }
+    }
+}
+
 fn is_same(row: &Trade, traded: &DecodedTrade) -> bool {
     (row.side, row.mint, row.units) == (traded.side, traded.mint, traded.units)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::domain::{Address, Side, TradeKey, Units, UnixSeconds};
+
+    fn leg(native: u64) -> DecodedTrade {
+        DecodedTrade {
+            side: Side::Buy,
+            mint: Address::Evm([1; 20]),
+            units: Some(Units::from(9_u64)),
+            native: Some(Units::from(native)),
+            venue: Arc::from("a venue"),
+        }
+    }
+
+    fn row(leg: u16, valued: ValueSource) -> Trade {
+        let tx = TxId::Evm([7; 32]);
+        let key = TradeKey { time: UnixSeconds(1), height: 1, index: 0, tx, leg };
+        let DecodedTrade { side, mint, units, venue, .. } = self::leg(0);
+        Trade { key, side, mint, units, native: None, valued, venue }
+    }
+
+    #[test]
+    fn legs_that_are_alike_keep_their_own_values() {
+        let (pending, unknown) = (ValueSource::Pending, ValueSource::Unknown);
+        let mut rows = [row(0, pending), row(1, pending), row(2, pending)];
+        revalue(rows.iter_mut(), &[leg(5), leg(6)]);
+        let native = |row: &Trade| row.native;
+        let of = |value: u64| Some(Units::from(value));
+        assert_eq!(rows.each_ref().map(native), [of(5), of(6), None]);
+        assert_eq!(rows[2].valued, unknown);
+        // A row that does not wait has its leg too.
+        let mut rows = [row(0, unknown), row(1, pending)];
+        revalue(rows.iter_mut(), &[leg(5), leg(6)]);
+        assert_eq!(rows.each_ref().map(native), [None, of(6)]);
+    }
 }
