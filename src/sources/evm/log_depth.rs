@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::log_nodes::{Kept, LogChoice};
 use super::{EvmSource, wire};
@@ -60,11 +59,9 @@ impl EvmSource {
             return kept;
         }
         let options = CallOptions { on: Some(choice.on), ..options.clone() };
-        // What an answer shows was so when it was asked for, however long it took.
-        let asked_at = Instant::now();
         let kept = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some(at)) => {
-                self.note_logs_kept(choice.on, at, asked_at);
+                self.note_logs_kept(choice.on, at);
                 return Kept::Yes;
             }
             // A refusal may be about the blocks below.
@@ -74,13 +71,12 @@ impl EvmSource {
             }
             Err(error) => Err(error),
         };
-        let kept = kept.unwrap_or_else(|error| of_error(&error));
-        match kept {
-            Kept::Yes => self.note_logs_kept(choice.on, low, asked_at),
+        match kept.unwrap_or_else(|error| of_error(&error)) {
+            Kept::Yes => self.note_logs_kept(choice.on, low),
             Kept::No => self.note_logs_lacking(choice.on, low),
             Kept::Unknown => return Kept::Unknown,
         }
-        self.known_depth(choice.on, low).unwrap_or(kept)
+        self.known_depth(choice.on, low).unwrap_or(Kept::Unknown)
     }
 
     /// The lowest log of the wrapped coin or a reference pool in some blocks down from `high`.

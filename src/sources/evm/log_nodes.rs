@@ -14,9 +14,9 @@ use crate::rpc::selection::SLOWER_MAX;
 
 /// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
 const LACKING_REST: Duration = Duration::from_secs(30);
-/// How long it is believed to keep them, for searches that are under way: nodes drop old blocks as new
-/// ones come, and another server may answer at the same address.
-const KEPT_REST: Duration = Duration::from_secs(2);
+/// How long it is believed to keep them: nodes drop old blocks as new ones come, and another server may
+/// answer at the same address.
+const KEPT_REST: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
@@ -175,12 +175,11 @@ impl EvmSource {
         (kept, lacking, node.blocks_max(now))
     }
 
-    /// By answers that were asked for at `asked_at`.
-    pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height, asked_at: Instant) {
+    pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height) {
         let now = Instant::now();
         self.with_log_node(id, |node| {
             let is_lower = node.kept_from(now).is_none_or(|kept| from < kept);
-            node.kept = if is_lower { Some((from, asked_at + KEPT_REST)) } else { node.kept };
+            node.kept = if is_lower { Some((from, now + KEPT_REST)) } else { node.kept };
         });
     }
 

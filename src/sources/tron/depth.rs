@@ -32,7 +32,7 @@ pub(super) const VOTES_OF_UNSTEADY: usize = 4;
 const FEW_BLOCKS: u64 = 10;
 /// That an endpoint keeps events, or shows none, is believed for so long: nodes drop old blocks as
 /// new ones come, and another server may answer at the same address.
-const SHOWN_AGE_MAX: Duration = Duration::from_secs(2);
+const SHOWN_AGE_MAX: Duration = Duration::from_secs(30);
 /// An endpoint that gave no answer is passed over for so long.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
@@ -236,14 +236,12 @@ impl TronSource {
             return Ok(searched.depth);
         }
         let options = CallOptions { on: Some(id), ..options.clone() };
-        // What answers show was so when they were asked for, however long they took.
-        let at = Instant::now();
         let depth = match self.search_depth((low, high), floor, &options).await {
             Ok(from) => Depth::From(from),
             Err(UpstreamError::NotSupported { .. }) => Depth::NotOffered,
             Err(error) => return Err(error),
         };
-        let searched = Searched { depth, low, at };
+        let searched = Searched { depth, low, at: Instant::now() };
         self.depths().by.entry(id).or_default().searched = Some(searched);
         Ok(depth)
     }
