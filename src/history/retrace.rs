@@ -67,7 +67,7 @@ impl Inner {
 
 /// Values the rows of a transaction that wait, each by its own leg: of legs that are alike the first
 /// row has the first.
-fn revalue<'a>(rows: impl Iterator<Item = &'a mut Trade>, decoded: &[DecodedTrade]) {
+fn revalue(rows: impl Iterator<Item = &mut Trade>, decoded: &[DecodedTrade]) {
     let mut left: Vec<&DecodedTrade> = decoded.iter().collect();
     for row in rows {
         let at = left.iter().position(|traded| is_same(row, traded));
