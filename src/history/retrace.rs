@@ -51,7 +51,7 @@ impl Inner {
         for (tx, decoded) in waiting.iter().zip(read) {
             let Some(decoded) = decoded else { continue };
             retraced.answered += 1;
-            revalue(trades.iter_mut().filter(|row| row.key.tx == *tx), &decoded.trades);
+            revalue(trades, *tx, &decoded.trades);
         }
         Ok(retraced)
     }
@@ -67,9 +67,9 @@ impl Inner {
 
 /// Values the rows of a transaction that wait, each by its own leg: of legs that are alike the first
 /// row has the first.
-fn revalue(rows: impl Iterator<Item = &mut Trade>, decoded: &[DecodedTrade]) {
+fn revalue(rows: &mut [Trade], tx: TxId, decoded: &[DecodedTrade]) {
     let mut left: Vec<&DecodedTrade> = decoded.iter().collect();
-    for row in rows {
+    for row in rows.iter_mut().filter(|row| row.key.tx == tx) {
         let at = left.iter().position(|traded| is_same(row, traded));
         let native = at.and_then(|at| left.remove(at).native);
         if row.valued == ValueSource::Pending {
@@ -90,6 +90,8 @@ mod tests {
     use super::*;
     use crate::domain::{Address, Side, TradeKey, Units, UnixSeconds};
 
+    const TX: TxId = TxId::Evm([7; 32]);
+
     fn leg(native: u64) -> DecodedTrade {
         DecodedTrade {
             side: Side::Buy,
@@ -101,8 +103,7 @@ mod tests {
     }
 
     fn row(leg: u16, valued: ValueSource) -> Trade {
-        let tx = TxId::Evm([7; 32]);
-        let key = TradeKey { time: UnixSeconds(1), height: 1, index: 0, tx, leg };
+        let key = TradeKey { time: UnixSeconds(1), height: 1, index: 0, tx: TX, leg };
         let DecodedTrade { side, mint, units, venue, .. } = self::leg(0);
         Trade { key, side, mint, units, native: None, valued, venue }
     }
@@ -111,14 +112,14 @@ mod tests {
     fn legs_that_are_alike_keep_their_own_values() {
         let (pending, unknown) = (ValueSource::Pending, ValueSource::Unknown);
         let mut rows = [row(0, pending), row(1, pending), row(2, pending)];
-        revalue(rows.iter_mut(), &[leg(5), leg(6)]);
+        revalue(&mut rows, TX, &[leg(5), leg(6)]);
         let native = |row: &Trade| row.native;
         let of = |value: u64| Some(Units::from(value));
         assert_eq!(rows.each_ref().map(native), [of(5), of(6), None]);
         assert_eq!(rows[2].valued, unknown);
         // A row that does not wait has its leg too.
         let mut rows = [row(0, unknown), row(1, pending)];
-        revalue(rows.iter_mut(), &[leg(5), leg(6)]);
+        revalue(&mut rows, TX, &[leg(5), leg(6)]);
         assert_eq!(rows.each_ref().map(native), [None, of(6)]);
     }
 }
