@@ -155,7 +155,16 @@ impl TronSource {
     ) -> (EndpointId, ListKind, Vec<Shown>) {
         let is_new = !self.indexed().by.contains_key(&(id, kind));
         let answers = if is_new { FIRST_ANSWERS } else { ANSWERS };
-        (id, kind, self.show_often((id, kind), account, answers, options).await)
+        let options = CallOptions { on: Some(id), ..options.clone() };
+        let mut shown = Vec::new();
+        // An endpoint without the list is not asked for it again and again.
+        for nudge in 0..answers {
+            shown.push(self.show_one((id, kind), account, nudge, &options).await);
+            if !matches!(shown.last(), Some(Shown::Entries { .. })) {
+                break;
+            }
+        }
+        (id, kind, shown)
     }
 
     async fn show_often(
