@@ -590,6 +590,17 @@ async fn what_is_too_old_to_be_traced_is_not_waited_for_next_to_what_is_not() {
     );
 }
 
+/// Each of the next ones would be left without its amount for ten minutes, and this one for good.
+#[tokio::test(start_paused = true)]
+async fn one_answer_that_a_transaction_is_too_old_to_be_traced_is_no_proof() {
+    let mut chain = Chain::new(100_000);
+    let sold = place(&mut chain, 60_000, 9).hash;
+    let ways = Ways { old_traces: 1, keeps_states: false, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!(got.native[&sold], calls(30));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_keeps_the_past_helps_one_that_does_not() {
     let (chain, hashes) = sells();

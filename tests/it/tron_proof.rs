@@ -333,6 +333,23 @@ async fn a_transaction_that_is_given_only_by_its_block_is_read() {
     }
 }
 
+/// A list shows the time of a transaction and not its block: a head below that time says nothing of
+/// where it stands.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_is_not_looked_for_below_the_head_that_lacks_it() {
+    // The sixteenth trade is sent by another account.
+    let ways = Ways { lost_ids: vec![30], later_heads_behind: 300, ..Ways::default() };
+    let net = net(mixed(20), ways);
+    let source = source(&[("node", &net)]);
+    let got = read(&source, all()).await;
+    assert!(got.found.iter().all(|(height, _)| *height != 400), "its id gives nothing");
+    let holds = |(low, high, proof): &(Height, Height, Proof)| {
+        (*low..=*high).contains(&400) && source.accepts(*proof)
+    };
+    assert!(!got.spans.iter().any(holds), "{:?}", got.spans);
+    assert!(matches!(got.error, Some(UpstreamError::Unavailable { .. })), "{:?}", got.error);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_no_endpoint_gives_is_set_aside() {
     for no_index in [false, true] {

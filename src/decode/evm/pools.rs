@@ -125,6 +125,27 @@ mod tests {
         bytes
     }
 
+    /// Whichever kinds of salt are tried first, the same factory is found.
+    #[test]
+    fn no_two_factories_derive_one_address_and_each_kind_of_salt_is_tried() {
+        let registry = Registry::embedded().unwrap();
+        let log = |words: usize| Log {
+            address: Account::default(),
+            topics: Vec::new(),
+            data: vec![0; words * 32],
+        };
+        for chain in registry.chains() {
+            let mut seen = std::collections::HashSet::new();
+            for factory in registry.evm().factories(chain) {
+                let derives = (factory.deployer, factory.code_hash);
+                assert!(seen.insert(derives), "{} on {}", factory.name, chain.slug);
+                for words in [4, 5, 7] {
+                    assert!(likely_first(&log(words)).contains(&factory.salt), "{}", factory.name);
+                }
+            }
+        }
+    }
+
     /// Pools as explorers show them, for the kinds of salt that `tests/it/evm_decode.rs` does not
     /// cover: tick spacing and whole words.
     #[test]

@@ -29,6 +29,8 @@ pub(super) struct Traced<'a> {
 
 /// How often a trace is asked for that cannot be read or leaves out calls.
 const TRACE_TRIES: u32 = 2;
+/// Answers that a transaction is too old to be traced, after which none as old is traced for a while.
+const PRUNED_ANSWERS: u32 = 2;
 
 /// What becomes of a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
@@ -66,16 +68,21 @@ impl EvmSource {
         let mut lowest_offered = Height::MAX;
         let methods: [(&'static str, Read); 2] =
             [("debug_traceTransaction", parse_trace), ("trace_transaction", parse_flat_trace)];
-        for (method, read) in methods {
-            if !traceable.is_empty() {
-                let offered;
-                (traceable, offered) = self.by_trace(method, read, traceable, options).await;
-                lowest_offered = lowest_offered.min(offered);
+        for _ in 0..PRUNED_ANSWERS {
+            for (method, read) in methods {
+                if !traceable.is_empty() {
+                    let offered;
+                    (traceable, offered) = self.by_trace(method, read, traceable, options).await;
+                    lowest_offered = lowest_offered.min(offered);
+                }
             }
+            // Of a read near the head the newest are traced, and those below no longer.
+            let (below, others): (Vec<_>, Vec<_>) =
+                traceable.into_iter().partition(|one| one.tx.block < lowest_offered);
+            left.extend(others);
+            traceable = below;
         }
-        // Of a read near the head the newest are traced, and those below no longer.
-        let blocks = traceable.iter().map(|one| one.tx.block);
-        if let Some(top) = blocks.filter(|block| *block < lowest_offered).max() {
+        if let Some(top) = traceable.iter().map(|one| one.tx.block).max() {
             self.note_pruned(Past::Traces, top);
         }
         left.extend(traceable);

@@ -155,16 +155,7 @@ impl TronSource {
     ) -> (EndpointId, ListKind, Vec<Shown>) {
         let is_new = !self.indexed().by.contains_key(&(id, kind));
         let answers = if is_new { FIRST_ANSWERS } else { ANSWERS };
-        let options = CallOptions { on: Some(id), ..options.clone() };
-        let mut shown = Vec::new();
-        // An endpoint without the list is not asked for it again and again.
-        for nudge in 0..answers {
-            shown.push(self.show_one((id, kind), account, nudge, &options).await);
-            if !matches!(shown.last(), Some(Shown::Entries { .. })) {
-                break;
-            }
-        }
-        (id, kind, shown)
+        (id, kind, self.show_often((id, kind), account, answers, options).await)
     }
 
     async fn show_often(
@@ -177,7 +168,12 @@ impl TronSource {
         let options = CallOptions { on: Some(id), ..options.clone() };
         // Each is another question with the same answer, so that no cache gives it.
         let one = |nudge| self.show_one((id, kind), account, nudge, &options);
-        join_all((0..answers).map(one)).await
+        let mut shown = vec![one(0).await];
+        // An endpoint without the list is not asked for it again.
+        if matches!(shown.as_slice(), [Shown::Entries { .. }]) {
+            shown.extend(join_all((1..answers).map(one)).await);
+        }
+        shown
     }
 
     async fn show_one(

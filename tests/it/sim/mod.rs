@@ -55,7 +55,7 @@ const THREADS: usize = 2;
 /// Seeds that once failed.
 const KEPT_SEEDS: &[u64] = &[240, 260, 301, 357, 624, 646, 707, 774, 1173, 1229, 1232, 1881];
 /// Walks of a client until it has all, once nothing fails any more.
-const CALM_TRIES: usize = 100;
+const CALM_TRIES: usize = 60;
 /// Blocks that lists may lag behind at most.
 const LISTED: u64 = 200;
 const FRESHNESS: Duration = Duration::from_secs(11);
@@ -248,8 +248,7 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
     let transactions: u64 =
         world.wallets.iter().map(|wallet| world.chain.transaction_count(wallet.address)).sum();
     let spent = world.requests() - before;
-    let wallets = u64::try_from(world.wallets.len()).unwrap();
-    let most = world.way.requests_max(transactions, wallets);
+    let most = world.way.requests_max(transactions);
     let by_method = || world.peers.iter().map(|peer| peer.node.stats().calls).collect::<Vec<_>>();
     assert!(spent <= most, "{spent} requests for {transactions} transactions: {:?}", by_method());
     world.check_manners();

@@ -42,16 +42,14 @@ impl Way {
         self != Self::Solana
     }
 
-    /// Requests that nothing is spent beyond once nothing fails any more, for so many wallets.
-    pub(super) fn requests_max(self, transactions: u64, wallets: u64) -> u64 {
-        let for_rows = 12 * transactions;
+    /// Requests that nothing is spent beyond once nothing fails any more.
+    pub(super) fn requests_max(self, transactions: u64) -> u64 {
         match self {
             Self::Solana => 600 + 4 * transactions,
-            Self::Events => 4_000 + for_rows,
-            // Half a million blocks by 1,000, of a node that takes no batches and whose answers were
-            // seen to differ: two filters, four answers, the whole of it again.
-            Self::Logs => 2_000 + for_rows + wallets * 500 * 2 * 4 * 2,
-            Self::Explorer | Self::Transfers | Self::Portal | Self::Lists => 2_000 + for_rows,
+            Self::Events => 4_000 + 12 * transactions,
+            Self::Logs | Self::Explorer | Self::Transfers | Self::Portal | Self::Lists => {
+                2_000 + 12 * transactions
+            }
         }
     }
 
