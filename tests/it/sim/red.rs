@@ -18,7 +18,6 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Logs, 716),
     (Way::Logs, 747),
     (Way::Logs, 1738),
-    (Way::Logs, 1764),
     (Way::Logs, 348),
     (Way::Logs, 630),
     (Way::Logs, 748),
