@@ -89,7 +89,12 @@ impl AlchemyLister {
             }
             // Where it has no calls, it refuses to be asked for them.
             let until = self.with_calls.then_some(self.high);
-            if let Some(window) = self.merge.take(&self.subject, until) {
+            if let Some(mut window) = self.merge.take(&self.subject, until) {
+                // Without its only inner call, a sale looks like tokens that were sent away: that
+                // there is none is read from the transaction.
+                for found in &mut window.found {
+                    found.calls.take_if(|calls| calls.is_empty());
+                }
                 return Ok(Some(window));
             }
             self.round().await?;
