@@ -237,6 +237,9 @@ async fn run(way: Way, seed: u64) {
     let model = Model::new(txs, head, ways);
     let windows = Any::new(way, &model, &["one"], (low, high)).all().await;
     check(&windows, &expected(&all, low, high), low, high, has_calls);
+    let shows_none = |found: &Candidate| found.calls.as_ref().is_some_and(Vec::is_empty);
+    let mut found = windows.iter().flat_map(|window| &window.found);
+    assert!(way != Way::Alchemy || !found.any(shows_none), "no list shows that there is no call");
 }
 
 #[tokio::test(start_paused = true)]
