@@ -123,6 +123,24 @@ async fn logs_of_an_archive_node_are_accepted() {
     is_true(&source, &net, &read(&source, 0).await);
 }
 
+/// The node has old blocks when it is looked at how deep it keeps them, and lacks them in an answer
+/// before or after.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_lacks_old_blocks_now_and_then_is_read_in_full() {
+    for every in [2, 3, 5, 7] {
+        let dropping = Ways { logs_from: 280_000, drops_every: Some(every), ..Ways::default() };
+        for range_max in [u64::MAX, 5_000] {
+            let net = Net::new(chain(), vec![Ways { range_max, ..dropping.clone() }]);
+            let source = source(&net, 1);
+            let got = read(&source, 0).await;
+            let is_whole = got.found == truth(&net);
+            assert!(is_whole || !got.is_accepted(&source), "{every}, {range_max}");
+            // Where not every other request lacks them.
+            assert!(is_whole || every == 2, "{every}, {range_max}");
+        }
+    }
+}
+
 /// Issue 16, 1: the node answers `[]` for blocks whose receipts it has no longer.
 #[tokio::test(start_paused = true)]
 async fn a_pruned_node_alone_proves_nothing_below_what_it_keeps() {

@@ -340,6 +340,24 @@ async fn a_node_without_logs_leaves_them_to_another() {
     assert!(net.calls_of(0, "eth_getLogs") <= 12, "{}", net.calls_of(0, "eth_getLogs"));
 }
 
+/// A second answer may come from another endpoint, but for one that holds up the read.
+#[tokio::test(start_paused = true)]
+async fn a_much_slower_node_next_to_a_quick_one_costs_little() {
+    let read_by = async |nodes: Vec<Ways>| {
+        let (count, net) = (nodes.len(), Net::new(busy_chain(400, 300_000, 15), nodes));
+        let began = Instant::now();
+        let got = read(&source_with(&net, count, 20), all()).await;
+        assert_eq!(got.error, None);
+        got.is(truth(&net, 0, Height::MAX));
+        began.elapsed()
+    };
+    let slow = Ways { slower: 50, ..Ways::default() };
+    let (alone, both) =
+        (read_by(vec![Ways::default()]).await, read_by(vec![slow, Ways::default()]).await);
+    // Its head and chain are asked for, and it is measured once.
+    assert!(both <= alone + Duration::from_secs(15), "{alone:?} {both:?}");
+}
+
 /// The one with the small range does not hold up the other.
 #[tokio::test(start_paused = true)]
 async fn the_largest_range_is_used() {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::log_nodes::{Kept, LogChoice};
-use super::{EvmSource, wire};
+use super::{EvmSource, lock, wire};
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::rpc::batch::{Answer, Call};
@@ -26,6 +26,29 @@ const SAMPLES: u64 = 24;
 const ROUNDS: u32 = 3;
 /// How pruned nodes refuse.
 const PRUNED: [&str; 5] = ["pruned", "not available", "unavailable", "unknown block", "archive"];
+
+/// Contracts that log something in any few blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Busy {
+    WrappedCoin,
+    ReferencePools,
+}
+
+/// A search for their logs.
+#[derive(Debug)]
+pub(super) struct BusyQuery {
+    of: Busy,
+    pub(super) call: Call,
+}
+
+/// Which of them the last look showed nearby.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Sentinel {
+    #[default]
+    Unknown,
+    None,
+    Of(Busy),
+}
 
 /// A block that holds something.
 #[derive(Debug)]
@@ -58,6 +81,16 @@ impl EvmSource {
         if let Some(kept) = self.known_depth(choice.on, low) {
             return kept;
         }
+        self.look_at_depth(choice, (low, high), options).await
+    }
+
+    /// The same by a new look.
+    pub(super) async fn look_at_depth(
+        &self,
+        choice: LogChoice,
+        (low, high): (Height, Height),
+        options: &CallOptions,
+    ) -> Kept {
         let options = CallOptions { on: Some(choice.on), ..options.clone() };
         let kept = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some(at)) => {
@@ -86,16 +119,23 @@ impl EvmSource {
         blocks_max: u64,
         options: &CallOptions,
     ) -> Result<Option<Height>, UpstreamError> {
-        let near = self.inner.chain.reference_blocks.max(BLOCKS_MIN);
+        *lock(&self.inner.sentinel) = Sentinel::None;
+        let near = self.sentinel_blocks();
         let reaches = REACHES.map(|times| (near * times).min(blocks_max).max(1));
         for blocks in BTreeSet::from(reaches) {
             let low = high.saturating_sub(blocks - 1);
-            let calls = self.busy_queries(low, high);
+            let queries = self.busy_queries(low, high);
+            let calls: Vec<Call> = queries.iter().map(|query| query.call.clone()).collect();
             let mut lowest: Option<Height> = None;
-            for answer in self.inner.pool.batch(&calls, options).await {
+            for (query, answer) in queries.iter().zip(self.inner.pool.batch(&calls, options).await)
+            {
                 let logs = wire::logs(&answer?.result).unwrap_or_default();
                 let within = logs.iter().map(|log| log.block).filter(|b| (low..=high).contains(b));
-                lowest = within.chain(lowest).min();
+                let found = within.min();
+                if found.is_some() && blocks <= near {
+                    self.note_sentinel(query);
+                }
+                lowest = found.into_iter().chain(lowest).min();
             }
             if lowest.is_some() || low == 0 {
                 return Ok(lowest);
@@ -113,26 +153,48 @@ impl EvmSource {
         options: &CallOptions,
     ) -> Option<Height> {
         let range = head..=newest.min(head.saturating_add(BUSY_BLOCKS - 1));
-        let calls = self.busy_queries(*range.start(), *range.end());
+        let queries = self.busy_queries(*range.start(), *range.end());
+        let calls: Vec<Call> = queries.into_iter().map(|query| query.call).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
         let logs = answers.into_iter().flatten().filter_map(|answer| wire::logs(&answer.result));
         logs.flatten().map(|log| log.block).filter(|block| range.contains(block)).max()
     }
 
-    fn busy_queries(&self, low: Height, high: Height) -> Vec<Call> {
+    /// Searches for logs that are there down from a height wherever logs so old are kept: of what
+    /// showed some in the last look, of the wrapped coin and the reference pools before there was one.
+    pub(super) fn sentinels(&self, low: Height, blocks_max: u64) -> Vec<BusyQuery> {
+        let blocks = self.sentinel_blocks().min(blocks_max).max(1);
+        let all = self.busy_queries(low.saturating_sub(blocks - 1), low);
+        match *lock(&self.inner.sentinel) {
+            Sentinel::Unknown => all,
+            Sentinel::None => Vec::new(),
+            Sentinel::Of(of) => all.into_iter().filter(|query| query.of == of).collect(),
+        }
+    }
+
+    pub(super) fn note_sentinel(&self, shown: &BusyQuery) {
+        *lock(&self.inner.sentinel) = Sentinel::Of(shown.of);
+    }
+
+    fn sentinel_blocks(&self) -> u64 {
+        self.inner.chain.reference_blocks.max(BLOCKS_MIN)
+    }
+
+    fn busy_queries(&self, low: Height, high: Height) -> Vec<BusyQuery> {
         let chain = &self.inner.chain;
         let hex = |address: &crate::domain::Address| wire::hex(address.bytes());
         let pools: Vec<String> = chain.reference_pools.iter().map(hex).collect();
-        let groups = [vec![hex(&chain.wrapped_native)], pools];
-        let query = |emitters: Vec<String>| Call {
-            method: "eth_getLogs",
-            params: json!([{
+        let coin = vec![hex(&chain.wrapped_native)];
+        let groups = [(Busy::WrappedCoin, coin), (Busy::ReferencePools, pools)];
+        let query = |(of, emitters): (Busy, Vec<String>)| {
+            let params = json!([{
                 "fromBlock": format!("{low:#x}"),
                 "toBlock": format!("{high:#x}"),
                 "address": emitters,
-            }]),
+            }]);
+            BusyQuery { of, call: Call { method: "eth_getLogs", params } }
         };
-        groups.into_iter().filter(|group| !group.is_empty()).map(query).collect()
+        groups.into_iter().filter(|(_, group)| !group.is_empty()).map(query).collect()
     }
 
     /// By blocks from `low` up that hold something: where none does there is nothing to keep.
@@ -231,7 +293,7 @@ impl EvmSource {
     }
 
     fn logs_kept_from(&self, on: EndpointId) -> Option<Height> {
-        super::lock(&self.inner.log_nodes).kept_from(on)
+        lock(&self.inner.log_nodes).kept_from(on)
     }
 }
 

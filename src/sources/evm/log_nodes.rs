@@ -88,6 +88,8 @@ pub(super) struct LogChoice {
     /// It is known to lack the lowest of the blocks.
     pub(super) lacks: bool,
     pub(super) is_doubtful: bool,
+    /// Another one answers several times as fast.
+    pub(super) is_slow: bool,
 }
 
 impl EvmSource {
@@ -115,8 +117,9 @@ impl EvmSource {
         let choices = endpoints.map(|endpoint| {
             let node = nodes.0.get(&endpoint.id);
             let is_checked = checked.contains_key(&endpoint.id);
-            let choice = choice(&endpoint, node, (low, high), (is_checked, limits, now));
             let is_slow = bearable.is_some_and(|bearable| endpoint.latency > bearable);
+            let choice = choice(&endpoint, node, (low, high), (is_checked, limits, now));
+            let choice = LogChoice { is_slow, ..choice };
             let LogChoice { lacks, is_doubtful, blocks_max, .. } = choice;
             let order = (lacks, is_doubtful, Reverse(blocks_max), is_slow, endpoint.in_flight);
             (order, choice)
@@ -223,5 +226,6 @@ fn choice(
         batch: endpoint.batch,
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
         is_doubtful: endpoint.resting || fails || !is_checked,
+        is_slow: false,
     }
 }

@@ -6,23 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use futures_util::future::join4;
+use futures_util::future::join;
 
 use super::EvmSource;
 use super::discovery::{Candidate, Listing, Window};
-use super::log_heads::{HEAD, apart, with_heads};
+use super::log_asker::{Answers, LogAsker, QueryOutcome};
 use super::log_nodes::{Kept, LogChoice};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
-use super::ranges::{self, Shrink};
+use super::ranges::Shrink;
 use super::receipts::TokenTransfer;
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Doubts, Height};
-use crate::rpc::batch::{Answer, Call};
-use crate::rpc::classify;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
 
 /// Rounds of answers to one window's queries.
 const ROUNDS_MAX: u32 = 10;
@@ -50,30 +47,6 @@ pub(super) struct LogLister {
 
 /// Queries in a row that take too long after which another endpoint is asked.
 const TIME_OUTS_MAX: u32 = 6;
-
-/// What some queries came to.
-enum QueryOutcome<T> {
-    Logs(T),
-    TooMuch(Shrink),
-    /// The same, by the time that it takes.
-    TooSlow,
-    /// The endpoint does not keep some of these blocks.
-    Pruned(UpstreamError),
-    /// The endpoint has not come so far.
-    Behind,
-    /// It does not keep logs that are so old, and another one may.
-    Lacks,
-}
-
-/// What was found, by the number of the query.
-type Found = Vec<(usize, Vec<FoundLog>)>;
-
-/// The answers to some queries of a search.
-struct Answers {
-    logs: Found,
-    /// Queries whose answers came without the head of the server that gave them.
-    apart: Vec<usize>,
-}
 
 impl LogLister {
     pub(super) fn new(source: EvmSource, listing: Listing) -> Self {
@@ -186,17 +159,18 @@ impl LogLister {
         let high = ranges.first().map_or(low, |(_, high)| *high);
         let is_doubted = self.source.is_log_node_doubted(choice.on);
         let mut search = LogSearch::new(self.queries(ranges, choice), is_doubted);
-        let open = search.open();
         let mut failed = BTreeSet::new();
         let second = self.another((low, high), choice.on, &failed).unwrap_or(choice);
-        let (first, again, kept, kept_too) = join4(
-            self.ask(&search, &open, choice),
-            self.ask(&search, &search.wanted_again(), second),
-            self.source.keeps_logs(choice, (low, high), &self.listing.options),
-            self.keeps_too(second, choice, (low, high)),
-        )
-        .await;
-        match first? {
+        let asker = self.asker((low, high));
+        let (open, again) = (search.open(), search.wanted_again());
+        let second_answer = async {
+            if second.on == choice.on {
+                return asker.ask_more(&search, &again, second).await;
+            }
+            asker.ask(&search, &again, second).await
+        };
+        let (first, again) = join(asker.ask(&search, &open, choice), second_answer).await;
+        match first.outcome? {
             QueryOutcome::Logs(answers) => self.take(&mut search, choice, answers),
             QueryOutcome::TooMuch(shrink) => return Ok(QueryOutcome::TooMuch(shrink)),
             other @ (QueryOutcome::TooSlow
@@ -206,39 +180,27 @@ impl LogLister {
                 return Ok(other.without_logs());
             }
         }
-        if kept == Kept::No && !choice.lacks {
+        if first.kept == Kept::No && !choice.lacks {
             return Ok(QueryOutcome::Lacks);
         }
-        match again {
-            Ok(QueryOutcome::Logs(answers)) if kept_too != Kept::No => {
+        match again.outcome {
+            Ok(QueryOutcome::Logs(answers)) if again.kept != Kept::No => {
                 self.take(&mut search, second, answers);
             }
-            again if second.on != choice.on => {
-                self.note_failure(second, again.is_err());
+            answer if second.on != choice.on => {
+                self.note_failure(second, answer.is_err());
                 failed.insert(second.on);
             }
             _ => {}
         }
         self.confirm(&mut search, (low, high), second.on, failed).await;
         let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
-        if kept != Kept::Yes {
+        if first.kept != Kept::Yes {
             doubts = doubts.union(Doubts::DEPTH);
         }
         let (logs, witnesses) = search.finish(high);
         self.witnesses.extend(witnesses);
         Ok(QueryOutcome::Logs((logs, doubts)))
-    }
-
-    async fn keeps_too(
-        &self,
-        second: LogChoice,
-        first: LogChoice,
-        range: (Height, Height),
-    ) -> Kept {
-        if second.on == first.on {
-            return Kept::Yes;
-        }
-        self.source.keeps_logs(second, range, &self.listing.options).await
     }
 
     /// Asks on until enough answers agree, in turns where there are several endpoints.
@@ -253,9 +215,9 @@ impl LogLister {
             let open = search.open();
             let next = self.another(range, last, &failed).filter(|_| !open.is_empty());
             let Some(next) = next else { return };
-            let kept = self.source.keeps_logs(next, range, &self.listing.options).await;
-            match self.ask(search, &open, next).await {
-                Ok(QueryOutcome::Logs(answers)) if kept != Kept::No || next.lacks => {
+            let reply = self.asker(range).ask(search, &open, next).await;
+            match reply.outcome {
+                Ok(QueryOutcome::Logs(answers)) if reply.kept != Kept::No || next.lacks => {
                     self.take(search, next, answers);
                 }
                 answer => {
@@ -264,6 +226,16 @@ impl LogLister {
                 }
             }
             last = next.on;
+        }
+    }
+
+    fn asker(&self, range: (Height, Height)) -> LogAsker<'_> {
+        LogAsker {
+            source: &self.source,
+            wallet: self.listing.wallet,
+            options: &self.listing.options,
+            range,
+            blocks: self.blocks,
         }
     }
 
@@ -280,7 +252,7 @@ impl LogLister {
         }
     }
 
-    /// Another endpoint for the same ranges, else the same once more.
+    /// Another endpoint for the same ranges that is not much slower, else the same once more.
     fn another(
         &self,
         range: (Height, Height),
@@ -292,113 +264,11 @@ impl LogLister {
         let mut others = same.clone();
         others.insert(last);
         let takes = |choice: &LogChoice| choice.blocks_max >= self.blocks;
-        let is_good = |choice: &LogChoice| takes(choice) && !choice.lacks && !choice.is_doubtful;
+        let is_good = |choice: &LogChoice| {
+            takes(choice) && !choice.lacks && !choice.is_doubtful && !choice.is_slow
+        };
         let other = self.source.log_choice(range, &others).filter(is_good);
         other.or_else(|| self.source.log_choice(range, &same).filter(takes))
-    }
-
-    async fn ask(
-        &self,
-        search: &LogSearch,
-        open: &[usize],
-        choice: LogChoice,
-    ) -> Result<QueryOutcome<Answers>, UpstreamError> {
-        let queries: Vec<(usize, &Query)> =
-            open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
-        let wallet = &self.listing.wallet;
-        let mut calls: Vec<Call> = queries.iter().map(|(_, query)| query.call(wallet)).collect();
-        if choice.asks_head {
-            calls = with_heads(calls, choice.batch);
-        }
-        let options = CallOptions { on: Some(choice.on), ..self.listing.options.clone() };
-        let answers = self.source.inner.pool.batch(&calls, &options).await;
-        let answers = calls.iter().map(|call| call.method == HEAD).zip(answers);
-        let (heads, found): (Vec<_>, Vec<_>) = answers.partition(|(is_head, _)| *is_head);
-        let heads: Vec<_> = heads.into_iter().map(|(_, answer)| answer).collect();
-        let found: Vec<_> = found.into_iter().map(|(_, answer)| answer).collect();
-        let apart = if choice.asks_head { apart(open, &found, &heads) } else { Vec::new() };
-        let asked = self.read_all(&queries, found);
-        let high = queries.iter().map(|(_, query)| query.high).max();
-        // One error for the whole batch counts for its queries, not for the head.
-        if matches!(asked, Ok(QueryOutcome::Logs(_)) | Err(_)) {
-            for head in heads {
-                if !self.has_come(high, choice, head)? {
-                    return Ok(QueryOutcome::Behind);
-                }
-            }
-        }
-        Ok(match asked? {
-            QueryOutcome::Logs(logs) => QueryOutcome::Logs(Answers { logs, apart }),
-            other @ (QueryOutcome::TooMuch(_)
-            | QueryOutcome::TooSlow
-            | QueryOutcome::Pruned(_)
-            | QueryOutcome::Behind
-            | QueryOutcome::Lacks) => other.without_logs(),
-        })
-    }
-
-    fn read_all(
-        &self,
-        queries: &[(usize, &Query)],
-        answers: Vec<Result<Answer, UpstreamError>>,
-    ) -> Result<QueryOutcome<Found>, UpstreamError> {
-        let mut logs = Vec::new();
-        for ((at, query), answer) in queries.iter().zip(answers) {
-            match self.read(answer, query.low, query.high)? {
-                QueryOutcome::Logs(found) => logs.push((*at, found)),
-                other @ (QueryOutcome::TooMuch(_)
-                | QueryOutcome::TooSlow
-                | QueryOutcome::Pruned(_)
-                | QueryOutcome::Behind
-                | QueryOutcome::Lacks) => return Ok(other.without_logs()),
-            }
-        }
-        Ok(QueryOutcome::Logs(logs))
-    }
-
-    /// Whether the endpoint says that it has the highest of these blocks.
-    fn has_come(
-        &self,
-        high: Option<Height>,
-        choice: LogChoice,
-        answer: Result<Answer, UpstreamError>,
-    ) -> Result<bool, UpstreamError> {
-        let answer = answer?;
-        let head = wire::number(&answer.result).ok_or_else(|| {
-            self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
-        })?;
-        self.source.note_log_head(choice.on, head);
-        Ok(high.is_none_or(|high| head >= high))
-    }
-
-    fn read(
-        &self,
-        answer: Result<Answer, UpstreamError>,
-        low: Height,
-        high: Height,
-    ) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(UpstreamError::Rpc { message, endpoint, code }) => {
-                return refused(code, message, endpoint, (low, high));
-            }
-            // Large ranges may take longer than an endpoint has time.
-            Err(UpstreamError::Unavailable { .. }) if self.blocks > self.first_blocks() => {
-                return Ok(QueryOutcome::TooMuch(Shrink::To(self.first_blocks())));
-            }
-            Err(error) => return Err(error),
-        };
-        let logs = wire::logs(&answer.result)
-            .ok_or_else(|| self.source.malformed(answer.endpoint, "eth_getLogs gave no logs"))?;
-        if logs.iter().any(|log| !(low..=high).contains(&log.block)) {
-            let what = "eth_getLogs gave logs of other blocks";
-            return Err(self.source.malformed(answer.endpoint, what));
-        }
-        Ok(QueryOutcome::Logs(logs))
-    }
-
-    fn first_blocks(&self) -> u64 {
-        self.source.inner.limits.log_blocks_first
     }
 
     /// Who is asked next; where none is left but those that do not keep blocks so old, a smaller
@@ -525,38 +395,5 @@ impl LogLister {
         }
         let known = |account: Account| self.source.is_settlement(&account);
         Some(wire::account_of(from).is_some_and(known))
-    }
-}
-
-/// What a refused search is about.
-fn refused(
-    code: i64,
-    message: String,
-    endpoint: String,
-    (low, high): (Height, Height),
-) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
-    let error = |message| UpstreamError::Rpc { endpoint, code, message };
-    if ranges::is_time_out(code, &message) {
-        return Ok(QueryOutcome::TooSlow);
-    }
-    if classify::is_pruned(code, &message) {
-        return Ok(QueryOutcome::Pruned(error(message)));
-    }
-    match ranges::of_error(code, &message, low, high) {
-        Some(shrink) if low < high => Ok(QueryOutcome::TooMuch(shrink)),
-        _ => Err(error(message)),
-    }
-}
-
-impl<T> QueryOutcome<T> {
-    /// The same of another kind, where it holds no logs.
-    fn without_logs<U>(self) -> QueryOutcome<U> {
-        match self {
-            Self::TooMuch(shrink) => QueryOutcome::TooMuch(shrink),
-            Self::TooSlow => QueryOutcome::TooSlow,
-            Self::Pruned(error) => QueryOutcome::Pruned(error),
-            Self::Behind => QueryOutcome::Behind,
-            Self::Lacks | Self::Logs(_) => QueryOutcome::Lacks,
-        }
     }
 }

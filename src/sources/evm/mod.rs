@@ -23,9 +23,10 @@ mod lister;
 mod lists_model;
 #[cfg(test)]
 mod lists_tests;
+mod log_asker;
 mod log_depth;
-mod log_heads;
 mod log_nodes;
+mod log_requests;
 mod log_search;
 mod logs;
 mod merge;
@@ -76,6 +77,7 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::Pool;
 use crate::rpc::scheduler::Lane;
 use abilities::Abilities;
+use log_depth::Sentinel;
 use log_nodes::LogNodes;
 use subject::Subject;
 
@@ -120,6 +122,7 @@ struct Inner {
     plain: Mutex<HashSet<Account>>,
     /// What was learned of the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
+    sentinel: Mutex<Sentinel>,
     /// Up to which heights no endpoint had traces and states, and until when that counts.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
     references: KnownPools,
@@ -151,6 +154,7 @@ impl EvmSource {
             abilities: Arc::default(),
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
+            sentinel: Mutex::default(),
             plain: Mutex::default(),
             pruned: Mutex::default(),
             references: KnownPools::default(),

@@ -298,8 +298,12 @@ pub(crate) struct Ways {
     pub(crate) hash_salt: u8,
     /// Answers nothing at all.
     pub(crate) dead: bool,
+    /// Times the latency of the others.
+    pub(crate) slower: u32,
     /// Below it neither logs nor receipts, without an error.
     pub(crate) logs_from: Height,
+    /// Only while it answers each so many-th request.
+    pub(crate) drops_every: Option<u64>,
     /// Log answers that come without any logs, or without the newest half of them.
     pub(crate) empty_logs_every: u64,
     pub(crate) short_logs_every: u64,
@@ -335,7 +339,9 @@ impl Default for Ways {
             old_traces: 0,
             hash_salt: 0,
             dead: false,
+            slower: 1,
             logs_from: 0,
+            drops_every: None,
             empty_logs_every: 0,
             short_logs_every: 0,
             behind_every: 0,
@@ -386,9 +392,12 @@ impl Net {
 
     fn answer(&self, node: usize, body: &[u8]) -> Response {
         let (ways, counts) = &self.nodes[node];
-        let ways = ways.lock().unwrap().clone();
+        let mut ways = ways.lock().unwrap().clone();
         let mut counts = counts.lock().unwrap();
         counts.requests += 1;
+        if ways.drops_every.is_some_and(|every| !hits(every, counts.requests)) {
+            ways.logs_from = 0;
+        }
         if hits(ways.too_many_every, counts.requests) {
             return status(429);
         }
@@ -421,9 +430,10 @@ impl Transport for Net {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(async move {
             let host = request.url.label();
-            tokio::time::sleep(self.latency).await;
-            let Some((_, node)) = host.rsplit_once("node") else { return Ok(status(404)) };
-            let node: usize = node.parse().unwrap();
+            let node = host.rsplit_once("node").map(|(_, node)| node.parse::<usize>().unwrap());
+            let slower = node.map_or(1, |node| self.nodes[node].0.lock().unwrap().slower);
+            tokio::time::sleep(self.latency * slower).await;
+            let Some(node) = node else { return Ok(status(404)) };
             if self.nodes[node].0.lock().unwrap().dead {
                 return Err(TransportError::Connect("refused".to_owned()));
             }

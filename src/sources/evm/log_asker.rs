@@ -1,0 +1,307 @@
+//! One endpoint's answers to the queries of a search, and whether it can have what they are about: it
+//! has come to the highest of the blocks, and keeps logs down to the lowest.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join;
+
+use super::EvmSource;
+use super::log_depth::BusyQuery;
+use super::log_nodes::{Kept, LogChoice};
+use super::log_requests::{self, RequestPart, apart, with_extras};
+use super::log_search::{LogSearch, Query, TransferSide};
+use super::ranges::{self, Shrink};
+use super::wire::{self, FoundLog};
+use crate::decode::evm::Account;
+use crate::domain::Height;
+use crate::rpc::batch::Answer;
+use crate::rpc::classify;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+/// Times that queries are asked whose answers lack a sentinel that a look shows.
+const SILENT_MAX: u32 = 4;
+/// Calls of a batch of which one is a sentinel, where a window is searched by many queries.
+const SENTINEL_BATCH_MIN: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct LogAsker<'a> {
+    pub(super) source: &'a EvmSource,
+    pub(super) wallet: Account,
+    pub(super) options: &'a CallOptions,
+    /// All blocks of the search.
+    pub(super) range: (Height, Height),
+    /// Of one query.
+    pub(super) blocks: u64,
+}
+
+/// The answers of an endpoint, and whether it keeps what they are about.
+pub(super) struct DepthReply {
+    pub(super) outcome: Result<QueryOutcome<Answers>, UpstreamError>,
+    pub(super) kept: Kept,
+}
+
+/// What some queries came to.
+pub(super) enum QueryOutcome<T> {
+    Logs(T),
+    TooMuch(Shrink),
+    /// The same, by the time that it takes.
+    TooSlow,
+    /// The endpoint does not keep some of these blocks.
+    Pruned(UpstreamError),
+    /// The endpoint has not come so far.
+    Behind,
+    /// It does not keep logs that are so old, and another one may.
+    Lacks,
+}
+
+/// What was found, by the number of the query.
+type Found = Vec<(usize, Vec<FoundLog>)>;
+
+/// The answers to some queries of a search.
+#[derive(Default)]
+pub(super) struct Answers {
+    pub(super) logs: Found,
+    /// Queries whose answers came without the head of the server that gave them.
+    pub(super) apart: Vec<usize>,
+    /// Queries whose answers came without logs that are there wherever logs so old are kept.
+    unproven: Vec<usize>,
+}
+
+impl Answers {
+    fn and(mut self, more: Self) -> Self {
+        self.logs.extend(more.logs);
+        self.apart.extend(more.apart);
+        self
+    }
+}
+
+impl LogAsker<'_> {
+    /// Asks with a sentinel in the requests, where they have room for it; else looks at the endpoint's
+    /// depth at the same time.
+    pub(super) async fn ask(
+        &self,
+        search: &LogSearch,
+        open: &[usize],
+        choice: LogChoice,
+    ) -> DepthReply {
+        let sentinels = self.sentinels(open.len(), choice);
+        if !sentinels.is_empty() {
+            return self.ask_with(search, open.to_vec(), choice, sentinels).await;
+        }
+        let look = self.source.keeps_logs(choice, self.range, self.options);
+        let (outcome, kept) = join(self.answers(search, open, choice, &[]), look).await;
+        DepthReply { outcome, kept }
+    }
+
+    /// The same where another answer of the endpoint shows what it keeps.
+    pub(super) async fn ask_more(
+        &self,
+        search: &LogSearch,
+        open: &[usize],
+        choice: LogChoice,
+    ) -> DepthReply {
+        DepthReply { outcome: self.answers(search, open, choice, &[]).await, kept: Kept::Yes }
+    }
+
+    /// An answer without a sentinel's logs counts only where a look shows none either.
+    async fn ask_with(
+        &self,
+        search: &LogSearch,
+        mut open: Vec<usize>,
+        choice: LogChoice,
+        mut sentinels: Vec<BusyQuery>,
+    ) -> DepthReply {
+        let mut shown = Answers::default();
+        for _ in 0..SILENT_MAX {
+            let mut answers = match self.answers(search, &open, choice, &sentinels).await {
+                Ok(QueryOutcome::Logs(answers)) => answers,
+                outcome => return DepthReply { outcome, kept: Kept::Unknown },
+            };
+            let unproven = std::mem::take(&mut answers.unproven);
+            if unproven.is_empty() {
+                self.source.note_logs_kept(choice.on, self.range.0);
+                return DepthReply {
+                    outcome: Ok(QueryOutcome::Logs(shown.and(answers))),
+                    kept: Kept::Yes,
+                };
+            }
+            let kept = self.source.look_at_depth(choice, self.range, self.options).await;
+            sentinels = self.sentinels(open.len(), choice);
+            if kept != Kept::Yes || sentinels.is_empty() {
+                return DepthReply { outcome: Ok(QueryOutcome::Logs(shown.and(answers))), kept };
+            }
+            answers.logs.retain(|(at, _)| !unproven.contains(at));
+            shown = shown.and(answers);
+            open = unproven;
+        }
+        DepthReply { outcome: Ok(QueryOutcome::Lacks), kept: Kept::No }
+    }
+
+    fn sentinels(&self, queries: usize, choice: LogChoice) -> Vec<BusyQuery> {
+        let all = self.source.sentinels(self.range.0, choice.blocks_max);
+        // Each request holds a query too.
+        let room = choice.batch.saturating_sub(1 + usize::from(choice.asks_head));
+        let is_cheap = queries <= TransferSide::BOTH.len() || choice.batch >= SENTINEL_BATCH_MIN;
+        let room = if is_cheap && queries > 0 && !choice.lacks { room } else { 0 };
+        all.into_iter().rev().take(room).collect()
+    }
+
+    /// Whether it holds logs down there.
+    fn shows_logs(&self, answer: &Answer) -> bool {
+        let logs = wire::logs(&answer.result).unwrap_or_default();
+        logs.iter().any(|log| log.block <= self.range.0)
+    }
+
+    fn options_on(&self, choice: LogChoice) -> CallOptions {
+        CallOptions { on: Some(choice.on), ..self.options.clone() }
+    }
+
+    /// What it answers, at most with its head and a sentinel in the same requests.
+    async fn answers(
+        &self,
+        search: &LogSearch,
+        open: &[usize],
+        choice: LogChoice,
+        sentinels: &[BusyQuery],
+    ) -> Result<QueryOutcome<Answers>, UpstreamError> {
+        let queries: Vec<(usize, &Query)> =
+            open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
+        let calls = queries.iter().map(|(_, query)| query.call(&self.wallet)).collect();
+        let heads = choice.asks_head.then(log_requests::head);
+        let busy = sentinels.iter().map(|sentinel| (RequestPart::Sentinel, sentinel.call.clone()));
+        let extras: Vec<_> = heads.into_iter().chain(busy).collect();
+        let (parts, calls) = with_extras(calls, &extras, choice.batch);
+        let answers = self.source.inner.pool.batch(&calls, &self.options_on(choice)).await;
+        let (mut found, mut heads, mut busy) = (Vec::new(), Vec::new(), Vec::new());
+        for (part, answer) in parts.into_iter().zip(answers) {
+            match part {
+                RequestPart::Query => found.push(answer),
+                RequestPart::Head => heads.push(answer),
+                RequestPart::Sentinel => busy.push(answer),
+            }
+        }
+        let mut kept_in = BTreeSet::new();
+        for (answer, sentinel) in busy.iter().zip(sentinels.iter().cycle()) {
+            if let Some(answer) = answer.as_ref().ok().filter(|answer| self.shows_logs(answer)) {
+                kept_in.insert(answer.request);
+                self.source.note_sentinel(sentinel);
+            }
+        }
+        let unproven = apart(open, &found, &kept_in);
+        let heads_in: BTreeSet<u64> = heads.iter().flatten().map(|head| head.request).collect();
+        let apart = if choice.asks_head { apart(open, &found, &heads_in) } else { Vec::new() };
+        let asked = self.read_all(&queries, found);
+        let high = queries.iter().map(|(_, query)| query.high).max();
+        // One error for the whole batch counts for its queries, not for the head.
+        if matches!(asked, Ok(QueryOutcome::Logs(_)) | Err(_)) {
+            for head in heads {
+                if !self.has_come(high, choice, head)? {
+                    return Ok(QueryOutcome::Behind);
+                }
+            }
+        }
+        Ok(match asked? {
+            QueryOutcome::Logs(logs) => QueryOutcome::Logs(Answers { logs, apart, unproven }),
+            other @ (QueryOutcome::TooMuch(_)
+            | QueryOutcome::TooSlow
+            | QueryOutcome::Pruned(_)
+            | QueryOutcome::Behind
+            | QueryOutcome::Lacks) => other.without_logs(),
+        })
+    }
+
+    fn read_all(
+        &self,
+        queries: &[(usize, &Query)],
+        answers: Vec<Result<Answer, UpstreamError>>,
+    ) -> Result<QueryOutcome<Found>, UpstreamError> {
+        let mut logs = Vec::new();
+        for ((at, query), answer) in queries.iter().zip(answers) {
+            match self.read(answer, query.low, query.high)? {
+                QueryOutcome::Logs(found) => logs.push((*at, found)),
+                other @ (QueryOutcome::TooMuch(_)
+                | QueryOutcome::TooSlow
+                | QueryOutcome::Pruned(_)
+                | QueryOutcome::Behind
+                | QueryOutcome::Lacks) => return Ok(other.without_logs()),
+            }
+        }
+        Ok(QueryOutcome::Logs(logs))
+    }
+
+    /// Whether the endpoint says that it has the highest of these blocks.
+    fn has_come(
+        &self,
+        high: Option<Height>,
+        choice: LogChoice,
+        answer: Result<Answer, UpstreamError>,
+    ) -> Result<bool, UpstreamError> {
+        let answer = answer?;
+        let head = wire::number(&answer.result).ok_or_else(|| {
+            self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
+        })?;
+        self.source.note_log_head(choice.on, head);
+        Ok(high.is_none_or(|high| head >= high))
+    }
+
+    fn read(
+        &self,
+        answer: Result<Answer, UpstreamError>,
+        low: Height,
+        high: Height,
+    ) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
+        let first_blocks = self.source.inner.limits.log_blocks_first;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(UpstreamError::Rpc { message, endpoint, code }) => {
+                return refused(code, message, endpoint, (low, high));
+            }
+            // Large ranges may take longer than an endpoint has time.
+            Err(UpstreamError::Unavailable { .. }) if self.blocks > first_blocks => {
+                return Ok(QueryOutcome::TooMuch(Shrink::To(first_blocks)));
+            }
+            Err(error) => return Err(error),
+        };
+        let logs = wire::logs(&answer.result)
+            .ok_or_else(|| self.source.malformed(answer.endpoint, "eth_getLogs gave no logs"))?;
+        if logs.iter().any(|log| !(low..=high).contains(&log.block)) {
+            let what = "eth_getLogs gave logs of other blocks";
+            return Err(self.source.malformed(answer.endpoint, what));
+        }
+        Ok(QueryOutcome::Logs(logs))
+    }
+}
+
+/// What a refused search is about.
+fn refused(
+    code: i64,
+    message: String,
+    endpoint: String,
+    (low, high): (Height, Height),
+) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
+    let error = |message| UpstreamError::Rpc { endpoint, code, message };
+    if ranges::is_time_out(code, &message) {
+        return Ok(QueryOutcome::TooSlow);
+    }
+    if classify::is_pruned(code, &message) {
+        return Ok(QueryOutcome::Pruned(error(message)));
+    }
+    match ranges::of_error(code, &message, low, high) {
+        Some(shrink) if low < high => Ok(QueryOutcome::TooMuch(shrink)),
+        _ => Err(error(message)),
+    }
+}
+
+impl<T> QueryOutcome<T> {
+    /// The same of another kind, where it holds no logs.
+    pub(super) fn without_logs<U>(self) -> QueryOutcome<U> {
+        match self {
+            Self::TooMuch(shrink) => QueryOutcome::TooMuch(shrink),
+            Self::TooSlow => QueryOutcome::TooSlow,
+            Self::Pruned(error) => QueryOutcome::Pruned(error),
+            Self::Behind => QueryOutcome::Behind,
+            Self::Lacks | Self::Logs(_) => QueryOutcome::Lacks,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Pure: what comes in one request with logs, from the server that gives them: its head, as a server
+//! that has not come to a block answers with no logs of it, and logs that must be there, as one that has
+//! dropped old blocks does too. An address may be that of several servers.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::rpc::batch::{Answer, Call};
+use crate::rpc::error::UpstreamError;
+
+/// What a call of such a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestPart {
+    Query,
+    Head,
+    /// Logs that are there wherever logs so old are kept.
+    Sentinel,
+}
+
+pub(super) fn head() -> (RequestPart, Call) {
+    (RequestPart::Head, Call { method: "eth_blockNumber", params: json!([]) })
+}
+
+/// Each request that an endpoint makes of these calls holds the extra ones too, where it takes as
+/// many in one.
+pub(super) fn with_extras(
+    queries: Vec<Call>,
+    extras: &[(RequestPart, Call)],
+    batch: usize,
+) -> (Vec<RequestPart>, Vec<Call>) {
+    let room = batch.saturating_sub(extras.len());
+    let is_one = room == 0 || queries.len() <= room;
+    let size = if is_one { queries.len() } else { room };
+    let mut calls = Vec::new();
+    let mut rest = queries.into_iter().map(|call| (RequestPart::Query, call)).peekable();
+    while rest.peek().is_some() {
+        calls.extend(rest.by_ref().take(size));
+        calls.extend(extras.iter().cloned());
+    }
+    calls.into_iter().unzip()
+}
+
+/// Queries that were answered in none of these requests, or in none.
+pub(super) fn apart(
+    queries: &[usize],
+    answers: &[Result<Answer, UpstreamError>],
+    requests: &BTreeSet<u64>,
+) -> Vec<usize> {
+    let is_apart = |answer: &Result<Answer, UpstreamError>| {
+        !answer.as_ref().is_ok_and(|answer| requests.contains(&answer.request))
+    };
+    let of = queries.iter().zip(answers);
+    of.filter(|(_, answer)| is_apart(answer)).map(|(at, _)| *at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::rpc::endpoint::EndpointId;
+
+    fn parts(queries: usize, extras: &[RequestPart], batch: usize) -> String {
+        let query = || Call { method: "eth_getLogs", params: json!([]) };
+        let extras: Vec<_> = extras.iter().map(|part| (*part, query())).collect();
+        let (parts, calls) = with_extras((0..queries).map(|_| query()).collect(), &extras, batch);
+        assert_eq!(parts.len(), calls.len());
+        let name = |part: &RequestPart| match part {
+            RequestPart::Query => 'l',
+            RequestPart::Head => 'h',
+            RequestPart::Sentinel => 's',
+        };
+        parts.iter().map(name).collect()
+    }
+
+    #[test]
+    fn each_request_asks_for_the_head_too() {
+        let heads = |queries, batch| parts(queries, &[RequestPart::Head], batch);
+        assert_eq!([heads(2, 3), heads(2, 20)], ["llh", "llh"]);
+        assert_eq!([heads(2, 2), heads(4, 3), heads(3, 3)], ["lhlh", "llhllh", "llhlh"]);
+        assert_eq!(heads(2, 1), "llh", "which cannot");
+        let both =
+            |queries, batch| parts(queries, &[RequestPart::Head, RequestPart::Sentinel], batch);
+        assert_eq!([both(2, 4), both(3, 4), both(2, 3)], ["llhs", "llhslhs", "lhslhs"]);
+        assert_eq!([parts(3, &[], 2), both(2, 2), both(0, 9)], ["lll", "llhs", ""]);
+    }
+
+    #[test]
+    fn logs_of_another_request_than_a_head_are_apart() {
+        let endpoint = EndpointId(0);
+        let answer = |request| {
+            let result = to_raw_value(&json!([])).unwrap();
+            Ok(Answer { result, endpoint, request })
+        };
+        let answers = [answer(1), answer(2), Err(UpstreamError::NoEndpoint)];
+        assert_eq!(apart(&[4, 5, 6], &answers, &[1].into()), [5, 6]);
+        assert_eq!(apart(&[4, 5], &answers[..2], &[1, 2].into()), [0_usize; 0]);
+        assert_eq!(apart(&[4], &answers[..1], &[].into()), [4]);
+    }
+}
