@@ -88,8 +88,15 @@ pub(super) struct LogChoice {
     /// It is known to lack the lowest of the blocks.
     pub(super) lacks: bool,
     pub(super) is_doubtful: bool,
-    /// Another one answers several times as fast.
-    pub(super) is_slow: bool,
+    pub(super) pace: Pace,
+}
+
+/// Of an endpoint next to the quickest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pace {
+    Usual,
+    /// Its answers take several times as long.
+    Slow,
 }
 
 impl EvmSource {
@@ -118,10 +125,11 @@ impl EvmSource {
             let node = nodes.0.get(&endpoint.id);
             let is_checked = checked.contains_key(&endpoint.id);
             let is_slow = bearable.is_some_and(|bearable| endpoint.latency > bearable);
+            let pace = if is_slow { Pace::Slow } else { Pace::Usual };
             let choice = choice(&endpoint, node, (low, high), (is_checked, limits, now));
-            let choice = LogChoice { is_slow, ..choice };
+            let choice = LogChoice { pace, ..choice };
             let LogChoice { lacks, is_doubtful, blocks_max, .. } = choice;
-            let order = (lacks, is_doubtful, Reverse(blocks_max), is_slow, endpoint.in_flight);
+            let order = (lacks, is_doubtful, Reverse(blocks_max), pace, endpoint.in_flight);
             (order, choice)
         });
         let best = choices.min_by_key(|(order, choice)| (*order, choice.asks_head, choice.on));
@@ -226,6 +234,6 @@ fn choice(
         batch: endpoint.batch,
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
         is_doubtful: endpoint.resting || fails || !is_checked,
-        is_slow: false,
+        pace: Pace::Usual,
     }
 }

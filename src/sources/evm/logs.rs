@@ -11,7 +11,7 @@ use futures_util::future::join;
 use super::EvmSource;
 use super::discovery::{Candidate, Listing, Window};
 use super::log_asker::{Answers, LogAsker, QueryOutcome};
-use super::log_nodes::{Kept, LogChoice};
+use super::log_nodes::{Kept, LogChoice, Pace};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::ranges::Shrink;
 use super::receipts::TokenTransfer;
@@ -265,7 +265,7 @@ impl LogLister {
         others.insert(last);
         let takes = |choice: &LogChoice| choice.blocks_max >= self.blocks;
         let is_good = |choice: &LogChoice| {
-            takes(choice) && !choice.lacks && !choice.is_doubtful && !choice.is_slow
+            takes(choice) && !choice.lacks && !choice.is_doubtful && choice.pace == Pace::Usual
         };
         let other = self.source.log_choice(range, &others).filter(is_good);
         other.or_else(|| self.source.log_choice(range, &same).filter(takes))
