@@ -3,9 +3,12 @@
 pub mod evm;
 pub mod explain;
 pub mod solana;
+mod transaction;
 pub mod tron;
 
 use std::sync::Arc;
+
+pub use transaction::RawTx;
 
 use crate::domain::{Address, Family, Side, Units};
 
