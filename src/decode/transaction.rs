@@ -1,7 +1,9 @@
-//! A transaction of any family.
+//! A transaction of any family, and what it was for a wallet.
 
-use super::{evm, solana, tron};
-use crate::domain::{Height, TxId, UnixSeconds};
+use super::explain::Explanation;
+use super::{Decoded, evm, solana, tron};
+use crate::domain::{Address, Height, TxId, Units, UnixSeconds, Wallet};
+use crate::registry::Registry;
 
 /// A transaction in its family's shape, with its block time.
 #[derive(Debug)]
@@ -38,6 +40,51 @@ impl RawTx {
             Self::Solana(tx, _) => tx.slot(),
             Self::Evm(tx, _) => tx.block,
             Self::Tron(tx, _) => tx.call.block,
+        }
+    }
+
+    /// Position in its block, where nodes report it with the transaction.
+    pub fn index(&self) -> Option<u32> {
+        match self {
+            Self::Solana(tx, _) => tx.index(),
+            Self::Evm(tx, _) => Some(tx.index),
+            Self::Tron(..) => None,
+        }
+    }
+
+    /// Nothing for a wallet of another family, or of a chain that no table has.
+    pub fn decode(&self, registry: &Registry, wallet: &Wallet) -> Decoded {
+        let chain = || registry.chain(wallet.chain);
+        let decoded = match (self, &wallet.address) {
+            (Self::Solana(tx, _), Address::Solana(key)) => Some(solana::decode(registry, key, tx)),
+            (Self::Evm(tx, _), Address::Evm(account)) => {
+                chain().map(|chain| evm::decode(registry.evm(), chain, account, tx))
+            }
+            (Self::Tron(tx, _), Address::Tron(account)) => {
+                chain().map(|chain| tron::decode(registry.tron(), chain, account, tx))
+            }
+            (Self::Solana(..) | Self::Evm(..) | Self::Tron(..), _) => None,
+        };
+        decoded.unwrap_or_default()
+    }
+
+    /// `fee` is the network fee, where it is known separately.
+    pub fn explain(
+        &self,
+        registry: &Registry,
+        wallet: &Wallet,
+        fee: Option<Units>,
+    ) -> Option<Explanation> {
+        let chain = registry.chain(wallet.chain)?;
+        match (self, &wallet.address) {
+            (Self::Solana(tx, _), Address::Solana(key)) => Some(solana::explain(registry, key, tx)),
+            (Self::Evm(tx, _), Address::Evm(account)) => {
+                Some(evm::explain(registry.evm(), chain, account, tx, fee))
+            }
+            (Self::Tron(tx, _), Address::Tron(account)) => {
+                Some(tron::explain(registry.tron(), chain, account, tx))
+            }
+            (Self::Solana(..) | Self::Evm(..) | Self::Tron(..), _) => None,
         }
     }
 }

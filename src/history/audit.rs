@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::HistoryError;
-use super::ingest::{Ingest, IngestError, traded};
+use super::ingest::{Ingest, IngestError};
 use super::limits::HistoryLimits;
 use super::{History, Inner, walk};
 use crate::decode;
 use crate::domain::{Doubts, Height, KeyId, Position, Span, TxId, UnixMillis, Wallet, Way};
 use crate::rpc::{Lane, Priority};
-use crate::sources::{GapRequest, RawChunk, Source};
+use crate::sources::{GapRequest, RawChunk, RawTx, Source};
 use crate::store::{Pending, WalletRecord, Written};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -295,7 +295,9 @@ impl Audit {
 
     fn traded(&self, chunk: &RawChunk) -> BTreeSet<Traded> {
         let (registry, wallet) = (&self.inner.registry, &self.wallet);
-        chunk.txs.iter().filter_map(|tx| traded(registry, wallet, tx)).collect()
+        let traded = |tx: &&RawTx| !tx.decode(registry, wallet).trades.is_empty();
+        let place = |tx: &RawTx| Some((tx.height(), tx.id()?));
+        chunk.txs.iter().filter(traded).filter_map(place).collect()
     }
 
     /// Reads heights that differ once more; what differs again counts.

@@ -6,13 +6,8 @@ use std::sync::Arc;
 use super::error::HistoryError;
 use super::{History, Inner};
 use crate::decode::explain::{Asset, Explanation};
-use crate::decode::{evm, solana, tron};
-use crate::domain::{
-    Address, Height, Position, Row, Token, TradeKey, TxId, Units, UnixSeconds, Wallet,
-};
-use crate::registry::Registry;
+use crate::domain::{Address, Height, Position, Row, Token, TradeKey, TxId, UnixSeconds, Wallet};
 use crate::rpc::{Lane, Priority};
-use crate::sources::RawTx;
 use crate::store::TokenRecord;
 
 /// The lane of requests for no single wallet.
@@ -48,14 +43,12 @@ impl History {
             .await
             .map_err(|error| HistoryError::UpstreamUnavailable { detail: error.to_string() })?;
         let Some(found) = found else { return Ok(None) };
-        let Some((mut explanation, time)) =
-            explain(&inner.registry, &wallet, &found.raw, found.fee)
-        else {
+        let Some(mut explanation) = found.raw.explain(&inner.registry, &wallet, found.fee) else {
             return Ok(None);
         };
         let decoded = vec![&mut explanation.decoded];
         inner.name_pools(&source, wallet.chain, &lane, decoded).await;
-        let height = found.raw.height();
+        let (height, time) = (found.raw.height(), found.raw.time());
         let mints = named(&explanation);
         let mut tokens = inner.known_tokens(&wallet, &mints, &explanation).await?;
         let unknown: Vec<Address> =
@@ -109,28 +102,6 @@ impl Inner {
         let rows = view.rows(record.id, Position::After(before), height, ROWS_MAX).await?;
         Ok(rows.into_iter().filter(|row| row.trade.key.tx == tx).collect())
     }
-}
-
-/// `fee` is the network fee, where it is known separately.
-pub(super) fn explain(
-    registry: &Registry,
-    wallet: &Wallet,
-    raw: &RawTx,
-    fee: Option<Units>,
-) -> Option<(Explanation, UnixSeconds)> {
-    let chain = registry.chain(wallet.chain)?;
-    Some(match (raw, wallet.address) {
-        (RawTx::Solana(tx, time), Address::Solana(wallet)) => {
-            (solana::explain(registry, &wallet, tx), *time)
-        }
-        (RawTx::Evm(tx, time), Address::Evm(account)) => {
-            (evm::explain(registry.evm(), chain, &account, tx, fee), *time)
-        }
-        (RawTx::Tron(tx, time), Address::Tron(account)) => {
-            (tron::explain(registry.tron(), chain, &account, tx), *time)
-        }
-        (RawTx::Solana(..) | RawTx::Evm(..) | RawTx::Tron(..), _) => return None,
-    })
 }
 
 /// Every token that is spoken of.

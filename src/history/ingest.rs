@@ -11,11 +11,10 @@ use super::pricing::{self, Doors, SidePayments};
 use super::valuing;
 use crate::decode::{self, Decoded, DecodedTrade, NoteKind};
 use crate::domain::{
-    Address, Doubts, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource, Wallet,
+    Address, Doubts, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource,
 };
-use crate::registry::Registry;
 use crate::rpc::{Lane, UpstreamError};
-use crate::sources::{RawChunk, RawTx, Source};
+use crate::sources::{RawChunk, Source};
 use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, View, WalletRecord};
 
 /// Transactions decoded before other tasks get a turn.
@@ -124,13 +123,14 @@ impl Ingest<'_> {
             if at % DECODE_RUN == DECODE_RUN - 1 {
                 tokio::task::yield_now().await;
             }
-            let (fact, decoded) = decode_one(&self.inner.registry, &self.record.wallet, raw_tx);
+            let decoded = raw_tx.decode(&self.inner.registry, &self.record.wallet);
             let (unknown, notes): (Vec<_>, Vec<_>) =
                 decoded.notes.iter().partition(|note| note.kind == NoteKind::UnknownVenue);
             self.inner.metrics.notes.add(notes.len());
             self.inner.metrics.unknown_venues.add(unknown.len());
-            if let Some((tx, time, height, index)) = fact.filter(|_| !decoded.trades.is_empty()) {
+            if let Some(tx) = raw_tx.id().filter(|_| !decoded.trades.is_empty()) {
                 self.inner.metrics.trades_decoded.add(decoded.trades.len());
+                let (time, height, index) = (raw_tx.time(), raw_tx.height(), raw_tx.index());
                 let awaits_native = raw_tx.awaits_native();
                 traded.push(Traded { tx, time, height, index, decoded, awaits_native });
             }
@@ -311,45 +311,6 @@ fn unanswered(mints: &[Address], tokens: &BTreeMap<Address, TokenRecord>) -> Vec
         token.is_some_and(|token| token.decimals.is_none() && token.asked_at.is_none())
     };
     mints.iter().filter(is_open).copied().collect()
-}
-
-type Fact = (TxId, UnixSeconds, Height, Option<u32>);
-
-/// What one transaction traded.
-pub(super) fn decode_tx(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> Decoded {
-    decode_one(registry, wallet, tx).1
-}
-
-fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>, Decoded) {
-    match (tx, wallet.address) {
-        (RawTx::Solana(tx, time), Address::Solana(wallet)) => {
-            let fact = tx.id().map(|id| (id, *time, tx.slot(), tx.index()));
-            (fact, decode::solana::decode(registry, &wallet, tx))
-        }
-        (RawTx::Evm(tx, time), Address::Evm(account)) => {
-            let fact = (TxId::Evm(tx.hash), *time, tx.block, Some(tx.index));
-            let chain = registry.chain(wallet.chain);
-            let decoded =
-                chain.map(|chain| decode::evm::decode(registry.evm(), chain, &account, tx));
-            (Some(fact), decoded.unwrap_or_default())
-        }
-        (RawTx::Tron(tx, time), Address::Tron(account)) => {
-            // Nodes do not report its position: the block does, where it matters.
-            let fact = (TxId::Tron(tx.call.hash), *time, tx.call.block, None);
-            let chain = registry.chain(wallet.chain);
-            let decoded =
-                chain.map(|chain| decode::tron::decode(registry.tron(), chain, &account, tx));
-            (Some(fact), decoded.unwrap_or_default())
-        }
-        (RawTx::Solana(..) | RawTx::Evm(..) | RawTx::Tron(..), _) => (None, Decoded::default()),
-    }
-}
-
-/// Height and id of a transaction that has rows.
-pub(super) fn traded(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> Option<(Height, TxId)> {
-    let (fact, decoded) = decode_one(registry, wallet, tx);
-    let (id, _, height, _) = fact.filter(|_| !decoded.trades.is_empty())?;
-    Some((height, id))
 }
 
 impl DecodedChunk {

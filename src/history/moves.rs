@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::explain::explain;
 use super::pump::Pump;
 use super::tasks::Tasks;
 use crate::decode::explain::{Asset, Explanation};
@@ -168,7 +167,7 @@ impl Moves {
             }
             self.transactions += 1;
             self.oldest = Some(tx.time());
-            if let Some((explanation, _)) = explain(&self.registry, &self.wallet, tx, None) {
+            if let Some(explanation) = tx.explain(&self.registry, &self.wallet, None) {
                 add(&mut self.tokens, &explanation);
             }
         }

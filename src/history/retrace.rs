@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::error::HistoryError;
 use super::pricing::Doors;
-use super::{Inner, ingest, valuing};
+use super::{Inner, valuing};
 use crate::decode::{Decoded, DecodedTrade};
 use crate::domain::{Trade, TxId, ValueSource, Wallet};
 use crate::store::WalletId;
@@ -61,7 +61,7 @@ impl Inner {
         let read = doors.source.transaction(tx, wallet.address, doors.lane);
         let found = timeout(self.limits.values_ask_max, read).await.ok()?.ok()??;
         let is_known = !found.raw.awaits_native();
-        is_known.then(|| ingest::decode_tx(&self.registry, &wallet, &found.raw))
+        is_known.then(|| found.raw.decode(&self.registry, &wallet))
     }
 }
 
