@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Inner;
+use super::enrich::prices::{self, Doors, SidePayments};
+use super::enrich::valuation;
 use super::error::HistoryError;
-use super::pricing::{self, Doors, SidePayments};
-use super::valuing;
 use crate::decode::{self, Decoded, DecodedTrade, NoteKind};
 use crate::domain::{
     Address, Doubts, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource,
@@ -98,9 +98,9 @@ impl Ingest<'_> {
         for one in traded {
             let awaits_native = one.awaits_native;
             let mut rows: Vec<Trade> = one.into_rows().collect();
-            valuing::told(&mut rows);
+            valuation::told(&mut rows);
             if awaits_native {
-                valuing::await_native(&mut rows);
+                valuation::await_native(&mut rows);
             }
             trades.append(&mut rows);
         }
@@ -109,7 +109,7 @@ impl Ingest<'_> {
         let mut prices = Vec::new();
         if let Some(chain) = chain {
             let doors = Doors { inner, chain, source, lane };
-            prices = pricing::value(&doors, record.id, &mut trades, side_payment, tokens).await?;
+            prices = prices::value(&doors, record.id, &mut trades, side_payment, tokens).await?;
         }
         for trade in &trades {
             inner.metrics.values.add(trade.valued);

@@ -8,6 +8,7 @@ mod board;
 mod capacity;
 mod care;
 mod chains;
+mod enrich;
 mod error;
 mod estimate;
 mod explain;
@@ -21,19 +22,15 @@ mod moves;
 mod names;
 mod neighbours;
 mod plan;
-mod pools;
-mod pricing;
 mod proven;
 mod pump;
 mod refill;
 mod report;
-mod retrace;
 mod roster;
 mod scanning;
 mod sharing;
 mod tasks;
 mod usage;
-mod valuing;
 mod walk;
 mod worker;
 
@@ -108,7 +105,7 @@ struct Inner {
     rooms: walk::Rooms,
     rereads: proven::Rereads,
     audits: audit::Audits,
-    pool_names: pools::PoolNames,
+    pool_names: enrich::pools::PoolNames,
     following: Following,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: they take no reader.
@@ -143,7 +140,7 @@ impl History {
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
-            pool_names: pools::PoolNames::default(),
+            pool_names: enrich::pools::PoolNames::default(),
             following: Following::default(),
             boards: Mutex::default(),
             held: Mutex::default(),

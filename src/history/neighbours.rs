@@ -5,9 +5,9 @@
 
 use tokio::time::{Instant, timeout_at};
 
+use super::enrich::valuation::TOKEN_AGE_MAX;
 use super::ingest::{DecodedChunk, Ingest};
 use super::pump::Pump;
-use super::valuing::TOKEN_AGE_MAX;
 use crate::decode::DecodedTrade;
 use crate::registry::Chain;
 use crate::sources::RawChunk;

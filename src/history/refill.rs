@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Inner;
+use super::enrich::prices::{self, Doors, Quotes, SidePayments};
+use super::enrich::retrace::Retraced;
 use super::error::HistoryError;
-use super::pricing::{self, Doors, Quotes, SidePayments};
-use super::retrace::Retraced;
 use crate::domain::{ChainId, Trade, ValueSource};
 use crate::registry::Chain;
 use crate::rpc::{Lane, Priority};
@@ -114,9 +114,9 @@ impl Inner {
         }
         let all: Vec<Trade> = wallets.values().flat_map(|one| &one.trades).cloned().collect();
         let coins = doors.coins(&all, &[]).await?;
-        let moments = pricing::moments(&coins, &all);
+        let moments = prices::moments(&coins, &all);
         let deadline = Instant::now() + self.limits.values_ask_max;
-        let mut quotes = pricing::quotes(doors, &moments, &[], Some(deadline)).await?;
+        let mut quotes = prices::quotes(doors, &moments, &[], Some(deadline)).await?;
         let mut retraced = Retraced::default();
         let mut news = std::mem::take(&mut quotes.news);
         for ((id, epoch), waiting) in wallets {
@@ -139,7 +139,7 @@ impl Inner {
         let waiting: Vec<bool> =
             trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
         let coins = doors.coins(&trades, &[]).await?;
-        pricing::settle(doors, &coins, id, &mut trades, &side_payment, quotes).await?;
+        prices::settle(doors, &coins, id, &mut trades, &side_payment, quotes).await?;
         let retraced = self.retrace(doors, id, &mut trades).await?;
         let settled = trades
             .iter()

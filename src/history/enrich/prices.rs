@@ -9,25 +9,25 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::Inner;
-use super::error::HistoryError;
-use super::valuing::{self, Coins, LEARNED_AGE_MAX, TOKEN_AGE_MAX, TokenValue};
+use super::valuation::{self, Coins, LEARNED_AGE_MAX, TOKEN_AGE_MAX, TokenValue};
 use crate::domain::{
     Address, ChainId, LearnedPrice, Minute, Moment, Price, Trade, TxId, Units, UnixSeconds,
     ValueSource,
 };
+use crate::history::Inner;
+use crate::history::error::HistoryError;
 use crate::registry::Chain;
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::Source;
 use crate::store::{KeptCandle, PriceRecord, StoreError, TokenRecord, WalletId};
 
 /// Native coin that transactions moved in addition to tokens.
-pub(super) type SidePayments = HashMap<TxId, Units>;
+pub(in crate::history) type SidePayments = HashMap<TxId, Units>;
 
 type Prices = Result<Vec<Option<Price>>, UpstreamError>;
 
 /// Where prices of a chain come from.
-pub(super) trait Quoting: Sync {
+pub(in crate::history) trait Quoting: Sync {
     /// From the chain's reference pools.
     fn reference(&self, at: &[Moment]) -> impl Future<Output = Prices> + Send;
     /// From the candle source; `None` where none is configured.
@@ -46,7 +46,7 @@ pub(super) trait Quoting: Sync {
 
 /// What became of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quote {
+pub(in crate::history) enum Quote {
     Price(Price, ValueSource),
     /// No source has a price, now or later.
     Unavailable,
@@ -56,12 +56,12 @@ pub(super) enum Quote {
 
 /// The answers of one round.
 #[derive(Debug, Default)]
-pub(super) struct Quotes {
+pub(in crate::history) struct Quotes {
     by_moment: HashMap<Moment, Quote>,
     /// Answers of the candle source.
-    pub(super) news: Vec<PriceRecord>,
+    pub(in crate::history) news: Vec<PriceRecord>,
     /// A source did not answer in time.
-    pub(super) late: bool,
+    pub(in crate::history) late: bool,
 }
 
 impl Quotes {
@@ -70,15 +70,16 @@ impl Quotes {
     }
 
     /// Whether every question has to be asked again.
-    pub(super) fn all_later(&self) -> bool {
+    pub(in crate::history) fn all_later(&self) -> bool {
         self.by_moment.values().all(|quote| *quote == Quote::Later)
     }
 }
 
 /// The moments at which a price would give rows a value, each once.
-pub(super) fn moments(coins: &Coins<'_>, trades: &[Trade]) -> Vec<Moment> {
-    let wanting = transactions(trades)
-        .filter(|rows| valuing::wants_price(coins, rows) && valuing::knows_decimals(coins, rows));
+pub(in crate::history) fn moments(coins: &Coins<'_>, trades: &[Trade]) -> Vec<Moment> {
+    let wanting = transactions(trades).filter(|rows| {
+        valuation::wants_price(coins, rows) && valuation::knows_decimals(coins, rows)
+    });
     let all: BTreeSet<Moment> = wanting.filter_map(|rows| rows.first().map(moment)).collect();
     all.into_iter().collect()
 }
@@ -94,7 +95,7 @@ fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
 
 /// Looks up prices, until `deadline` at most; without one no source is queried and every value is
 /// deferred. `own` are learned prices that are not stored yet.
-pub(super) async fn quotes(
+pub(in crate::history) async fn quotes(
     doors: &impl Quoting,
     moments: &[Moment],
     own: &[LearnedPrice],
@@ -144,7 +145,7 @@ async fn learned(
     let to = UnixSeconds(time.0.saturating_add(LEARNED_AGE_MAX));
     let mut around = doors.learned(from, to).await?;
     around.extend(own);
-    let price = valuing::learned_at(&around, time);
+    let price = valuation::learned_at(&around, time);
     Ok(price.map(|price| Quote::Price(price, ValueSource::Learned)))
 }
 
@@ -211,7 +212,7 @@ async fn in_time<T>(
 
 /// Sets the values of a wallet's rows from the quotes and its other trades; a row still without a
 /// value waits for one, or has none.
-pub(super) async fn settle(
+pub(in crate::history) async fn settle(
     doors: &Doors<'_>,
     coins: &Coins<'_>,
     id: WalletId,
@@ -238,16 +239,16 @@ pub(super) async fn settle(
 fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, quotes: &Quotes) {
     let Some(first) = rows.first() else { return };
     let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
-    let waits = if !valuing::wants_price(coins, rows) {
-        valuing::awaits_native(rows)
-    } else if !valuing::knows_decimals(coins, rows) {
+    let waits = if !valuation::wants_price(coins, rows) {
+        valuation::awaits_native(rows)
+    } else if !valuation::knows_decimals(coins, rows) {
         true
     } else {
         match quotes.at(moment(first)) {
             Quote::Later => true,
             Quote::Unavailable => false,
             Quote::Price(price, source) => {
-                valuing::by_price(coins, rows, side_payment, price, source);
+                valuation::by_price(coins, rows, side_payment, price, source);
                 false
             }
         }
@@ -271,7 +272,7 @@ async fn by_tokens(
     let mut all = Vec::new();
     for rows in transactions(trades) {
         let waits = rows.iter().any(|row| row.valued == ValueSource::Pending);
-        let (Some(first), false) = (rows.first(), waits || !valuing::wants_token(rows)) else {
+        let (Some(first), false) = (rows.first(), waits || !valuation::wants_token(rows)) else {
             all.push(TokenValue::Nothing);
             continue;
         };
@@ -282,18 +283,18 @@ async fn by_tokens(
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
         let others: Vec<&Trade> = read.chain(&stored).collect();
         let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
-        all.push(valuing::by_token(rows, side_payment, &others));
+        all.push(valuation::by_token(rows, side_payment, &others));
     }
     Ok(all)
 }
 
 /// The doors of a running engine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Doors<'a> {
-    pub(super) inner: &'a Inner,
-    pub(super) chain: &'a Chain,
-    pub(super) source: &'a Source,
-    pub(super) lane: &'a Lane,
+pub(in crate::history) struct Doors<'a> {
+    pub(in crate::history) inner: &'a Inner,
+    pub(in crate::history) chain: &'a Chain,
+    pub(in crate::history) source: &'a Source,
+    pub(in crate::history) lane: &'a Lane,
 }
 
 impl Quoting for Doors<'_> {
@@ -321,7 +322,7 @@ impl Quoting for Doors<'_> {
 
 impl<'a> Doors<'a> {
     /// The chain's coins, with the decimals of the stablecoins among some trades.
-    pub(super) async fn coins(
+    pub(in crate::history) async fn coins(
         &self,
         trades: &[Trade],
         tokens: &[TokenRecord],
@@ -342,7 +343,7 @@ impl<'a> Doors<'a> {
     }
 
     /// Stored trades of a wallet between two times.
-    pub(super) async fn around(
+    pub(in crate::history) async fn around(
         &self,
         id: WalletId,
         newest: UnixSeconds,
@@ -356,7 +357,7 @@ impl<'a> Doors<'a> {
 
 /// Gives the rows of a chunk their values; a bounded wait, which does not repeat where it was in
 /// vain lately. Returns the prices to be kept.
-pub(super) async fn value(
+pub(in crate::history) async fn value(
     doors: &Doors<'_>,
     id: WalletId,
     trades: &mut [Trade],
@@ -369,8 +370,9 @@ pub(super) async fn value(
         let tx = rows.first().map(|row| row.key.tx);
         tx.and_then(|tx| side_payment.get(&tx).copied()).unwrap_or_default()
     };
-    let own: Vec<LearnedPrice> =
-        transactions(trades).filter_map(|rows| valuing::teaches(&coins, rows, of(rows))).collect();
+    let own: Vec<LearnedPrice> = transactions(trades)
+        .filter_map(|rows| valuation::teaches(&coins, rows, of(rows)))
+        .collect();
     let moments = moments(&coins, trades);
     let deadline =
         (!inner.prices_rest(chain.id)).then(|| Instant::now() + inner.limits.value_wait_max);

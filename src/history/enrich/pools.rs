@@ -4,9 +4,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Inner;
 use crate::decode::{Decoded, DecodedTrade, NoteKind};
 use crate::domain::{Address, ChainId, Family};
+use crate::history::Inner;
 use crate::registry::{Chain, EvmTables};
 use crate::rpc::Lane;
 use crate::sources::Source;
@@ -18,7 +18,7 @@ const STEM_LETTERS_MIN: usize = 4;
 
 /// Names that pools gave, by chain and pool.
 #[derive(Debug, Default)]
-pub(super) struct PoolNames(Mutex<HashMap<(ChainId, Address), Arc<str>>>);
+pub(in crate::history) struct PoolNames(Mutex<HashMap<(ChainId, Address), Arc<str>>>);
 
 impl PoolNames {
     fn get(&self, chain: ChainId, pool: Address) -> Option<Arc<str>> {
@@ -37,7 +37,7 @@ impl PoolNames {
 
 impl Inner {
     /// Puts names in place of pools' addresses. What no node answers in time keeps its address.
-    pub(super) async fn name_pools(
+    pub(in crate::history) async fn name_pools(
         &self,
         source: &Source,
         chain: ChainId,

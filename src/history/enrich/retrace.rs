@@ -4,22 +4,23 @@
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::error::HistoryError;
-use super::pricing::Doors;
-use super::{Inner, valuing};
+use super::prices::Doors;
+use super::valuation;
 use crate::decode::{Decoded, DecodedTrade};
 use crate::domain::{Trade, TxId, ValueSource, Wallet};
+use crate::history::Inner;
+use crate::history::error::HistoryError;
 use crate::store::WalletId;
 
 /// Transactions that were read again, and those of them of which all is known now.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Retraced {
-    pub(super) requested: usize,
-    pub(super) answered: usize,
+pub(in crate::history) struct Retraced {
+    pub(in crate::history) requested: usize,
+    pub(in crate::history) answered: usize,
 }
 
 impl Retraced {
-    pub(super) fn add(&mut self, other: Self) {
+    pub(in crate::history) fn add(&mut self, other: Self) {
         self.requested += other.requested;
         self.answered += other.answered;
     }
@@ -28,7 +29,7 @@ impl Retraced {
 impl Inner {
     /// Gives a wallet's waiting rows the native coin that their transactions moved. Those whose
     /// endpoint fails again wait on; those that the transaction does not show have no value.
-    pub(super) async fn retrace(
+    pub(in crate::history) async fn retrace(
         &self,
         doors: &Doors<'_>,
         id: WalletId,
@@ -36,7 +37,7 @@ impl Inner {
     ) -> Result<Retraced, HistoryError> {
         let by_tx = || trades.chunk_by(|a, b| a.key.tx == b.key.tx);
         let waiting: Vec<TxId> = by_tx()
-            .filter(|rows| valuing::awaits_native(rows))
+            .filter(|rows| valuation::awaits_native(rows))
             .filter_map(|rows| rows.first().map(|row| row.key.tx))
             .collect();
         if waiting.is_empty() {
