@@ -98,7 +98,7 @@ impl Ingest<'_> {
         for one in traded {
             let awaits_native = one.awaits_native;
             let mut rows: Vec<Trade> = one.into_rows().collect();
-            valuation::told(&mut rows);
+            valuation::classify_values(&mut rows);
             if awaits_native {
                 valuation::await_native(&mut rows);
             }

@@ -103,15 +103,15 @@ pub(in crate::history) async fn quotes(
 ) -> Result<Quotes, StoreError> {
     let mut quotes = Quotes::default();
     let (Some(deadline), false) = (deadline, moments.is_empty()) else { return Ok(quotes) };
-    let asked = async { cannot_tell(doors.reference(moments).await, moments.len()) };
-    let Some(told) = in_time(asked, deadline, &mut quotes.late).await else {
+    let asked = async { or_next_source(doors.reference(moments).await, moments.len()) };
+    let Some(found) = in_time(asked, deadline, &mut quotes.late).await else {
         return Ok(quotes);
     };
-    if told.len() != moments.len() {
+    if found.len() != moments.len() {
         return Ok(quotes);
     }
     let mut open = Vec::new();
-    for (moment, price) in moments.iter().zip(told) {
+    for (moment, price) in moments.iter().zip(found) {
         let quote = match price {
             Some(price) => Some(Quote::Price(price, ValueSource::ReferencePool)),
             None => learned(doors, moment.time, own).await?,
@@ -126,13 +126,13 @@ pub(in crate::history) async fn quotes(
 }
 
 /// Pools that no node can read, now or later, have no price: the next source is queried.
-fn cannot_tell(told: Prices, count: usize) -> Prices {
-    match told {
+fn or_next_source(prices: Prices, count: usize) -> Prices {
+    match prices {
         Err(error) if error.is_final() => {
             tracing::debug!(%error, "no node returns the state of reference pools; using the next price source");
             Ok(vec![None; count])
         }
-        told => told,
+        prices => prices,
     }
 }
 
@@ -157,11 +157,11 @@ async fn candles(
     quotes: &mut Quotes,
 ) -> Result<(), StoreError> {
     let minutes: BTreeSet<Minute> = open.iter().map(|moment| Minute::of(moment.time)).collect();
-    let (mut told, mut unasked) = (HashMap::new(), Vec::new());
+    let (mut found, mut unasked) = (HashMap::new(), Vec::new());
     for minute in minutes {
         match doors.kept_candle(minute).await? {
-            KeptCandle::Price(price) => drop(told.insert(minute, Some(price))),
-            KeptCandle::Nothing => drop(told.insert(minute, None)),
+            KeptCandle::Price(price) => drop(found.insert(minute, Some(price))),
+            KeptCandle::Nothing => drop(found.insert(minute, None)),
             KeptCandle::Unasked => unasked.push(minute),
         }
     }
@@ -170,18 +170,18 @@ async fn candles(
         let asked = async { doors.candles(&times).await.transpose() };
         let answer = in_time(asked, deadline, &mut quotes.late).await;
         match answer {
-            Some(None) => told.extend(unasked.into_iter().map(|minute| (minute, None))),
+            Some(None) => found.extend(unasked.into_iter().map(|minute| (minute, None))),
             Some(Some(prices)) if prices.len() == unasked.len() => {
                 for (minute, price) in unasked.into_iter().zip(prices) {
                     quotes.news.push(PriceRecord::Candle(minute, price));
-                    told.insert(minute, price);
+                    found.insert(minute, price);
                 }
             }
             Some(Some(_)) | None => {}
         }
     }
     for moment in open {
-        let quote = match told.get(&Minute::of(moment.time)) {
+        let quote = match found.get(&Minute::of(moment.time)) {
             Some(Some(price)) => Quote::Price(*price, ValueSource::Candle),
             Some(None) => Quote::Unavailable,
             None => Quote::Later,
@@ -223,10 +223,10 @@ pub(in crate::history) async fn settle(
     for rows in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx) {
         by_price(coins, rows, side_payment, quotes);
     }
-    let told = by_tokens(doors, id, trades, side_payment).await?;
-    for (rows, told) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(told) {
+    let value = by_tokens(doors, id, trades, side_payment).await?;
+    for (rows, value) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(value) {
         for row in rows.iter_mut().filter(|row| row.native.is_none()) {
-            (row.native, row.valued) = match told {
+            (row.native, row.valued) = match value {
                 TokenValue::Value(value) => (Some(value), ValueSource::Token),
                 TokenValue::Later => (None, ValueSource::Pending),
                 TokenValue::Nothing => (None, row.valued),

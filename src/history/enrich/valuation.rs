@@ -12,7 +12,7 @@ use crate::registry::Chain;
 
 /// Native coin in addition to two tokens is a fee while it is at most one part in so many of the
 /// value; more is a part of the price, and what it bought has no value by the tokens alone.
-const BESIDE_PART_MIN: u64 = 100;
+const SIDE_PAYMENT_PART_MIN: u64 = 100;
 /// Two values of one transaction that are further apart than this factor are both refused.
 const SIDES_FACTOR_MAX: u64 = 2;
 /// A trade of fewer dollars teaches no price: rounding and fees weigh too much in it.
@@ -84,7 +84,7 @@ fn narrow(wide: Wide) -> Option<Units> {
 }
 
 /// Marks how the transaction values the rows of one transaction.
-pub(in crate::history) fn told(rows: &mut [Trade]) {
+pub(in crate::history) fn classify_values(rows: &mut [Trade]) {
     let routed = match rows {
         // One token for another at one value: what the route passed through.
         [one, other] => one.side != other.side && one.native == other.native,
@@ -183,7 +183,7 @@ fn far_apart(a: Units, b: Units) -> bool {
 
 /// Whether native coin in addition to tokens of this value is more than a fee.
 fn is_part(side_payment: Units, value: Units) -> bool {
-    side_payment.saturating_mul(Units::from(BESIDE_PART_MIN)) > value
+    side_payment.saturating_mul(Units::from(SIDE_PAYMENT_PART_MIN)) > value
 }
 
 /// The price that a transaction implies: of its one stablecoin, where native coin was exchanged for
@@ -258,17 +258,17 @@ pub(in crate::history) fn by_token(
     if !wants_token(rows) {
         return TokenValue::Nothing;
     }
-    let mut told: Vec<(Side, TokenValue)> =
+    let mut worths: Vec<(Side, TokenValue)> =
         rows.iter().map(|row| (row.side, token_worth(row, others))).collect();
-    told.sort_by_key(|(side, _)| *side == Side::Buy);
-    let values: Vec<Units> = told
+    worths.sort_by_key(|(side, _)| *side == Side::Buy);
+    let values: Vec<Units> = worths
         .iter()
-        .filter_map(|(_, told)| match told {
+        .filter_map(|(_, worth)| match worth {
             TokenValue::Value(value) => Some(*value),
             TokenValue::Later | TokenValue::Nothing => None,
         })
         .collect();
-    if told.iter().any(|(_, told)| *told == TokenValue::Later) {
+    if worths.iter().any(|(_, worth)| *worth == TokenValue::Later) {
         return TokenValue::Later;
     }
     match values.as_slice() {
@@ -473,7 +473,7 @@ mod tests {
     fn one_token_for_another_at_one_value_went_through_native_coin() {
         use Side::{Buy, Sell};
         let valued = |mut rows: Vec<Trade>| {
-            told(&mut rows);
+            classify_values(&mut rows);
             rows.iter().map(|row| row.valued).collect::<Vec<_>>()
         };
         let (x, y) = (coin(8), coin(9));
