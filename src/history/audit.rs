@@ -345,10 +345,10 @@ impl Audit {
             "two reads show transactions that are not stored; these heights are read again"
         );
         let Self { inner, source, lane, .. } = self;
-        let ingest = Ingest { inner, source, lane, record };
+        let ingest = Ingest::new(inner, source, lane, record)?;
         let brought: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
         let read = ingest.decode(raw).await;
-        let mut chunk = ingest.chunk(read, Some(brought.clone()), None).await?;
+        let mut chunk = ingest.enrich(read, Some(brought.clone()), None).await?;
         chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
         chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
         inner.make_room().await?;

@@ -46,8 +46,9 @@ impl History {
         let Some(mut explanation) = found.raw.explain(&inner.registry, &wallet, found.fee) else {
             return Ok(None);
         };
-        let decoded = vec![&mut explanation.decoded];
-        inner.name_pools(&source, wallet.chain, &lane, decoded).await;
+        if let Some(lookups) = inner.enricher.lookups(wallet.chain, &source, &lane) {
+            lookups.name_pools(std::iter::once(&mut explanation.decoded)).await;
+        }
         let (height, time) = (found.raw.height(), found.raw.time());
         let mints = named(&explanation);
         let mut tokens = inner.known_tokens(&wallet, &mints, &explanation).await?;

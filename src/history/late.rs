@@ -24,7 +24,7 @@ impl Ingest<'_> {
             };
             let raw = within(span, height, txs);
             let brought = raw.ids();
-            chunks.push(self.chunk(self.decode(raw).await, Some(brought), None).await?);
+            chunks.push(self.enrich(self.decode(raw).await, Some(brought), None).await?);
         }
         Ok(chunks)
     }

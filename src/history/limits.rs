@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::enrich::EnrichLimits;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryLimits {
     /// A walk without a cursor asks for new heights when the last check is older than this.
@@ -52,31 +54,17 @@ pub struct HistoryLimits {
     /// First and longest pause after a failed load.
     pub retry_pause_min: Duration,
     pub retry_pause_max: Duration,
-    /// Longest wait for the symbols of a chunk's new tokens.
-    pub token_wait_max: Duration,
-    /// The same where an amount depends on them.
-    pub decimals_wait_max: Duration,
+    /// Of what completes a chunk before it is stored.
+    pub enrich: EnrichLimits,
     /// How often unknown tokens are looked up again, and how many at a time.
     pub tokens_check_every: Duration,
     pub tokens_check_max: usize,
-    /// Names of pools that are kept in memory.
-    pub pool_names_max: usize,
-    /// A token without a symbol is asked for again after this long.
-    pub token_retry_after: Duration,
-    /// Longest wait of a chunk for the prices that its rows need; what lacks one then is stored
-    /// without a value, and asked for on the side.
-    pub value_wait_max: Duration,
-    /// After a wait in vain the next chunks of the chain do not wait for this long.
-    pub values_rest: Duration,
-    /// How often values are looked up again after a source failed, how many transactions at a time,
-    /// and how long for.
+    /// How often values are looked up again after a source failed, and how many transactions at a
+    /// time.
     pub values_check_every: Duration,
     pub values_check_max: usize,
-    pub values_ask_max: Duration,
     /// Longest pause of a chain whose sources keep failing.
     pub values_pause_max: Duration,
-    /// Stored rows that are looked at for what a token was worth.
-    pub values_rows_around_max: usize,
     /// How long a chunk waits for the ones below it whose trades may give its lowest rows a value,
     /// and how many transactions are joined so.
     pub neighbours_wait: Duration,
@@ -136,19 +124,12 @@ impl Default for HistoryLimits {
             adopt_every: Duration::from_secs(10),
             retry_pause_min: Duration::from_secs(1),
             retry_pause_max: Duration::from_secs(30),
-            token_wait_max: Duration::from_secs(3),
-            decimals_wait_max: Duration::from_secs(30),
+            enrich: EnrichLimits::default(),
             tokens_check_every: Duration::from_secs(10),
             tokens_check_max: 200,
-            pool_names_max: 4_096,
-            token_retry_after: Duration::from_secs(3600),
-            value_wait_max: Duration::from_secs(3),
-            values_rest: Duration::from_secs(30),
             values_check_every: Duration::from_secs(10),
             values_check_max: 50,
-            values_ask_max: Duration::from_secs(60),
             values_pause_max: Duration::from_secs(300),
-            values_rows_around_max: 200,
             neighbours_wait: Duration::from_secs(1),
             neighbours_max: 64,
             cut_retry_after: Duration::from_secs(600),

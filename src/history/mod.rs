@@ -8,7 +8,7 @@ mod board;
 mod capacity;
 mod care;
 mod chains;
-mod enrich;
+pub mod enrich;
 mod error;
 mod estimate;
 mod explain;
@@ -39,7 +39,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
@@ -67,6 +66,7 @@ use crate::store::{Store, View};
 use board::Board;
 use capacity::Keeper;
 use chains::Chains;
+use enrich::Enricher;
 use following::Following;
 use plan::Demand;
 use usage::Usage;
@@ -95,7 +95,7 @@ struct Inner {
     store: Store,
     registry: Arc<Registry>,
     sources: Chains,
-    candles: Option<Candles>,
+    enricher: Enricher,
     clock: Arc<dyn Clock>,
     limits: HistoryLimits,
     tasks: Tasks,
@@ -105,7 +105,6 @@ struct Inner {
     rooms: walk::Rooms,
     rereads: proven::Rereads,
     audits: audit::Audits,
-    pool_names: enrich::pools::PoolNames,
     following: Following,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: they take no reader.
@@ -114,8 +113,6 @@ struct Inner {
     paused: watch::Sender<bool>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
-    /// Chains whose prices were waited for in vain, until when.
-    prices_rest: Mutex<HashMap<ChainId, Instant>>,
 }
 
 impl fmt::Debug for Inner {
@@ -128,6 +125,13 @@ impl History {
     /// Starts the engine and its usage writer.
     pub fn new(parts: HistoryParts) -> Self {
         let HistoryParts { store, registry, sources, candles, clock, limits, tasks } = parts;
+        let enricher = Enricher::new(
+            store.clone(),
+            Arc::clone(&registry),
+            candles,
+            Arc::clone(&clock),
+            limits.enrich.clone(),
+        );
         let inner = Arc::new(Inner {
             usage: Usage::new(
                 store.clone(),
@@ -140,18 +144,16 @@ impl History {
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
-            pool_names: enrich::pools::PoolNames::default(),
             following: Following::default(),
             boards: Mutex::default(),
             held: Mutex::default(),
             keeper: Keeper::default(),
             paused: watch::Sender::default(),
-            prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
             store,
             registry,
+            enricher,
             sources: Chains::new(sources, &tasks),
-            candles,
             clock,
             limits,
             tasks,

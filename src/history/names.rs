@@ -43,7 +43,7 @@ impl Inner {
     /// What no node returns now is looked up again in the next round.
     async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<(), HistoryError> {
         let now = self.clock.now();
-        let before = UnixMillis(now.0.saturating_sub(millis(self.limits.token_retry_after)));
+        let before = UnixMillis(now.0.saturating_sub(millis(self.limits.enrich.token_retry_after)));
         let wanted = self
             .view()?
             .tokens_wanting_symbols(chain, before, self.limits.tokens_check_max)

@@ -5,7 +5,7 @@
 
 use tokio::time::{Instant, timeout_at};
 
-use super::enrich::valuation::TOKEN_AGE_MAX;
+use super::enrich::TOKEN_AGE_MAX;
 use super::ingest::{DecodedChunk, Ingest};
 use super::pump::Pump;
 use crate::decode::DecodedTrade;
@@ -20,7 +20,7 @@ pub(super) async fn join_below(
 ) -> DecodedChunk {
     let limits = &ingest.inner.limits;
     let until = Instant::now() + limits.neighbours_wait;
-    let Some(chain) = ingest.inner.registry.chain(ingest.record.wallet.chain) else { return upper };
+    let chain = ingest.lookups.chain;
     while upper.raw.low > pump.low
         && upper.raw.txs.len() < limits.neighbours_max
         && is_open(chain, &upper)

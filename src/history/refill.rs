@@ -7,13 +7,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Inner;
-use super::enrich::prices::{self, Doors, Quotes, SidePayments};
-use super::enrich::retrace::Retraced;
+use super::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use super::error::HistoryError;
 use crate::domain::{ChainId, Trade, ValueSource};
-use crate::registry::Chain;
 use crate::rpc::{Lane, Priority};
-use crate::sources::Source;
 use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
 
 /// The lane of requests for no single wallet.
@@ -49,7 +46,8 @@ impl Inner {
                 continue;
             }
             for (id, source) in &self.sources.all() {
-                let Some(chain) = self.registry.chain(*id) else { continue };
+                let lane = Lane::new(LANE, Arc::new(Priority::background()));
+                let Some(lookups) = self.enricher.lookups(*id, source, &lane) else { continue };
                 if !self.has_duty("values", *id).await {
                     continue;
                 }
@@ -59,7 +57,7 @@ impl Inner {
                 tokio::select! {
                     biased;
                     () = self.tasks.cancelled() => return,
-                    filled = self.fill_chain(chain, source, state) => if let Err(error) = filled {
+                    filled = self.fill_chain(&lookups, state) => if let Err(error) = filled {
                         tracing::warn!(%error, "trades without a value could not be completed");
                     },
                 }
@@ -70,22 +68,19 @@ impl Inner {
     /// Goes through those that wait, from where it stopped to the end, while sources answer.
     async fn fill_chain(
         &self,
-        chain: &Chain,
-        source: &Source,
+        lookups: &Lookups<'_>,
         state: &mut State,
     ) -> Result<(), HistoryError> {
         if state.until.is_some_and(|until| Instant::now() < until) {
             return Ok(());
         }
-        let lane = Lane::new(LANE, Arc::new(Priority::background()));
-        let doors = Doors { inner: self, chain, source, lane: &lane };
         loop {
             let max = self.limits.values_check_max;
-            let wanted = self.view()?.wanted_values(chain.id, &state.behind, max).await?;
+            let wanted = self.view()?.wanted_values(lookups.chain.id, &state.behind, max).await?;
             let is_last = wanted.len() < max;
             let last = wanted.last().map(|wanted| wanted.place.clone());
             state.behind = last.filter(|_| !is_last).unwrap_or_default();
-            if !wanted.is_empty() && !self.fill(&doors, wanted).await? {
+            if !wanted.is_empty() && !self.fill(lookups, wanted).await? {
                 state.until = Some(Instant::now() + state.pause);
                 state.pause = (state.pause * 2).min(self.limits.values_pause_max);
                 return Ok(());
@@ -101,7 +96,7 @@ impl Inner {
     /// transaction was returned.
     async fn fill(
         &self,
-        doors: &Doors<'_>,
+        lookups: &Lookups<'_>,
         wanted: Vec<WantedValue>,
     ) -> Result<bool, HistoryError> {
         let mut wallets: BTreeMap<(WalletId, u64), Waiting> = BTreeMap::new();
@@ -113,24 +108,21 @@ impl Inner {
             waiting.trades.extend(one.trades);
         }
         let all: Vec<Trade> = wallets.values().flat_map(|one| &one.trades).cloned().collect();
-        let coins = doors.coins(&all, &[]).await?;
-        let moments = prices::moments(&coins, &all);
-        let deadline = Instant::now() + self.limits.values_ask_max;
-        let mut quotes = prices::quotes(doors, &moments, &[], Some(deadline)).await?;
+        let mut quotes = lookups.quotes(&all).await?;
         let mut retraced = Retraced::default();
         let mut news = std::mem::take(&mut quotes.news);
         for ((id, epoch), waiting) in wallets {
             let news = std::mem::take(&mut news);
-            retraced.add(self.fill_wallet(doors, (id, epoch), waiting, &quotes, news).await?);
+            retraced.add(self.fill_wallet(lookups, (id, epoch), waiting, &quotes, news).await?);
         }
-        let is_asked = !moments.is_empty() || retraced.requested > 0;
+        let is_asked = quotes.is_asked || retraced.requested > 0;
         let is_answered = retraced.answered > 0 || !quotes.all_later();
         Ok(is_answered || !is_asked)
     }
 
     async fn fill_wallet(
         &self,
-        doors: &Doors<'_>,
+        lookups: &Lookups<'_>,
         (id, epoch): (WalletId, u64),
         Waiting { mut trades, side_payment }: Waiting,
         quotes: &Quotes,
@@ -138,9 +130,7 @@ impl Inner {
     ) -> Result<Retraced, HistoryError> {
         let waiting: Vec<bool> =
             trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
-        let coins = doors.coins(&trades, &[]).await?;
-        prices::settle(doors, &coins, id, &mut trades, &side_payment, quotes).await?;
-        let retraced = self.retrace(doors, id, &mut trades).await?;
+        let retraced = lookups.value_again(id, &mut trades, &side_payment, quotes).await?;
         let settled = trades
             .iter()
             .zip(waiting)

@@ -494,7 +494,7 @@ impl Worker {
         };
         let reread = matches!(stored, Stored::Again).then(|| raw.ids());
         let Self { inner, source, lane, pumps, .. } = &mut *self;
-        let ingest = Ingest { inner, source, lane, record };
+        let ingest = Ingest::new(inner, source, lane, record)?;
         // Before the accounts that show them are stored with the chunk: a crash repeats them.
         for late in ingest.late_chunks(std::mem::take(&mut raw.late)).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
@@ -508,7 +508,7 @@ impl Worker {
             read = neighbours::join_below(&ingest, pump, read).await;
         }
         let (low, reached) = (read.raw.low, read.reached());
-        let mut chunk = ingest.chunk(read, reread, checked_at).await?;
+        let mut chunk = ingest.enrich(read, reread, checked_at).await?;
         let max = inner.limits.anchors_max;
         if let Some(anchor) = anchor {
             let kept = inner.view()?.anchors(record.id).await?;

@@ -1,6 +1,139 @@
-//! Looks up what rows need and their transactions do not contain.
+//! The stage between decode and store: looks up what rows need and their transactions do not
+//! contain. Decoded transactions enter; rows with positions, names and values leave.
+//!
+//! Asks through [`Source`] and [`Candles`] alone; reads the store and writes nothing.
 
-pub(super) mod pools;
-pub(super) mod prices;
-pub(super) mod retrace;
-pub(super) mod valuation;
+mod error;
+mod limits;
+mod order;
+mod pools;
+mod prices;
+mod retrace;
+mod rows;
+mod tokens;
+mod valuation;
+mod values;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+pub use error::EnrichError;
+pub use limits::EnrichLimits;
+pub use prices::Quotes;
+pub use retrace::Retraced;
+pub use rows::DecodedTx;
+pub use valuation::TOKEN_AGE_MAX;
+
+use crate::decode::Decoded;
+use crate::domain::{ChainId, Clock, Doubts, Trade, TxId, Units};
+use crate::registry::{Chain, Registry};
+use crate::rpc::Lane;
+use crate::sources::{Candles, Source};
+use crate::store::{PriceRecord, Store, StoreError, TokenRecord, WalletId};
+
+/// Native coin that transactions moved in addition to tokens.
+pub type SidePayments = HashMap<TxId, Units>;
+
+/// The stage, with what it keeps from one chunk to the next.
+#[derive(Debug)]
+pub struct Enricher {
+    store: Store,
+    registry: Arc<Registry>,
+    candles: Option<Candles>,
+    clock: Arc<dyn Clock>,
+    limits: EnrichLimits,
+    pool_names: pools::PoolNames,
+    price_pauses: values::PricePauses,
+}
+
+/// The stage for one chain: its source, and the lane of the requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Lookups<'a> {
+    enricher: &'a Enricher,
+    pub chain: &'a Chain,
+    source: &'a Source,
+    lane: &'a Lane,
+}
+
+/// What a chunk's transactions became.
+#[derive(Debug)]
+pub struct Enriched {
+    pub trades: Vec<Trade>,
+    pub side_payment: SidePayments,
+    pub tokens: Vec<TokenRecord>,
+    /// Prices met on the way.
+    pub prices: Vec<PriceRecord>,
+    /// What no endpoint answered.
+    pub doubts: Doubts,
+}
+
+impl Enricher {
+    pub fn new(
+        store: Store,
+        registry: Arc<Registry>,
+        candles: Option<Candles>,
+        clock: Arc<dyn Clock>,
+        limits: EnrichLimits,
+    ) -> Self {
+        let (pool_names, price_pauses) = Default::default();
+        Self { store, registry, candles, clock, limits, pool_names, price_pauses }
+    }
+
+    /// `None` for a chain that no table has.
+    pub fn lookups<'a>(
+        &'a self,
+        chain: ChainId,
+        source: &'a Source,
+        lane: &'a Lane,
+    ) -> Option<Lookups<'a>> {
+        let chain = self.registry.chain(chain)?;
+        Some(Lookups { enricher: self, chain, source, lane })
+    }
+}
+
+impl Lookups<'_> {
+    /// Completes a wallet's transactions. `is_stored`: others of their heights may be stored already.
+    pub async fn enrich(
+        &self,
+        id: WalletId,
+        mut txs: Vec<DecodedTx>,
+        is_stored: bool,
+    ) -> Result<Enriched, EnrichError> {
+        order::set_positions(self, id, &mut txs, is_stored).await?;
+        self.name_pools(txs.iter_mut().map(|tx| &mut tx.decoded)).await;
+        let (tokens, doubts) = tokens::look_up(self, &txs).await?;
+        let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();
+        let mut trades: Vec<Trade> = txs.into_iter().flat_map(DecodedTx::into_rows).collect();
+        let prices = values::set(self, id, &mut trades, &side_payment, &tokens).await?;
+        Ok(Enriched { trades, side_payment, tokens, prices, doubts })
+    }
+
+    /// Puts names in place of pools' addresses. What no node answers in time keeps its address.
+    pub async fn name_pools(&self, decoded: impl Iterator<Item = &mut Decoded>) {
+        pools::name(self, decoded).await;
+    }
+
+    /// Prices for stored rows that wait, of any wallets.
+    pub async fn quotes(&self, waiting: &[Trade]) -> Result<Quotes, StoreError> {
+        let coins = values::coins(self, waiting, &[]).await?;
+        let moments = prices::moments(&coins, waiting);
+        let deadline = Instant::now() + self.enricher.limits.values_ask_max;
+        prices::quotes(self, &moments, &[], Some(deadline)).await
+    }
+
+    /// Values a wallet's stored rows that wait: by prices, by its other trades, and by reading their
+    /// transactions again.
+    pub async fn value_again(
+        &self,
+        id: WalletId,
+        waiting: &mut [Trade],
+        side_payment: &SidePayments,
+        quotes: &Quotes,
+    ) -> Result<Retraced, StoreError> {
+        let coins = values::coins(self, waiting, &[]).await?;
+        values::settle(self, &coins, id, waiting, side_payment, quotes).await?;
+        retrace::retrace(self, id, waiting).await
+    }
+}

@@ -4,12 +4,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::time::timeout;
+
+use super::{Enricher, Lookups};
 use crate::decode::{Decoded, DecodedTrade, NoteKind};
 use crate::domain::{Address, ChainId, Family};
-use crate::history::Inner;
 use crate::registry::{Chain, EvmTables};
-use crate::rpc::Lane;
-use crate::sources::Source;
 
 /// What the contracts of pairs add to the name of their protocol.
 const SUFFIXES: [&str; 3] = [" LP Token", " LPs", " LP"];
@@ -18,7 +18,7 @@ const STEM_LETTERS_MIN: usize = 4;
 
 /// Names that pools gave, by chain and pool.
 #[derive(Debug, Default)]
-pub(in crate::history) struct PoolNames(Mutex<HashMap<(ChainId, Address), Arc<str>>>);
+pub(super) struct PoolNames(Mutex<HashMap<(ChainId, Address), Arc<str>>>);
 
 impl PoolNames {
     fn get(&self, chain: ChainId, pool: Address) -> Option<Arc<str>> {
@@ -35,49 +35,38 @@ impl PoolNames {
     }
 }
 
-impl Inner {
-    /// Puts names in place of pools' addresses. What no node answers in time keeps its address.
-    pub(in crate::history) async fn name_pools(
-        &self,
-        source: &Source,
-        chain: ChainId,
-        lane: &Lane,
-        decoded: Vec<&mut Decoded>,
-    ) {
-        let is_found =
-            |one: &&mut Decoded| one.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue);
-        let mut trades: Vec<&mut DecodedTrade> = decoded
-            .into_iter()
-            .filter(is_found)
-            .flat_map(|one| &mut one.trades)
-            .filter(|trade| pool_of(trade).is_some())
-            .collect();
-        let pools: BTreeSet<Address> = trades.iter().filter_map(|trade| pool_of(trade)).collect();
-        self.ask_names(source, chain, lane, &pools).await;
-        for trade in &mut trades {
-            let name = pool_of(trade).and_then(|pool| self.pool_names.get(chain, pool));
-            if let Some(name) = name {
-                trade.venue = name;
-            }
+/// Puts names in place of pools' addresses.
+pub(super) async fn name(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &mut Decoded>) {
+    let is_found =
+        |one: &&mut Decoded| one.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue);
+    let mut trades: Vec<&mut DecodedTrade> = decoded
+        .filter(is_found)
+        .flat_map(|one| &mut one.trades)
+        .filter(|trade| pool_of(trade).is_some())
+        .collect();
+    let pools: BTreeSet<Address> = trades.iter().filter_map(|trade| pool_of(trade)).collect();
+    ask(lookups, &pools).await;
+    for trade in &mut trades {
+        let names = &lookups.enricher.pool_names;
+        let name = pool_of(trade).and_then(|pool| names.get(lookups.chain.id, pool));
+        if let Some(name) = name {
+            trade.venue = name;
         }
     }
+}
 
-    async fn ask_names(
-        &self,
-        source: &Source,
-        chain: ChainId,
-        lane: &Lane,
-        pools: &BTreeSet<Address>,
-    ) {
-        let is_open = |pool: &Address| self.pool_names.get(chain, *pool).is_none();
-        let open: Vec<Address> = pools.iter().copied().filter(is_open).collect();
-        let Some(row) = self.registry.chain(chain).filter(|_| !open.is_empty()) else { return };
-        let asked = source.pool_names(&open, lane);
-        let answered = tokio::time::timeout(self.limits.token_wait_max, asked).await;
-        for (pool, text) in answered.ok().and_then(Result::ok).unwrap_or_default() {
-            if let Some(name) = own_name(self.registry.evm(), row, &text) {
-                self.pool_names.add(chain, pool, &name, self.limits.pool_names_max);
-            }
+async fn ask(lookups: &Lookups<'_>, pools: &BTreeSet<Address>) {
+    let Lookups { chain, source, lane, .. } = lookups;
+    let Enricher { registry, limits, pool_names, .. } = lookups.enricher;
+    let is_open = |pool: &Address| pool_names.get(chain.id, *pool).is_none();
+    let open: Vec<Address> = pools.iter().copied().filter(is_open).collect();
+    if open.is_empty() {
+        return;
+    }
+    let answered = timeout(limits.token_wait_max, source.pool_names(&open, lane)).await;
+    for (pool, text) in answered.ok().and_then(Result::ok).unwrap_or_default() {
+        if let Some(name) = own_name(registry.evm(), chain, &text) {
+            pool_names.add(chain.id, pool, &name, limits.pool_names_max);
         }
     }
 }

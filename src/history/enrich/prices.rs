@@ -4,30 +4,19 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
-use std::sync::PoisonError;
-use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::valuation::{self, Coins, LEARNED_AGE_MAX, TOKEN_AGE_MAX, TokenValue};
-use crate::domain::{
-    Address, ChainId, LearnedPrice, Minute, Moment, Price, Trade, TxId, Units, UnixSeconds,
-    ValueSource,
-};
-use crate::history::Inner;
-use crate::history::error::HistoryError;
-use crate::registry::Chain;
-use crate::rpc::{Lane, UpstreamError};
-use crate::sources::Source;
-use crate::store::{KeptCandle, PriceRecord, StoreError, TokenRecord, WalletId};
-
-/// Native coin that transactions moved in addition to tokens.
-pub(in crate::history) type SidePayments = HashMap<TxId, Units>;
+use super::Lookups;
+use super::valuation::{self, Coins, LEARNED_AGE_MAX};
+use crate::domain::{LearnedPrice, Minute, Moment, Price, Trade, UnixSeconds, ValueSource};
+use crate::rpc::UpstreamError;
+use crate::store::{KeptCandle, PriceRecord, StoreError};
 
 type Prices = Result<Vec<Option<Price>>, UpstreamError>;
 
 /// Where prices of a chain come from.
-pub(in crate::history) trait Quoting: Sync {
+pub(super) trait Quoting: Sync {
     /// From the chain's reference pools.
     fn reference(&self, at: &[Moment]) -> impl Future<Output = Prices> + Send;
     /// From the candle source; `None` where none is configured.
@@ -46,7 +35,7 @@ pub(in crate::history) trait Quoting: Sync {
 
 /// What became of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::history) enum Quote {
+pub(super) enum Quote {
     Price(Price, ValueSource),
     /// No source has a price, now or later.
     Unavailable,
@@ -56,27 +45,29 @@ pub(in crate::history) enum Quote {
 
 /// The answers of one round.
 #[derive(Debug, Default)]
-pub(in crate::history) struct Quotes {
+pub struct Quotes {
     by_moment: HashMap<Moment, Quote>,
+    /// Whether a row needs a price.
+    pub is_asked: bool,
     /// Answers of the candle source.
-    pub(in crate::history) news: Vec<PriceRecord>,
+    pub news: Vec<PriceRecord>,
     /// A source did not answer in time.
-    pub(in crate::history) late: bool,
+    pub(super) late: bool,
 }
 
 impl Quotes {
-    fn at(&self, moment: Moment) -> Quote {
+    pub(super) fn at(&self, moment: Moment) -> Quote {
         self.by_moment.get(&moment).copied().unwrap_or(Quote::Later)
     }
 
     /// Whether every question has to be asked again.
-    pub(in crate::history) fn all_later(&self) -> bool {
+    pub fn all_later(&self) -> bool {
         self.by_moment.values().all(|quote| *quote == Quote::Later)
     }
 }
 
 /// The moments at which a price would give rows a value, each once.
-pub(in crate::history) fn moments(coins: &Coins<'_>, trades: &[Trade]) -> Vec<Moment> {
+pub(super) fn moments(coins: &Coins<'_>, trades: &[Trade]) -> Vec<Moment> {
     let wanting = transactions(trades).filter(|rows| {
         valuation::wants_price(coins, rows) && valuation::knows_decimals(coins, rows)
     });
@@ -84,26 +75,26 @@ pub(in crate::history) fn moments(coins: &Coins<'_>, trades: &[Trade]) -> Vec<Mo
     all.into_iter().collect()
 }
 
-fn moment(trade: &Trade) -> Moment {
+pub(super) fn moment(trade: &Trade) -> Moment {
     Moment { height: trade.key.height, time: trade.key.time }
 }
 
 /// The rows of each transaction; they stand together.
-fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
+pub(super) fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
     trades.chunk_by(|a, b| a.key.tx == b.key.tx)
 }
 
 /// Looks up prices, until `deadline` at most; without one no source is queried and every value is
 /// deferred. `own` are learned prices that are not stored yet.
-pub(in crate::history) async fn quotes(
-    doors: &impl Quoting,
+pub(super) async fn quotes(
+    sources: &impl Quoting,
     moments: &[Moment],
     own: &[LearnedPrice],
     deadline: Option<Instant>,
 ) -> Result<Quotes, StoreError> {
-    let mut quotes = Quotes::default();
+    let mut quotes = Quotes { is_asked: !moments.is_empty(), ..Quotes::default() };
     let (Some(deadline), false) = (deadline, moments.is_empty()) else { return Ok(quotes) };
-    let asked = async { or_next_source(doors.reference(moments).await, moments.len()) };
+    let asked = async { or_next_source(sources.reference(moments).await, moments.len()) };
     let Some(found) = in_time(asked, deadline, &mut quotes.late).await else {
         return Ok(quotes);
     };
@@ -114,14 +105,14 @@ pub(in crate::history) async fn quotes(
     for (moment, price) in moments.iter().zip(found) {
         let quote = match price {
             Some(price) => Some(Quote::Price(price, ValueSource::ReferencePool)),
-            None => learned(doors, moment.time, own).await?,
+            None => learned(sources, moment.time, own).await?,
         };
         match quote {
             Some(quote) => drop(quotes.by_moment.insert(*moment, quote)),
             None => open.push(*moment),
         }
     }
-    candles(doors, &open, deadline, &mut quotes).await?;
+    candles(sources, &open, deadline, &mut quotes).await?;
     Ok(quotes)
 }
 
@@ -137,13 +128,13 @@ fn or_next_source(prices: Prices, count: usize) -> Prices {
 }
 
 async fn learned(
-    doors: &impl Quoting,
+    sources: &impl Quoting,
     time: UnixSeconds,
     own: &[LearnedPrice],
 ) -> Result<Option<Quote>, StoreError> {
     let from = UnixSeconds(time.0.saturating_sub(LEARNED_AGE_MAX));
     let to = UnixSeconds(time.0.saturating_add(LEARNED_AGE_MAX));
-    let mut around = doors.learned(from, to).await?;
+    let mut around = sources.learned(from, to).await?;
     around.extend(own);
     let price = valuation::learned_at(&around, time);
     Ok(price.map(|price| Quote::Price(price, ValueSource::Learned)))
@@ -151,7 +142,7 @@ async fn learned(
 
 /// By the minute: an answer for one is stored, so that it stays the same.
 async fn candles(
-    doors: &impl Quoting,
+    sources: &impl Quoting,
     open: &[Moment],
     deadline: Instant,
     quotes: &mut Quotes,
@@ -159,7 +150,7 @@ async fn candles(
     let minutes: BTreeSet<Minute> = open.iter().map(|moment| Minute::of(moment.time)).collect();
     let (mut found, mut unasked) = (HashMap::new(), Vec::new());
     for minute in minutes {
-        match doors.kept_candle(minute).await? {
+        match sources.kept_candle(minute).await? {
             KeptCandle::Price(price) => drop(found.insert(minute, Some(price))),
             KeptCandle::Nothing => drop(found.insert(minute, None)),
             KeptCandle::Unasked => unasked.push(minute),
@@ -167,7 +158,7 @@ async fn candles(
     }
     if !unasked.is_empty() {
         let times: Vec<UnixSeconds> = unasked.iter().map(|minute| minute.start()).collect();
-        let asked = async { doors.candles(&times).await.transpose() };
+        let asked = async { sources.candles(&times).await.transpose() };
         let answer = in_time(asked, deadline, &mut quotes.late).await;
         match answer {
             Some(None) => found.extend(unasked.into_iter().map(|minute| (minute, None))),
@@ -210,100 +201,13 @@ async fn in_time<T>(
     }
 }
 
-/// Sets the values of a wallet's rows from the quotes and its other trades; a row still without a
-/// value waits for one, or has none.
-pub(in crate::history) async fn settle(
-    doors: &Doors<'_>,
-    coins: &Coins<'_>,
-    id: WalletId,
-    trades: &mut [Trade],
-    side_payment: &SidePayments,
-    quotes: &Quotes,
-) -> Result<(), StoreError> {
-    for rows in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx) {
-        by_price(coins, rows, side_payment, quotes);
-    }
-    let value = by_tokens(doors, id, trades, side_payment).await?;
-    for (rows, value) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(value) {
-        for row in rows.iter_mut().filter(|row| row.native.is_none()) {
-            (row.native, row.valued) = match value {
-                TokenValue::Value(value) => (Some(value), ValueSource::Token),
-                TokenValue::Later => (None, ValueSource::Pending),
-                TokenValue::Nothing => (None, row.valued),
-            };
-        }
-    }
-    Ok(())
-}
-
-fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, quotes: &Quotes) {
-    let Some(first) = rows.first() else { return };
-    let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
-    let waits = if !valuation::wants_price(coins, rows) {
-        valuation::awaits_native(rows)
-    } else if !valuation::knows_decimals(coins, rows) {
-        true
-    } else {
-        match quotes.at(moment(first)) {
-            Quote::Later => true,
-            Quote::Unavailable => false,
-            Quote::Price(price, source) => {
-                valuation::by_price(coins, rows, side_payment, price, source);
-                false
-            }
-        }
-    };
-    for row in rows.iter_mut().filter(|row| row.native.is_none()) {
-        row.valued = if waits { ValueSource::Pending } else { ValueSource::Unknown };
-    }
-}
-
-/// What other trades say about each transaction.
-async fn by_tokens(
-    doors: &Doors<'_>,
-    id: WalletId,
-    trades: &[Trade],
-    side_payment: &SidePayments,
-) -> Result<Vec<TokenValue>, StoreError> {
-    let mut by_mint: HashMap<Address, Vec<&Trade>> = HashMap::new();
-    for trade in trades {
-        by_mint.entry(trade.mint).or_default().push(trade);
-    }
-    let mut all = Vec::new();
-    for rows in transactions(trades) {
-        let waits = rows.iter().any(|row| row.valued == ValueSource::Pending);
-        let (Some(first), false) = (rows.first(), waits || !valuation::wants_token(rows)) else {
-            all.push(TokenValue::Nothing);
-            continue;
-        };
-        let time = first.key.time.0;
-        let newest = UnixSeconds(time.saturating_add(TOKEN_AGE_MAX));
-        let oldest = UnixSeconds(time.saturating_sub(TOKEN_AGE_MAX));
-        let stored = doors.around(id, newest, oldest).await?;
-        let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
-        let others: Vec<&Trade> = read.chain(&stored).collect();
-        let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
-        all.push(valuation::by_token(rows, side_payment, &others));
-    }
-    Ok(all)
-}
-
-/// The doors of a running engine.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::history) struct Doors<'a> {
-    pub(in crate::history) inner: &'a Inner,
-    pub(in crate::history) chain: &'a Chain,
-    pub(in crate::history) source: &'a Source,
-    pub(in crate::history) lane: &'a Lane,
-}
-
-impl Quoting for Doors<'_> {
+impl Quoting for Lookups<'_> {
     async fn reference(&self, at: &[Moment]) -> Prices {
         self.source.native_prices(at, self.lane).await
     }
 
     async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
-        let candles = self.inner.candles.as_ref()?;
+        let candles = self.enricher.candles.as_ref()?;
         Some(candles.prices(&self.chain.slug, at, self.lane).await)
     }
 
@@ -312,96 +216,18 @@ impl Quoting for Doors<'_> {
         from: UnixSeconds,
         to: UnixSeconds,
     ) -> Result<Vec<LearnedPrice>, StoreError> {
-        self.inner.store.view()?.learned_prices(self.chain.id, from, to).await
+        self.enricher.store.view()?.learned_prices(self.chain.id, from, to).await
     }
 
     async fn kept_candle(&self, minute: Minute) -> Result<KeptCandle, StoreError> {
-        self.inner.store.view()?.candle(self.chain.id, minute).await
-    }
-}
-
-impl<'a> Doors<'a> {
-    /// The chain's coins, with the decimals of the stablecoins among some trades.
-    pub(in crate::history) async fn coins(
-        &self,
-        trades: &[Trade],
-        tokens: &[TokenRecord],
-    ) -> Result<Coins<'a>, StoreError> {
-        let mut coins = Coins { chain: self.chain, decimals: HashMap::new() };
-        let mints: BTreeSet<Address> =
-            trades.iter().map(|trade| trade.mint).filter(|mint| coins.is_stable(mint)).collect();
-        let view = self.inner.store.view()?;
-        for mint in mints {
-            let fresh = tokens.iter().find(|token| token.mint == mint);
-            let decimals = match fresh.and_then(|token| token.decimals) {
-                Some(decimals) => Some(decimals),
-                None => view.token(self.chain.id, &mint).await?.and_then(|token| token.decimals),
-            };
-            coins.decimals.extend(decimals.map(|decimals| (mint, decimals)));
-        }
-        Ok(coins)
-    }
-
-    /// Stored trades of a wallet between two times.
-    pub(in crate::history) async fn around(
-        &self,
-        id: WalletId,
-        newest: UnixSeconds,
-        oldest: UnixSeconds,
-    ) -> Result<Vec<Trade>, StoreError> {
-        let max = self.inner.limits.values_rows_around_max;
-        let rows = self.inner.store.view()?.rows_between(id, newest, oldest, max).await?;
-        Ok(rows.into_iter().map(|row| row.trade).collect())
-    }
-}
-
-/// Gives the rows of a chunk their values; a bounded wait, which does not repeat where it was in
-/// vain lately. Returns the prices to be kept.
-pub(in crate::history) async fn value(
-    doors: &Doors<'_>,
-    id: WalletId,
-    trades: &mut [Trade],
-    side_payment: &SidePayments,
-    tokens: &[TokenRecord],
-) -> Result<Vec<PriceRecord>, HistoryError> {
-    let Doors { inner, chain, .. } = *doors;
-    let coins = doors.coins(trades, tokens).await?;
-    let of = |rows: &[Trade]| {
-        let tx = rows.first().map(|row| row.key.tx);
-        tx.and_then(|tx| side_payment.get(&tx).copied()).unwrap_or_default()
-    };
-    let own: Vec<LearnedPrice> = transactions(trades)
-        .filter_map(|rows| valuation::teaches(&coins, rows, of(rows)))
-        .collect();
-    let moments = moments(&coins, trades);
-    let deadline =
-        (!inner.prices_rest(chain.id)).then(|| Instant::now() + inner.limits.value_wait_max);
-    let quotes = quotes(doors, &moments, &own, deadline).await?;
-    if quotes.late {
-        inner.rest_prices(chain.id, inner.limits.values_rest);
-    }
-    settle(doors, &coins, id, trades, side_payment, &quotes).await?;
-    let own = own.into_iter().map(PriceRecord::Learned);
-    Ok(own.chain(quotes.news).collect())
-}
-
-impl Inner {
-    /// Whether the prices of a chain were waited for in vain lately.
-    fn prices_rest(&self, chain: ChainId) -> bool {
-        let rests = self.prices_rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rests.get(&chain).is_some_and(|until| Instant::now() < *until)
-    }
-
-    /// No chunk waits for the chain's prices until then.
-    fn rest_prices(&self, chain: ChainId, time: Duration) {
-        let mut rests = self.prices_rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rests.insert(chain, Instant::now() + time);
+        self.enricher.store.view()?.candle(self.chain.id, minute).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::time::Duration;
 
     use super::*;
 

@@ -4,66 +4,61 @@
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::prices::Doors;
-use super::valuation;
+use super::{Enricher, Lookups, valuation};
 use crate::decode::{Decoded, DecodedTrade};
 use crate::domain::{Trade, TxId, ValueSource, Wallet};
-use crate::history::Inner;
-use crate::history::error::HistoryError;
-use crate::store::WalletId;
+use crate::store::{StoreError, WalletId};
 
 /// Transactions that were read again, and those of them of which all is known now.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::history) struct Retraced {
-    pub(in crate::history) requested: usize,
-    pub(in crate::history) answered: usize,
+pub struct Retraced {
+    pub requested: usize,
+    pub answered: usize,
 }
 
 impl Retraced {
-    pub(in crate::history) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.requested += other.requested;
         self.answered += other.answered;
     }
 }
 
-impl Inner {
-    /// Gives a wallet's waiting rows the native coin that their transactions moved. Those whose
-    /// endpoint fails again wait on; those that the transaction does not show have no value.
-    pub(in crate::history) async fn retrace(
-        &self,
-        doors: &Doors<'_>,
-        id: WalletId,
-        trades: &mut [Trade],
-    ) -> Result<Retraced, HistoryError> {
-        let by_tx = || trades.chunk_by(|a, b| a.key.tx == b.key.tx);
-        let waiting: Vec<TxId> = by_tx()
-            .filter(|rows| valuation::awaits_native(rows))
-            .filter_map(|rows| rows.first().map(|row| row.key.tx))
-            .collect();
-        if waiting.is_empty() {
-            return Ok(Retraced::default());
-        }
-        let Some(record) = self.view()?.wallet_by_id(id).await? else {
-            return Ok(Retraced::default());
-        };
-        let wallet = record.wallet;
-        let read = join_all(waiting.iter().map(|tx| self.reread(doors, wallet, *tx))).await;
-        let mut retraced = Retraced { requested: waiting.len(), answered: 0 };
-        for (tx, decoded) in waiting.iter().zip(read) {
-            let Some(decoded) = decoded else { continue };
-            retraced.answered += 1;
-            revalue(trades, *tx, &decoded.trades);
-        }
-        Ok(retraced)
+/// Gives a wallet's waiting rows the native coin that their transactions moved. Those whose endpoint
+/// fails again wait on; those that the transaction does not show have no value.
+pub(super) async fn retrace(
+    lookups: &Lookups<'_>,
+    id: WalletId,
+    trades: &mut [Trade],
+) -> Result<Retraced, StoreError> {
+    let by_tx = || trades.chunk_by(|a, b| a.key.tx == b.key.tx);
+    let waiting: Vec<TxId> = by_tx()
+        .filter(|rows| valuation::awaits_native(rows))
+        .filter_map(|rows| rows.first().map(|row| row.key.tx))
+        .collect();
+    if waiting.is_empty() {
+        return Ok(Retraced::default());
     }
+    let Some(record) = lookups.enricher.store.view()?.wallet_by_id(id).await? else {
+        return Ok(Retraced::default());
+    };
+    let wallet = record.wallet;
+    let read = join_all(waiting.iter().map(|tx| reread(lookups, wallet, *tx))).await;
+    let mut retraced = Retraced { requested: waiting.len(), answered: 0 };
+    for (tx, decoded) in waiting.iter().zip(read) {
+        let Some(decoded) = decoded else { continue };
+        retraced.answered += 1;
+        revalue(trades, *tx, &decoded.trades);
+    }
+    Ok(retraced)
+}
 
-    /// `None` where no endpoint returns it, or one fails to report what moved inside.
-    async fn reread(&self, doors: &Doors<'_>, wallet: Wallet, tx: TxId) -> Option<Decoded> {
-        let read = doors.source.transaction(tx, wallet.address, doors.lane);
-        let found = timeout(self.limits.values_ask_max, read).await.ok()?.ok()??;
-        let is_known = !found.raw.awaits_native();
-        is_known.then(|| found.raw.decode(&self.registry, &wallet))
-    }
+/// `None` where no endpoint returns it, or one fails to report what moved inside.
+async fn reread(lookups: &Lookups<'_>, wallet: Wallet, tx: TxId) -> Option<Decoded> {
+    let Enricher { registry, limits, .. } = lookups.enricher;
+    let read = lookups.source.transaction(tx, wallet.address, lookups.lane);
+    let found = timeout(limits.values_ask_max, read).await.ok()?.ok()??;
+    let is_known = !found.raw.awaits_native();
+    is_known.then(|| found.raw.decode(registry, &wallet))
 }
 
 /// Values the rows of a transaction that wait, each by its own leg: of legs that are alike the first

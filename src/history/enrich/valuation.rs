@@ -18,7 +18,7 @@ const SIDES_FACTOR_MAX: u64 = 2;
 /// A trade of fewer dollars teaches no price: rounding and fees weigh too much in it.
 const LEARNED_DOLLARS_MIN: u64 = 10;
 /// How far from a trade, before or after, learned prices count.
-pub(in crate::history) const LEARNED_AGE_MAX: u32 = 300;
+pub(super) const LEARNED_AGE_MAX: u32 = 300;
 /// A learned price that differs from the middle of those around it by more than one part in so
 /// many is refused.
 const LEARNED_OFF_PART: u64 = 20;
@@ -26,7 +26,7 @@ const LEARNED_OFF_PART: u64 = 20;
 const LEARNED_COUNT_MIN: usize = 2;
 const LEARNED_COUNT_MAX: usize = 3;
 /// How far from a trade, before or after, another one is evidence of a token's value.
-pub(in crate::history) const TOKEN_AGE_MAX: u32 = 60;
+pub const TOKEN_AGE_MAX: u32 = 60;
 /// A trade says nothing of amounts that are more than so many times its own.
 const TOKEN_TIMES_MAX: u64 = 10;
 /// Longer decimals are not met; powers of ten up to here fit.
@@ -36,14 +36,14 @@ type Wide = Uint<512, 8>;
 
 /// What is known of a chain's coins.
 #[derive(Debug)]
-pub(in crate::history) struct Coins<'a> {
-    pub(in crate::history) chain: &'a Chain,
+pub(super) struct Coins<'a> {
+    pub(super) chain: &'a Chain,
     /// Decimals of the stablecoins that are met.
-    pub(in crate::history) decimals: HashMap<Address, u8>,
+    pub(super) decimals: HashMap<Address, u8>,
 }
 
 impl Coins<'_> {
-    pub(in crate::history) fn is_stable(&self, mint: &Address) -> bool {
+    pub(super) fn is_stable(&self, mint: &Address) -> bool {
         self.chain.stablecoins.contains(mint)
     }
 
@@ -84,7 +84,7 @@ fn narrow(wide: Wide) -> Option<Units> {
 }
 
 /// Marks how the transaction values the rows of one transaction.
-pub(in crate::history) fn classify_values(rows: &mut [Trade]) {
+pub(super) fn classify_values(rows: &mut [Trade]) {
     let routed = match rows {
         // One token for another at one value: what the route passed through.
         [one, other] => one.side != other.side && one.native == other.native,
@@ -99,7 +99,7 @@ pub(in crate::history) fn classify_values(rows: &mut [Trade]) {
 
 /// Whether the price of the native coin would give one of the rows a value. Rows of one side alone
 /// were exchanged for native coin: its amount is exact or unknown, never a price's approximation.
-pub(in crate::history) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
+pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     let lacks =
         |row: &Trade| row.native.is_none() && row.units.is_some() && coins.is_stable(&row.mint);
     is_token_for_token(rows) && rows.iter().any(lacks)
@@ -107,7 +107,7 @@ pub(in crate::history) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool
 
 /// Marks what was exchanged for native coin of an amount that an endpoint failed to report: such rows
 /// wait for it.
-pub(in crate::history) fn await_native(rows: &mut [Trade]) {
+pub(super) fn await_native(rows: &mut [Trade]) {
     if is_token_for_token(rows) {
         return;
     }
@@ -117,7 +117,7 @@ pub(in crate::history) fn await_native(rows: &mut [Trade]) {
 }
 
 /// Whether rows of one transaction wait for the native coin that it moved, and not for a price.
-pub(in crate::history) fn awaits_native(rows: &[Trade]) -> bool {
+pub(super) fn awaits_native(rows: &[Trade]) -> bool {
     !is_token_for_token(rows) && rows.iter().any(|row| row.valued == ValueSource::Pending)
 }
 
@@ -126,13 +126,13 @@ fn is_token_for_token(rows: &[Trade]) -> bool {
 }
 
 /// Whether the decimals of the stablecoins among rows without a value are known.
-pub(in crate::history) fn knows_decimals(coins: &Coins<'_>, rows: &[Trade]) -> bool {
+pub(super) fn knows_decimals(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     let mut stable = rows.iter().filter(|row| coins.is_stable(&row.mint));
     stable.all(|row| row.native.is_some() || coins.decimals.contains_key(&row.mint))
 }
 
 /// Gives stablecoins their worth, and what was traded for nothing but stablecoins theirs.
-pub(in crate::history) fn by_price(
+pub(super) fn by_price(
     coins: &Coins<'_>,
     rows: &mut [Trade],
     side_payment: Units,
@@ -188,7 +188,7 @@ fn is_part(side_payment: Units, value: Units) -> bool {
 
 /// The price that a transaction implies: of its one stablecoin, where native coin was exchanged for
 /// it and nothing else moved.
-pub(in crate::history) fn teaches(
+pub(super) fn teaches(
     coins: &Coins<'_>,
     rows: &[Trade],
     side_payment: Units,
@@ -207,7 +207,7 @@ fn tag(tx: &TxId) -> u64 {
 
 /// The price at a time from learned prices around it: the median of the nearest ones that agree
 /// with the rest. `None` where too few do.
-pub(in crate::history) fn learned_at(around: &[LearnedPrice], time: UnixSeconds) -> Option<Price> {
+pub(super) fn learned_at(around: &[LearnedPrice], time: UnixSeconds) -> Option<Price> {
     let near = |price: &&LearnedPrice| price.time.0.abs_diff(time.0) <= LEARNED_AGE_MAX;
     let mut near: Vec<&LearnedPrice> = around.iter().filter(near).collect();
     near.sort_by_key(|price| (price.tag, price.price));
@@ -234,7 +234,7 @@ fn middle(mut prices: Vec<Price>) -> Option<Price> {
 /// What another trade says of a token, for a transaction of one token for one other that nothing
 /// else values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::history) enum TokenValue {
+pub(super) enum TokenValue {
     Value(Units),
     /// A trade that could be evidence waits for its own value.
     Later,
@@ -242,7 +242,7 @@ pub(in crate::history) enum TokenValue {
 }
 
 /// Whether [`by_token`] may give the rows of a transaction a value.
-pub(in crate::history) fn wants_token(rows: &[Trade]) -> bool {
+pub(super) fn wants_token(rows: &[Trade]) -> bool {
     matches!(rows, [one, other] if one.side != other.side
         && rows.iter().all(|row| row.native.is_none() && row.units.is_some()))
 }
@@ -250,11 +250,7 @@ pub(in crate::history) fn wants_token(rows: &[Trade]) -> bool {
 /// The value of one token for one other by the value of one of them within a minute in another
 /// trade of the wallet. What was given takes precedence over what was received; where both are
 /// known and disagree, neither counts.
-pub(in crate::history) fn by_token(
-    rows: &[Trade],
-    side_payment: Units,
-    others: &[&Trade],
-) -> TokenValue {
+pub(super) fn by_token(rows: &[Trade], side_payment: Units, others: &[&Trade]) -> TokenValue {
     if !wants_token(rows) {
         return TokenValue::Nothing;
     }

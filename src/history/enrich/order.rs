@@ -1,0 +1,85 @@
+//! Positions inside a block.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::rows::DecodedTx;
+use super::{EnrichError, Lookups};
+use crate::domain::{Height, TradeKey, TxId};
+use crate::rpc::UpstreamError;
+use crate::store::{StoreError, WalletId};
+
+/// How often a block is fetched again that came back empty, or without transactions that are known
+/// to be in it: an order by id would differ the next time.
+const BLOCK_TRIES_MAX: u32 = 12;
+/// Stored rows of one time that are looked at for others of the same block.
+const BLOCK_ROWS_MAX: usize = 1_000;
+
+/// Sets positions: the block's where the wallet traded several times in it, else 0, so that a key
+/// does not depend on the node that reported it.
+pub(super) async fn set_positions(
+    lookups: &Lookups<'_>,
+    id: WalletId,
+    txs: &mut [DecodedTx],
+    is_stored: bool,
+) -> Result<(), EnrichError> {
+    let mut by_height: BTreeMap<Height, Vec<&mut DecodedTx>> = BTreeMap::new();
+    for one in txs {
+        by_height.entry(one.height).or_default().push(one);
+    }
+    for (height, mut same) in by_height {
+        let is_alone = match same.as_slice() {
+            [one] => !is_stored || is_alone(lookups, id, one).await?,
+            _ => false,
+        };
+        if let [one] = same.as_mut_slice()
+            && is_alone
+        {
+            one.index = Some(0);
+        } else if same.iter().any(|one| one.index.is_none()) {
+            let wanted: Vec<TxId> = same.iter().map(|one| one.id).collect();
+            let positions = positions(lookups, height, &wanted).await?;
+            for one in same {
+                one.index = Some(positions.get(&one.id).copied().unwrap_or(0));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether no other transaction is stored of its block: a second read may bring one of several.
+async fn is_alone(
+    lookups: &Lookups<'_>,
+    id: WalletId,
+    one: &DecodedTx,
+) -> Result<bool, StoreError> {
+    let view = lookups.enricher.store.view()?;
+    let rows = view.rows_between(id, one.time, one.time, BLOCK_ROWS_MAX).await?;
+    let is_other = |key: &TradeKey| key.height == one.height && key.tx != one.id;
+    Ok(!rows.bare().iter().any(|row| is_other(&row.key)))
+}
+
+/// Positions in a block; empty where no node can return them, and then the order is by id.
+async fn positions(
+    lookups: &Lookups<'_>,
+    height: Height,
+    wanted: &[TxId],
+) -> Result<HashMap<TxId, u32>, UpstreamError> {
+    for _ in 0..BLOCK_TRIES_MAX {
+        match lookups.source.block_order(height, lookups.lane).await {
+            Ok(ids) => {
+                let positions: HashMap<TxId, u32> = ids.into_iter().zip(0..).collect();
+                if wanted.iter().all(|id| positions.contains_key(id)) {
+                    return Ok(positions);
+                }
+            }
+            Err(error) if error.is_final() => {
+                tracing::warn!(height, %error, "no node returns the order inside this block; rows are ordered by transaction id");
+                return Ok(HashMap::new());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    // Better an order by id than a wallet that never gets past this block.
+    tracing::warn!(height, "the block came back without transactions that are in it");
+    Ok(HashMap::new())
+}

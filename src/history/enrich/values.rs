@@ -1,0 +1,173 @@
+//! Sets native values of rows: by looked-up prices, then by the wallet's other trades.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::prices::{Quote, Quotes, moment, moments, quotes, transactions};
+use super::valuation::{self, Coins, TOKEN_AGE_MAX, TokenValue};
+use super::{Enricher, Lookups, SidePayments};
+use crate::domain::{Address, ChainId, LearnedPrice, Trade, UnixSeconds, ValueSource};
+use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
+
+/// Chains whose prices were waited for in vain, until when.
+#[derive(Debug, Default)]
+pub(super) struct PricePauses(Mutex<HashMap<ChainId, Instant>>);
+
+impl PricePauses {
+    /// Whether the prices of a chain were waited for in vain lately.
+    fn holds(&self, chain: ChainId) -> bool {
+        let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pauses.get(&chain).is_some_and(|until| Instant::now() < *until)
+    }
+
+    /// No chunk waits for the chain's prices until then.
+    fn begin(&self, chain: ChainId, time: Duration) {
+        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pauses.insert(chain, Instant::now() + time);
+    }
+}
+
+/// Gives the rows of a chunk their values; a bounded wait, which does not repeat where it was in
+/// vain lately. Returns the prices to be kept.
+pub(super) async fn set(
+    lookups: &Lookups<'_>,
+    id: WalletId,
+    trades: &mut [Trade],
+    side_payment: &SidePayments,
+    tokens: &[TokenRecord],
+) -> Result<Vec<PriceRecord>, StoreError> {
+    let (chain, Enricher { limits, price_pauses, .. }) = (lookups.chain.id, lookups.enricher);
+    let coins = coins(lookups, trades, tokens).await?;
+    let of = |rows: &[Trade]| {
+        let tx = rows.first().map(|row| row.key.tx);
+        tx.and_then(|tx| side_payment.get(&tx).copied()).unwrap_or_default()
+    };
+    let own: Vec<LearnedPrice> = transactions(trades)
+        .filter_map(|rows| valuation::teaches(&coins, rows, of(rows)))
+        .collect();
+    let moments = moments(&coins, trades);
+    let is_paused = price_pauses.holds(chain);
+    let deadline = (!is_paused).then(|| Instant::now() + limits.value_wait_max);
+    let quotes = quotes(lookups, &moments, &own, deadline).await?;
+    if quotes.late {
+        price_pauses.begin(chain, limits.values_rest);
+    }
+    settle(lookups, &coins, id, trades, side_payment, &quotes).await?;
+    let own = own.into_iter().map(PriceRecord::Learned);
+    Ok(own.chain(quotes.news).collect())
+}
+
+/// Sets the values of a wallet's rows from the quotes and its other trades; a row still without a
+/// value waits for one, or has none.
+pub(super) async fn settle(
+    lookups: &Lookups<'_>,
+    coins: &Coins<'_>,
+    id: WalletId,
+    trades: &mut [Trade],
+    side_payment: &SidePayments,
+    quotes: &Quotes,
+) -> Result<(), StoreError> {
+    for rows in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx) {
+        by_price(coins, rows, side_payment, quotes);
+    }
+    let value = by_tokens(lookups, id, trades, side_payment).await?;
+    for (rows, value) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(value) {
+        for row in rows.iter_mut().filter(|row| row.native.is_none()) {
+            (row.native, row.valued) = match value {
+                TokenValue::Value(value) => (Some(value), ValueSource::Token),
+                TokenValue::Later => (None, ValueSource::Pending),
+                TokenValue::Nothing => (None, row.valued),
+            };
+        }
+    }
+    Ok(())
+}
+
+fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, quotes: &Quotes) {
+    let Some(first) = rows.first() else { return };
+    let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
+    let waits = if !valuation::wants_price(coins, rows) {
+        valuation::awaits_native(rows)
+    } else if !valuation::knows_decimals(coins, rows) {
+        true
+    } else {
+        match quotes.at(moment(first)) {
+            Quote::Later => true,
+            Quote::Unavailable => false,
+            Quote::Price(price, source) => {
+                valuation::by_price(coins, rows, side_payment, price, source);
+                false
+            }
+        }
+    };
+    for row in rows.iter_mut().filter(|row| row.native.is_none()) {
+        row.valued = if waits { ValueSource::Pending } else { ValueSource::Unknown };
+    }
+}
+
+/// What other trades say about each transaction.
+async fn by_tokens(
+    lookups: &Lookups<'_>,
+    id: WalletId,
+    trades: &[Trade],
+    side_payment: &SidePayments,
+) -> Result<Vec<TokenValue>, StoreError> {
+    let mut by_mint: HashMap<Address, Vec<&Trade>> = HashMap::new();
+    for trade in trades {
+        by_mint.entry(trade.mint).or_default().push(trade);
+    }
+    let mut all = Vec::new();
+    for rows in transactions(trades) {
+        let waits = rows.iter().any(|row| row.valued == ValueSource::Pending);
+        let (Some(first), false) = (rows.first(), waits || !valuation::wants_token(rows)) else {
+            all.push(TokenValue::Nothing);
+            continue;
+        };
+        let time = first.key.time.0;
+        let newest = UnixSeconds(time.saturating_add(TOKEN_AGE_MAX));
+        let oldest = UnixSeconds(time.saturating_sub(TOKEN_AGE_MAX));
+        let stored = around(lookups, id, newest, oldest).await?;
+        let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
+        let others: Vec<&Trade> = read.chain(&stored).collect();
+        let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
+        all.push(valuation::by_token(rows, side_payment, &others));
+    }
+    Ok(all)
+}
+
+/// The chain's coins, with the decimals of the stablecoins among some trades.
+pub(super) async fn coins<'a>(
+    lookups: &Lookups<'a>,
+    trades: &[Trade],
+    tokens: &[TokenRecord],
+) -> Result<Coins<'a>, StoreError> {
+    let mut coins = Coins { chain: lookups.chain, decimals: HashMap::new() };
+    let mints: BTreeSet<Address> =
+        trades.iter().map(|trade| trade.mint).filter(|mint| coins.is_stable(mint)).collect();
+    let view = lookups.enricher.store.view()?;
+    for mint in mints {
+        let fresh = tokens.iter().find(|token| token.mint == mint);
+        let decimals = match fresh.and_then(|token| token.decimals) {
+            Some(decimals) => Some(decimals),
+            None => view.token(coins.chain.id, &mint).await?.and_then(|token| token.decimals),
+        };
+        coins.decimals.extend(decimals.map(|decimals| (mint, decimals)));
+    }
+    Ok(coins)
+}
+
+/// Stored trades of a wallet between two times.
+async fn around(
+    lookups: &Lookups<'_>,
+    id: WalletId,
+    newest: UnixSeconds,
+    oldest: UnixSeconds,
+) -> Result<Vec<Trade>, StoreError> {
+    let Enricher { store, limits, .. } = lookups.enricher;
+    let rows =
+        store.view()?.rows_between(id, newest, oldest, limits.values_rows_around_max).await?;
+    Ok(rows.into_iter().map(|row| row.trade).collect())
+}
