@@ -5,6 +5,7 @@ pub mod cli;
 pub mod decode;
 pub mod demo;
 pub mod domain;
+pub mod enrich;
 pub mod history;
 pub mod pnl;
 pub mod registry;

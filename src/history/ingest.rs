@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 
 use super::Inner;
-use super::enrich::{DecodedTx, EnrichError, Enriched, Lookups};
 use super::error::HistoryError;
 use crate::decode::{self, DecodedTrade, NoteKind};
 use crate::domain::{Height, TxId, UnixMillis, UnixSeconds};
+use crate::enrich::{DecodedTx, EnrichError, Enriched, Lookups};
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{RawChunk, Source};
 use crate::store::{Chunk, StoreError, WalletRecord};

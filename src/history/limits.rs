@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::enrich::EnrichLimits;
+use crate::enrich::EnrichLimits;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryLimits {

@@ -5,10 +5,10 @@
 
 use tokio::time::{Instant, timeout_at};
 
-use super::enrich::TOKEN_AGE_MAX;
 use super::ingest::{DecodedChunk, Ingest};
 use super::pump::Pump;
 use crate::decode::DecodedTrade;
+use crate::enrich::TOKEN_AGE_MAX;
 use crate::registry::Chain;
 use crate::sources::RawChunk;
 

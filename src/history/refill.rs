@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Inner;
-use super::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use super::error::HistoryError;
 use crate::domain::{ChainId, Trade, ValueSource};
+use crate::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use crate::rpc::{Lane, Priority};
 use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
 

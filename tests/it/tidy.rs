@@ -29,8 +29,13 @@ const LAYERS: &[Layer] = &[
     Layer { name: "rpc", imports: &["domain"], crates: &["reqwest", "rustls"] },
     Layer { name: "sources", imports: &["domain", "registry", "decode", "rpc"], crates: &[] },
     Layer {
-        name: "history",
+        name: "enrich",
         imports: &["domain", "registry", "decode", "store", "rpc", "sources"],
+        crates: &[],
+    },
+    Layer {
+        name: "history",
+        imports: &["domain", "registry", "decode", "store", "rpc", "sources", "enrich"],
         crates: &[],
     },
     Layer {
