@@ -54,18 +54,15 @@ impl RawTx {
 
     /// Nothing for a wallet of another family, or of a chain that no table has.
     pub fn decode(&self, registry: &Registry, wallet: &Wallet) -> Decoded {
-        let chain = || registry.chain(wallet.chain);
-        let decoded = match (self, &wallet.address) {
-            (Self::Solana(tx, _), Address::Solana(key)) => Some(solana::decode(registry, key, tx)),
-            (Self::Evm(tx, _), Address::Evm(account)) => {
-                chain().map(|chain| evm::decode(registry.evm(), chain, account, tx))
+        let Some(chain) = registry.chain(wallet.chain) else { return Decoded::default() };
+        match (self, &wallet.address) {
+            (Self::Solana(tx, _), Address::Solana(key)) => solana::decode(registry, key, tx),
+            (Self::Evm(tx, _), Address::Evm(key)) => evm::decode(registry.evm(), chain, key, tx),
+            (Self::Tron(tx, _), Address::Tron(key)) => {
+                tron::decode(registry.tron(), chain, key, tx)
             }
-            (Self::Tron(tx, _), Address::Tron(account)) => {
-                chain().map(|chain| tron::decode(registry.tron(), chain, account, tx))
-            }
-            (Self::Solana(..) | Self::Evm(..) | Self::Tron(..), _) => None,
-        };
-        decoded.unwrap_or_default()
+            (Self::Solana(..) | Self::Evm(..) | Self::Tron(..), _) => Decoded::default(),
+        }
     }
 
     /// `fee` is the network fee, where it is known separately.
@@ -76,15 +73,15 @@ impl RawTx {
         fee: Option<Units>,
     ) -> Option<Explanation> {
         let chain = registry.chain(wallet.chain)?;
-        match (self, &wallet.address) {
-            (Self::Solana(tx, _), Address::Solana(key)) => Some(solana::explain(registry, key, tx)),
-            (Self::Evm(tx, _), Address::Evm(account)) => {
-                Some(evm::explain(registry.evm(), chain, account, tx, fee))
+        Some(match (self, &wallet.address) {
+            (Self::Solana(tx, _), Address::Solana(key)) => solana::explain(registry, key, tx),
+            (Self::Evm(tx, _), Address::Evm(key)) => {
+                evm::explain(registry.evm(), chain, key, tx, fee)
             }
-            (Self::Tron(tx, _), Address::Tron(account)) => {
-                Some(tron::explain(registry.tron(), chain, account, tx))
+            (Self::Tron(tx, _), Address::Tron(key)) => {
+                tron::explain(registry.tron(), chain, key, tx)
             }
-            (Self::Solana(..) | Self::Evm(..) | Self::Tron(..), _) => None,
-        }
+            (Self::Solana(..) | Self::Evm(..) | Self::Tron(..), _) => return None,
+        })
     }
 }

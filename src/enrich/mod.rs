@@ -3,7 +3,6 @@
 //!
 //! Asks through [`Source`] and [`Candles`] alone; reads the store and writes nothing.
 
-mod error;
 mod limits;
 mod order;
 mod pools;
@@ -19,17 +18,16 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-pub use error::EnrichError;
 pub use limits::EnrichLimits;
+pub use pools::name_pools;
 pub use prices::Quotes;
 pub use retrace::Retraced;
 pub use rows::DecodedTx;
 pub use valuation::TOKEN_AGE_MAX;
 
-use crate::decode::Decoded;
 use crate::domain::{ChainId, Clock, Doubts, Trade, TxId, Units};
 use crate::registry::{Chain, Registry};
-use crate::rpc::Lane;
+use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{Candles, Source};
 use crate::store::{PriceRecord, Store, StoreError, TokenRecord, WalletId};
 
@@ -39,11 +37,17 @@ pub type SidePayments = HashMap<TxId, Units>;
 /// The stage, with what it keeps from one chunk to the next.
 #[derive(Debug)]
 pub struct Enricher {
-    store: Store,
-    registry: Arc<Registry>,
-    candles: Option<Candles>,
-    clock: Arc<dyn Clock>,
-    limits: EnrichLimits,
+    pub store: Store,
+    pub registry: Arc<Registry>,
+    pub candles: Option<Candles>,
+    pub clock: Arc<dyn Clock>,
+    pub limits: EnrichLimits,
+    pub kept: Kept,
+}
+
+/// What is kept in memory: names of pools, and the chains whose prices are not waited for.
+#[derive(Debug, Default)]
+pub struct Kept {
     pool_names: pools::PoolNames,
     price_pauses: values::PricePauses,
 }
@@ -69,18 +73,16 @@ pub struct Enriched {
     pub doubts: Doubts,
 }
 
-impl Enricher {
-    pub fn new(
-        store: Store,
-        registry: Arc<Registry>,
-        candles: Option<Candles>,
-        clock: Arc<dyn Clock>,
-        limits: EnrichLimits,
-    ) -> Self {
-        let (pool_names, price_pauses) = Default::default();
-        Self { store, registry, candles, clock, limits, pool_names, price_pauses }
-    }
+/// Why a chunk could not be completed.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrichError {
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
+impl Enricher {
     /// `None` for a chain that no table has.
     pub fn lookups<'a>(
         &'a self,
@@ -102,17 +104,12 @@ impl Lookups<'_> {
         is_stored: bool,
     ) -> Result<Enriched, EnrichError> {
         order::set_positions(self, id, &mut txs, is_stored).await?;
-        self.name_pools(txs.iter_mut().map(|tx| &mut tx.decoded)).await;
+        name_pools(self, txs.iter_mut().map(|tx| &mut tx.decoded)).await;
         let (tokens, doubts) = tokens::look_up(self, &txs).await?;
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();
         let mut trades: Vec<Trade> = txs.into_iter().flat_map(DecodedTx::into_rows).collect();
         let prices = values::set(self, id, &mut trades, &side_payment, &tokens).await?;
         Ok(Enriched { trades, side_payment, tokens, prices, doubts })
-    }
-
-    /// Puts names in place of pools' addresses. What no node answers in time keeps its address.
-    pub async fn name_pools(&self, decoded: impl Iterator<Item = &mut Decoded>) {
-        pools::name(self, decoded).await;
     }
 
     /// Prices for stored rows that wait, of any wallets.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::timeout;
 
-use super::{Enricher, Lookups};
+use super::{Enricher, Kept, Lookups};
 use crate::decode::{Decoded, DecodedTrade, NoteKind};
 use crate::domain::{Address, ChainId, Family};
 use crate::registry::{Chain, EvmTables};
@@ -35,8 +35,8 @@ impl PoolNames {
     }
 }
 
-/// Puts names in place of pools' addresses.
-pub(super) async fn name(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &mut Decoded>) {
+/// Puts names in place of pools' addresses. What no node answers in time keeps its address.
+pub async fn name_pools(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &mut Decoded>) {
     let is_found =
         |one: &&mut Decoded| one.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue);
     let mut trades: Vec<&mut DecodedTrade> = decoded
@@ -47,7 +47,7 @@ pub(super) async fn name(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &m
     let pools: BTreeSet<Address> = trades.iter().filter_map(|trade| pool_of(trade)).collect();
     ask(lookups, &pools).await;
     for trade in &mut trades {
-        let names = &lookups.enricher.pool_names;
+        let names = &lookups.enricher.kept.pool_names;
         let name = pool_of(trade).and_then(|pool| names.get(lookups.chain.id, pool));
         if let Some(name) = name {
             trade.venue = name;
@@ -57,7 +57,7 @@ pub(super) async fn name(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &m
 
 async fn ask(lookups: &Lookups<'_>, pools: &BTreeSet<Address>) {
     let Lookups { chain, source, lane, .. } = lookups;
-    let Enricher { registry, limits, pool_names, .. } = lookups.enricher;
+    let Enricher { registry, limits, kept: Kept { pool_names, .. }, .. } = lookups.enricher;
     let is_open = |pool: &Address| pool_names.get(chain.id, *pool).is_none();
     let open: Vec<Address> = pools.iter().copied().filter(is_open).collect();
     if open.is_empty() {

@@ -39,7 +39,7 @@ pub(super) async fn set(
     side_payment: &SidePayments,
     tokens: &[TokenRecord],
 ) -> Result<Vec<PriceRecord>, StoreError> {
-    let (chain, Enricher { limits, price_pauses, .. }) = (lookups.chain.id, lookups.enricher);
+    let (chain, Enricher { limits, kept, .. }) = (lookups.chain.id, lookups.enricher);
     let coins = coins(lookups, trades, tokens).await?;
     let of = |rows: &[Trade]| {
         let tx = rows.first().map(|row| row.key.tx);
@@ -49,11 +49,11 @@ pub(super) async fn set(
         .filter_map(|rows| valuation::teaches(&coins, rows, of(rows)))
         .collect();
     let moments = moments(&coins, trades);
-    let is_paused = price_pauses.holds(chain);
+    let is_paused = kept.price_pauses.holds(chain);
     let deadline = (!is_paused).then(|| Instant::now() + limits.value_wait_max);
     let quotes = quotes(lookups, &moments, &own, deadline).await?;
     if quotes.late {
-        price_pauses.begin(chain, limits.values_rest);
+        kept.price_pauses.begin(chain, limits.values_rest);
     }
     settle(lookups, &coins, id, trades, side_payment, &quotes).await?;
     let own = own.into_iter().map(PriceRecord::Learned);
@@ -115,6 +115,8 @@ async fn by_tokens(
     trades: &[Trade],
     side_payment: &SidePayments,
 ) -> Result<Vec<TokenValue>, StoreError> {
+    let Enricher { store, limits, .. } = lookups.enricher;
+    let max = limits.values_rows_around_max;
     let mut by_mint: HashMap<Address, Vec<&Trade>> = HashMap::new();
     for trade in trades {
         by_mint.entry(trade.mint).or_default().push(trade);
@@ -129,7 +131,8 @@ async fn by_tokens(
         let time = first.key.time.0;
         let newest = UnixSeconds(time.saturating_add(TOKEN_AGE_MAX));
         let oldest = UnixSeconds(time.saturating_sub(TOKEN_AGE_MAX));
-        let stored = around(lookups, id, newest, oldest).await?;
+        let stored = store.view()?.rows_between(id, newest, oldest, max).await?;
+        let stored: Vec<Trade> = stored.into_iter().map(|row| row.trade).collect();
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
         let others: Vec<&Trade> = read.chain(&stored).collect();
         let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
@@ -157,17 +160,4 @@ pub(super) async fn coins<'a>(
         coins.decimals.extend(decimals.map(|decimals| (mint, decimals)));
     }
     Ok(coins)
-}
-
-/// Stored trades of a wallet between two times.
-async fn around(
-    lookups: &Lookups<'_>,
-    id: WalletId,
-    newest: UnixSeconds,
-    oldest: UnixSeconds,
-) -> Result<Vec<Trade>, StoreError> {
-    let Enricher { store, limits, .. } = lookups.enricher;
-    let rows =
-        store.view()?.rows_between(id, newest, oldest, limits.values_rows_around_max).await?;
-    Ok(rows.into_iter().map(|row| row.trade).collect())
 }

@@ -1,12 +1,14 @@
 //! One transaction of a wallet explained: read anew from a node, held against what is stored.
 
 use std::collections::BTreeMap;
+use std::iter::once;
 use std::sync::Arc;
 
 use super::error::HistoryError;
 use super::{History, Inner};
 use crate::decode::explain::{Asset, Explanation};
 use crate::domain::{Address, Height, Position, Row, Token, TradeKey, TxId, UnixSeconds, Wallet};
+use crate::enrich::name_pools;
 use crate::rpc::{Lane, Priority};
 use crate::store::TokenRecord;
 
@@ -47,7 +49,7 @@ impl History {
             return Ok(None);
         };
         if let Some(lookups) = inner.enricher.lookups(wallet.chain, &source, &lane) {
-            lookups.name_pools(std::iter::once(&mut explanation.decoded)).await;
+            name_pools(&lookups, once(&mut explanation.decoded)).await;
         }
         let (height, time) = (found.raw.height(), found.raw.time());
         let mints = named(&explanation);

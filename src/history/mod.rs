@@ -58,7 +58,7 @@ pub use tasks::Tasks;
 pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
-use crate::enrich::Enricher;
+use crate::enrich::{Enricher, Kept};
 use crate::registry::Registry;
 use crate::rpc::RateShare;
 use crate::sources::{Candles, Source, SourceStatus};
@@ -124,13 +124,6 @@ impl History {
     /// Starts the engine and its usage writer.
     pub fn new(parts: HistoryParts) -> Self {
         let HistoryParts { store, registry, sources, candles, clock, limits, tasks } = parts;
-        let enricher = Enricher::new(
-            store.clone(),
-            Arc::clone(&registry),
-            candles,
-            Arc::clone(&clock),
-            limits.enrich.clone(),
-        );
         let inner = Arc::new(Inner {
             usage: Usage::new(
                 store.clone(),
@@ -149,9 +142,16 @@ impl History {
             keeper: Keeper::default(),
             paused: watch::Sender::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
+            enricher: Enricher {
+                store: store.clone(),
+                registry: Arc::clone(&registry),
+                candles,
+                clock: Arc::clone(&clock),
+                limits: limits.enrich.clone(),
+                kept: Kept::default(),
+            },
             store,
             registry,
-            enricher,
             sources: Chains::new(sources, &tasks),
             clock,
             limits,
