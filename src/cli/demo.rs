@@ -163,24 +163,16 @@ fn follow_clock(chains: &DemoChains) {
 }
 
 async fn move_heads(chains: DemoChains, tasks: Tasks) {
-    loop {
-        tokio::select! {
-            () = tasks.cancelled() => return,
-            () = tokio::time::sleep(HEAD_EVERY) => follow_clock(&chains),
-        }
+    while tasks.run(tokio::time::sleep(HEAD_EVERY)).await.is_some() {
+        follow_clock(&chains);
     }
 }
 
 /// New trades of wallets until the demo stops; a restarted demo does not have them.
 async fn trade_on(chains: DemoChains, wallets: Vec<DemoWallet>, every: Duration, tasks: Tasks) {
-    loop {
-        tokio::select! {
-            () = tasks.cancelled() => return,
-            () = tokio::time::sleep(every) => {
-                for wallet in &wallets {
-                    chains.arrive(wallet, 1);
-                }
-            }
+    while tasks.run(tokio::time::sleep(every)).await.is_some() {
+        for wallet in &wallets {
+            chains.arrive(wallet, 1);
         }
     }
 }
@@ -203,10 +195,7 @@ async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Resu
     let stopping = tasks.clone();
     tasks.spawn(async move {
         let _handle = loopback.handle();
-        tokio::select! {
-            () = loopback.run() => {}
-            () = stopping.cancelled() => {}
-        }
+        stopping.run(loopback.run()).await;
     });
     Ok(())
 }

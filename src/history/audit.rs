@@ -158,12 +158,7 @@ impl Inner {
             return;
         }
         let mut pause = self.limits.audit.pause_min;
-        loop {
-            tokio::select! {
-                biased;
-                () = self.tasks.cancelled() => return,
-                () = sleep(pause) => {}
-            }
+        while self.tasks.run(sleep(pause)).await.is_some() {
             pause = self.limits.audit.pause_min;
             if self.is_paused() {
                 continue;

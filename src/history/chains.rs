@@ -66,10 +66,7 @@ impl Chains {
 fn tended(source: Source, tasks: &Tasks) -> Arc<Tended> {
     let (checked, stopping) = (source.clone(), tasks.clone());
     let task = tasks.spawn_owned(async move {
-        tokio::select! {
-            () = stopping.cancelled() => {}
-            never = checked.tend() => match never {},
-        }
+        stopping.run(checked.tend()).await;
     });
     Arc::new(Tended { source, _task: task })
 }

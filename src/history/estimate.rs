@@ -43,12 +43,8 @@ impl History {
             return Ok(stored);
         }
         let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
-        let asked = tokio::select! {
-            biased;
-            () = self.inner.tasks.cancelled() => return Err(HistoryError::ShuttingDown),
-            asked = timeout(patience, source.activity(wallet.address, &lane)) => asked,
-        };
-        match asked {
+        let asked = timeout(patience, source.activity(wallet.address, &lane));
+        match self.inner.tasks.run(asked).await.ok_or(HistoryError::ShuttingDown)? {
             Ok(Ok(Activity { transactions, .. })) => Ok(Estimate {
                 trades: stored.trades.max(transactions),
                 seconds: transactions.div_ceil(TRANSACTIONS_PER_SECOND),

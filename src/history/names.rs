@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::sleep;
+
 use super::Inner;
 use super::error::HistoryError;
 use super::walk::millis;
@@ -16,12 +18,7 @@ const LANE: u64 = 0;
 impl Inner {
     /// Asks again, now and then, until the tasks are asked to end.
     pub(super) async fn complete_tokens(self: Arc<Self>) {
-        loop {
-            tokio::select! {
-                biased;
-                () = self.tasks.cancelled() => return,
-                () = tokio::time::sleep(self.limits.tokens_check_every) => {}
-            }
+        while self.tasks.run(sleep(self.limits.tokens_check_every)).await.is_some() {
             if self.is_paused() {
                 continue;
             }
@@ -29,12 +26,11 @@ impl Inner {
                 if !self.has_duty("tokens", *chain).await {
                     continue;
                 }
-                tokio::select! {
-                    biased;
-                    () = self.tasks.cancelled() => return,
-                    asked = self.ask_wanted(*chain, source) => if let Err(error) = asked {
-                        tracing::warn!(%error, "tokens without a symbol could not be completed");
-                    },
+                let Some(asked) = self.tasks.run(self.ask_wanted(*chain, source)).await else {
+                    return;
+                };
+                if let Err(error) = asked {
+                    tracing::warn!(%error, "tokens without a symbol could not be completed");
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::Inner;
 use super::error::HistoryError;
@@ -36,12 +36,7 @@ impl Inner {
     /// Asks again, now and then, until the tasks are asked to end.
     pub(super) async fn complete_values(self: Arc<Self>) {
         let mut states: HashMap<ChainId, State> = HashMap::new();
-        loop {
-            tokio::select! {
-                biased;
-                () = self.tasks.cancelled() => return,
-                () = tokio::time::sleep(self.limits.values_check_every) => {}
-            }
+        while self.tasks.run(sleep(self.limits.values_check_every)).await.is_some() {
             if self.is_paused() {
                 continue;
             }
@@ -54,12 +49,11 @@ impl Inner {
                 let pause = self.limits.values_check_every;
                 let fresh = State { behind: WantedPlace::default(), pause, until: None };
                 let state = states.entry(*id).or_insert(fresh);
-                tokio::select! {
-                    biased;
-                    () = self.tasks.cancelled() => return,
-                    filled = self.fill_chain(&lookups, state) => if let Err(error) = filled {
-                        tracing::warn!(%error, "trades without a value could not be completed");
-                    },
+                let Some(filled) = self.tasks.run(self.fill_chain(&lookups, state)).await else {
+                    return;
+                };
+                if let Err(error) = filled {
+                    tracing::warn!(%error, "trades without a value could not be completed");
                 }
             }
         }

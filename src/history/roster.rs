@@ -160,12 +160,7 @@ impl Inner {
 
     /// Writes usage down regularly until the tasks are asked to end; `close` writes the rest.
     pub(super) async fn flush_usage(&self) {
-        loop {
-            tokio::select! {
-                biased;
-                () = self.tasks.cancelled() => return,
-                () = tokio::time::sleep(self.limits.usage_flush_every) => {}
-            }
+        while self.tasks.run(tokio::time::sleep(self.limits.usage_flush_every)).await.is_some() {
             if let Err(error) = self.usage.flush().await {
                 tracing::error!(%error, "usage could not be written down; it is tried again");
             }

@@ -32,20 +32,11 @@ impl Inner {
     }
 
     async fn scan_regularly(self: Arc<Self>, chain: ChainId) {
-        loop {
-            let scanned = async {
-                sleep(self.limits.scan_every).await;
-                self.scan_once(chain).await
-            };
-            let goes_on = tokio::select! {
-                biased;
-                () = self.tasks.cancelled() => false,
-                goes_on = scanned => goes_on,
-            };
-            if !goes_on {
-                return;
-            }
-        }
+        let scanned = async || {
+            sleep(self.limits.scan_every).await;
+            self.scan_once(chain).await
+        };
+        while self.tasks.run(scanned()).await == Some(true) {}
     }
 
     /// False where no wallet is followed any more.

@@ -26,11 +26,7 @@ impl Inner {
         self.tasks.spawn(async move {
             loop {
                 rates.set(share.borrow_and_update().processes());
-                tokio::select! {
-                    biased;
-                    () = inner.tasks.cancelled() => return,
-                    changed = share.changed() => if changed.is_err() { return },
-                }
+                let Some(Ok(())) = inner.tasks.run(share.changed()).await else { return };
             }
         });
     }
@@ -41,29 +37,15 @@ impl Inner {
         }
         let inner = Arc::clone(self);
         self.tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = inner.tasks.cancelled() => {}
-                () = inner.store.keep_lease() => {}
-            }
+            inner.tasks.run(inner.store.keep_lease()).await;
         });
         self.tasks.spawn(Arc::clone(self).adopt());
     }
 
     /// Loads that a process has left are gone on with, by one of the others.
     async fn adopt(self: Arc<Self>) {
-        loop {
-            tokio::select! {
-                biased;
-                () = self.tasks.cancelled() => return,
-                () = tokio::time::sleep(self.limits.adopt_every) => {}
-            }
-            let adopted = tokio::select! {
-                biased;
-                () = self.tasks.cancelled() => return,
-                adopted = self.adopt_once() => adopted,
-            };
-            if let Err(error) = adopted {
+        while self.tasks.run(tokio::time::sleep(self.limits.adopt_every)).await.is_some() {
+            if let Some(Err(error)) = self.tasks.run(self.adopt_once()).await {
                 tracing::warn!(%error, "loads of other processes could not be looked for");
             }
         }

@@ -53,6 +53,15 @@ impl Tasks {
         self.stop.is_cancelled()
     }
 
+    /// What some work gives; `None` once the tasks were asked to end.
+    pub async fn run<F: Future>(&self, work: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            () = self.cancelled() => None,
+            given = work => Some(given),
+        }
+    }
+
     /// Ready once the tasks were asked to end.
     pub fn cancelled(&self) -> WaitForCancellationFuture<'_> {
         self.stop.cancelled()

@@ -293,10 +293,9 @@ impl Worker {
         if !self.board.has_readers() {
             self.board.set_background(None);
         }
-        tokio::select! {
-            biased;
-            () = self.inner.tasks.cancelled() => return Ok(Flow::Exit),
-            () = sleep(self.inner.limits.follow_every) => {}
+        let pause = sleep(self.inner.limits.follow_every);
+        if self.inner.tasks.run(pause).await.is_none() {
+            return Ok(Flow::Exit);
         }
         if self.record().await? != *record {
             self.board.tell_news();

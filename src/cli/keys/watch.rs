@@ -36,11 +36,7 @@ impl KeysWatch {
 
     /// Follows the file until the tasks are asked to end.
     pub(in crate::cli) async fn run(self: Arc<Self>, tasks: Tasks) {
-        loop {
-            tokio::select! {
-                () = tasks.cancelled() => return,
-                () = tokio::time::sleep(POLL_EVERY) => {}
-            }
+        while tasks.run(tokio::time::sleep(POLL_EVERY)).await.is_some() {
             if let Err(error) = self.follow().await {
                 tracing::warn!(%error, "the keys file cannot be used; the keys stay as they were");
             }

@@ -50,12 +50,7 @@ impl AdminSocket {
     /// Answers until the tasks are asked to end.
     pub(in crate::cli) async fn serve(self, operator: Arc<Operator>, tasks: Tasks) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = tasks.cancelled() => return,
-                accepted = self.listener.accept() => accepted,
-            };
+        while let Some(accepted) = tasks.run(self.listener.accept()).await {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -68,12 +63,9 @@ impl AdminSocket {
             let (operator, stopping, user) = (Arc::clone(&operator), tasks.clone(), self.user);
             tasks.spawn(async move {
                 let _place = place;
-                tokio::select! {
-                    biased;
-                    () = stopping.cancelled() => {}
-                    served = serve_one(stream, user, &operator) => if let Err(error) = served {
-                        tracing::debug!(%error, "an admin connection ended early");
-                    },
+                let served = stopping.run(serve_one(stream, user, &operator)).await;
+                if let Some(Err(error)) = served {
+                    tracing::debug!(%error, "an admin connection ended early");
                 }
             });
         }

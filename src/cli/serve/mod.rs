@@ -152,12 +152,9 @@ fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
         let (mut hangups, stopping) = (Hangups::watch()?, tasks.clone());
         let operator = Arc::clone(operator);
         tasks.spawn(async move {
-            loop {
-                tokio::select! {
-                    () = stopping.cancelled() => return,
-                    // What came of it is in the log.
-                    () = hangups.next() => drop(operator.reload("SIGHUP")),
-                }
+            while stopping.run(hangups.next()).await.is_some() {
+                // What came of it is in the log.
+                drop(operator.reload("SIGHUP"));
             }
         });
     }

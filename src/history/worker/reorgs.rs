@@ -21,13 +21,8 @@ impl Worker {
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
         let (id, epoch) = (record.id, record.epoch);
         self.inner.tasks.spawn(async move {
-            let asked = source.block_hash(height, &lane);
-            let hash = tokio::select! {
-                biased;
-                () = inner.tasks.cancelled() => return,
-                hash = asked => hash,
-            };
-            let Ok(Some(hash)) = hash else { return };
+            let asked = inner.tasks.run(source.block_hash(height, &lane)).await;
+            let Some(Ok(Some(hash))) = asked else { return };
             let written = inner.keep_anchor(id, epoch, Anchor { height, hash }).await;
             if let Err(error) = written {
                 tracing::warn!(%error, "a block hash could not be kept");
