@@ -1,6 +1,5 @@
 //! Estimates the size of a wallet before it is read: from what is stored, else by few calls.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -15,8 +14,6 @@ use crate::sources::Activity;
 const TRANSACTIONS_PER_SECOND: u64 = 200;
 /// Newest stored rows that are shown.
 const SAMPLE_ROWS: usize = 3;
-/// The lane of requests for no single wallet.
-const LANE: u64 = 0;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Estimate {
@@ -42,7 +39,7 @@ impl History {
         if stored.is_exact {
             return Ok(stored);
         }
-        let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
+        let lane = Lane::unowned(Priority::interactive());
         let asked = timeout(patience, source.activity(wallet.address, &lane));
         match self.inner.tasks.run(asked).await.ok_or(HistoryError::ShuttingDown)? {
             Ok(Ok(Activity { transactions, .. })) => Ok(Estimate {

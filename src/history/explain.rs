@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::iter::once;
-use std::sync::Arc;
 
 use super::error::HistoryError;
 use super::{History, Inner};
@@ -12,8 +11,6 @@ use crate::enrich::name_pools;
 use crate::rpc::{Lane, Priority};
 use crate::store::TokenRecord;
 
-/// The lane of requests for no single wallet.
-const LANE: u64 = 0;
 /// Rows of one transaction that are looked at.
 const ROWS_MAX: usize = 256;
 
@@ -39,7 +36,7 @@ impl History {
     ) -> Result<Option<Explained>, HistoryError> {
         let inner = &self.inner;
         let source = inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
-        let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
+        let lane = Lane::unowned(Priority::interactive());
         let found = source
             .transaction(tx, wallet.address, &lane)
             .await

@@ -12,9 +12,6 @@ use crate::rpc::{Lane, Priority};
 use crate::sources::Source;
 use crate::store::TokenRecord;
 
-/// The lane of requests for no single wallet.
-const LANE: u64 = 0;
-
 impl Inner {
     /// Asks again, now and then, until the tasks are asked to end.
     pub(super) async fn complete_tokens(self: Arc<Self>) {
@@ -48,7 +45,7 @@ impl Inner {
             return Ok(());
         }
         let mints: Vec<Address> = wanted.iter().map(|token| token.mint).collect();
-        let lane = Lane::new(LANE, Arc::new(Priority::background()));
+        let lane = Lane::unowned(Priority::background());
         let Ok(metas) = source.tokens(&mints, &lane).await else { return Ok(()) };
         let asked_at = Some(self.clock.now());
         let told = metas.into_iter().map(|meta| TokenRecord {

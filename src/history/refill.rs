@@ -13,9 +13,6 @@ use crate::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use crate::rpc::{Lane, Priority};
 use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
 
-/// The lane of requests for no single wallet.
-const LANE: u64 = 0;
-
 /// How far the filling of a chain has come.
 #[derive(Debug)]
 struct State {
@@ -41,7 +38,7 @@ impl Inner {
                 continue;
             }
             for (id, source) in &self.sources.all() {
-                let lane = Lane::new(LANE, Arc::new(Priority::background()));
+                let lane = Lane::unowned(Priority::background());
                 let Some(lookups) = self.enricher.lookups(*id, source, &lane) else { continue };
                 if !self.has_duty("values", *id).await {
                     continue;

@@ -12,9 +12,6 @@ use crate::domain::{ChainId, Height, Wallet};
 use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::{ScanTarget, Scanned};
 
-/// The lane of requests for no single wallet.
-const LANE: u64 = 0;
-
 impl Inner {
     /// Whether a followed wallet reads for itself now; from the first one on its chain is scanned.
     pub(super) fn standing(
@@ -85,7 +82,7 @@ impl Inner {
 
     async fn scan(&self, chain: ChainId, targets: &[ScanTarget]) -> Result<Scanned, UpstreamError> {
         let source = self.sources.get(&chain).ok_or(UpstreamError::NoEndpoint)?;
-        let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
+        let lane = Lane::unowned(Priority::interactive());
         let wait = wait(&self.limits, targets.len());
         timeout(wait, source.scan(targets, &lane)).await.unwrap_or_else(|_| {
             let last = format!("the scan took longer than {} s", wait.as_secs());

@@ -31,6 +31,11 @@ impl Lane {
         Self { id, priority, rank: 0 }
     }
 
+    /// The lane of requests for no single wallet.
+    pub fn unowned(priority: Priority) -> Self {
+        Self::new(0, Arc::new(priority))
+    }
+
     /// Calls that were given a turn so far.
     pub fn calls_sent(&self) -> u32 {
         self.priority.calls()

@@ -94,7 +94,7 @@ async fn check(
     let pool = pool(std::slice::from_ref(endpoint), &Nodes::alone(transport), limits)?;
     let asked = ProbeTarget {
         pool,
-        options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))),
+        options: CallOptions::new(Lane::unowned(Priority::interactive())),
         has_tron_key: endpoint.headers.keys().any(|name| name.eq_ignore_ascii_case(KEY_HEADER)),
     };
     let started = Instant::now();

@@ -47,7 +47,7 @@ impl<'a> Asking<'a> {
         let source = all.remove(&reading.wallet.chain).ok_or_else(|| {
             CliError::Usage(format!("{} is switched off in the configuration", reading.chain.slug))
         })?;
-        let lane = Lane::new(0, Arc::new(Priority::interactive()));
+        let lane = Lane::unowned(Priority::interactive());
         Ok(Self { reading, context, source, lane })
     }
 
