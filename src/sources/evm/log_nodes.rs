@@ -237,3 +237,18 @@ fn choice(
         pace: Pace::Usual,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_endpoint_keeps_is_believed_for_half_a_minute() {
+        let now = Instant::now();
+        let node = LogNode { kept: Some((100, now + KEPT_REST)), ..LogNode::default() };
+        let after = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(node.depth(100, after(29)), Some(Kept::Yes));
+        assert_eq!(node.depth(99, after(29)), None);
+        assert_eq!(node.depth(100, after(31)), None);
+    }
+}
