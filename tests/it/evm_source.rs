@@ -351,9 +351,10 @@ async fn a_much_slower_node_next_to_a_quick_one_costs_little() {
         got.is(truth(&net, 0, Height::MAX));
         began.elapsed()
     };
-    let slow = Ways { slower: 50, ..Ways::default() };
-    let (alone, both) =
-        (read_by(vec![Ways::default()]).await, read_by(vec![slow, Ways::default()]).await);
+    // Many ranges, each with a second answer.
+    let quick = Ways { range_max: 5_000, ..Ways::default() };
+    let slow = Ways { slower: 50, ..quick.clone() };
+    let (alone, both) = (read_by(vec![quick.clone()]).await, read_by(vec![slow, quick]).await);
     // Its head and chain are asked for, and it is measured once.
     assert!(both <= alone + Duration::from_secs(15), "{alone:?} {both:?}");
 }

@@ -126,11 +126,13 @@ impl LogAsker<'_> {
                     kept: Kept::Yes,
                 };
             }
-            let kept = self.source.look_at_depth(choice, self.range, self.options).await;
-            sentinels = self.sentinels(open.len(), choice);
-            if kept != Kept::Yes || sentinels.is_empty() {
-                return DepthReply { outcome: Ok(QueryOutcome::Logs(shown.and(answers))), kept };
-            }
+            let look = self.source.look_at_depth(choice, self.range, self.options).await;
+            let Some(nearby) = look.nearby else {
+                let outcome = Ok(QueryOutcome::Logs(shown.and(answers)));
+                return DepthReply { outcome, kept: look.kept };
+            };
+            sentinels.clear();
+            sentinels.extend(self.source.sentinel(nearby, self.range.0, choice.blocks_max));
             answers.logs.retain(|(at, _)| !unproven.contains(at));
             shown = shown.and(answers);
             open = unproven;
@@ -147,10 +149,10 @@ impl LogAsker<'_> {
         all.into_iter().rev().take(room).collect()
     }
 
-    /// Whether it holds logs down there.
-    fn shows_logs(&self, answer: &Answer) -> bool {
+    /// The newest log down there that it holds.
+    fn newest_log(&self, answer: &Answer) -> Option<Height> {
         let logs = wire::logs(&answer.result).unwrap_or_default();
-        logs.iter().any(|log| log.block <= self.range.0)
+        logs.iter().map(|log| log.block).filter(|block| *block <= self.range.0).max()
     }
 
     fn options_on(&self, choice: LogChoice) -> CallOptions {
@@ -183,10 +185,10 @@ impl LogAsker<'_> {
         }
         let mut kept_in = BTreeSet::new();
         for (answer, sentinel) in busy.iter().zip(sentinels.iter().cycle()) {
-            if let Some(answer) = answer.as_ref().ok().filter(|answer| self.shows_logs(answer)) {
-                kept_in.insert(answer.request);
-                self.source.note_sentinel(sentinel);
-            }
+            let Ok(answer) = answer else { continue };
+            let Some(newest) = self.newest_log(answer) else { continue };
+            kept_in.insert(answer.request);
+            self.source.note_sentinel(sentinel, self.range.0, newest);
         }
         let unproven = apart(open, &found, &kept_in);
         let heads_in: BTreeSet<u64> = heads.iter().flatten().map(|head| head.request).collect();

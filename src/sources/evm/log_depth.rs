@@ -41,13 +41,28 @@ pub(super) struct BusyQuery {
     pub(super) call: Call,
 }
 
-/// Which of them the last look showed nearby.
+/// One of them that has logs in some blocks down from a height.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Nearby {
+    of: Busy,
+    blocks: u64,
+}
+
+/// What is searched for down from a height, by the last answer that showed depth.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Sentinel {
     #[default]
     Unknown,
     None,
-    Of(Busy),
+    Of(Nearby),
+}
+
+/// What a look at an endpoint's depth showed.
+#[derive(Debug)]
+pub(super) struct DepthLook {
+    pub(super) kept: Kept,
+    /// What has logs there, for a search in the same request.
+    pub(super) nearby: Option<Nearby>,
 }
 
 /// A block that holds something.
@@ -81,7 +96,7 @@ impl EvmSource {
         if let Some(kept) = self.known_depth(choice.on, low) {
             return kept;
         }
-        self.look_at_depth(choice, (low, high), options).await
+        self.look_at_depth(choice, (low, high), options).await.kept
     }
 
     /// The same by a new look.
@@ -90,20 +105,35 @@ impl EvmSource {
         choice: LogChoice,
         (low, high): (Height, Height),
         options: &CallOptions,
-    ) -> Kept {
+    ) -> DepthLook {
         let options = CallOptions { on: Some(choice.on), ..options.clone() };
-        let kept = match self.busy_log(low, choice.blocks_max, &options).await {
-            Ok(Some(at)) => {
+        let look = match self.busy_log(low, choice.blocks_max, &options).await {
+            Ok(Some((at, nearby))) => {
                 self.note_logs_kept(choice.on, at);
-                return Kept::Yes;
+                DepthLook { kept: Kept::Yes, nearby: Some(nearby) }
             }
             // A refusal may be about the blocks below.
             Ok(None) | Err(UpstreamError::Rpc { .. }) => {
-                let top = self.logs_kept_from(choice.on).unwrap_or(high).max(low);
-                self.keeps_receipts((low, top), &options).await
+                let kept = self.looked_at_receipts(choice, (low, high), &options).await;
+                DepthLook { kept, nearby: None }
             }
-            Err(error) => Err(error),
+            Err(error) => DepthLook { kept: of_error(&error), nearby: None },
         };
+        // Near the chain's beginning there may be none, and above it some.
+        if look.kept == Kept::Yes && low >= self.sentinel_blocks() {
+            *lock(&self.inner.sentinel) = look.nearby.map_or(Sentinel::None, Sentinel::Of);
+        }
+        look
+    }
+
+    async fn looked_at_receipts(
+        &self,
+        choice: LogChoice,
+        (low, high): (Height, Height),
+        options: &CallOptions,
+    ) -> Kept {
+        let top = self.logs_kept_from(choice.on).unwrap_or(high).max(low);
+        let kept = self.keeps_receipts((low, top), options).await;
         match kept.unwrap_or_else(|error| of_error(&error)) {
             Kept::Yes => self.note_logs_kept(choice.on, low),
             Kept::No => self.note_logs_lacking(choice.on, low),
@@ -112,36 +142,39 @@ impl EvmSource {
         self.known_depth(choice.on, low).unwrap_or(Kept::Unknown)
     }
 
-    /// The lowest log of the wrapped coin or a reference pool in some blocks down from `high`.
+    /// The lowest log of the wrapped coin or a reference pool in some blocks down from `high`, and what
+    /// searches for it.
     async fn busy_log(
         &self,
         high: Height,
         blocks_max: u64,
         options: &CallOptions,
-    ) -> Result<Option<Height>, UpstreamError> {
-        *lock(&self.inner.sentinel) = Sentinel::None;
-        let near = self.sentinel_blocks();
-        let reaches = REACHES.map(|times| (near * times).min(blocks_max).max(1));
-        for blocks in BTreeSet::from(reaches) {
+    ) -> Result<Option<(Height, Nearby)>, UpstreamError> {
+        for blocks in self.reaches(blocks_max) {
             let low = high.saturating_sub(blocks - 1);
             let queries = self.busy_queries(low, high);
             let calls: Vec<Call> = queries.iter().map(|query| query.call.clone()).collect();
-            let mut lowest: Option<Height> = None;
-            for (query, answer) in queries.iter().zip(self.inner.pool.batch(&calls, options).await)
-            {
+            let mut lowest = None::<(Height, Nearby)>;
+            let answers = self.inner.pool.batch(&calls, options).await;
+            for (query, answer) in queries.iter().zip(answers) {
                 let logs = wire::logs(&answer?.result).unwrap_or_default();
                 let within = logs.iter().map(|log| log.block).filter(|b| (low..=high).contains(b));
-                let found = within.min();
-                if found.is_some() && blocks <= near {
-                    self.note_sentinel(query);
+                let Some(found) = within.min() else { continue };
+                if lowest.is_none_or(|(lowest, _)| found < lowest) {
+                    lowest = Some((found, Nearby { of: query.of, blocks }));
                 }
-                lowest = found.into_iter().chain(lowest).min();
             }
             if lowest.is_some() || low == 0 {
                 return Ok(lowest);
             }
         }
         Ok(None)
+    }
+
+    /// Numbers of blocks in which logs of busy contracts are looked for, the fewest first.
+    fn reaches(&self, blocks_max: u64) -> BTreeSet<u64> {
+        let few = self.sentinel_blocks();
+        REACHES.into_iter().map(|times| (few * times).min(blocks_max).max(1)).collect()
     }
 
     /// The newest log of the wrapped coin or a reference pool in some blocks up from a final head:
@@ -163,17 +196,35 @@ impl EvmSource {
     /// Searches for logs that are there down from a height wherever logs so old are kept: of what
     /// showed some in the last look, of the wrapped coin and the reference pools before there was one.
     pub(super) fn sentinels(&self, low: Height, blocks_max: u64) -> Vec<BusyQuery> {
-        let blocks = self.sentinel_blocks().min(blocks_max).max(1);
-        let all = self.busy_queries(low.saturating_sub(blocks - 1), low);
-        match *lock(&self.inner.sentinel) {
-            Sentinel::Unknown => all,
+        let known = *lock(&self.inner.sentinel);
+        match known {
+            Sentinel::Unknown => {
+                let blocks = self.sentinel_blocks().min(blocks_max).max(1);
+                self.busy_queries(low.saturating_sub(blocks - 1), low)
+            }
             Sentinel::None => Vec::new(),
-            Sentinel::Of(of) => all.into_iter().filter(|query| query.of == of).collect(),
+            Sentinel::Of(nearby) => self.sentinel(nearby, low, blocks_max).into_iter().collect(),
         }
     }
 
-    pub(super) fn note_sentinel(&self, shown: &BusyQuery) {
-        *lock(&self.inner.sentinel) = Sentinel::Of(shown.of);
+    /// Searches down from `low` for what has logs nearby.
+    pub(super) fn sentinel(
+        &self,
+        nearby: Nearby,
+        low: Height,
+        blocks_max: u64,
+    ) -> Option<BusyQuery> {
+        let blocks = nearby.blocks.min(blocks_max).max(1);
+        let all = self.busy_queries(low.saturating_sub(blocks - 1), low);
+        all.into_iter().find(|query| query.of == nearby.of)
+    }
+
+    /// Logs of a sentinel came, the newest of them at `newest`.
+    pub(super) fn note_sentinel(&self, shown: &BusyQuery, low: Height, newest: Height) {
+        let distance = low.saturating_sub(newest) + 1;
+        let blocks = self.reaches(u64::MAX).range(distance..).next().copied();
+        let nearby = Nearby { of: shown.of, blocks: blocks.unwrap_or(distance) };
+        *lock(&self.inner.sentinel) = Sentinel::Of(nearby);
     }
 
     fn sentinel_blocks(&self) -> u64 {
