@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::tasks::{AbortOnDrop, Tasks};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::tasks::Tasks;
 use crate::domain::ChainId;
 use crate::sources::Source;
 
@@ -13,7 +15,7 @@ use crate::sources::Source;
 #[derive(Debug)]
 struct Tended {
     source: Source,
-    _task: AbortOnDrop,
+    _task: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::tasks::{AbortOnDrop, Tasks};
+use super::tasks::Tasks;
 use crate::domain::Height;
 use crate::rpc::UpstreamError;
 use crate::sources::{GapReader, RawChunk};
@@ -30,7 +31,7 @@ pub(super) struct Pump {
     ahead: Option<Fetched>,
     eager: watch::Sender<bool>,
     began: Instant,
-    _task: AbortOnDrop,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Pump {

@@ -5,23 +5,13 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 /// All background tasks of the process. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
-}
-
-/// Stops its task when dropped.
-#[derive(Debug)]
-pub(super) struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Tasks {
@@ -37,11 +27,12 @@ impl Tasks {
         self.tracker.spawn(future)
     }
 
-    pub(super) fn spawn_owned<F>(&self, future: F) -> AbortOnDrop
+    /// A task that ends when the handle is dropped.
+    pub(super) fn spawn_owned<F>(&self, future: F) -> AbortOnDropHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        AbortOnDrop(self.spawn(future))
+        AbortOnDropHandle::new(self.spawn(future))
     }
 
     /// Asks every task to end.

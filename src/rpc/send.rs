@@ -1,9 +1,11 @@
 //! One request to one endpoint, hedged with another one when it takes too long.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, timeout};
 
 use super::endpoint::{EndpointConfig, EndpointId};
@@ -65,34 +67,36 @@ impl Pool {
     }
 
     async fn send(&self, permit: Permit, ask: &Ask, calls: usize) -> (Sent, Received) {
-        let Inner { admission, limits, transport, .. } = &*self.inner;
-        let (began, request) =
-            (Instant::now(), self.inner.requests.fetch_add(1, Ordering::Relaxed));
-        let endpoint = permit.endpoint;
+        let Inner { admission, limits, .. } = &*self.inner;
+        let (began, endpoint) = (Instant::now(), permit.endpoint);
+        let number = self.inner.requests.fetch_add(1, Ordering::Relaxed);
         let config = admission.with(endpoint, |endpoint| endpoint.config.clone());
-        let received = match config {
-            Some(EndpointConfig { url, headers, .. }) => {
-                let request = Request {
-                    method: if ask.body.is_some() { Method::Post } else { Method::Get },
-                    url: url.join(&ask.path, &ask.query),
-                    headers,
-                    body: ask.body.clone().unwrap_or_default(),
-                    timeout: limits.request_wait_max,
-                    body_bytes_max: if calls > 1 {
-                        limits.batch_body_bytes_max
-                    } else {
-                        limits.body_bytes_max
-                    },
-                };
-                transport.send(request).await
+        let request = config.map(|EndpointConfig { url, headers, .. }| Request {
+            method: if ask.body.is_some() { Method::Post } else { Method::Get },
+            url: url.join(&ask.path, &ask.query),
+            headers,
+            body: ask.body.clone().unwrap_or_default(),
+            timeout: limits.request_wait_max,
+            body_bytes_max: if calls > 1 {
+                limits.batch_body_bytes_max
+            } else {
+                limits.body_bytes_max
+            },
+        });
+        let pool = self.clone();
+        let sent = async move {
+            let received = match request {
+                Some(request) => pool.inner.transport.send(request).await,
+                None => Err(TransportError::Connect("no such endpoint".to_owned())),
+            };
+            let rest = pool.requested_wait(&received);
+            if let Some(rest) = rest {
+                pool.cool_down(endpoint, rest);
             }
-            None => Err(TransportError::Connect("no such endpoint".to_owned())),
+            let took = began.elapsed();
+            (Sent { endpoint, request: number, calls, began, took, rest }, received)
         };
-        let rest = self.requested_wait(&received);
-        if let Some(rest) = rest {
-            self.cool_down(endpoint, rest);
-        }
-        (Sent { endpoint, request, calls, began, took: began.elapsed(), rest }, received)
+        run_to_end(Place::new(permit), sent).await
     }
 
     /// The wait that the header of a refusal requests.
@@ -109,6 +113,54 @@ impl Pool {
 
     pub(super) fn secrets(&self, endpoint: EndpointId) -> Arc<[String]> {
         self.inner.admission.with(endpoint, |known| Arc::clone(&known.secrets)).unwrap_or_default()
+    }
+}
+
+/// Runs a request in a task of its own, so that it ends, gives back its place and is timed also
+/// while its caller is not polled. Dropping the future cancels the request and frees its place.
+async fn run_to_end<T: Send + 'static>(
+    place: Place,
+    request: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let held = place.clone();
+    let (ended, answer) = oneshot::channel();
+    // Dropped before `place`: what waits for that is polled after the request is cancelled.
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        // A caller that has gone cancels this.
+        let _ = ended.send(request.await);
+        // A caller that is polled takes note of the answer before another request is sent.
+        yield_now().await;
+        held.give_back();
+    });
+    if let Ok(answer) = answer.await {
+        return answer;
+    }
+    match task.join_next().await.and_then(Result::err).map(JoinError::try_into_panic) {
+        Some(Ok(panic)) => std::panic::resume_unwind(panic),
+        // Only a runtime that shuts down cancels it, and that polls its caller no more.
+        Some(Err(_)) | None => std::future::pending().await,
+    }
+}
+
+/// The permit of a request that is under way, given back by its end or by its caller's.
+#[derive(Clone)]
+struct Place(Arc<Mutex<Option<Permit>>>);
+
+impl Place {
+    fn new(permit: Permit) -> Self {
+        Self(Arc::new(Mutex::new(Some(permit))))
+    }
+
+    fn give_back(&self) {
+        let permit = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(permit);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 

@@ -23,6 +23,26 @@ fn gaps(script: &Script) -> Vec<Duration> {
     times.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
+/// A request under way ends although its caller is not polled, so that no place is given away while an
+/// endpoint still works for it.
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_caller_is_not_polled_ends_and_gives_back_its_place() {
+    let narrow = EndpointConfig { concurrency: Some(1), ..single("one") };
+    let script = Arc::new(Script::default().host("one", 100, [Act::Echo]));
+    let pool = pool(&script, vec![narrow]);
+    let (mine, options) = (calls(1), lane(1));
+    let mut left_alone = Box::pin(pool.batch(&mine, &options));
+    assert!(left_alone.as_mut().now_or_never().is_none());
+    let began = Instant::now();
+    echoes(&pool, 1, &lane(2)).await;
+    assert_eq!(began.elapsed(), Duration::from_millis(200), "one after the other");
+    sleep(Duration::from_secs(5)).await;
+    assert!(left_alone.await.iter().all(Result::is_ok));
+    let latency = pool.endpoints()[0].latency;
+    assert_eq!(latency, Duration::from_millis(100), "without the time in which none polled it");
+    assert_eq!(script.sent_to("one"), 2);
+}
+
 /// The owner of a reader may leave its requests alone for a while: the others go on.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_nobody_polls_holds_nobody_up() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Walk;
 use crate::domain::{Position, Rows};
-use crate::history::tasks::AbortOnDrop;
 use crate::store::{StoreError, View, WalletRecord};
 
 /// A view with the rows behind a position, and the record of its wallet, where there is one.
@@ -20,7 +20,7 @@ pub(super) struct ReadAhead {
     limit: usize,
     began: Instant,
     read: oneshot::Receiver<Result<Here, StoreError>>,
-    _task: AbortOnDrop,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Walk {

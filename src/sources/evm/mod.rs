@@ -275,7 +275,12 @@ impl EvmSource {
 
     fn note_pruned(&self, what: Past, height: Height) {
         let until = Instant::now() + self.inner.limits.state_rest;
-        lock(&self.inner.pruned).insert(what, (height, until));
+        let mut pruned = lock(&self.inner.pruned);
+        // What is known of higher blocks holds for this one too.
+        let is_known = |(top, until): &(Height, Instant)| height < *top && *until > Instant::now();
+        if !pruned.get(&what).is_some_and(is_known) {
+            pruned.insert(what, (height, until));
+        }
     }
 }
 

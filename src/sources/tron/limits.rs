@@ -136,7 +136,7 @@ impl Default for TronLimits {
             logs_range_max: 5000,
             logs_batch_max: 10,
             logs_ahead_max: 4,
-            logs_votes_max: 8,
+            logs_votes_max: 12,
             activity_pages: 3,
             activity_wait: Duration::from_secs(3),
             scan_topics_max: 1_000,

@@ -29,6 +29,8 @@ pub(super) enum Found {
     Rows(Vec<FoundRow>),
     /// The node wants a smaller window, of so many blocks where it says so.
     TooMuch(Option<u64>),
+    /// It was in one request with far longer windows, which was too much.
+    Unread,
 }
 
 /// Pure: which windows are searched, and down to where all is known.
@@ -74,6 +76,12 @@ impl Windows {
 
     pub(super) fn known(&mut self, window: Window) {
         self.asked.remove(&window.high);
+    }
+
+    /// A window that is to be searched again as it is.
+    pub(super) fn put_back(&mut self, window: Window) {
+        self.asked.remove(&window.high);
+        self.again.push(window);
     }
 
     /// Splits a window that holds too much. False where it cannot be split.
@@ -126,6 +134,8 @@ struct Answer {
     rows: Vec<FoundRow>,
     /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
     too_much: Option<u64>,
+    /// It was in one request with far longer windows, which was too much.
+    is_unread: bool,
     /// The server had not come so far.
     is_behind: bool,
     /// Nothing shows how far the server had come.
@@ -137,6 +147,7 @@ impl Answer {
     fn join(&mut self, mut other: Self) {
         self.rows.append(&mut other.rows);
         self.too_much = other.too_much.or(self.too_much);
+        self.is_unread |= other.is_unread;
         self.is_behind |= other.is_behind;
         self.is_apart |= other.is_apart;
     }
@@ -157,13 +168,15 @@ struct Tally {
     window: Window,
     votes: RangeVotes<FoundPart, Option<EndpointId>>,
     too_much: Option<u64>,
+    is_unread: bool,
     /// More answers have to agree.
     is_apart: bool,
 }
 
 impl Tally {
     fn new(window: Window) -> Self {
-        Self { window, votes: RangeVotes::new(), too_much: None, is_apart: false }
+        let votes = RangeVotes::new();
+        Self { window, votes, too_much: None, is_unread: false, is_apart: false }
     }
 
     /// Two endpoints gave the same, or the one that has it gave it twice.
@@ -176,7 +189,11 @@ impl Tally {
     }
 
     fn is_open(&self, deep: &Deep) -> bool {
-        self.too_much.is_none() && !self.is_confirmed(deep)
+        !self.is_refused() && !self.is_confirmed(deep)
+    }
+
+    fn is_refused(&self) -> bool {
+        self.too_much.is_some() || self.is_unread
     }
 
     /// False where it, or one before it, lacked something.
@@ -185,6 +202,10 @@ impl Tally {
         self.is_apart |= answer.is_apart || answer.is_behind;
         if answer.too_much.is_some() {
             self.too_much = answer.too_much;
+            return true;
+        }
+        if answer.is_unread {
+            self.is_unread = true;
             return true;
         }
         let parts = answer.rows.iter().flat_map(|row| {
@@ -201,6 +222,9 @@ impl Tally {
     fn found(self, deep: &Deep) -> (Found, bool) {
         if let Some(range) = self.too_much {
             return (Found::TooMuch(Some(range).filter(|range| *range > 0)), true);
+        }
+        if self.is_unread {
+            return (Found::Unread, true);
         }
         let is_confirmed = self.is_confirmed(deep);
         let mut found: BTreeMap<(Height, Word), SeenTx> = BTreeMap::new();
@@ -262,7 +286,7 @@ impl TronSource {
                 }
             }
         }
-        let is_silent = |tally: &Tally| !tally.votes.is_answered() && tally.too_much.is_none();
+        let is_silent = |tally: &Tally| !tally.votes.is_answered() && !tally.is_refused();
         if tallies.iter().any(is_silent) {
             return Err(failure);
         }
@@ -309,9 +333,8 @@ impl TronSource {
         let (outcomes, endpoint) = match asker.ask_at_once("eth_getLogs", &calls, options).await {
             Ok(answered) => answered,
             Err(error) => {
-                let too_much = Some(whole_refused(searches, error)?.unwrap_or(0));
-                let refused = |_| Answer { too_much, ..Answer::default() };
-                return Ok(searches.iter().map(refused).collect());
+                let range = whole_refused(searches, error)?.unwrap_or(0);
+                return Ok(refused_by_length(searches, range));
             }
         };
         let newest = outcomes.get(searches.len()).and_then(|newest| newest.as_ref().ok());
@@ -370,6 +393,18 @@ fn whole_refused(searches: &[Search], error: UpstreamError) -> Result<Option<u64
     if is_too_much && can_split { Ok(range) } else { Err(error) }
 }
 
+/// What a refusal of a whole request says of each search: it is the longest windows that are too much,
+/// and what is shorter by half or more is searched again without them.
+fn refused_by_length(searches: &[Search], range: u64) -> Vec<Answer> {
+    let length = |search: &Search| search.window.high - search.window.low + 1;
+    let longest = searches.iter().map(length).max().unwrap_or(0);
+    let answer = |search: &Search| {
+        let is_unread = length(search) <= longest / 2;
+        Answer { too_much: (!is_unread).then_some(range), is_unread, ..Answer::default() }
+    };
+    searches.iter().map(answer).collect()
+}
+
 /// What the transport says of a request without an answer.
 const TIMEOUT: &str = "no answer in time";
 
@@ -424,5 +459,17 @@ mod tests {
         assert!(windows.shrink(window(20, 21), None));
         assert_eq!(windows.plan(), [window(21, 21)]);
         assert!(!windows.shrink(window(21, 21), None));
+        windows.put_back(window(21, 21));
+        assert_eq!(windows.plan(), [window(21, 21)]);
+    }
+
+    #[test]
+    fn a_refused_request_says_nothing_of_windows_far_below_its_longest() {
+        let of = |(at, window): (usize, Window)| Search { at, window, filter: Value::Null };
+        let windows = [window(0, 99), window(100, 160), window(161, 210), window(211, 211)];
+        let searches: Vec<Search> = windows.into_iter().enumerate().map(of).collect();
+        let answers = refused_by_length(&searches, 7);
+        let shown: Vec<_> = answers.iter().map(|one| (one.too_much, one.is_unread)).collect();
+        assert_eq!(shown, [(Some(7), false), (Some(7), false), (None, true), (None, true)]);
     }
 }

@@ -48,10 +48,13 @@ impl Offers {
         limits: &TronLimits,
     ) {
         let offer = self.by.entry(id).or_default();
-        let doubled = 2_u32.saturating_pow(offer.refusals.min(16));
-        let pause = limits.lists_pause_min.saturating_mul(doubled).min(limits.lists_pause_max);
-        offer.refusals = offer.refusals.saturating_add(1);
-        offer.paused_until = Some(now + pause);
+        // Lists that were asked for together are refused together: that is one refusal.
+        if offer.paused_until.is_none_or(|until| until <= now) {
+            let doubled = 2_u32.saturating_pow(offer.refusals.min(16));
+            let pause = limits.lists_pause_min.saturating_mul(doubled).min(limits.lists_pause_max);
+            offer.refusals = offer.refusals.saturating_add(1);
+            offer.paused_until = Some(now + pause);
+        }
         let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
         if how == ListRefusal::Absent && offer.counted_at.is_none_or(is_apart) {
             offer.counted += 1;
@@ -163,8 +166,15 @@ mod tests {
         assert!(offers.open(&[ONE], now).is_empty());
         assert_eq!(offers.open(&[ONE], now + limits.lists_pause_min), [ONE]);
         refuse(&mut offers, ONE, ListRefusal::Other, 20, Duration::ZERO);
-        assert!(offers.open(&[ONE], now + limits.lists_pause_max / 2).is_empty());
-        assert_eq!(offers.open(&[ONE], now + limits.lists_pause_max), [ONE]);
+        assert_eq!(
+            offers.open(&[ONE], now + limits.lists_pause_min),
+            [ONE],
+            "together: one refusal"
+        );
+        refuse(&mut offers, ONE, ListRefusal::Other, 20, limits.lists_pause_max);
+        let last = now + limits.lists_pause_max * 19;
+        assert!(offers.open(&[ONE], last + limits.lists_pause_max / 2).is_empty());
+        assert_eq!(offers.open(&[ONE], last + limits.lists_pause_max), [ONE]);
         offers.worked(ONE);
         assert_eq!(offers.open(&[ONE], now), [ONE]);
     }

@@ -229,6 +229,7 @@ impl Reading {
                     self.timeline.add(rows);
                 }
                 Found::TooMuch(range) if windows.shrink(window, range) => {}
+                Found::Unread => windows.put_back(window),
                 Found::TooMuch(_) => {
                     let message = "a single block holds too many events".to_owned();
                     let endpoint = "eth_getLogs".to_owned();

@@ -15,6 +15,8 @@ const SEEDS: u64 = 100;
 /// Seeds above them that once failed.
 const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Transfers, 131),
+    (Way::Portal, 110),
+    (Way::Logs, 225),
     (Way::Logs, 716),
     (Way::Logs, 747),
     (Way::Logs, 1338),
@@ -24,10 +26,12 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Logs, 348),
     (Way::Logs, 630),
     (Way::Logs, 748),
+    (Way::Explorer, 158),
     (Way::Explorer, 1280),
     (Way::Explorer, 321),
     (Way::Explorer, 702),
     (Way::Events, 299),
+    (Way::Events, 465),
     (Way::Events, 459),
     (Way::Events, 1006),
     (Way::Lists, 326),

@@ -225,10 +225,7 @@ impl World {
 
     /// No endpoint was asked for more at once than it is configured for.
     pub(super) fn check_manners(&self) {
-        // An index's places lapse while a reader waits with its lists: more may be open there.
-        let is_node = |peer: &Peer| !matches!(peer.role, Role::Explorer(_) | Role::Portal(_));
-        let nodes = self.peers.iter().zip(&self.setup.endpoints).filter(|(peer, _)| is_node(peer));
-        for (peer, (concurrency, batch)) in nodes {
+        for (peer, (concurrency, batch)) in self.peers.iter().zip(&self.setup.endpoints) {
             let (stats, usual) = (peer.node.stats(), PoolLimits::default());
             let at_once = u64::try_from(concurrency.unwrap_or(usual.concurrency_default)).unwrap();
             let seen = stats.concurrent_max;
