@@ -267,6 +267,10 @@ impl Walk {
         }
         // What a wait keeps in memory is not made larger by what a look or a delivery needs.
         let look = Box::pin(self.look()).await?;
+        if !matches!(look, Look::Bottom) {
+            // Something is to be read again: the time for its proof begins behind that.
+            self.proof_deadline = None;
+        }
         match look {
             Look::Rows(rows) => {
                 let rows = Box::pin(self.deliver(rows)).await?;

@@ -15,6 +15,7 @@ const SEEDS: u64 = 100;
 /// Seeds above them that once failed.
 const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Transfers, 131),
+    (Way::Transfers, 487),
     (Way::Portal, 110),
     (Way::Logs, 225),
     (Way::Logs, 716),

@@ -18,6 +18,7 @@ const UNFINAL: u64 = 64;
 /// A while in which each endpoint has troubles of its own.
 pub(super) fn begin(world: &mut World, dice: &mut Dice) {
     let hidden = hidden_nonce(world);
+    say(&format!("at once and in a batch {:?}", world.setup.endpoints));
     for kind in [is_node, is_list] {
         let peers: Vec<&Peer> = world.peers.iter().filter(|peer| kind(&peer.role)).collect();
         let Some(last) = peers.len().checked_sub(1) else { continue };
