@@ -90,8 +90,28 @@ impl LogAsker<'_> {
             return self.ask_with(search, open.to_vec(), choice, sentinels).await;
         }
         let look = self.source.keeps_logs(choice, self.range, self.options);
-        let (outcome, kept) = join(self.answers(search, open, choice, &[]), look).await;
+        let (outcome, mut kept) = join(self.answers(search, open, choice, &[]), look).await;
+        // Where a batch has room, many queries at once leave it to the belief in the last look.
+        let is_apart = sentinel_room(choice) == 0 && !choice.lacks;
+        if matches!(outcome, Ok(QueryOutcome::Logs(_))) && kept == Kept::Yes && is_apart {
+            kept = self.keeps_still(choice).await;
+        }
         DepthReply { outcome, kept }
+    }
+
+    /// Whether it keeps the lowest block now that it has answered: what it was seen to keep before, it
+    /// may have dropped since. Where nothing is known to have logs down there, that counts on.
+    async fn keeps_still(&self, choice: LogChoice) -> Kept {
+        let Some(sentinel) = self.source.whole_sentinel(self.range.0, choice.blocks_max) else {
+            return Kept::Yes;
+        };
+        let answers =
+            self.source.inner.pool.batch(&[sentinel.call], &self.options_on(choice)).await;
+        if answers.iter().flatten().any(|answer| self.newest_log(answer).is_some()) {
+            self.source.note_logs_kept(choice.on, self.range.0);
+            return Kept::Yes;
+        }
+        self.source.look_at_depth(choice, self.range, self.options).await.kept
     }
 
     /// The same where another answer of the endpoint shows what it keeps.
@@ -142,8 +162,7 @@ impl LogAsker<'_> {
 
     fn sentinels(&self, queries: usize, choice: LogChoice) -> Vec<BusyQuery> {
         let all = self.source.sentinels(self.range.0, choice.blocks_max);
-        // Each request holds a query too.
-        let room = choice.batch.saturating_sub(1 + usize::from(choice.asks_head));
+        let room = sentinel_room(choice);
         let is_cheap = queries <= TransferSide::BOTH.len() || choice.batch >= SENTINEL_BATCH_MIN;
         let room = if is_cheap && queries > 0 && !choice.lacks { room } else { 0 };
         all.into_iter().rev().take(room).collect()
@@ -273,6 +292,11 @@ impl LogAsker<'_> {
         }
         Ok(QueryOutcome::Logs(logs))
     }
+}
+
+/// Calls of a request that are left for sentinels: each holds a query too.
+fn sentinel_room(choice: LogChoice) -> usize {
+    choice.batch.saturating_sub(1 + usize::from(choice.asks_head))
 }
 
 /// What a refused search is about.

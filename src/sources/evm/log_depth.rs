@@ -207,6 +207,17 @@ impl EvmSource {
         }
     }
 
+    /// The search that showed logs last, down from `low`, where the endpoint takes as many blocks.
+    pub(super) fn whole_sentinel(&self, low: Height, blocks_max: u64) -> Option<BusyQuery> {
+        let known = *lock(&self.inner.sentinel);
+        match known {
+            Sentinel::Of(nearby) if nearby.blocks <= blocks_max => {
+                self.sentinel(nearby, low, blocks_max)
+            }
+            Sentinel::Of(_) | Sentinel::Unknown | Sentinel::None => None,
+        }
+    }
+
     /// Searches down from `low` for what has logs nearby.
     pub(super) fn sentinel(
         &self,

@@ -17,6 +17,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Transfers, 131),
     (Way::Transfers, 487),
     (Way::Portal, 110),
+    (Way::Logs, 134),
     (Way::Logs, 225),
     (Way::Logs, 716),
     (Way::Logs, 747),
