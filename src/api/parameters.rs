@@ -5,9 +5,15 @@
 //! stands twice is refused, because either value could be meant.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+
+use percent_encoding::{
+    AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode,
+};
 
 use super::error::ApiError;
+
+/// All but letters, digits and `-._~` (RFC 3986).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// From here on two letters may be wrong.
 const LONG_NAME_CHARS: usize = 6;
@@ -93,53 +99,22 @@ fn text(name: &'static str, bytes: Cow<'_, [u8]>) -> Result<String, ApiError> {
 
 /// The address of the path.
 pub(super) fn decode_segment(segment: &str) -> Result<String, ApiError> {
-    String::from_utf8(unescape(segment, false).into_owned())
+    percent_decode_str(segment)
+        .decode_utf8()
+        .map(Cow::into_owned)
         .map_err(|_| ApiError::UnreadableAddress)
 }
 
 /// Percent-encoding of everything that could mean something in a URL.
-pub(super) fn escape(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
+pub(super) fn escape(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }
 
+/// Decodes a name or a value of a query, where `+` is a space.
 fn decode(text: &str) -> Cow<'_, [u8]> {
-    unescape(text, true)
-}
-
-/// Percent-decoding; a `%` without two hex digits stands for itself.
-fn unescape(text: &str, plus_is_space: bool) -> Cow<'_, [u8]> {
-    // To the end in any case: a loop without a way out is quicker, and cursors are long.
-    if !text.bytes().fold(false, |found, byte| found | matches!(byte, b'%' | b'+')) {
-        return text.as_bytes().into();
+    if text.contains('+') {
+        percent_decode_str(&text.replace('+', " ")).collect::<Vec<_>>().into()
+    } else {
+        percent_decode_str(text).into()
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        out.push(match first {
-            b'%' => match tail.split_first_chunk::<2>().and_then(|(hex, _)| byte(*hex)) {
-                Some(byte) => {
-                    rest = tail.get(2..).unwrap_or_default();
-                    byte
-                }
-                None => b'%',
-            },
-            b'+' if plus_is_space => b' ',
-            other => *other,
-        });
-    }
-    out.into()
-}
-
-fn byte(hex: [u8; 2]) -> Option<u8> {
-    let [high, low] = hex.map(|digit| char::from(digit).to_digit(16));
-    u8::try_from(high? * 16 + low?).ok()
 }

@@ -117,7 +117,9 @@ impl FilterQuery {
             ("to", time(self.to)),
         ];
         let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.fold(String::new(), |out, (name, value)| out + "&" + name + "=" + &escape(&value))
+        given.fold(String::new(), |out, (name, value)| {
+            out + "&" + name + "=" + &escape(&value).to_string()
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tokio::time::Instant;
 use warp::http::HeaderMap;
 
@@ -23,24 +24,13 @@ pub(super) struct Peer(pub(super) IpAddr);
 
 /// Addresses whose `x-forwarded-for` is believed: none, or a list such as `127.0.0.1, 10.0.0.0/8`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Proxies(Vec<(IpAddr, u32)>);
+pub struct Proxies(Vec<IpNet>);
 
 impl Proxies {
     pub(super) fn hold(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.0.iter().any(|(net, bits)| match (address, net) {
-            (IpAddr::V4(one), IpAddr::V4(net)) => {
-                shares(one.to_bits().into(), net.to_bits().into(), 32, *bits)
-            }
-            (IpAddr::V6(one), IpAddr::V6(net)) => shares(one.to_bits(), net.to_bits(), 128, *bits),
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        })
+        self.0.iter().any(|net| net.contains(&address))
     }
-}
-
-/// Whether two numbers of so many bits begin alike.
-fn shares(one: u128, other: u128, width: u32, bits: u32) -> bool {
-    (one ^ other).checked_shr(width.saturating_sub(bits)).unwrap_or(0) == 0
 }
 
 impl FromStr for Proxies {
@@ -52,9 +42,10 @@ impl FromStr for Proxies {
         let net = |part: &str| {
             let (address, bits) = part.split_once('/').unwrap_or((part, ""));
             let address: IpAddr = address.parse().ok()?;
-            let width = if address.is_ipv4() { 32 } else { 128 };
-            let bits = if bits.is_empty() { width } else { bits.parse().ok()? };
-            (bits <= width).then_some((address, bits))
+            if bits.is_empty() {
+                return Some(address.into());
+            }
+            IpNet::new(address, bits.parse().ok()?).ok()
         };
         parts.map(net).collect::<Option<_>>().map(Self).ok_or(RULE)
     }
@@ -62,9 +53,8 @@ impl FromStr for Proxies {
 
 impl std::fmt::Display for Proxies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, (address, bits)) in self.0.iter().enumerate() {
-            let comma = if at > 0 { ", " } else { "" };
-            write!(f, "{comma}{address}/{bits}")?;
+        for (at, net) in self.0.iter().enumerate() {
+            write!(f, "{}{net}", if at > 0 { ", " } else { "" })?;
         }
         Ok(())
     }

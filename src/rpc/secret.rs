@@ -1,9 +1,31 @@
 //! URLs and headers that may hold keys: usable, never shown.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What is encoded in a query: all but letters, digits and `-._~` (RFC 3986).
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// What is encoded in a path, which may have several segments and codes already.
+const PATH: &AsciiSet = &QUERY
+    .remove(b'/')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'%');
 
 /// The URL of an endpoint. Shows scheme and host only; path, query and user info may hold keys.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,7 +54,7 @@ impl SecretUrl {
         let whole = self.0.split('#').next().unwrap_or_default();
         let (base, own) = whole.split_once('?').unwrap_or((whole, ""));
         let mut url = if path.is_empty() { base } else { base.trim_end_matches('/') }.to_owned();
-        escape(path, "/:@!$&'()*+,;=%", &mut url);
+        url.extend(utf8_percent_encode(path, PATH));
         let mut mark = '?';
         if !own.is_empty() {
             url.push('?');
@@ -41,9 +63,9 @@ impl SecretUrl {
         }
         for (name, value) in query {
             url.push(std::mem::replace(&mut mark, '&'));
-            escape(name, "", &mut url);
+            url.extend(utf8_percent_encode(name, QUERY));
             url.push('=');
-            escape(value, "", &mut url);
+            url.extend(utf8_percent_encode(value, QUERY));
         }
         Self(url)
     }
@@ -55,7 +77,7 @@ impl SecretUrl {
         let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
         let parts = user.split(':').chain(rest.split(['/', '?', '&', '=', '#']));
-        let plain = parts.flat_map(|part| [part.to_owned(), unescaped(part)]);
+        let plain = parts.flat_map(|part| [part.to_owned(), unescaped(part).into_owned()]);
         plain.chain(basic(user)).filter(|part| may_be_key(part)).collect()
     }
 }
@@ -75,33 +97,8 @@ fn basic(user: &str) -> Option<String> {
 }
 
 /// Decodes percent-encoded bytes; invalid codes are kept.
-fn unescaped(text: &str) -> String {
-    let mut pieces = text.split('%');
-    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let code = piece.get(..2).and_then(|code| hex::decode(code).ok());
-        if let Some((code, rest)) = code.zip(piece.get(2..)) {
-            bytes.extend(code);
-            bytes.extend(rest.as_bytes());
-        } else {
-            bytes.push(b'%');
-            bytes.extend(piece.as_bytes());
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Appends a text, percent-encoding all but letters, digits, `-._~` and `kept` (RFC 3986).
-fn escape(text: &str, kept: &str, to: &mut String) {
-    for byte in text.bytes() {
-        let c = char::from(byte);
-        if c.is_ascii_alphanumeric() || "-._~".contains(c) || kept.contains(c) && c.is_ascii() {
-            to.push(c);
-        } else {
-            to.push('%');
-            to.push_str(&hex::encode_upper([byte]));
-        }
-    }
+fn unescaped(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 /// An endpoint's text without the keys that it may repeat, and without control characters: keys are
