@@ -76,7 +76,7 @@ impl Store {
         behind: Option<WalletId>,
         limit: usize,
     ) -> Result<Vec<WalletRecord>, StoreError> {
-        self.file()?.view()?.records(behind, limit)
+        self.file()?.view()?.read(|view| view.records(behind, limit))
     }
 
     /// `None` for a store that is no file of this process.

@@ -113,12 +113,13 @@ impl FileStore {
 
     /// The record of a wallet, which is created where it is missing.
     pub(super) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord, StoreError> {
-        if let Some(record) = self.view()?.wallet(wallet)? {
+        if let Some(record) = self.view()?.read(|view| view.wallet(wallet))? {
             return Ok(WalletRecord::clone(&record));
         }
         let (reply, answer) = JobReply::new();
         let id = self.ask(Job::Intern(*wallet, reply), answer).await?;
-        self.view()?.wallet_by_id(id)?.ok_or(StoreError::UnknownWallet(id))
+        let record = self.view()?.read(|view| view.wallet_by_id(id))?;
+        record.ok_or(StoreError::UnknownWallet(id))
     }
 
     /// Replaces what is stored between the chunk's heights: rows, coverage and count change in one
@@ -193,7 +194,7 @@ impl FileStore {
     /// Sizes for the metrics.
     pub(super) fn stats(&self) -> Result<StoreStats, StoreError> {
         let file_bytes = self.inner.shared.file_bytes()?;
-        self.view()?.stats(file_bytes)
+        self.view()?.read(|view| view.stats(file_bytes))
     }
 
     /// Waits for the writer without giving the thread away.

@@ -35,8 +35,8 @@ use super::{
     WalletId, WalletRecord, WantedPlace, WantedValue,
 };
 
-/// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
-/// reuse the pages that later commits free, so take a fresh one for each slice.
+/// A consistent picture of the store at one moment. What each read returns stands at
+/// [`View`](super::View).
 pub(super) struct FileView {
     pub(super) snapshot: Arc<Snapshot>,
     shared: Arc<Shared>,
@@ -55,160 +55,15 @@ impl FileView {
         Self { snapshot, shared, found: OnceLock::new() }
     }
 
-    /// `None` where the wallet was never interned.
-    pub(super) fn wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
-        self.noted(self.find_wallet(wallet))
-    }
-
-    /// Block hashes that a wallet's coverage stands on, in the order they were given.
-    pub(super) fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        self.noted(self.read_anchors(id))
-    }
-
-    /// A wallet's background demand that has not been met.
-    pub(super) fn pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
-        self.noted(self.read_pending_of(id))
-    }
-
-    pub(super) fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
-        self.noted(self.read_wallet(id))
-    }
-
-    /// Up to `limit` rows behind a position, newest first, in room that other rows had, and whether
-    /// more follow there. Stops at the first row whose height is below the floor, which is how a
-    /// reader stays above a gap; that row is not among them.
-    pub(super) fn rows_in_room(
+    /// One read; the file records where it fails.
+    pub(super) fn read<T>(
         &self,
-        id: WalletId,
-        part: (Position, Height),
-        limit: usize,
-        room: Rows,
-    ) -> Result<(Rows, bool), StoreError> {
-        self.noted(self.read_rows(id, part, limit, room))
-    }
-
-    /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
-    /// from the oldest one on for [`Position::Start`].
-    pub(super) fn newer_rows(
-        &self,
-        id: WalletId,
-        than: Position,
-        limit: usize,
-    ) -> Result<Rows, StoreError> {
-        self.noted(self.read_newer_rows(id, than, limit))
-    }
-
-    /// How many rows stand above `height`, counted from the newest until the first one at or below
-    /// it, at most `limit`.
-    pub(super) fn count_above(
-        &self,
-        id: WalletId,
-        height: Height,
-        limit: u64,
-    ) -> Result<u64, StoreError> {
-        self.noted(self.read_count_above(id, height, limit))
-    }
-
-    /// Block time of the oldest stored row.
-    pub(super) fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
-        self.noted(self.read_first_time(id))
-    }
-
-    /// `None` for a mint that no stored trade and no look-up has named.
-    pub(super) fn token(
-        &self,
-        chain: ChainId,
-        mint: &Address,
-    ) -> Result<Option<TokenRecord>, StoreError> {
-        self.noted(self.find_token(chain, mint))
-    }
-
-    /// Up to `limit` tokens of a chain that lack a symbol or decimals and were not asked for since
-    /// `asked_before`; those never asked for come first.
-    pub(super) fn tokens_wanting_symbols(
-        &self,
-        chain: ChainId,
-        asked_before: UnixMillis,
-        limit: usize,
-    ) -> Result<Vec<TokenRecord>, StoreError> {
-        self.noted(self.read_wanted(chain, asked_before, limit))
-    }
-
-    /// Up to `limit` rows of a wallet between two times, both inclusive, newest first.
-    pub(super) fn rows_between(
-        &self,
-        id: WalletId,
-        newest: UnixSeconds,
-        oldest: UnixSeconds,
-        limit: usize,
-    ) -> Result<Rows, StoreError> {
-        self.noted(self.read_rows_between(id, newest, oldest, limit))
-    }
-
-    /// Up to `limit` transactions of a chain behind a place that wait for values.
-    pub(super) fn wanted_values(
-        &self,
-        chain: ChainId,
-        behind: &WantedPlace,
-        limit: usize,
-    ) -> Result<Vec<WantedValue>, StoreError> {
-        self.noted(self.read_wanted_values(chain, behind, limit))
-    }
-
-    /// Learned prices between two times, both inclusive, by minute and then by tag.
-    pub(super) fn learned_prices(
-        &self,
-        chain: ChainId,
-        from: UnixSeconds,
-        to: UnixSeconds,
-    ) -> Result<Vec<LearnedPrice>, StoreError> {
-        self.noted(self.read_learned(chain, from, to))
-    }
-
-    /// The candle source's answer for a minute.
-    pub(super) fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
-        self.noted(self.read_candle(chain, minute))
-    }
-
-    /// What the source remembers of a wallet, by account.
-    pub(super) fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
-        self.noted(self.read_accounts(id))
-    }
-
-    /// Wallets with a background demand, by number.
-    pub(super) fn pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
-        self.noted(self.read_pending())
-    }
-
-    /// Trades that a key has read, each once.
-    pub(super) fn usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
-        self.noted(self.read_usage_total(key))
-    }
-
-    /// The ranges last written for a key and a wallet.
-    pub(super) fn usage(
-        &self,
-        key: KeyId,
-        id: WalletId,
-    ) -> Result<Vec<DeliveredRange>, StoreError> {
-        self.noted(self.read_usage(key, id))
-    }
-
-    /// What a key has counted of the wallet before it was forgotten.
-    pub(super) fn credit(&self, key: KeyId, id: WalletId) -> Result<Option<Credit>, StoreError> {
-        let wallet = self.noted(self.plain_wallet(id))?.ok_or(StoreError::UnknownWallet(id))?;
-        self.noted(credit::read(&self.snapshot.txn, key, &wallet))
+        read: impl FnOnce(&Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.shared.noted(self.snapshot.opened, read(self))
     }
 
     pub(super) fn stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
-        self.noted(self.read_stats(file_bytes))
-    }
-
-    pub(super) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.shared.noted(self.snapshot.opened, result)
-    }
-
-    fn read_stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
         Ok(StoreStats {
             file_bytes,
             rows: self.snapshot.txn.open_table(ROW_KEY_TO_TRADE)?.len()?,
@@ -217,7 +72,7 @@ impl FileView {
         })
     }
 
-    fn find_wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
+    pub(super) fn wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
         let Some(record) = self.known_or_found(wallet)? else { return Ok(None) };
         // The rows of the same wallet are mostly read next.
         let _ = self.found.set((record.id, wallet.address.family()));
@@ -235,7 +90,7 @@ impl FileView {
         Ok(Some(record))
     }
 
-    fn read_wallet(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
+    pub(super) fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
         match self.plain_wallet(id)? {
             Some(wallet) => {
                 let _ = self.found.set((id, wallet.address.family()));
@@ -258,14 +113,14 @@ impl FileView {
         Ok(WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut })
     }
 
-    fn read_pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
+    pub(super) fn pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
         match self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
             Some(bytes) => codec::decode_pending(PENDING, bytes.value()).map(Some),
             None => Ok(None),
         }
     }
 
-    fn read_anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
+    pub(super) fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
         match self.snapshot.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
             Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
             None => Ok(Vec::new()),
@@ -286,7 +141,7 @@ impl FileView {
         }
     }
 
-    fn read_rows(
+    pub(super) fn rows_in_room(
         &self,
         id: WalletId,
         (after, floor): (Position, Height),
@@ -312,7 +167,7 @@ impl FileView {
         Ok((slice.rows, false))
     }
 
-    fn read_newer_rows(
+    pub(super) fn newer_rows(
         &self,
         id: WalletId,
         than: Position,
@@ -330,7 +185,7 @@ impl FileView {
         Ok(slice.rows)
     }
 
-    fn read_count_above(
+    pub(super) fn count_above(
         &self,
         id: WalletId,
         height: Height,
@@ -348,7 +203,7 @@ impl FileView {
         Ok(count)
     }
 
-    fn read_first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
+    pub(super) fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
         if let Some(kept) = self.snapshot.first_time(id) {
             return Ok(Some(kept));
         }
@@ -364,7 +219,7 @@ impl FileView {
         Ok(time)
     }
 
-    fn find_token(
+    pub(super) fn token(
         &self,
         chain: ChainId,
         mint: &Address,
@@ -415,7 +270,7 @@ impl FileView {
         Ok(venue)
     }
 
-    fn read_wanted(
+    pub(super) fn tokens_wanting_symbols(
         &self,
         chain: ChainId,
         asked_before: UnixMillis,
@@ -431,7 +286,7 @@ impl FileView {
         Ok(tokens)
     }
 
-    fn read_rows_between(
+    pub(super) fn rows_between(
         &self,
         id: WalletId,
         newest: UnixSeconds,
@@ -460,7 +315,7 @@ impl FileView {
         Ok(slice.rows)
     }
 
-    fn read_wanted_values(
+    pub(super) fn wanted_values(
         &self,
         chain: ChainId,
         behind: &WantedPlace,
@@ -496,7 +351,7 @@ impl FileView {
         Ok(wanted)
     }
 
-    fn read_learned(
+    pub(super) fn learned_prices(
         &self,
         chain: ChainId,
         from: UnixSeconds,
@@ -512,7 +367,7 @@ impl FileView {
         Ok(prices)
     }
 
-    fn read_candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
+    pub(super) fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
         match self.snapshot.txn.open_table(MINUTE_TO_CANDLE)?.get((chain.0, minute.0))? {
             Some(bytes) => Ok(codec::decode_candle(CANDLES, bytes.value())?
                 .map_or(KeptCandle::Nothing, KeptCandle::Price)),
@@ -520,7 +375,7 @@ impl FileView {
         }
     }
 
-    fn read_accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
+    pub(super) fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
         let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
         let table = self.snapshot.txn.open_table(ACCOUNT_TO_STATE)?;
         let mut accounts = Vec::new();
@@ -533,7 +388,7 @@ impl FileView {
         Ok(accounts)
     }
 
-    fn read_pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
+    pub(super) fn pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
         let table = self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?;
         let mut pending = Vec::new();
         for entry in table.iter()? {
@@ -545,12 +400,21 @@ impl FileView {
         Ok(pending)
     }
 
-    fn read_usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
+    pub(super) fn credit(&self, key: KeyId, id: WalletId) -> Result<Option<Credit>, StoreError> {
+        let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        credit::read(&self.snapshot.txn, key, &wallet)
+    }
+
+    pub(super) fn usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
         let total = self.snapshot.txn.open_table(KEY_TO_TOTAL)?.get(key.0)?;
         Ok(total.map_or(0, |total| total.value()))
     }
 
-    fn read_usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
+    pub(super) fn usage(
+        &self,
+        key: KeyId,
+        id: WalletId,
+    ) -> Result<Vec<DeliveredRange>, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         match self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
             Some(bytes) => codec::decode_ranges(RANGES, family, bytes.value()),

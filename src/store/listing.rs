@@ -17,20 +17,6 @@ impl FileView {
         behind: Option<WalletId>,
         limit: usize,
     ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
-        self.noted(self.read_wallets(behind, limit))
-    }
-
-    pub(super) fn all_usage(
-        &self,
-    ) -> Result<Vec<(KeyId, WalletId, Vec<DeliveredRange>)>, StoreError> {
-        self.noted(self.read_all_usage())
-    }
-
-    fn read_wallets(
-        &self,
-        behind: Option<WalletId>,
-        limit: usize,
-    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
         let table = self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?;
         let from = behind.map_or(Bound::Unbounded, |id| Bound::Excluded(id.0));
         let mut wallets = Vec::new();
@@ -41,7 +27,9 @@ impl FileView {
         Ok(wallets)
     }
 
-    fn read_all_usage(&self) -> Result<Vec<(KeyId, WalletId, Vec<DeliveredRange>)>, StoreError> {
+    pub(super) fn all_usage(
+        &self,
+    ) -> Result<Vec<(KeyId, WalletId, Vec<DeliveredRange>)>, StoreError> {
         let mut usage = Vec::new();
         for entry in self.snapshot.txn.open_table(USAGE_TO_RANGES)?.iter()? {
             let (place, bytes) = entry?;

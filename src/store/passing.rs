@@ -34,16 +34,6 @@ impl FileView {
     pub(super) fn pass_over(
         &self,
         id: WalletId,
-        part: (Position, Height),
-        filter: &Filter,
-        limit: usize,
-    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
-        self.noted(self.pass_rows(id, part, filter, limit))
-    }
-
-    fn pass_rows(
-        &self,
-        id: WalletId,
         (after, floor): (Position, Height),
         filter: &Filter,
         limit: usize,

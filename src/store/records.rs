@@ -15,14 +15,6 @@ impl FileView {
         behind: Option<WalletId>,
         limit: usize,
     ) -> Result<Vec<WalletRecord>, StoreError> {
-        self.noted(self.read_records(behind, limit))
-    }
-
-    fn read_records(
-        &self,
-        behind: Option<WalletId>,
-        limit: usize,
-    ) -> Result<Vec<WalletRecord>, StoreError> {
         let wallets = self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?;
         let start = behind.map_or(Bound::Unbounded, |id| Bound::Excluded(id.0));
         let mut records = Vec::new();

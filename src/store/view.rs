@@ -31,17 +31,6 @@ enum Arm {
     Shared(Box<PgView>),
 }
 
-/// One read by the arm that there is.
-macro_rules! by_arm {
-    ($self:ident.$method:ident($($argument:expr),*)) => {
-        match &$self.0 {
-            Arm::File(view) => Answer::ready(view.$method($($argument),*)),
-            #[cfg(feature = "postgres")]
-            Arm::Shared(view) => Answer::later(view.$method($($argument),*)),
-        }
-    };
-}
-
 impl View {
     pub(super) fn of_file(view: FileView) -> Self {
         Self(Arm::File(view))
@@ -50,25 +39,6 @@ impl View {
     #[cfg(feature = "postgres")]
     pub(super) fn of_shared(view: PgView) -> Self {
         Self(Arm::Shared(Box::new(view)))
-    }
-
-    /// `None` where the wallet was never interned.
-    pub fn wallet<'a>(&'a self, wallet: &'a Wallet) -> Reading<'a, Option<Arc<WalletRecord>>> {
-        by_arm!(self.wallet(wallet))
-    }
-
-    /// Block hashes that a wallet's coverage stands on, in the order they were given.
-    pub fn anchors(&self, id: WalletId) -> Reading<'_, Vec<Anchor>> {
-        by_arm!(self.anchors(id))
-    }
-
-    /// A wallet's background demand that has not been met.
-    pub fn pending_of(&self, id: WalletId) -> Reading<'_, Option<Pending>> {
-        by_arm!(self.pending_of(id))
-    }
-
-    pub fn wallet_by_id(&self, id: WalletId) -> Reading<'_, Option<WalletRecord>> {
-        by_arm!(self.wallet_by_id(id))
     }
 
     /// Up to `limit` rows behind `after`, newest first. Stops at the first row whose height is
@@ -83,20 +53,9 @@ impl View {
         Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
-    /// The same behind a position and down to a floor, in room that other rows had, and whether
-    /// more follow there.
-    pub fn rows_in_room(
-        &self,
-        id: WalletId,
-        part: (Position, Height),
-        limit: usize,
-        room: Rows,
-    ) -> Reading<'_, (Rows, bool)> {
-        by_arm!(self.rows_in_room(id, part, limit, room))
-    }
-
     /// Passes over up to `limit` rows behind a position and down to a floor that certainly do not
-    /// match, and returns the last of them and their number. A database returns `None`: it passes over nothing.
+    /// match, and returns the last of them and their number. A database returns `None`: it passes
+    /// over nothing.
     pub fn pass_over(
         &self,
         id: WalletId,
@@ -105,121 +64,98 @@ impl View {
         limit: usize,
     ) -> Result<Option<(TradeKey, usize)>, StoreError> {
         match &self.0 {
-            Arm::File(view) => view.pass_over(id, part, filter, limit),
+            Arm::File(view) => view.read(|view| view.pass_over(id, part, filter, limit)),
             #[cfg(feature = "postgres")]
             Arm::Shared(_) => Ok(None),
         }
     }
+}
+
+/// Reads that both arms have, each by the arm that there is.
+macro_rules! reads {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        #[expect(clippy::elidable_lifetime_names, reason = "arguments of some reads have it")]
+        impl View {
+            $($(#[$doc])*
+            pub fn $name<'a>(&'a self, $($argument: $type),*) -> Reading<'a, $result> {
+                match &self.0 {
+                    Arm::File(view) => {
+                        Answer::ready(view.read(|view| view.$name($($argument),*)))
+                    }
+                    #[cfg(feature = "postgres")]
+                    Arm::Shared(view) => Answer::later(view.$name($($argument),*)),
+                }
+            })*
+        }
+    };
+}
+
+reads! {
+    /// `None` where the wallet was never interned.
+    wallet(wallet: &'a Wallet) -> Option<Arc<WalletRecord>>;
+
+    /// Block hashes that a wallet's coverage stands on, in the order they were given.
+    anchors(id: WalletId) -> Vec<Anchor>;
+
+    /// A wallet's background demand that has not been met.
+    pending_of(id: WalletId) -> Option<Pending>;
+
+    wallet_by_id(id: WalletId) -> Option<WalletRecord>;
+
+    /// Up to `limit` rows behind a position and down to a floor, as [`View::rows`] reads them, in room
+    /// that other rows had, and whether more follow there.
+    rows_in_room(id: WalletId, part: (Position, Height), limit: usize, room: Rows) -> (Rows, bool);
 
     /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
     /// from the oldest one on for [`Position::Start`].
-    pub fn newer_rows(&self, id: WalletId, than: Position, limit: usize) -> Reading<'_, Rows> {
-        by_arm!(self.newer_rows(id, than, limit))
-    }
+    newer_rows(id: WalletId, than: Position, limit: usize) -> Rows;
 
     /// How many rows stand above `height`, counted from the newest until the first one at or below
     /// it, at most `limit`.
-    pub fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Reading<'_, u64> {
-        by_arm!(self.count_above(id, height, limit))
-    }
+    count_above(id: WalletId, height: Height, limit: u64) -> u64;
 
     /// Block time of the oldest stored row.
-    pub fn first_time(&self, id: WalletId) -> Reading<'_, Option<UnixSeconds>> {
-        by_arm!(self.first_time(id))
-    }
+    first_time(id: WalletId) -> Option<UnixSeconds>;
 
     /// `None` for a mint that no stored trade and no look-up has named.
-    pub fn token<'a>(
-        &'a self,
-        chain: ChainId,
-        mint: &'a Address,
-    ) -> Reading<'a, Option<TokenRecord>> {
-        by_arm!(self.token(chain, mint))
-    }
+    token(chain: ChainId, mint: &'a Address) -> Option<TokenRecord>;
 
     /// Up to `limit` tokens of a chain that lack a symbol or decimals and were not asked for since
     /// `asked_before`; those never asked for come first.
-    pub fn tokens_wanting_symbols(
-        &self,
-        chain: ChainId,
-        asked_before: UnixMillis,
-        limit: usize,
-    ) -> Reading<'_, Vec<TokenRecord>> {
-        by_arm!(self.tokens_wanting_symbols(chain, asked_before, limit))
-    }
+    tokens_wanting_symbols(
+        chain: ChainId, asked_before: UnixMillis, limit: usize
+    ) -> Vec<TokenRecord>;
 
     /// Up to `limit` rows of a wallet between two times, both inclusive, newest first.
-    pub fn rows_between(
-        &self,
-        id: WalletId,
-        newest: UnixSeconds,
-        oldest: UnixSeconds,
-        limit: usize,
-    ) -> Reading<'_, Rows> {
-        by_arm!(self.rows_between(id, newest, oldest, limit))
-    }
+    rows_between(id: WalletId, newest: UnixSeconds, oldest: UnixSeconds, limit: usize) -> Rows;
 
     /// Up to `limit` transactions of a chain behind a place that wait for values.
-    pub fn wanted_values<'a>(
-        &'a self,
-        chain: ChainId,
-        behind: &'a WantedPlace,
-        limit: usize,
-    ) -> Reading<'a, Vec<WantedValue>> {
-        by_arm!(self.wanted_values(chain, behind, limit))
-    }
+    wanted_values(chain: ChainId, behind: &'a WantedPlace, limit: usize) -> Vec<WantedValue>;
 
     /// Prices learned from trades between two times, both inclusive, by minute and then by tag.
-    pub fn learned_prices(
-        &self,
-        chain: ChainId,
-        from: UnixSeconds,
-        to: UnixSeconds,
-    ) -> Reading<'_, Vec<LearnedPrice>> {
-        by_arm!(self.learned_prices(chain, from, to))
-    }
+    learned_prices(chain: ChainId, from: UnixSeconds, to: UnixSeconds) -> Vec<LearnedPrice>;
 
     /// What the candle source returned for a minute.
-    pub fn candle(&self, chain: ChainId, minute: Minute) -> Reading<'_, KeptCandle> {
-        by_arm!(self.candle(chain, minute))
-    }
+    candle(chain: ChainId, minute: Minute) -> KeptCandle;
 
     /// What the source remembers of a wallet, by account.
-    pub fn accounts(&self, id: WalletId) -> Reading<'_, Vec<SourceAccount>> {
-        by_arm!(self.accounts(id))
-    }
+    accounts(id: WalletId) -> Vec<SourceAccount>;
 
     /// Wallets with a background demand, by number.
-    pub fn pending(&self) -> Reading<'_, Vec<(WalletId, Wallet, Pending)>> {
-        by_arm!(self.pending())
-    }
+    pending() -> Vec<(WalletId, Wallet, Pending)>;
 
     /// Up to `limit` wallets behind a number, in the order of their numbers.
-    pub fn wallets(
-        &self,
-        behind: Option<WalletId>,
-        limit: usize,
-    ) -> Reading<'_, Vec<(WalletId, Wallet)>> {
-        by_arm!(self.wallets(behind, limit))
-    }
+    wallets(behind: Option<WalletId>, limit: usize) -> Vec<(WalletId, Wallet)>;
 
     /// The ranges of all keys and wallets.
-    pub fn all_usage(&self) -> Reading<'_, Vec<(KeyId, WalletId, Vec<DeliveredRange>)>> {
-        by_arm!(self.all_usage())
-    }
+    all_usage() -> Vec<(KeyId, WalletId, Vec<DeliveredRange>)>;
 
     /// Trades that a key has read, each once.
-    pub fn usage_total(&self, key: KeyId) -> Reading<'_, u64> {
-        by_arm!(self.usage_total(key))
-    }
+    usage_total(key: KeyId) -> u64;
 
     /// The ranges last written for a key and a wallet.
-    pub fn usage(&self, key: KeyId, id: WalletId) -> Reading<'_, Vec<DeliveredRange>> {
-        by_arm!(self.usage(key, id))
-    }
+    usage(key: KeyId, id: WalletId) -> Vec<DeliveredRange>;
 
     /// What a key has counted of the wallet before it was forgotten.
-    pub fn credit(&self, key: KeyId, id: WalletId) -> Reading<'_, Option<Credit>> {
-        by_arm!(self.credit(key, id))
-    }
+    credit(key: KeyId, id: WalletId) -> Option<Credit>;
 }
