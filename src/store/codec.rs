@@ -368,18 +368,26 @@ pub(super) fn decode_up_to<'a, T: BorrowDecode<'a, ()>>(
     table: &'static str,
     bytes: &'a [u8],
 ) -> Result<(u8, T), StoreError> {
-    let (version, body) = match bytes.split_first() {
-        Some((&found, _)) if found > newest => {
-            return Err(StoreError::NewerRecord { table, found });
-        }
-        Some((0, _)) | None => return Err(corrupt(table, "no version")),
-        Some((&version, body)) => (version, body),
-    };
+    let (version, body) = split_version(newest, table, bytes)?;
     let config = bincode::config::standard().with_limit::<VALUE_BYTES_MAX>();
     match bincode::borrow_decode_from_slice(body, config) {
         Ok((value, read)) if read == body.len() => Ok((version, value)),
         Ok(_) => Err(corrupt(table, "bytes after the end")),
         Err(error) => Err(corrupt(table, error)),
+    }
+}
+
+/// The version of a value, up to `newest`, and what follows it.
+#[inline]
+pub(super) fn split_version<'a>(
+    newest: u8,
+    table: &'static str,
+    bytes: &'a [u8],
+) -> Result<(u8, &'a [u8]), StoreError> {
+    match bytes.split_first() {
+        Some((&found, _)) if found > newest => Err(StoreError::NewerRecord { table, found }),
+        Some((0, _)) | None => Err(corrupt(table, "no version")),
+        Some((&version, body)) => Ok((version, body)),
     }
 }
 

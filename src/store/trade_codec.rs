@@ -1,12 +1,10 @@
-//! A trade as bytes: the value that there are millions of, so that it is written by hand, and read by
-//! hand where it has the form that nearly all have, and by bincode else.
-
-use bincode::BorrowDecode;
+//! A trade as bytes: the value that there are millions of, so that it is written and read here, in
+//! bincode's form, in place of bincode.
 
 use crate::domain::{Side, Units, ValueSource};
 
 use super::StoreError;
-use super::codec::{V1, corrupt, decode_up_to};
+use super::codec::{V1, corrupt, split_version};
 
 /// Its flags contain since then how the value was found.
 const V2: u8 = 2;
@@ -22,18 +20,6 @@ pub(super) struct StoredTrade {
     pub(super) valued: ValueSource,
 }
 
-/// The fields of both versions; they differ in what the flags may hold.
-#[derive(Debug, PartialEq, Eq, BorrowDecode)]
-#[cfg_attr(test, derive(bincode::Encode))]
-struct Trade<'a> {
-    flags: u8,
-    token: u32,
-    venue: u32,
-    /// Big-endian without leading zeros, as are those of `native`.
-    units: &'a [u8],
-    native: &'a [u8],
-}
-
 const SELL: u8 = 1;
 const HAS_UNITS: u8 = 2;
 const HAS_NATIVE: u8 = 4;
@@ -41,8 +27,9 @@ const FLAGS_V1: u8 = SELL | HAS_UNITS | HAS_NATIVE;
 /// From this bit on: the number of how the value was found, in the second version.
 const SOURCE_AT: u8 = 3;
 
-/// Into a buffer that is used again for each row of a chunk. As bincode writes a [`Trade`], whose
-/// steps were a tenth of all that the writer did.
+/// Into a buffer that is used again for each row of a chunk: version, flags, token, venue and both
+/// amounts, big-endian without leading zeros. As bincode writes them, whose steps were a tenth of all
+/// that the writer did.
 pub(super) fn encode_trade(trade: &StoredTrade, into: &mut Vec<u8>) {
     let mut flags = if trade.side == Side::Sell { SELL } else { 0 };
     flags |= if trade.units.is_some() { HAS_UNITS } else { 0 };
@@ -81,60 +68,28 @@ fn write_amount(amount: Option<Units>, into: &mut Vec<u8>) {
     into.extend_from_slice(digits);
 }
 
+/// Read without bincode's steps, which took a seventh of the time of a page.
 #[inline]
 pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreError> {
-    match read_usual(bytes) {
-        Some(trade) => Ok(trade),
-        None => decode_any(table, bytes),
-    }
+    let (version, body) = split_version(V2, table, bytes)?;
+    read_trade(version, body).ok_or_else(|| corrupt(table, "not a trade"))
 }
 
-/// The form that nearly all have: amounts of at most a word, and nothing amiss.
+/// The fields of both versions; they differ in what the flags may hold.
 #[inline]
-fn read_usual(bytes: &[u8]) -> Option<StoredTrade> {
-    let (&V2, body) = bytes.split_first()? else { return None };
-    let Trade { flags, token, venue, units, native } = read_trade(body)?;
-    let amount = |flag: u8, bytes: &[u8]| match (flags & flag, word_of(bytes)?) {
-        (0, 0) if bytes.is_empty() => Some(None),
-        (0, _) => None,
-        (_, word) => Some(Some(Units::from_limbs([word, 0, 0, 0]))),
-    };
-    Some(StoredTrade {
-        side: side_of(flags),
-        token,
-        venue,
-        units: amount(HAS_UNITS, units)?,
-        native: amount(HAS_NATIVE, native)?,
-        valued: source_of(flags >> SOURCE_AT)?,
-    })
-}
-
-#[cold]
-fn decode_any(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreError> {
-    let (version, stored): (_, Trade<'_>) = decode_up_to(V2, table, bytes)?;
-    let amount = |flag: u8, bytes: &[u8]| match (stored.flags & flag, bytes) {
-        (0, []) => Ok(None),
-        (0, _) => Err(corrupt(table, "an amount that should not be there")),
-        (_, bytes) => Units::try_from_be_slice(bytes)
-            .map(Some)
-            .ok_or_else(|| corrupt(table, "an amount of more than 256 bits")),
-    };
-    if version == V1 && stored.flags & !FLAGS_V1 != 0 {
-        return Err(corrupt(table, "unknown flags"));
-    }
-    let native = amount(HAS_NATIVE, stored.native)?;
+fn read_trade(version: u8, body: &[u8]) -> Option<StoredTrade> {
+    let (&flags, rest) = body.split_first()?;
+    let (token, rest) = read_number(rest)?;
+    let (venue, rest) = read_number(rest)?;
+    let (units, rest) = read_amount(flags & HAS_UNITS != 0, rest)?;
+    let (native, rest) = read_amount(flags & HAS_NATIVE != 0, rest)?;
     let valued = match version {
-        V1 => ValueSource::of_transaction(native),
-        _ => source_of(stored.flags >> SOURCE_AT).ok_or_else(|| corrupt(table, "unknown flags"))?,
-    };
-    Ok(StoredTrade {
-        side: side_of(stored.flags),
-        token: stored.token,
-        venue: stored.venue,
-        units: amount(HAS_UNITS, stored.units)?,
-        native,
-        valued,
-    })
+        V1 if flags & !FLAGS_V1 != 0 => None,
+        V1 => Some(ValueSource::of_transaction(native)),
+        _ => source_of(flags >> SOURCE_AT),
+    }?;
+    let trade = StoredTrade { side: side_of(flags), token, venue, units, native, valued };
+    rest.is_empty().then_some(trade)
 }
 
 /// Whether a stored trade has, or waits for, a value that its transaction does not contain.
@@ -180,31 +135,13 @@ fn side_of(flags: u8) -> Side {
     if flags & SELL == 0 { Side::Buy } else { Side::Sell }
 }
 
-#[inline]
-fn word_of(bytes: &[u8]) -> Option<u64> {
-    let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    (bytes.len() <= 8).then_some(word)
-}
-
-/// Side, token and venue of a trade in the form that nearly all have.
+/// Side, token and venue of a trade of the second version.
 #[inline]
 pub(super) fn head_of(bytes: &[u8]) -> Option<(Side, u32, u32)> {
     let [V2, flags, rest @ ..] = bytes else { return None };
     let (token, rest) = read_number(rest)?;
     let (venue, _) = read_number(rest)?;
     Some((side_of(*flags), token, venue))
-}
-
-/// Read without bincode's steps, which took a seventh of the time of a page. `None` for what is to
-/// be read by bincode.
-#[inline]
-fn read_trade(body: &[u8]) -> Option<Trade<'_>> {
-    let (&flags, rest) = body.split_first()?;
-    let (token, rest) = read_number(rest)?;
-    let (venue, rest) = read_number(rest)?;
-    let (units, rest) = read_bytes(rest)?;
-    let (native, rest) = read_bytes(rest)?;
-    rest.is_empty().then_some(Trade { flags, token, venue, units, native })
 }
 
 /// bincode's variable length: a byte up to 250 is itself, 251 leads two bytes, 252 four.
@@ -218,21 +155,73 @@ fn read_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
+/// An amount of at most 256 bits; one that is absent has no digits.
 #[inline]
-fn read_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    match bytes {
-        [len @ ..251, rest @ ..] => rest.split_at_checked(usize::from(*len)),
-        _ => None,
+fn read_amount(is_there: bool, bytes: &[u8]) -> Option<(Option<Units>, &[u8])> {
+    let (len, rest) = read_number(bytes)?;
+    let (digits, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+    match digits {
+        [] if !is_there => Some((None, rest)),
+        digits => units_of(digits).filter(|_| is_there).map(|units| (Some(units), rest)),
     }
+}
+
+/// Nearly all have at most a word.
+#[inline]
+fn units_of(digits: &[u8]) -> Option<Units> {
+    if digits.len() > 8 {
+        return Units::try_from_be_slice(digits);
+    }
+    let word = digits.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    Some(Units::from_limbs([word, 0, 0, 0]))
 }
 
 #[cfg(test)]
 mod tests {
+    use bincode::{BorrowDecode, Encode};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::store::codec::decode_up_to;
 
     const T: &str = "test";
+
+    /// The fields of both versions, as bincode reads and writes them.
+    #[derive(Debug, PartialEq, Eq, BorrowDecode, Encode)]
+    struct Trade<'a> {
+        flags: u8,
+        token: u32,
+        venue: u32,
+        units: &'a [u8],
+        native: &'a [u8],
+    }
+
+    fn decode_by_bincode(bytes: &[u8]) -> Result<StoredTrade, StoreError> {
+        let (version, stored): (_, Trade<'_>) = decode_up_to(V2, T, bytes)?;
+        let amount = |flag: u8, bytes: &[u8]| match (stored.flags & flag, bytes) {
+            (0, []) => Ok(None),
+            (0, _) => Err(corrupt(T, "an amount that should not be there")),
+            (_, bytes) => Units::try_from_be_slice(bytes)
+                .map(Some)
+                .ok_or_else(|| corrupt(T, "an amount of more than 256 bits")),
+        };
+        if version == V1 && stored.flags & !FLAGS_V1 != 0 {
+            return Err(corrupt(T, "unknown flags"));
+        }
+        let native = amount(HAS_NATIVE, stored.native)?;
+        let valued = match version {
+            V1 => ValueSource::of_transaction(native),
+            _ => source_of(stored.flags >> SOURCE_AT).ok_or_else(|| corrupt(T, "unknown flags"))?,
+        };
+        Ok(StoredTrade {
+            side: side_of(stored.flags),
+            token: stored.token,
+            venue: stored.venue,
+            units: amount(HAS_UNITS, stored.units)?,
+            native,
+            valued,
+        })
+    }
 
     fn units() -> impl Strategy<Value = Option<Units>> {
         let any_units = (any::<[u64; 4]>(), 0_usize..256)
@@ -252,11 +241,10 @@ mod tests {
             let mut bytes = Vec::new();
             encode_trade(&trade, &mut bytes);
             prop_assert_eq!(decode_trade(T, &bytes).unwrap(), trade);
-            prop_assert_eq!(decode_any(T, &bytes).unwrap(), trade);
+            prop_assert_eq!(decode_by_bincode(&bytes).unwrap(), trade);
             let (_, by_bincode): (_, Trade<'_>) = decode_up_to(V2, T, &bytes).unwrap();
             let written = bincode::encode_to_vec(&by_bincode, bincode::config::standard());
             prop_assert_eq!(&written.unwrap(), &bytes[1..]);
-            prop_assert_eq!(read_trade(&bytes[1..]).unwrap(), by_bincode);
             // Cut short or prolonged, it is refused.
             for end in 0..bytes.len() {
                 prop_assert!(decode_trade(T, &bytes[..end]).is_err());
@@ -269,17 +257,18 @@ mod tests {
         fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for version in [None, Some(V1), Some(V2)] {
                 let bytes: Vec<u8> = version.into_iter().chain(bytes.iter().copied()).collect();
-                match (decode_trade(T, &bytes), decode_any(T, &bytes)) {
+                match (decode_trade(T, &bytes), decode_by_bincode(&bytes)) {
                     (Ok(one), Ok(other)) => prop_assert_eq!(one, other),
                     (one, other) => prop_assert!(one.is_err() && other.is_err()),
                 }
                 let _ = is_valued_beside(&bytes);
             }
-            // What is read by hand is what bincode reads.
-            if let Some(by_hand) = read_trade(&bytes) {
-                let bytes: Vec<u8> = [V2].into_iter().chain(bytes.iter().copied()).collect();
-                let (_, by_bincode): (_, Trade<'_>) = decode_up_to(V2, T, &bytes).unwrap();
-                prop_assert_eq!(by_hand, by_bincode);
+            // What is read here is what bincode reads, at the length that it has.
+            for end in 0..bytes.len() {
+                if let Some(read) = read_trade(V2, &bytes[..end]) {
+                    let bytes: Vec<u8> = [V2].into_iter().chain(bytes[..end].iter().copied()).collect();
+                    prop_assert_eq!(read, decode_by_bincode(&bytes).unwrap());
+                }
             }
         }
     }
