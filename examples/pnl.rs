@@ -12,7 +12,7 @@ use std::error::Error;
 use std::io::BufRead as _;
 
 use blotter::domain::{Side, Units};
-use blotter::pnl::{Book, Entry, Method, Totals};
+use blotter::pnl::{Book, BookEntry, Method, Totals};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let trade: Trade = serde_json::from_str(line)?;
         let (_, book) =
             books.entry(trade.mint).or_insert_with(|| (trade.token, Book::new(Method::Fifo)));
-        book.enter(Entry {
+        book.enter(BookEntry {
             side: if trade.side == "buy" { Side::Buy } else { Side::Sell },
             quantity: units(trade.amount.as_deref(), QUANTITY_DECIMALS),
             native: units(trade.native.as_deref(), decimals.into()),

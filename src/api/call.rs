@@ -18,7 +18,7 @@ const CHAIN_CHARS_ECHOED: usize = 40;
 
 /// One request.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ApiCall {
     pub(super) app: Arc<App>,
     pub(super) method: Method,
     pub(super) path: String,
@@ -27,7 +27,7 @@ pub(super) struct Call {
     pub(super) request_id: String,
 }
 
-impl Call {
+impl ApiCall {
     pub(super) fn now(&self) -> UnixMillis {
         self.app.history.clock().now()
     }
@@ -49,7 +49,7 @@ impl Call {
 
 /// The chain of that name, where the caller may read it; without a key all chains may be read.
 pub(super) fn find_chain<'a>(
-    call: &'a Call,
+    call: &'a ApiCall,
     caller: Option<&Caller>,
     name: Option<&str>,
 ) -> Result<&'a Chain, ApiError> {

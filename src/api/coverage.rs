@@ -7,7 +7,7 @@ use serde::Serialize;
 use warp::http::StatusCode;
 use warp::reply::Response;
 
-use super::call::{Call, find_chain};
+use super::call::{ApiCall, find_chain};
 use super::error::ApiError;
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
@@ -52,7 +52,7 @@ struct GapBody {
     high: u64,
 }
 
-pub(super) async fn answer(call: &Call, segment: &str) -> Result<Response, ApiError> {
+pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let query = HistoryQuery::parse(&call.query)?;

@@ -14,7 +14,7 @@ use warp::reply::Response;
 
 use super::arrival::Refused;
 use super::auth::has_credentials;
-use super::call::{Call, find_chain};
+use super::call::{ApiCall, find_chain};
 use super::dto::{EstimateRow, EstimatesBody};
 use super::error::ApiError;
 use super::gate::RequestRate;
@@ -67,7 +67,7 @@ fn wrong(rule: impl Into<String>) -> ApiError {
     ApiError::InvalidBody { rule: rule.into() }
 }
 
-pub(super) async fn estimate(call: &Call, received: RequestParts) -> Result<Response, ApiError> {
+pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<Response, ApiError> {
     let limits = &call.app.limits;
     if !limits.estimates {
         return Err(ApiError::EstimatesDisabled);

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use warp::http::StatusCode;
 use warp::reply::Response;
 
-use super::call::{Call, find_chain};
+use super::call::{ApiCall, find_chain};
 use super::error::ApiError;
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
@@ -93,7 +93,7 @@ struct NoteBody<'a> {
 }
 
 pub(super) async fn answer(
-    call: &Call,
+    call: &ApiCall,
     segment: &str,
     signature: &str,
 ) -> Result<Response, ApiError> {

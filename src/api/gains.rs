@@ -17,7 +17,7 @@ use warp::reply::Response;
 
 use super::App;
 use super::auth::Caller;
-use super::call::{Call, find_chain};
+use super::call::{ApiCall, find_chain};
 use super::coding::Coding;
 use super::error::ApiError;
 use super::gate::Place;
@@ -29,7 +29,9 @@ use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Address, Filter, Numbers, RowRef, UnixSeconds, Wallet};
 use crate::history::{AsOf, End, Extent, Step, WalkRequest};
-use crate::pnl::{Count, Counted, JsonWriter, Ledger, LedgerRow, Method, Period, Report, Subject};
+use crate::pnl::{
+    Count, CountStep, JsonWriter, LedgerRow, Method, Period, Report, ReportSubject, TradeLedger,
+};
 use crate::registry::Chain;
 
 const NAMES: [&str; 7] = ["chain", "method", "from", "to", "year", "disposals", "numbers"];
@@ -101,7 +103,7 @@ struct Incomplete<'a> {
     trade_count: u64,
 }
 
-pub(super) async fn answer(call: &Call, segment: &str) -> Result<Response, ApiError> {
+pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let query = PnlQuery::parse(&call.query)?;
@@ -141,12 +143,12 @@ impl Places {
 
 /// A history's rows, where it is complete.
 struct Read {
-    ledger: Ledger,
+    ledger: TradeLedger,
     end: End,
 }
 
 async fn read(
-    call: &Call,
+    call: &ApiCall,
     caller: &Caller,
     wallet: Wallet,
     disposals: bool,
@@ -164,7 +166,8 @@ async fn read(
         window: limits.page_wait,
     })?;
     let mut walk = Guarded::new(&call.app, caller, walk);
-    let mut ledger = if disposals { Ledger::with_transactions() } else { Ledger::default() };
+    let mut ledger =
+        if disposals { TradeLedger::with_transactions() } else { TradeLedger::default() };
     loop {
         match walk.next().await {
             Step::Rows(rows) => rows.iter().for_each(|row| push(&mut ledger, row)),
@@ -181,7 +184,7 @@ async fn read(
     }
 }
 
-fn push(ledger: &mut Ledger, row: RowRef<'_>) {
+fn push(ledger: &mut TradeLedger, row: RowRef<'_>) {
     let (bare, token) = (row.bare, row.token);
     let line = LedgerRow {
         mint: token.mint,
@@ -197,7 +200,7 @@ fn push(ledger: &mut Ledger, row: RowRef<'_>) {
 }
 
 async fn respond(
-    call: &Call,
+    call: &ApiCall,
     query: &PnlQuery,
     chain: &Chain,
     address: Address,
@@ -208,7 +211,7 @@ async fn respond(
     let Read { ledger, end } = read;
     let wallet = address.to_string();
     let mut response = if end.complete && !end.more {
-        let subject = Subject {
+        let subject = ReportSubject {
             wallet,
             chain: chain.slug.clone(),
             native: chain.native.symbol.clone(),
@@ -241,7 +244,7 @@ async fn respond(
 /// Counts in slices, so that other requests have their turn.
 async fn report(mut count: Count, slice: usize) -> Report {
     let mut rows = 0_usize;
-    while !matches!(count.step(), Counted::All) {
+    while !matches!(count.step(), CountStep::All) {
         rows += 1;
         if rows.is_multiple_of(slice.max(1)) {
             yield_now().await;
@@ -310,12 +313,12 @@ impl Text {
                 }
             }
             Written::Disposals(at) => match self.count.as_mut().map(Count::step) {
-                Some(Counted::Row) => Written::Disposals(at),
-                Some(Counted::Sale(disposal)) => {
+                Some(CountStep::Row) => Written::Disposals(at),
+                Some(CountStep::Sale(disposal)) => {
                     self.writer.disposal(at, &disposal, out);
                     Written::Disposals(at + 1)
                 }
-                Some(Counted::All) | None => {
+                Some(CountStep::All) | None => {
                     self.writer.disposals_end(out);
                     Written::All
                 }

@@ -12,7 +12,7 @@ use super::App;
 use super::access::{self, Access};
 use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
-use super::call::Call;
+use super::call::ApiCall;
 use super::dto::{
     AbilityRow, ChainRow, ChainsBody, Health, NativeCoinBody, Upstream, UpstreamEndpoint,
     UsageBody, UsageKey,
@@ -94,7 +94,7 @@ impl RouteTarget {
     }
 }
 
-impl Call {
+impl ApiCall {
     /// What the access log holds of it.
     fn access(
         &self,
@@ -133,7 +133,7 @@ pub(super) async fn answer(
 ) -> Response {
     let (started, peer) = (Instant::now(), received.peer);
     let request_id = app.request_id(headers.get(REQUEST_ID));
-    let call = Call { app, method, path, headers, query, request_id };
+    let call = ApiCall { app, method, path, headers, query, request_id };
     let is_shared = received.refused.is_none() && is_shared(&endpoint, &call);
     let result = match &received.refused {
         Some(Refused(error)) => Err(error.clone()),
@@ -175,7 +175,7 @@ pub(super) async fn answer(
 
 /// Whether pages of other sites may read the answer. Without a key they could find out from
 /// estimates what is stored here.
-fn is_shared(endpoint: &RouteTarget, call: &Call) -> bool {
+fn is_shared(endpoint: &RouteTarget, call: &ApiCall) -> bool {
     *endpoint != RouteTarget::Estimate
         || call.method == Method::OPTIONS
         || has_credentials(&call.headers)
@@ -189,7 +189,7 @@ fn known_method(method: &Method) -> &'static str {
 
 async fn dispatch(
     endpoint: &RouteTarget,
-    call: &Call,
+    call: &ApiCall,
     received: RequestParts,
 ) -> Result<Response, ApiError> {
     match endpoint {
@@ -213,7 +213,7 @@ async fn dispatch(
     }
 }
 
-async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
+async fn history(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let asked = ApiRequest::parse(call, segment, &caller)?;
@@ -229,7 +229,7 @@ async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-async fn read(call: &Call, caller: &Caller, asked: ApiRequest) -> Result<Response, ApiError> {
+async fn read(call: &ApiCall, caller: &Caller, asked: ApiRequest) -> Result<Response, ApiError> {
     let (app, limits) = (&call.app, &call.app.limits);
     match asked.limit {
         None => {
@@ -248,7 +248,7 @@ async fn read(call: &Call, caller: &Caller, asked: ApiRequest) -> Result<Respons
 }
 
 fn open(
-    call: &Call,
+    call: &ApiCall,
     caller: &Caller,
     asked: &ApiRequest,
     want: Extent,
@@ -268,7 +268,7 @@ fn open(
 }
 
 /// Open to all; who sends a key has to send a valid one, and sees the endpoints too.
-fn chains(call: &Call) -> Result<Response, ApiError> {
+fn chains(call: &ApiCall) -> Result<Response, ApiError> {
     let has_key = has_credentials(&call.headers);
     if has_key {
         call.caller()?;
@@ -342,7 +342,7 @@ fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
     }
 }
 
-async fn usage(call: &Call) -> Result<Response, ApiError> {
+async fn usage(call: &ApiCall) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let key = &caller.key;
@@ -360,7 +360,7 @@ async fn usage(call: &Call) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-async fn metrics(call: &Call) -> Result<Response, ApiError> {
+async fn metrics(call: &ApiCall) -> Result<Response, ApiError> {
     match call.app.limits.metrics {
         MetricsAccess::Open => {}
         MetricsAccess::Key => drop(call.caller()?),
@@ -369,7 +369,7 @@ async fn metrics(call: &Call) -> Result<Response, ApiError> {
     Ok(reply::metrics(call.app.metrics.render().await))
 }
 
-async fn ready(call: &Call) -> Response {
+async fn ready(call: &ApiCall) -> Response {
     let history = &call.app.history;
     let draining = call.app.draining.load(Ordering::Relaxed) || history.tasks().is_cancelled();
     let (code, status) = match draining {

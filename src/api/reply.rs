@@ -17,7 +17,7 @@ use warp::http::header::{
 use warp::http::{HeaderMap, HeaderValue, StatusCode};
 use warp::reply::Response;
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::coding::{Coding, Frames};
 use super::dto::{ErrorBody, ErrorObject};
 use super::error::ApiError;
@@ -133,7 +133,7 @@ pub(super) fn metrics(text: String) -> Response {
     whole(StatusCode::OK, OPEN_METRICS, text.into_bytes())
 }
 
-pub(super) fn error(call: &Call, error: &ApiError) -> Response {
+pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
     let (kind, message) = (error.kind(), call.app.message(error));
     let body = ErrorBody {
         error: ErrorObject {

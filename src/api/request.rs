@@ -1,7 +1,7 @@
 //! A request for a history, with every part checked.
 
 use super::auth::Caller;
-use super::call::{Call, find_chain};
+use super::call::{ApiCall, find_chain};
 use super::coding::Coding;
 use super::error::ApiError;
 use super::query::{HistoryQuery, decode_segment};
@@ -30,7 +30,7 @@ pub(super) struct ApiRequest {
 }
 
 impl ApiRequest {
-    pub(super) fn parse(call: &Call, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
+    pub(super) fn parse(call: &ApiCall, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
         let query = HistoryQuery::parse(&call.query)?;
         let chain = find_chain(call, Some(caller), query.chain.as_deref())?;
         let address = Address::parse(chain.family, &decode_segment(segment)?)

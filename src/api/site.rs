@@ -9,7 +9,7 @@ use warp::http::header::{
 use warp::http::{HeaderMap, StatusCode};
 use warp::reply::Response;
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::coding::Coding;
 use super::error::ApiError;
 use super::reply;
@@ -106,7 +106,7 @@ impl Site {
         Self { version, index }
     }
 
-    pub(super) fn page(&self, call: &Call) -> Response {
+    pub(super) fn page(&self, call: &ApiCall) -> Response {
         let mut response = self.answer(call, HTML, &self.index, ASK_AGAIN);
         let headers = response.headers_mut();
         headers.insert(CONTENT_SECURITY_POLICY, POLICY);
@@ -118,7 +118,7 @@ impl Site {
 
     pub(super) fn file(
         &self,
-        call: &Call,
+        call: &ApiCall,
         version: &str,
         name: &str,
     ) -> Result<Response, ApiError> {
@@ -132,7 +132,7 @@ impl Site {
         Ok(self.answer(call, kind, body, FOR_EVER))
     }
 
-    fn answer(&self, call: &Call, kind: HeaderValue, body: &str, keep: HeaderValue) -> Response {
+    fn answer(&self, call: &ApiCall, kind: HeaderValue, body: &str, keep: HeaderValue) -> Response {
         // Weak: the same tag for each coding of the body (RFC 9110, section 8.8.3).
         let tag = format!("W/\"{}\"", self.version);
         let mut response = if has_tag(&call.headers, &tag) {

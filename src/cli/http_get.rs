@@ -8,7 +8,8 @@ use http::{StatusCode, Uri};
 use super::config::secret::ConfigUrl;
 use super::errors::CliError;
 use crate::rpc::{
-    HttpTransport, Method, Request, SecretText, SecretUrl as Target, Transport as _, TransportError,
+    HttpMethod, HttpTransport, Request, SecretText, SecretUrl as Target, Transport as _,
+    TransportError,
 };
 
 pub(super) struct GetAnswer {
@@ -70,7 +71,7 @@ impl Client {
     ) -> Result<GetAnswer, GetError> {
         let bearer = SecretText::new(format!("Bearer {}", self.key));
         let request = Request {
-            method: if body.is_some() { Method::Post } else { Method::Get },
+            method: if body.is_some() { HttpMethod::Post } else { HttpMethod::Get },
             url: Target::new(url),
             headers: vec![("authorization".to_owned(), bearer)],
             body: body.unwrap_or_default(),

@@ -145,7 +145,7 @@ fn read_config(
 }
 
 /// Reads the configuration again, by the same flags and variables.
-fn loader(flags: config::Flags, environment: Environment) -> serve::reload::Load {
+fn loader(flags: config::Flags, environment: Environment) -> serve::reload::LoadConfig {
     Box::new(move || read_config(&flags, &environment, &tables()?))
 }
 

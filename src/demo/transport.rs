@@ -105,8 +105,8 @@ impl Transport for DemoTransport {
         Box::pin(async move {
             let Request { url, body, timeout, body_bytes_max, .. } = request;
             let method = match request.method {
-                crate::rpc::Method::Get => Method::GET,
-                crate::rpc::Method::Post => Method::POST,
+                crate::rpc::HttpMethod::Get => Method::GET,
+                crate::rpc::HttpMethod::Post => Method::POST,
             };
             let target = url.expose().split_once("://").map_or(url.expose(), |(_, rest)| rest);
             let target = target.split('#').next().unwrap_or_default();

@@ -42,12 +42,12 @@ pub struct Enricher {
     pub candles: Option<Candles>,
     pub clock: Arc<dyn Clock>,
     pub limits: EnrichLimits,
-    pub kept: Kept,
+    pub kept: EnrichCache,
 }
 
 /// What is kept in memory: names of pools, and the chains whose prices are not waited for.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct EnrichCache {
     pool_names: pools::PoolNames,
     price_pauses: values::PricePauses,
 }

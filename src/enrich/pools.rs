@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::timeout;
 
-use super::{Enricher, Kept, Lookups};
+use super::{EnrichCache, Enricher, Lookups};
 use crate::decode::{Decoded, DecodedTrade, NoteKind};
 use crate::domain::{Address, ChainId, Family};
 use crate::registry::{Chain, EvmTables};
@@ -57,7 +57,7 @@ pub async fn name_pools(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &mu
 
 async fn ask(lookups: &Lookups<'_>, pools: &BTreeSet<Address>) {
     let Lookups { chain, source, lane, .. } = lookups;
-    let Enricher { registry, limits, kept: Kept { pool_names, .. }, .. } = lookups.enricher;
+    let Enricher { registry, limits, kept: EnrichCache { pool_names, .. }, .. } = lookups.enricher;
     let is_open = |pool: &Address| pool_names.get(chain.id, *pool).is_none();
     let open: Vec<Address> = pools.iter().copied().filter(is_open).collect();
     if open.is_empty() {

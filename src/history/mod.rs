@@ -58,7 +58,7 @@ pub use tasks::Tasks;
 pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
-use crate::enrich::{Enricher, Kept};
+use crate::enrich::{EnrichCache, Enricher};
 use crate::registry::Registry;
 use crate::rpc::RateShare;
 use crate::sources::{Candles, Source, SourceStatus};
@@ -148,7 +148,7 @@ impl History {
                 candles,
                 clock: Arc::clone(&clock),
                 limits: limits.enrich.clone(),
-                kept: Kept::default(),
+                kept: EnrichCache::default(),
             },
             store,
             registry,

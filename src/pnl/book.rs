@@ -3,13 +3,13 @@
 use super::Method;
 use super::lots::Lots;
 use super::pool::CostPool;
-use super::position::Position;
+use super::position::TokenPosition;
 use super::sale::{Origin, Sale, SoldPart};
 use crate::domain::{Side, Units};
 
 /// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct BookEntry {
     pub side: Side,
     /// `None`, like zero: the row is only counted.
     pub quantity: Option<Units>,
@@ -22,7 +22,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Book {
     held: Held,
-    position: Position,
+    position: TokenPosition,
     /// Of all entries, also of those before the period.
     bought: Units,
     sold: Units,
@@ -58,30 +58,30 @@ impl Book {
             Method::Hifo => Held::Lots(Lots::dearest_first()),
             Method::Average => Held::Pool(CostPool::default()),
         };
-        let position = Position::default();
+        let position = TokenPosition::default();
         Self { held, position, bought: Units::ZERO, sold: Units::ZERO }
     }
 
-    pub fn position(&self) -> &Position {
+    pub fn position(&self) -> &TokenPosition {
         &self.position
     }
 
     /// Begins the period that the position is about: what is held is carried over, and all that the
     /// entries so far added up to is left out.
     pub fn begin_period(&mut self) {
-        let Position { open, open_unvalued, open_cost, .. } = self.position;
-        self.position = Position {
+        let TokenPosition { open, open_unvalued, open_cost, .. } = self.position;
+        self.position = TokenPosition {
             open,
             open_unvalued,
             open_cost,
             opening: open,
             opening_cost: open_cost,
-            ..Position::default()
+            ..TokenPosition::default()
         };
     }
 
     /// Enters the next row; a sell with an amount returns its parts.
-    pub fn enter(&mut self, entry: Entry) -> Option<Sale> {
+    pub fn enter(&mut self, entry: BookEntry) -> Option<Sale> {
         let position = &mut self.position;
         let (total, ever) = match entry.side {
             Side::Buy => {

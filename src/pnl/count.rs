@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::book::{Book, Entry};
-use super::ledger::{HeldToken, Ledger, LedgerToken};
+use super::book::{Book, BookEntry};
+use super::ledger::{HeldToken, LedgerToken, TradeLedger};
 use super::method::Method;
 use super::period::Period;
 use super::report::{Report, TokenReport};
@@ -14,7 +14,7 @@ use crate::domain::{Address, TxId, UnixSeconds};
 /// One pass over a ledger. A second pass gives the same disposals, so that none need be kept.
 #[derive(Debug)]
 pub struct Count {
-    ledger: Arc<Ledger>,
+    ledger: Arc<TradeLedger>,
     method: Method,
     period: Period,
     books: Vec<Book>,
@@ -26,7 +26,7 @@ pub struct Count {
 
 /// What entering a row gave.
 #[derive(Debug)]
-pub enum Counted {
+pub enum CountStep {
     Row,
     /// A sell of the period.
     Sale(Box<Disposal>),
@@ -49,18 +49,18 @@ pub struct Disposal {
 }
 
 impl Count {
-    pub fn new(ledger: Arc<Ledger>, method: Method, period: Period) -> Self {
+    pub fn new(ledger: Arc<TradeLedger>, method: Method, period: Period) -> Self {
         let books = ledger.tokens().iter().map(|_| Book::new(method)).collect();
         let left = ledger.len();
         Self { ledger, method, period, books, left, has_begun: false, trades: 0 }
     }
 
     /// Enters the next row.
-    pub fn step(&mut self) -> Counted {
-        let Some(at) = self.left.checked_sub(1) else { return Counted::All };
+    pub fn step(&mut self) -> CountStep {
+        let Some(at) = self.left.checked_sub(1) else { return CountStep::All };
         let ledger = Arc::clone(&self.ledger);
         let Some(row) = ledger.row(at).filter(|row| !self.period.is_after(row.time)) else {
-            return Counted::All;
+            return CountStep::All;
         };
         self.left = at;
         if !self.period.is_before(row.time) {
@@ -70,15 +70,15 @@ impl Count {
         let (Some(book), Some(token)) =
             (self.books.get_mut(row.token), ledger.tokens().get(row.token))
         else {
-            return Counted::Row;
+            return CountStep::Row;
         };
         let quantity = row.quantity(token.decimals);
-        let entry = Entry { side: row.side, quantity, native: row.native, row: at };
+        let entry = BookEntry { side: row.side, quantity, native: row.native, row: at };
         match book.enter(entry) {
             Some(sale) if self.has_begun => {
-                Counted::Sale(Box::new(disposal(&ledger, at, row, token, sale)))
+                CountStep::Sale(Box::new(disposal(&ledger, at, row, token, sale)))
             }
-            Some(_) | None => Counted::Row,
+            Some(_) | None => CountStep::Row,
         }
     }
 
@@ -105,7 +105,7 @@ impl Count {
 }
 
 fn disposal(
-    ledger: &Ledger,
+    ledger: &TradeLedger,
     at: usize,
     row: &HeldToken,
     token: &LedgerToken,

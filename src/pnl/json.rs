@@ -4,17 +4,17 @@
 use std::fmt::Display;
 
 use super::count::Disposal;
-use super::position::{Position, Totals};
+use super::position::{TokenPosition, Totals};
 use super::report::{Report, TokenReport, rate};
 use super::sale::{Origin, Part};
 use crate::domain::row_json::string;
 use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
 
-type QuantityOf = fn(&Position) -> Units;
+type QuantityOf = fn(&TokenPosition) -> Units;
 
 /// What a report is of.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct ReportSubject {
     pub wallet: String,
     pub chain: String,
     /// Symbol of the chain's coin, in which all values are.
@@ -27,7 +27,7 @@ pub struct Subject {
 /// `disposal` each and `disposals_end`, or `end`.
 #[derive(Debug, Clone)]
 pub struct JsonWriter {
-    pub subject: Subject,
+    pub subject: ReportSubject,
     pub numbers: Numbers,
 }
 

@@ -6,7 +6,7 @@ use crate::domain::{Address, Decimal, Side, TxId, Units, UnixSeconds};
 
 /// A wallet's rows, newest first, as they are served.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct TradeLedger {
     tokens: Vec<LedgerToken>,
     places: HashMap<Address, usize>,
     rows: Vec<HeldToken>,
@@ -52,7 +52,7 @@ pub struct LedgerRow {
     pub tx: TxId,
 }
 
-impl Ledger {
+impl TradeLedger {
     /// Keeps the transaction of each row, so that disposals can name theirs.
     pub fn with_transactions() -> Self {
         Self { transactions: Some(Vec::new()), ..Self::default() }

@@ -1,9 +1,9 @@
 //! From a wallet's rows to its positions, realised gains and disposals. Pure: exact integers in,
 //! exact integers out.
 //!
-//! One [`Book`] holds one token; a [`Ledger`] holds a wallet's rows, and a [`Count`] enters them into
-//! books, oldest first. What the rows do not hold is kept apart and never guessed. Token quantities
-//! may be in any unit, if it is the same for all rows of a token: only their ratios matter.
+//! One [`Book`] holds one token; a [`TradeLedger`] holds a wallet's rows, and a [`Count`] enters them
+//! into books, oldest first. What the rows do not hold is kept apart and never guessed. Token
+//! quantities may be in any unit, if it is the same for all rows of a token: only their ratios matter.
 
 mod book;
 mod count;
@@ -19,13 +19,13 @@ mod sale;
 mod share;
 mod signed;
 
-pub use book::{Book, Entry};
-pub use count::{Count, Counted, Disposal};
-pub use json::{JsonWriter, Subject};
-pub use ledger::{Ledger, LedgerRow};
+pub use book::{Book, BookEntry};
+pub use count::{Count, CountStep, Disposal};
+pub use json::{JsonWriter, ReportSubject};
+pub use ledger::{LedgerRow, TradeLedger};
 pub use method::Method;
 pub use period::Period;
-pub use position::{Position, Totals};
+pub use position::{TokenPosition, Totals};
 pub use report::{Report, TokenReport, rate};
 pub use sale::{Gain, Origin, Part, Sale};
 pub use signed::Signed;

@@ -6,7 +6,7 @@ use crate::domain::Units;
 
 /// One token. Quantities are in the unit of the entries, values in base units of native coin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Position {
+pub struct TokenPosition {
     pub buys: u64,
     pub sells: u64,
     /// Rows without an amount: no other field holds anything of them.
@@ -41,7 +41,7 @@ pub struct Position {
     pub wins: u64,
 }
 
-impl Position {
+impl TokenPosition {
     /// No row of the period, and nothing carried over into it.
     pub(super) fn is_untouched(&self) -> bool {
         self.buys == 0 && self.sells == 0 && self.opening.is_zero()
@@ -78,7 +78,7 @@ pub struct Totals {
 
 impl Totals {
     /// Native coin in existence is far below the width of the integer.
-    pub fn add(&mut self, position: &Position) {
+    pub fn add(&mut self, position: &TokenPosition) {
         let sum = |total: &mut Units, part: Units| *total = total.saturating_add(part);
         self.buys += position.buys;
         self.sells += position.sells;

@@ -2,7 +2,7 @@
 
 use super::method::Method;
 use super::period::Period;
-use super::position::{Position, Totals};
+use super::position::{TokenPosition, Totals};
 use crate::domain::{Address, Decimal, Units};
 
 /// Digits of a win rate.
@@ -25,7 +25,7 @@ pub struct TokenReport {
     pub mint: Address,
     /// Of the quantities.
     pub decimals: u8,
-    pub position: Position,
+    pub position: TokenPosition,
 }
 
 impl Report {

@@ -27,7 +27,7 @@ pub struct Reply {
 
 /// A family's reading of a status and a body, by a pure function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReplyClass {
     Good,
     /// The endpoint asks for fewer requests; the cooldown that it requests, if any.
     SlowDown(Option<Duration>),
@@ -61,7 +61,7 @@ impl Pool {
     pub async fn ask(
         &self,
         ask: &Ask,
-        read: fn(u16, &[u8]) -> Reading,
+        read: fn(u16, &[u8]) -> ReplyClass,
         options: &CallOptions,
     ) -> Result<Reply, UpstreamError> {
         let mut open = Open::new(0, options);
@@ -90,7 +90,7 @@ impl Pool {
     }
 }
 
-fn understand(received: Received, read: fn(u16, &[u8]) -> Reading) -> Result<Response, Refusal> {
+fn understand(received: Received, read: fn(u16, &[u8]) -> ReplyClass) -> Result<Response, Refusal> {
     let no = |decision, failure, rest| Err(Refusal { decision, failure, rest });
     let response = match received {
         Ok(response) => response,
@@ -102,21 +102,25 @@ fn understand(received: Received, read: fn(u16, &[u8]) -> Reading) -> Result<Res
     let status = response.status;
     let rpc = |code, message| Failure::Rpc { status, code, message };
     match read(status, &response.body) {
-        Reading::Good => Ok(response),
-        Reading::SlowDown(rest) => {
+        ReplyClass::Good => Ok(response),
+        ReplyClass::SlowDown(rest) => {
             let text = String::from_utf8_lossy(&response.body).chars().take(TEXT_MAX).collect();
             no(RetryDecision::SlowDown, Failure::Http { status, text }, rest)
         }
-        Reading::Again(text) => {
+        ReplyClass::Again(text) => {
             // These statuses decide for any body.
             let is_rate = status == 429;
             let decision = if is_rate { RetryDecision::SlowDown } else { RetryDecision::Retry };
             no(decision, Failure::Rejected(text), None)
         }
-        Reading::NotOffered(text) => no(RetryDecision::Unsupported, Failure::Rejected(text), None),
-        Reading::Denied(text) => no(RetryDecision::Refused, Failure::Rejected(text), None),
-        Reading::Unknown { code, message } => no(RetryDecision::Unknown, rpc(code, message), None),
-        Reading::Refused { code, message } => no(RetryDecision::Fatal, rpc(code, message), None),
+        ReplyClass::NotOffered(text) => {
+            no(RetryDecision::Unsupported, Failure::Rejected(text), None)
+        }
+        ReplyClass::Denied(text) => no(RetryDecision::Refused, Failure::Rejected(text), None),
+        ReplyClass::Unknown { code, message } => {
+            no(RetryDecision::Unknown, rpc(code, message), None)
+        }
+        ReplyClass::Refused { code, message } => no(RetryDecision::Fatal, rpc(code, message), None),
     }
 }
 

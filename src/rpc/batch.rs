@@ -32,7 +32,7 @@ pub struct Call {
 
 /// A result, and the endpoint that returned it.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CallResponse {
     pub result: Box<RawValue>,
     pub endpoint: EndpointId,
     /// Number of the request whose response it is part of: one server gave all that share it.
@@ -56,7 +56,7 @@ impl Pool {
         method: &'static str,
         params: Value,
         options: &CallOptions,
-    ) -> Result<Answer, UpstreamError> {
+    ) -> Result<CallResponse, UpstreamError> {
         let mut answers = self.batch(&[Call { method, params }], options).await;
         answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))
     }
@@ -67,8 +67,8 @@ impl Pool {
         &self,
         calls: &[Call],
         options: &CallOptions,
-    ) -> Vec<Result<Answer, UpstreamError>> {
-        let mut results: Vec<Option<Result<Answer, UpstreamError>>> =
+    ) -> Vec<Result<CallResponse, UpstreamError>> {
+        let mut results: Vec<Option<Result<CallResponse, UpstreamError>>> =
             calls.iter().map(|_| None).collect();
         let mut flights = FuturesUnordered::new();
         let all: Vec<Open> = (0..calls.len()).map(|at| Open::new(at, options)).collect();
@@ -175,7 +175,7 @@ impl Pool {
         calls: &[Call],
         options: &CallOptions,
         outcome: BatchOutcome,
-        results: &mut [Option<Result<Answer, UpstreamError>>],
+        results: &mut [Option<Result<CallResponse, UpstreamError>>],
     ) -> Vec<(Vec<Open>, Duration)> {
         let BatchOutcome { sent, outcomes, refused, left } = outcome;
         for (open, error) in refused {
@@ -195,7 +195,7 @@ impl Pool {
                         if is_null { MethodResult::Null } else { MethodResult::Value },
                     ));
                     let Sent { endpoint, request, .. } = sent;
-                    set(results, open.at, Ok(Answer { result, endpoint, request }));
+                    set(results, open.at, Ok(CallResponse { result, endpoint, request }));
                 }
                 Err(failure) => {
                     let decision = classify(&failure, method, sent.calls > 1);
@@ -221,9 +221,9 @@ impl Pool {
 }
 
 fn set(
-    results: &mut [Option<Result<Answer, UpstreamError>>],
+    results: &mut [Option<Result<CallResponse, UpstreamError>>],
     at: usize,
-    result: Result<Answer, UpstreamError>,
+    result: Result<CallResponse, UpstreamError>,
 ) {
     if let Some(place) = results.get_mut(at) {
         *place = Some(result);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 
-use super::transport::{Method, Request, Response, Transport, TransportError};
+use super::transport::{HttpMethod, Request, Response, Transport, TransportError};
 
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
@@ -59,8 +59,8 @@ impl HttpTransport {
     async fn exchange(&self, request: Request) -> Result<Response, TransportError> {
         let url = request.url.expose();
         let mut ask = match request.method {
-            Method::Get => self.client.get(url),
-            Method::Post => self
+            HttpMethod::Get => self.client.get(url),
+            HttpMethod::Post => self
                 .client
                 .post(url)
                 .header(reqwest::header::CONTENT_TYPE, "application/json")

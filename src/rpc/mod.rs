@@ -26,8 +26,8 @@ mod send;
 mod share;
 pub(crate) mod transport;
 
-pub use ask::{Reading, Reply};
-pub use batch::{Answer, Call};
+pub use ask::{Reply, ReplyClass};
+pub use batch::{Call, CallResponse};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
 pub use exchange::Ask;
@@ -39,4 +39,4 @@ pub use rate::RateAccount;
 pub use scheduler::Lane;
 pub use secret::{SecretText, SecretUrl};
 pub use share::RateShare;
-pub use transport::{Method, Request, Response, Transport, TransportError};
+pub use transport::{HttpMethod, Request, Response, Transport, TransportError};

@@ -15,7 +15,7 @@ use super::policy;
 use super::pool::{Inner, Pool};
 use super::retry::Sent;
 use super::scheduler::{Needs, Permit};
-use super::transport::{Method, Request, TransportError};
+use super::transport::{HttpMethod, Request, TransportError};
 
 impl Pool {
     /// Sends, and hedges with another endpoint when this one takes far longer than usual.
@@ -72,7 +72,7 @@ impl Pool {
         let number = self.inner.requests.fetch_add(1, Ordering::Relaxed);
         let config = admission.with(endpoint, |endpoint| endpoint.config.clone());
         let request = config.map(|EndpointConfig { url, headers, .. }| Request {
-            method: if ask.body.is_some() { Method::Post } else { Method::Get },
+            method: if ask.body.is_some() { HttpMethod::Post } else { HttpMethod::Get },
             url: url.join(&ask.path, &ask.query),
             headers,
             body: ask.body.clone().unwrap_or_default(),

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::secret::{SecretText, SecretUrl};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum HttpMethod {
     Get,
     /// With a JSON body.
     Post,
@@ -18,7 +18,7 @@ pub enum Method {
 /// One HTTP request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    pub method: Method,
+    pub method: HttpMethod,
     /// Complete, with path and query.
     pub url: SecretUrl,
     pub headers: Vec<(String, SecretText)>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::reference::between;
 use crate::domain::{Price, UnixSeconds};
 use crate::registry::{Chain, Registry};
-use crate::rpc::ask::Reading;
+use crate::rpc::ask::ReplyClass;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
@@ -112,14 +112,14 @@ fn price(time: UnixSeconds, records: &BTreeMap<u32, Record>) -> Option<Price> {
     }
 }
 
-fn read(status: u16, _body: &[u8]) -> Reading {
+fn read(status: u16, _body: &[u8]) -> ReplyClass {
     match status {
-        200..=299 => Reading::Good,
-        429 => Reading::SlowDown(None),
-        400 | 404 | 414 => Reading::Refused {
+        200..=299 => ReplyClass::Good,
+        429 => ReplyClass::SlowDown(None),
+        400 | 404 | 414 => ReplyClass::Refused {
             code: i64::from(status),
             message: "the price service does not take the request".to_owned(),
         },
-        _ => Reading::Again(format!("status {status}")),
+        _ => ReplyClass::Again(format!("status {status}")),
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::domain::Height;
-use crate::rpc::ask::Reading;
+use crate::rpc::ask::ReplyClass;
 
 /// The lines of an answer.
 pub(in crate::sources) fn lines(text: &str) -> impl Iterator<Item = &str> {
@@ -35,45 +35,45 @@ pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
 }
 
 /// What an answer to a query means.
-pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> Reading {
+pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
         return of_status(status, body);
     }
     let text = std::str::from_utf8(body).unwrap_or("?");
     let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
     if lines(text).next().is_none() {
-        Reading::Again("an answer without any block".to_owned())
+        ReplyClass::Again("an answer without any block".to_owned())
     } else if lines(text).all(is_json) {
-        Reading::Good
+        ReplyClass::Good
     } else {
-        Reading::Again("a line that is no JSON".to_owned())
+        ReplyClass::Again("a line that is no JSON".to_owned())
     }
 }
 
 /// What an answer of one JSON value means.
-pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> Reading {
+pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
         return of_status(status, body);
     }
     match serde_json::from_slice::<&RawValue>(body) {
-        Ok(_) => Reading::Good,
-        Err(_) => Reading::Again("an answer that is no JSON".to_owned()),
+        Ok(_) => ReplyClass::Good,
+        Err(_) => ReplyClass::Again("an answer that is no JSON".to_owned()),
     }
 }
 
-fn of_status(status: u16, body: &[u8]) -> Reading {
+fn of_status(status: u16, body: &[u8]) -> ReplyClass {
     /// Characters of a text that are kept.
     const TEXT_MAX: usize = 200;
     let text = String::from_utf8_lossy(body).chars().take(TEXT_MAX).collect::<String>();
     let is_page = text.trim_start().starts_with('<');
     match status {
-        204 => Reading::Again("the gateway has not reached these blocks".to_owned()),
+        204 => ReplyClass::Again("the gateway has not reached these blocks".to_owned()),
         // A chain that parted; or a block range that moves from worker to worker.
-        409 => Reading::Again("the gateway's blocks do not fit together".to_owned()),
-        429 | 529 => Reading::SlowDown(None),
-        400 => Reading::Refused { code: 400, message: text },
-        401..=403 => Reading::Denied(format!("HTTP status {status}: {text}")),
-        404 | 405 | 410 if !is_page => Reading::NotOffered(text),
-        _ => Reading::Again(format!("HTTP status {status}: {text}")),
+        409 => ReplyClass::Again("the gateway's blocks do not fit together".to_owned()),
+        429 | 529 => ReplyClass::SlowDown(None),
+        400 => ReplyClass::Refused { code: 400, message: text },
+        401..=403 => ReplyClass::Denied(format!("HTTP status {status}: {text}")),
+        404 | 405 | 410 if !is_page => ReplyClass::NotOffered(text),
+        _ => ReplyClass::Again(format!("HTTP status {status}: {text}")),
     }
 }

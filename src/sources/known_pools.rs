@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::reference::Pool;
+use super::reference::ReferencePool;
 
 /// A node that has not come so far yet, or answers nonsense, knows none of a pool that is there:
 /// the pools that are missing are asked for again after so long.
@@ -13,7 +13,7 @@ const MISSING_REST: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 struct Known {
-    pools: Arc<Vec<Pool>>,
+    pools: Arc<Vec<ReferencePool>>,
     /// `None`: none is missing.
     again_at: Option<Instant>,
 }
@@ -24,7 +24,7 @@ pub(super) struct KnownPools(Mutex<Option<Known>>);
 impl KnownPools {
     /// The known state; `None`: it must be fetched. The first caller that gets `None` fetches it,
     /// and until then the others use the previous state, if there is one.
-    pub(super) fn get(&self) -> Option<Arc<Vec<Pool>>> {
+    pub(super) fn get(&self) -> Option<Arc<Vec<ReferencePool>>> {
         let mut known = self.known();
         let known = known.as_mut()?;
         let now = Instant::now();
@@ -36,7 +36,7 @@ impl KnownPools {
     }
 
     /// `wanted`: how many the row names.
-    pub(super) fn set(&self, pools: Vec<Pool>, wanted: usize) -> Arc<Vec<Pool>> {
+    pub(super) fn set(&self, pools: Vec<ReferencePool>, wanted: usize) -> Arc<Vec<ReferencePool>> {
         let again_at = (pools.len() < wanted).then(|| Instant::now() + MISSING_REST);
         let pools = Arc::new(pools);
         *self.known() = Some(Known { pools: Arc::clone(&pools), again_at });

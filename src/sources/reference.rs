@@ -67,7 +67,7 @@ pub(super) fn split((low, high): Range, blocks: u64) -> Vec<Range> {
 
 /// A pool of the native coin and a stablecoin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pool {
+pub(super) struct ReferencePool {
     /// Who emits its events.
     pub(super) emitter: Account,
     /// Its name where one contract holds many pools.
@@ -103,7 +103,7 @@ pub(super) struct Search {
 
 impl Search {
     /// Where there are no pools nothing is looked for.
-    pub(super) fn new(pools: &[Pool], at: &[Moment]) -> Self {
+    pub(super) fn new(pools: &[ReferencePool], at: &[Moment]) -> Self {
         let wanted = at.iter().filter(|_| !pools.is_empty());
         Self { open: wanted.map(|moment| moment.height).collect(), found: HashMap::new() }
     }
@@ -120,7 +120,7 @@ impl Search {
     }
 
     /// The result of the events of so many blocks below each height.
-    pub(super) fn read(&mut self, pools: &[Pool], events: &[PoolEvent], blocks: u64) {
+    pub(super) fn read(&mut self, pools: &[ReferencePool], events: &[PoolEvent], blocks: u64) {
         let found = &mut self.found;
         self.open.retain(|height| {
             match price_between(pools, events, height.saturating_sub(blocks), *height) {
@@ -147,7 +147,12 @@ enum PoolPrice {
 }
 
 /// By the pools' state at that height, of events in the blocks from `low` on.
-fn price_between(pools: &[Pool], events: &[PoolEvent], low: Height, at: Height) -> PoolPrice {
+fn price_between(
+    pools: &[ReferencePool],
+    events: &[PoolEvent],
+    low: Height,
+    at: Height,
+) -> PoolPrice {
     agreed(pools.iter().filter_map(|pool| {
         let left = left(pool, events, low, at);
         let (own, before): (Vec<Left>, Vec<Left>) = left.iter().partition(|one| one.height == at);
@@ -161,7 +166,7 @@ fn price_between(pools: &[Pool], events: &[PoolEvent], low: Height, at: Height) 
 }
 
 /// What each block's last event left, without those that stand out from their neighbours.
-fn left(pool: &Pool, events: &[PoolEvent], low: Height, high: Height) -> Vec<Left> {
+fn left(pool: &ReferencePool, events: &[PoolEvent], low: Height, high: Height) -> Vec<Left> {
     let mut left: Vec<Left> = Vec::new();
     let in_range = |event: &&PoolEvent| (low..=high).contains(&event.height);
     for event in events.iter().filter(in_range) {
@@ -211,7 +216,7 @@ pub(super) fn between(from: Price, to: Price, done: u64, span: u64) -> Option<Pr
 }
 
 /// The price that an event left in a pool; `None` where it is another's, or of a pool too small.
-fn price(pool: &Pool, event: &PoolEvent) -> Option<Price> {
+fn price(pool: &ReferencePool, event: &PoolEvent) -> Option<Price> {
     if event.emitter != pool.emitter {
         return None;
     }
@@ -228,7 +233,7 @@ fn price(pool: &Pool, event: &PoolEvent) -> Option<Price> {
     }
 }
 
-fn of_reserves(pool: &Pool, first: Units, second: Units) -> Option<Price> {
+fn of_reserves(pool: &ReferencePool, first: Units, second: Units) -> Option<Price> {
     let (native, stable) = if pool.native_first { (first, second) } else { (second, first) };
     is_deep(pool, stable.to())?;
     ratio(pool, stable.to(), native.to())
@@ -236,7 +241,7 @@ fn of_reserves(pool: &Pool, first: Units, second: Units) -> Option<Price> {
 
 /// `root`: the square root of the price of the first in the second, with 96 binary places;
 /// `liquidity`: of the range that the price is in.
-fn of_root(pool: &Pool, root: Units, liquidity: Units) -> Option<Price> {
+fn of_root(pool: &ReferencePool, root: Units, liquidity: Units) -> Option<Price> {
     let (root, liquidity): (Wide, Wide) = (root.to(), liquidity.to());
     if root.is_zero() || root.bit_len() > 160 || liquidity.bit_len() > 128 {
         return None;
@@ -252,12 +257,12 @@ fn of_root(pool: &Pool, root: Units, liquidity: Units) -> Option<Price> {
     }
 }
 
-fn is_deep(pool: &Pool, stable: Wide) -> Option<()> {
+fn is_deep(pool: &ReferencePool, stable: Wide) -> Option<()> {
     (stable >= Wide::from(DEPTH_MIN) * power(pool.stable_decimals)).then_some(())
 }
 
 /// Base units of the stablecoin for base units of the native coin, as a price.
-fn ratio(pool: &Pool, stable: Wide, native: Wide) -> Option<Price> {
+fn ratio(pool: &ReferencePool, stable: Wide, native: Wide) -> Option<Price> {
     let whole = power(pool.native_decimals) * power(Price::DECIMALS);
     let above = stable.checked_mul(whole)?;
     let below = native.checked_mul(power(pool.stable_decimals))?;
@@ -279,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    const POOL: Pool = Pool {
+    const POOL: ReferencePool = ReferencePool {
         emitter: [1; 20],
         id: None,
         native_first: false,
@@ -336,10 +341,10 @@ mod tests {
         assert!(is_within(found, dollars(3_000), 1), "{found:?}");
         assert!(found.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{found:?}");
         // Read the other way round it is more than any coin is worth.
-        assert_eq!(price(&Pool { native_first: true, ..POOL }, &swap), None);
+        assert_eq!(price(&ReferencePool { native_first: true, ..POOL }, &swap), None);
         let inverse: Units = (Units::ONE << 192) / root;
         let swap = event(7, SWAP_PANCAKE, &[Units::ZERO, Units::ZERO, inverse, deep]);
-        let found = price(&Pool { native_first: true, ..POOL }, &swap).unwrap();
+        let found = price(&ReferencePool { native_first: true, ..POOL }, &swap).unwrap();
         assert!(found.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{found:?}");
     }
 
@@ -354,7 +359,7 @@ mod tests {
 
     #[test]
     fn one_contract_holds_many_pools() {
-        let pool = Pool { id: Some([9; 32]), ..POOL };
+        let pool = ReferencePool { id: Some([9; 32]), ..POOL };
         let root: Units = "1446501726624926496477173928747177".parse().unwrap();
         let deep = Units::from(1_u64 << 62);
         let mut swap = event(1, SWAP_V4, &[Units::ZERO, Units::ZERO, root, deep]);
@@ -385,9 +390,10 @@ mod tests {
     fn what_stands_out_is_refused() {
         let events = [sync(1, 3_000), sync(2, 3_010), sync(3, 9_000)];
         assert_eq!(price_between(&[POOL], &events, 0, 4), PoolPrice::Price(dollars(3_010)));
-        let other = Pool { emitter: [2; 20], ..POOL };
-        let third = Pool { emitter: [3; 20], ..POOL };
-        let of = |pool: &Pool, dollars| PoolEvent { emitter: pool.emitter, ..sync(1, dollars) };
+        let other = ReferencePool { emitter: [2; 20], ..POOL };
+        let third = ReferencePool { emitter: [3; 20], ..POOL };
+        let of =
+            |pool: &ReferencePool, dollars| PoolEvent { emitter: pool.emitter, ..sync(1, dollars) };
         let events = [sync(1, 3_000), of(&other, 3_400), of(&third, 3_010)];
         assert_eq!(price_between(&[POOL, other.clone()], &events, 0, 2), PoolPrice::Disagree);
         let all = [POOL, other, third];
@@ -414,7 +420,7 @@ mod tests {
                 height: 1, emitter: POOL.emitter, topics: vec![topic(TOPICS[topic0]); 2], data,
             };
             for id in [None, Some(topic(TOPICS[topic0]))] {
-                let _ = price(&Pool { id, native_first, stable_decimals, ..POOL }, &event);
+                let _ = price(&ReferencePool { id, native_first, stable_decimals, ..POOL }, &event);
             }
         }
 

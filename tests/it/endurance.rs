@@ -8,7 +8,7 @@ use blotter::demo::solana::WalletPlan;
 use blotter::demo::{Faults, Rate};
 use blotter::domain::{Cursor, Filter, Row, Wallet};
 use blotter::history::{Extent, Step, WalkRequest};
-use blotter::rpc::{HttpTransport, Method, Request, SecretUrl, Transport as _, TransportError};
+use blotter::rpc::{HttpMethod, HttpTransport, Request, SecretUrl, Transport as _, TransportError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::{Instant, sleep, timeout};
@@ -165,7 +165,7 @@ async fn a_node_that_answers_a_byte_a_second_is_given_up_at_the_time_limit() {
     };
     let request = Request {
         url: SecretUrl::new(url),
-        method: Method::Post,
+        method: HttpMethod::Post,
         headers: Vec::new(),
         body: b"{}".as_slice().into(),
         timeout: Duration::from_secs(60),

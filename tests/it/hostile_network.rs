@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use blotter::rpc::{
-    HttpTransport, Method, Pool, PoolLimits, Request, Response, SecretUrl, Transport,
+    HttpMethod, HttpTransport, Pool, PoolLimits, Request, Response, SecretUrl, Transport,
     TransportError, UpstreamError,
 };
 use flate2::Compression;
@@ -70,7 +70,7 @@ fn request(stream: &mut TcpStream) -> Vec<u8> {
 
 async fn ask(url: String, body_bytes_max: usize) -> Result<Response, TransportError> {
     let request = Request {
-        method: Method::Post,
+        method: HttpMethod::Post,
         url: SecretUrl::new(url),
         headers: vec![],
         body: "{}".into(),

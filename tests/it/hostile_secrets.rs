@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use blotter::api::Keys;
 use blotter::rpc::{
-    EndpointConfig, HttpTransport, Method, Pool, PoolLimits, Request, SecretText, SecretUrl,
+    EndpointConfig, HttpMethod, HttpTransport, Pool, PoolLimits, Request, SecretText, SecretUrl,
     Transport,
 };
 
@@ -199,7 +199,7 @@ fn no_secret_is_in_a_panic() {
     let headers = vec![("x-token".to_owned(), SecretText::new("plantedheader"))];
     let endpoint = EndpointConfig { headers: headers.clone(), ..EndpointConfig::new(url) };
     let request = Request {
-        method: Method::Post,
+        method: HttpMethod::Post,
         url: SecretUrl::new(url),
         headers,
         body: "{}".into(),

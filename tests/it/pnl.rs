@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoChains, DemoNode, evm};
 use blotter::domain::{Side, Units};
-use blotter::pnl::{Book, Entry, Method, Position};
+use blotter::pnl::{Book, BookEntry, Method, TokenPosition};
 use blotter::registry::Registry;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -15,19 +15,19 @@ use crate::support::program::Place;
 
 const METHODS: [Method; 4] = Method::ALL;
 
-fn entry(side: Side, quantity: Option<u64>, native: Option<u64>) -> Entry {
-    Entry { side, quantity: quantity.map(Units::from), native: native.map(Units::from), row: 0 }
+fn entry(side: Side, quantity: Option<u64>, native: Option<u64>) -> BookEntry {
+    BookEntry { side, quantity: quantity.map(Units::from), native: native.map(Units::from), row: 0 }
 }
 
-fn buy(quantity: u64, cost: u64) -> Entry {
+fn buy(quantity: u64, cost: u64) -> BookEntry {
     entry(Side::Buy, Some(quantity), Some(cost))
 }
 
-fn sell(quantity: u64, value: u64) -> Entry {
+fn sell(quantity: u64, value: u64) -> BookEntry {
     entry(Side::Sell, Some(quantity), Some(value))
 }
 
-fn position(method: Method, entries: &[Entry]) -> Position {
+fn position(method: Method, entries: &[BookEntry]) -> TokenPosition {
     let mut book = Book::new(method);
     for entry in entries {
         book.enter(*entry);
@@ -35,7 +35,7 @@ fn position(method: Method, entries: &[Entry]) -> Position {
     *book.position()
 }
 
-fn realised(position: &Position) -> i128 {
+fn realised(position: &TokenPosition) -> i128 {
     position.realised.decimal(0).to_string().parse().unwrap()
 }
 
@@ -115,7 +115,7 @@ fn what_has_no_value_is_never_guessed() {
 
 #[test]
 fn the_widest_amounts_do_not_overflow() {
-    let huge = |side, native: u128| Entry {
+    let huge = |side, native: u128| BookEntry {
         side,
         quantity: Some(Units::MAX),
         native: Some(Units::from(native)),
@@ -124,7 +124,7 @@ fn the_widest_amounts_do_not_overflow() {
     for method in METHODS {
         let p = position(method, &[huge(Side::Buy, u128::MAX), huge(Side::Buy, 1)]);
         assert_eq!((p.untold, p.buys), (1, 2), "a second such amount is more than can be");
-        let half = Entry { quantity: Some(Units::MAX >> 1), ..huge(Side::Sell, 5) };
+        let half = BookEntry { quantity: Some(Units::MAX >> 1), ..huge(Side::Sell, 5) };
         let p = position(method, &[huge(Side::Buy, u128::MAX), half]);
         // floor((2^128 - 1) * (2^255 - 1) / (2^256 - 1)) = 2^127 - 1.
         assert_eq!(whole(p.cost), i128::MAX);
@@ -189,7 +189,7 @@ impl Model {
         }
     }
 
-    fn enter(&mut self, entry: &Entry) {
+    fn enter(&mut self, entry: &BookEntry) {
         let Some(quantity) = entry.quantity.map(whole).filter(|quantity| *quantity > 0) else {
             return;
         };
@@ -263,7 +263,7 @@ impl Model {
     }
 }
 
-fn any_entry() -> impl Strategy<Value = Entry> {
+fn any_entry() -> impl Strategy<Value = BookEntry> {
     let quantity = proptest::option::weighted(0.95, 0_u64..=12);
     let native = proptest::option::weighted(0.85, 0_u64..=1_000);
     (any::<bool>(), quantity, native).prop_map(|(buys, quantity, native)| {

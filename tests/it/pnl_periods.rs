@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use blotter::domain::{Address, Decimal, Side, TxId, Units, UnixSeconds};
-use blotter::pnl::{Count, Counted, Disposal, Ledger, LedgerRow, Method, Origin, Period, Report};
+use blotter::pnl::{
+    Count, CountStep, Disposal, LedgerRow, Method, Origin, Period, Report, TradeLedger,
+};
 use proptest::prelude::*;
 
 /// Token, side, quantity, value; times are the rows' places.
 type Line = (u8, bool, Option<u64>, Option<u64>);
 
-fn ledger(lines: &[Line]) -> Arc<Ledger> {
-    let mut ledger = Ledger::with_transactions();
+fn ledger(lines: &[Line]) -> Arc<TradeLedger> {
+    let mut ledger = TradeLedger::with_transactions();
     for (time, &(token, buys, quantity, native)) in lines.iter().enumerate().rev() {
         let row = LedgerRow {
             mint: Address::Evm([token; 20]),
@@ -29,14 +31,14 @@ fn period(from: Option<u32>, to: Option<u32>) -> Period {
     Period { from: from.map(UnixSeconds), to: to.map(UnixSeconds) }
 }
 
-fn count(ledger: &Arc<Ledger>, method: Method, period: Period) -> (Report, Vec<Disposal>) {
+fn count(ledger: &Arc<TradeLedger>, method: Method, period: Period) -> (Report, Vec<Disposal>) {
     let mut count = Count::new(Arc::clone(ledger), method, period);
     let mut disposals = Vec::new();
     loop {
         match count.step() {
-            Counted::Row => {}
-            Counted::Sale(disposal) => disposals.push(*disposal),
-            Counted::All => return (count.report(), disposals),
+            CountStep::Row => {}
+            CountStep::Sale(disposal) => disposals.push(*disposal),
+            CountStep::All => return (count.report(), disposals),
         }
     }
 }

@@ -221,18 +221,18 @@ async fn a_straggler_is_helped_by_another_endpoint() {
 /// The transport over real sockets: limits hold for any bytes that a server sends.
 mod sockets {
     use super::{Duration, HttpTransport, Request, SecretText, Transport, TransportError};
-    use blotter::rpc::{Method, SecretUrl};
+    use blotter::rpc::{HttpMethod, SecretUrl};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     /// Answers one connection with these bytes, after the head of its request.
     async fn ask(answer: Vec<u8>, body_bytes_max: usize) -> Result<(u16, usize), TransportError> {
-        exchange(Method::Post, answer, body_bytes_max).await.1
+        exchange(HttpMethod::Post, answer, body_bytes_max).await.1
     }
 
     /// And what the server got.
     async fn exchange(
-        method: Method,
+        method: HttpMethod,
         answer: Vec<u8>,
         body_bytes_max: usize,
     ) -> (String, Result<(u16, usize), TransportError>) {
@@ -275,11 +275,11 @@ mod sockets {
 
     #[tokio::test]
     async fn both_methods_go_out_with_their_headers_and_only_post_with_a_body() {
-        let (get, answered) = exchange(Method::Get, answer("200 OK", b"x"), 9).await;
+        let (get, answered) = exchange(HttpMethod::Get, answer("200 OK", b"x"), 9).await;
         assert_eq!(answered, Ok((200, 1)));
         assert!(get.starts_with("GET /planted-key HTTP/1.1\r\n"), "{get}");
         assert!(get.contains("x-token: planted-token") && !get.contains("content-"), "{get}");
-        let (post, _) = exchange(Method::Post, answer("200 OK", b"x"), 9).await;
+        let (post, _) = exchange(HttpMethod::Post, answer("200 OK", b"x"), 9).await;
         assert!(post.starts_with("POST /planted-key HTTP/1.1\r\n"), "{post}");
         assert!(post.contains("content-type: application/json"), "{post}");
     }

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::rpc::{Ask, EndpointConfig, Method, Pool, Reading, Reply, SecretText, UpstreamError};
+use blotter::rpc::{
+    Ask, EndpointConfig, HttpMethod, Pool, Reply, ReplyClass, SecretText, UpstreamError,
+};
 use tokio::time::Instant;
 
 use crate::support::script::{Act, Script, at, lane, pool};
 
 /// An explorer in short: words of the body decide what it is.
-fn read(status: u16, body: &[u8]) -> Reading {
+fn read(status: u16, body: &[u8]) -> ReplyClass {
     let text = String::from_utf8_lossy(body).into_owned();
     match text.split(' ').next().unwrap() {
-        "good" if status == 200 => Reading::Good,
-        "slow" => Reading::SlowDown(Some(Duration::from_secs(3))),
-        "absent" => Reading::NotOffered(text),
-        "refused" => Reading::Refused { code: 7, message: text },
-        _ => Reading::Again(text),
+        "good" if status == 200 => ReplyClass::Good,
+        "slow" => ReplyClass::SlowDown(Some(Duration::from_secs(3))),
+        "absent" => ReplyClass::NotOffered(text),
+        "refused" => ReplyClass::Refused { code: 7, message: text },
+        _ => ReplyClass::Again(text),
     }
 }
 
@@ -42,9 +44,9 @@ async fn path_query_and_body_go_where_they_belong() {
     pool.ask(&ask("", &[], posted), read, &lane(1)).await.unwrap();
     let sent = script.requests();
     assert_eq!(sent[0].url.expose(), "http://one/api/v1/x?apikey=K&module=account&sort=a%26b");
-    assert_eq!((sent[0].method, sent[0].body.len()), (Method::Get, 0));
+    assert_eq!((sent[0].method, sent[0].body.len()), (HttpMethod::Get, 0));
     assert_eq!(sent[1].url.expose(), "http://one/api?apikey=K");
-    assert_eq!((sent[1].method, &*sent[1].body), (Method::Post, br#"{"a":1}"#.as_slice()));
+    assert_eq!((sent[1].method, &*sent[1].body), (HttpMethod::Post, br#"{"a":1}"#.as_slice()));
     assert!(sent.iter().all(|request| request.headers.len() == 1));
     assert_eq!(pool.endpoints()[0].calls["list"].sent, 2);
 }

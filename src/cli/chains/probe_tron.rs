@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::probe::{Finding, ProbeTarget, TRANSFER, words};
 use crate::registry::Chain;
-use crate::rpc::{Ask, Reading};
+use crate::rpc::{Ask, ReplyClass};
 use crate::sources::{tron_reading, tron_rpc_reading};
 
 /// The header that the index takes a key in.
@@ -28,7 +28,7 @@ impl ProbeTarget {
         path: &str,
         query: Vec<(&'static str, String)>,
         body: Option<Value>,
-        read: fn(u16, &[u8]) -> Reading,
+        read: fn(u16, &[u8]) -> ReplyClass,
     ) -> Told {
         let body = body.map(|body| Bytes::from(body.to_string()));
         let ask = Ask { name, path: path.to_owned(), query, body };

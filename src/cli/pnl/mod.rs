@@ -20,7 +20,7 @@ use crate::cli::output::TradeLine;
 use crate::cli::progress::ProgressLine;
 use crate::cli::reading::{Context, WalletReading};
 use crate::domain::{Address, Decimal, Family, Side, TxId};
-use crate::pnl::{Count, Counted, Ledger, LedgerRow, Report, Subject};
+use crate::pnl::{Count, CountStep, LedgerRow, Report, ReportSubject, TradeLedger};
 use output::Output;
 
 pub(super) fn run(
@@ -44,7 +44,7 @@ pub(super) fn run(
         return Err(short);
     }
     let chain = &reading.chain;
-    let subject = Subject {
+    let subject = ReportSubject {
         wallet: reading.wallet.address.to_string(),
         chain: chain.slug.clone(),
         native: chain.native.symbol.clone(),
@@ -75,7 +75,7 @@ fn write<C: Fn() -> Count>(
 }
 
 fn report(mut count: Count) -> Report {
-    while !matches!(count.step(), Counted::All) {}
+    while !matches!(count.step(), CountStep::All) {}
     count.report()
 }
 
@@ -83,12 +83,13 @@ fn report(mut count: Count) -> Report {
 struct Rows {
     family: Family,
     native_decimals: u8,
-    ledger: Ledger,
+    ledger: TradeLedger,
 }
 
 impl Rows {
     fn new(reading: &WalletReading<'_>, disposals: bool) -> Self {
-        let ledger = if disposals { Ledger::with_transactions() } else { Ledger::default() };
+        let ledger =
+            if disposals { TradeLedger::with_transactions() } else { TradeLedger::default() };
         let native_decimals = reading.chain.native.decimals;
         Self { family: reading.chain.family, native_decimals, ledger }
     }

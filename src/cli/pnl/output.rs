@@ -7,25 +7,25 @@ use crate::cli::output::{csv_text, printable};
 use crate::cli::table::{self, Align};
 use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
 use crate::pnl::{
-    Count, Counted, Disposal, JsonWriter, Origin, Period, Position, Report, Signed, Subject,
-    TokenReport, rate,
+    Count, CountStep, Disposal, JsonWriter, Origin, Period, Report, ReportSubject, Signed,
+    TokenPosition, TokenReport, rate,
 };
 
 /// Tokens that the table's last lines name.
 const NAMED_MAX: usize = 20;
 const DAY_SECONDS: u32 = 86_400;
 
-type CountOf = fn(&Position) -> u64;
+type CountOf = fn(&TokenPosition) -> u64;
 
 /// A report and, by a second pass, its disposals.
 pub(super) struct Output<C> {
-    subject: Subject,
+    subject: ReportSubject,
     report: Report,
     count: C,
 }
 
 impl<C: Fn() -> Count> Output<C> {
-    pub(super) fn new(subject: Subject, report: Report, count: C) -> Self {
+    pub(super) fn new(subject: ReportSubject, report: Report, count: C) -> Self {
         Self { subject, report, count }
     }
 
@@ -38,9 +38,9 @@ impl<C: Fn() -> Count> Output<C> {
         let mut count = (self.count)();
         loop {
             match count.step() {
-                Counted::Row => {}
-                Counted::Sale(disposal) => take(&disposal)?,
-                Counted::All => return Ok(()),
+                CountStep::Row => {}
+                CountStep::Sale(disposal) => take(&disposal)?,
+                CountStep::All => return Ok(()),
             }
         }
     }

@@ -35,7 +35,7 @@ use access_log::AccessFile;
 use admin_socket::AdminSocket;
 use descriptors::{fit, raise};
 use operator::Operator;
-use reload::{Load, Reload};
+use reload::{LoadConfig, Reload};
 
 /// A server that listens, and what is needed to run it to its end.
 pub(super) struct Serving {
@@ -57,7 +57,7 @@ impl Serving {
         config: &Config,
         registry: Arc<Registry>,
         transport: &Arc<dyn Transport>,
-        load: Option<Load>,
+        load: Option<LoadConfig>,
     ) -> Result<Self, CliError> {
         let engine = Engine::open(config, Arc::clone(&registry), transport).await?;
         let first_key = engine.keys.create_first(SystemClock.now()).await?;
@@ -209,7 +209,7 @@ pub(super) async fn run(
     config: &Config,
     registry: Arc<Registry>,
     transport: &Arc<dyn Transport>,
-    load: Load,
+    load: LoadConfig,
 ) -> Result<(), CliError> {
     let serving = Serving::open(config, registry, transport, Some(load)).await?;
     if let Some(created) = &serving.first_key {

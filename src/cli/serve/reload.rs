@@ -21,7 +21,7 @@ use crate::registry::Registry;
 use crate::sources::Source;
 
 /// Reads and merges all layers of the configuration.
-pub(in crate::cli) type Load = Box<dyn Fn() -> Result<Config, CliError> + Send + Sync>;
+pub(in crate::cli) type LoadConfig = Box<dyn Fn() -> Result<Config, CliError> + Send + Sync>;
 
 /// Settings that are read once, at the start.
 const AT_START: [&str; 15] = [
@@ -53,7 +53,7 @@ pub(in crate::cli) struct Reloaded {
 
 /// What a running server reads again.
 pub(in crate::cli) struct Reload {
-    pub(in crate::cli) load: Load,
+    pub(in crate::cli) load: LoadConfig,
     /// As it is in force.
     pub(in crate::cli) running: Mutex<Config>,
     pub(in crate::cli) registry: Arc<Registry>,

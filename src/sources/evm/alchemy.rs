@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::descent::{Absorbed, PageAsk};
+use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_row::{ListRow, What, without_repeats};
 use super::merge::{self, Merge};
@@ -18,7 +18,7 @@ use super::texts::{self, hex_text};
 use super::wire;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units, UnixSeconds};
-use crate::rpc::batch::Answer;
+use crate::rpc::batch::CallResponse;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
@@ -163,7 +163,7 @@ impl AlchemyLister {
         at: usize,
         side: Side,
         end: Height,
-        [one, two]: [&Answer; 2],
+        [one, two]: [&CallResponse; 2],
     ) -> Result<(), UpstreamError> {
         for answer in [one, two] {
             if !self.reaches(answer.endpoint, end).await? {
@@ -192,7 +192,7 @@ impl AlchemyLister {
         &mut self,
         at: usize,
         end: Height,
-        answer: &Answer,
+        answer: &CallResponse,
     ) -> Result<(), UpstreamError> {
         if !self.reaches(answer.endpoint, end).await? {
             return self.miss(answer.endpoint);
@@ -212,11 +212,11 @@ impl AlchemyLister {
         is_whole: bool,
     ) -> Result<(), UpstreamError> {
         match self.merge.absorb(&self.subject, at, rows, is_whole) {
-            Ok(Absorbed::Taken) => {
+            Ok(DescentOutcome::Taken) => {
                 self.lags = 0;
                 Ok(())
             }
-            Ok(Absorbed::Missed) => self.miss(endpoint),
+            Ok(DescentOutcome::Missed) => self.miss(endpoint),
             Err(fault) => {
                 let message = format!("{METHOD}: {fault}");
                 let endpoint = self.pool.label(endpoint);
@@ -225,7 +225,7 @@ impl AlchemyLister {
         }
     }
 
-    fn page(&self, answer: &Answer) -> Result<(EndpointId, Page), UpstreamError> {
+    fn page(&self, answer: &CallResponse) -> Result<(EndpointId, Page), UpstreamError> {
         let malformed = || UpstreamError::Malformed {
             endpoint: self.pool.label(answer.endpoint),
             what: format!("{METHOD} gave no transfers"),

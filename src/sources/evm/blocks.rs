@@ -9,7 +9,7 @@ use super::wire::{self, BlockHead};
 use crate::decode::evm::Word;
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -143,7 +143,7 @@ impl EvmSource {
 
     fn read_block(
         &self,
-        answer: &Answer,
+        answer: &CallResponse,
     ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
         let block = wire::block(&answer.result)
             .map_err(|()| self.malformed(answer.endpoint, "eth_getBlockByNumber gave no block"))?;

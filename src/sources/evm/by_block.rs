@@ -8,7 +8,7 @@ use serde_json::json;
 use super::fetch::CandidateTx;
 use super::{EvmSource, wire};
 use crate::domain::Height;
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::pool::CallOptions;
 
 impl EvmSource {
@@ -33,12 +33,12 @@ impl EvmSource {
         let receipts: Vec<Call> = blocks.iter().map(receipts).collect();
         let receipts = self.inner.pool.batch(&receipts, options).await;
         // Blocks without receipts are of no use.
-        let found: Vec<(Height, Answer)> = blocks
+        let found: Vec<(Height, CallResponse)> = blocks
             .into_iter()
             .zip(receipts)
             .filter_map(|(height, answer)| Some((height, answer.ok()?)))
             .collect();
-        let whole = |(height, _): &(Height, Answer)| {
+        let whole = |(height, _): &(Height, CallResponse)| {
             let params = json!([format!("{height:#x}"), true]);
             Call { method: "eth_getBlockByNumber", params }
         };
@@ -57,11 +57,11 @@ impl EvmSource {
 const RECEIPTS: &str = "eth_getBlockReceipts";
 
 impl CandidateTx {
-    fn fill_from_block(&mut self, block: &Answer, receipts: &Answer) {
+    fn fill_from_block(&mut self, block: &CallResponse, receipts: &CallResponse) {
         let hash = &self.candidate.hash;
-        let of = |result, by: &Answer| {
-            let Answer { endpoint, request, .. } = *by;
-            Answer { result, endpoint, request }
+        let of = |result, by: &CallResponse| {
+            let CallResponse { endpoint, request, .. } = *by;
+            CallResponse { result, endpoint, request }
         };
         let tx = wire::transaction_in(&block.result, hash).map(|result| of(result, block));
         let receipt = wire::receipt_in(&receipts.result, hash).map(|result| of(result, receipts));

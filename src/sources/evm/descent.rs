@@ -8,7 +8,7 @@
 use super::list_row::ListRow;
 use crate::decode::evm::Word;
 use crate::domain::Height;
-use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
+use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
 /// Each page is an answer that two agree on: below known rows one is enough.
 const RULES: PagerRules = PagerRules {
@@ -40,7 +40,7 @@ pub(super) struct PageAsk {
 
 /// What came of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absorbed {
+pub(super) enum DescentOutcome {
     Taken,
     /// It lacks what is known; to be asked again, elsewhere where that is possible.
     Missed,
@@ -144,7 +144,11 @@ impl Descent {
     }
 
     /// Takes a page. `is_whole`: it cannot have been cut.
-    pub(super) fn absorb(&mut self, page: Vec<ListRow>, is_whole: bool) -> Result<Absorbed, Fault> {
+    pub(super) fn absorb(
+        &mut self,
+        page: Vec<ListRow>,
+        is_whole: bool,
+    ) -> Result<DescentOutcome, Fault> {
         if !self.is_in_order(&page) {
             return Err(Fault::Disordered);
         }
@@ -170,7 +174,11 @@ impl Descent {
         falling && page.iter().all(|row| (self.low..=self.pager.edge()).contains(&row.block))
     }
 
-    fn absorb_first(&mut self, page: Vec<ListRow>, is_whole: bool) -> Result<Absorbed, Fault> {
+    fn absorb_first(
+        &mut self,
+        page: Vec<ListRow>,
+        is_whole: bool,
+    ) -> Result<DescentOutcome, Fault> {
         let edge = self.pager.edge();
         // One that is cut inside of the edge's block may hold a part of what is known of it.
         let is_cut = !is_whole && page.last().is_some_and(|row| row.block == edge);
@@ -181,29 +189,33 @@ impl Descent {
             by: None,
         };
         match self.pager.absorb(&view) {
-            Step::Miss => return Ok(Absorbed::Missed),
-            Step::Lost => return Err(Fault::Misses),
-            Step::Lower(lowest) => {
+            PageOutcome::Miss => return Ok(DescentOutcome::Missed),
+            PageOutcome::Lost => return Err(Fault::Misses),
+            PageOutcome::Lower(lowest) => {
                 let above = page.partition_point(|row| row.block > lowest);
                 self.edge_rows =
                     page.get(above..).filter(|_| above > 0).unwrap_or_default().to_vec();
                 self.rows.extend(page.into_iter().take(above));
             }
-            Step::Inside { .. } => {
+            PageOutcome::Inside { .. } => {
                 let (size, rows) = (page.len(), page.clone());
                 self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
             }
-            Step::Nothing if page.is_empty() => {}
-            Step::Nothing => {
+            PageOutcome::Nothing if page.is_empty() => {}
+            PageOutcome::Nothing => {
                 self.rows.extend(page);
                 self.step_below();
             }
         }
-        Ok(Absorbed::Taken)
+        Ok(DescentOutcome::Taken)
     }
 
-    fn absorb_inside(&mut self, page: Vec<ListRow>, is_whole: bool) -> Result<Absorbed, Fault> {
-        let Some(mut inside) = self.inside.take() else { return Ok(Absorbed::Taken) };
+    fn absorb_inside(
+        &mut self,
+        page: Vec<ListRow>,
+        is_whole: bool,
+    ) -> Result<DescentOutcome, Fault> {
+        let Some(mut inside) = self.inside.take() else { return Ok(DescentOutcome::Taken) };
         let lowest = page.last().map(|row| row.block);
         match lowest {
             None => {
@@ -230,7 +242,7 @@ impl Descent {
                 self.inside = Some(inside);
             }
         }
-        Ok(Absorbed::Taken)
+        Ok(DescentOutcome::Taken)
     }
 
     /// The page may have been cut in its lowest block, which is asked for again.
@@ -291,7 +303,7 @@ mod tests {
             let page = answer(all, &ask, size, cap);
             let is_whole = page.len() < ask.rows.unwrap_or(size) && page.len() < largest;
             largest = largest.max(page.len());
-            assert_eq!(list.absorb(page, is_whole), Ok(Absorbed::Taken));
+            assert_eq!(list.absorb(page, is_whole), Ok(DescentOutcome::Taken));
             if let Some(from) = list.known_from() {
                 taken.extend(list.take_from(from));
             }
@@ -355,10 +367,10 @@ mod tests {
         let mut list = Descent::new(0, 20);
         list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
         let cut = vec![row(7, 3), row(5, 4)];
-        assert_eq!(list.absorb(cut, false), Ok(Absorbed::Missed));
-        assert_eq!(list.absorb(vec![row(7, 3)], true), Ok(Absorbed::Missed));
+        assert_eq!(list.absorb(cut, false), Ok(DescentOutcome::Missed));
+        assert_eq!(list.absorb(vec![row(7, 3)], true), Ok(DescentOutcome::Missed));
         let whole = vec![row(7, 2), row(7, 3), row(5, 4)];
-        assert_eq!(list.absorb(whole, false), Ok(Absorbed::Taken));
+        assert_eq!(list.absorb(whole, false), Ok(DescentOutcome::Taken));
         assert_eq!(list.take_from(6).len(), 3);
     }
 
@@ -367,7 +379,7 @@ mod tests {
         let mut list = Descent::new(0, 20);
         list.absorb(vec![row(9, 1), row(7, 2)], false).unwrap();
         for _ in 0..RULES.misses_max {
-            assert_eq!(list.absorb(vec![], false), Ok(Absorbed::Missed));
+            assert_eq!(list.absorb(vec![], false), Ok(DescentOutcome::Missed));
             assert_eq!(list.known_from(), Some(8));
         }
         assert_eq!(list.absorb(vec![row(7, 3)], true), Err(Fault::Misses));

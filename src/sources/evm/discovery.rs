@@ -83,7 +83,7 @@ pub(super) struct Window {
 
 /// Which heights of which wallet are listed, for whom.
 #[derive(Debug, Clone)]
-pub(super) struct Listing {
+pub(super) struct ListRequest {
     pub(super) wallet: Account,
     pub(super) low: Height,
     pub(super) high: Height,

@@ -9,7 +9,7 @@ use futures_util::future::{join, join_all, join4};
 use tokio::time::sleep;
 
 use super::abilities::Abilities;
-use super::descent::{Absorbed, PageAsk};
+use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::{Discovery, Window};
 use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
 use super::list_row::ListRow;
@@ -295,7 +295,7 @@ impl ExplorerLister {
             }
         }
         match self.merge.absorb(&self.subject, at(list), page, is_whole) {
-            Ok(Absorbed::Taken) => {
+            Ok(DescentOutcome::Taken) => {
                 self.lags = 0;
                 self.avoid = None;
                 if ask.rows.is_none() && count >= self.rows {
@@ -303,7 +303,7 @@ impl ExplorerLister {
                 }
                 Ok(())
             }
-            Ok(Absorbed::Missed) => self.lag(endpoint).await,
+            Ok(DescentOutcome::Missed) => self.lag(endpoint).await,
             Err(fault) => Err(UpstreamError::Rpc {
                 endpoint: self.pool.label(endpoint),
                 code: 0,

@@ -10,7 +10,7 @@ use super::sent::SentNonce;
 use super::texts;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units};
-use crate::rpc::ask::Reading;
+use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
 
 /// A page that is asked for is longer than the index gives.
@@ -109,26 +109,26 @@ const TOO_LARGE: &[&str] =
 const AGAIN: &[&str] = &["later", "unexpected"];
 
 /// What an answer to a list means.
-pub(super) fn read_list(status: u16, body: &[u8]) -> Reading {
+pub(super) fn read_list(status: u16, body: &[u8]) -> ReplyClass {
     read(status, body, |result| result.starts_with('['))
 }
 
 /// What an answer to a question for the newest block means.
-pub(super) fn read_head(status: u16, body: &[u8]) -> Reading {
+pub(super) fn read_head(status: u16, body: &[u8]) -> ReplyClass {
     match read(status, body, |result| result.starts_with("\"0x")) {
         // Nothing depends on it: an index that refuses it does not report it.
-        Reading::Refused { message, .. } | Reading::Unknown { message, .. } => {
-            Reading::NotOffered(message)
+        ReplyClass::Refused { message, .. } | ReplyClass::Unknown { message, .. } => {
+            ReplyClass::NotOffered(message)
         }
-        other @ (Reading::Good
-        | Reading::SlowDown(_)
-        | Reading::Again(_)
-        | Reading::NotOffered(_)
-        | Reading::Denied(_)) => other,
+        other @ (ReplyClass::Good
+        | ReplyClass::SlowDown(_)
+        | ReplyClass::Again(_)
+        | ReplyClass::NotOffered(_)
+        | ReplyClass::Denied(_)) => other,
     }
 }
 
-fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> Reading {
+fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> ReplyClass {
     let envelope = std::str::from_utf8(body).ok().and_then(|text| {
         let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
         (envelope.result.is_some() || envelope.message.is_some() || envelope.error.is_some())
@@ -139,14 +139,14 @@ fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> Reading {
     // Blockscout: a list whose blocks are still worked on.
     if status == 200 && texts::scalar(envelope.status) == Some("2") {
         let message = texts::scalar(envelope.message).unwrap_or_default().to_owned();
-        return Reading::Refused { code: NOT_INDEXED, message };
+        return ReplyClass::Refused { code: NOT_INDEXED, message };
     }
     if status == 200 && is_good(result) {
-        return Reading::Good;
+        return ReplyClass::Good;
     }
     let message = texts::scalar(envelope.message).unwrap_or_default();
     if status == 200 && message.to_lowercase().starts_with("no ") && is_nothing(result) {
-        return Reading::Good;
+        return ReplyClass::Good;
     }
     let texts = [Some(message), texts::scalar(envelope.result), texts::scalar(envelope.error)];
     let words: Vec<&str> = texts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
@@ -158,41 +158,41 @@ fn is_nothing(result: &str) -> bool {
     result.is_empty() || result == "null" || result.starts_with(['[', '"'])
 }
 
-fn of_status(status: u16) -> Reading {
+fn of_status(status: u16) -> ReplyClass {
     match status {
-        429 => Reading::SlowDown(None),
-        401..=403 => Reading::Denied(format!("HTTP status {status}")),
-        _ => Reading::Again(format!("HTTP status {status} without the JSON that was asked for")),
+        429 => ReplyClass::SlowDown(None),
+        401..=403 => ReplyClass::Denied(format!("HTTP status {status}")),
+        _ => ReplyClass::Again(format!("HTTP status {status} without the JSON that was asked for")),
     }
 }
 
 /// One table: the first line that fits. The text of a rate limit advises to use a key, that of a busy
 /// service to pay, that of a wrong key to try again later.
-fn of_text(status: u16, text: String) -> Reading {
+fn of_text(status: u16, text: String) -> ReplyClass {
     let lower = text.to_lowercase();
     let holds = |table: &[&str]| words::holds(&lower, table);
     let is_quota = holds(words::LONG);
     if holds(KEY) {
-        Reading::Denied(text)
+        ReplyClass::Denied(text)
     } else if holds(TOO_LARGE) {
-        Reading::Refused { code: PAGE_TOO_LARGE, message: text }
+        ReplyClass::Refused { code: PAGE_TOO_LARGE, message: text }
     } else if (status == 429 || holds(words::RATE)) && !is_quota {
-        Reading::SlowDown(None)
+        ReplyClass::SlowDown(None)
     } else if holds(words::TEMPORARY) || holds(words::BUSY) {
-        Reading::Again(text)
+        ReplyClass::Again(text)
     } else if matches!(status, 401..=403)
         || is_quota
         || holds(words::QUOTA)
         || holds(words::PLAN)
         || holds(words::KEY)
     {
-        Reading::Denied(text)
+        ReplyClass::Denied(text)
     } else if holds(NOT_HERE) {
-        Reading::NotOffered(text)
+        ReplyClass::NotOffered(text)
     } else if status >= 500 || holds(AGAIN) {
-        Reading::Again(text)
+        ReplyClass::Again(text)
     } else {
-        Reading::Unknown { code: i64::from(status), message: text }
+        ReplyClass::Unknown { code: i64::from(status), message: text }
     }
 }
 
@@ -288,15 +288,15 @@ mod tests {
     #[track_caller]
     fn check(status: u16, body: &str, expected: &str) {
         let got = match read_list(status, body.as_bytes()) {
-            Reading::Good => "good",
-            Reading::SlowDown(_) => "slow",
-            Reading::Again(_) => "again",
-            Reading::NotOffered(_) => "not here",
-            Reading::Denied(_) => "denied",
-            Reading::Unknown { .. } => "unknown",
-            Reading::Refused { code: PAGE_TOO_LARGE, .. } => "too large",
-            Reading::Refused { code: NOT_INDEXED, .. } => "not indexed",
-            Reading::Refused { .. } => "refused",
+            ReplyClass::Good => "good",
+            ReplyClass::SlowDown(_) => "slow",
+            ReplyClass::Again(_) => "again",
+            ReplyClass::NotOffered(_) => "not here",
+            ReplyClass::Denied(_) => "denied",
+            ReplyClass::Unknown { .. } => "unknown",
+            ReplyClass::Refused { code: PAGE_TOO_LARGE, .. } => "too large",
+            ReplyClass::Refused { code: NOT_INDEXED, .. } => "not indexed",
+            ReplyClass::Refused { .. } => "refused",
         };
         assert_eq!(got, expected, "{status} {body}");
     }

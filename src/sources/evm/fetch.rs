@@ -15,7 +15,7 @@ use super::native::Traced;
 use super::{Past, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Units, UnixSeconds};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -50,8 +50,8 @@ struct Fetched {
 /// A candidate on its way to being fetched.
 pub(super) struct CandidateTx {
     pub(super) candidate: Candidate,
-    pub(super) tx: Option<Answer>,
-    pub(super) receipt: Option<Answer>,
+    pub(super) tx: Option<CallResponse>,
+    pub(super) receipt: Option<CallResponse>,
     done: Option<(Transaction, Option<Units>)>,
     /// Receipts whose logs did not fill their own filter.
     unfilled: u32,
@@ -315,7 +315,10 @@ impl CandidateTx {
     }
 
     /// Places of answers, in the order of `calls`.
-    fn open_parts(&mut self, with_receipt: bool) -> impl Iterator<Item = &mut Option<Answer>> {
+    fn open_parts(
+        &mut self,
+        with_receipt: bool,
+    ) -> impl Iterator<Item = &mut Option<CallResponse>> {
         let tx = self.tx.is_none().then_some(&mut self.tx);
         let receipt = (with_receipt && self.receipt.is_none()).then_some(&mut self.receipt);
         [tx, receipt].into_iter().flatten()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::EvmSource;
 use super::alchemy::AlchemyLister;
-use super::discovery::{Discovery, Listing, Window};
+use super::discovery::{Discovery, ListRequest, Window};
 use super::explorer::ExplorerLister;
 use super::logs::LogLister;
 use super::portal::PortalLister;
@@ -25,7 +25,7 @@ impl Lister {
     pub(super) fn new(
         kind: Discovery,
         source: &EvmSource,
-        listing: Listing,
+        listing: ListRequest,
     ) -> Result<Self, UpstreamError> {
         let subject = source.subject(listing.wallet);
         let (lane, range) = (listing.options.lane.clone(), (listing.low, listing.high));

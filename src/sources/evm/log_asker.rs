@@ -14,7 +14,7 @@ use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::Account;
 use crate::domain::Height;
-use crate::rpc::batch::Answer;
+use crate::rpc::batch::CallResponse;
 use crate::rpc::classify;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -169,7 +169,7 @@ impl LogAsker<'_> {
     }
 
     /// The newest log down there that it holds.
-    fn newest_log(&self, answer: &Answer) -> Option<Height> {
+    fn newest_log(&self, answer: &CallResponse) -> Option<Height> {
         let logs = wire::logs(&answer.result).unwrap_or_default();
         logs.iter().map(|log| log.block).filter(|block| *block <= self.range.0).max()
     }
@@ -235,7 +235,7 @@ impl LogAsker<'_> {
     fn read_all(
         &self,
         queries: &[(usize, &Query)],
-        answers: Vec<Result<Answer, UpstreamError>>,
+        answers: Vec<Result<CallResponse, UpstreamError>>,
     ) -> Result<QueryOutcome<Found>, UpstreamError> {
         let mut logs = Vec::new();
         for ((at, query), answer) in queries.iter().zip(answers) {
@@ -256,7 +256,7 @@ impl LogAsker<'_> {
         &self,
         high: Option<Height>,
         choice: LogChoice,
-        answer: Result<Answer, UpstreamError>,
+        answer: Result<CallResponse, UpstreamError>,
     ) -> Result<bool, UpstreamError> {
         let answer = answer?;
         let head = wire::number(&answer.result).ok_or_else(|| {
@@ -268,7 +268,7 @@ impl LogAsker<'_> {
 
     fn read(
         &self,
-        answer: Result<Answer, UpstreamError>,
+        answer: Result<CallResponse, UpstreamError>,
         low: Height,
         high: Height,
     ) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {

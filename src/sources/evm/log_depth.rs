@@ -10,7 +10,7 @@ use super::log_nodes::{Kept, LogChoice};
 use super::{EvmSource, lock, wire};
 use crate::decode::evm::Word;
 use crate::domain::Height;
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -330,7 +330,7 @@ impl EvmSource {
             return Kept::Yes;
         }
         let receipts: Vec<_> = answers.collect();
-        let holds_log = |answer: &Result<Answer, UpstreamError>| {
+        let holds_log = |answer: &Result<CallResponse, UpstreamError>| {
             answer.as_ref().is_ok_and(|answer| answer.result.get().contains("\"topics\""))
         };
         if logs.is_some() && (filled.has_logs || receipts.iter().any(holds_log)) {
@@ -373,8 +373,8 @@ fn by_height(method: &'static str, height: Height) -> Call {
     Call { method, params }
 }
 
-fn is_something(answer: &Result<Answer, UpstreamError>) -> bool {
-    let empty = |answer: &Answer| ["null", "[]"].contains(&answer.result.get().trim());
+fn is_something(answer: &Result<CallResponse, UpstreamError>) -> bool {
+    let empty = |answer: &CallResponse| ["null", "[]"].contains(&answer.result.get().trim());
     answer.as_ref().is_ok_and(|answer| !empty(answer))
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 
 /// What a call of such a request asks for.
@@ -44,10 +44,10 @@ pub(super) fn with_extras(
 /// Queries that were answered in none of these requests, or in none.
 pub(super) fn apart(
     queries: &[usize],
-    answers: &[Result<Answer, UpstreamError>],
+    answers: &[Result<CallResponse, UpstreamError>],
     requests: &BTreeSet<u64>,
 ) -> Vec<usize> {
-    let is_apart = |answer: &Result<Answer, UpstreamError>| {
+    let is_apart = |answer: &Result<CallResponse, UpstreamError>| {
         !answer.as_ref().is_ok_and(|answer| requests.contains(&answer.request))
     };
     let of = queries.iter().zip(answers);
@@ -91,7 +91,7 @@ mod tests {
         let endpoint = EndpointId(0);
         let answer = |request| {
             let result = to_raw_value(&json!([])).unwrap();
-            Ok(Answer { result, endpoint, request })
+            Ok(CallResponse { result, endpoint, request })
         };
         let answers = [answer(1), answer(2), Err(UpstreamError::NoEndpoint)];
         assert_eq!(apart(&[4, 5, 6], &answers, &[1].into()), [5, 6]);

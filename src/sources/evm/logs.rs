@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures_util::future::join;
 
 use super::EvmSource;
-use super::discovery::{Candidate, Listing, Window};
+use super::discovery::{Candidate, ListRequest, Window};
 use super::log_asker::{Answers, LogAsker, QueryOutcome};
 use super::log_nodes::{Kept, LogChoice, Pace};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
@@ -27,7 +27,7 @@ const ROUNDS_MAX: u32 = 10;
 #[derive(Debug)]
 pub(super) struct LogLister {
     source: EvmSource,
-    listing: Listing,
+    listing: ListRequest,
     /// `None`: all is listed.
     next_high: Option<Height>,
     /// Blocks of the next query, and how many queries are asked at once.
@@ -49,7 +49,7 @@ pub(super) struct LogLister {
 const TIME_OUTS_MAX: u32 = 6;
 
 impl LogLister {
-    pub(super) fn new(source: EvmSource, listing: Listing) -> Self {
+    pub(super) fn new(source: EvmSource, listing: ListRequest) -> Self {
         let blocks = source.inner.limits.log_blocks_first;
         let next_high = (listing.low <= listing.high).then_some(listing.high);
         Self {

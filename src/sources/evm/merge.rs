@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::descent::{Absorbed, Descent, Fault, PageAsk};
+use super::descent::{Descent, DescentOutcome, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
 use super::list_row::{ListRow, What};
 use super::receipts::TokenTransfer;
@@ -191,13 +191,13 @@ impl Merge {
         list: usize,
         page: Vec<ListRow>,
         is_whole: bool,
-    ) -> Result<Absorbed, Fault> {
+    ) -> Result<DescentOutcome, Fault> {
         let sends =
             |row: &ListRow| matches!(row.what, What::Outer { from, .. } if from == subject.wallet);
         self.sends |= page.iter().any(sends);
         match self.lists.get_mut(list) {
             Some(list) => list.absorb(page, is_whole),
-            None => Ok(Absorbed::Taken),
+            None => Ok(DescentOutcome::Taken),
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) use reader::EvmReader;
 
 use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
-use super::reference::Pool as ReferencePool;
+use super::reference::ReferencePool;
 use super::reports::{SourceStatus, TokenMeta};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof, Way};

@@ -12,7 +12,7 @@ use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
 use crate::domain::{Height, Units};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::classify;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -184,7 +184,7 @@ fn net(before: &RawValue, after: &RawValue, fee: Option<Units>) -> Option<Native
 }
 
 /// No endpoint has it, and asking again soon would not change that.
-fn is_absent(answer: &Result<Answer, UpstreamError>) -> bool {
+fn is_absent(answer: &Result<CallResponse, UpstreamError>) -> bool {
     match answer {
         Err(UpstreamError::NotSupported { .. }) => true,
         Err(UpstreamError::Rpc { code, message, .. }) => classify::is_pruned(*code, message),

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join;
 use serde_json::json;
 
-use super::discovery::{Discovery, Listing};
+use super::discovery::{Discovery, ListRequest};
 use super::lister::Lister;
 use super::{EvmSource, wire};
 use crate::decode::evm::Account;
@@ -103,7 +103,7 @@ impl EvmSource {
 
     async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
         let Wanted { wallet, low, high, options, .. } = wanted;
-        let listing = Listing {
+        let listing = ListRequest {
             wallet: *wallet,
             low: *low,
             high: high.unwrap_or(0),

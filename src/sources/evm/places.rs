@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::fetch::CandidateTx;
 use super::{EvmSource, Past, wire};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
@@ -67,8 +67,8 @@ fn by_place(one: &CandidateTx) -> Call {
 }
 
 impl CandidateTx {
-    fn fill(&mut self, part: Part, answer: Result<Answer, UpstreamError>) {
-        let Ok(Answer { result, endpoint, request }) = answer else { return };
+    fn fill(&mut self, part: Part, answer: Result<CallResponse, UpstreamError>) {
+        let Ok(CallResponse { result, endpoint, request }) = answer else { return };
         let hash = &self.candidate.hash;
         let result = match (part, self.candidate.index) {
             (Part::Tx, Some(_)) => wire::seen(&result).is_some().then_some(result),
@@ -79,6 +79,6 @@ impl CandidateTx {
             Part::Tx => &mut self.tx,
             Part::Receipt => &mut self.receipt,
         };
-        *place = result.map(|result| Answer { result, endpoint, request });
+        *place = result.map(|result| CallResponse { result, endpoint, request });
     }
 }

@@ -10,7 +10,7 @@ use super::wire::{self, FoundLog};
 use super::{EvmSource, ReferencePool, portal_wire};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
@@ -211,12 +211,12 @@ impl EvmSource {
     async fn ask_again_about_nothing(
         &self,
         calls: &[Call],
-        answers: &mut [Result<Answer, UpstreamError>],
+        answers: &mut [Result<CallResponse, UpstreamError>],
         options: &CallOptions,
     ) {
         let elsewhere = CallOptions { on: None, avoid: options.on, ..options.clone() };
         for options in [&elsewhere, options] {
-            let is_nothing = |answer: &Result<Answer, UpstreamError>| match answer {
+            let is_nothing = |answer: &Result<CallResponse, UpstreamError>| match answer {
                 Ok(answer) => answer.result.get() == "[]",
                 Err(_) => false,
             };
@@ -241,7 +241,7 @@ impl EvmSource {
 
     fn read_events(
         &self,
-        answer: Result<Answer, UpstreamError>,
+        answer: Result<CallResponse, UpstreamError>,
         range: Range,
         choice: LogChoice,
     ) -> Result<Read, UpstreamError> {

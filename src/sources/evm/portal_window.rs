@@ -13,7 +13,7 @@ use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
 use crate::decode::evm::{Account, NativeFlows, Word};
 use crate::domain::Height;
-use crate::rpc::ask::{Reading, Reply};
+use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
@@ -101,7 +101,7 @@ impl Gateway {
         &self,
         path: &'static str,
         body: Option<Bytes>,
-        read: fn(u16, &[u8]) -> Reading,
+        read: fn(u16, &[u8]) -> ReplyClass,
     ) -> Result<Reply, UpstreamError> {
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body };
         self.pool.ask(&ask, read, &CallOptions::new(self.lane.clone())).await

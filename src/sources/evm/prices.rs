@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{EvmSource, ReferencePool, abi, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Moment, Price};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
@@ -130,7 +130,10 @@ impl EvmSource {
 
     /// A contract's return data; none where it reverts or does not exist. Any other error says
     /// nothing about the contract.
-    fn returned(&self, answer: Result<Answer, UpstreamError>) -> Result<Vec<u8>, UpstreamError> {
+    fn returned(
+        &self,
+        answer: Result<CallResponse, UpstreamError>,
+    ) -> Result<Vec<u8>, UpstreamError> {
         let answer = match answer {
             Err(UpstreamError::Rpc { message, .. })
                 if message.to_lowercase().contains("revert") =>

@@ -14,7 +14,7 @@ use super::wire::{self, FoundLog};
 use super::{EvmLimits, EvmSource};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
@@ -134,7 +134,7 @@ impl EvmSource {
 
     fn logs_of(
         &self,
-        answer: Result<Answer, UpstreamError>,
+        answer: Result<CallResponse, UpstreamError>,
         (low, high): (Height, Height),
     ) -> Result<Vec<FoundLog>, Failure> {
         let answer = answer.map_err(|error| of_error(error, (low, high)))?;
@@ -152,7 +152,7 @@ impl EvmSource {
         &self,
         choice: LogChoice,
         high: Height,
-        answer: Result<Answer, UpstreamError>,
+        answer: Result<CallResponse, UpstreamError>,
     ) -> Result<(), UpstreamError> {
         let answer = answer?;
         let newest = wire::number(&answer.result)

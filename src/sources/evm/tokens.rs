@@ -12,7 +12,7 @@ use super::texts::{self, hex_text};
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::registry::Chain;
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
@@ -214,7 +214,7 @@ pub(super) fn call(to: &[u8], data: &[u8]) -> Call {
     Call { method: "eth_call", params }
 }
 
-pub(super) fn data(answer: &Answer) -> Data {
+pub(super) fn data(answer: &CallResponse) -> Data {
     let raw: &RawValue = &answer.result;
     let Some(text) = texts::scalar(Some(raw)) else { return Given::Unanswered };
     if text.len() > ANSWER_CHARS_MAX {

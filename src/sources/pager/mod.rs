@@ -54,7 +54,7 @@ pub(super) struct PageView<P, K> {
 
 /// What became of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step<P> {
+pub(super) enum PageOutcome<P> {
     /// It lacks what is known: to be asked for again, of another endpoint where there is one.
     Miss,
     /// The list is given up.
@@ -117,12 +117,12 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
     }
 
     /// An answer that cannot be right.
-    pub(super) fn miss(&mut self) -> Step<P> {
+    pub(super) fn miss(&mut self) -> PageOutcome<P> {
         self.misses = self.misses.saturating_add(1);
-        if self.misses > self.rules.misses_max { Step::Lost } else { Step::Miss }
+        if self.misses > self.rules.misses_max { PageOutcome::Lost } else { PageOutcome::Miss }
     }
 
-    pub(super) fn absorb(&mut self, page: &PageView<P, K>) -> Step<P> {
+    pub(super) fn absorb(&mut self, page: &PageView<P, K>) -> PageOutcome<P> {
         if !self.overlaps(page) {
             return self.miss();
         }
@@ -131,7 +131,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
             Some(lowest) => self.go_lower(lowest, page),
             None => self.stay(page),
         };
-        if !matches!(step, Step::Lost) {
+        if !matches!(step, PageOutcome::Lost) {
             self.misses = 0;
         }
         step
@@ -181,16 +181,16 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         }
     }
 
-    fn go_lower(&mut self, lowest: P, page: &PageView<P, K>) -> Step<P> {
+    fn go_lower(&mut self, lowest: P, page: &PageView<P, K>) -> PageOutcome<P> {
         let at_lowest = page.entries.iter().filter(|(at, _)| *at == lowest);
         self.move_to(lowest, at_lowest.map(|(_, key)| *key));
         if self.rules.short_page_votes && !page.has_more {
             self.votes.add(page.by);
         }
-        Step::Lower(lowest)
+        PageOutcome::Lower(lowest)
     }
 
-    fn stay(&mut self, page: &PageView<P, K>) -> Step<P> {
+    fn stay(&mut self, page: &PageView<P, K>) -> PageOutcome<P> {
         let quorum = self.quorum();
         let known = self.known.len();
         let at_edge = page.entries.iter().filter(|(at, _)| *at == self.edge);
@@ -203,11 +203,11 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         if page.has_more {
             self.pages_inside += 1;
             let is_endless = self.pages_inside > self.rules.pages_inside_max;
-            return if is_endless { Step::Lost } else { Step::Inside { new } };
+            return if is_endless { PageOutcome::Lost } else { PageOutcome::Inside { new } };
         }
         self.votes.add(page.by);
         self.has_ended |= self.votes.reach(quorum);
-        Step::Nothing
+        PageOutcome::Nothing
     }
 
     fn quorum(&self) -> Quorum {
@@ -236,11 +236,11 @@ mod tests {
     #[test]
     fn pages_overlap_and_a_quorum_ends_the_list() {
         let mut pager = Pager::new(RULES, 100);
-        assert_eq!(pager.absorb(&page(&[(90, 1), (80, 2)], false, ONE)), Step::Lower(80));
+        assert_eq!(pager.absorb(&page(&[(90, 1), (80, 2)], false, ONE)), PageOutcome::Lower(80));
         assert_eq!((pager.edge(), pager.votes()), (80, 0), "a short page is no vote here");
-        assert_eq!(pager.absorb(&page(&[(80, 2)], false, ONE)), Step::Nothing);
+        assert_eq!(pager.absorb(&page(&[(80, 2)], false, ONE)), PageOutcome::Nothing);
         assert!(pager.wants_more_votes() && !pager.has_ended());
-        assert_eq!(pager.absorb(&page(&[(80, 2)], false, OTHER)), Step::Nothing);
+        assert_eq!(pager.absorb(&page(&[(80, 2)], false, OTHER)), PageOutcome::Nothing);
         assert!(pager.has_ended() && !pager.wants_more_votes());
     }
 
@@ -270,13 +270,13 @@ mod tests {
     fn a_page_without_the_overlap_counts_for_nothing_and_some_lose_the_list() {
         let mut pager = Pager::new(RULES, 100);
         pager.absorb(&page(&[(80, 2)], false, ONE));
-        assert_eq!(pager.absorb(&page(&[], false, ONE)), Step::Miss);
-        assert_eq!(pager.absorb(&page(&[(70, 3)], false, ONE)), Step::Miss);
+        assert_eq!(pager.absorb(&page(&[], false, ONE)), PageOutcome::Miss);
+        assert_eq!(pager.absorb(&page(&[(70, 3)], false, ONE)), PageOutcome::Miss);
         assert_eq!((pager.edge(), pager.votes(), pager.misses()), (80, 0, 2));
-        assert_eq!(pager.absorb(&page(&[(80, 2), (70, 3)], false, ONE)), Step::Lower(70));
+        assert_eq!(pager.absorb(&page(&[(80, 2), (70, 3)], false, ONE)), PageOutcome::Lower(70));
         assert_eq!(pager.misses(), 0);
         for left in [false, false, true] {
-            assert_eq!(pager.miss() == Step::Lost, left);
+            assert_eq!(pager.miss() == PageOutcome::Lost, left);
         }
     }
 
@@ -290,11 +290,11 @@ mod tests {
         let with = |overlap, entries: &[(u64, u8)]| {
             begun().absorb(&PageView { overlap, ..page(entries, false, ONE) })
         };
-        assert_eq!(with(Overlap::All, &[(80, 2), (70, 4)]), Step::Miss);
-        assert_eq!(with(Overlap::All, &[(80, 2), (80, 3), (70, 4)]), Step::Lower(70));
-        assert_eq!(with(Overlap::Entry(3), &[(80, 2)]), Step::Miss);
-        assert_eq!(with(Overlap::Entry(3), &[(80, 3)]), Step::Nothing);
-        assert_eq!(with(Overlap::Nothing, &[(70, 4)]), Step::Lower(70));
+        assert_eq!(with(Overlap::All, &[(80, 2), (70, 4)]), PageOutcome::Miss);
+        assert_eq!(with(Overlap::All, &[(80, 2), (80, 3), (70, 4)]), PageOutcome::Lower(70));
+        assert_eq!(with(Overlap::Entry(3), &[(80, 2)]), PageOutcome::Miss);
+        assert_eq!(with(Overlap::Entry(3), &[(80, 3)]), PageOutcome::Nothing);
+        assert_eq!(with(Overlap::Nothing, &[(70, 4)]), PageOutcome::Lower(70));
     }
 
     #[test]
@@ -304,10 +304,10 @@ mod tests {
         for number in 3..6 {
             assert_eq!(
                 pager.absorb(&page(&[(80, 2), (80, number)], true, ONE)),
-                Step::Inside { new: 1 }
+                PageOutcome::Inside { new: 1 }
             );
         }
-        assert_eq!(pager.absorb(&page(&[(80, 2)], true, ONE)), Step::Lost);
+        assert_eq!(pager.absorb(&page(&[(80, 2)], true, ONE)), PageOutcome::Lost);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! A transaction that names token accounts alone follows an order of the wallet, which names it: where
 //! the wallet's own list has ended, nothing of it lies below.
 
-use super::fetch::{Page, PageRequest};
+use super::fetch::{PageReply, PageRequest};
 use super::full_pages::FIRST_SLOT;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{FIRST_HEIGHTS, Listing, PageState};
@@ -93,7 +93,7 @@ impl EndCheck {
         Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
     }
 
-    pub(super) fn absorb(&mut self, page: Page) -> Result<(), UpstreamError> {
+    pub(super) fn absorb(&mut self, page: PageReply) -> Result<(), UpstreamError> {
         self.listing.state = PageState::Paged;
         let (entries, by) = match page {
             Ok(page) => page,

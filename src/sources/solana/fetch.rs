@@ -8,7 +8,7 @@ use super::list::{Entry, PAGE_MAX};
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -29,10 +29,10 @@ pub(super) struct PageRequest {
 }
 
 /// A page with who gave it.
-pub(super) type Page = Result<(Vec<Entry>, EndpointId), UpstreamError>;
+pub(super) type PageReply = Result<(Vec<Entry>, EndpointId), UpstreamError>;
 
 /// A requested transaction: received, or returned by no endpoint.
-pub(super) type Fetched = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
+pub(super) type FetchedEntry = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
 
 /// The same as one answer has it.
 type Read = Result<Option<(Box<Transaction>, UnixSeconds)>, UpstreamError>;
@@ -42,10 +42,10 @@ impl SolanaSource {
         &self,
         asked: Vec<PageRequest>,
         options: CallOptions,
-    ) -> Vec<(usize, Page)> {
+    ) -> Vec<(usize, PageReply)> {
         let calls: Vec<Call> = asked.iter().map(page_call).collect();
         let answers = self.inner.pool.batch(&calls, &options).await;
-        let page = |answer: Answer| {
+        let page = |answer: CallResponse| {
             let entries = wire::signatures(&answer.result).ok_or_else(|| {
                 self.malformed(answer.endpoint, "getSignaturesForAddress gave no list")
             })?;
@@ -61,7 +61,7 @@ impl SolanaSource {
         &self,
         entries: Vec<Entry>,
         options: CallOptions,
-    ) -> Result<Vec<Fetched>, UpstreamError> {
+    ) -> Result<Vec<FetchedEntry>, UpstreamError> {
         let (mut fetched, mut missing) = (Vec::with_capacity(entries.len()), Vec::new());
         for (entry, by, tx) in self.ask_transactions(entries, &options, true).await? {
             match tx {
@@ -108,7 +108,7 @@ impl SolanaSource {
         try_join_all(read).await
     }
 
-    async fn transaction(&self, entry: Entry, answer: Answer, options: &CallOptions) -> Read {
+    async fn transaction(&self, entry: Entry, answer: CallResponse, options: &CallOptions) -> Read {
         let text = answer.result.get();
         if text.trim() == "null" {
             return Ok(None);

@@ -7,7 +7,7 @@
 //! early, or give fewer than was asked for.
 
 use crate::domain::{Height, TxId};
-use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
+use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
 /// Signatures in a page: the most that nodes give.
 pub(super) const PAGE_MAX: usize = 1000;
@@ -195,10 +195,10 @@ impl List {
             has_more: is_full,
             by: None,
         });
-        if matches!(step, Step::Miss | Step::Lost) {
+        if matches!(step, PageOutcome::Miss | PageOutcome::Lost) {
             return absorbed(step);
         }
-        let is_repeat = matches!(step, Step::Inside { new: 0 });
+        let is_repeat = matches!(step, PageOutcome::Inside { new: 0 });
         self.repeats = if is_repeat { self.repeats.saturating_add(1) } else { 0 };
         if self.repeats > REPEATS_MAX {
             return Absorbed::Lost;
@@ -237,11 +237,13 @@ impl List {
     }
 }
 
-fn absorbed(step: Step<Height>) -> Absorbed {
+fn absorbed(step: PageOutcome<Height>) -> Absorbed {
     match step {
-        Step::Miss => Absorbed::Miss,
-        Step::Lost => Absorbed::Lost,
-        Step::Lower(_) | Step::Inside { .. } | Step::Nothing => Absorbed::Entries,
+        PageOutcome::Miss => Absorbed::Miss,
+        PageOutcome::Lost => Absorbed::Lost,
+        PageOutcome::Lower(_) | PageOutcome::Inside { .. } | PageOutcome::Nothing => {
+            Absorbed::Entries
+        }
     }
 }
 

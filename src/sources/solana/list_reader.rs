@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::SolanaSource;
 use super::existence::Existence;
-use super::fetch::{Fetched, Page, PageRequest};
+use super::fetch::{FetchedEntry, PageReply, PageRequest};
 use super::gateway::Owned;
 use super::hint::{hint, resume};
 use super::late::LateEntries;
@@ -31,15 +31,15 @@ use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
 pub(super) enum ListEvent {
     Opened(Result<Opening, UpstreamError>),
     Anchored(Result<Option<TxId>, UpstreamError>),
-    Pages(Vec<(usize, Page)>),
-    Fetched(Result<Vec<Fetched>, UpstreamError>),
+    Pages(Vec<(usize, PageReply)>),
+    Fetched(Result<Vec<FetchedEntry>, UpstreamError>),
     /// The first block kept by the endpoints that reported the ends of these lists.
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
     /// Whether the account exists.
     Exists(Result<bool, UpstreamError>),
     /// What a gateway names, and what nodes return of it.
     Owned(Result<Vec<Owned>, UpstreamError>),
-    OwnedFetched(Result<Vec<Fetched>, UpstreamError>),
+    OwnedFetched(Result<Vec<FetchedEntry>, UpstreamError>),
 }
 
 /// Reads one gap.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::SolanaSource;
 use super::wire::{self, Balance};
 use crate::domain::{Address, Height};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -103,7 +103,10 @@ impl SolanaSource {
 
     /// The newest block; `None` where no node supports the method. Without it a reorg while the
     /// rows are read goes unnoticed.
-    fn tip(&self, reported: Result<Answer, UpstreamError>) -> Result<Option<Tip>, UpstreamError> {
+    fn tip(
+        &self,
+        reported: Result<CallResponse, UpstreamError>,
+    ) -> Result<Option<Tip>, UpstreamError> {
         let answer = match reported {
             Ok(answer) => answer,
             // None that offers it, or none of those now: they may rest for long.
@@ -125,8 +128,8 @@ impl SolanaSource {
     /// nodes do not list accounts by owner.
     fn both(
         &self,
-        classic: Result<Answer, UpstreamError>,
-        newer: Result<Answer, UpstreamError>,
+        classic: Result<CallResponse, UpstreamError>,
+        newer: Result<CallResponse, UpstreamError>,
     ) -> Result<Accounts, UpstreamError> {
         let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
@@ -153,7 +156,7 @@ impl SolanaSource {
     }
 
     /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.
-    fn inspect(&self, answer: Result<Answer, UpstreamError>) -> Result<(), UpstreamError> {
+    fn inspect(&self, answer: Result<CallResponse, UpstreamError>) -> Result<(), UpstreamError> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(

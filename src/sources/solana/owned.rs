@@ -1,7 +1,7 @@
 //! What a gateway shows of a gap next to the lists: fetched from nodes once the lists are read, and
 //! delivered with the rest.
 
-use super::fetch::Fetched;
+use super::fetch::FetchedEntry;
 use super::list::Entry;
 use super::timeline::Timeline;
 use crate::domain::Height;
@@ -42,7 +42,7 @@ impl OwnedState {
 }
 
 /// What nodes returned. A gateway that fails, or names what no node has, is no reason to stop.
-pub(super) fn returned(fetched: Result<Vec<Fetched>, UpstreamError>) -> Vec<Fetched> {
+pub(super) fn returned(fetched: Result<Vec<FetchedEntry>, UpstreamError>) -> Vec<FetchedEntry> {
     match fetched {
         Ok(fetched) => fetched.into_iter().filter(|(_, tx)| tx.is_some()).collect(),
         Err(error) => {

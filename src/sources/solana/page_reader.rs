@@ -5,7 +5,7 @@ use futures_util::FutureExt as _;
 
 use super::SolanaSource;
 use super::end_check::{EndCheck, EndQuestion, EndVerdict};
-use super::fetch::Page;
+use super::fetch::PageReply;
 use super::full_pages::{FIRST_SLOT, FullPage, PageQuery, Timed};
 use super::open::Opening;
 use super::segment::{EntryMark, SegmentChunk};
@@ -27,7 +27,7 @@ pub(super) enum PageEvent {
     Probed,
     Page(u64, usize, Result<FullPage, UpstreamError>),
     Oldest(Result<FullPage, UpstreamError>),
-    Signatures(Page),
+    Signatures(PageReply),
     FirstKept(Result<Vec<(EndpointId, Height)>, UpstreamError>),
 }
 

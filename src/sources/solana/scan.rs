@@ -5,7 +5,7 @@ use serde_json::json;
 use super::list::Entry;
 use super::{SolanaSource, wire};
 use crate::domain::{Address, Height};
-use crate::rpc::batch::{Answer, Call};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
@@ -71,7 +71,7 @@ impl SolanaSource {
         moved
     }
 
-    fn entries(&self, answer: &Answer) -> Result<Vec<Entry>, UpstreamError> {
+    fn entries(&self, answer: &CallResponse) -> Result<Vec<Entry>, UpstreamError> {
         wire::signatures(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, "getSignaturesForAddress"))
     }

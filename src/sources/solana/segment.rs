@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::full_pages::{FullPage, PageQuery, Timed};
 use crate::domain::{Height, TxId};
 use crate::rpc::endpoint::EndpointId;
-use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
+use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
 /// Pages in a row that bring nothing on, after which lists are read.
 const MISSES_MAX: u32 = 4;
@@ -263,7 +263,7 @@ impl Segment {
         });
         let has_stopped = page.token.is_none();
         self.phase = if has_stopped { SegmentPhase::Stopped } else { SegmentPhase::Reading };
-        if matches!(step, Step::Miss | Step::Lost) {
+        if matches!(step, PageOutcome::Miss | PageOutcome::Lost) {
             self.chain = None;
             return self.count_fruitless();
         }

@@ -96,7 +96,7 @@ pub(super) struct Depths {
 
 /// Where events are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct EventDepth {
     pub(super) from: Height,
     pub(super) doubts: Doubts,
 }
@@ -144,7 +144,7 @@ impl TronSource {
         low: Height,
         high: Height,
         options: &CallOptions,
-    ) -> Result<Option<Kept>, UpstreamError> {
+    ) -> Result<Option<EventDepth>, UpstreamError> {
         let wanted = low;
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
         // Where blocks begin, nothing can be seen of events below.
@@ -162,12 +162,12 @@ impl TronSource {
             from = from.min(one).or(one).or(from);
         }
         if let Some(from) = from {
-            return Ok(Some(Kept { from: from.max(low), doubts: Doubts::NONE }));
+            return Ok(Some(EventDepth { from: from.max(low), doubts: Doubts::NONE }));
         }
         match depths.into_iter().find_map(Result::err) {
             Some(error) => Err(error),
             // A quiet chain, or one whose pools are not known: nothing shows how deep it goes.
-            None if offered => Ok(Some(Kept { from: low, doubts: Doubts::DEPTH })),
+            None if offered => Ok(Some(EventDepth { from: low, doubts: Doubts::DEPTH })),
             None => Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() }),
         }
     }

@@ -9,7 +9,7 @@
 use super::wire::Page;
 use crate::decode::evm::Word;
 use crate::rpc::endpoint::EndpointId;
-use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
+use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
 /// Items on a page; the index gives no more (`TronGrid` documentation).
 pub(super) const PAGE_MAX: usize = 200;
@@ -56,7 +56,7 @@ pub(super) struct IndexedList {
 
 /// What became of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absorbed {
+pub(super) enum ListOutcome {
     Rows,
     /// It cannot be right: it has to be asked for again.
     Miss,
@@ -93,14 +93,14 @@ impl IndexedList {
         (!self.pager.has_ended() && below > floor).then_some(below)
     }
 
-    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> Absorbed {
+    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> ListOutcome {
         if self.is_wrong(page) {
             return self.missed();
         }
         let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
         if let Some(lowest) = lowest.filter(|_| self.cursor.is_first) {
             self.absorb_top(page, lowest);
-            return Absorbed::Rows;
+            return ListOutcome::Rows;
         }
         let view = PageView {
             entries: page.rows.iter().map(|row| (row.at, row.id)).collect(),
@@ -109,27 +109,27 @@ impl IndexedList {
             by: Some(by),
         };
         match self.pager.absorb(&view) {
-            Step::Lower(lowest) => self.cursor = ListCursor::at(lowest),
-            Step::Inside { .. } => self.cursor.fingerprint.clone_from(&page.fingerprint),
-            Step::Nothing => {
+            PageOutcome::Lower(lowest) => self.cursor = ListCursor::at(lowest),
+            PageOutcome::Inside { .. } => self.cursor.fingerprint.clone_from(&page.fingerprint),
+            PageOutcome::Nothing => {
                 // An index's own cursor goes with the very question that it came with.
                 let is_followed = self.cursor.fingerprint.is_some();
                 self.cursor.nudge = if is_followed { 0 } else { u64::from(self.pager.votes()) };
             }
-            Step::Miss => {
+            PageOutcome::Miss => {
                 self.cursor.fingerprint = None;
-                return Absorbed::Miss;
+                return ListOutcome::Miss;
             }
-            Step::Lost => return self.missed(),
+            PageOutcome::Lost => return self.missed(),
         }
-        Absorbed::Rows
+        ListOutcome::Rows
     }
 
     /// What was known to stand at the cursor may have been taken for final too early.
-    fn missed(&mut self) -> Absorbed {
+    fn missed(&mut self) -> ListOutcome {
         self.pager.miss();
         self.cursor.fingerprint = None;
-        Absorbed::Miss
+        ListOutcome::Miss
     }
 
     /// The newest entries are asked for twice: a server that is behind lacks some without a sign.
@@ -201,11 +201,11 @@ mod tests {
         let mut list = IndexedList::new(100);
         list.absorb(&page(&[(80, 2), (70, 3)], Some("a")), ONE);
         assert_eq!(list.cursor(), &ListCursor { nudge: 1, is_first: true, ..ListCursor::at(100) });
-        assert_eq!(list.absorb(&page(&[], None), OTHER), Absorbed::Miss);
+        assert_eq!(list.absorb(&page(&[], None), OTHER), ListOutcome::Miss);
         // One that was behind lacked the newest; what the other did not show is asked for again.
         list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), OTHER);
         assert_eq!((list.cursor(), list.frontier(0)), (&ListCursor::at(80), Some(80)));
-        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), Absorbed::Miss);
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), ListOutcome::Miss);
     }
 
     const ONE: EndpointId = EndpointId(0);
@@ -217,15 +217,15 @@ mod tests {
         assert_eq!(list.frontier(0), Some(100));
         assert!(list.cursor().is_first);
         for _ in 0..2 {
-            assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE), Absorbed::Rows);
+            assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE), ListOutcome::Rows);
         }
         assert_eq!((list.cursor().max, list.frontier(0)), (80, Some(80)));
         assert!(!list.cursor().is_first);
-        assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE), Absorbed::Rows);
+        assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE), ListOutcome::Rows);
         // Nothing below 70, by two.
-        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), Absorbed::Rows);
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), ListOutcome::Rows);
         assert_eq!((list.frontier(0), list.cursor().nudge), (Some(70), 1));
-        assert_eq!(list.absorb(&page(&[(70, 3)], None), OTHER), Absorbed::Rows);
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), OTHER), ListOutcome::Rows);
         assert_eq!(list.frontier(0), None);
     }
 
@@ -256,7 +256,7 @@ mod tests {
         // The end is asked for with the overlap: without it there is no answer.
         list.absorb(&page(&[(60, 2)], None), ONE);
         assert_eq!(list.cursor().max, 60);
-        assert_eq!(list.absorb(&page(&[], None), OTHER), Absorbed::Miss);
+        assert_eq!(list.absorb(&page(&[], None), OTHER), ListOutcome::Miss);
         assert_eq!(list.frontier(0), Some(60));
     }
 
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(list.cursor().fingerprint.as_deref(), Some("b"));
         assert_eq!(list.frontier(0), Some(80));
         // The same cursor again would never end.
-        assert_eq!(list.absorb(&page(&[(80, 6)], Some("b")), ONE), Absorbed::Miss);
+        assert_eq!(list.absorb(&page(&[(80, 6)], Some("b")), ONE), ListOutcome::Miss);
         list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
         list.absorb(&page(&[(80, 2), (70, 3)], Some("c")), ONE);
         assert_eq!((list.cursor().max, list.cursor().fingerprint.as_ref()), (70, None));
@@ -288,7 +288,7 @@ mod tests {
     fn a_page_that_lacks_the_overlap_or_the_order_is_no_answer() {
         let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
         for wrong in [&[][..], &[(70, 3)], &[(70, 3), (80, 2)], &[(99, 3), (80, 2)]] {
-            assert_eq!(list.absorb(&page(wrong, None), ONE), Absorbed::Miss);
+            assert_eq!(list.absorb(&page(wrong, None), ONE), ListOutcome::Miss);
         }
         assert_eq!((list.misses(), list.frontier(0)), (4, Some(80)));
         list.absorb(&page(&[(80, 2), (70, 3)], Some("b")), ONE);

@@ -4,13 +4,13 @@ use std::sync::{MutexGuard, PoisonError};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::list::{Absorbed, IndexedList, ListCursor, PAGE_MAX};
+use super::list::{IndexedList, ListCursor, ListOutcome, PAGE_MAX};
 use super::logs::Windows;
 use super::offer::{ListRefusal, Offers};
 use super::wire::{self, Page};
 use super::{TronDiscovery, TronSource};
 use crate::domain::{Address, Height};
-use crate::rpc::ask::{Reading, Reply};
+use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
@@ -79,7 +79,7 @@ impl Lister {
 }
 
 impl OpenList {
-    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> Absorbed {
+    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> ListOutcome {
         self.is_asked = false;
         self.last_by = Some(by);
         self.list.absorb(page, by)
@@ -286,24 +286,24 @@ fn question(wallet: Address, kind: ListKind, cursor: &ListCursor, limit: usize) 
 
 /// As [`wire::reading`], but what an endpoint seems not to offer is a refusal: whether it has lists
 /// is decided by more than one answer ([`Offers`]).
-fn list_reading(status: u16, body: &[u8]) -> Reading {
+fn list_reading(status: u16, body: &[u8]) -> ReplyClass {
     match wire::reading(status, body) {
-        Reading::Again(message)
-        | Reading::NotOffered(message)
-        | Reading::Denied(message)
-        | Reading::Unknown { message, .. }
-        | Reading::Refused { message, .. }
+        ReplyClass::Again(message)
+        | ReplyClass::NotOffered(message)
+        | ReplyClass::Denied(message)
+        | ReplyClass::Unknown { message, .. }
+        | ReplyClass::Refused { message, .. }
             if matches!(status, 401 | 402 | 404 | 405 | 410 | 501) =>
         {
-            Reading::Refused { code: i64::from(status), message }
+            ReplyClass::Refused { code: i64::from(status), message }
         }
-        Reading::NotOffered(message) => Reading::Refused { code: ABSENT, message },
-        Reading::Denied(message) => Reading::Refused { code: DENIED, message },
-        Reading::Unknown { code, message } => Reading::Refused { code, message },
-        read @ (Reading::Good
-        | Reading::SlowDown(_)
-        | Reading::Again(_)
-        | Reading::Refused { .. }) => read,
+        ReplyClass::NotOffered(message) => ReplyClass::Refused { code: ABSENT, message },
+        ReplyClass::Denied(message) => ReplyClass::Refused { code: DENIED, message },
+        ReplyClass::Unknown { code, message } => ReplyClass::Refused { code, message },
+        read @ (ReplyClass::Good
+        | ReplyClass::SlowDown(_)
+        | ReplyClass::Again(_)
+        | ReplyClass::Refused { .. }) => read,
     }
 }
 

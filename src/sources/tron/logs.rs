@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::TronSource;
 use super::depth::{Deep, VOTES_OF_UNSTEADY};
 use super::search::{is_too_wide, search_reading};
-use super::wire::{self, FoundRow, SeenTx, Window};
+use super::wire::{self, FoundRow, HeightRange, SeenTx};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
@@ -44,8 +44,8 @@ pub(super) struct Windows {
     batch: usize,
     batch_max: usize,
     /// By their upper ends.
-    asked: BTreeMap<Height, Window>,
-    again: Vec<Window>,
+    asked: BTreeMap<Height, HeightRange>,
+    again: Vec<HeightRange>,
 }
 
 impl Windows {
@@ -56,7 +56,7 @@ impl Windows {
     }
 
     /// The windows of the next request.
-    pub(super) fn plan(&mut self) -> Vec<Window> {
+    pub(super) fn plan(&mut self) -> Vec<HeightRange> {
         let mut windows = Vec::new();
         while windows.len() < self.batch {
             let Some(window) = self.again.pop().or_else(|| self.below()) else { break };
@@ -67,25 +67,25 @@ impl Windows {
         windows
     }
 
-    fn below(&mut self) -> Option<Window> {
+    fn below(&mut self) -> Option<HeightRange> {
         let high = self.next?;
         let low = high.saturating_sub(self.range - 1).max(self.low);
         self.next = low.checked_sub(1).filter(|next| *next >= self.low);
-        Some(Window { low, high })
+        Some(HeightRange { low, high })
     }
 
-    pub(super) fn known(&mut self, window: Window) {
+    pub(super) fn known(&mut self, window: HeightRange) {
         self.asked.remove(&window.high);
     }
 
     /// A window that is to be searched again as it is.
-    pub(super) fn put_back(&mut self, window: Window) {
+    pub(super) fn put_back(&mut self, window: HeightRange) {
         self.asked.remove(&window.high);
         self.again.push(window);
     }
 
     /// Splits a window that holds too much. False where it cannot be split.
-    pub(super) fn shrink(&mut self, window: Window, range: Option<u64>) -> bool {
+    pub(super) fn shrink(&mut self, window: HeightRange, range: Option<u64>) -> bool {
         self.asked.remove(&window.high);
         let length = window.high - window.low + 1;
         let range = range.filter(|range| *range < length).unwrap_or(length / SHRINK);
@@ -98,7 +98,7 @@ impl Windows {
         let mut parts = Vec::new();
         loop {
             let low = high.saturating_sub(range - 1).max(window.low);
-            parts.push(Window { low, high });
+            parts.push(HeightRange { low, high });
             match low.checked_sub(1).filter(|next| *next >= window.low) {
                 Some(next) => high = next,
                 None => break,
@@ -158,14 +158,14 @@ impl Answer {
 struct Search {
     /// The window's place among those that are searched.
     at: usize,
-    window: Window,
+    window: HeightRange,
     filter: Value,
 }
 
 /// One window's answers so far. Those of endpoints that have not come so far are no votes.
 #[derive(Debug)]
 struct Tally {
-    window: Window,
+    window: HeightRange,
     votes: RangeVotes<FoundPart, Option<EndpointId>>,
     too_much: Option<u64>,
     is_unread: bool,
@@ -174,7 +174,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(window: Window) -> Self {
+    fn new(window: HeightRange) -> Self {
         let votes = RangeVotes::new();
         Self { window, votes, too_much: None, is_unread: false, is_apart: false }
     }
@@ -244,7 +244,7 @@ impl TronSource {
     pub(super) async fn search(
         &self,
         wallet: &Account,
-        windows: &[Window],
+        windows: &[HeightRange],
         options: &CallOptions,
     ) -> Result<Vec<(Found, bool)>, UpstreamError> {
         let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
@@ -268,7 +268,7 @@ impl TronSource {
             {
                 break;
             }
-            let asked: Vec<Window> = open.iter().map(|tally| tally.window).collect();
+            let asked: Vec<HeightRange> = open.iter().map(|tally| tally.window).collect();
             let options = CallOptions { on: Some(on), ..options.clone() };
             match self.search_once(wallet, &asked, &options).await {
                 Ok(answers) => {
@@ -297,10 +297,10 @@ impl TronSource {
     async fn search_once(
         &self,
         wallet: &Account,
-        windows: &[Window],
+        windows: &[HeightRange],
         options: &CallOptions,
     ) -> Result<Vec<Answer>, UpstreamError> {
-        let of = |(at, window): (usize, &Window)| {
+        let of = |(at, window): (usize, &HeightRange)| {
             let window = *window;
             filters(wallet, window).map(|filter| Search { at, window, filter })
         };
@@ -409,7 +409,7 @@ fn refused_by_length(searches: &[Search], range: u64) -> Vec<Answer> {
 const TIMEOUT: &str = "no answer in time";
 
 /// Transfers from the wallet, and to it.
-fn filters(wallet: &Account, Window { low, high }: Window) -> [Value; 2] {
+fn filters(wallet: &Account, HeightRange { low, high }: HeightRange) -> [Value; 2] {
     let topic = format!("0x{:0>64}", hex::encode(wallet));
     let filter = |topics: Value| {
         json!({
@@ -425,8 +425,8 @@ fn filters(wallet: &Account, Window { low, high }: Window) -> [Value; 2] {
 mod tests {
     use super::*;
 
-    fn window(low: Height, high: Height) -> Window {
-        Window { low, high }
+    fn window(low: Height, high: Height) -> HeightRange {
+        HeightRange { low, high }
     }
 
     #[test]
@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_refused_request_says_nothing_of_windows_far_below_its_longest() {
-        let of = |(at, window): (usize, Window)| Search { at, window, filter: Value::Null };
+        let of = |(at, window): (usize, HeightRange)| Search { at, window, filter: Value::Null };
         let windows = [window(0, 99), window(100, 160), window(161, 210), window(211, 211)];
         let searches: Vec<Search> = windows.into_iter().enumerate().map(of).collect();
         let answers = refused_by_length(&searches, 7);

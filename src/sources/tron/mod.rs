@@ -48,7 +48,7 @@ use super::reports::SourceStatus;
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::Chain;
-use crate::rpc::ask::{Reading, Reply};
+use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
@@ -185,7 +185,7 @@ impl TronSource {
         self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
     }
 
-    fn rpc_asker(&self, read: fn(u16, &[u8]) -> Reading) -> RpcAsker {
+    fn rpc_asker(&self, read: fn(u16, &[u8]) -> ReplyClass) -> RpcAsker {
         let tries_max = self.inner.limits.unfit_tries_max;
         RpcAsker { pool: self.inner.pool.clone(), tries_max, read }
     }
@@ -200,7 +200,7 @@ impl TronSource {
 struct RpcAsker {
     pool: Pool,
     tries_max: u32,
-    read: fn(u16, &[u8]) -> Reading,
+    read: fn(u16, &[u8]) -> ReplyClass,
 }
 
 impl RpcAsker {

@@ -16,7 +16,9 @@ use crate::rpc::jsonrpc::{CallOutcome, RpcError};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::wire as evm_wire;
-use crate::sources::reference::{self, DECIMALS_MAX, Pool, PoolEvent, Range, Search, TOPICS};
+use crate::sources::reference::{
+    self, DECIMALS_MAX, PoolEvent, Range, ReferencePool, Search, TOPICS,
+};
 
 /// `token0()`, `token1()` and `decimals()`.
 const FIRST: &str = "0x0dfe1681";
@@ -52,7 +54,10 @@ impl TronSource {
         Ok(search.prices(at))
     }
 
-    async fn references(&self, options: &CallOptions) -> Result<Arc<Vec<Pool>>, UpstreamError> {
+    async fn references(
+        &self,
+        options: &CallOptions,
+    ) -> Result<Arc<Vec<ReferencePool>>, UpstreamError> {
         if let Some(known) = self.inner.known_references.get() {
             return Ok(known);
         }
@@ -81,7 +86,7 @@ impl TronSource {
                 continue;
             };
             let native_decimals = row.native_decimals;
-            pools.push(Pool {
+            pools.push(ReferencePool {
                 emitter: *emitter,
                 id: None,
                 native_first,
@@ -109,7 +114,7 @@ impl TronSource {
 
     async fn pool_events(
         &self,
-        pools: &[Pool],
+        pools: &[ReferencePool],
         heights: &BTreeSet<Height>,
         blocks: u64,
         options: &CallOptions,

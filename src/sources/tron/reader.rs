@@ -5,15 +5,15 @@ use std::convert::Infallible;
 use tokio::time::sleep;
 
 use super::TronSource;
-use super::depth::Kept;
+use super::depth::EventDepth;
 use super::fetch::{Fetched, want_found, want_listed};
-use super::list::{Absorbed, PAGE_MAX};
+use super::list::{ListOutcome, PAGE_MAX};
 use super::list_proof::{Confirmed, ListProof};
 use super::lister::{ListError, Lister, account};
 use super::logs::Found;
 use super::open::Opening;
 use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
-use super::wire::{Page, Window};
+use super::wire::{HeightRange, Page};
 use crate::decode::evm::Account;
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
@@ -27,13 +27,13 @@ enum Event {
     Opened(Result<Opening, UpstreamError>),
     /// The lowest wanted block that nodes keep, looked up where nothing else shows how far down
     /// events go.
-    Kept(Result<Option<Kept>, UpstreamError>),
+    Kept(Result<Option<EventDepth>, UpstreamError>),
     Page(usize, Result<(Page, EndpointId), ListError>),
     /// Whether an endpoint gave a list, while events are read.
     Probed(bool),
     /// What the lists rest on.
     Confirmed(Result<Confirmed, UpstreamError>),
-    Searched(Vec<Window>, Result<Vec<(Found, bool)>, UpstreamError>),
+    Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>, UpstreamError>),
     Fetched(Key, Result<Fetched, UpstreamError>),
 }
 
@@ -82,7 +82,7 @@ struct Reading {
     cut: Option<Height>,
     /// What was not established of all that is read by events, and windows without two answers.
     doubts: Doubts,
-    unconfirmed: Vec<Window>,
+    unconfirmed: Vec<HeightRange>,
     list_proof: ListProof,
     /// Questions so far whether an endpoint has lists after all; `None`: that is not asked.
     probes: Option<u32>,
@@ -146,7 +146,7 @@ impl Reading {
             Err(error) => return Err(self.source.list_error(error)),
         };
         let is_top = !listing.list.is_begun();
-        if listing.absorb(&page, by) == Absorbed::Miss {
+        if listing.absorb(&page, by) == ListOutcome::Miss {
             if listing.list.misses() >= self.source.inner.limits.misses_max {
                 return Err(self.source.malformed(by, "a list that lacks what it held before"));
             }
@@ -201,9 +201,9 @@ impl Reading {
 
     /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
     /// nothing.
-    fn search_from(&mut self, kept: Option<Kept>) -> Result<(), UpstreamError> {
+    fn search_from(&mut self, kept: Option<EventDepth>) -> Result<(), UpstreamError> {
         let (low, high) = (self.request.low, self.timeline.next_high());
-        let Some(Kept { from: kept, doubts }) = kept.filter(|kept| kept.from <= high) else {
+        let Some(EventDepth { from: kept, doubts }) = kept.filter(|kept| kept.from <= high) else {
             return Err(UpstreamError::HistoryCut { first: high + 1 });
         };
         self.cut = (kept > low).then_some(kept);
@@ -215,7 +215,7 @@ impl Reading {
 
     fn searched(
         &mut self,
-        asked_for: Vec<Window>,
+        asked_for: Vec<HeightRange>,
         found: Result<Vec<(Found, bool)>, UpstreamError>,
     ) -> Result<(), UpstreamError> {
         let found = found?;
@@ -387,7 +387,7 @@ impl Reading {
     }
 
     fn proof_by_events(&self, low: Height, high: Height) -> Proof {
-        let overlaps = |window: &Window| window.low <= high && low <= window.high;
+        let overlaps = |window: &HeightRange| window.low <= high && low <= window.high;
         let is_unconfirmed = self.unconfirmed.iter().any(overlaps);
         let unconfirmed = if is_unconfirmed { Doubts::UNCONFIRMED } else { Doubts::NONE };
         Proof::of(Way::Events).with(Doubts::TRC10).with(self.doubts).with(unconfirmed)

@@ -12,7 +12,7 @@ use super::depth::Sight;
 use super::logs::TRANSFER;
 use super::search::search_reading;
 use super::wire;
-use super::wire::Window;
+use super::wire::HeightRange;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
@@ -40,7 +40,7 @@ impl TronSource {
             return Ok(Scanned { low, high, moved: Vec::new() });
         }
         // Also what an index of events that lags behind its head may have lacked.
-        let window = Window { low: low.saturating_sub(self.inner.index_lag), high };
+        let window = HeightRange { low: low.saturating_sub(self.inner.index_lag), high };
         let tops = tops(targets);
         let mut last = UpstreamError::NotSupported { method: LOGS.to_owned() };
         for on in self.with_events() {
@@ -69,7 +69,7 @@ impl TronSource {
     async fn scan_on(
         &self,
         tops: &Tops,
-        window: Window,
+        window: HeightRange,
         options: &CallOptions,
     ) -> Result<Tops, UpstreamError> {
         let sight = Sight::new(window.high, 0, window.high);
@@ -98,7 +98,7 @@ impl TronSource {
     async fn transfers(
         &self,
         searches: &[Value],
-        window: Window,
+        window: HeightRange,
         options: &CallOptions,
     ) -> Result<Vec<(Height, [Account; 2])>, UpstreamError> {
         let searches = searches.iter().map(|filter| (LOGS, json!([filter])));
@@ -130,7 +130,7 @@ impl TronSource {
     }
 
     /// Two searches for each group of wallets and range of blocks.
-    fn searches(&self, tops: &Tops, Window { low, high }: Window) -> Vec<Value> {
+    fn searches(&self, tops: &Tops, HeightRange { low, high }: HeightRange) -> Vec<Value> {
         let limits = &self.inner.limits;
         let mut accounts: Vec<&Account> = tops.keys().collect();
         accounts.sort_unstable();

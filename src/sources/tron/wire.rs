@@ -11,7 +11,7 @@ use crate::decode::evm::{Account, Word};
 use crate::decode::tron::envelope::{RawData, RawTransaction, Ret, Text};
 use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
-use crate::rpc::ask::Reading;
+use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
 use crate::rpc::jsonrpc::RpcError;
 
@@ -36,7 +36,7 @@ const OF_REQUEST: &[&str] =
     &["invalid address", "invalid hex", "invalid param", "revert", "no contract", "does not exist"];
 
 /// What a status and a body mean. An error may come with the status of a good answer.
-pub fn reading(status: u16, body: &[u8]) -> Reading {
+pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
     // An answer is an object or a list; an error is never a list.
     let failed = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => serde_json::from_slice::<Failed>(body).ok(),
@@ -48,8 +48,8 @@ pub fn reading(status: u16, body: &[u8]) -> Reading {
     });
     if status < 400 && !refused {
         return match failed {
-            Some(_) if serde_json::from_slice::<&RawValue>(body).is_ok() => Reading::Good,
-            Some(_) | None => Reading::Again("an answer that is no JSON".to_owned()),
+            Some(_) if serde_json::from_slice::<&RawValue>(body).is_ok() => ReplyClass::Good,
+            Some(_) | None => ReplyClass::Again("an answer that is no JSON".to_owned()),
         };
     }
     let failed = failed.unwrap_or_default();
@@ -62,31 +62,31 @@ pub fn reading(status: u16, body: &[u8]) -> Reading {
 
 /// One table: the first line that fits. Status, code and text together; a page is about the server,
 /// so that only its status counts.
-fn refusal(status: u16, code: i64, message: String) -> Reading {
+fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
     let lower = message.to_lowercase();
     let is_page = lower.trim_start().starts_with('<');
     let holds = |table: &[&str]| !is_page && words::holds(&lower, table);
     if holds(words::LONG) {
-        return Reading::Denied(message);
+        return ReplyClass::Denied(message);
     }
     if holds(SLOW_DOWN) || holds(words::RATE) {
-        return Reading::SlowDown(suspension(&lower));
+        return ReplyClass::SlowDown(suspension(&lower));
     }
     match (status, code) {
-        (429, _) | (_, 429) => Reading::SlowDown(None),
-        (401 | 402, _) | (_, 401 | 402) => Reading::Denied(message),
+        (429, _) | (_, 429) => ReplyClass::SlowDown(None),
+        (401 | 402, _) | (_, 401 | 402) => ReplyClass::Denied(message),
         _ if holds(words::QUOTA) || holds(words::KEY) || holds(words::PLAN) => {
-            Reading::Denied(message)
+            ReplyClass::Denied(message)
         }
         // Without a key the index answers so, and means it for half a minute.
-        (403, _) | (_, 403) => Reading::SlowDown(Some(KEYLESS_REST)),
+        (403, _) | (_, 403) => ReplyClass::SlowDown(Some(KEYLESS_REST)),
         // Also with a page: a node without the index has one (Jetty).
-        (404 | 405 | 410 | 501, _) => Reading::NotOffered(message),
-        (408 | 500.., _) => Reading::Again(format!("HTTP status {status}")),
-        _ if holds(OF_REQUEST) || is_too_much(&lower) => Reading::Refused { code, message },
-        _ if holds(NOT_OFFERED) => Reading::NotOffered(message),
-        _ if holds(AGAIN) || holds(words::TEMPORARY) => Reading::Again(message),
-        _ => Reading::Unknown { code, message },
+        (404 | 405 | 410 | 501, _) => ReplyClass::NotOffered(message),
+        (408 | 500.., _) => ReplyClass::Again(format!("HTTP status {status}")),
+        _ if holds(OF_REQUEST) || is_too_much(&lower) => ReplyClass::Refused { code, message },
+        _ if holds(NOT_OFFERED) => ReplyClass::NotOffered(message),
+        _ if holds(AGAIN) || holds(words::TEMPORARY) => ReplyClass::Again(message),
+        _ => ReplyClass::Unknown { code, message },
     }
 }
 
@@ -432,7 +432,7 @@ pub(super) fn block_transactions(body: &[u8]) -> Option<Box<RawValue>> {
 }
 
 /// As [`reading`], for JSON-RPC: where one call of many was refused for its rate, all go again.
-pub fn rpc_reading(status: u16, body: &[u8]) -> Reading {
+pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
     #[derive(Deserialize)]
     struct Answer {
         error: Option<RpcError>,
@@ -443,31 +443,31 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> Reading {
     let errors: Vec<RpcError> = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => match serde_json::from_slice::<Vec<Answer>>(body) {
             Ok(answers) => answers.into_iter().filter_map(|answer| answer.error).collect(),
-            Err(_) => return Reading::Again("an answer that is no JSON-RPC".to_owned()),
+            Err(_) => return ReplyClass::Again("an answer that is no JSON-RPC".to_owned()),
         },
         Some(_) => match serde_json::from_slice::<Answer>(body) {
             // One error for the whole batch.
             Ok(Answer { error: Some(RpcError { code, message }) }) => {
                 return match refusal(status, code, message) {
-                    Reading::NotOffered(message) => Reading::Refused { code, message },
-                    read @ (Reading::Good
-                    | Reading::SlowDown(_)
-                    | Reading::Again(_)
-                    | Reading::Denied(_)
-                    | Reading::Unknown { .. }
-                    | Reading::Refused { .. }) => read,
+                    ReplyClass::NotOffered(message) => ReplyClass::Refused { code, message },
+                    read @ (ReplyClass::Good
+                    | ReplyClass::SlowDown(_)
+                    | ReplyClass::Again(_)
+                    | ReplyClass::Denied(_)
+                    | ReplyClass::Unknown { .. }
+                    | ReplyClass::Refused { .. }) => read,
                 };
             }
             Ok(Answer { error: None }) | Err(_) => return reading(status, body),
         },
-        None => return Reading::Again("an empty answer".to_owned()),
+        None => return ReplyClass::Again("an empty answer".to_owned()),
     };
     let told = |error: &RpcError| refusal(status, error.code, error.message.clone());
-    let is_slow = |read: &Reading| {
-        matches!(read, Reading::SlowDown(_) | Reading::Again(_) | Reading::Denied(_))
+    let is_slow = |read: &ReplyClass| {
+        matches!(read, ReplyClass::SlowDown(_) | ReplyClass::Again(_) | ReplyClass::Denied(_))
     };
     let too_much = |error: &&RpcError| !is_too_much(&error.message);
-    errors.iter().filter(too_much).map(told).find(is_slow).unwrap_or(Reading::Good)
+    errors.iter().filter(too_much).map(told).find(is_slow).unwrap_or(ReplyClass::Good)
 }
 
 /// java-tron's texts for a search over too many blocks, or that finds too much.
@@ -500,13 +500,13 @@ struct Event<'a> {
 
 /// Inclusive heights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct HeightRange {
     pub(super) low: Height,
     pub(super) high: Height,
 }
 
 /// The events of a window; what lies outside was not asked for.
-pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<Vec<FoundRow>> {
+pub(super) fn logs(raw: &RawValue, wallet: &Account, window: HeightRange) -> Option<Vec<FoundRow>> {
     let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
     let rows = events.iter().map(|event| {
         let height = u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok()?;
@@ -526,7 +526,10 @@ pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<V
 }
 
 /// Token transfers of any wallets, by their two ends, in these blocks.
-pub(super) fn transfer_ends(raw: &RawValue, window: Window) -> Option<Vec<(Height, [Account; 2])>> {
+pub(super) fn transfer_ends(
+    raw: &RawValue,
+    window: HeightRange,
+) -> Option<Vec<(Height, [Account; 2])>> {
     let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
     let mut all = Vec::new();
     for event in &events {

@@ -8,7 +8,7 @@ use blotter::demo::solana::{self, SolanaModel};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Height, Moment, TxId};
 use blotter::registry::Chain;
-use blotter::rpc::{EndpointConfig, Method, Pool, PoolLimits, Request, SecretUrl, Transport};
+use blotter::rpc::{EndpointConfig, HttpMethod, Pool, PoolLimits, Request, SecretUrl, Transport};
 use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source, TronLimits, TronSource};
 use serde_json::{Value, json};
 
@@ -166,7 +166,7 @@ impl Sample {
 
     fn post(&self, path: &str, body: &Value) -> Value {
         let request = Request {
-            method: Method::Post,
+            method: HttpMethod::Post,
             url: SecretUrl::new(format!("https://{RPC}{path}")),
             headers: Vec::new(),
             body: body.to_string().into(),

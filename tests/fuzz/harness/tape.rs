@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use blotter::rpc::{Method, Request, Response, Transport, TransportError};
+use blotter::rpc::{HttpMethod, Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
@@ -46,8 +46,8 @@ fn name(request: &Request) -> String {
     let parts = path.split('/').skip(1).filter(|part| part.len() <= NAME_CHARS_MAX);
     let action = query.split('&').filter_map(|pair| pair.strip_prefix("action="));
     let method = match request.method {
-        Method::Get => "get",
-        Method::Post => "post",
+        HttpMethod::Get => "get",
+        HttpMethod::Post => "post",
     };
     let parts: Vec<&str> = std::iter::once(method).chain(parts).chain(action).collect();
     parts.join("/")

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use blotter::domain::{Address, Height};
-use blotter::rpc::{Method, Request, Response, Transport, TransportError};
+use blotter::rpc::{HttpMethod, Request, Response, Transport, TransportError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -304,7 +304,7 @@ impl Net {
         }
         *self.state.lock().unwrap().calls.entry(name.clone()).or_default() += 1;
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        assert_eq!(request.method == Method::Get, path.starts_with("v1"));
+        assert_eq!(request.method == HttpMethod::Get, path.starts_with("v1"));
         match name.as_str() {
             "transactions" | "transactions/trc20" if !self.ways.no_index => {
                 (200, self.page(&name, query))
