@@ -7,12 +7,17 @@
 //!
 //! Heights are counted in ordinals: heights that have a block, without holes.
 
+use std::ops::Deref;
+
 use super::mix::{self, Dice};
+use crate::domain::Height;
 
 /// Transactions of one block of the pattern.
 const BLOCK: u64 = 100;
 /// Of so many consecutive transactions, the first `burst` share a height.
 const BURST_PERIOD: u64 = 64;
+/// Positions between two transactions of one wallet at one height.
+const INDEX_STEP: u64 = 3;
 /// Maximum of arrivals after the plan.
 const ARRIVALS_MAX: usize = 100_000;
 
@@ -59,7 +64,7 @@ enum Place {
 
 /// The hundred places of a block.
 #[derive(Debug, Clone)]
-struct Pattern {
+pub(super) struct Pattern {
     places: Vec<Place>,
     /// Place of each trade, and of each noise transaction.
     trades: Vec<u64>,
@@ -96,7 +101,7 @@ impl Pattern {
         BLOCK - self.failed - self.noise
     }
 
-    fn class(&self, number: u64) -> Class {
+    pub(super) fn class(&self, number: u64) -> Class {
         let Some(number) = number.checked_sub(1) else { return Class::Funding };
         let (block, place) = (number / BLOCK, usize::try_from(number % BLOCK).unwrap_or(0));
         match self.places.get(place) {
@@ -108,17 +113,26 @@ impl Pattern {
     }
 
     /// Number in the history of the trade number `trade`.
-    fn number_of_trade(&self, trade: u64) -> u64 {
+    pub(super) fn number_of_trade(&self, trade: u64) -> u64 {
         let (block, rest) = (trade / self.trade_count(), trade % self.trade_count());
         let place = usize::try_from(rest).ok().and_then(|rest| self.trades.get(rest));
         1 + block * BLOCK + place.copied().unwrap_or(0)
     }
 
     /// Number in the history of the `n`-th noise transaction, if there is any.
-    fn number_of_noise(&self, n: u64) -> Option<u64> {
+    pub(super) fn number_of_noise(&self, n: u64) -> Option<u64> {
         let (block, rest) = (n.checked_div(self.noise)?, n.checked_rem(self.noise)?);
         let place = self.noises.get(usize::try_from(rest).ok()?)?;
         Some(1 + block * BLOCK + place)
+    }
+
+    /// The number of trades below a number of the history.
+    pub(super) fn trades_below(&self, number: u64) -> u64 {
+        Self::below(&self.trades, number)
+    }
+
+    pub(super) fn noises_below(&self, number: u64) -> u64 {
+        Self::below(&self.noises, number)
     }
 
     /// How many of `places`, which repeat in every block, are below a number of the history.
@@ -140,12 +154,12 @@ struct Segment {
     stride: u64,
 }
 
-/// A transaction's place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stand {
-    pub(super) ordinal: u64,
-    /// Its index among the transactions of this height.
-    pub(super) rank: u64,
+/// A transaction's place on the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) height: Height,
+    /// Position in the block.
+    pub(super) index: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -154,6 +168,14 @@ pub(super) struct HistoryShape {
     pattern: Pattern,
     segments: Vec<Segment>,
     jitter: u64,
+}
+
+impl Deref for HistoryShape {
+    type Target = Pattern;
+
+    fn deref(&self) -> &Pattern {
+        &self.pattern
+    }
 }
 
 impl HistoryShape {
@@ -173,32 +195,6 @@ impl HistoryShape {
             }
         }
         Self { shape, pattern, segments, jitter: mix::hash(seed, &[tag, 2]) }
-    }
-
-    /// The random number of a height.
-    pub(super) fn chance_at(&self, height: u64) -> u64 {
-        mix::hash(self.jitter, &[height])
-    }
-
-    pub(super) fn class(&self, number: u64) -> Class {
-        self.pattern.class(number)
-    }
-
-    pub(super) fn number_of_trade(&self, trade: u64) -> u64 {
-        self.pattern.number_of_trade(trade)
-    }
-
-    pub(super) fn number_of_noise(&self, n: u64) -> Option<u64> {
-        self.pattern.number_of_noise(n)
-    }
-
-    /// The number of trades below a number of the history.
-    pub(super) fn trades_below(&self, number: u64) -> u64 {
-        Pattern::below(&self.pattern.trades, number)
-    }
-
-    pub(super) fn noises_below(&self, number: u64) -> u64 {
-        Pattern::below(&self.pattern.noises, number)
     }
 
     fn segment_of(&self, number: u64) -> Option<&Segment> {
@@ -226,10 +222,19 @@ impl HistoryShape {
         })
     }
 
-    pub(super) fn stand(&self, number: u64) -> Option<Stand> {
+    /// The place of a transaction whose ordinal stands for a height. A wallet's first position in a
+    /// block is below `spread`.
+    pub(super) fn place(
+        &self,
+        number: u64,
+        height: impl FnOnce(u64) -> Height,
+        spread: u64,
+    ) -> Option<Spot> {
         let segment = self.segment_of(number)?;
         let leader = self.leader(segment, number);
-        Some(Stand { ordinal: self.ordinal(segment, leader), rank: number - leader })
+        let height = height(self.ordinal(segment, leader));
+        let index = mix::hash(self.jitter, &[height]) % spread + (number - leader) * INDEX_STEP;
+        Some(Spot { height, index: u32::try_from(index).unwrap_or(u32::MAX) })
     }
 
     fn ordinal(&self, segment: &Segment, leader: u64) -> u64 {

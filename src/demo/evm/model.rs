@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::demo::mix;
-use crate::demo::timeline::Class;
+use crate::demo::timeline::{Class, Spot};
 use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSeconds};
 use crate::registry::Chain;
 
@@ -16,7 +16,7 @@ use super::places::{Made, Reference, TxPlaces};
 use super::references;
 use super::script::{Against, Content, Holdings, Script, TradeSpec};
 use super::tx::Tx;
-use super::wallet::{Spot, WalletHistory, WalletPlan};
+use super::wallet::{WalletHistory, WalletPlan};
 use super::{ModelLimits, TradeKind, noise, trades, tron_trades};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::demo::faults::Twist;
+use crate::demo::timeline::Spot;
 use crate::domain::Height;
 
 use super::filter::LogFilter;
@@ -13,7 +14,6 @@ use super::logs::{is_about_references, wallets_of};
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
 use super::tx::{Frame, Op};
-use super::wallet::Spot;
 use super::wire;
 
 /// Options of a gateway.

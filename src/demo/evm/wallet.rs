@@ -1,14 +1,14 @@
 //! A wallet of the demo chain: the parameters of its history, and the block of each transaction.
 
+use std::ops::Deref;
+
 use crate::demo::mix;
-use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
+use crate::demo::timeline::{Crowd, HistoryShape, Shape, Spot};
 
 use super::TradeKind;
 use super::hash::Account;
 use super::places::TxPlaces;
 
-/// Positions between two transactions of one wallet in one block.
-const INDEX_STEP: u64 = 3;
 /// A wallet's first position in a block is below this.
 const INDEX_SPREAD: u64 = 90;
 
@@ -60,20 +60,20 @@ impl WalletPlan {
     }
 }
 
-/// A transaction's place on the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
-    pub(super) height: u64,
-    /// Position in the block.
-    pub(super) index: u32,
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct WalletHistory {
     pub(super) address: Account,
     pub(super) tag: u64,
     pub(super) plan: WalletPlan,
     timeline: HistoryShape,
+}
+
+impl Deref for WalletHistory {
+    type Target = HistoryShape;
+
+    fn deref(&self) -> &HistoryShape {
+        &self.timeline
+    }
 }
 
 impl WalletHistory {
@@ -93,23 +93,8 @@ impl WalletHistory {
         Self { address, tag, plan, timeline: HistoryShape::new(places.seed, tag, shape) }
     }
 
-    pub(super) fn class(&self, number: u64) -> Class {
-        self.timeline.class(number)
-    }
-
-    pub(super) fn trades_below(&self, number: u64) -> u64 {
-        self.timeline.trades_below(number)
-    }
-
-    pub(super) fn noises_below(&self, number: u64) -> u64 {
-        self.timeline.noises_below(number)
-    }
-
     pub(super) fn spot(&self, number: u64) -> Option<Spot> {
-        let stand = self.timeline.stand(number)?;
-        let spread = self.timeline.chance_at(stand.ordinal) % INDEX_SPREAD;
-        let index = spread + stand.rank * INDEX_STEP;
-        Some(Spot { height: stand.ordinal, index: u32::try_from(index).unwrap_or(u32::MAX) })
+        self.timeline.place(number, |height| height, INDEX_SPREAD)
     }
 
     /// The number of transactions in blocks up to `height`, which are those with lower numbers.

@@ -168,7 +168,7 @@ impl Script<'_> {
         let fair = u128::from(units) * 1000 / u128::from(token.rate(self.seed).max(1));
         let fair = u64::try_from(fair).unwrap_or(SOL);
         let fair = (fair / 100).max(200) * dice.range(90, 110);
-        let slot = self.wallet.spot(number).map_or(0, |spot| spot.slot);
+        let slot = self.wallet.spot(number).map_or(0, |spot| spot.height);
         let price = references::price(self.seed, slot);
         // The intermediate amount is worth the dollars, less a fee of the pool.
         let gross = usdc.map_or(fair, |usdc| {

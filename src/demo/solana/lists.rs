@@ -30,7 +30,7 @@ impl SolanaModel {
 
     pub(super) fn entry(&self, wallet: &WalletHistory, number: u64) -> Option<ListEntry> {
         let spot = wallet.spot(number)?;
-        let signature = self.signature(&wallet.address, number, self.fork(spot.slot));
+        let signature = self.signature(&wallet.address, number, self.fork(spot.height));
         let failed = matches!(wallet.class(number), Class::Failed(_));
         Some(ListEntry { signature, number, spot, failed })
     }

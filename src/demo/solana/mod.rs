@@ -38,22 +38,6 @@ fn base58_text(bytes: &[u8]) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Bounds of a model.
-#[derive(Debug, Clone, Copy)]
-pub struct ModelLimits {
-    /// Remembered addresses; beyond it an address still has its history, but its token accounts are
-    /// not found by their own address.
-    pub wallets_max: usize,
-    /// Maximum of trades of an address that was not registered.
-    pub unknown_trades_max: u64,
-}
-
-impl Default for ModelLimits {
-    fn default() -> Self {
-        Self { wallets_max: 100_000, unknown_trades_max: 500 }
-    }
-}
-
 /// Kinds of trades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TradeKind {

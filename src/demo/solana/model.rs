@@ -12,13 +12,19 @@ use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::maker;
 use super::references;
 use super::tokens::DemoToken;
-use super::wallet::{Spot, WalletHistory, WalletPlan};
+use super::wallet::{WalletHistory, WalletPlan};
 use super::wire::{self, Envelope};
-use super::{ModelLimits, TradeKind, TxKind, names, slots};
-use crate::demo::timeline::Class;
+use super::{TradeKind, TxKind, names, slots};
+use crate::demo::timeline::{Class, Spot};
 
 const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
 const FILLER_TAG: u64 = u64::from_le_bytes(*b"demofill");
+
+/// Remembered addresses; beyond it an address still has its history, but its token accounts are not
+/// found by their own address.
+const WALLETS_MAX: usize = 100_000;
+/// Maximum of trades of an address that was not registered.
+const UNKNOWN_TRADES_MAX: u64 = 500;
 
 /// Names and trades of the sample wallets.
 const SAMPLES: [(&str, u64); 3] = [("small", 60), ("medium", 5_000), ("large", 200_000)];
@@ -43,7 +49,6 @@ pub struct SolanaModel {
 #[derive(Debug)]
 struct Inner {
     seed: u64,
-    limits: ModelLimits,
     state: RwLock<State>,
 }
 
@@ -97,17 +102,13 @@ pub(super) enum ListSubject {
 impl SolanaModel {
     /// A chain generated from one seed; its head is `DEFAULT_HEAD` until it is set.
     pub fn new(seed: u64) -> Self {
-        Self::with_limits(seed, ModelLimits::default())
-    }
-
-    pub fn with_limits(seed: u64, limits: ModelLimits) -> Self {
         let state = State {
             head: slots::DEFAULT_HEAD,
             wallets: HashMap::new(),
             by_tag: HashMap::new(),
             forks: Vec::new(),
         };
-        Self { inner: Arc::new(Inner { seed, limits, state: RwLock::new(state) }) }
+        Self { inner: Arc::new(Inner { seed, state: RwLock::new(state) }) }
     }
 
     pub(super) fn seed(&self) -> u64 {
@@ -241,11 +242,10 @@ impl SolanaModel {
         if let Some(wallet) = self.read().wallets.get(key) {
             return Arc::clone(wallet);
         }
-        let unknown = self.inner.limits.unknown_trades_max;
-        let trades = mix::digest(mix::mix(self.inner.seed), key) % (unknown + 1);
+        let trades = mix::digest(mix::mix(self.inner.seed), key) % (UNKNOWN_TRADES_MAX + 1);
         let plan = WalletPlan::trades(trades);
         let mut state = self.write();
-        if state.wallets.len() >= self.inner.limits.wallets_max {
+        if state.wallets.len() >= WALLETS_MAX {
             return Arc::new(WalletHistory::new(self.inner.seed, *key, plan));
         }
         self.insert(&mut state, *key, plan)
@@ -319,7 +319,7 @@ impl SolanaModel {
         let (number, fork) = (u64::from_le_bytes(*number), u32::from_le_bytes(*fork));
         let wallet = self.wallet(address);
         let spot = wallet.spot(number)?;
-        (self.fork(spot.slot) == fork).then_some((wallet, number, spot, fork))
+        (self.fork(spot.height) == fork).then_some((wallet, number, spot, fork))
     }
 
     /// Writes the `getTransaction` result of a transaction.
@@ -331,10 +331,10 @@ impl SolanaModel {
         with_index: bool,
     ) {
         let Some(spot) = wallet.spot(number) else { return out.extend_from_slice(b"null") };
-        let fork = self.fork(spot.slot);
+        let fork = self.fork(spot.height);
         let script = self.script(wallet);
         let spec = script.spec(number, fork);
-        let time = slots::time(spot.slot);
+        let time = slots::time(spot.height);
         let tx = build(script, &spec, time);
         let signers = tx.accounts.iter().filter(|account| account.signer).count();
         let mut signatures = vec![self.signature(&wallet.address, number, fork)];
@@ -344,11 +344,11 @@ impl SolanaModel {
             signatures.push(bytes);
         }
         let envelope = Envelope {
-            slot: spot.slot,
+            slot: spot.height,
             time,
             index: with_index.then_some(spot.index),
             signatures: &signatures,
-            recent_blockhash: self.block_hash(spot.slot.saturating_sub(40)),
+            recent_blockhash: self.block_hash(spot.height.saturating_sub(40)),
             lookup_table: account(self.inner.seed, Role::LookupTable, [number % 7, 0]),
         };
         wire::transaction(out, &tx, &envelope);
@@ -356,7 +356,7 @@ impl SolanaModel {
 
     /// Version of a transaction as `maxSupportedTransactionVersion` counts; `None` is legacy.
     pub(super) fn version(&self, wallet: &WalletHistory, number: u64) -> Option<u8> {
-        let fork = wallet.spot(number).map_or(0, |spot| self.fork(spot.slot));
+        let fork = wallet.spot(number).map_or(0, |spot| self.fork(spot.height));
         match self.script(wallet).spec(number, fork).version {
             super::tx::Version::Legacy => None,
             super::tx::Version::V0 => Some(0),
@@ -365,7 +365,7 @@ impl SolanaModel {
     }
 
     pub(super) fn spec(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> Spec {
-        self.script(wallet).spec(number, self.fork(spot.slot))
+        self.script(wallet).spec(number, self.fork(spot.height))
     }
 
     /// Every transaction of the wallet up to the head, trades and others, newest first.
@@ -375,7 +375,7 @@ impl SolanaModel {
         let top = wallet.count_at(self.head());
         let model = self.clone();
         (0..top).rev().filter_map(move |number| {
-            let fork = model.fork(wallet.spot(number)?.slot);
+            let fork = model.fork(wallet.spot(number)?.height);
             Some(TxId::solana(&model.signature(&key, number, fork)))
         })
     }
@@ -407,16 +407,16 @@ impl SolanaModel {
         let (Class::Trade(_), Some(spot)) = (wallet.class(number), wallet.spot(number)) else {
             return Vec::new();
         };
-        let fork = self.fork(spot.slot);
+        let fork = self.fork(spot.height);
         let Content::Trade(trade) = self.script(wallet).spec(number, fork).content else {
             return Vec::new();
         };
         let signature = TxId::solana(&self.signature(&wallet.address, number, fork));
         let row = |side, token: DemoToken, units: u64, venue: KnownAccount, leg| TrueTrade {
             signature,
-            slot: spot.slot,
+            slot: spot.height,
             index: spot.index,
-            time: Self::time_of(spot.slot),
+            time: Self::time_of(spot.height),
             side,
             mint: Address::Solana(token.mint()),
             units: Units::from(units),

@@ -50,7 +50,7 @@ impl Desk<'_> {
         let mut below = wallet.count_at(head);
         if let Some(before) = before {
             let found = self.model.find(&before);
-            let slot = found.as_ref().map(|(_, _, spot, _)| spot.slot);
+            let slot = found.as_ref().map(|(_, _, spot, _)| spot.height);
             // A cursor that the node does not have gets an empty page.
             let slot = slot.or_else(|| self.model.filler_slot(&before));
             let kept = self.node.first_available..=head;
@@ -66,15 +66,17 @@ impl Desk<'_> {
         let entries = self.ordered(subject, below, edge);
         let kept = entries.take_while(|entry| {
             let above = floor.is_none_or(|floor| {
-                (entry.spot.slot, entry.spot.index) > (floor.slot, floor.index)
+                (entry.spot.height, entry.spot.index) > (floor.height, floor.index)
             });
-            above && Some(entry.signature) != until && entry.spot.slot >= self.node.first_available
+            above
+                && Some(entry.signature) != until
+                && entry.spot.height >= self.node.first_available
         });
         let lost = usize::from(self.twist.lose);
         let mut page: Vec<ListEntry> = kept.take(limit + lost).collect();
         if let (true, Some(first)) = (self.twist.lose, page.first().copied()) {
             // Nodes lose siblings of the cursor's slot, not whole slots.
-            if edge.is_some_and(|(_, slot)| slot == first.spot.slot) {
+            if edge.is_some_and(|(_, slot)| slot == first.spot.height) {
                 page.remove(0);
             }
             page.truncate(limit);
@@ -114,7 +116,7 @@ impl Desk<'_> {
             return Box::new(entries.skip_while(move |entry| match skip {
                 // A cursor of another wallet: entries above it in its slot are skipped.
                 Some((slot, Some(spot))) => {
-                    entry.spot.slot == slot && entry.spot.index >= spot.index
+                    entry.spot.height == slot && entry.spot.index >= spot.index
                 }
                 _ => false,
             }));
@@ -126,12 +128,13 @@ impl Desk<'_> {
             while group.is_empty() {
                 let first = entries.next()?;
                 group.push(first);
-                while let Some(next) = entries.next_if(|next| next.spot.slot == first.spot.slot) {
+                while let Some(next) = entries.next_if(|next| next.spot.height == first.spot.height)
+                {
                     group.push(next);
                 }
                 group.sort_by_key(|entry| crate::demo::mix::hash(salt, &[entry.number]));
                 if let Some((signature, slot)) = edge.take()
-                    && first.spot.slot == slot
+                    && first.spot.height == slot
                     && let Some(at) = group.iter().position(|entry| entry.signature == signature)
                 {
                     group.drain(..=at);
@@ -144,8 +147,9 @@ impl Desk<'_> {
 
     fn write_entry(&self, out: &mut Vec<u8>, entry: &ListEntry, index: Option<u32>) {
         out.extend_from_slice(b"{\"blockTime\":");
-        number(out, slots::time(entry.spot.slot));
-        let status: &[u8] = if entry.spot.slot <= self.head { b"finalized" } else { b"confirmed" };
+        number(out, slots::time(entry.spot.height));
+        let status: &[u8] =
+            if entry.spot.height <= self.head { b"finalized" } else { b"confirmed" };
         out.extend_from_slice(b",\"confirmationStatus\":\"");
         out.extend_from_slice(status);
         out.extend_from_slice(b"\",\"err\":");
@@ -153,7 +157,7 @@ impl Desk<'_> {
         out.extend_from_slice(b",\"memo\":null,\"signature\":");
         wire::quoted_signature(out, &entry.signature);
         out.extend_from_slice(b",\"slot\":");
-        number(out, entry.spot.slot);
+        number(out, entry.spot.height);
         if let Some(index) = index {
             out.extend_from_slice(b",\"transactionIndex\":");
             number(out, u64::from(index));
@@ -187,7 +191,7 @@ impl Desk<'_> {
         let numbers: Box<dyn Iterator<Item = u64>> =
             if ascending { Box::new(0..count) } else { Box::new((0..count).rev()) };
         let fits = |entry: &ListEntry| {
-            let place = (entry.spot.slot, entry.spot.index);
+            let place = (entry.spot.height, entry.spot.index);
             let behind =
                 from.is_none_or(|from| if ascending { place > from } else { place < from });
             let named = with_accounts || self.model.names_wallet(&wallet, entry.number);
@@ -196,8 +200,8 @@ impl Desk<'_> {
         let limit = usize::try_from(limit).unwrap_or(0);
         let found = numbers
             .filter_map(|number| self.model.entry(&wallet, number))
-            .skip_while(|entry| ascending && entry.spot.slot < bounds.low)
-            .take_while(|entry| entry.spot.slot >= bounds.low)
+            .skip_while(|entry| ascending && entry.spot.height < bounds.low)
+            .take_while(|entry| entry.spot.height >= bounds.low)
             .filter(fits);
         let mut page: Vec<ListEntry> = found.take(limit + 1).collect();
         let more = page.len() > limit;
@@ -227,7 +231,7 @@ impl Desk<'_> {
         out.extend_from_slice(b",\"paginationToken\":");
         match page.last().filter(|_| more) {
             Some(last) => {
-                let token = format!("\"{}:{}\"", last.spot.slot, last.spot.index);
+                let token = format!("\"{}:{}\"", last.spot.height, last.spot.index);
                 out.extend_from_slice(token.as_bytes());
             }
             None => out.extend_from_slice(b"null"),

@@ -110,7 +110,7 @@ fn found(model: &SolanaModel, owners: &[ModelKey], (low, high): (Height, Height)
         for number in first..wallet.count_at(high) {
             let Some(entry) = model.entry(&wallet, number) else { continue };
             let spec = model.spec(&wallet, number, entry.spot);
-            let tx = build(model.script(&wallet), &spec, slots::time(entry.spot.slot));
+            let tx = build(model.script(&wallet), &spec, slots::time(entry.spot.height));
             let rows: Vec<Value> = tx
                 .accounts
                 .iter()
@@ -129,7 +129,7 @@ fn found(model: &SolanaModel, owners: &[ModelKey], (low, high): (Height, Height)
             }
             let err = entry.failed.then(|| json!({"InstructionError": [0, {"Custom": 1}]}));
             let transaction = json!({"signatures": [base58_text(&entry.signature)], "err": err});
-            found.insert((entry.spot.slot, entry.spot.index), (transaction, rows));
+            found.insert((entry.spot.height, entry.spot.index), (transaction, rows));
         }
     }
     found

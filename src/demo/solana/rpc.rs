@@ -214,7 +214,7 @@ impl Desk<'_> {
         for wallet in self.model.wallets() {
             let top = wallet.count_at(slot);
             let of_slot = (0..top).rev().map_while(|number| {
-                let spot = wallet.spot(number).filter(|spot| spot.slot == slot)?;
+                let spot = wallet.spot(number).filter(|spot| spot.height == slot)?;
                 Some((spot.index, self.model.signature(&wallet.address, number, fork)))
             });
             found.extend(of_slot);
@@ -271,10 +271,9 @@ impl Desk<'_> {
         if !matches!(options.encoding(), None | Some("json")) {
             return Err(DemoError::invalid("this node answers encoding json only"));
         }
-        let found = self
-            .model
-            .find(&signature)
-            .filter(|(_, _, spot, _)| spot.slot <= head && spot.slot >= self.node.first_available);
+        let found = self.model.find(&signature).filter(|(_, _, spot, _)| {
+            spot.height <= head && spot.height >= self.node.first_available
+        });
         let Some((wallet, number, _, _)) = found else { return Ok(b"null".to_vec()) };
         self.check_version(&wallet, number, options)?;
         let mut out = Vec::with_capacity(16 * 1024);

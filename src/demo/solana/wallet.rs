@@ -1,13 +1,13 @@
 //! A wallet of the demo chain: the parameters of its history, and the slot of each transaction.
 
+use std::ops::Deref;
+
 use crate::demo::mix;
-use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
+use crate::demo::timeline::{Crowd, HistoryShape, Shape, Spot};
 
 use super::keys::ModelKey;
 use super::{TradeKind, slots};
 
-/// Positions between two transactions of one wallet in one slot.
-const INDEX_STEP: u64 = 3;
 /// A wallet's first position in a slot is below this.
 const INDEX_SPREAD: u64 = 400;
 
@@ -67,14 +67,6 @@ impl WalletPlan {
     }
 }
 
-/// A transaction's place on the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
-    pub(super) slot: u64,
-    /// Position in the block.
-    pub(super) index: u32,
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct WalletHistory {
     pub(super) address: ModelKey,
@@ -82,6 +74,14 @@ pub(super) struct WalletHistory {
     pub(super) tag: u64,
     pub(super) plan: WalletPlan,
     timeline: HistoryShape,
+}
+
+impl Deref for WalletHistory {
+    type Target = HistoryShape;
+
+    fn deref(&self) -> &HistoryShape {
+        &self.timeline
+    }
 }
 
 impl WalletHistory {
@@ -100,33 +100,8 @@ impl WalletHistory {
         Self { address, tag, plan, timeline: HistoryShape::new(seed, tag, shape) }
     }
 
-    pub(super) fn class(&self, number: u64) -> Class {
-        self.timeline.class(number)
-    }
-
-    pub(super) fn number_of_trade(&self, trade: u64) -> u64 {
-        self.timeline.number_of_trade(trade)
-    }
-
-    pub(super) fn number_of_noise(&self, n: u64) -> Option<u64> {
-        self.timeline.number_of_noise(n)
-    }
-
-    /// The number of trades below a number of the history.
-    pub(super) fn trades_below(&self, number: u64) -> u64 {
-        self.timeline.trades_below(number)
-    }
-
-    pub(super) fn noises_below(&self, number: u64) -> u64 {
-        self.timeline.noises_below(number)
-    }
-
     pub(super) fn spot(&self, number: u64) -> Option<Spot> {
-        let stand = self.timeline.stand(number)?;
-        let slot = slots::slot(stand.ordinal);
-        let spread = self.timeline.chance_at(slot) % INDEX_SPREAD;
-        let index = spread + stand.rank * INDEX_STEP;
-        Some(Spot { slot, index: u32::try_from(index).unwrap_or(u32::MAX) })
+        self.timeline.place(number, slots::slot, INDEX_SPREAD)
     }
 
     /// The number of transactions in slots up to `slot`, which are those with lower numbers.
@@ -145,6 +120,7 @@ impl WalletHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::timeline::Class;
 
     fn check(plan: WalletPlan) {
         let last = plan.last_slot;
@@ -155,14 +131,14 @@ mod tests {
         let mut before: Option<Spot> = None;
         for number in 0..count {
             let spot = wallet.spot(number).unwrap();
-            assert!(slots::has_block(spot.slot));
+            assert!(slots::has_block(spot.height));
             if let Some(before) = before {
-                assert!((before.slot, before.index) < (spot.slot, spot.index), "{number}");
+                assert!((before.height, before.index) < (spot.height, spot.index), "{number}");
             }
             before = Some(spot);
-            let through = wallet.count_at(spot.slot);
+            let through = wallet.count_at(spot.height);
             assert!(through > number);
-            assert!(wallet.spot(through - 1).unwrap().slot == spot.slot);
+            assert!(wallet.spot(through - 1).unwrap().height == spot.height);
             match wallet.class(number) {
                 Class::Trade(trade) => {
                     assert_eq!(wallet.number_of_trade(trade), number);
@@ -200,7 +176,7 @@ mod tests {
             for _ in 0..5 {
                 let before = wallet.count_at(head);
                 let top = wallet.arrive(7, head);
-                assert!(wallet.spot(before).unwrap().slot > head);
+                assert!(wallet.spot(before).unwrap().height > head);
                 let count = wallet.count_at(top);
                 let trades =
                     (before..count).filter(|n| matches!(wallet.class(*n), Class::Trade(_)));
