@@ -124,7 +124,8 @@ async fn run_to_end<T: Send + 'static>(
 ) -> T {
     let held = place.clone();
     let (ended, answer) = oneshot::channel();
-    // Dropped before `place`: what waits for that is polled after the request is cancelled.
+    // Cancelled before `place` is given back. Where other threads run the task, its connection may be
+    // closed a moment after that.
     let mut task = JoinSet::new();
     task.spawn(async move {
         // A caller that has gone cancels this.

@@ -462,12 +462,12 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
         },
         None => return ReplyClass::Again("an empty answer".to_owned()),
     };
-    let told = |error: &RpcError| refusal(status, error.code, error.message.clone());
+    let class_of = |error: &RpcError| refusal(status, error.code, error.message.clone());
     let is_slow = |read: &ReplyClass| {
         matches!(read, ReplyClass::SlowDown(_) | ReplyClass::Again(_) | ReplyClass::Denied(_))
     };
     let too_much = |error: &&RpcError| !is_too_much(&error.message);
-    errors.iter().filter(too_much).map(told).find(is_slow).unwrap_or(ReplyClass::Good)
+    errors.iter().filter(too_much).map(class_of).find(is_slow).unwrap_or(ReplyClass::Good)
 }
 
 /// java-tron's texts for a search over too many blocks, or that finds too much.
