@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use futures_util::future::{OptionFuture, join, join_all};
+use futures_util::future::{join_all, try_join_all};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_row::{ListRow, What, without_repeats};
+use super::log_requests;
 use super::merge::{self, Merge};
 use super::sent::SentNonce;
 use super::subject::Subject;
@@ -18,7 +19,7 @@ use super::texts::{self, hex_text};
 use super::wire;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units, UnixSeconds};
-use crate::rpc::batch::CallResponse;
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
@@ -30,6 +31,13 @@ const PAGE_MAX: usize = 1_000;
 /// Chains of which it lists inner calls: Ethereum and Polygon.
 const CHAINS_WITH_CALLS: [u64; 2] = [1, 137];
 const SIDES: [Side; 2] = [Side::Gave, Side::Got];
+/// Answers that have to agree.
+const AGREEING: usize = 2;
+/// More of them where the head of a server came in another request than its page.
+const AGREEING_APART: usize = 4;
+/// Blocks above a page from which on a known head needs no new one: another server behind the address
+/// may not have come so far.
+const HEAD_MARGIN: u64 = 4_096;
 /// Pages in a row that lack what is known.
 const LAGS_MAX: u32 = 8;
 
@@ -52,6 +60,22 @@ pub(super) struct AlchemyLister {
     lags: u32,
     /// The newest block that each node has.
     heads: HashMap<EndpointId, Height>,
+}
+
+/// A page, with what shows how far its server has come.
+struct PageAnswer {
+    page: CallResponse,
+    reach: Reach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// The page is far below a head.
+    Certain,
+    /// The head of the server that gave the page.
+    Head(Height),
+    /// Its head came from another request, and so perhaps from another server.
+    Apart,
 }
 
 impl AlchemyLister {
@@ -108,26 +132,52 @@ impl AlchemyLister {
             .into_iter()
             .filter_map(|(at, ask)| Some((at, *SIDES.get(at)?, ask)))
             .collect();
-        let options = CallOptions::new(self.lane.clone());
-        // A page that stops early, or comes from a node that is behind, looks like any other.
-        let calls = wanted.iter().map(|(_, side, ask)| {
-            let key = self.keys.get(side).filter(|_| ask.page > 1);
-            let call = || self.pool.call(METHOD, self.params(*side, ask, key), &options);
-            let second = (!ask.confirms_end).then(call);
-            join(call(), OptionFuture::from(second))
-        });
-        let answers = join_all(calls).await;
+        let answers = join_all(wanted.iter().map(|(_, side, ask)| self.answers(*side, ask))).await;
         let with_calls = self.with_calls;
         let mut first_error = Ok(());
-        for ((at, side, ask), answer) in wanted.into_iter().zip(answers) {
-            let done = match answer {
-                (Ok(one), Some(Ok(two))) => self.absorb(at, side, ask.end, [&one, &two]).await,
-                (Ok(one), None) => self.absorb_end(at, ask.end, &one).await,
-                (Err(error), _) | (_, Some(Err(error))) => self.amend(at, ask, with_calls, error),
+        for ((at, side, ask), answers) in wanted.into_iter().zip(answers) {
+            let done = match answers.as_deref() {
+                Ok([one]) => self.absorb_end(at, ask.end, one).await,
+                Ok(several) => self.absorb(at, side, ask.end, several).await,
+                Err(error) => self.amend(at, ask, with_calls, error.clone()),
             };
             first_error = first_error.and(done);
         }
         first_error
+    }
+
+    /// As many answers as have to agree: a page that stops early, or comes from a server that is
+    /// behind, looks like any other. One where it is to confirm an end.
+    async fn answers(&self, side: Side, ask: &PageAsk) -> Result<Vec<PageAnswer>, UpstreamError> {
+        if ask.confirms_end {
+            return Ok(vec![self.answer(side, ask).await?]);
+        }
+        let several = |count| try_join_all((0..count).map(|_| self.answer(side, ask)));
+        let mut answers = several(AGREEING).await?;
+        if answers.iter().any(|answer| answer.reach == Reach::Apart) {
+            answers.extend(several(AGREEING_APART - AGREEING).await?);
+        }
+        Ok(answers)
+    }
+
+    /// One answer, near the chain's head with its server's head in the same request.
+    async fn answer(&self, side: Side, ask: &PageAsk) -> Result<PageAnswer, UpstreamError> {
+        let key = self.keys.get(&side).filter(|_| ask.page > 1);
+        let options = CallOptions::new(self.lane.clone());
+        let page = Call { method: METHOD, params: self.params(side, ask, key) };
+        let certain = ask.end.saturating_add(HEAD_MARGIN);
+        let is_near = self.heads.values().all(|head| *head < certain);
+        let head = is_near.then(|| log_requests::head().1);
+        let calls: Vec<Call> = [page].into_iter().chain(head).collect();
+        let mut answers = self.pool.batch(&calls, &options).await.into_iter();
+        let page = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
+        let head = answers.flatten().find(|head| head.request == page.request);
+        let reach = match head.and_then(|head| wire::number(&head.result)) {
+            Some(head) => Reach::Head(head),
+            None if is_near => Reach::Apart,
+            None => Reach::Certain,
+        };
+        Ok(PageAnswer { page, reach })
     }
 
     fn params(&self, side: Side, ask: &PageAsk, key: Option<&String>) -> Value {
@@ -163,18 +213,32 @@ impl AlchemyLister {
         at: usize,
         side: Side,
         end: Height,
-        [one, two]: [&CallResponse; 2],
+        answers: &[PageAnswer],
     ) -> Result<(), UpstreamError> {
-        for answer in [one, two] {
-            if !self.reaches(answer.endpoint, end).await? {
-                return self.miss(answer.endpoint);
+        let mut pages = Vec::new();
+        for answer in answers {
+            if !self.reaches(answer, end).await? {
+                return self.miss(answer.page.endpoint);
             }
+            pages.push(self.page(answer)?);
         }
-        let ((one_on, one), (two_on, two)) = (self.page(one)?, self.page(two)?);
-        let is_last = one.key.is_none() && two.key.is_none() && one.rows == two.rows;
-        let fuller = merge::fuller((true, one.rows), (false, two.rows));
-        let Ok((is_first, rows)) = fuller else { return self.miss(two_on) };
-        let (endpoint, key) = if is_first { (one_on, one.key) } else { (two_on, two.key) };
+        let mut all = pages.iter().map(|(_, page)| page).zip(pages.iter().skip(1));
+        let is_last = all.all(|(one, (_, two))| one.rows == two.rows)
+            && pages.iter().all(|(_, page)| page.key.is_none());
+        let mut keys = Vec::new();
+        let mut fullest: Option<(usize, Vec<ListRow>)> = None;
+        for (at, (endpoint, page)) in pages.into_iter().enumerate() {
+            keys.push((endpoint, page.key));
+            fullest = Some(match fullest {
+                None => (at, page.rows),
+                Some(best) => match merge::fuller(best, (at, page.rows)) {
+                    Ok(fuller) => fuller,
+                    Err(_) => return self.miss(endpoint),
+                },
+            });
+        }
+        let Some((best, rows)) = fullest else { return Ok(()) };
+        let Some((endpoint, key)) = keys.into_iter().nth(best) else { return Ok(()) };
         let is_whole = key.is_none();
         match key {
             Some(key) => drop(self.keys.insert(side, key)),
@@ -192,10 +256,10 @@ impl AlchemyLister {
         &mut self,
         at: usize,
         end: Height,
-        answer: &CallResponse,
+        answer: &PageAnswer,
     ) -> Result<(), UpstreamError> {
-        if !self.reaches(answer.endpoint, end).await? {
-            return self.miss(answer.endpoint);
+        if !self.reaches(answer, end).await? {
+            return self.miss(answer.page.endpoint);
         }
         let (endpoint, page) = self.page(answer)?;
         if page.key.is_some() || !self.merge.shows_end(at, &page.rows) {
@@ -225,7 +289,8 @@ impl AlchemyLister {
         }
     }
 
-    fn page(&self, answer: &CallResponse) -> Result<(EndpointId, Page), UpstreamError> {
+    fn page(&self, answer: &PageAnswer) -> Result<(EndpointId, Page), UpstreamError> {
+        let answer = &answer.page;
         let malformed = || UpstreamError::Malformed {
             endpoint: self.pool.label(answer.endpoint),
             what: format!("{METHOD} gave no transfers"),
@@ -246,8 +311,18 @@ impl AlchemyLister {
         Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
     }
 
-    /// Whether the node has come so far.
-    async fn reaches(&mut self, on: EndpointId, height: Height) -> Result<bool, UpstreamError> {
+    /// Whether the server has come so far; where its own head is not known, the last one of its address.
+    async fn reaches(
+        &mut self,
+        answer: &PageAnswer,
+        height: Height,
+    ) -> Result<bool, UpstreamError> {
+        let on = answer.page.endpoint;
+        if let Reach::Head(head) = answer.reach {
+            let known = self.heads.entry(on).or_default();
+            *known = head.max(*known);
+            return Ok(head >= height);
+        }
         if let Some(head) = self.heads.get(&on) {
             return Ok(*head >= height);
         }

@@ -186,7 +186,8 @@ impl ExplorerLister {
     /// what a second answer says.
     async fn look_at_counts(&mut self) -> Result<(), UpstreamError> {
         let Some(witness) = self.witness.as_mut() else { return Ok(()) };
-        if self.merge.refutes_counts() && !witness.is_confirmed() {
+        let is_doubtful = self.merge.lacks_counts() || self.merge.refutes_counts();
+        if is_doubtful && !witness.is_confirmed() {
             self.merge.set_counts(witness.confirm().await?);
         }
         if self.merge.refutes_counts() {

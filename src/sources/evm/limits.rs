@@ -17,8 +17,10 @@ pub struct EvmLimits {
     pub log_blocks_max: u64,
     /// Logs in an answer below which the next query is larger.
     pub log_few: usize,
-    /// Windows for which a size that was too much is not tried again.
-    pub log_windows_small: u32,
+    /// Queries of a smaller size after which a size that was too much is tried again, at first and at
+    /// most: twice as many after each time.
+    pub log_queries_small: u32,
+    pub log_queries_small_max: u32,
     /// Log queries of one window where an endpoint takes no larger ones.
     pub log_queries_max: usize,
     /// Blocks below an endpoint's newest known head that it is asked about without its head in the same
@@ -65,7 +67,8 @@ impl Default for EvmLimits {
             log_blocks_first: 10_000,
             log_blocks_max: 1 << 40,
             log_few: 500,
-            log_windows_small: 16,
+            log_queries_small: 16,
+            log_queries_small_max: 1_024,
             log_queries_max: 64,
             log_head_margin: 4_096,
             portal_windows_max: 3,

@@ -161,6 +161,21 @@ impl EvmSource {
         self.with_log_node(id, |node| node.slow = Some((blocks, until)));
     }
 
+    /// Ranges of so many blocks are answered again, where as many were the most that was quick: twice as
+    /// many are asked for. Whether they were.
+    pub(super) fn note_quick_logs(&self, id: EndpointId, blocks: u64) -> bool {
+        let mut nodes = lock(&self.inner.log_nodes);
+        let slow = nodes.0.get_mut(&id).and_then(|node| node.slow.as_mut());
+        let slow = slow.filter(|(slow, until)| *until > Instant::now() && blocks >= *slow / 2);
+        match slow {
+            Some((slow, _)) => {
+                *slow = slow.saturating_mul(2);
+                true
+            }
+            None => false,
+        }
+    }
+
     pub(super) fn note_log_failure(&self, id: EndpointId) {
         let until = Instant::now() + self.inner.limits.bench;
         self.with_log_node(id, |node| node.failed_until = Some(until));

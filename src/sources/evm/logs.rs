@@ -33,8 +33,10 @@ pub(super) struct LogLister {
     /// Blocks of the next query, and how many queries are asked at once.
     blocks: u64,
     queries: usize,
-    /// A size that was too much, and windows since.
-    too_much: Option<(u64, u32)>,
+    /// A size that was too much.
+    too_much: Option<TooMuch>,
+    /// Queries for which the next such size is not tried again.
+    small: u32,
     /// Endpoints that failed here.
     without: BTreeSet<EndpointId>,
     /// Endpoints that do not keep blocks so old.
@@ -45,12 +47,21 @@ pub(super) struct LogLister {
     witnesses: HashMap<TransferSide, Witness>,
 }
 
+/// A size that is not tried again for a while.
+#[derive(Debug, Clone, Copy)]
+struct TooMuch {
+    blocks: u64,
+    /// Queries of a smaller size that it is left out for.
+    left: u32,
+}
+
 /// Queries in a row that take too long after which another endpoint is asked.
 const TIME_OUTS_MAX: u32 = 6;
 
 impl LogLister {
     pub(super) fn new(source: EvmSource, listing: ListRequest) -> Self {
         let blocks = source.inner.limits.log_blocks_first;
+        let small = source.inner.limits.log_queries_small;
         let next_high = (listing.low <= listing.high).then_some(listing.high);
         Self {
             source,
@@ -59,6 +70,7 @@ impl LogLister {
             blocks,
             queries: 1,
             too_much: None,
+            small,
             without: BTreeSet::new(),
             pruned: BTreeSet::new(),
             time_outs: 0,
@@ -82,7 +94,7 @@ impl LogLister {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
                     self.time_outs = 0;
-                    self.adapt(logs.len(), choice);
+                    self.adapt(ranges.len(), logs.len(), choice);
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
                 Ok(QueryOutcome::Lacks) => drop(lacking.insert(choice.on)),
@@ -323,26 +335,36 @@ impl LogLister {
         match shrink {
             Shrink::Half => {
                 self.queries = 1;
-                self.too_much = Some((self.blocks, 0));
+                self.too_much = Some(TooMuch { blocks: self.blocks, left: self.small });
             }
-            Shrink::To(_) => self.too_much = Some((self.blocks, 0)),
+            Shrink::To(_) => {
+                self.too_much = Some(TooMuch { blocks: self.blocks, left: self.small });
+            }
             Shrink::AtMost(_) => {}
         }
         self.blocks = most.min(self.blocks.saturating_sub(1)).max(1);
     }
 
     /// Larger queries, or more of them at once, while answers are small.
-    fn adapt(&mut self, logs: usize, choice: LogChoice) {
+    fn adapt(&mut self, queries: usize, logs: usize, choice: LogChoice) {
         let limits = &self.source.inner.limits;
-        if let Some((_, windows)) = &mut self.too_much {
-            *windows += 1;
+        if let Some(too_much) = &mut self.too_much {
+            // What was too much may be less elsewhere in the chain, and what was slow quick again.
+            too_much.left =
+                too_much.left.saturating_sub(u32::try_from(queries).unwrap_or(u32::MAX));
+            if too_much.left == 0 {
+                self.too_much = None;
+                self.small = self.small.saturating_mul(2).min(limits.log_queries_small_max);
+            }
         }
-        // What was too much may be less elsewhere in the chain.
-        self.too_much = self.too_much.filter(|(_, windows)| *windows < limits.log_windows_small);
         if logs >= limits.log_few {
             return;
         }
-        let below = self.too_much.map_or(u64::MAX, |(blocks, _)| blocks.saturating_sub(1));
+        if self.too_much.is_none() && self.source.note_quick_logs(choice.on, self.blocks) {
+            (self.blocks, self.queries) = (self.blocks.saturating_mul(2), 1);
+            return;
+        }
+        let below = self.too_much.map_or(u64::MAX, |size| size.blocks.saturating_sub(1));
         let most = choice.blocks_max.min(below);
         let larger = [4, 2].map(|times| self.blocks.saturating_mul(times));
         let fits = larger.into_iter().find(|blocks| *blocks <= most);

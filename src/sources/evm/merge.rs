@@ -240,11 +240,16 @@ impl Merge {
         self.sent = None;
     }
 
-    /// Whether no count is known at the top, or the list itself shows that more was sent: such a count
-    /// says nothing about what the list lacks.
+    /// Whether no count is known at the top.
+    pub(super) fn lacks_counts(&self) -> bool {
+        self.sent.is_some_and(|sent| !sent.is_counted())
+    }
+
+    /// Whether the list itself shows that more was sent: such a count says nothing about what the list
+    /// lacks.
     pub(super) fn refutes_counts(&self) -> bool {
         let newest = self.nonces(|_| true).into_iter().max();
-        self.sent.is_some_and(|sent| !sent.may_follow(newest))
+        self.sent.is_some_and(|sent| sent.is_refuted_by(newest))
     }
 
     /// Whether the next window lacks what the wallet sent, as far as nonces and counts show.
@@ -284,7 +289,9 @@ impl Merge {
         let waits = |sent: SentCount| {
             let held = self.lists.iter().map(|list| list.rows().len()).max();
             let is_long = held.is_some_and(|held| held >= HELD_MAX);
-            !self.is_ended(0) && !sent.is_exhausted() && !self.is_unnumbered() && !is_long
+            let has_next = sent.has_next() || self.sent_rows().next().is_some();
+            let is_open = !self.is_ended(0) && !sent.is_exhausted() && has_next;
+            is_open && !self.is_unnumbered() && !is_long
         };
         if self.sent.is_some_and(waits) {
             let low = sent::proved_low(low, top, self.sent_rows().map(|row| row.block).min())?;

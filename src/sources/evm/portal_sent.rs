@@ -73,7 +73,8 @@ impl SentCheck {
     /// answer about it is.
     pub(super) async fn look_at_counts(&mut self, window: &PortalWindow, is_last: bool) {
         self.count().await;
-        if self.is_refuted(window) && self.confirm().await && self.is_refuted(window) {
+        let is_doubtful = !self.is_counted_at_top() || self.is_refuted(window);
+        if is_doubtful && self.confirm().await && self.is_refuted(window) {
             self.count = None;
         }
         // What sends nothing, as a contract, would hold up all that it received.
@@ -99,10 +100,14 @@ impl SentCheck {
         self.is_confirmed
     }
 
-    /// Whether no count is known at the top, or the window itself shows that more was sent.
+    fn is_counted_at_top(&self) -> bool {
+        self.count.is_none_or(|count| count.is_counted())
+    }
+
+    /// Whether the window itself shows that more was sent.
     fn is_refuted(&self, window: &PortalWindow) -> bool {
         let newest = self.sent(window).map(|(_, nonce)| nonce).max();
-        self.count.is_some_and(|count| !count.may_follow(newest))
+        self.count.is_some_and(|count| count.is_refuted_by(newest))
     }
 
     /// Height and nonce of all that was sent in the window and what waits above it.
@@ -118,7 +123,9 @@ impl SentCheck {
     /// Down to where nonces show that nothing is left out; `None`: nothing can be delivered yet.
     fn proved_low(&self, window: &PortalWindow, is_last: bool) -> Option<Height> {
         let held = self.held.as_ref().map_or(0, |held| held.found.len());
-        let waits = |count: SentCount| !count.is_exhausted() && window.sent.is_some();
+        let has_next = |count: SentCount| count.has_next() || self.sent(window).next().is_some();
+        let waits =
+            |count: SentCount| !count.is_exhausted() && has_next(count) && window.sent.is_some();
         if is_last || held > HELD_MAX || !self.count.is_some_and(waits) {
             return Some(window.low);
         }

@@ -39,10 +39,19 @@ impl SentCount {
         self.counts = counts;
     }
 
-    /// Whether the count at the top is known and may be that of an account whose newest listed
-    /// transaction has this nonce.
-    pub(super) fn may_follow(&self, newest: Option<u64>) -> bool {
-        self.counts.top.is_some_and(|top| newest.is_none_or(|nonce| nonce < top))
+    /// A count at the top is known.
+    pub(super) fn is_counted(&self) -> bool {
+        self.counts.top.is_some()
+    }
+
+    /// Whether the count at the top is less than the newest listed nonce shows.
+    pub(super) fn is_refuted_by(&self, newest: Option<u64>) -> bool {
+        self.counts.top.zip(newest).is_some_and(|(top, nonce)| nonce >= top)
+    }
+
+    /// Whether something is known of the next nonce down.
+    pub(super) fn has_next(&self) -> bool {
+        self.expected().is_some()
     }
 
     /// The nonce after the next one down.
@@ -130,9 +139,11 @@ mod tests {
 
     #[test]
     fn a_count_below_what_the_list_shows_is_none() {
-        assert!(of(Some(10), Some(0)).may_follow(Some(9)) && of(Some(0), None).may_follow(None));
-        assert!(!of(Some(9), Some(0)).may_follow(Some(9)), "nine were sent before it");
-        assert!(!of(None, Some(0)).may_follow(Some(9)), "no endpoint counts");
+        assert!(!of(Some(10), Some(0)).is_refuted_by(Some(9)));
+        assert!(!of(Some(0), None).is_refuted_by(None));
+        assert!(of(Some(9), Some(0)).is_refuted_by(Some(9)), "nine were sent before it");
+        let unknown = of(None, Some(0));
+        assert!(!unknown.is_refuted_by(Some(9)) && !unknown.is_counted(), "no endpoint counts");
     }
 
     #[test]
