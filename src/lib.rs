@@ -1,5 +1,8 @@
 //! Every buy and sell of a wallet, from ordinary chain nodes.
 
+// The routes are one nested type of `warp`, and what handlers await lies deep below it.
+#![recursion_limit = "256"]
+
 pub mod api;
 pub mod cli;
 pub mod decode;

@@ -1,7 +1,7 @@
 //! A wallet's transactions by the account lists of an index of Etherscan's shape: its own
 //! transactions, its token transfers, and the calls that gave it native coin.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -76,6 +76,11 @@ pub(super) struct ExplorerLister {
     /// Where the chain counts what an account sent.
     witness: Option<SentWitness>,
     is_counted: bool,
+    /// The oldest of the newest transactions that each endpoint showed before pages were asked for.
+    shown: Mutex<HashMap<EndpointId, Height>>,
+    /// Endpoints that gave the newest pages.
+    top: BTreeSet<EndpointId>,
+    is_top_checked: bool,
 }
 
 impl ExplorerLister {
@@ -103,6 +108,9 @@ impl ExplorerLister {
             abilities,
             witness: None,
             is_counted: false,
+            shown: Mutex::default(),
+            top: BTreeSet::new(),
+            is_top_checked: false,
         }
     }
 
@@ -136,6 +144,7 @@ impl ExplorerLister {
             }
             self.look_for_calls().await?;
             self.look_at_counts().await?;
+            Box::pin(self.check_top()).await?;
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.subject, until) {
                 let doubts = window.doubts.union(self.doubts());
@@ -230,6 +239,9 @@ impl ExplorerLister {
         for reply in [&one, &two] {
             if !self.reaches(reply.endpoint, ask.end).await? {
                 return self.lag(reply.endpoint).await;
+            }
+            if !self.is_top_checked {
+                self.top.insert(reply.endpoint);
             }
         }
         let (one, two) = (self.rows_of(list, &one)?, self.rows_of(list, &two)?);
@@ -375,6 +387,31 @@ impl ExplorerLister {
         Ok(indexed.is_none_or(|indexed| indexed >= height))
     }
 
+    /// Whether the endpoints that gave the newest pages show as new rows as before them: one that has
+    /// fallen behind since gave pages without the newest ones.
+    async fn check_top(&mut self) -> Result<(), UpstreamError> {
+        if self.is_top_checked || !self.merge.is_ready() {
+            return Ok(());
+        }
+        for endpoint in self.top.clone() {
+            let Some(before) = lock(&self.shown).get(&endpoint).copied() else { continue };
+            let here = CallOptions { on: Some(endpoint), ..self.options() };
+            let list = ExplorerList::Transactions;
+            let (row, _) = Box::pin(self.newest_row(list, NEWEST_ANSWERS + 1, &here)).await?;
+            if row.is_some_and(|row| row >= before) {
+                continue;
+            }
+            let last = format!("{} has fallen behind", self.pool.label(endpoint));
+            self.abilities.reach.note(endpoint, list, &[before, row.unwrap_or(0)]);
+            self.merge.set_high(self.high);
+            self.top.clear();
+            lock(&self.heads).clear();
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
+        }
+        self.is_top_checked = true;
+        Ok(())
+    }
+
     fn options(&self) -> CallOptions {
         CallOptions::new(self.lane.clone())
     }
@@ -405,6 +442,9 @@ impl ExplorerLister {
         let rows = [transactions?, tokens?, calls?];
         for (list, rows) in ExplorerList::ALL.into_iter().zip(&rows) {
             self.abilities.reach.note(endpoint, list, rows);
+        }
+        if let Some(shown) = rows.first().and_then(|rows| rows.iter().min()) {
+            lock(&self.shown).insert(endpoint, *shown);
         }
         let newest = rows.into_iter().map(|rows| rows.into_iter().max());
         let lowest = newest.map(|row| row.filter(near).or(by_head)).min().flatten();

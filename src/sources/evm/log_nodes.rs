@@ -32,6 +32,8 @@ struct LogNode {
     failed_until: Option<Instant>,
     /// A range of so many blocks took too long of late.
     slow: Option<(u64, Instant)>,
+    /// A range of so many blocks was refused of late, without a limit in words.
+    refused: Option<(u64, Instant)>,
     /// A height whose logs it was seen to keep, and so those above it; until when.
     kept: Option<(Height, Instant)>,
     /// A height whose logs it was seen to lack, and so those below it.
@@ -46,6 +48,13 @@ impl LogNode {
         let slow = self.slow.filter(|(_, until)| *until > now);
         let fits = slow.map(|(blocks, _)| (blocks / 2).max(1));
         self.blocks_max.into_iter().chain(fits).min()
+    }
+
+    /// The most blocks that it is likely to take.
+    fn blocks_likely(&self, now: Instant) -> Option<u64> {
+        let refused = self.refused.filter(|(_, until)| *until > now);
+        let below = refused.map(|(blocks, _)| blocks.saturating_sub(1));
+        self.blocks_max(now).into_iter().chain(below).min()
     }
 
     fn depth(&self, low: Height, now: Instant) -> Option<Kept> {
@@ -81,6 +90,8 @@ pub(super) enum Kept {
 pub(super) struct LogChoice {
     pub(super) on: EndpointId,
     pub(super) blocks_max: u64,
+    /// The same by refusals of late, which may have been about the logs of some blocks alone.
+    pub(super) blocks_likely: u64,
     /// Some server behind it may not have come so far: the answer counts with a head that has.
     pub(super) asks_head: bool,
     /// Calls that it takes in one request.
@@ -128,8 +139,8 @@ impl EvmSource {
             let pace = if is_slow { Pace::Slow } else { Pace::Usual };
             let choice = choice(&endpoint, node, (low, high), (is_checked, limits, now));
             let choice = LogChoice { pace, ..choice };
-            let LogChoice { lacks, is_doubtful, blocks_max, .. } = choice;
-            let order = (lacks, is_doubtful, Reverse(blocks_max), pace, endpoint.in_flight);
+            let LogChoice { lacks, is_doubtful, blocks_likely, .. } = choice;
+            let order = (lacks, is_doubtful, Reverse(blocks_likely), pace, endpoint.in_flight);
             (order, choice)
         });
         let best = choices.min_by_key(|(order, choice)| (*order, choice.asks_head, choice.on));
@@ -144,6 +155,12 @@ impl EvmSource {
         self.with_log_node(id, |node| {
             node.blocks_max = Some(node.blocks_max.unwrap_or(most).min(most).max(1));
         });
+    }
+
+    /// So many blocks were refused without a limit: another endpoint may take them.
+    pub(super) fn note_refused_logs(&self, id: EndpointId, blocks: u64) {
+        let until = Instant::now() + self.inner.limits.bench;
+        self.with_log_node(id, |node| node.refused = Some((blocks, until)));
     }
 
     pub(super) fn note_log_topics(&self, id: EndpointId, most: usize) {
@@ -245,6 +262,7 @@ fn choice(
     LogChoice {
         on: endpoint.id,
         blocks_max: node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most),
+        blocks_likely: node.and_then(|node| node.blocks_likely(now)).unwrap_or(most).min(most),
         asks_head: node.is_none_or(|node| node.head < certain),
         batch: endpoint.batch,
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),

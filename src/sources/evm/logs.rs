@@ -98,7 +98,12 @@ impl LogLister {
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
                 Ok(QueryOutcome::Lacks) => drop(lacking.insert(choice.on)),
-                Ok(QueryOutcome::TooMuch(shrink)) => self.shrink(shrink, choice),
+                Ok(QueryOutcome::TooMuch(shrink)) => {
+                    if shrink == Shrink::Half {
+                        self.source.note_refused_logs(choice.on, self.blocks);
+                    }
+                    self.shrink(shrink, choice);
+                }
                 Ok(QueryOutcome::TooSlow) => last = self.slow(choice),
                 Ok(QueryOutcome::Pruned(error)) => {
                     last = error;
@@ -277,7 +282,10 @@ impl LogLister {
         others.insert(last);
         let takes = |choice: &LogChoice| choice.blocks_max >= self.blocks;
         let is_good = |choice: &LogChoice| {
-            takes(choice) && !choice.lacks && !choice.is_doubtful && choice.pace == Pace::Usual
+            choice.blocks_likely >= self.blocks
+                && !choice.lacks
+                && !choice.is_doubtful
+                && choice.pace == Pace::Usual
         };
         let other = self.source.log_choice(range, &others).filter(is_good);
         other.or_else(|| self.source.log_choice(range, &same).filter(takes))

@@ -281,6 +281,11 @@ impl Merge {
         nonces.collect()
     }
 
+    /// Whether a window can be taken.
+    pub(super) fn is_ready(&self) -> bool {
+        self.next_range().is_some()
+    }
+
     /// The heights of the next window.
     fn next_range(&self) -> Option<(Height, Height)> {
         let top = self.top?;

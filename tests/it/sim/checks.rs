@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use blotter::domain::{Coverage, Cursor, Height, KeyId, Position, Row, RowRef, TxId, ValueSource};
+use blotter::domain::{Coverage, Cursor, Height, KeyId, Position, Row, TxId, ValueSource};
 use blotter::history::End;
 
 use super::client::{Client, is_expected};
@@ -158,12 +158,14 @@ impl World {
         }
     }
 
-    pub(super) fn has_pending_values(&self) -> bool {
+    /// Rows that wait for their value.
+    pub(super) fn pending(&self) -> Vec<Row> {
         let view = self.store.view().unwrap();
-        let waits = |row: RowRef<'_>| row.bare.valued == ValueSource::Pending;
-        self.wallets.iter().filter_map(|wallet| now(view.wallet(wallet)).unwrap()).any(|record| {
-            now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().iter().any(waits)
-        })
+        let records = self.wallets.iter().filter_map(|wallet| now(view.wallet(wallet)).unwrap());
+        let rows = records.flat_map(|record| {
+            now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec()
+        });
+        rows.filter(|row| row.trade.valued == ValueSource::Pending).collect()
     }
 
     /// What is covered is stored, and nothing else is.

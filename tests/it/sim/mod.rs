@@ -334,10 +334,14 @@ async fn quiet(world: &World) {
 /// Waits until no row waits for its value.
 async fn valued(world: &World) {
     for _ in 0..200 {
-        if !world.has_pending_values() {
+        if world.pending().is_empty() {
             return;
         }
         sleep(Duration::from_secs(10)).await;
     }
-    panic!("rows wait for their values for ever");
+    panic!(
+        "rows wait for their values for ever: {:?}; {:?} is withheld",
+        world.pending(),
+        world.poison
+    );
 }
