@@ -1,6 +1,6 @@
 //! The chain: wallets, head, forks. Stores registered and queried addresses, never a history.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::demo::mix;
@@ -42,8 +42,9 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     head: Height,
-    /// Every address that was registered or queried.
-    wallets: HashMap<Account, Arc<WalletHistory>>,
+    /// Every address that was registered or queried; in order, so that a query of all wallets gets
+    /// the same answer in each process.
+    wallets: BTreeMap<Account, Arc<WalletHistory>>,
     /// Blocks from which the chain was replaced, oldest replacement first.
     forks: Vec<Height>,
     /// Transactions that nodes do not return, though lists name them.
