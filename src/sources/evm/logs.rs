@@ -13,6 +13,7 @@ use super::discovery::{Candidate, ListRequest, Window};
 use super::log_asker::{Answers, LogAsker, QueryOutcome};
 use super::log_nodes::{Kept, LogChoice, Pace};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
+use super::log_sizes::LogSizes;
 use super::ranges::Shrink;
 use super::receipts::TokenTransfer;
 use super::wire::{self, FoundLog};
@@ -30,13 +31,7 @@ pub(super) struct LogLister {
     listing: ListRequest,
     /// `None`: all is listed.
     next_high: Option<Height>,
-    /// Blocks of the next query, and how many queries are asked at once.
-    blocks: u64,
-    queries: usize,
-    /// A size that was too much.
-    too_much: Option<TooMuch>,
-    /// Queries for which the next such size is not tried again.
-    small: u32,
+    sizes: LogSizes,
     /// Endpoints that failed here.
     without: BTreeSet<EndpointId>,
     /// Endpoints that do not keep blocks so old.
@@ -47,30 +42,18 @@ pub(super) struct LogLister {
     witnesses: HashMap<TransferSide, Witness>,
 }
 
-/// A size that is not tried again for a while.
-#[derive(Debug, Clone, Copy)]
-struct TooMuch {
-    blocks: u64,
-    /// Queries of a smaller size that it is left out for.
-    left: u32,
-}
-
 /// Queries in a row that take too long after which another endpoint is asked.
 const TIME_OUTS_MAX: u32 = 6;
 
 impl LogLister {
     pub(super) fn new(source: EvmSource, listing: ListRequest) -> Self {
-        let blocks = source.inner.limits.log_blocks_first;
-        let small = source.inner.limits.log_queries_small;
+        let sizes = LogSizes::new(&source.inner.limits);
         let next_high = (listing.low <= listing.high).then_some(listing.high);
         Self {
             source,
             listing,
             next_high,
-            blocks,
-            queries: 1,
-            too_much: None,
-            small,
+            sizes,
             without: BTreeSet::new(),
             pruned: BTreeSet::new(),
             time_outs: 0,
@@ -87,7 +70,7 @@ impl LogLister {
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
         let mut lacking = BTreeSet::new();
         while let Some(choice) = self.choice(high, &lacking)? {
-            self.blocks = self.blocks.min(choice.blocks_max).max(1);
+            self.sizes.limit(choice.blocks_max);
             let ranges = self.ranges(high);
             match Box::pin(self.search(&ranges, choice)).await {
                 Ok(QueryOutcome::Logs((logs, doubts))) => {
@@ -100,7 +83,7 @@ impl LogLister {
                 Ok(QueryOutcome::Lacks) => drop(lacking.insert(choice.on)),
                 Ok(QueryOutcome::TooMuch(shrink)) => {
                     if shrink == Shrink::Half {
-                        self.source.note_refused_logs(choice.on, self.blocks);
+                        self.source.note_refused_logs(choice.on, self.sizes.blocks);
                     }
                     self.shrink(shrink, choice);
                 }
@@ -131,8 +114,8 @@ impl LogLister {
     /// The next ranges, going down.
     fn ranges(&self, high: Height) -> Vec<(Height, Height)> {
         let (mut ranges, mut top) = (Vec::new(), Some(high));
-        while let Some(high) = top.filter(|_| ranges.len() < self.queries) {
-            let low = high.saturating_sub(self.blocks - 1).max(self.listing.low);
+        while let Some(high) = top.filter(|_| ranges.len() < self.sizes.ranges) {
+            let low = high.saturating_sub(self.sizes.blocks - 1).max(self.listing.low);
             ranges.push((low, high));
             top = low.checked_sub(1).filter(|next| *next >= self.listing.low);
         }
@@ -141,7 +124,8 @@ impl LogLister {
 
     /// Those that lack logs of the next window come last; what they give is in doubt.
     fn best(&self, high: Height, lacking: &BTreeSet<EndpointId>) -> Option<LogChoice> {
-        let blocks = self.blocks.saturating_mul(u64::try_from(self.queries).unwrap_or(1));
+        let blocks =
+            self.sizes.blocks.saturating_mul(u64::try_from(self.sizes.ranges).unwrap_or(1));
         let range = (high.saturating_sub(blocks - 1).max(self.listing.low), high);
         let without: BTreeSet<EndpointId> = self.without.union(&self.pruned).copied().collect();
         let others = without.union(lacking).copied().collect();
@@ -157,7 +141,7 @@ impl LogLister {
             let witness = self.witnesses.get(side).filter(|_| ranges.len() == 1)?;
             let length = high - low + 1;
             let most = choice.blocks_max.min(length.saturating_mul(4));
-            let fits = witness.0 > high && witness.0 - low < most && self.too_much.is_none();
+            let fits = witness.0 > high && witness.0 - low < most && self.sizes.is_free();
             fits.then_some(*witness)
         };
         let of = |range: &(Height, Height)| {
@@ -252,7 +236,7 @@ impl LogLister {
             wallet: self.listing.wallet,
             options: &self.listing.options,
             range,
-            blocks: self.blocks,
+            blocks: self.sizes.blocks,
         }
     }
 
@@ -280,9 +264,9 @@ impl LogLister {
         let same: BTreeSet<EndpointId> = without.chain(failed).copied().collect();
         let mut others = same.clone();
         others.insert(last);
-        let takes = |choice: &LogChoice| choice.blocks_max >= self.blocks;
+        let takes = |choice: &LogChoice| choice.blocks_max >= self.sizes.blocks;
         let is_good = |choice: &LogChoice| {
-            choice.blocks_likely >= self.blocks
+            choice.blocks_likely >= self.sizes.blocks
                 && !choice.lacks
                 && !choice.is_doubtful
                 && choice.pace == Pace::Usual
@@ -303,7 +287,7 @@ impl LogLister {
             return Ok(choice);
         }
         self.pruned.clear();
-        if self.blocks > 1 || self.queries > 1 {
+        if self.sizes.blocks > 1 || self.sizes.ranges > 1 {
             let least = self.best(high, lacking);
             if let Some(choice) = least {
                 self.shrink(Shrink::Half, choice);
@@ -318,69 +302,37 @@ impl LogLister {
     /// Half of what took too long; another endpoint where no size is quick enough.
     fn slow(&mut self, choice: LogChoice) -> UpstreamError {
         self.time_outs += 1;
-        if self.time_outs > TIME_OUTS_MAX || self.blocks <= 1 {
+        if self.time_outs > TIME_OUTS_MAX || self.sizes.blocks <= 1 {
             self.time_outs = 0;
             self.without.insert(choice.on);
             self.source.note_log_failure(choice.on);
         } else {
-            self.source.note_slow_logs(choice.on, self.blocks);
+            self.source.note_slow_logs(choice.on, self.sizes.blocks);
             self.shrink(Shrink::Half, choice);
         }
         let last = "eth_getLogs takes too long for any range".to_owned();
         UpstreamError::Unavailable { attempts: self.time_outs, last }
     }
 
-    /// Smaller queries, by at least one block: one of a single block is never too wide.
     fn shrink(&mut self, shrink: Shrink, choice: LogChoice) {
-        let most = match shrink {
-            Shrink::To(blocks) => blocks,
-            Shrink::AtMost(blocks) => {
-                self.source.note_log_blocks(choice.on, blocks);
-                blocks
-            }
-            Shrink::Half => self.blocks / 2,
-        };
-        match shrink {
-            Shrink::Half => {
-                self.queries = 1;
-                self.too_much = Some(TooMuch { blocks: self.blocks, left: self.small });
-            }
-            Shrink::To(_) => {
-                self.too_much = Some(TooMuch { blocks: self.blocks, left: self.small });
-            }
-            Shrink::AtMost(_) => {}
+        if let Shrink::AtMost(blocks) = shrink {
+            self.source.note_log_blocks(choice.on, blocks);
         }
-        self.blocks = most.min(self.blocks.saturating_sub(1)).max(1);
+        self.sizes.shrink(shrink);
     }
 
-    /// Larger queries, or more of them at once, while answers are small.
-    fn adapt(&mut self, queries: usize, logs: usize, choice: LogChoice) {
+    /// Larger ranges, or more of them at once, while answers are small.
+    fn adapt(&mut self, ranges: usize, logs: usize, choice: LogChoice) {
         let limits = &self.source.inner.limits;
-        if let Some(too_much) = &mut self.too_much {
-            // What was too much may be less elsewhere in the chain, and what was slow quick again.
-            too_much.left =
-                too_much.left.saturating_sub(u32::try_from(queries).unwrap_or(u32::MAX));
-            if too_much.left == 0 {
-                self.too_much = None;
-                self.small = self.small.saturating_mul(2).min(limits.log_queries_small_max);
-            }
-        }
+        self.sizes.note_answered(ranges, limits);
         if logs >= limits.log_few {
             return;
         }
-        if self.too_much.is_none() && self.source.note_quick_logs(choice.on, self.blocks) {
-            (self.blocks, self.queries) = (self.blocks.saturating_mul(2), 1);
-            return;
-        }
-        let below = self.too_much.map_or(u64::MAX, |size| size.blocks.saturating_sub(1));
-        let most = choice.blocks_max.min(below);
-        let larger = [4, 2].map(|times| self.blocks.saturating_mul(times));
-        let fits = larger.into_iter().find(|blocks| *blocks <= most);
-        // A limit that is known is used to the full; one that was only run into is kept away from.
-        let grown = fits.or((choice.blocks_max < below).then_some(choice.blocks_max));
-        match grown.filter(|blocks| *blocks > self.blocks) {
-            Some(blocks) => self.blocks = blocks,
-            None => self.queries = (self.queries * 2).min(limits.log_queries_max),
+        let (blocks, is_free) = (self.sizes.blocks, self.sizes.is_free());
+        if is_free && self.source.note_quick_logs(choice.on, blocks) {
+            self.sizes.double();
+        } else {
+            self.sizes.grow(choice.blocks_max, limits);
         }
     }
 

@@ -28,6 +28,7 @@ mod log_depth;
 mod log_nodes;
 mod log_requests;
 mod log_search;
+mod log_sizes;
 mod logs;
 mod merge;
 mod native;

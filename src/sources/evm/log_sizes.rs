@@ -1,0 +1,154 @@
+//! Pure: how many blocks a search for logs asks for in one range, and how many ranges at once, by what
+//! the endpoint took so far.
+
+use super::limits::EvmLimits;
+use super::ranges::Shrink;
+
+#[derive(Debug)]
+pub(super) struct LogSizes {
+    /// Blocks of the next range.
+    pub(super) blocks: u64,
+    /// Ranges that are asked for at once.
+    pub(super) ranges: usize,
+    /// The last size that was answered.
+    answered: u64,
+    refused: Option<RefusedSize>,
+    /// Ranges for which the next size that is refused is not tried again.
+    rest: u32,
+}
+
+/// A size that is not tried again for a while.
+#[derive(Debug, Clone, Copy)]
+struct RefusedSize {
+    blocks: u64,
+    /// Ranges of a smaller size that it is left out for.
+    left: u32,
+}
+
+impl LogSizes {
+    pub(super) fn new(limits: &EvmLimits) -> Self {
+        let (blocks, rest) = (limits.log_blocks_first, limits.log_queries_small);
+        Self { blocks, ranges: 1, answered: 0, refused: None, rest }
+    }
+
+    /// No size was refused of late.
+    pub(super) fn is_free(&self) -> bool {
+        self.refused.is_none()
+    }
+
+    pub(super) fn limit(&mut self, most: u64) {
+        self.blocks = self.blocks.min(most).max(1);
+    }
+
+    /// Smaller ranges, by at least one block: one of a single block is never too wide.
+    pub(super) fn shrink(&mut self, shrink: Shrink) {
+        let refused = self.blocks;
+        let most = match shrink {
+            Shrink::To(blocks) | Shrink::AtMost(blocks) => blocks,
+            Shrink::Half if (1..refused).contains(&self.answered) => self.answered,
+            Shrink::Half => refused / 2,
+        };
+        if shrink == Shrink::Half {
+            self.ranges = 1;
+        }
+        if !matches!(shrink, Shrink::AtMost(_)) {
+            self.refused = Some(RefusedSize { blocks: refused, left: self.rest });
+        }
+        self.blocks = most.min(refused.saturating_sub(1)).max(1);
+    }
+
+    /// So many ranges of this size were answered. What was too much may be less elsewhere in the chain,
+    /// and what was slow quick again.
+    pub(super) fn note_answered(&mut self, ranges: usize, limits: &EvmLimits) {
+        self.answered = self.blocks;
+        let Some(refused) = &mut self.refused else { return };
+        refused.left = refused.left.saturating_sub(u32::try_from(ranges).unwrap_or(u32::MAX));
+        if refused.left == 0 {
+            self.refused = None;
+            self.rest = self.rest.saturating_mul(2).min(limits.log_queries_small_max);
+        }
+    }
+
+    pub(super) fn double(&mut self) {
+        self.set(self.blocks.saturating_mul(2));
+    }
+
+    /// Larger ranges of at most so many blocks, or more of them at once.
+    pub(super) fn grow(&mut self, most: u64, limits: &EvmLimits) {
+        let below = self.refused.map_or(u64::MAX, |size| size.blocks.saturating_sub(1));
+        let larger = [4, 2].map(|times| self.blocks.saturating_mul(times));
+        let fits = larger.into_iter().find(|blocks| *blocks <= most.min(below));
+        // A limit that is known is used to the full; one that was only run into is kept away from.
+        let known = || (most < below).then_some(most).or_else(|| self.between(limits));
+        match fits.or_else(known).filter(|blocks| *blocks > self.blocks) {
+            Some(blocks) => self.set(blocks),
+            None => self.ranges = (self.ranges * 2).min(limits.log_queries_max),
+        }
+    }
+
+    /// Half way to the first size that was refused, where that is far from what is answered.
+    fn between(&self, limits: &EvmLimits) -> Option<u64> {
+        let refused = self.refused.filter(|_| self.rest == limits.log_queries_small)?;
+        let half = refused.blocks.saturating_sub(self.blocks) / 2;
+        (half >= self.blocks / 4).then_some(self.blocks + half)
+    }
+
+    /// A size that may be refused is tried by one range.
+    fn set(&mut self, blocks: u64) {
+        (self.blocks, self.ranges) = (blocks, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queries of one range: two filters, each of which takes two answers, and three where the first
+    /// range of a size is asked for alone.
+    const QUERIES: [u64; 2] = [6, 4];
+
+    /// Queries until so many blocks are searched at an endpoint that takes `takes` of them.
+    fn queries(takes: u64, blocks: u64) -> u64 {
+        let limits = EvmLimits::default();
+        let (mut sizes, mut left, mut sent) = (LogSizes::new(&limits), blocks, 0);
+        while left > 0 {
+            let ranges = u64::try_from(sizes.ranges).unwrap().min(left.div_ceil(sizes.blocks));
+            sent += ranges * QUERIES[usize::from(ranges > 1)];
+            if sizes.blocks > takes {
+                sizes.shrink(Shrink::Half);
+                continue;
+            }
+            left = left.saturating_sub(ranges * sizes.blocks);
+            sizes.note_answered(usize::try_from(ranges).unwrap(), &limits);
+            sizes.grow(u64::MAX, &limits);
+        }
+        sent
+    }
+
+    #[test]
+    fn a_limit_that_is_not_named_costs_at_most_a_third_more_queries() {
+        for takes in [1_000, 2_000, 3_000, 5_000, 9_000] {
+            let blocks = 300 * takes;
+            let (least, sent) = (300 * QUERIES[1], queries(takes, blocks));
+            assert!(sent * 3 <= least * 4, "{takes}: {sent}, of {least}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_was_answered_is_gone_back_to() {
+        let limits = EvmLimits::default();
+        let mut sizes = LogSizes::new(&limits);
+        sizes.note_answered(1, &limits);
+        sizes.grow(u64::MAX, &limits);
+        assert_eq!((sizes.blocks, sizes.ranges), (40_000, 1));
+        sizes.shrink(Shrink::Half);
+        assert_eq!(sizes.blocks, 10_000, "which was answered");
+        sizes.shrink(Shrink::Half);
+        assert_eq!(sizes.blocks, 5_000, "as it is refused now");
+        for (answered, blocks, ranges) in [(1, 7_500, 1), (1, 7_500, 2), (2, 7_500, 4)] {
+            sizes.note_answered(answered, &limits);
+            sizes.grow(u64::MAX, &limits);
+            assert_eq!((sizes.blocks, sizes.ranges), (blocks, ranges));
+        }
+    }
+}
