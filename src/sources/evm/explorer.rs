@@ -39,6 +39,8 @@ const NEWEST: Height = 999_999_999_999;
 /// Times the chain's lag below which the newest row of an account says that it is little used, and
 /// not that the list is behind.
 const QUIET: u64 = 16;
+/// Blocks by which an index may fall back: what is further below its newest rows is not looked at again.
+const FALL_MAX: u64 = 10_000;
 /// Answers about the newest rows of each list.
 const NEWEST_ANSWERS: usize = 3;
 /// Refusals of the list of calls in a row after which the others are read without it.
@@ -394,9 +396,9 @@ impl ExplorerLister {
             return Ok(());
         }
         for endpoint in self.top.clone() {
-            let Some(before) = lock(&self.shown).get(&endpoint).copied() else { continue };
-            let here = CallOptions { on: Some(endpoint), ..self.options() };
             let list = ExplorerList::Transactions;
+            let Some(before) = self.shown_before(endpoint, list) else { continue };
+            let here = CallOptions { on: Some(endpoint), ..self.options() };
             let (row, _) = Box::pin(self.newest_row(list, NEWEST_ANSWERS + 1, &here)).await?;
             if row.is_some_and(|row| row >= before) {
                 continue;
@@ -410,6 +412,15 @@ impl ExplorerLister {
         }
         self.is_top_checked = true;
         Ok(())
+    }
+
+    /// What an endpoint showed before its pages; where this read did not look, what it showed to
+    /// earlier ones, as far as that is about these heights.
+    fn shown_before(&self, endpoint: EndpointId, list: ExplorerList) -> Option<Height> {
+        let here = lock(&self.shown).get(&endpoint).copied();
+        let near = |newest: &Height| newest.saturating_sub(self.high) < FALL_MAX;
+        let earlier = || self.abilities.reach.newest(endpoint, list).filter(near);
+        here.or_else(|| earlier().map(|newest| newest.min(self.high)))
     }
 
     fn options(&self) -> CallOptions {

@@ -26,7 +26,15 @@ struct Round {
 
 /// By endpoint.
 #[derive(Debug, Default)]
-pub(super) struct ListReach(Mutex<HashMap<EndpointId, VecDeque<Round>>>);
+pub(super) struct ListReach(Mutex<HashMap<EndpointId, Shown>>);
+
+/// What the answers of one endpoint showed.
+#[derive(Debug, Default)]
+struct Shown {
+    rounds: VecDeque<Round>,
+    /// The newest row of each list, however long ago.
+    newest: [Option<Height>; ExplorerList::ALL.len()],
+}
 
 impl ListReach {
     /// Takes the newest rows of some answers about one list.
@@ -34,18 +42,29 @@ impl ListReach {
         let (Some(newest), Some(oldest)) = (rows.iter().max(), rows.iter().min()) else { return };
         let (newest, oldest, at) = (*newest, *oldest, Instant::now());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let rounds = all.entry(endpoint).or_default();
+        let Shown { rounds, newest: newest_of } = all.entry(endpoint).or_default();
+        for (known, _) in newest_of.iter_mut().zip(ExplorerList::ALL).filter(|(_, of)| *of == list)
+        {
+            *known = (*known).max(Some(newest));
+        }
         rounds.push_back(Round { at, list, newest, oldest });
         while rounds.len() > ROUNDS_MAX {
             rounds.pop_front();
         }
     }
 
+    /// The newest row of a list that any of its answers has shown.
+    pub(super) fn newest(&self, endpoint: EndpointId, list: ExplorerList) -> Option<Height> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = all.get(&endpoint)?.newest;
+        newest.into_iter().zip(ExplorerList::ALL).find(|(_, of)| *of == list)?.0
+    }
+
     /// The most blocks by which an answer of late was behind what another one had shown of the same
     /// list.
     pub(super) fn behind(&self, endpoint: EndpointId) -> u64 {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(rounds) = all.get_mut(&endpoint) else { return 0 };
+        let Some(Shown { rounds, .. }) = all.get_mut(&endpoint) else { return 0 };
         rounds.retain(|round| round.at.elapsed() < AGE_MAX);
         let of_list = |list: ExplorerList| {
             let rounds = rounds.iter().filter(move |round| round.list == list);
@@ -80,5 +99,7 @@ mod tests {
         assert_eq!((reach.behind(ONE), reach.behind(EndpointId(1))), (90, 0));
         tokio::time::advance(AGE_MAX).await;
         assert_eq!(reach.behind(ONE), 0);
+        let newest = ExplorerList::ALL.map(|list| reach.newest(ONE, list));
+        assert_eq!(newest, [None, Some(1_200), Some(10)]);
     }
 }

@@ -40,6 +40,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Logs, 1785),
     (Way::Explorer, 158),
     (Way::Explorer, 1280),
+    (Way::Explorer, 2528),
     (Way::Explorer, 321),
     (Way::Explorer, 702),
     (Way::Events, 299),
