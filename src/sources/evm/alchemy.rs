@@ -33,8 +33,9 @@ const CHAINS_WITH_CALLS: [u64; 2] = [1, 137];
 const SIDES: [Side; 2] = [Side::Gave, Side::Got];
 /// Answers that have to agree.
 const AGREEING: usize = 2;
-/// More of them where the head of a server came in another request than its page.
-const AGREEING_APART: usize = 4;
+/// More of them near the chain's head: even the calls of one request may be answered by several servers
+/// of which some are behind.
+const AGREEING_NEAR: usize = 4;
 /// Blocks above a page from which on a known head needs no new one: another server behind the address
 /// may not have come so far.
 const HEAD_MARGIN: u64 = 4_096;
@@ -152,12 +153,14 @@ impl AlchemyLister {
         if ask.confirms_end {
             return Ok(vec![self.answer(side, ask).await?]);
         }
-        let several = |count| try_join_all((0..count).map(|_| self.answer(side, ask)));
-        let mut answers = several(AGREEING).await?;
-        if answers.iter().any(|answer| answer.reach == Reach::Apart) {
-            answers.extend(several(AGREEING_APART - AGREEING).await?);
-        }
-        Ok(answers)
+        let count = if self.is_near(ask) { AGREEING_NEAR } else { AGREEING };
+        try_join_all((0..count).map(|_| self.answer(side, ask))).await
+    }
+
+    /// Whether a server behind the address may not have come so far.
+    fn is_near(&self, ask: &PageAsk) -> bool {
+        let certain = ask.end.saturating_add(HEAD_MARGIN);
+        self.heads.values().all(|head| *head < certain)
     }
 
     /// One answer, near the chain's head with its server's head in the same request.
@@ -165,8 +168,7 @@ impl AlchemyLister {
         let key = self.keys.get(&side).filter(|_| ask.page > 1);
         let options = CallOptions::new(self.lane.clone());
         let page = Call { method: METHOD, params: self.params(side, ask, key) };
-        let certain = ask.end.saturating_add(HEAD_MARGIN);
-        let is_near = self.heads.values().all(|head| *head < certain);
+        let is_near = self.is_near(ask);
         let head = is_near.then(|| log_requests::head().1);
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
         let mut answers = self.pool.batch(&calls, &options).await.into_iter();
