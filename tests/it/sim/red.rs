@@ -16,9 +16,11 @@ const SEEDS: u64 = 100;
 const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Transfers, 131),
     (Way::Transfers, 487),
+    (Way::Transfers, 907),
     (Way::Transfers, 1348),
     (Way::Transfers, 1363),
     (Way::Transfers, 1378),
+    (Way::Transfers, 1870),
     (Way::Portal, 110),
     (Way::Portal, 1584),
     (Way::Logs, 134),
