@@ -326,7 +326,7 @@ async fn a_flood_of_spam_costs_no_candidate() {
 #[tokio::test(start_paused = true)]
 async fn a_small_wallet_is_read_with_few_requests() {
     let all = world(Kind::Sell, [10, 20, 30_000].into_iter());
-    for (way, most) in [(Way::Explorer, 9), (Way::Alchemy, 7), (Way::Portal, 3)] {
+    for (way, most) in [(Way::Explorer, 9), (Way::Alchemy, 10), (Way::Portal, 3)] {
         let model = model(&all, 40_000, Ways::default());
         let windows = Any::new(way, &model, &["one"], (0, 40_000)).all().await;
         check(&windows, &expected(&all, 0, 40_000), 0, 40_000, true);
