@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::discovery::Discovery;
-use super::list_reach::ListReach;
+use super::explorer_wire::ExplorerList;
+use super::server_reach::ServerReach;
 use super::{EvmSource, Past, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointStatus;
@@ -22,7 +23,9 @@ const SPACING: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Abilities {
     calls: Mutex<HashMap<Discovery, CallsSeen>>,
-    pub(super) reach: ListReach,
+    pub(super) reach: ServerReach<ExplorerList>,
+    /// Of nodes, by the heads that they name.
+    pub(super) node_reach: ServerReach<()>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]

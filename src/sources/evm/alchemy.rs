@@ -2,12 +2,14 @@
 //! it got (alchemy.com/docs, "Transfers API").
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::abilities::Abilities;
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_row::{ListRow, What, without_repeats};
@@ -34,8 +36,10 @@ const SIDES: [Side; 2] = [Side::Gave, Side::Got];
 /// Answers that have to agree.
 const AGREEING: usize = 2;
 /// More of them near the chain's head: even the calls of one request may be answered by several servers
-/// of which some are behind.
-const AGREEING_NEAR: usize = 4;
+/// of which some are behind. Those that show an end alike confirm it.
+const AGREEING_NEAR: usize = 3;
+/// And more where the head of a server came in another request than its page.
+const AGREEING_APART: usize = 4;
 /// Blocks above a page from which on a known head needs no new one: another server behind the address
 /// may not have come so far.
 const HEAD_MARGIN: u64 = 4_096;
@@ -61,6 +65,7 @@ pub(super) struct AlchemyLister {
     lags: u32,
     /// The newest block that each node has.
     heads: HashMap<EndpointId, Height>,
+    abilities: Arc<Abilities>,
 }
 
 /// A page, with what shows how far its server has come.
@@ -85,6 +90,7 @@ impl AlchemyLister {
         subject: Subject,
         lane: Lane,
         (low, high): (Height, Height),
+        abilities: Arc<Abilities>,
     ) -> Self {
         let with_calls = subject.chain.chain_id.is_some_and(|id| CHAINS_WITH_CALLS.contains(&id));
         Self {
@@ -97,6 +103,7 @@ impl AlchemyLister {
             keys: HashMap::new(),
             lags: 0,
             heads: HashMap::new(),
+            abilities,
         }
     }
 
@@ -153,8 +160,12 @@ impl AlchemyLister {
         if ask.confirms_end {
             return Ok(vec![self.answer(side, ask).await?]);
         }
-        let count = if self.is_near(ask) { AGREEING_NEAR } else { AGREEING };
-        try_join_all((0..count).map(|_| self.answer(side, ask))).await
+        let several = |count| try_join_all((0..count).map(|_| self.answer(side, ask)));
+        let mut answers = several(if self.is_near(ask) { AGREEING_NEAR } else { AGREEING }).await?;
+        if answers.iter().any(|answer| answer.reach == Reach::Apart) {
+            answers.extend(several(AGREEING_APART - AGREEING_NEAR).await?);
+        }
+        Ok(answers)
     }
 
     /// Whether a server behind the address may not have come so far.
@@ -247,7 +258,9 @@ impl AlchemyLister {
             None => drop(self.keys.remove(&side)),
         }
         self.take(at, endpoint, rows, is_whole)?;
-        if is_last {
+        if is_last && answers.len() > AGREEING {
+            self.merge.end(at);
+        } else if is_last {
             self.merge.expect_end(at);
         }
         Ok(())
@@ -313,7 +326,8 @@ impl AlchemyLister {
         Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
     }
 
-    /// Whether the server has come so far; where its own head is not known, the last one of its address.
+    /// Whether the server has come so far: what one of its address was behind another of late, each may
+    /// be. Where its own head is not known, the last one of its address.
     async fn reaches(
         &mut self,
         answer: &PageAnswer,
@@ -321,18 +335,23 @@ impl AlchemyLister {
     ) -> Result<bool, UpstreamError> {
         let on = answer.page.endpoint;
         if let Reach::Head(head) = answer.reach {
-            let known = self.heads.entry(on).or_default();
-            *known = head.max(*known);
-            return Ok(head >= height);
+            return Ok(self.note_head(on, head) >= height);
         }
-        if let Some(head) = self.heads.get(&on) {
-            return Ok(*head >= height);
+        if let Some(reached) = self.abilities.node_reach.reached(on, ()) {
+            return Ok(reached >= height);
         }
         let options = CallOptions { on: Some(on), ..CallOptions::new(self.lane.clone()) };
         let answer = self.pool.call("eth_blockNumber", json!([]), &options).await?;
         let head = wire::number(&answer.result).unwrap_or(0);
-        self.heads.insert(on, head);
-        Ok(head >= height)
+        Ok(self.note_head(on, head) >= height)
+    }
+
+    /// The height that every server of the address has, as far as its heads show.
+    fn note_head(&mut self, on: EndpointId, head: Height) -> Height {
+        let known = self.heads.entry(on).or_default();
+        *known = head.max(*known);
+        self.abilities.node_reach.note(on, (), &[head]);
+        self.abilities.node_reach.reached(on, ()).unwrap_or(0)
     }
 
     /// What follows from an answer that is an error.

@@ -136,6 +136,15 @@ impl Descent {
         self.expects_end = self.inside.is_none() && !self.edge_rows.is_empty();
     }
 
+    /// The last page came three times, alike, and none of them names a next one: nothing lies below. An
+    /// empty list needs more.
+    pub(super) fn end(&mut self) {
+        if !self.is_ended() && self.inside.is_none() && !self.edge_rows.is_empty() {
+            self.rows.append(&mut self.edge_rows);
+            self.pager.end();
+        }
+    }
+
     /// Whether a page holds the known rows of the edge and nothing else. One that does not is no end,
     /// and counts no more than any page that came once.
     pub(super) fn shows_end(&mut self, page: &[ListRow]) -> bool {
@@ -360,6 +369,19 @@ mod tests {
             list.expect_end();
             assert!(list.ask().is_some_and(|ask| !ask.confirms_end));
         }
+    }
+
+    #[test]
+    fn an_end_that_three_answers_have_shown_needs_no_other_page_but_for_an_empty_list() {
+        let mut list = Descent::new(0, 20);
+        list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
+        assert_eq!(list.known_from(), Some(8));
+        list.end();
+        assert_eq!((list.ask(), list.take_from(0).len()), (None, 3));
+        let mut list = Descent::new(0, 20);
+        list.absorb(vec![], false).unwrap();
+        list.end();
+        assert!(list.ask().is_some());
     }
 
     #[test]

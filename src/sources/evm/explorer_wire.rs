@@ -18,7 +18,7 @@ pub(super) const PAGE_TOO_LARGE: i64 = -1;
 /// The index has not looked into all of these blocks yet: what it lists is not all.
 pub(super) const NOT_INDEXED: i64 = -2;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ExplorerList {
     Transactions,
     Tokens,

@@ -58,7 +58,7 @@ impl Lister {
             }
             Discovery::Alchemy => {
                 let pool = source.inner.pool.clone();
-                Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range)))
+                Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range, abilities)))
             }
             Discovery::Logs => Self::Logs(Box::new(LogLister::new(source.clone(), listing))),
         })

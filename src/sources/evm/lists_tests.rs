@@ -12,6 +12,7 @@ use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways,
 use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};
+use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 
 /// Xorshift: the same history for the same seed.
@@ -188,7 +189,9 @@ impl Any {
             Way::Explorer => {
                 Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range, seen)))
             }
-            Way::Alchemy => Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range))),
+            Way::Alchemy => {
+                Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range, seen)))
+            }
             Way::Portal => {
                 Self::Portal(Box::new(PortalLister::new(pool, subject, (lane, range), seen, 3)))
             }
@@ -326,7 +329,7 @@ async fn a_flood_of_spam_costs_no_candidate() {
 #[tokio::test(start_paused = true)]
 async fn a_small_wallet_is_read_with_few_requests() {
     let all = world(Kind::Sell, [10, 20, 30_000].into_iter());
-    for (way, most) in [(Way::Explorer, 9), (Way::Alchemy, 10), (Way::Portal, 3)] {
+    for (way, most) in [(Way::Explorer, 9), (Way::Alchemy, 7), (Way::Portal, 3)] {
         let model = model(&all, 40_000, Ways::default());
         let windows = Any::new(way, &model, &["one"], (0, 40_000)).all().await;
         check(&windows, &expected(&all, 0, 40_000), 0, 40_000, true);
@@ -421,4 +424,21 @@ async fn an_index_counts_as_far_as_the_server_of_it_that_is_farthest_behind() {
         let lister = ExplorerLister::new(pool, subject(), lane(), (0, 10_000), seen);
         assert_eq!(lister.head().await, Ok(Some(10_000 - 70 - 1)), "every {every}");
     }
+}
+
+/// The same for nodes, by the heads that they named of late; then it is forgotten.
+#[tokio::test(start_paused = true)]
+async fn asset_transfers_count_as_far_as_the_server_that_is_farthest_behind() {
+    let all = world(Kind::Sell, [10, 20, 900].into_iter());
+    let model = model(&all, 1_000, Ways::default());
+    for head in [1_000, 930] {
+        model.abilities.node_reach.note(EndpointId(0), (), &[head]);
+    }
+    for (high, is_read) in [(931, false), (930, true)] {
+        let read = Any::new(Way::Alchemy, &model, &["one"], (0, high)).next().await;
+        assert_eq!(read.is_ok(), is_read, "up to {high}");
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(121)).await;
+    let windows = Any::new(Way::Alchemy, &model, &["one"], (0, 931)).all().await;
+    check(&windows, &expected(&all, 0, 931), 0, 931, true);
 }

@@ -251,7 +251,8 @@ impl LogAsker<'_> {
         Ok(QueryOutcome::Logs(logs))
     }
 
-    /// Whether the endpoint says that it has the highest of these blocks.
+    /// Whether the endpoint says that it has the highest of these blocks, and each of its servers may:
+    /// what one was behind another of late, the one that gave the logs may be.
     fn has_come(
         &self,
         high: Option<Height>,
@@ -263,7 +264,9 @@ impl LogAsker<'_> {
             self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
         })?;
         self.source.note_log_head(choice.on, head);
-        Ok(high.is_none_or(|high| head >= high))
+        let reach = &self.source.inner.abilities.node_reach;
+        reach.note(choice.on, (), &[head]);
+        Ok(high.is_none_or(|high| reach.reached(choice.on, ()) >= Some(high)))
     }
 
     fn read(

@@ -208,6 +208,13 @@ impl Merge {
         }
     }
 
+    /// See [`Descent::end`].
+    pub(super) fn end(&mut self, list: usize) {
+        if let Some(list) = self.lists.get_mut(list) {
+            list.end();
+        }
+    }
+
     /// See [`Descent::shows_end`].
     pub(super) fn shows_end(&mut self, list: usize, page: &[ListRow]) -> bool {
         self.lists.get_mut(list).is_none_or(|list| list.shows_end(page))

@@ -16,7 +16,6 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
-mod list_reach;
 mod list_row;
 mod lister;
 #[cfg(test)]
@@ -49,6 +48,7 @@ mod receipts;
 mod scan;
 mod sent;
 mod sent_witness;
+mod server_reach;
 mod single;
 mod subject;
 mod texts;

@@ -1,0 +1,129 @@
+//! Pure: how far the servers have come that answer under one address, as far as its own answers show:
+//! those of an index by the newest rows of each list, those of a node by the heads that it names.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+
+/// What was seen counts so long, and so much of it.
+const AGE_MAX: Duration = Duration::from_secs(120);
+const ROUNDS_MAX: usize = 48;
+
+/// The newest and the oldest height that answers about one list showed at one time.
+#[derive(Debug, Clone, Copy)]
+struct Round<L> {
+    at: Instant,
+    list: L,
+    newest: Height,
+    oldest: Height,
+}
+
+/// By endpoint. `L` is what its answers are about: heights of one are not compared with those of another.
+#[derive(Debug)]
+pub(super) struct ServerReach<L>(Mutex<HashMap<EndpointId, Shown<L>>>);
+
+/// What the answers of one endpoint showed.
+#[derive(Debug)]
+struct Shown<L> {
+    rounds: VecDeque<Round<L>>,
+    /// The newest height of each list, however long ago.
+    newest: HashMap<L, Height>,
+}
+
+impl<L> Default for ServerReach<L> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<L> Default for Shown<L> {
+    fn default() -> Self {
+        Self { rounds: VecDeque::new(), newest: HashMap::new() }
+    }
+}
+
+impl<L: Copy + Eq + Hash> ServerReach<L> {
+    /// Takes the newest heights that some answers about one list showed.
+    pub(super) fn note(&self, endpoint: EndpointId, list: L, heights: &[Height]) {
+        let (Some(newest), Some(oldest)) = (heights.iter().max(), heights.iter().min()) else {
+            return;
+        };
+        let round = Round { at: Instant::now(), list, newest: *newest, oldest: *oldest };
+        let mut all = self.lock();
+        let shown = all.entry(endpoint).or_default();
+        let known = shown.newest.entry(list).or_default();
+        *known = round.newest.max(*known);
+        shown.rounds.push_back(round);
+        while shown.rounds.len() > ROUNDS_MAX {
+            shown.rounds.pop_front();
+        }
+    }
+
+    /// The newest height of a list that any of its answers has shown.
+    pub(super) fn newest(&self, endpoint: EndpointId, list: L) -> Option<Height> {
+        self.lock().get(&endpoint)?.newest.get(&list).copied()
+    }
+
+    /// The most blocks by which an answer of late was behind what another one had shown of the same
+    /// list.
+    pub(super) fn behind(&self, endpoint: EndpointId) -> u64 {
+        let mut all = self.lock();
+        let Some(Shown { rounds, .. }) = all.get_mut(&endpoint) else { return 0 };
+        rounds.retain(|round| round.at.elapsed() < AGE_MAX);
+        let mut newest: HashMap<L, Height> = HashMap::new();
+        let behind = |round: &Round<L>| {
+            let known = newest.entry(round.list).or_default();
+            *known = round.newest.max(*known);
+            known.saturating_sub(round.oldest)
+        };
+        rounds.iter().map(behind).max().unwrap_or(0)
+    }
+
+    /// The height that every server of the address is taken to have: the newest one of late, less the
+    /// most by which an answer was behind.
+    pub(super) fn reached(&self, endpoint: EndpointId, list: L) -> Option<Height> {
+        let behind = self.behind(endpoint);
+        let all = self.lock();
+        let rounds = all.get(&endpoint)?.rounds.iter().filter(|round| round.list == list);
+        Some(rounds.map(|round| round.newest).max()?.saturating_sub(behind))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, Shown<L>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::explorer_wire::ExplorerList;
+    use super::*;
+
+    const ONE: EndpointId = EndpointId(0);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_behind_another_one_counts_against_its_endpoint_for_a_while() {
+        let reach = ServerReach::default();
+        assert_eq!(reach.behind(ONE), 0);
+        reach.note(ONE, ExplorerList::Tokens, &[1_000, 1_000]);
+        reach.note(ONE, ExplorerList::Calls, &[10]);
+        reach.note(ONE, ExplorerList::Calls, &[]);
+        assert_eq!(reach.behind(ONE), 0, "lists are not compared with each other");
+        reach.note(ONE, ExplorerList::Tokens, &[1_100, 1_030]);
+        reach.note(ONE, ExplorerList::Tokens, &[1_200, 1_200]);
+        assert_eq!(reach.behind(ONE), 70, "and not what one was with what came later");
+        reach.note(ONE, ExplorerList::Tokens, &[1_110]);
+        assert_eq!((reach.behind(ONE), reach.behind(EndpointId(1))), (90, 0));
+        let reached = ExplorerList::ALL.map(|list| reach.reached(ONE, list));
+        assert_eq!(reached, [None, Some(1_110), Some(0)], "less what any of them was behind");
+        tokio::time::advance(AGE_MAX).await;
+        assert_eq!(reach.behind(ONE), 0);
+        let newest = ExplorerList::ALL.map(|list| reach.newest(ONE, list));
+        assert_eq!(newest, [None, Some(1_200), Some(10)]);
+    }
+}
