@@ -1,6 +1,7 @@
 //! An open data gateway: filtered blocks as lines of JSON (SQD Portal, EVM API).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -14,6 +15,7 @@ use super::logs::{is_about_references, wallets_of};
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
 use super::tx::{Frame, Op};
+use super::wallet::WalletHistory;
 use super::wire;
 
 /// Options of a gateway.
@@ -162,7 +164,10 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     }
     let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
     let mut found = matches(model, &picks, &fields, (low, high), options);
+    // Histories are made apart from one another. At one place stands one transaction: that of whom is
+    // asked for first.
     found.sort_by_key(|(spot, _)| *spot);
+    found.dedup_by_key(|(spot, _)| *spot);
     let (mut end, mut count) = (high, 0);
     for (spot, part) in found {
         if count >= options.transactions_max && !blocks.contains_key(&spot.height) {
@@ -192,7 +197,7 @@ fn matches(
     options: &PortalOptions,
 ) -> Vec<(Spot, Value)> {
     let most = options.transactions_max;
-    let mut wallets: BTreeMap<Account, _> = BTreeMap::new();
+    let mut wallets: Vec<Arc<WalletHistory>> = Vec::new();
     for pick in picks {
         let named = pick.from.as_ref().or(pick.to.as_ref());
         let all = match named {
@@ -200,14 +205,18 @@ fn matches(
             None if is_about_references(&pick.filter, model) => continue,
             None => wallets_of(&pick.filter, model),
         };
-        wallets.extend(all.into_iter().map(|wallet| (wallet.address, wallet)));
+        for wallet in all {
+            if wallets.iter().all(|known| known.address != wallet.address) {
+                wallets.push(wallet);
+            }
+        }
     }
     let mut matches = Vec::new();
     for swaps in picks.iter().filter_map(|pick| model.reference_swaps(&pick.filter, range)) {
         let part = |found: PlacedTx| Some((found.spot, selected(model, &found, picks, fields)?));
         matches.extend(swaps.filter_map(part).take(most + 1));
     }
-    for wallet in wallets.values() {
+    for wallet in &wallets {
         let (mut count, mut last) = (0, None);
         let is_hidden = |found: &PlacedTx| {
             let is_sent = found.tx.call.from == wallet.address;

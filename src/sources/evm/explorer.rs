@@ -2,15 +2,16 @@
 //! transactions, its token transfers, and the calls that gave it native coin.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all, join4};
+use futures_util::future::{join, join_all};
 use tokio::time::sleep;
 
 use super::abilities::Abilities;
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::{Discovery, Window};
+use super::explorer_reach::{ExplorerReach, NEWEST_ANSWERS, Reach};
 use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
 use super::list_row::ListRow;
 use super::merge::{self, Merge};
@@ -22,7 +23,6 @@ use crate::domain::{Doubts, Height};
 use crate::rpc::ask::Reply;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 
@@ -34,15 +34,6 @@ const ROWS_MIN: usize = 10;
 /// Answers in a row of indexes that lag behind, or that lack what is known.
 const LAGS_MAX: u32 = 8;
 const LAG_PAUSE: Duration = Duration::from_millis(500);
-/// A height above all: indexes take it as "up to the newest".
-const NEWEST: Height = 999_999_999_999;
-/// Times the chain's lag below which the newest row of an account says that it is little used, and
-/// not that the list is behind.
-const QUIET: u64 = 16;
-/// Blocks by which an index may fall back: what is further below its newest rows is not looked at again.
-const FALL_MAX: u64 = 10_000;
-/// Answers about the newest rows of each list.
-const NEWEST_ANSWERS: usize = 3;
 /// Refusals of the list of calls in a row after which the others are read without it.
 const REFUSALS_MAX: u32 = 4;
 
@@ -68,8 +59,7 @@ pub(super) struct ExplorerLister {
     rows_max: usize,
     /// Rows of the longest page that each endpoint gave.
     longest: HashMap<EndpointId, usize>,
-    /// How far each endpoint's lists have come; `None` where that is not known.
-    heads: Mutex<HashMap<EndpointId, Option<Height>>>,
+    reach: ExplorerReach,
     avoid: Option<EndpointId>,
     lags: u32,
     /// Of the list of calls, in a row.
@@ -78,8 +68,6 @@ pub(super) struct ExplorerLister {
     /// Where the chain counts what an account sent.
     witness: Option<SentWitness>,
     is_counted: bool,
-    /// The oldest of the newest transactions that each endpoint showed before pages were asked for.
-    shown: Mutex<HashMap<EndpointId, Height>>,
     /// Endpoints that gave the newest pages.
     top: BTreeSet<EndpointId>,
     is_top_checked: bool,
@@ -94,6 +82,7 @@ impl ExplorerLister {
         abilities: Arc<Abilities>,
     ) -> Self {
         Self {
+            reach: ExplorerReach::new(&pool, &subject, &lane, &abilities),
             pool,
             subject,
             lane,
@@ -103,14 +92,12 @@ impl ExplorerLister {
             rows: ROWS_FIRST,
             rows_max: ROWS_MAX,
             longest: HashMap::new(),
-            heads: Mutex::default(),
             avoid: None,
             lags: 0,
             refusals: 0,
             abilities,
             witness: None,
             is_counted: false,
-            shown: Mutex::default(),
             top: BTreeSet::new(),
             is_top_checked: false,
         }
@@ -134,7 +121,7 @@ impl ExplorerLister {
 
     /// How far all lists have come.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
-        Box::pin(self.indexed(&self.options())).await
+        Box::pin(self.reach.head()).await
     }
 
     /// The next heights down that all lists have passed. Cancel safe: an answer that is under way
@@ -160,6 +147,7 @@ impl ExplorerLister {
     /// that stops early, or comes from a backend that is behind, looks like any other; but for one that
     /// confirms an end.
     async fn round(&mut self) -> Result<(), UpstreamError> {
+        let known = self.reach.known();
         let wanted: Vec<(ExplorerList, PageAsk)> = self
             .merge
             .wanted()
@@ -176,8 +164,8 @@ impl ExplorerLister {
         let mut first_error = Ok(());
         for ((list, ask), answers) in wanted.into_iter().zip(answers) {
             let done = match answers {
-                (Ok(one), Some(Ok(two))) => self.absorb(list, ask, [one, two]).await,
-                (Ok(one), None) => self.absorb_end(list, ask, one).await,
+                (Ok(one), Some(Ok(two))) => self.absorb(list, ask, [one, two], &known).await,
+                (Ok(one), None) => self.absorb_end(list, ask, one, &known).await,
                 (Err(error), _) | (_, Some(Err(error))) => self.amend(list, ask, error).await,
             };
             first_error = first_error.and(done);
@@ -218,7 +206,7 @@ impl ExplorerLister {
     async fn page(&self, list: ExplorerList, ask: &PageAsk) -> Result<Reply, UpstreamError> {
         let rows = ask.rows.unwrap_or(self.rows);
         let wallet = hex_text(&self.subject.wallet);
-        let request = page_ask(list, wallet, ask, rows);
+        let request = wire::page_ask(list, wallet, ask, rows);
         let options = CallOptions { avoid: self.avoid, ..CallOptions::new(self.lane.clone()) };
         self.pool.ask(&request, wire::read_list, &options).await
     }
@@ -236,11 +224,14 @@ impl ExplorerLister {
         list: ExplorerList,
         ask: PageAsk,
         replies: [Reply; 2],
+        known: &BTreeSet<EndpointId>,
     ) -> Result<(), UpstreamError> {
         let [one, two] = replies;
         for reply in [&one, &two] {
-            if !self.reaches(reply.endpoint, ask.end).await? {
-                return self.lag(reply.endpoint).await;
+            match self.reach.of(reply.endpoint, ask.end, known).await? {
+                Reach::Reached => {}
+                Reach::Behind => return self.lag(reply.endpoint).await,
+                Reach::Unknown => return Ok(()),
             }
             if !self.is_top_checked {
                 self.top.insert(reply.endpoint);
@@ -266,9 +257,12 @@ impl ExplorerLister {
         list: ExplorerList,
         ask: PageAsk,
         reply: Reply,
+        known: &BTreeSet<EndpointId>,
     ) -> Result<(), UpstreamError> {
-        if !self.reaches(reply.endpoint, ask.end).await? {
-            return self.lag(reply.endpoint).await;
+        match self.reach.of(reply.endpoint, ask.end, known).await? {
+            Reach::Reached => {}
+            Reach::Behind => return self.lag(reply.endpoint).await,
+            Reach::Unknown => return Ok(()),
         }
         let (endpoint, page) = self.rows_of(list, &reply)?;
         if !self.merge.shows_end(at(list), &page) {
@@ -363,7 +357,7 @@ impl ExplorerLister {
         if self.lags > LAGS_MAX {
             self.lags = 0;
             // Heads grow.
-            lock(&self.heads).clear();
+            self.reach.forget();
             return Err(UpstreamError::Unavailable {
                 attempts: LAGS_MAX,
                 last: format!("{} lags behind", self.pool.label(endpoint)),
@@ -371,22 +365,6 @@ impl ExplorerLister {
         }
         sleep(LAG_PAUSE).await;
         Ok(())
-    }
-
-    /// Whether an endpoint has indexed a height. Where there is only one, it was asked how far it
-    /// has come before the list was begun.
-    async fn reaches(&self, endpoint: EndpointId, height: Height) -> Result<bool, UpstreamError> {
-        if self.pool.endpoints().len() < 2 {
-            return Ok(true);
-        }
-        let known = lock(&self.heads).get(&endpoint).copied();
-        let indexed = if let Some(indexed) = known {
-            indexed
-        } else {
-            let here = CallOptions { on: Some(endpoint), ..self.options() };
-            Box::pin(self.indexed(&here)).await?
-        };
-        Ok(indexed.is_none_or(|indexed| indexed >= height))
     }
 
     /// Whether the endpoints that gave the newest pages show as new rows as before them: one that has
@@ -397,9 +375,9 @@ impl ExplorerLister {
         }
         for endpoint in self.top.clone() {
             let list = ExplorerList::Transactions;
-            let Some(before) = self.shown_before(endpoint, list) else { continue };
+            let Some(before) = self.reach.shown_before(endpoint, list, self.high) else { continue };
             let here = CallOptions { on: Some(endpoint), ..self.options() };
-            let (row, _) = Box::pin(self.newest_row(list, NEWEST_ANSWERS + 1, &here)).await?;
+            let (row, _) = Box::pin(self.reach.newest_row(list, NEWEST_ANSWERS + 1, &here)).await?;
             if row.is_some_and(|row| row >= before) {
                 continue;
             }
@@ -407,108 +385,15 @@ impl ExplorerLister {
             self.abilities.reach.note(endpoint, list, &[before, row.unwrap_or(0)]);
             self.merge.set_high(self.high);
             self.top.clear();
-            lock(&self.heads).clear();
+            self.reach.forget();
             return Err(UpstreamError::Unavailable { attempts: 1, last });
         }
         self.is_top_checked = true;
         Ok(())
     }
 
-    /// What an endpoint showed before its pages; where this read did not look, what it showed to
-    /// earlier ones, as far as that is about these heights.
-    fn shown_before(&self, endpoint: EndpointId, list: ExplorerList) -> Option<Height> {
-        let here = lock(&self.shown).get(&endpoint).copied();
-        let near = |newest: &Height| newest.saturating_sub(self.high) < FALL_MAX;
-        let earlier = || self.abilities.reach.newest(endpoint, list).filter(near);
-        here.or_else(|| earlier().map(|newest| newest.min(self.high)))
-    }
-
     fn options(&self) -> CallOptions {
         CallOptions::new(self.lane.clone())
-    }
-
-    /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
-    /// all the time; where they show none, by the head that it reports less the chain's lag. Several
-    /// servers may answer for it: what the one farthest behind shows counts.
-    async fn indexed(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
-        let all = self.pool.endpoints();
-        let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
-        let endpoint = if let Some(endpoint) = options.on.or(only) {
-            endpoint
-        } else {
-            self.newest_row(ExplorerList::Transactions, 1, options).await?.1
-        };
-        let here = CallOptions { on: Some(endpoint), ..options.clone() };
-        let (transactions, tokens, calls, reported) = join4(
-            self.newest_rows(ExplorerList::Transactions, &here),
-            self.newest_rows(ExplorerList::Tokens, &here),
-            self.newest_calls(&here),
-            head(&self.pool, &here),
-        )
-        .await;
-        let reported = reported?;
-        let lag = self.subject.chain.index_lag;
-        let by_head = reported.map(|reported| reported.saturating_sub(lag));
-        let near = |row: &Height| by_head.is_none_or(|by| row.saturating_add(lag * QUIET) >= by);
-        let rows = [transactions?, tokens?, calls?];
-        for (list, rows) in ExplorerList::ALL.into_iter().zip(&rows) {
-            self.abilities.reach.note(endpoint, list, rows);
-        }
-        if let Some(shown) = rows.first().and_then(|rows| rows.iter().min()) {
-            lock(&self.shown).insert(endpoint, *shown);
-        }
-        let newest = rows.into_iter().map(|rows| rows.into_iter().max());
-        let lowest = newest.map(|row| row.filter(near).or(by_head)).min().flatten();
-        let behind = self.abilities.reach.behind(endpoint);
-        let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
-        lock(&self.heads).insert(endpoint, lowest);
-        Ok(lowest)
-    }
-
-    async fn newest_calls(&self, options: &CallOptions) -> Result<Vec<Height>, UpstreamError> {
-        match self.newest_rows(ExplorerList::Calls, options).await {
-            Err(error) if error.is_final() => Ok(Vec::new()),
-            rows => rows,
-        }
-    }
-
-    /// Of several answers, each to another question, so that no cache gives it. One after the other:
-    /// all at once would fill the endpoint's places and drive other requests to slower endpoints.
-    async fn newest_rows(
-        &self,
-        list: ExplorerList,
-        options: &CallOptions,
-    ) -> Result<Vec<Height>, UpstreamError> {
-        let mut newest = Vec::new();
-        for rows in 1..=NEWEST_ANSWERS {
-            newest.extend(self.newest_row(list, rows, options).await?.0);
-        }
-        Ok(newest)
-    }
-
-    /// Below the newest row of a busy account: its block may be indexed in part.
-    async fn newest_row(
-        &self,
-        list: ExplorerList,
-        rows: usize,
-        options: &CallOptions,
-    ) -> Result<(Option<Height>, EndpointId), UpstreamError> {
-        let chain = &self.subject.chain;
-        let pool = chain.reference_pools.first().filter(|_| list == ExplorerList::Tokens);
-        let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
-        let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(rows), confirms_end: false };
-        let request = page_ask(list, busy, &ask, rows);
-        let mut reply = self.pool.ask(&request, wire::read_list, options).await;
-        for again in 1..=REFUSALS_MAX {
-            // So few rows are as little as can be asked for: a query that took too long passes.
-            let Err(UpstreamError::Rpc { code: PAGE_TOO_LARGE, .. }) = &reply else { break };
-            sleep(LAG_PAUSE * again).await;
-            reply = self.pool.ask(&request, wire::read_list, options).await;
-        }
-        let reply = reply?;
-        let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
-        let newest = rows.first().map(|row| row.block.saturating_sub(1));
-        Ok((newest, reply.endpoint))
     }
 
     /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
@@ -519,7 +404,7 @@ impl ExplorerLister {
         }
         let busy = hex_text(self.subject.chain.wrapped_native.bytes());
         let ask = PageAsk { low: 0, end: self.high, page: 1, rows: Some(1), confirms_end: false };
-        let request = page_ask(ExplorerList::Calls, busy, &ask, 1);
+        let request = wire::page_ask(ExplorerList::Calls, busy, &ask, 1);
         let options = CallOptions::new(self.lane.clone());
         self.calls = match self.pool.ask(&request, wire::read_list, &options).await {
             Ok(reply) => {
@@ -549,7 +434,7 @@ impl ExplorerLister {
 
     /// Up to where the calls listed are all.
     fn calls_until(&self) -> Option<Height> {
-        let indexed = lock(&self.heads).values().copied().flatten().min();
+        let indexed = self.reach.lowest();
         (self.calls == Calls::Listed).then_some(indexed.map_or(self.high, |at| at.min(self.high)))
     }
 }
@@ -560,39 +445,4 @@ fn at(list: ExplorerList) -> usize {
         ExplorerList::Tokens => 1,
         ExplorerList::Calls => 2,
     }
-}
-
-fn page_ask(list: ExplorerList, address: String, ask: &PageAsk, rows: usize) -> Ask {
-    let query = vec![
-        ("module", "account".to_owned()),
-        ("action", list.action().to_owned()),
-        ("address", address),
-        ("startblock", ask.low.to_string()),
-        ("endblock", ask.end.to_string()),
-        ("page", ask.page.to_string()),
-        ("offset", rows.to_string()),
-        ("sort", "desc".to_owned()),
-    ];
-    Ask { name: list.action(), path: String::new(), query, body: None }
-}
-
-/// Asks as Etherscan has it, then as Blockscout does.
-async fn head(pool: &Pool, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
-    for (name, module, action) in [
-        ("proxy/eth_blockNumber", "proxy", "eth_blockNumber"),
-        ("block/eth_block_number", "block", "eth_block_number"),
-    ] {
-        let query = vec![("module", module.to_owned()), ("action", action.to_owned())];
-        let ask = Ask { name, path: String::new(), query, body: None };
-        match pool.ask(&ask, wire::read_head, options).await {
-            Ok(reply) => return Ok(wire::head(&reply.body)),
-            Err(error) if error.is_final() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
-}
-
-fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::descent::PageAsk;
 use super::list_row::{ListRow, What, without_repeats};
 use super::sent::SentNonce;
 use super::texts;
@@ -12,6 +13,7 @@ use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units};
 use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
+use crate::rpc::exchange::Ask;
 
 /// A page that is asked for is longer than the index gives.
 pub(super) const PAGE_TOO_LARGE: i64 = -1;
@@ -277,6 +279,21 @@ fn call(raw: &RawRow<'_>, wallet: &Account) -> Option<What> {
     } else {
         What::Nothing
     })
+}
+
+/// Asks for one page of an account's list, newest rows first.
+pub(super) fn page_ask(list: ExplorerList, address: String, ask: &PageAsk, rows: usize) -> Ask {
+    let query = vec![
+        ("module", "account".to_owned()),
+        ("action", list.action().to_owned()),
+        ("address", address),
+        ("startblock", ask.low.to_string()),
+        ("endblock", ask.end.to_string()),
+        ("page", ask.page.to_string()),
+        ("offset", rows.to_string()),
+        ("sort", "desc".to_owned()),
+    ];
+    Ask { name: list.action(), path: String::new(), query, body: None }
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub(super) struct LogAsker<'a> {
     pub(super) range: (Height, Height),
     /// Of one query.
     pub(super) blocks: u64,
+    /// So many blocks are likely refused: no depth is looked at before they are not.
+    pub(super) is_tried: bool,
 }
 
 /// The answers of an endpoint, and whether it keeps what they are about.
@@ -90,10 +92,17 @@ impl LogAsker<'_> {
             return self.ask_with(search, open.to_vec(), choice, sentinels).await;
         }
         let look = self.source.keeps_logs(choice, self.range, self.options);
-        let (outcome, mut kept) = join(self.answers(search, open, choice, &[]), look).await;
-        // Where a batch has room, many queries at once leave it to the belief in the last look.
-        let is_apart = sentinel_room(choice) == 0 && !choice.lacks;
-        if matches!(outcome, Ok(QueryOutcome::Logs(_))) && kept == Kept::Yes && is_apart {
+        let answers = self.answers(search, open, choice, &[]);
+        let (outcome, mut kept) = if self.is_tried {
+            match answers.await {
+                logs @ Ok(QueryOutcome::Logs(_)) => (logs, look.await),
+                other => (other, Kept::Unknown),
+            }
+        } else {
+            join(answers, look).await
+        };
+        let is_believed = kept == Kept::Yes && !choice.lacks;
+        if matches!(outcome, Ok(QueryOutcome::Logs(_))) && is_believed {
             kept = self.keeps_still(choice).await;
         }
         DepthReply { outcome, kept }

@@ -36,6 +36,11 @@ impl LogSizes {
         self.refused.is_none()
     }
 
+    /// The next size is larger than what was answered, and near one that was refused.
+    pub(super) fn is_tried(&self) -> bool {
+        self.refused.is_some() && self.answered > 0 && self.blocks > self.answered
+    }
+
     pub(super) fn limit(&mut self, most: u64) {
         self.blocks = self.blocks.min(most).max(1);
     }
@@ -149,6 +154,7 @@ mod tests {
             sizes.note_answered(answered, &limits);
             sizes.grow(u64::MAX, &limits);
             assert_eq!((sizes.blocks, sizes.ranges), (blocks, ranges));
+            assert_eq!(sizes.is_tried(), ranges == 1);
         }
     }
 }

@@ -237,6 +237,7 @@ impl LogLister {
             options: &self.listing.options,
             range,
             blocks: self.sizes.blocks,
+            is_tried: self.sizes.is_tried(),
         }
     }
 

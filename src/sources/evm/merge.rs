@@ -255,8 +255,7 @@ impl Merge {
     /// Whether the list itself shows that more was sent: such a count says nothing about what the list
     /// lacks.
     pub(super) fn refutes_counts(&self) -> bool {
-        let newest = self.nonces(|_| true).into_iter().max();
-        self.sent.is_some_and(|sent| sent.is_refuted_by(newest))
+        self.sent.is_some_and(|sent| sent.is_refuted_by(&self.nonces(|_| true)))
     }
 
     /// Whether the next window lacks what the wallet sent, as far as nonces and counts show.

@@ -12,6 +12,7 @@ mod by_block;
 mod descent;
 mod discovery;
 mod explorer;
+mod explorer_reach;
 mod explorer_wire;
 mod fees;
 mod fetch;

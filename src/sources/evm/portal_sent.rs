@@ -106,8 +106,8 @@ impl SentCheck {
 
     /// Whether the window itself shows that more was sent.
     fn is_refuted(&self, window: &PortalWindow) -> bool {
-        let newest = self.sent(window).map(|(_, nonce)| nonce).max();
-        self.count.is_some_and(|count| count.is_refuted_by(newest))
+        let nonces: Vec<u64> = self.sent(window).map(|(_, nonce)| nonce).collect();
+        self.count.is_some_and(|count| count.is_refuted_by(&nonces))
     }
 
     /// Height and nonce of all that was sent in the window and what waits above it.

@@ -2,7 +2,7 @@
 //! Portal: docs.sqd.dev, "EVM API"). The last block of an answer is always included, so that an
 //! answer which ends early shows how far it came.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -299,10 +299,12 @@ pub(super) fn blocks(body: &[u8]) -> Option<Vec<Block>> {
 
 fn block(line: &str) -> Option<Block> {
     let raw: RawBlock<'_> = serde_json::from_str(line).ok()?;
+    let txs: Vec<Tx> = raw.transactions.iter().map(tx).collect::<Option<_>>()?;
+    has_one_a_place(&txs).then_some(())?;
     Some(Block {
         number: raw.header.number,
         time: raw.header.timestamp.map(UnixSeconds),
-        txs: raw.transactions.iter().map(tx).collect::<Option<_>>()?,
+        txs,
         logs: raw.logs.iter().map(log).collect::<Option<_>>()?,
         traces: raw.traces.iter().map(trace).collect::<Option<_>>()?,
         diffs: raw
@@ -313,6 +315,12 @@ fn block(line: &str) -> Option<Block> {
             .collect::<Option<_>>()?,
         miner: raw.header.miner.and_then(texts::account),
     })
+}
+
+/// Two transactions at one place would share their logs, and one would be lost.
+fn has_one_a_place(txs: &[Tx]) -> bool {
+    let mut places: HashMap<u32, Word> = HashMap::new();
+    txs.iter().all(|tx| *places.entry(tx.index).or_insert(tx.hash) == tx.hash)
 }
 
 fn tx(raw: &RawTx<'_>) -> Option<Tx> {
@@ -389,4 +397,28 @@ fn trace(raw: &RawTrace<'_>) -> Option<Trace> {
         failed,
         moved: moved.filter(|moved| moved.from != moved.to),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(places: [(u32, u8); 2]) -> Option<Vec<Block>> {
+        let transactions = places.map(|(place, hash)| {
+            json!({
+                "transactionIndex": place, "hash": format!("0x{hash:064x}"),
+                "from": format!("0x{:040x}", 1), "to": null, "value": "0x0", "status": 1,
+            })
+        });
+        blocks(
+            json!({"header": {"number": 7}, "transactions": transactions}).to_string().as_bytes(),
+        )
+    }
+
+    #[test]
+    fn at_one_place_of_a_block_stands_one_transaction() {
+        assert_eq!(read([(0, 1), (1, 2)]).unwrap()[0].txs.len(), 2);
+        assert!(read([(1, 2), (1, 2)]).is_some(), "the same one twice");
+        assert!(read([(1, 1), (1, 2)]).is_none());
+    }
 }

@@ -24,6 +24,8 @@ pub(super) struct SentTotals {
     pub(super) top: Option<u64>,
     /// Sent below the lowest one.
     pub(super) bottom: Option<u64>,
+    /// Sent until now, asked where endpoints do not keep the counts of older blocks.
+    pub(super) latest: Option<u64>,
 }
 
 /// How far down the sent transactions are known.
@@ -44,9 +46,15 @@ impl SentCount {
         self.counts.top.is_some()
     }
 
-    /// Whether the count at the top is less than the newest listed nonce shows.
-    pub(super) fn is_refuted_by(&self, newest: Option<u64>) -> bool {
-        self.counts.top.zip(newest).is_some_and(|(top, nonce)| nonce >= top)
+    /// Whether the count at the top is less than the newest of these nonces shows, or the one of
+    /// today less than the oldest does, as a server that is behind may lack new ones: nonces are no
+    /// count of the wallet's transactions there.
+    pub(super) fn is_refuted_by(&self, nonces: &[u64]) -> bool {
+        let SentTotals { top, latest, .. } = self.counts;
+        let is_below = |count: Option<u64>, nonce: Option<&u64>| {
+            count.zip(nonce).is_some_and(|(count, nonce)| *nonce >= count)
+        };
+        is_below(top, nonces.iter().max()) || is_below(latest, nonces.iter().min())
     }
 
     /// Whether something is known of the next nonce down.
@@ -115,7 +123,7 @@ mod tests {
     use super::*;
 
     fn of(top: Option<u64>, bottom: Option<u64>) -> SentCount {
-        SentCount { counts: SentTotals { top, bottom }, lowest: None }
+        SentCount { counts: SentTotals { top, bottom, latest: None }, lowest: None }
     }
 
     #[test]
@@ -139,11 +147,24 @@ mod tests {
 
     #[test]
     fn a_count_below_what_the_list_shows_is_none() {
-        assert!(!of(Some(10), Some(0)).is_refuted_by(Some(9)));
-        assert!(!of(Some(0), None).is_refuted_by(None));
-        assert!(of(Some(9), Some(0)).is_refuted_by(Some(9)), "nine were sent before it");
+        assert!(!of(Some(10), Some(0)).is_refuted_by(&[9]));
+        assert!(!of(Some(0), None).is_refuted_by(&[]));
+        assert!(of(Some(9), Some(0)).is_refuted_by(&[8, 9]), "nine were sent before it");
         let unknown = of(None, Some(0));
-        assert!(!unknown.is_refuted_by(Some(9)) && !unknown.is_counted(), "no endpoint counts");
+        assert!(!unknown.is_refuted_by(&[9]) && !unknown.is_counted(), "no endpoint counts");
+    }
+
+    #[test]
+    fn where_old_counts_are_not_kept_the_one_of_today_shows_whether_nonces_count() {
+        let today = |latest| SentCount {
+            counts: SentTotals { latest: Some(latest), ..SentTotals::default() },
+            lowest: None,
+        };
+        assert!(today(0).is_refuted_by(&[57, 60]), "a chain that counts none");
+        assert!(today(57).is_refuted_by(&[57, 60]));
+        assert!(!today(59).is_refuted_by(&[57, 60]), "a server that is behind");
+        assert!(!today(61).is_refuted_by(&[57, 60]) && !today(0).is_refuted_by(&[]));
+        assert!(!today(61).is_counted(), "what was sent above the read is in it");
     }
 
     #[test]

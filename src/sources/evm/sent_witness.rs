@@ -19,6 +19,13 @@ use crate::rpc::scheduler::Lane;
 /// Answers that agree.
 const ANSWERS: usize = 2;
 
+/// Whether the count of today is asked for too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Latest {
+    Asked,
+    Unasked,
+}
+
 /// Who is asked about which heights of which wallet.
 #[derive(Debug)]
 pub(super) struct SentWitness {
@@ -55,7 +62,7 @@ impl SentWitness {
     pub(super) async fn counts(&self) -> Result<SentTotals, UpstreamError> {
         let mut last = None;
         for endpoint in [None].into_iter().chain(self.endpoints().into_iter().map(Some)) {
-            match self.ask(endpoint).await {
+            match self.ask(endpoint, Latest::Unasked).await {
                 Ok(counts) if counts.top.is_some() => return Ok(self.with_start(counts)),
                 Ok(_) => {}
                 Err(error) => last = Some(error),
@@ -69,27 +76,31 @@ impl SentWitness {
         self.is_confirmed = true;
         let (mut seen, mut last) = (Vec::new(), None);
         for endpoint in self.endpoints() {
-            match self.ask(Some(endpoint)).await {
+            match self.ask(Some(endpoint), Latest::Asked).await {
                 Ok(counts) => seen.push((endpoint, counts)),
                 Err(error) => last = Some(error),
             }
         }
         // One that is alone with what it keeps answers twice.
-        let ends: [fn(&SentTotals) -> Option<u64>; 2] =
-            [|counts| counts.top, |counts| counts.bottom];
-        let alone = ends.map(|of| {
+        let each: [fn(&SentTotals) -> Option<u64>; 3] =
+            [|counts| counts.top, |counts| counts.bottom, |counts| counts.latest];
+        let alone = each.map(|of| {
             let mut known = seen.iter().filter(|(_, counts)| of(counts).is_some());
             known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
         });
         if let Some(endpoint) = alone.into_iter().flatten().next() {
-            seen.push((endpoint, self.ask(Some(endpoint)).await?));
+            seen.push((endpoint, self.ask(Some(endpoint), Latest::Asked).await?));
         }
         if seen.is_empty() {
             return none_or(last);
         }
-        let tops: Vec<u64> = seen.iter().filter_map(|(_, counts)| counts.top).collect();
-        let bottoms: Vec<u64> = seen.iter().filter_map(|(_, counts)| counts.bottom).collect();
-        Ok(self.with_start(SentTotals { top: agreed(&tops), bottom: agreed(&bottoms) }))
+        let [tops, bottoms, latest] =
+            each.map(|of| seen.iter().filter_map(|(_, counts)| of(counts)).collect::<Vec<_>>());
+        Ok(self.with_start(SentTotals {
+            top: agreed(&tops),
+            bottom: agreed(&bottoms),
+            latest: latest.iter().copied().max().filter(|_| latest.len() >= ANSWERS),
+        }))
     }
 
     /// Two answers show code at the address.
@@ -117,12 +128,17 @@ impl SentWitness {
         self.nodes.endpoints().into_iter().map(|status| status.id).collect()
     }
 
-    /// Both counts of one endpoint, in one request. What it does not keep is unknown.
-    async fn ask(&self, on: Option<EndpointId>) -> Result<SentTotals, UpstreamError> {
+    /// The counts of one endpoint, in one request. What it does not keep is unknown.
+    async fn ask(
+        &self,
+        on: Option<EndpointId>,
+        latest: Latest,
+    ) -> Result<SentTotals, UpstreamError> {
         let (low, high) = self.range;
         let below = low.checked_sub(1);
-        let calls: Vec<Call> =
-            [Some(high), below].into_iter().flatten().map(|at| self.call(at)).collect();
+        let heights = [Some(high), below].into_iter().flatten().map(|at| format!("{at:#x}"));
+        let tags = (latest == Latest::Asked).then(|| "latest".to_owned());
+        let calls: Vec<Call> = heights.chain(tags).map(|at| self.call(&at)).collect();
         let options = CallOptions { on, ..CallOptions::new(self.lane.clone()) };
         let mut counts = Vec::new();
         for answer in self.nodes.batch(&calls, &options).await {
@@ -134,12 +150,12 @@ impl SentWitness {
         }
         let mut counts = counts.into_iter();
         let top = counts.next().flatten();
-        let bottom = counts.next().flatten();
-        Ok(SentTotals { top, bottom })
+        let bottom = below.and_then(|_| counts.next().flatten());
+        Ok(SentTotals { top, bottom, latest: counts.next().flatten() })
     }
 
-    fn call(&self, at: Height) -> Call {
-        let params = json!([self.wallet, format!("{at:#x}")]);
+    fn call(&self, at: &str) -> Call {
+        let params = json!([self.wallet, at]);
         Call { method: "eth_getTransactionCount", params }
     }
 }

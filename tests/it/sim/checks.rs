@@ -158,14 +158,17 @@ impl World {
         }
     }
 
-    /// Rows that wait for their value.
+    /// Rows that wait for their value, but for those of a transaction that no node gives any more.
     pub(super) fn pending(&self) -> Vec<Row> {
         let view = self.store.view().unwrap();
         let records = self.wallets.iter().filter_map(|wallet| now(view.wallet(wallet)).unwrap());
         let rows = records.flat_map(|record| {
             now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec()
         });
-        rows.filter(|row| row.trade.valued == ValueSource::Pending).collect()
+        let waits = |row: &Row| {
+            row.trade.valued == ValueSource::Pending && Some(row.trade.key.tx) != self.poison
+        };
+        rows.filter(waits).collect()
     }
 
     /// What is covered is stored, and nothing else is.
