@@ -87,8 +87,8 @@ pub(in crate::demo) fn answer(
         }
         // It has the blocks, and claims that it has not.
         "finalized-stream" | "stream" if twist.empty => (204, Vec::new()),
-        "finalized-stream" if options.finalized => stream(model, options, body, last),
-        "stream" => stream(model, options, body, newest),
+        "finalized-stream" if options.finalized => stream(model, options, body, last, twist),
+        "stream" => stream(model, options, body, newest, twist),
         _ => (404, b"Not found".to_vec()),
     }
 }
@@ -127,7 +127,13 @@ fn bad(text: &str) -> PortalReply {
     (400, text.as_bytes().to_vec())
 }
 
-fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) -> PortalReply {
+fn stream(
+    model: &EvmModel,
+    options: &PortalOptions,
+    body: &[u8],
+    head: Height,
+    twist: Twist,
+) -> PortalReply {
     let Ok(query) = serde_json::from_slice::<Value>(body) else {
         return bad("Couldn't parse the query");
     };
@@ -168,6 +174,12 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     // asked for first.
     found.sort_by_key(|(spot, _)| *spot);
     found.dedup_by_key(|(spot, _)| *spot);
+    if twist.empty_logs {
+        found.clear();
+    }
+    if let Some(salt) = twist.short_logs {
+        found.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * found.len() / 1_000);
+    }
     let (mut end, mut count) = (high, 0);
     for (spot, part) in found {
         if count >= options.transactions_max && !blocks.contains_key(&spot.height) {

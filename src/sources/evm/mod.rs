@@ -38,6 +38,7 @@ mod plain;
 mod pool_events;
 mod pool_names;
 mod portal;
+mod portal_answers;
 mod portal_candidates;
 mod portal_sent;
 mod portal_window;

@@ -9,8 +9,9 @@ use futures_util::stream::FuturesOrdered;
 
 use super::abilities::Abilities;
 use super::discovery::{Discovery, Window};
+use super::portal_answers::read_agreed;
 use super::portal_sent::{Checked, SentCheck};
-use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, Trouble, read_window};
+use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, Trouble};
 use super::portal_wire::NativeBy;
 use super::sent_witness::SentWitness;
 use super::subject::Subject;
@@ -179,7 +180,7 @@ impl PortalLister {
             let Some(top) = self.top else { return };
             let low = top.saturating_sub(self.span - 1).max(self.low).max(self.first_used());
             let low = low.min(top);
-            let read = read_window(Arc::clone(&self.gateway), self.mode, (low, top));
+            let read = read_agreed(Arc::clone(&self.gateway), self.mode, (low, top));
             self.in_flight.push_back(Box::pin(async move { (top, read.await) }));
             self.top = low.checked_sub(1).filter(|below| *below >= self.low);
         }
@@ -279,6 +280,7 @@ impl PortalLister {
             self.abilities.note_calls(Discovery::Portal);
         }
         let low = window.low.max(self.first_used());
+        let doubts = doubts.union(window.doubts);
         let mut found = window.found;
         found.reverse();
         Window {

@@ -12,7 +12,7 @@ use super::portal_candidates::{Arrival, arrivals, balance_changes, candidates};
 use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
 use crate::decode::evm::{Account, NativeFlows, Word};
-use crate::domain::Height;
+use crate::domain::{Doubts, Height};
 use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
@@ -56,6 +56,8 @@ pub(super) struct PortalWindow {
     pub(super) skipped: usize,
     /// Height and nonce of all that the wallet sent; `None` where an answer lacks nonces.
     pub(super) sent: Option<Vec<(Height, u64)>>,
+    /// What its answers did not establish.
+    pub(super) doubts: Doubts,
 }
 
 impl PortalWindow {
@@ -64,6 +66,7 @@ impl PortalWindow {
         self.high = above.high;
         self.found.extend(above.found);
         self.skipped += above.skipped;
+        self.doubts = self.doubts.union(above.doubts);
         self.sent = self.sent.zip(above.sent).map(|(below, above)| [below, above].concat());
         self
     }
@@ -77,8 +80,10 @@ impl PortalWindow {
         let found = self.found.split_off(at);
         let halves = self.sent.map(|sent| sent.into_iter().partition(|(at, _)| *at < low));
         let (below, above): (Option<Vec<_>>, Option<Vec<_>>) = halves.unzip();
-        let given = Self { low, high: self.high, found, skipped: self.skipped, sent: above };
-        (given, Some(Self { low: self.low, high, found: self.found, skipped: 0, sent: below }))
+        let Self { skipped, doubts, .. } = self;
+        let given = Self { low, high: self.high, found, skipped, sent: above, doubts };
+        let held = Self { low: self.low, high, found: self.found, skipped: 0, sent: below, doubts };
+        (given, Some(held))
     }
 }
 
@@ -175,7 +180,7 @@ pub(super) async fn read_window(
     }
     add_details(&gateway, mode, &mut found, &came).await;
     add_changes(&mut found, &mut changes);
-    Ok(PortalWindow { low, high, found, skipped, sent })
+    Ok(PortalWindow { low, high, found, skipped, sent, doubts: Doubts::NONE })
 }
 
 /// Adds what a block holds of the wallet's own; `None` where one has no nonce.

@@ -1,0 +1,156 @@
+//! When the answers to one window of a gateway count: it may leave a block out of one of them and no
+//! error shows it, so two have to be alike, and none may hold more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::join;
+
+use super::discovery::Candidate;
+use super::portal_window::{Gateway, GatewayMode, PortalWindow, Trouble, read_window};
+use crate::decode::evm::Word;
+use crate::domain::{Doubts, Height};
+
+/// Answers to one window.
+const ANSWERS_MAX: usize = 6;
+
+/// Reads a window until two answers agree; what does not come to that is in doubt.
+pub(super) async fn read_agreed(
+    gateway: Arc<Gateway>,
+    mode: GatewayMode,
+    range: (Height, Height),
+) -> Result<PortalWindow, Trouble> {
+    let read = || read_window(Arc::clone(&gateway), mode, range);
+    let (one, two) = join(read(), read()).await;
+    let mut seen = vec![one?, two?];
+    loop {
+        if let Some((one, two)) = agreed(&seen) {
+            let two = seen.swap_remove(two);
+            return Ok(filled(seen.swap_remove(one), two));
+        }
+        if seen.len() >= ANSWERS_MAX
+            && let Some(last) = seen.pop()
+        {
+            return Ok(joined(last, seen));
+        }
+        seen.push(read().await?);
+    }
+}
+
+/// Two answers alike that hold all that any of them holds, the first one first.
+fn agreed(seen: &[PortalWindow]) -> Option<(usize, usize)> {
+    let all: BTreeSet<Word> = seen.iter().flat_map(hashes).collect();
+    let full = |window: &&PortalWindow| hashes(window).collect::<BTreeSet<_>>() == all;
+    let mut rest = seen.iter().enumerate().filter(|(_, window)| full(window));
+    let pair = |one: (usize, &PortalWindow)| {
+        let later = (0..).zip(seen).skip(one.0 + 1);
+        later.filter(|(_, two)| is_alike(one.1, two)).map(|(two, _)| (one.0, two)).next()
+    };
+    rest.find_map(pair)
+}
+
+fn hashes(window: &PortalWindow) -> impl Iterator<Item = Word> {
+    window.found.iter().map(|candidate| candidate.hash)
+}
+
+fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
+    let same = |(one, two): (&Candidate, &Candidate)| {
+        let details = one.whole.as_ref().zip(two.whole.as_ref());
+        let calls = one.calls.as_ref().zip(two.calls.as_ref());
+        one.hash == two.hash
+            && details.is_none_or(|(one, two)| one == two)
+            && calls.is_none_or(|(one, two)| one == two)
+    };
+    one.found.len() == two.found.len()
+        && one.skipped == two.skipped
+        && one.sent == two.sent
+        && one.found.iter().zip(&two.found).all(same)
+}
+
+/// With the details that only the other one has.
+fn filled(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
+    for (known, other) in one.found.iter_mut().zip(two.found) {
+        if known.whole.is_none() && other.whole.is_some() {
+            *known = other;
+        }
+    }
+    one
+}
+
+/// All that any of them holds, in doubt. What was sent is not known from answers that differ.
+fn joined(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWindow {
+    let place = |one: Candidate| ((one.block, one.index, one.hash), one);
+    let mut found: BTreeMap<_, Candidate> = all.found.drain(..).map(place).collect();
+    for window in others {
+        all.skipped = all.skipped.max(window.skipped);
+        for (place, candidate) in window.found.into_iter().map(place) {
+            found.entry(place).or_insert(candidate);
+        }
+    }
+    all.found = found.into_values().collect();
+    all.sent = None;
+    all.doubts = all.doubts.union(Doubts::UNCONFIRMED);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(block: Height) -> Candidate {
+        let number = u8::try_from(block).unwrap();
+        Candidate {
+            hash: [number; 32],
+            block,
+            index: Some(0),
+            time: None,
+            whole: None,
+            calls: Some(Vec::new()),
+            sent: Some(true),
+            transfer: None,
+        }
+    }
+
+    fn window(blocks: &[Height]) -> PortalWindow {
+        PortalWindow {
+            low: 0,
+            high: 100,
+            found: blocks.iter().copied().map(candidate).collect(),
+            skipped: 0,
+            sent: Some(blocks.iter().map(|block| (*block, *block)).collect()),
+            doubts: Doubts::NONE,
+        }
+    }
+
+    #[test]
+    fn two_answers_alike_count_where_none_holds_more() {
+        let agree = |seen: &[&[Height]]| {
+            agreed(&seen.iter().map(|blocks| window(blocks)).collect::<Vec<_>>())
+        };
+        assert_eq!(agree(&[&[1, 2]]), None, "one answer");
+        assert_eq!(agree(&[&[1, 2], &[1, 2]]), Some((0, 1)));
+        assert_eq!(agree(&[&[1], &[1, 2], &[1]]), None, "another one held more");
+        assert_eq!(agree(&[&[1], &[1, 2], &[1], &[1, 2]]), Some((1, 3)));
+        assert_eq!(agree(&[&[1], &[2], &[1]]), None, "none holds all");
+        assert_eq!(agree(&[&[], &[]]), Some((0, 1)));
+    }
+
+    #[test]
+    fn answers_that_differ_in_calls_or_spam_are_not_alike() {
+        let (one, mut two) = (window(&[1]), window(&[1]));
+        two.found[0].calls = None;
+        assert!(is_alike(&one, &two), "it is not said there");
+        two.skipped = 1;
+        assert!(!is_alike(&one, &two));
+        let mut two = window(&[1]);
+        two.sent = None;
+        assert!(!is_alike(&one, &two));
+    }
+
+    #[test]
+    fn what_no_two_answers_agree_on_is_joined_and_in_doubt() {
+        let all = joined(window(&[3]), vec![window(&[1]), window(&[2, 3])]);
+        assert_eq!(all.found.iter().map(|one| one.block).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!((all.sent, all.doubts), (None, Doubts::UNCONFIRMED));
+    }
+}
