@@ -351,7 +351,7 @@ impl DemoNode {
         }
         let name = service.name(request);
         let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
-        let place = [request.path, service.subject(request.query).as_str()].join(&name);
+        let place = [request.path, service.subject(request).as_str()].join(&name);
         self.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
         self.count(&name, &fault);
         if let Some(refusal) = faults.refusal(&name) {

@@ -188,15 +188,12 @@ impl Service {
         }
     }
 
-    /// The account of a plain request, where its query contains one.
-    pub(super) fn subject(&self, query: &str) -> String {
+    /// What a plain request is about: its account, where its query contains one, or a gateway's query.
+    pub(super) fn subject(&self, request: &DemoRequest<'_>) -> String {
         match self {
-            Self::Explorer(_) => parameters(query).remove("address").unwrap_or_default(),
-            Self::Solana(_)
-            | Self::Evm(_)
-            | Self::Portal(_)
-            | Self::SolanaPortal(_)
-            | Self::Tron(_) => String::new(),
+            Self::Explorer(_) => parameters(request.query).remove("address").unwrap_or_default(),
+            Self::Portal(_) => String::from_utf8_lossy(request.body).into_owned(),
+            Self::Solana(_) | Self::Evm(_) | Self::SolanaPortal(_) | Self::Tron(_) => String::new(),
         }
     }
 

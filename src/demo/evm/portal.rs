@@ -168,8 +168,26 @@ fn stream(
     {
         asked.remove("nonce");
     }
-    let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
-    let mut found = matches(model, &picks, &fields, (low, high), options);
+    let found = found(model, &picks, &fields, (low, high), options, twist);
+    let blocks = blocks_of(found, high, options.transactions_max);
+    let mut lines = String::new();
+    for (height, parts) in blocks {
+        lines.push_str(&block(model, height, parts, &fields).to_string());
+        lines.push('\n');
+    }
+    (200, lines.into_bytes())
+}
+
+/// What is to be shown, after faults.
+fn found(
+    model: &EvmModel,
+    picks: &[Pick],
+    fields: &Value,
+    range: (Height, Height),
+    options: &PortalOptions,
+    twist: Twist,
+) -> Vec<(Spot, Value)> {
+    let mut found = matches(model, picks, fields, range, options);
     // Histories are made apart from one another. At one place stands one transaction: that of whom is
     // asked for first.
     found.sort_by_key(|(spot, _)| *spot);
@@ -180,24 +198,25 @@ fn stream(
     if let Some(salt) = twist.short_logs {
         found.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * found.len() / 1_000);
     }
+    found
+}
+
+/// By block, as far as one answer goes.
+fn blocks_of(found: Vec<(Spot, Value)>, high: Height, most: usize) -> BTreeMap<Height, Vec<Value>> {
+    let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
     let (mut end, mut count) = (high, 0);
     for (spot, part) in found {
-        if count >= options.transactions_max && !blocks.contains_key(&spot.height) {
+        if count >= most && !blocks.contains_key(&spot.height) {
             break;
         }
         count += 1;
         blocks.entry(spot.height).or_default().push(part);
         // An early end is at a block boundary.
-        end = if count < options.transactions_max { high } else { spot.height };
+        end = if count < most { high } else { spot.height };
     }
-    let mut lines = String::new();
     // The last block of the range is always included.
     blocks.entry(end).or_default();
-    for (height, parts) in blocks {
-        lines.push_str(&block(model, height, parts, &fields).to_string());
-        lines.push('\n');
-    }
-    (200, lines.into_bytes())
+    blocks
 }
 
 /// Matches in ascending order: of each wallet as many as one answer can hold.

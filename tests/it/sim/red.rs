@@ -24,6 +24,8 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Portal, 110),
     (Way::Portal, 532),
     (Way::Portal, 1584),
+    (Way::Portal, 1721),
+    (Way::Portal, 2163),
     (Way::Logs, 134),
     (Way::Logs, 225),
     (Way::Logs, 382),
