@@ -17,6 +17,13 @@ struct RawHead {
     number: Height,
 }
 
+/// What each block of any dataset has.
+#[derive(Deserialize)]
+struct RawLine<'a> {
+    #[serde(borrow, rename = "header")]
+    _header: &'a RawValue,
+}
+
 #[derive(Deserialize)]
 struct RawMetadata {
     #[serde(default)]
@@ -40,13 +47,14 @@ pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> ReplyClass {
         return of_status(status, body);
     }
     let text = std::str::from_utf8(body).unwrap_or("?");
-    let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
+    // An error as JSON, with status 200, is no block: another endpoint is asked.
+    let is_block = |line| serde_json::from_str::<RawLine<'_>>(line).is_ok();
     if lines(text).next().is_none() {
         ReplyClass::Again("an answer without any block".to_owned())
-    } else if lines(text).all(is_json) {
+    } else if lines(text).all(is_block) {
         ReplyClass::Good
     } else {
-        ReplyClass::Again("a line that is no JSON".to_owned())
+        ReplyClass::Again("a line that is no block".to_owned())
     }
 }
 

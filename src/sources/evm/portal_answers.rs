@@ -14,6 +14,10 @@ use crate::domain::{Doubts, Height};
 /// Answers to one window.
 const ANSWERS_MAX: usize = 6;
 
+/// Requests for one window that may fail next to answers: one endpoint that refuses everything takes
+/// nothing from another one.
+const FAILURES_MAX: usize = 4;
+
 /// Reads a window until two answers agree; what does not come to that is in doubt.
 pub(super) async fn read_agreed(
     gateway: Arc<Gateway>,
@@ -21,9 +25,23 @@ pub(super) async fn read_agreed(
     range: (Height, Height),
 ) -> Result<PortalWindow, Trouble> {
     let read = || read_window(Arc::clone(&gateway), mode, range);
+    let (mut seen, mut failures) = (Vec::new(), 0);
     let (one, two) = join(read(), read()).await;
-    let mut seen = vec![one?, two?];
+    let mut open = vec![two, one];
     loop {
+        match open.pop() {
+            Some(Ok(window)) => seen.push(window),
+            Some(Err(trouble @ Trouble::Dense(_))) => return Err(trouble),
+            Some(Err(trouble)) => {
+                failures += 1;
+                // Both failed at first, or too many did since.
+                let is_last = open.is_empty() && seen.is_empty();
+                if is_last || failures > FAILURES_MAX {
+                    return Err(trouble);
+                }
+            }
+            None => open.push(read().await),
+        }
         if let Some((one, two)) = agreed(&seen) {
             let two = seen.swap_remove(two);
             return Ok(filled(seen.swap_remove(one), two));
@@ -33,7 +51,6 @@ pub(super) async fn read_agreed(
         {
             return Ok(joined(last, seen));
         }
-        seen.push(read().await?);
     }
 }
 
