@@ -3,6 +3,8 @@
 //! One answer is a hint: only what two agree on is held against a list. Accounts with code are left
 //! out, as other transactions than their own raise the count.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -19,11 +21,14 @@ use crate::rpc::scheduler::Lane;
 /// Answers that agree.
 const ANSWERS: usize = 2;
 
-/// Whether the count of today is asked for too.
+/// Which counts are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Latest {
-    Asked,
-    Unasked,
+enum Counts {
+    /// At both ends of the read.
+    OfRange,
+    /// The count of today alone.
+    OfToday,
+    All,
 }
 
 /// Who is asked about which heights of which wallet.
@@ -35,6 +40,8 @@ pub(super) struct SentWitness {
     range: (Height, Height),
     /// Two answers agree on the counts, or no more can be had.
     is_confirmed: bool,
+    /// No endpoint keeps the count at the top of the read: it is not asked for again.
+    lacks_range: AtomicBool,
     has_code: Option<bool>,
 }
 
@@ -46,12 +53,14 @@ impl SentWitness {
             lane,
             range,
             is_confirmed: false,
+            lacks_range: AtomicBool::new(false),
             has_code: None,
         }
     }
 
     pub(super) fn set_high(&mut self, high: Height) {
         self.range.1 = high;
+        *self.lacks_range.get_mut() = false;
     }
 
     pub(super) fn is_confirmed(&self) -> bool {
@@ -62,21 +71,25 @@ impl SentWitness {
     pub(super) async fn counts(&self) -> Result<SentTotals, UpstreamError> {
         let mut last = None;
         for endpoint in [None].into_iter().chain(self.endpoints().into_iter().map(Some)) {
-            match self.ask(endpoint, Latest::Unasked).await {
+            match self.ask(endpoint, Counts::OfRange).await {
                 Ok(counts) if counts.top.is_some() => return Ok(self.with_start(counts)),
                 Ok(_) => {}
                 Err(error) => last = Some(error),
             }
         }
-        none_or(last).map(|none| self.with_start(none))
+        let none = none_or(last)?;
+        self.lacks_range.store(true, Ordering::Relaxed);
+        Ok(self.with_start(none))
     }
 
     /// What two answers agree on, of two endpoints where there are some.
     pub(super) async fn confirm(&mut self) -> Result<SentTotals, UpstreamError> {
         self.is_confirmed = true;
+        let lacks_range = *self.lacks_range.get_mut();
+        let asked = if lacks_range { Counts::OfToday } else { Counts::All };
         let (mut seen, mut last) = (Vec::new(), None);
         for endpoint in self.endpoints() {
-            match self.ask(Some(endpoint), Latest::Asked).await {
+            match self.ask(Some(endpoint), asked).await {
                 Ok(counts) => seen.push((endpoint, counts)),
                 Err(error) => last = Some(error),
             }
@@ -89,7 +102,7 @@ impl SentWitness {
             known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
         });
         if let Some(endpoint) = alone.into_iter().flatten().next() {
-            seen.push((endpoint, self.ask(Some(endpoint), Latest::Asked).await?));
+            seen.push((endpoint, self.ask(Some(endpoint), asked).await?));
         }
         if seen.is_empty() {
             return none_or(last);
@@ -132,26 +145,26 @@ impl SentWitness {
     async fn ask(
         &self,
         on: Option<EndpointId>,
-        latest: Latest,
+        counts: Counts,
     ) -> Result<SentTotals, UpstreamError> {
         let (low, high) = self.range;
-        let below = low.checked_sub(1);
-        let heights = [Some(high), below].into_iter().flatten().map(|at| format!("{at:#x}"));
-        let tags = (latest == Latest::Asked).then(|| "latest".to_owned());
-        let calls: Vec<Call> = heights.chain(tags).map(|at| self.call(&at)).collect();
+        let (range, today) = (counts != Counts::OfToday, counts != Counts::OfRange);
+        let heights = [Some(high), low.checked_sub(1)].map(|height| height.filter(|_| range));
+        let [top, bottom] = heights.map(|height| height.map(|height| format!("{height:#x}")));
+        let places = [top, bottom, today.then(|| "latest".to_owned())];
+        let calls: Vec<Call> = places.iter().flatten().map(|at| self.call(at)).collect();
         let options = CallOptions { on, ..CallOptions::new(self.lane.clone()) };
-        let mut counts = Vec::new();
+        let mut given = Vec::new();
         for answer in self.nodes.batch(&calls, &options).await {
-            counts.push(match answer {
+            given.push(match answer {
                 Ok(answer) => wire::number(&answer.result),
                 Err(error) if error.is_final() => None,
                 Err(error) => return Err(error),
             });
         }
-        let mut counts = counts.into_iter();
-        let top = counts.next().flatten();
-        let bottom = below.and_then(|_| counts.next().flatten());
-        Ok(SentTotals { top, bottom, latest: counts.next().flatten() })
+        let mut given = given.into_iter();
+        let [top, bottom, latest] = places.map(|place| place.and_then(|_| given.next()).flatten());
+        Ok(SentTotals { top, bottom, latest })
     }
 
     fn call(&self, at: &str) -> Call {

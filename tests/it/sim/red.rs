@@ -49,6 +49,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Explorer, 1280),
     (Way::Explorer, 2528),
     (Way::Explorer, 2535),
+    (Way::Explorer, 1773),
     (Way::Explorer, 321),
     (Way::Explorer, 702),
     (Way::Events, 299),
