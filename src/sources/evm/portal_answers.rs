@@ -84,12 +84,12 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
         && one.found.iter().zip(&two.found).all(same)
 }
 
-/// With the details that only the other one has.
+/// With the details and inner calls that only the other one has.
 fn filled(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
     for (known, other) in one.found.iter_mut().zip(two.found) {
-        if known.whole.is_none() && other.whole.is_some() {
-            *known = other;
-        }
+        known.whole = known.whole.take().or(other.whole);
+        known.calls = known.calls.take().or(other.calls);
+        known.time = known.time.or(other.time);
     }
     one
 }
@@ -113,6 +113,7 @@ fn joined(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::UnixSeconds;
 
     fn candidate(block: Height) -> Candidate {
         let number = u8::try_from(block).unwrap();
@@ -162,6 +163,17 @@ mod tests {
         let mut two = window(&[1]);
         two.sent = None;
         assert!(!is_alike(&one, &two));
+    }
+
+    #[test]
+    fn what_one_of_two_answers_alike_leaves_out_is_the_other_ones() {
+        let (mut one, mut two) = (window(&[1, 2]), window(&[1, 2]));
+        one.found[0].calls = None;
+        two.found[1].calls = None;
+        two.found[1].time = Some(UnixSeconds(7));
+        let both = filled(one, two);
+        assert!(both.found.iter().all(|known| known.calls.is_some()));
+        assert_eq!(both.found[1].time, Some(UnixSeconds(7)));
     }
 
     #[test]
