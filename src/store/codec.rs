@@ -466,6 +466,23 @@ mod tests {
     }
 
     #[test]
+    fn spans_of_the_first_version_are_kept_without_a_proof() {
+        // Version, epoch, one span of 5 to 9 by decoder 2 without a place to go on from, 6 rows, no
+        // check, no cut, in order.
+        let state = decode_state(T, &[V1, 4, 1, 5, 9, 2, 0, 6, 0, 0, 0]).unwrap();
+        let span = Span {
+            low: 5,
+            high: 9,
+            decoder: 2,
+            resume: None,
+            proof: Proof::UNRECORDED,
+            missing: vec![],
+        };
+        assert_eq!(state.coverage.spans(), [span]);
+        assert_eq!((state.epoch, state.count), (4, 6));
+    }
+
+    #[test]
     fn records_of_accounts_and_usage_come_back_as_they_went() {
         let account = SourceAccount { account: [1; 32], amount: Some(0), oldest: None };
         let bytes = encode_account(&account).unwrap();

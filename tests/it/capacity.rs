@@ -136,6 +136,12 @@ async fn a_wallet_that_is_streamed_is_never_evicted() {
     }
     assert!(world.history.metrics().wallets_evicted.get() > 0);
     assert_eq!(stored_rows(&world, streamed).await, count);
+    // Nor where no other wallet is left to be evicted.
+    let huge = world.add("huge", WalletPlan::trades(25_000));
+    let mut filling = world.walk(huge, Extent::All, None);
+    while let Step::Rows(_) = filling.next().await {
+        assert_eq!(stored_rows(&world, streamed).await, count);
+    }
     let (more, end) = finish(&mut walk).await;
     assert!(end.complete, "{end:?}");
     rows.extend(more);

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use blotter::demo::solana::{NodeOptions, WalletPlan};
 use blotter::demo::{Faults, Rate};
-use blotter::domain::{KeyId, Row, Wallet};
+use blotter::domain::{Address, KeyId, Row, Wallet};
 use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Walk, WalkRequest};
 use blotter::store::{Chunk, WalletId};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::support::trades::{chunk, trade};
@@ -271,13 +272,15 @@ async fn faults_of_every_kind_change_no_row() {
 /// No node returns positions in a block, and each fifth answer is `null`, that for a block too.
 #[tokio::test(start_paused = true)]
 async fn a_block_that_is_told_as_nothing_is_asked_for_again() {
-    let world = Build::default().world();
-    let options = world.nodes[0].options();
-    world.nodes[0].set_options(NodeOptions { transaction_index: false, ..options });
-    world.set_faults(Faults { null_result: Rate(200), ..Faults::none() });
-    let wallet = world.add("ordered", WalletPlan { burst: 20, ..WalletPlan::trades(200) });
-    same(&resumed(&world, wallet).await, &world.truth(wallet));
-    assert!(world.nodes[0].stats().calls_of("getBlock") > 0, "no order was asked for");
+    for seed in 1..=4 {
+        let world = Build { seed, ..Build::default() }.world();
+        let options = world.nodes[0].options();
+        world.nodes[0].set_options(NodeOptions { transaction_index: false, ..options });
+        world.set_faults(Faults { null_result: Rate(200), ..Faults::none() });
+        let wallet = world.add("ordered", WalletPlan { burst: 20, ..WalletPlan::trades(200) });
+        same(&resumed(&world, wallet).await, &world.truth(wallet));
+        assert!(world.nodes[0].stats().calls_of("getBlock") > 0, "no order was asked for");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -570,10 +573,36 @@ async fn accounts_that_whole_pages_found_are_known_below_the_lists_that_took_ove
     let wallet = world.add("kept", plan);
     let (rows, _) = finish(&mut world.walk(wallet, Extent::Rows(1), None)).await;
     assert_eq!(rows.len(), 1);
+    let view = world.store.view().unwrap();
+    let record = view.wallet(&wallet).await.unwrap().unwrap();
+    let stored = view.accounts(record.id).await.unwrap();
+    let stored: Vec<String> =
+        stored.iter().map(|known| Address::Solana(known.account).to_string()).collect();
+    let open = open_accounts(&world, wallet);
+    assert!(open.len() > 5 && open.iter().all(|account| stored.contains(account)), "{stored:?}");
+    drop(view);
     world = world.restart().await;
     let (all, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&all, &world.truth(wallet));
+}
+
+/// Token accounts as the node lists them.
+fn open_accounts(world: &World, wallet: Wallet) -> Vec<String> {
+    let programs = [
+        "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+        "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
+    ];
+    let of = |program: &str| {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "getTokenAccountsByOwner",
+            "params": [wallet.address.to_string(), {"programId": program},
+                {"encoding": "jsonParsed", "commitment": "finalized"}]});
+        let answer = world.nodes[0].respond(call.to_string().as_bytes()).unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let accounts = answer["result"]["value"].as_array().unwrap().clone();
+        accounts.into_iter().map(|one| one["pubkey"].as_str().unwrap().to_owned())
+    };
+    programs.into_iter().flat_map(of).collect()
 }
 
 #[tokio::test(start_paused = true)]

@@ -188,3 +188,52 @@ fn stalled() -> UpstreamError {
     let last = "the reading of this wallet stands still".to_owned();
     UpstreamError::Unavailable { attempts: 0, last }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future;
+
+    use super::*;
+
+    /// Nothing is requested but what a test pushes.
+    struct Idle(Prefetcher<Result<(), UpstreamError>>);
+
+    impl PrefetchReader for Idle {
+        type Event = Result<(), UpstreamError>;
+        type Chunk = ();
+
+        fn prefetcher(&mut self) -> &mut Prefetcher<Self::Event> {
+            &mut self.0
+        }
+
+        fn has_ended(&self) -> bool {
+            false
+        }
+
+        fn request_more(&mut self, _: Urgency) {}
+
+        fn absorb(&mut self, event: Self::Event) -> Result<(), UpstreamError> {
+            event
+        }
+
+        fn deliver(&mut self) -> Result<Option<()>, UpstreamError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn after_a_failure_that_no_reader_takes_yet_no_request_keeps_its_place() {
+        let mut reader = Idle(Prefetcher::new(&Arc::default()));
+        let place = Arc::new(());
+        let held = Arc::clone(&place);
+        reader.0.push(Box::pin(async move {
+            let _held = held;
+            future::pending().await
+        }));
+        reader.0.push(Box::pin(future::ready(Err(UpstreamError::NoEndpoint))));
+        assert!(drive(&mut reader).now_or_never().is_none());
+        assert_eq!(Arc::strong_count(&place), 1, "the other request is still under way");
+        let next = next_chunk(&mut reader).now_or_never();
+        assert!(matches!(next, Some(Err(UpstreamError::NoEndpoint))), "{next:?}");
+    }
+}

@@ -48,9 +48,9 @@ pub(super) struct PageReader {
     is_oldest_asked: bool,
     end: Option<EndCheck>,
     false_ends: u32,
-    /// The lowest delivered entry that names the wallet.
     /// Doubts that this read has left so far.
     doubts: Doubts,
+    /// The lowest delivered entry that names the wallet.
     lowest_named: Option<EntryMark>,
     is_from_head: bool,
     /// Lists read on from this height.

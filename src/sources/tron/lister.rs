@@ -327,3 +327,71 @@ pub(super) fn account(wallet: Address) -> [u8; 20] {
         Address::Solana(_) => [0; 20],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use futures_util::future::BoxFuture;
+    use serde_json::json;
+
+    use super::super::TronLimits;
+    use super::*;
+    use crate::domain::{Clock, UnixMillis};
+    use crate::registry::Registry;
+    use crate::rpc::endpoint::EndpointConfig;
+    use crate::rpc::limits::PoolLimits;
+    use crate::rpc::pool::Pool;
+    use crate::rpc::priority::Priority;
+    use crate::rpc::scheduler::Lane;
+    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+
+    #[derive(Debug)]
+    struct Epoch;
+
+    impl Clock for Epoch {
+        fn now(&self) -> UnixMillis {
+            UnixMillis(0)
+        }
+    }
+
+    /// Lists with one entry of this time, in milliseconds.
+    #[derive(Debug)]
+    struct Lists(Arc<AtomicU64>);
+
+    impl Transport for Lists {
+        fn send(&self, _: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+            let at = self.0.load(Ordering::Relaxed);
+            let entry = json!({"transaction_id": "07".repeat(32), "block_timestamp": at,
+                "from": "", "to": "", "type": "Transfer", "value": "1"});
+            let body =
+                json!({"data": [entry], "success": true, "meta": {"at": at, "page_size": 1}});
+            let body = body.to_string().into();
+            Box::pin(async { Ok(Response { status: 200, retry_after: None, body }) })
+        }
+    }
+
+    /// A read began when the lists had come to its top; a later look met a server that was behind. It
+    /// does not wait until that is forgotten.
+    #[tokio::test(start_paused = true)]
+    async fn lists_that_were_behind_are_looked_at_again_before_a_page_is_refused() {
+        let registry = Registry::embedded().unwrap();
+        let newest = Arc::new(AtomicU64::new(1_000_000_000));
+        let endpoints = vec![EndpointConfig::new("http://one/")];
+        let transport = Arc::new(Lists(Arc::clone(&newest)));
+        let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+        let chain = registry.chain_named("tron").unwrap();
+        let source = TronSource::new(pool, chain, TronLimits::default());
+        let options = CallOptions::new(Lane::new(1, Arc::new(Priority::interactive())));
+        let (kind, top) = (ListKind::Transfers, 1_000_060_000);
+        source.look_again(&source.endpoint_ids(), kind, top, &options).await;
+        let wallet = Address::Tron([7; 20]);
+        let list = IndexedList::new(top);
+        let refused = source.page(wallet, kind, list.cursor(), 20, &options).await;
+        assert!(matches!(refused, Err(ListError::Failed(_))), "{refused:?}");
+        newest.store(top, Ordering::Relaxed);
+        let (page, _) = source.page(wallet, kind, list.cursor(), 20, &options).await.unwrap();
+        assert_eq!(page.rows.len(), 1);
+    }
+}

@@ -68,6 +68,7 @@ impl World {
             let lost = self.lost(client.wallet, truth);
             panic!("complete at {head}: {} of {}; lost {lost}", end.trade_count, truth.len());
         }
+        assert!(!self.awaits_withheld(client.wallet), "complete, and an amount is not known");
         assert_eq!(end.first_trade, truth.last().map(|fact| fact.time));
         assert_eq!(end.more, client.walk.rows < truth.len(), "{} rows got", client.walk.rows);
     }
@@ -169,6 +170,28 @@ impl World {
             row.trade.valued == ValueSource::Pending && Some(row.trade.key.tx) != self.poison
         };
         rows.filter(waits).collect()
+    }
+
+    /// Whether stored rows wait for native coin of a transaction that no node gives any more.
+    fn awaits_withheld(&self, wallet: usize) -> bool {
+        let Some(withheld) = self.poison else { return false };
+        let view = self.store.view().unwrap();
+        let Some(record) = now(view.wallet(&self.wallets[wallet])).unwrap() else { return false };
+        let rows = now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec();
+        let rows: Vec<_> = rows.iter().filter(|row| row.trade.key.tx == withheld).collect();
+        // Of one token for another a price may be waited for: that is asked elsewhere.
+        let is_one_sided = rows.windows(2).all(|pair| pair[0].trade.side == pair[1].trade.side);
+        is_one_sided && rows.iter().any(|row| row.trade.valued == ValueSource::Pending)
+    }
+
+    /// The transactions of a wallet's stored rows, newest first.
+    pub(super) fn stored(&self, wallet: usize) -> Vec<TxId> {
+        let view = self.store.view().unwrap();
+        let Some(record) = now(view.wallet(&self.wallets[wallet])).unwrap() else {
+            return Vec::new();
+        };
+        let rows = now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap();
+        rows.to_vec().iter().map(|row| row.trade.key.tx).collect()
     }
 
     /// What is covered is stored, and nothing else is.

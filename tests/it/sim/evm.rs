@@ -60,6 +60,12 @@ pub(super) fn plain_of(way: Way, registry: &Registry, copies: usize) -> Seeded {
     planned(way, registry, copies, plan)
 }
 
+/// A wallet that often trades many times in one block.
+pub(super) fn in_bursts(way: Way, registry: &Registry) -> Seeded {
+    let plan = WalletPlan { first: Some(HEAD / 2), burst: 20, ..WalletPlan::trades(120) };
+    planned(way, registry, 1, plan)
+}
+
 /// A wallet whose nonces count what it sent, or a smart account with the same history.
 pub(super) fn counted(way: Way, registry: &Registry, copies: usize, is_plain: bool) -> Seeded {
     let first = Some(HEAD / 2);

@@ -100,6 +100,12 @@ impl World {
         Self::of(way, registry, seeded)
     }
 
+    pub(super) fn in_bursts(way: Way) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let seeded = evm::in_bursts(way, &registry);
+        Self::of(way, registry, seeded)
+    }
+
     /// Two endpoints of each kind, of which one may refuse everything.
     pub(super) fn doubled(way: Way, bad: Option<Bad>) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
