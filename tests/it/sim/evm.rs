@@ -60,9 +60,9 @@ pub(super) fn plain_of(way: Way, registry: &Registry, copies: usize) -> Seeded {
     planned(way, registry, copies, plan)
 }
 
-/// A wallet that often trades many times in one block.
-pub(super) fn in_bursts(way: Way, registry: &Registry) -> Seeded {
-    let plan = WalletPlan { first: Some(HEAD / 2), burst: 20, ..WalletPlan::trades(120) };
+/// A wallet that often trades up to so many times in one block.
+pub(super) fn in_bursts(way: Way, registry: &Registry, burst: u32) -> Seeded {
+    let plan = WalletPlan { first: Some(HEAD / 2), burst, ..WalletPlan::trades(120) };
     planned(way, registry, 1, plan)
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use blotter::domain::TxId;
+
 use super::client::Client;
 use super::way::Way;
 use super::world::World;
@@ -35,30 +37,37 @@ async fn pages_alone_come_past_a_new_transaction_that_no_node_gives() {
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_comes_late_has_its_place_in_its_block() {
     for way in [Way::Logs, Way::Explorer, Way::Transfers, Way::Lists] {
-        let mut world = World::in_bursts(way);
-        let wallet = world.wallets[0].address;
-        let facts = world.chain.facts(wallet);
-        // The last of at least three in their block.
-        let ids = |facts: &[Fact]| {
-            let mut ids: Vec<_> = facts.iter().map(|fact| fact.tx).collect();
-            ids.dedup();
-            ids
-        };
-        let mut blocks = facts.chunk_by(|a, b| a.slot == b.slot).map(ids);
-        let withheld = blocks.find(|block| block.len() >= 3).unwrap()[0];
-        world.chain.withhold(&[withheld]);
-        world.poison = Some(withheld);
-        let mut client = Client::paging(1_000);
-        let target = world.chain.head() - 200;
-        finish_poisoned(&world, &mut client, target).await;
-        assert!(!world.stored(0).contains(&withheld), "{way:?}");
-        world.chain.withhold(&[]);
-        world.poison = None;
-        finish(&world, &mut client, target, true).await;
-        let mut stored = world.stored(0);
-        stored.dedup();
-        assert_eq!(stored, ids(&facts), "{way:?}");
-        world.history.stop();
-        assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
+        // The newest of many, and either of two.
+        for (burst, crowd, at) in [(20, 3..=64, 0), (2, 2..=2, 0), (2, 2..=2, 1)] {
+            let world = World::in_bursts(way, burst);
+            let facts = world.chain.facts(world.wallets[0].address);
+            let mut blocks = facts.chunk_by(|a, b| a.slot == b.slot).map(ids);
+            let block = blocks.find(|block| crowd.contains(&block.len())).unwrap();
+            assert_eq!(after_it_came_late(world, block[at]).await, ids(&facts), "{way:?}");
+        }
     }
+}
+
+fn ids(facts: &[Fact]) -> Vec<TxId> {
+    let mut ids: Vec<_> = facts.iter().map(|fact| fact.tx).collect();
+    ids.dedup();
+    ids
+}
+
+/// The stored transactions, newest first, of a wallet that was read once without one of them.
+async fn after_it_came_late(mut world: World, late: TxId) -> Vec<TxId> {
+    world.chain.withhold(&[late]);
+    world.poison = Some(late);
+    let mut client = Client::paging(1_000);
+    let target = world.chain.head() - 200;
+    finish_poisoned(&world, &mut client, target).await;
+    assert!(!world.stored(0).contains(&late));
+    world.chain.withhold(&[]);
+    world.poison = None;
+    finish(&world, &mut client, target, true).await;
+    let mut stored = world.stored(0);
+    stored.dedup();
+    world.history.stop();
+    assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
+    stored
 }

@@ -100,9 +100,9 @@ impl World {
         Self::of(way, registry, seeded)
     }
 
-    pub(super) fn in_bursts(way: Way) -> Self {
+    pub(super) fn in_bursts(way: Way, burst: u32) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
-        let seeded = evm::in_bursts(way, &registry);
+        let seeded = evm::in_bursts(way, &registry, burst);
         Self::of(way, registry, seeded)
     }
 
