@@ -15,6 +15,8 @@ use super::tx::{Frame, Op, TRANSFER};
 use super::wallet::WalletHistory;
 use super::wire;
 
+/// Rows that are shown of a public contract.
+const BUSY_ROWS_MAX: usize = 25;
 /// Rows that paging by number reaches.
 const WINDOW_MAX: usize = 10_000;
 
@@ -94,9 +96,9 @@ pub(in crate::demo) fn answer(
             "Result window is too large, PageNo x Offset size must be less than or equal to 10000",
         );
     }
-    // A public contract always has rows: one represents all of them.
+    // A public contract always has rows: the newest represent all of them.
     if references::is_busy(model.places(), &account) {
-        return done(&busy_row(model, list, account, (low, high)));
+        return done(&busy_rows(model, list, account, ((low, high), offset.min(BUSY_ROWS_MAX))));
     }
     let wallet = if low > high { None } else { model.wallet(&account) };
     let Some(wallet) = wallet else { return done(&[]) };
@@ -141,29 +143,38 @@ fn twist_page(rows: &mut Vec<Value>, high: Height, twist: Twist) {
     }
 }
 
-/// The newest row of an account that other users use all the time.
-fn busy_row(
+/// The newest rows of an account that other users use all the time, one of each block.
+fn busy_rows(
     model: &EvmModel,
     list: AccountList,
     account: Account,
-    (low, high): (Height, Height),
+    ((low, high), count): ((Height, Height), usize),
 ) -> Vec<Value> {
-    let found = model.stranger_below(high).filter(|found| found.spot.height >= low);
-    let Some(found) = found else { return Vec::new() };
+    let (mut rows, mut below) = (Vec::new(), Some(high));
+    while let Some(high) = below.filter(|_| rows.len() < count) {
+        let found = model.stranger_below(high).filter(|found| found.spot.height >= low);
+        let Some(found) = found else { break };
+        below = found.spot.height.checked_sub(1);
+        rows.push(busy_row(model, list, account, &found));
+    }
+    rows
+}
+
+fn busy_row(model: &EvmModel, list: AccountList, account: Account, found: &PlacedTx) -> Value {
     let height = found.spot.height;
     let coin = if list == AccountList::Tokens { model.places().wrapped } else { [0; 20] };
     let contract = if coin == [0; 20] { String::new() } else { wire::hex(&coin) };
     let calls = list == AccountList::Calls;
     let (from, to) =
         if calls { (account, found.tx.call.from) } else { (found.tx.call.from, account) };
-    vec![json!({
+    json!({
         "blockNumber": height.to_string(), "timeStamp": model.time_of(height).0.to_string(),
         "hash": wire::hex(&found.hash), "transactionIndex": found.spot.index.to_string(),
         "from": wire::hex(&from), "to": wire::hex(&to), "value": "1000000000000000",
         "contractAddress": contract, "tokenSymbol": "", "tokenName": "", "tokenDecimal": "18",
         "input": if calls { "" } else { "0xd0e30db0" }, "type": "call", "gas": "21000",
         "gasUsed": "0", "traceId": "0_1", "isError": "0", "errCode": "", "txreceipt_status": "1",
-    })]
+    })
 }
 
 struct Ask<'a> {

@@ -21,9 +21,14 @@ use crate::rpc::scheduler::Lane;
 
 /// A height above all: indexes take it as "up to the newest".
 const NEWEST: Height = 999_999_999_999;
-/// Times the chain's lag below which the newest row of an account says that it is little used, and
+/// Times the chain's lag below which the newest row of an account may say that it is little used, and
 /// not that the list is behind.
 const QUIET: u64 = 16;
+/// Newest rows that show how much an account is used, so many at least. It is not so little where it
+/// has had none for several times the blocks of all of them.
+const USED_ROWS: usize = 25;
+const USED_ROWS_MIN: usize = 10;
+const PAUSES: u64 = 4;
 /// Blocks by which an index may fall back: what is further below its newest rows is not looked at again.
 const FALL_MAX: u64 = 10_000;
 /// Answers about the newest rows of each list.
@@ -39,6 +44,28 @@ pub(super) enum Reach {
     Behind,
     /// It was not asked before.
     Unknown,
+}
+
+/// What a list shows of an account that is used all the time.
+#[derive(Debug, Default)]
+struct Newest {
+    /// Heights of its newest row, by answer.
+    rows: Vec<Height>,
+    /// Blocks of its newest rows, where there are enough of them.
+    used: Option<u64>,
+}
+
+impl Newest {
+    /// Its newest row, where it says how far the list has come: one far below may be that of an account
+    /// that is little used.
+    fn reach(&self, by_head: Option<Height>, lag: u64) -> Option<Height> {
+        let is_reach = |row: &Height| {
+            let behind = by_head.map_or(0, |by_head| by_head.saturating_sub(*row));
+            let is_pause = |used: u64| behind <= used.max(1).saturating_mul(PAUSES);
+            behind <= lag * QUIET || !self.used.is_none_or(is_pause)
+        };
+        self.rows.iter().copied().max().filter(is_reach).or(by_head)
+    }
 }
 
 #[derive(Debug)]
@@ -152,25 +179,23 @@ impl ExplorerReach {
         let reported = reported?;
         let lag = self.subject.chain.index_lag;
         let by_head = reported.map(|reported| reported.saturating_sub(lag));
-        let near = |row: &Height| by_head.is_none_or(|by| row.saturating_add(lag * QUIET) >= by);
-        let rows = [transactions?, tokens?, calls?];
-        for (list, rows) in ExplorerList::ALL.into_iter().zip(&rows) {
-            self.abilities.reach.note(endpoint, list, rows);
+        let newest = [transactions?, tokens?, calls?];
+        for (list, newest) in ExplorerList::ALL.into_iter().zip(&newest) {
+            self.abilities.reach.note(endpoint, list, &newest.rows);
         }
-        if let Some(shown) = rows.first().and_then(|rows| rows.iter().min()) {
+        if let Some(shown) = newest.first().and_then(|newest| newest.rows.iter().min()) {
             lock(&self.shown).insert(endpoint, *shown);
         }
-        let newest = rows.into_iter().map(|rows| rows.into_iter().max());
-        let lowest = newest.map(|row| row.filter(near).or(by_head)).min().flatten();
+        let lowest = newest.iter().map(|newest| newest.reach(by_head, lag)).min().flatten();
         let behind = self.abilities.reach.behind(endpoint);
         let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
         lock(&self.heads).insert(endpoint, lowest);
         Ok(lowest)
     }
 
-    async fn newest_calls(&self, options: &CallOptions) -> Result<Vec<Height>, UpstreamError> {
+    async fn newest_calls(&self, options: &CallOptions) -> Result<Newest, UpstreamError> {
         match self.newest_rows(ExplorerList::Calls, options).await {
-            Err(error) if error.is_final() => Ok(Vec::new()),
+            Err(error) if error.is_final() => Ok(Newest::default()),
             rows => rows,
         }
     }
@@ -181,10 +206,16 @@ impl ExplorerReach {
         &self,
         list: ExplorerList,
         options: &CallOptions,
-    ) -> Result<Vec<Height>, UpstreamError> {
-        let mut newest = Vec::new();
-        for rows in 1..=NEWEST_ANSWERS {
-            newest.extend(self.newest_row(list, rows, options).await?.0);
+    ) -> Result<Newest, UpstreamError> {
+        let mut newest = Newest::default();
+        for rows in (1..NEWEST_ANSWERS).chain([USED_ROWS]) {
+            let (page, _) = self.newest_page(list, rows, options).await?;
+            newest.rows.extend(page.first());
+            if let (Some(first), Some(last)) = (page.first(), page.last())
+                && page.len() >= USED_ROWS_MIN
+            {
+                newest.used = Some(first.saturating_sub(*last));
+            }
         }
         Ok(newest)
     }
@@ -196,6 +227,16 @@ impl ExplorerReach {
         rows: usize,
         options: &CallOptions,
     ) -> Result<(Option<Height>, EndpointId), UpstreamError> {
+        let (page, endpoint) = self.newest_page(list, rows, options).await?;
+        Ok((page.first().copied(), endpoint))
+    }
+
+    async fn newest_page(
+        &self,
+        list: ExplorerList,
+        rows: usize,
+        options: &CallOptions,
+    ) -> Result<(Vec<Height>, EndpointId), UpstreamError> {
         let chain = &self.subject.chain;
         let pool = chain.reference_pools.first().filter(|_| list == ExplorerList::Tokens);
         let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
@@ -210,8 +251,8 @@ impl ExplorerReach {
         }
         let reply = reply?;
         let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
-        let newest = rows.first().map(|row| row.block.saturating_sub(1));
-        Ok((newest, reply.endpoint))
+        let heights = rows.iter().map(|row| row.block.saturating_sub(1)).collect();
+        Ok((heights, reply.endpoint))
     }
 }
 

@@ -95,6 +95,8 @@ pub(super) struct Ways {
     /// Every so-maniest page of account lists keeps so many rows; 0: none.
     pub(super) short_every: usize,
     pub(super) kept: usize,
+    /// Blocks between rows of accounts that others use; 0: none.
+    pub(super) busy_apart: usize,
 }
 
 impl Default for Ways {
@@ -113,6 +115,7 @@ impl Default for Ways {
             lists_no_calls: false,
             short_every: 0,
             kept: 0,
+            busy_apart: 0,
         }
     }
 }
@@ -212,7 +215,9 @@ impl Model {
         let address = get("address");
         let listed = self.listed(host);
         if BUSY.contains(&address.as_str()) {
-            return json!({"status": "1", "message": "OK", "result": rows(&busy(listed), &action)});
+            let heights = (0..=listed).rev().step_by(self.ways.busy_apart.max(1)).take(offset);
+            let rows: Vec<Value> = heights.flat_map(|at| rows(&busy(at), &action)).collect();
+            return json!({"status": "1", "message": "OK", "result": rows});
         }
         let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
         let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);

@@ -414,6 +414,20 @@ async fn how_far_lists_have_come_is_learned_from_the_lists() {
     }
 }
 
+/// A list that is behind by hours shows old rows of accounts that are used all the time, and so do
+/// accounts that are little used, whose list has come as far as the index says.
+#[tokio::test(start_paused = true)]
+async fn old_rows_of_busy_accounts_show_a_list_far_behind_and_those_of_quiet_ones_do_not() {
+    let (head, list_lag) = (1_000_000, 5_000);
+    let by_head = head - subject().chain.index_lag;
+    for (busy_apart, reach) in [(1, head - list_lag - 1), (10_000, by_head)] {
+        let model = model(&[], head, Ways { list_lag, busy_apart, ..Ways::default() });
+        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+        let lister = ExplorerLister::new(pool, subject(), lane(), (0, head), seen);
+        assert_eq!(lister.head().await, Ok(Some(reach)), "rows {busy_apart} blocks apart");
+    }
+}
+
 /// Issue 16, 5: of several servers under one address some are behind.
 #[tokio::test(start_paused = true)]
 async fn an_index_counts_as_far_as_the_server_of_it_that_is_farthest_behind() {

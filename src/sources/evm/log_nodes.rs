@@ -23,8 +23,8 @@ pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
 
 #[derive(Debug, Default)]
 struct LogNode {
-    /// `None`: it has named no limit.
-    blocks_max: Option<u64>,
+    /// The limit that it named of late: one of several servers may have been meant.
+    named: Option<(u64, Instant)>,
     /// Topics in one position that it takes; `None`: it has refused no number of them.
     topics_max: Option<usize>,
     /// A block that it had.
@@ -47,7 +47,11 @@ impl LogNode {
     fn blocks_max(&self, now: Instant) -> Option<u64> {
         let slow = self.slow.filter(|(_, until)| *until > now);
         let fits = slow.map(|(blocks, _)| (blocks / 2).max(1));
-        self.blocks_max.into_iter().chain(fits).min()
+        self.named(now).into_iter().chain(fits).min()
+    }
+
+    fn named(&self, now: Instant) -> Option<u64> {
+        self.named.filter(|(_, until)| *until > now).map(|(blocks, _)| blocks)
     }
 
     /// The most blocks that it is likely to take.
@@ -152,8 +156,11 @@ impl EvmSource {
     }
 
     pub(super) fn note_log_blocks(&self, id: EndpointId, most: u64) {
+        let now = Instant::now();
+        let until = now + self.inner.limits.bench;
         self.with_log_node(id, |node| {
-            node.blocks_max = Some(node.blocks_max.unwrap_or(most).min(most).max(1));
+            let least = node.named(now).unwrap_or(most).min(most).max(1);
+            node.named = Some((least, until));
         });
     }
 

@@ -57,7 +57,7 @@ mod texts;
 mod tokens;
 pub(super) mod wire;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -122,7 +122,7 @@ struct Inner {
     /// The highest blocks up to which lists are known to be complete.
     list_heads: Mutex<HashMap<Discovery, Height>>,
     /// Wallets that were seen to have no code.
-    plain: Mutex<HashSet<Account>>,
+    plain: Mutex<HashMap<Account, Instant>>,
     /// What was learned of the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
     sentinel: Mutex<Sentinel>,

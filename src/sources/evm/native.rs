@@ -99,12 +99,14 @@ impl EvmSource {
         open: Vec<Traced<'a>>,
         options: &CallOptions,
     ) -> (Vec<Traced<'a>>, Height) {
-        let (mut open, mut left, mut offered, mut avoid) = (open, Vec::new(), Height::MAX, None);
-        for attempt in 1..=TRACE_TRIES {
-            let calls: Vec<Call> = open.iter().map(|one| trace_call(method, one.tx)).collect();
+        let (mut left, mut offered, mut avoid) = (Vec::new(), Height::MAX, None);
+        // With how many traces of each left out calls.
+        let mut open: Vec<(Traced<'_>, u32)> = open.into_iter().map(|one| (one, 0)).collect();
+        for _ in 0..TRACE_TRIES {
+            let calls: Vec<Call> = open.iter().map(|(one, _)| trace_call(method, one.tx)).collect();
             let options = CallOptions { avoid, ..options.clone() };
             let answers = self.inner.pool.batch(&calls, &options).await;
-            for (one, answer) in std::mem::take(&mut open).into_iter().zip(answers) {
+            for ((one, partial), answer) in std::mem::take(&mut open).into_iter().zip(answers) {
                 if !is_absent(&answer) {
                     offered = offered.min(one.tx.block);
                 }
@@ -112,22 +114,22 @@ impl EvmSource {
                     left.push(one);
                     continue;
                 };
-                let moves = read(answer.result.get().as_bytes()).ok();
                 // Some services return the calls that move value alone: two answers are enough.
-                let is_last = attempt == TRACE_TRIES;
-                let may_be_whole = || is_last || self.shows_calls(&answer.result, one.tx);
-                if let Some(moves) = moves.filter(|_| may_be_whole()) {
-                    one.tx.native = NativeFlows::Calls(moves);
-                } else {
-                    avoid = Some(answer.endpoint);
-                    open.push(one);
+                let is_whole =
+                    || partial + 1 >= TRACE_TRIES || self.shows_calls(&answer.result, one.tx);
+                match read(answer.result.get().as_bytes()) {
+                    Ok(moves) if is_whole() => one.tx.native = NativeFlows::Calls(moves),
+                    read => {
+                        avoid = Some(answer.endpoint);
+                        open.push((one, partial + u32::from(read.is_ok())));
+                    }
                 }
             }
             if open.is_empty() {
                 break;
             }
         }
-        left.extend(open);
+        left.extend(open.into_iter().map(|(one, _)| one));
         (left, offered)
     }
 

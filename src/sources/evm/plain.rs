@@ -1,15 +1,19 @@
 //! Whether a wallet is a plain account: one without code moves native coin by its own transactions
 //! alone, so that a way without inner calls sees every trade of it.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{EvmSource, lock, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Doubts, Proof};
 use crate::rpc::pool::CallOptions;
 
-/// Wallets whose answer is remembered.
+/// Wallets whose answer is remembered, and for how long: code may come to an address.
 const REMEMBERED_MAX: usize = 10_000;
+const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 /// Answers that must agree, of different endpoints where there are some.
 const ANSWERS: usize = 2;
 
@@ -30,7 +34,8 @@ impl EvmSource {
     }
 
     async fn is_plain(&self, wallet: &Account, options: &CallOptions) -> bool {
-        if lock(&self.inner.plain).contains(wallet) {
+        let is_fresh = |at: &Instant| at.elapsed() < REMEMBERED_FOR;
+        if lock(&self.inner.plain).get(wallet).is_some_and(is_fresh) {
             return true;
         }
         let mut options = options.clone();
@@ -48,7 +53,7 @@ impl EvmSource {
         if plain.len() >= REMEMBERED_MAX {
             plain.clear();
         }
-        plain.insert(*wallet);
+        plain.insert(*wallet, Instant::now());
         true
     }
 }

@@ -144,6 +144,9 @@ fn refused(role: &Role, dice: &mut Dice) -> Vec<(&'static str, Refusal)> {
     (0..count).map(one).collect()
 }
 
+/// Blocks of lists that stand still for long.
+const FAR: u64 = 60_000;
+
 /// How far an endpoint lags, and what it does not keep.
 fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &mut Dice) {
     let lag = if dice.one_in(3) { dice.pick(&[6, UNFINAL + 6, UNFINAL + 600]) } else { 0 };
@@ -151,6 +154,9 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &m
     let pruned = lies && dice.one_in(3);
     let (first, list_lag) = (if pruned { kept } else { 0 }, UNFINAL + dice.pick(&[1, 6, 60]));
     let list_lag = if dice.one_in(4) { list_lag } else { 0 };
+    // From dice of its own, so that all else stays what it was.
+    let is_far = Dice::new(dice.clone().next(), 509).one_in(4);
+    let list_lag = if is_far && list_lag > 0 { FAR } else { list_lag };
     say(&format!("    lag {lag}, lists {list_lag}, keeps from {first}, hidden {hidden:?}"));
     match peer.role.clone() {
         Role::Solana => {}
