@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::error::HistoryError;
 use super::ingest::{Ingest, IngestError};
 use super::limits::HistoryLimits;
+use super::proven::knows_accounts;
 use super::{History, Inner, walk};
 use crate::decode;
 use crate::domain::{Doubts, Height, KeyId, Position, Span, TxId, UnixMillis, Wallet, Way};
@@ -251,12 +252,14 @@ impl Audit {
         (low, high): (Height, Height),
         another: Option<Way>,
     ) -> Result<Option<RawChunk>, IngestError> {
+        let accounts = self.inner.view()?.accounts(record.id).await?;
         let request = GapRequest {
             wallet: self.wallet.address,
             low,
             high: Some(high),
             resume: None,
-            accounts: self.inner.view()?.accounts(record.id).await?,
+            knows_accounts: knows_accounts(record, &accounts),
+            accounts,
             lane: self.lane.clone(),
             first: false,
             another,

@@ -150,6 +150,7 @@ impl Moves {
                 high: *high,
                 resume: resume.clone(),
                 accounts: accounts.values().copied().collect(),
+                knows_accounts: !accounts.is_empty(),
                 lane: lane.clone(),
                 first: high.is_none(),
                 another: None,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::error::HistoryError;
-use crate::domain::{Doubts, Height, Span, Wallet};
+use crate::domain::{Doubts, Height, SourceAccount, Span, Wallet};
 use crate::store::WalletRecord;
 
 /// Wallets whose next re-read is remembered; above it all are due again.
@@ -86,6 +86,13 @@ impl Inner {
         let accepts = move |proof| source.as_ref().is_none_or(|source| source.accepts(proof));
         record.coverage.unproved(height, accepts).filter(|span| span.high > 0)
     }
+}
+
+/// Whether a read that found these accounts had asked for all that are open: what one that could not
+/// stores is in doubt for it.
+pub(super) fn knows_accounts(record: &WalletRecord, accounts: &[SourceAccount]) -> bool {
+    let lacks = |span: &Span| span.proof.doubts.contains(Doubts::TOKEN_ACCOUNTS);
+    !accounts.is_empty() && !record.coverage.spans().iter().any(lacks)
 }
 
 /// When a wallet's unproved spans are read again, and which of them first.

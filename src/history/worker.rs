@@ -15,6 +15,7 @@ use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, KnownState, Next, plan, reachable_gap};
+use super::proven::knows_accounts;
 use super::pump::{self, Pump};
 use super::tasks::after;
 use super::{Inner, neighbours};
@@ -434,12 +435,14 @@ impl Worker {
             self.pumps.remove(0);
         }
         let high = (!to_head).then_some(gap.high);
+        let accounts = self.inner.view()?.accounts(record.id).await?;
         let reader = self.source.read(GapRequest {
             wallet: record.wallet.address,
             low: gap.low,
             high,
             resume: gap.resume,
-            accounts: self.inner.view()?.accounts(record.id).await?,
+            knows_accounts: knows_accounts(record, &accounts),
+            accounts,
             lane: self.lane.clone(),
             first: record.coverage.top().is_none(),
             another,
@@ -495,7 +498,7 @@ impl Worker {
         let Self { inner, source, lane, pumps, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
         // Before the accounts that show them are stored with the chunk: a crash repeats them.
-        for late in ingest.late_chunks(std::mem::take(&mut raw.late)).await? {
+        for late in ingest.late_chunks(&mut raw).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
                 inner.metrics.chunks_stale.add(1);
                 pumps.clear();

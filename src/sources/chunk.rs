@@ -17,6 +17,8 @@ pub struct GapRequest {
     pub resume: Option<Resume>,
     /// What earlier reads found of the wallet's accounts.
     pub accounts: Vec<SourceAccount>,
+    /// One of them asked for all that are open; else this read does, or is in doubt.
+    pub knows_accounts: bool,
     pub lane: Lane,
     /// Nothing is known of the address yet: it is looked at before it is read.
     pub first: bool,
@@ -38,7 +40,7 @@ pub struct RawChunk {
     pub resume: Option<Resume>,
     /// What the read of these heights rests on.
     pub proof: Proof,
-    /// Listed transactions of these heights that no endpoint gives.
+    /// Listed transactions of these heights, or of late ones, that no endpoint gives.
     pub missing: Vec<(Height, TxId)>,
     /// What is newly known of the wallet's accounts.
     pub accounts: Vec<SourceAccount>,

@@ -62,6 +62,7 @@ async fn read(registry: &Registry, chain: &str, source: &Source, wallet: Address
         high: None,
         resume: None,
         accounts: Vec::new(),
+        knows_accounts: true,
         lane: lane.clone(),
         first: true,
         another: None,

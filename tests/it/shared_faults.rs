@@ -263,6 +263,16 @@ async fn a_database_that_takes_no_writes_or_is_full_is_waited_for_and_shown() {
     until("not full", || failures(&store, StoreFailure::Full) > 2).await;
     run(&url, &["DROP TRIGGER full_disk ON blotter.trade"]).await;
     written.await.unwrap();
+
+    // It answers, and renews no lease.
+    let no_lease = "CREATE TRIGGER no_lease BEFORE UPDATE ON blotter.node
+                    FOR EACH ROW EXECUTE FUNCTION full_disk()";
+    run(&url, &[no_lease]).await;
+    until("still alive", || !store.takes_writes()).await;
+    assert_eq!(readiness(&world).await, 503);
+    run(&url, &["DROP TRIGGER no_lease ON blotter.node"]).await;
+    until("no new lease", || store.takes_writes()).await;
+    assert_eq!(readiness(&world).await, 200);
     assert_eq!(stored(&store, &wallet(1)).await, stored(&store, &wallet(2)).await);
     let metrics = world.get("/metrics").await;
     let metrics = String::from_utf8_lossy(metrics.body()).into_owned();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blotter::domain::{Address, ChainId, Clock, Side, Wallet};
 use blotter::history::{Extent, History, HistoryLimits, HistoryParts, Tasks};
@@ -9,6 +10,7 @@ use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits};
 use blotter::sources::{SolanaLimits, SolanaSource, Source};
 use blotter::store::{Store, StoreOptions};
+use serde_json::Value;
 
 use crate::decode::RAYDIUM;
 use crate::support::paused::{Disk, TestClock};
@@ -34,7 +36,30 @@ fn opened() -> Tx {
     tx
 }
 
+/// The wallet buys a coin by itself, with accounts that name no others.
+fn bought(coin: &str) -> Tx {
+    let (coins, dollars) = (format!("w {coin}"), format!("w usdt for {coin}"));
+    let mut tx = Tx::new("w");
+    tx.account(&coins, coin, "w", 0).account("p coin", coin, "pool", 90);
+    tx.account(&dollars, "USDT", "w", 100).account("p usdt", "USDT", "pool", 0);
+    tx.call(RAYDIUM, &[&dollars, "p usdt", "p coin", &coins, "w", "pool"], &[9]);
+    tx.transfer(2, &dollars, "p usdt", "w", 50);
+    tx.transfer(2, "p coin", &coins, "pool", 45);
+    tx
+}
+
+/// Only the block shows where it stands.
+fn unplaced(tx: &Tx) -> Value {
+    let mut shown = tx.json();
+    shown.as_object_mut().unwrap().remove("transactionIndex");
+    shown
+}
+
 fn history(net: &Arc<Net>) -> History {
+    history_on(net, &Disk::default())
+}
+
+fn history_on(net: &Arc<Net>, disk: &Disk) -> History {
     let clock: Arc<dyn Clock> = TestClock::start();
     let transport: Arc<Net> = Arc::clone(net);
     let endpoint =
@@ -44,7 +69,7 @@ fn history(net: &Arc<Net>) -> History {
     let source = Source::Solana(SolanaSource::new(pool, genesis, SolanaLimits::default()));
     let options = StoreOptions { cache_bytes: 4 << 20 };
     History::new(HistoryParts {
-        store: Store::in_step(Disk::default(), options).unwrap(),
+        store: Store::in_step(disk.clone(), options).unwrap(),
         registry: Arc::new(Registry::embedded().unwrap()),
         sources: HashMap::from([(ChainId(1), source)]),
         candles: None,
@@ -76,4 +101,107 @@ async fn a_fill_into_accounts_that_another_authority_closed_has_its_rows() {
     assert!(end.complete, "{end:?}");
     let got: Vec<_> = rows.iter().map(|row| (row.trade.key.height, row.trade.side)).collect();
     assert_eq!(got, [(700, Side::Sell), (700, Side::Buy)]);
+}
+
+/// Two trades of the wallet in the same block were stored before it.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_has_its_place_in_its_block() {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let mut chain = Chain::new(10_000);
+    chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
+    for slot in 0..600 {
+        chain.add(1_000 + slot, &[wallet]);
+    }
+    for coin in ["WIF", "JUP"] {
+        chain.add(3_000, &[wallet]).shows(unplaced(&bought(coin)));
+    }
+    chain.add(3_000, &accounts).shows(unplaced(&filled()));
+    for account in accounts {
+        chain.add(3_500, &[[5; 32], account]);
+    }
+    let net = Net::new(chain, vec![Ways::default()]);
+    let history = history(&net);
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    let walk = || history.walk(World::request(wallet, Extent::All)).unwrap();
+    finish(&mut walk()).await;
+    let (rows, end) = finish(&mut walk()).await;
+    assert!(end.complete, "{end:?}");
+    let mints: Vec<Address> = rows.iter().map(|row| row.trade.mint).collect();
+    let of = |coin: &str| mints.iter().position(|mint| *mint == Address::Solana(key(coin)));
+    assert_eq!(mints.len(), 6);
+    let places: Vec<_> =
+        rows.iter().map(|row| (row.trade.key.height, row.trade.key.index)).collect();
+    assert!(of("BONK") < of("JUP") && of("JUP") < of("WIF"), "{places:?}");
+}
+
+/// Wherever a read is broken off, the next one knows what it has to look for above itself.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_outlives_a_restart_at_any_row() {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let mut chain = Chain::new(10_000);
+    chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
+    for slot in 0..30 {
+        chain.add(1_000 + slot, &[wallet]).shows(bought("WIF").json());
+    }
+    chain.add(3_000, &accounts).shows(filled().json());
+    for account in accounts {
+        chain.add(3_500, &[[5; 32], account]);
+    }
+    let net = Net::new(chain, vec![Ways::default()]);
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    let disk = Disk::default();
+    for rows in 1..40 {
+        let history = history_on(&net, &disk);
+        finish(&mut history.walk(World::request(wallet, Extent::Rows(rows))).unwrap()).await;
+        history.stop();
+        assert!(history.tasks().shutdown(Duration::from_secs(5)).await);
+    }
+    let history = history_on(&net, &disk);
+    let walk = || history.walk(World::request(wallet, Extent::All)).unwrap();
+    finish(&mut walk()).await;
+    let (rows, end) = finish(&mut walk()).await;
+    assert!(end.complete, "{end:?}");
+    assert_eq!(rows.len(), 62);
+    assert_eq!(rows.iter().filter(|row| row.trade.key.height == 3_000).count(), 2);
+}
+
+/// Without that list no read shows which accounts there are.
+#[tokio::test(start_paused = true)]
+async fn where_no_node_lists_token_accounts_no_read_is_a_proof() {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let mut chain = Chain::new(10_000);
+    chain.add(700, &accounts).shows(filled().json());
+    for slot in 0..40 {
+        chain.add(1_000 + slot, &[wallet]);
+    }
+    let ways = Ways { lists_token_accounts: false, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let history = history(&net);
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    for _ in 0..5 {
+        let mut walk = history.walk(World::request(wallet, Extent::All)).unwrap();
+        let (_, end) = finish(&mut walk).await;
+        assert!(!end.complete, "{end:?}");
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
+}
+
+/// A node that does not say which blocks it keeps may have thrown old ones away.
+#[tokio::test(start_paused = true)]
+async fn where_no_node_says_what_it_keeps_no_read_is_a_proof() {
+    let wallet = key("w");
+    let mut chain = Chain::new(10_000);
+    for slot in 0..40 {
+        chain.add(1_000 + slot, &[wallet]);
+    }
+    let ways = Ways { without: Some("getFirstAvailableBlock"), ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let history = history(&net);
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    for _ in 0..5 {
+        let mut walk = history.walk(World::request(wallet, Extent::All)).unwrap();
+        let (_, end) = finish(&mut walk).await;
+        assert!(!end.complete, "{end:?}");
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
 }

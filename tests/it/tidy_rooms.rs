@@ -8,7 +8,7 @@ use crate::tidy::rust_files;
 /// Import circles that are left, by room. It only shrinks.
 const CIRCLES_LEFT: &[(&str, usize)] = &[];
 /// Names of public types that stand in more than one file: parallels of the families.
-const TWIN_NAMES_MAX: usize = 26;
+const TWIN_NAMES_MAX: usize = 24;
 const FUNCTION_LINES_MAX: usize = 60;
 const FUNCTION_LINES_MEDIAN: usize = 8;
 

@@ -4,6 +4,7 @@
 //! All requests in flight live in the prefetcher, so that dropping a `next_chunk` loses nothing and
 //! dropping the reader cancels everything.
 
+mod ready;
 mod reorder;
 
 use std::convert::Infallible;
@@ -14,6 +15,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 
+pub(super) use ready::{ChunkSizes, Ready};
 pub(super) use reorder::{Fetch, ReorderBuffer};
 
 use crate::rpc::error::UpstreamError;

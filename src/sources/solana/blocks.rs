@@ -167,7 +167,7 @@ impl SolanaSource {
         known.get(&id).copied()
     }
 
-    /// The first block that each of those nodes keeps; 0 where one does not say. An error only
+    /// The first block that each of those nodes keeps; none of one that cannot say. An error only
     /// where none of them answers.
     pub(super) async fn first_kept(
         &self,
@@ -180,9 +180,13 @@ impl SolanaSource {
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
             match asked.await {
                 Ok(answer) => wire::number(&answer.result)
-                    .map(|first| self.note_first_kept(id, first))
+                    .map(|first| Some(self.note_first_kept(id, first)))
                     .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
-                Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => Ok((id, 0)),
+                Err(
+                    UpstreamError::NotSupported { .. }
+                    | UpstreamError::Refused { .. }
+                    | UpstreamError::Rpc { .. },
+                ) => Ok(None),
                 Err(error) => Err(error),
             }
         });
@@ -191,8 +195,8 @@ impl SolanaSource {
         while let Some(answer) = asked.next().await {
             match answer {
                 // One that keeps the whole chain is enough.
-                Ok((id, first)) if first <= FIRST_HEIGHTS => return Ok(vec![(id, first)]),
-                Ok(kept) => reported.push(kept),
+                Ok(Some((id, first))) if first <= FIRST_HEIGHTS => return Ok(vec![(id, first)]),
+                Ok(kept) => reported.extend(kept),
                 Err(error) => failed.push(error),
             }
         }

@@ -137,8 +137,8 @@ impl EndCheck {
     }
 
     pub(super) fn prove(&mut self, kept: &[(EndpointId, Height)]) {
-        let first = kept.iter().map(|(_, first)| *first).min().unwrap_or(0);
-        let is_kept = first <= self.low.max(FIRST_HEIGHTS);
+        let first = kept.iter().map(|(_, first)| *first).min();
+        let is_kept = first.is_some_and(|first| first <= self.low.max(FIRST_HEIGHTS));
         self.verdict = if is_kept { EndVerdict::Confirmed } else { EndVerdict::Lost };
     }
 }

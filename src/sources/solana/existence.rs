@@ -17,8 +17,8 @@ pub(super) enum Existence {
 }
 
 impl SolanaSource {
-    /// Where no endpoint offers the method, nothing shows that the account exists.
-    pub(super) async fn exists(
+    /// Where no endpoint offers the method, it may exist.
+    pub(super) async fn may_exist(
         &self,
         wallet: Address,
         options: &CallOptions,
@@ -32,7 +32,7 @@ impl SolanaSource {
                 UpstreamError::NotSupported { .. }
                 | UpstreamError::Refused { .. }
                 | UpstreamError::Rpc { .. },
-            ) => return Ok(false),
+            ) => return Ok(true),
             Err(error) => return Err(error),
         };
         let account = wire::account(&answer.result)

@@ -127,6 +127,11 @@ impl List {
         self.pager.has_ended()
     }
 
+    /// Whether all of it above the heights that it was begun for is known.
+    pub(super) fn is_known_above(&self) -> bool {
+        self.frontier().is_none_or(|open| open < self.high)
+    }
+
     /// The lowest slot seen.
     pub(super) fn lowest(&self) -> Option<Height> {
         self.lowest

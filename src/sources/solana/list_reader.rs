@@ -1,6 +1,7 @@
 //! One gap of a wallet by lists of signatures: decides what is requested next and what can be
 //! delivered.
 
+mod accounts;
 mod events;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,7 +19,7 @@ use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
 use super::owned::OwnedState;
-use super::timeline::{Ready, Timeline};
+use super::timeline::{ReadyTxs, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
 use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSeconds, Way};
@@ -30,6 +31,8 @@ use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
 
 pub(super) enum ListEvent {
     Opened(Result<Opening, UpstreamError>),
+    /// The open accounts of a read that begins below the head.
+    Accounts(Result<Opening, UpstreamError>),
     Anchored(Result<Option<TxId>, UpstreamError>),
     Pages(Vec<(usize, PageReply)>),
     Fetched(Result<Vec<FetchedEntry>, UpstreamError>),
@@ -65,6 +68,8 @@ pub(super) struct ListReader {
     /// Listed transactions so far that no endpoint gives.
     missing: usize,
     late: LateEntries,
+    /// Of delivered heights, and given by no endpoint.
+    late_missing: Vec<(Height, TxId)>,
     owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
@@ -103,6 +108,7 @@ impl ListReader {
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
             late: LateEntries::default(),
+            late_missing: Vec::new(),
             owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
@@ -121,6 +127,12 @@ impl ListReader {
         let source = self.source.clone();
         let options = CallOptions { avoid: self.without_lists, ..self.options.clone() };
         let (wallet, first) = (self.request.wallet, self.request.first);
+        if self.request.high.is_some() && !self.request.knows_accounts {
+            self.prefetcher.push(Box::pin(async move {
+                ListEvent::Accounts(source.open(wallet, first, &options).await)
+            }));
+            return;
+        }
         match (self.request.high, resume(self.request.resume.as_ref())) {
             (None, _) => self.prefetcher.push(Box::pin(async move {
                 ListEvent::Opened(source.open(wallet, first, &options).await)
@@ -202,6 +214,7 @@ impl ListReader {
         self.listings.clear();
         self.listed.clear();
         self.late = LateEntries::default();
+        self.late_missing.clear();
         self.news.clear();
         self.prefetcher.cancel_all();
         self.begin();
@@ -331,7 +344,7 @@ impl ListReader {
             if is_late {
                 // Its heights are delivered already.
                 self.late.give_up(&id);
-                self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                self.late_missing.push((slot, id));
             } else {
                 self.timeline.lose(slot, id);
             }
@@ -356,20 +369,6 @@ impl ListReader {
             self.timeline.put(entry.slot, entry.id, tx, time);
         }
         Ok(())
-    }
-
-    /// Lists an account that was found in a transaction and is closed by now. `is_late`: entries above
-    /// that transaction are of the wallet too.
-    fn list_closed(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
-        if self.listed.contains(&account) {
-            return;
-        }
-        self.list_account(account, slot.min(self.timeline.next_high()));
-        if let Some(listing) = self.listings.last_mut() {
-            listing.is_late = is_late;
-        }
-        let closed = SourceAccount { account, amount: None, oldest: None };
-        self.news.entry(account).or_insert(closed);
     }
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
@@ -410,11 +409,17 @@ impl ListReader {
         let is_whole =
             |(id, first): &(EndpointId, Height)| (*first <= FIRST_HEIGHTS).then_some(*id);
         self.whole.extend(kept.iter().filter_map(is_whole));
-        let first = kept.iter().map(|(_, first)| *first).min().unwrap_or(0);
+        let first = kept.iter().map(|(_, first)| *first).min();
+        if first.is_none() {
+            self.doubts = self.doubts.union(Doubts::DEPTH);
+        }
         let others = self.source.inner.pool.endpoints().len() > 1;
         for number in numbers {
             if let Some(listing) = self.listings.get_mut(*number) {
-                listing.prove(first, self.request.low, others);
+                match first {
+                    Some(first) => listing.prove(first, self.request.low, others),
+                    None => listing.proof = EndProof::Unknown,
+                }
             }
         }
     }
@@ -433,7 +438,7 @@ impl ListReader {
         let (source, options) = (self.source.clone(), self.options.clone());
         let wallet = self.request.wallet;
         self.prefetcher.push(Box::pin(async move {
-            ListEvent::Exists(source.exists(wallet, &options).await)
+            ListEvent::Exists(source.may_exist(wallet, &options).await)
         }));
     }
 
@@ -537,8 +542,9 @@ impl ListReader {
         is_cut.then_some(frontier.saturating_add(1))
     }
 
-    fn chunk(&mut self, ready: Ready) -> RawChunk {
-        let Ready { low, high, txs, missing } = ready;
+    fn chunk(&mut self, ready: ReadyTxs) -> RawChunk {
+        let ReadyTxs { low, high, txs, mut missing } = ready;
+        missing.append(&mut self.late_missing);
         self.prefetcher.count_delivered(txs.len());
         // Answers come in any order: an account may be found before the transaction that closes it.
         let late = self.listings.iter().filter(|one| one.is_late && !one.list.has_ended());
@@ -546,26 +552,7 @@ impl ListReader {
             self.late.skip(txs.iter().filter_map(|(tx, _)| Some((tx.slot(), tx.id()?))));
             self.late.forget_above(reach);
         }
-        for listing in &self.listings {
-            if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
-                let known = self.known.get(&listing.address).copied();
-                let news = self.news.entry(listing.address).or_insert_with(|| {
-                    known.unwrap_or(SourceAccount {
-                        account: listing.address,
-                        amount: None,
-                        oldest: None,
-                    })
-                });
-                news.oldest = Some(listing.list.lowest().unwrap_or(high));
-            }
-        }
-        for listing in &mut self.listings {
-            listing.is_reported |= listing.is_whole();
-        }
-        let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
-        for account in &accounts {
-            self.known.insert(account.account, *account);
-        }
+        let accounts = self.take_news(high);
         RawChunk {
             low,
             high,

@@ -54,6 +54,8 @@ pub(super) enum EndProof {
     Asked,
     /// The first block kept by one of the endpoints that reported it.
     Kept(Height),
+    /// None of them says what it keeps.
+    Unknown,
 }
 
 impl Listing {
@@ -80,6 +82,7 @@ impl Listing {
             None => match self.proof {
                 EndProof::Open | EndProof::Asked => Some(self.list.end()),
                 EndProof::Kept(_) => self.cut(low),
+                EndProof::Unknown => None,
             },
         }
     }
@@ -90,7 +93,7 @@ impl Listing {
             EndProof::Kept(first) if self.list.has_ended() && !self.list.is_passed() => {
                 (first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
             }
-            EndProof::Open | EndProof::Asked | EndProof::Kept(_) => None,
+            EndProof::Open | EndProof::Asked | EndProof::Kept(_) | EndProof::Unknown => None,
         }
     }
 

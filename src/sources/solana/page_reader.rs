@@ -337,6 +337,7 @@ impl PageReader {
             resume: None,
             first: false,
             accounts: known.clone(),
+            knows_accounts: !self.accounts.is_empty() || self.request.knows_accounts,
             ..self.request.clone()
         }
     }

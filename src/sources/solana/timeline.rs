@@ -6,12 +6,13 @@ use std::collections::{BTreeSet, VecDeque};
 use super::list::Entry;
 use crate::decode::solana::Transaction;
 use crate::domain::{Height, TxId, UnixSeconds};
-use crate::sources::prefetch::{Fetch, ReorderBuffer};
+use crate::sources::prefetch::{ChunkSizes, Fetch, Ready, ReorderBuffer};
 
 /// Newest first, then by id.
 type Key = (Reverse<Height>, TxId);
 /// A transaction with its block's time.
 type Timed = (Box<Transaction>, UnixSeconds);
+pub(super) type ReadyTxs = Ready<Timed, TxId>;
 
 /// Entries that are not delivered yet, newest first.
 #[derive(Debug)]
@@ -28,25 +29,6 @@ pub(super) struct Timeline {
     done: bool,
     /// Entries that no endpoint gives.
     lost: BTreeSet<(Height, TxId)>,
-}
-
-/// How much makes a chunk.
-#[derive(Debug)]
-pub(super) struct Sizes {
-    pub(super) chunk_min: usize,
-    pub(super) chunk_max: usize,
-    /// Entries passed over after which an empty chunk is worth it.
-    pub(super) skipped_max: usize,
-}
-
-/// What can be delivered now.
-#[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) low: Height,
-    pub(super) high: Height,
-    pub(super) txs: Vec<(Box<Transaction>, UnixSeconds)>,
-    /// Listed, and given by no endpoint.
-    pub(super) missing: Vec<(Height, TxId)>,
 }
 
 impl Timeline {
@@ -146,7 +128,11 @@ impl Timeline {
     }
 
     /// The next chunk, given above which slot all lists are known (`None`: everywhere).
-    pub(super) fn deliver(&mut self, frontier: Option<Height>, sizes: &Sizes) -> Option<Ready> {
+    pub(super) fn deliver(
+        &mut self,
+        frontier: Option<Height>,
+        sizes: &ChunkSizes,
+    ) -> Option<ReadyTxs> {
         if self.done {
             return None;
         }
@@ -186,7 +172,7 @@ impl Timeline {
         ready.any(|slot| slot < cut).then_some(cut)
     }
 
-    fn take_chunk(&mut self, low: Height) -> Ready {
+    fn take_chunk(&mut self, low: Height) -> ReadyTxs {
         let high = self.next_high;
         let below = low.checked_sub(1).map(|below| (Reverse(below), TxId::solana(&[0; 64])));
         let taken = self.planned.take_before(below.as_ref());

@@ -12,7 +12,7 @@ use super::list_proof::{Confirmed, ListProof};
 use super::lister::{ListError, Lister, account};
 use super::logs::Found;
 use super::open::Opening;
-use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
+use super::timeline::{Key, Taken, Timeline};
 use super::wire::{HeightRange, Page};
 use crate::decode::evm::Account;
 use crate::decode::tron::Transaction;
@@ -21,7 +21,9 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
-use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency, drive, next_chunk};
+use crate::sources::prefetch::{
+    ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, Urgency, drive, next_chunk,
+};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
@@ -470,10 +472,10 @@ impl PrefetchReader for Reading {
             return Ok(None);
         }
         let limits = &self.source.inner.limits;
-        let sizes = Sizes {
+        let sizes = ChunkSizes {
             chunk_min: self.chunk_min,
             chunk_max: limits.chunk_max,
-            passed_max: limits.passed_max,
+            skipped_max: limits.passed_max,
         };
         let frontier = self.frontier();
         let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };

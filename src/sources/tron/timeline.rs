@@ -10,7 +10,9 @@ use super::wire::{FoundRow, SeenTx};
 use crate::decode::evm::Word;
 use crate::decode::tron::Transaction;
 use crate::domain::Height;
-use crate::sources::prefetch::{Fetch, ReorderBuffer};
+use crate::sources::prefetch::{ChunkSizes, Fetch, Ready, ReorderBuffer};
+
+pub(super) type ReadyCalls = Ready<Transaction, Word>;
 
 /// Where an entry stands: newest first, then by id.
 pub(super) type Key = (Reverse<u64>, Word);
@@ -59,25 +61,6 @@ pub(super) struct Timeline {
     has_new: bool,
     /// What was known when it was decided last.
     decided_to: u64,
-}
-
-/// What can be delivered now.
-#[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) low: Height,
-    pub(super) high: Height,
-    pub(super) txs: Vec<Transaction>,
-    /// Listed, and given by no endpoint.
-    pub(super) missing: Vec<(Height, Word)>,
-}
-
-/// How much makes a chunk.
-#[derive(Debug)]
-pub(super) struct Sizes {
-    pub(super) chunk_min: usize,
-    pub(super) chunk_max: usize,
-    /// Entries passed over after which an empty chunk is worth it.
-    pub(super) passed_max: usize,
 }
 
 impl Timeline {
@@ -213,14 +196,17 @@ impl Timeline {
 
     /// The next chunk, given at and below which place something may be unknown (`None`: all that
     /// is wanted is known).
-    pub(super) fn deliver(&mut self, frontier: Option<u64>, sizes: &Sizes) -> Option<Ready> {
+    pub(super) fn deliver(
+        &mut self,
+        frontier: Option<u64>,
+        sizes: &ChunkSizes,
+    ) -> Option<ReadyCalls> {
         if self.done {
             return None;
         }
         // Entries without a gap, down to one with a known height.
         let (mut here, mut passed, mut cut) = (0, 0, None);
-        let mut pending = None;
-        let mut previous = None;
+        let (mut pending, mut previous) = (None, None);
         let mut complete = frontier.is_none();
         for ((Reverse(at), _), slot) in self.planned.iter() {
             if previous != Some(*at) {
@@ -262,7 +248,7 @@ impl Timeline {
             return Some(self.take_chunk(self.low, Some(at)));
         }
         let enough = match here {
-            0 => passed >= sizes.passed_max,
+            0 => passed >= sizes.skipped_max,
             count => count >= sizes.chunk_min || !self.planned.has_in_flight(),
         };
         enough.then(|| {
@@ -272,7 +258,7 @@ impl Timeline {
     }
 
     /// Takes all at and above a place as the chunk that ends at a height.
-    fn take_chunk(&mut self, low: Height, at: Option<u64>) -> Ready {
+    fn take_chunk(&mut self, low: Height, at: Option<u64>) -> ReadyCalls {
         let high = self.next_high;
         let below = at.and_then(|at| at.checked_sub(1)).map(|below| (Reverse(below), [0; 32]));
         let (mut txs, mut missing) = (Vec::new(), Vec::new());

@@ -48,6 +48,7 @@ async fn read(chain: &Chain, source: &Source, wallet: Address, low: Height) {
         high: None,
         resume: None,
         accounts: Vec::new(),
+        knows_accounts: true,
         lane: lane.clone(),
         first: true,
         another: None,

@@ -18,6 +18,7 @@ pub(crate) fn all_of(wallet: Address) -> GapRequest {
         high: None,
         resume: None,
         accounts: Vec::new(),
+        knows_accounts: true,
         lane: lane(),
         first: true,
         another: None,

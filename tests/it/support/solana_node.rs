@@ -354,6 +354,7 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
     let head = chain.head.load(Ordering::Relaxed) - ways.lag;
     let context = json!({"slot": head});
     match method {
+        _ if ways.without == Some(method) => Err((-32601, "Method not found".to_owned())),
         "getGenesisHash" => Ok(json!(ways.genesis)),
         "getSlot" => Ok(json!(head)),
         "getLatestBlockhash" if ways.null_tips.is_some_and(|nulls| count <= nulls) => {
@@ -380,9 +381,7 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
                 .collect();
             Ok(json!({"context": context, "value": value}))
         }
-        "getSignaturesForAddress" if ways.without != Some(method) => {
-            list(chain, ways, head, params, count)
-        }
+        "getSignaturesForAddress" => list(chain, ways, head, params, count),
         "getTransaction" => {
             let tx = chain.find(params[0].as_str().unwrap());
             let known = tx.filter(|tx| tx.slot <= head && tx.slot >= ways.first_block);

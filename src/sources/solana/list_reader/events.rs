@@ -4,12 +4,11 @@ use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
 use crate::rpc::error::UpstreamError;
 use crate::sources::chunk::RawChunk;
-use crate::sources::prefetch::{PrefetchReader, Prefetcher, Urgency};
+use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
 use crate::sources::solana::list::{Kind, List};
 use crate::sources::solana::listing::Phase;
 use crate::sources::solana::owned::{self, OwnedState};
-use crate::sources::solana::timeline::Sizes;
 
 /// Agave's code for a `before` that the node does not know; older ones answer `[]`.
 const UNKNOWN_BEFORE: i64 = -32020;
@@ -42,6 +41,7 @@ impl PrefetchReader for ListReader {
     fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
         match event {
             ListEvent::Opened(opening) => self.opened(opening?),
+            ListEvent::Accounts(opening) => self.add_accounts(opening?),
             ListEvent::Anchored(anchor) => {
                 let high = self.request.high.unwrap_or_default();
                 let list = List::new(Kind::Wallet, self.request.low, high);
@@ -97,7 +97,7 @@ impl PrefetchReader for ListReader {
 
     fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         let limits = &self.source.inner.limits;
-        let mut sizes = Sizes {
+        let mut sizes = ChunkSizes {
             chunk_min: self.chunk_min,
             chunk_max: limits.chunk_max,
             skipped_max: limits.skipped_max,

@@ -1,0 +1,80 @@
+//! Which token accounts of the wallet are listed, and what of them is reported for later reads.
+
+use super::ListReader;
+use crate::domain::{Doubts, Height, SourceAccount};
+use crate::sources::solana::list::Kind;
+use crate::sources::solana::open::Opening;
+use crate::sources::solana::wire::Balance;
+
+impl ListReader {
+    /// Accounts that no earlier read has asked for are listed as those that are known. What they hold
+    /// is left open: the next read from the head lists them too.
+    pub(super) fn add_accounts(&mut self, opening: Opening) {
+        self.request.knows_accounts = true;
+        if opening.accounts.is_none() {
+            self.doubts = self.doubts.union(Doubts::TOKEN_ACCOUNTS);
+        }
+        for Balance { account, .. } in opening.accounts.unwrap_or_default() {
+            if !self.known.contains_key(&account) {
+                let found = SourceAccount { account, amount: None, oldest: None };
+                self.request.accounts.push(found);
+                self.known.insert(account, found);
+                self.news.insert(account, found);
+            }
+        }
+        self.begin();
+    }
+
+    /// Lists an account that was found in a transaction and is closed by now. `is_late`: entries above
+    /// that transaction are of the wallet too.
+    pub(super) fn list_closed(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
+        if self.listed.contains(&account) {
+            return;
+        }
+        self.list_account(account, slot.min(self.timeline.next_high()));
+        if let Some(listing) = self.listings.last_mut() {
+            listing.is_late = is_late;
+        }
+        if is_late {
+            return;
+        }
+        let closed = SourceAccount { account, amount: None, oldest: None };
+        self.news.entry(account).or_insert(closed);
+    }
+
+    /// What is new of accounts, for the next chunk, of which this is the highest slot.
+    pub(super) fn take_news(&mut self, high: Height) -> Vec<SourceAccount> {
+        // Reported once all above the place where it was found is here: what goes on below would not
+        // look there again.
+        for listing in &mut self.listings {
+            if listing.is_late && listing.list.is_known_above() {
+                listing.is_late = false;
+                let account = listing.address;
+                let closed = SourceAccount { account, amount: None, oldest: None };
+                self.news.entry(account).or_insert(closed);
+            }
+        }
+        for listing in &self.listings {
+            let is_account = listing.list.kind == Kind::Account && !listing.is_late;
+            if is_account && listing.is_whole() && !listing.is_reported {
+                let known = self.known.get(&listing.address).copied();
+                let news = self.news.entry(listing.address).or_insert_with(|| {
+                    known.unwrap_or(SourceAccount {
+                        account: listing.address,
+                        amount: None,
+                        oldest: None,
+                    })
+                });
+                news.oldest = Some(listing.list.lowest().unwrap_or(high));
+            }
+        }
+        for listing in &mut self.listings {
+            listing.is_reported |= listing.is_whole() && !listing.is_late;
+        }
+        let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
+        for account in &accounts {
+            self.known.insert(account.account, *account);
+        }
+        accounts
+    }
+}
