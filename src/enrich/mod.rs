@@ -25,7 +25,7 @@ pub use retrace::Retraced;
 pub use rows::DecodedTx;
 pub use valuation::TOKEN_AGE_MAX;
 
-use crate::domain::{ChainId, Clock, Doubts, Height, Trade, TxId, Units};
+use crate::domain::{ChainId, Clock, Doubts, Trade, TxId, Units};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{Candles, Source};
@@ -95,24 +95,15 @@ impl Enricher {
     }
 }
 
-/// Other transactions of the wallet at the same heights.
-#[derive(Debug, Clone, Copy)]
-pub struct Others<'a> {
-    /// Some may be stored already.
-    pub is_stored: bool,
-    /// Those that no endpoint gives now.
-    pub missing: &'a [(Height, TxId)],
-}
-
 impl Lookups<'_> {
-    /// Completes a wallet's transactions.
+    /// Completes a wallet's transactions. `is_stored`: others of their heights may be stored already.
     pub async fn enrich(
         &self,
         id: WalletId,
         mut txs: Vec<DecodedTx>,
-        others: Others<'_>,
+        is_stored: bool,
     ) -> Result<Enriched, EnrichError> {
-        order::set_positions(self, id, &mut txs, others).await?;
+        order::set_positions(self, id, &mut txs, is_stored).await?;
         name_pools(self, txs.iter_mut().map(|tx| &mut tx.decoded)).await;
         let (tokens, doubts) = tokens::look_up(self, &txs).await?;
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();

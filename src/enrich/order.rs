@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::rows::DecodedTx;
-use super::{EnrichError, Lookups, Others};
+use super::{EnrichError, Lookups};
 use crate::domain::{Height, TradeKey, TxId};
 use crate::rpc::UpstreamError;
 use crate::store::{StoreError, WalletId};
@@ -20,7 +20,7 @@ pub(super) async fn set_positions(
     lookups: &Lookups<'_>,
     id: WalletId,
     txs: &mut [DecodedTx],
-    others: Others<'_>,
+    is_stored: bool,
 ) -> Result<(), EnrichError> {
     let mut by_height: BTreeMap<Height, Vec<&mut DecodedTx>> = BTreeMap::new();
     for one in txs {
@@ -28,9 +28,7 @@ pub(super) async fn set_positions(
     }
     for (height, mut same) in by_height {
         let is_alone = match same.as_slice() {
-            // One that comes late must find those of its block in their places.
-            [_] if others.missing.iter().any(|(missing, _)| *missing == height) => false,
-            [one] => !others.is_stored || is_alone(lookups, id, one).await?,
+            [one] => !is_stored || is_alone(lookups, id, one).await?,
             _ => false,
         };
         if let [one] = same.as_mut_slice()

@@ -7,7 +7,7 @@ use super::Inner;
 use super::error::HistoryError;
 use crate::decode::{self, DecodedTrade, NoteKind};
 use crate::domain::{Height, TxId, UnixMillis, UnixSeconds};
-use crate::enrich::{DecodedTx, EnrichError, Enriched, Lookups, Others};
+use crate::enrich::{DecodedTx, EnrichError, Enriched, Lookups};
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{RawChunk, Source};
 use crate::store::{Chunk, StoreError, WalletRecord};
@@ -70,8 +70,7 @@ impl<'a> Ingest<'a> {
         reread: Option<HashSet<TxId>>,
         checked_at: Option<UnixMillis>,
     ) -> Result<Chunk, IngestError> {
-        let others = Others { is_stored: reread.is_some(), missing: &raw.missing };
-        let enriched = self.lookups.enrich(self.record.id, traded, others).await?;
+        let enriched = self.lookups.enrich(self.record.id, traded, reread.is_some()).await?;
         let Enriched { trades, side_payment, tokens, prices, doubts } = enriched;
         for trade in &trades {
             self.inner.metrics.values.add(trade.valued);

@@ -124,9 +124,10 @@ async fn finds_every_trade_by_the_lists() {
     let net = net(mixed(900), Ways::default());
     let got = read(&source_at(&net), all()).await;
     got.is(&net.chain.truth(0, u64::MAX));
-    // Two lists of a page for each 200 lines, each page overlapping the last, and one to confirm.
-    assert!(net.calls("transactions") <= 14, "{}", net.calls("transactions"));
-    assert!(net.calls("trc20") <= 21, "{}", net.calls("trc20"));
+    // Two lists of a page for each 200 lines, each page overlapping the last, and one to confirm; by
+    // two answers each.
+    assert!(net.calls("transactions") <= 2 * 14, "{}", net.calls("transactions"));
+    assert!(net.calls("trc20") <= 2 * 21, "{}", net.calls("trc20"));
     assert_eq!(net.asked_again(), [""; 0]);
     assert_eq!(net.calls("wallet/gettransactioninfobyid"), u64::try_from(got.found.len()).unwrap());
     // Only those that another account sent had to be fetched separately.
@@ -230,7 +231,7 @@ async fn a_refresh_asks_for_the_new_heights_only() {
     let got = read(&source, GapRequest { low, first: false, ..all() }).await;
     let high = 2_000 * 20 + 200 - LAG;
     got.is(&net.chain.truth(low, high));
-    assert_eq!(net.calls("transactions") + net.calls("trc20"), 6, "the newest pages twice");
+    assert_eq!(net.calls("transactions") + net.calls("trc20"), 8, "each page by two answers");
     // Nothing new: the head has not come further than what is known.
     let none = source.read(GapRequest { low: high + 1, first: false, ..all() }).next().await;
     assert!(matches!(none, Ok(None)));

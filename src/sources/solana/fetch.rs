@@ -1,6 +1,9 @@
 //! Fetching: pages of lists, and transactions in batches.
 
-use futures_util::future::try_join_all;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use futures_util::future::{join, try_join_all};
 use serde_json::json;
 
 use super::SolanaSource;
@@ -31,6 +34,20 @@ pub(super) struct PageRequest {
 /// A page with who gave it.
 pub(super) type PageReply = Result<(Vec<Entry>, EndpointId), UpstreamError>;
 
+/// All that two answers to one page hold, in the order of the one that reaches further down.
+fn joined(one: Vec<Entry>, two: Vec<Entry>) -> Vec<Entry> {
+    let reach = |page: &[Entry]| page.last().map_or(Height::MAX, |entry| entry.slot);
+    let (mut all, other) = if reach(&two) < reach(&one) { (two, one) } else { (one, two) };
+    let newest_first = |one: &Entry, next: &Entry| one.slot >= next.slot;
+    if all == other || ![&all, &other].iter().all(|page| page.is_sorted_by(newest_first)) {
+        return all;
+    }
+    let known: HashSet<TxId> = all.iter().map(|entry| entry.id).collect();
+    all.extend(other.into_iter().filter(|entry| !known.contains(&entry.id)));
+    all.sort_by_key(|entry| Reverse(entry.slot));
+    all
+}
+
 /// A requested transaction: received, or returned by no endpoint.
 pub(super) type FetchedEntry = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
 
@@ -53,6 +70,27 @@ impl SolanaSource {
         };
         let pages = answers.into_iter().map(|answer| answer.and_then(page));
         asked.into_iter().map(|request| request.list).zip(pages).collect()
+    }
+
+    /// One page by two answers: a node may leave an entry out in the middle of a page, with those around
+    /// it there.
+    pub(super) async fn page_twice(
+        &self,
+        asked: PageRequest,
+        options: CallOptions,
+    ) -> Vec<(usize, PageReply)> {
+        let list = asked.list;
+        let ask = || self.pages(vec![asked.clone()], options.clone());
+        let (one, two) = join(ask(), ask()).await;
+        let mut answers = one.into_iter().chain(two).map(|(_, page)| page);
+        let (one, two) = (answers.next(), answers.next());
+        let page = match (one, two) {
+            (Some(Ok((one, by))), Some(Ok((two, _)))) => Ok((joined(one, two), by)),
+            (Some(Err(_)), Some(two)) => two,
+            (Some(one), _) => one,
+            (None, _) => Err(UpstreamError::NoEndpoint),
+        };
+        vec![(list, page)]
     }
 
     /// What one node does not give, or not as it should, is asked of another one before it counts
@@ -153,4 +191,32 @@ pub(super) fn transaction_call(id: TxId) -> Call {
         "maxSupportedTransactionVersion": 1,
     });
     Call { method: "getTransaction", params: json!([id.to_string(), how]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(slots: &[Height]) -> Vec<Entry> {
+        let entry = |slot: &Height| {
+            let id = TxId::solana(&[u8::try_from(*slot).unwrap(); 64]);
+            Entry { slot: *slot, id, time: None, failed: false }
+        };
+        slots.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn a_page_holds_all_that_either_of_two_answers_holds() {
+        for (one, two, all) in [
+            (&[9, 8, 7][..], &[9, 8, 7][..], &[9, 8, 7][..]),
+            (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7, 5]),
+            (&[9], &[9, 8, 7, 3], &[9, 8, 7, 3]),
+            (&[], &[9, 8], &[9, 8]),
+            (&[], &[], &[]),
+            // No order: it is judged as it is.
+            (&[7, 9, 2], &[9, 8, 7], &[7, 9, 2]),
+        ] {
+            assert_eq!(joined(page(one), page(two)), page(all), "{one:?} {two:?}");
+        }
+    }
 }

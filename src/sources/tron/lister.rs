@@ -2,6 +2,7 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
+use futures_util::future::join;
 use tokio::time::{Instant, sleep_until};
 
 use super::list::{IndexedList, ListCursor, ListOutcome, PAGE_MAX};
@@ -15,6 +16,9 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::CallOptions;
+
+/// Milliseconds by which the second question for a page differs, so that no cache answers it.
+const NUDGE: u64 = 500;
 
 /// The index's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,6 +120,27 @@ impl TronSource {
         let page = page.ok_or_else(malformed).map_err(ListError::Failed)?;
         self.offers().worked(reply.endpoint);
         Ok((page, reply.endpoint))
+    }
+
+    /// The same by two answers, but for the newest entries, which are asked for twice in any case: a
+    /// server may leave an entry out in the middle of a page, with those around it there.
+    pub(super) async fn page_twice(
+        &self,
+        wallet: Address,
+        kind: ListKind,
+        cursor: &ListCursor,
+        options: &CallOptions,
+    ) -> Result<(Page, EndpointId), ListError> {
+        // An index's own cursor goes with the very question that it came with.
+        let nudge = if cursor.fingerprint.is_some() { cursor.nudge } else { cursor.nudge + NUDGE };
+        let other = ListCursor { nudge, ..cursor.clone() };
+        let one = self.page(wallet, kind, cursor, PAGE_MAX, options);
+        let two = self.page(wallet, kind, &other, PAGE_MAX, options);
+        match join(one, two).await {
+            (Ok((one, by)), Ok((two, _))) => Ok((one.joined(two), by)),
+            (Err(_), Ok(two)) => Ok(two),
+            (one, _) => one,
+        }
     }
 
     /// Asks the endpoints that do not refuse lists now, and have indexed up to a time, until one
@@ -356,19 +381,51 @@ mod tests {
         }
     }
 
-    /// Lists with one entry of this time, in milliseconds.
-    #[derive(Debug)]
-    struct Lists(Arc<AtomicU64>);
+    /// Lists with entries of this time, in milliseconds, and the one before it; each second answer
+    /// lacks the one in between.
+    #[derive(Debug, Default)]
+    struct Lists {
+        newest: AtomicU64,
+        answers: AtomicU64,
+    }
 
     impl Transport for Lists {
         fn send(&self, _: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-            let at = self.0.load(Ordering::Relaxed);
-            let entry = json!({"transaction_id": "07".repeat(32), "block_timestamp": at,
-                "from": "", "to": "", "type": "Transfer", "value": "1"});
-            let body =
-                json!({"data": [entry], "success": true, "meta": {"at": at, "page_size": 1}});
+            let newest = self.newest.load(Ordering::Relaxed);
+            let is_whole = self.answers.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+            let entry = |below: u64| {
+                json!({"transaction_id": format!("{below:064x}"), "from": "", "to": "",
+                    "block_timestamp": newest - below, "type": "Transfer", "value": "1"})
+            };
+            let entries: Vec<_> = (0..3).filter(|at| is_whole || *at != 1).map(entry).collect();
+            let meta = json!({"at": newest, "page_size": entries.len()});
+            let body = json!({"data": entries, "success": true, "meta": meta});
             let body = body.to_string().into();
             Box::pin(async { Ok(Response { status: 200, retry_after: None, body }) })
+        }
+    }
+
+    fn source(lists: &Arc<Lists>) -> TronSource {
+        let registry = Registry::embedded().unwrap();
+        let endpoints = vec![EndpointConfig::new("http://one/")];
+        let transport: Arc<dyn Transport> = lists.clone();
+        let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+        TronSource::new(pool, registry.chain_named("tron").unwrap(), TronLimits::default())
+    }
+
+    fn options() -> CallOptions {
+        CallOptions::new(Lane::new(1, Arc::new(Priority::interactive())))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_entry_that_one_answer_lacks_inside_a_page_comes_from_the_other_one() {
+        let lists = Arc::new(Lists { newest: AtomicU64::new(1_000), ..Lists::default() });
+        let list = IndexedList::new(1_000);
+        let (source, options, wallet) = (source(&lists), options(), Address::Tron([7; 20]));
+        for _ in 0..2 {
+            let asked = source.page_twice(wallet, ListKind::Transfers, list.cursor(), &options);
+            let (page, _) = asked.await.unwrap();
+            assert_eq!(page.rows.iter().map(|row| row.at).collect::<Vec<_>>(), [1_000, 999, 998]);
         }
     }
 
@@ -376,22 +433,16 @@ mod tests {
     /// does not wait until that is forgotten.
     #[tokio::test(start_paused = true)]
     async fn lists_that_were_behind_are_looked_at_again_before_a_page_is_refused() {
-        let registry = Registry::embedded().unwrap();
-        let newest = Arc::new(AtomicU64::new(1_000_000_000));
-        let endpoints = vec![EndpointConfig::new("http://one/")];
-        let transport = Arc::new(Lists(Arc::clone(&newest)));
-        let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
-        let chain = registry.chain_named("tron").unwrap();
-        let source = TronSource::new(pool, chain, TronLimits::default());
-        let options = CallOptions::new(Lane::new(1, Arc::new(Priority::interactive())));
+        let lists = Arc::new(Lists { newest: AtomicU64::new(1_000_000_000), ..Lists::default() });
+        let (source, options) = (source(&lists), options());
         let (kind, top) = (ListKind::Transfers, 1_000_060_000);
         source.look_again(&source.endpoint_ids(), kind, top, &options).await;
         let wallet = Address::Tron([7; 20]);
         let list = IndexedList::new(top);
         let refused = source.page(wallet, kind, list.cursor(), 20, &options).await;
         assert!(matches!(refused, Err(ListError::Failed(_))), "{refused:?}");
-        newest.store(top, Ordering::Relaxed);
+        lists.newest.store(top, Ordering::Relaxed);
         let (page, _) = source.page(wallet, kind, list.cursor(), 20, &options).await.unwrap();
-        assert_eq!(page.rows.len(), 1);
+        assert_eq!(page.rows.first().map(|row| row.at), Some(top));
     }
 }

@@ -333,8 +333,13 @@ impl Reading {
                     let mut options = self.options.clone();
                     options.avoid = listing.last_by.filter(|_| listing.list.is_second_look());
                     self.prefetcher.push(Box::pin(async move {
-                        let page = source.page(wallet, kind, &cursor, limit, &options).await;
-                        Event::Page(number, page)
+                        Event::Page(
+                            number,
+                            match cursor.is_first {
+                                true => source.page(wallet, kind, &cursor, limit, &options).await,
+                                false => source.page_twice(wallet, kind, &cursor, &options).await,
+                            },
+                        )
                     }));
                 }
             }

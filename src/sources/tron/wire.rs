@@ -1,7 +1,8 @@
 //! Shapes of the answers that the source reads: `TronGrid` v1, java-tron's HTTP API and its
 //! JSON-RPC (tronprotocol documentation), and what their errors mean.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -130,6 +131,25 @@ pub(super) struct Page {
     /// Items on it, those that say nothing included.
     pub(super) items: usize,
     pub(super) fingerprint: Option<String>,
+}
+
+impl Page {
+    /// All rows that this answer or another one to the same question holds, with the cursor of the one
+    /// that reaches further down.
+    pub(super) fn joined(self, other: Self) -> Self {
+        let reach = |page: &Self| page.rows.last().map_or(u64::MAX, |row| row.at);
+        let (mut all, other) =
+            if reach(&other) < reach(&self) { (other, self) } else { (self, other) };
+        let newest_first = |one: &FoundRow, next: &FoundRow| one.at >= next.at;
+        if all == other || ![&all, &other].iter().all(|page| page.rows.is_sorted_by(newest_first)) {
+            return all;
+        }
+        let known: HashSet<Word> = all.rows.iter().map(|row| row.id).collect();
+        all.rows.extend(other.rows.into_iter().filter(|row| !known.contains(&row.id)));
+        all.rows.sort_by_key(|row| Reverse(row.at));
+        all.items = all.items.max(all.rows.len());
+        all
+    }
 }
 
 /// One line of a list, or one event.
