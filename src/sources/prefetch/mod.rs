@@ -229,8 +229,9 @@ mod tests {
         let place = Arc::new(());
         let held = Arc::clone(&place);
         reader.0.push(Box::pin(async move {
-            let _held = held;
-            future::pending().await
+            future::pending::<()>().await;
+            drop(held);
+            Ok(())
         }));
         reader.0.push(Box::pin(future::ready(Err(UpstreamError::NoEndpoint))));
         assert!(drive(&mut reader).now_or_never().is_none());

@@ -333,13 +333,12 @@ impl Reading {
                     let mut options = self.options.clone();
                     options.avoid = listing.last_by.filter(|_| listing.list.is_second_look());
                     self.prefetcher.push(Box::pin(async move {
-                        Event::Page(
-                            number,
-                            match cursor.is_first {
-                                true => source.page(wallet, kind, &cursor, limit, &options).await,
-                                false => source.page_twice(wallet, kind, &cursor, &options).await,
-                            },
-                        )
+                        let page = if cursor.is_first {
+                            source.page(wallet, kind, &cursor, limit, &options).await
+                        } else {
+                            source.page_twice(wallet, kind, &cursor, &options).await
+                        };
+                        Event::Page(number, page)
                     }));
                 }
             }
