@@ -405,7 +405,11 @@ async fn the_ends_of_accounts_are_asked_for_together() {
     let request = GapRequest { low: 10_001, accounts: got.known(), first: false, ..all() };
     let more = read(&source, request).await;
     more.is(truth(&net, &[WALLET], 10_001, 20_000));
-    assert_eq!(net.calls("getSignaturesForAddress"), 83 + 41, "one for each list");
+    assert_eq!(
+        net.calls("getSignaturesForAddress"),
+        86 + 42,
+        "one for each list, two for the wallet's"
+    );
 }
 
 #[tokio::test(start_paused = true)]

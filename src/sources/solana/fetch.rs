@@ -34,16 +34,24 @@ pub(super) struct PageRequest {
 /// A page with who gave it.
 pub(super) type PageReply = Result<(Vec<Entry>, EndpointId), UpstreamError>;
 
-/// All that two answers to one page hold, in the order of the one that reaches further down.
-fn joined(one: Vec<Entry>, two: Vec<Entry>) -> Vec<Entry> {
-    let reach = |page: &[Entry]| page.last().map_or(Height::MAX, |entry| entry.slot);
-    let (mut all, other) = if reach(&two) < reach(&one) { (two, one) } else { (one, two) };
+/// All that two answers to one page hold, as far down as both reach. Where one of them goes no further
+/// down, or has no order, the other one is judged alone: an end takes two that show none.
+fn joined(one: Vec<Entry>, two: Vec<Entry>, is_top: bool) -> Vec<Entry> {
     let newest_first = |one: &Entry, next: &Entry| one.slot >= next.slot;
-    if all == other || ![&all, &other].iter().all(|page| page.is_sorted_by(newest_first)) {
-        return all;
-    }
-    let known: HashSet<TxId> = all.iter().map(|entry| entry.id).collect();
-    all.extend(other.into_iter().filter(|entry| !known.contains(&entry.id)));
+    let end = |page: &[Entry]| {
+        let end = page.last()?.slot;
+        let goes_on = is_top || page.first()?.slot > end;
+        (goes_on && page.is_sorted_by(newest_first)).then_some(end)
+    };
+    let low = match (end(&one), end(&two)) {
+        (Some(end), Some(other)) => end.max(other),
+        (None, Some(_)) => return two,
+        (_, None) => return one,
+    };
+    let known: HashSet<TxId> = one.iter().map(|entry| entry.id).collect();
+    let more = two.into_iter().filter(|entry| !known.contains(&entry.id));
+    let mut all: Vec<Entry> = one.into_iter().chain(more).collect();
+    all.retain(|entry| entry.slot >= low);
     all.sort_by_key(|entry| Reverse(entry.slot));
     all
 }
@@ -79,13 +87,13 @@ impl SolanaSource {
         asked: PageRequest,
         options: CallOptions,
     ) -> Vec<(usize, PageReply)> {
-        let list = asked.list;
+        let (list, is_top) = (asked.list, asked.before.is_none());
         let ask = || self.pages(vec![asked.clone()], options.clone());
         let (one, two) = join(ask(), ask()).await;
         let mut answers = one.into_iter().chain(two).map(|(_, page)| page);
         let (one, two) = (answers.next(), answers.next());
         let page = match (one, two) {
-            (Some(Ok((one, by))), Some(Ok((two, _)))) => Ok((joined(one, two), by)),
+            (Some(Ok((one, by))), Some(Ok((two, _)))) => Ok((joined(one, two, is_top), by)),
             (Some(Err(_)), Some(two)) => two,
             (Some(one), _) => one,
             (None, _) => Err(UpstreamError::NoEndpoint),
@@ -209,14 +217,21 @@ mod tests {
     fn a_page_holds_all_that_either_of_two_answers_holds() {
         for (one, two, all) in [
             (&[9, 8, 7][..], &[9, 8, 7][..], &[9, 8, 7][..]),
-            (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7, 5]),
+            (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7]),
+            (&[9, 8], &[9, 8, 7, 3], &[9, 8]),
+            // A server that is behind: what lies between the two is in neither.
+            (&[9, 8, 7], &[5, 4], &[9, 8, 7]),
+            // Nothing below the first entry, or no order.
             (&[9], &[9, 8, 7, 3], &[9, 8, 7, 3]),
+            (&[9], &[9], &[9]),
             (&[], &[9, 8], &[9, 8]),
-            (&[], &[], &[]),
-            // No order: it is judged as it is.
-            (&[7, 9, 2], &[9, 8, 7], &[7, 9, 2]),
+            (&[9, 8], &[], &[9, 8]),
+            (&[7, 9, 2], &[9, 8, 7], &[9, 8, 7]),
         ] {
-            assert_eq!(joined(page(one), page(two)), page(all), "{one:?} {two:?}");
+            let found = joined(page(one), page(two), false);
+            assert_eq!(found, page(all), "{one:?} {two:?}");
         }
+        // Of the newest page, what only a server that is behind shows is not gone on from.
+        assert_eq!(joined(page(&[9]), page(&[6, 5, 4]), true), page(&[9]));
     }
 }

@@ -134,21 +134,31 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// All rows that this answer or another one to the same question holds, with the cursor of the one
-    /// that reaches further down.
+    /// All rows that this answer or another one to the same question holds, as far down as both
+    /// reach. Where one of them goes no further down, or has no order, the other one is judged alone:
+    /// an end takes two that show none.
     pub(super) fn joined(self, other: Self) -> Self {
-        let reach = |page: &Self| page.rows.last().map_or(u64::MAX, |row| row.at);
-        let (mut all, other) =
-            if reach(&other) < reach(&self) { (other, self) } else { (self, other) };
-        let newest_first = |one: &FoundRow, next: &FoundRow| one.at >= next.at;
-        if all == other || ![&all, &other].iter().all(|page| page.rows.is_sorted_by(newest_first)) {
-            return all;
-        }
-        let known: HashSet<Word> = all.rows.iter().map(|row| row.id).collect();
-        all.rows.extend(other.rows.into_iter().filter(|row| !known.contains(&row.id)));
-        all.rows.sort_by_key(|row| Reverse(row.at));
-        all.items = all.items.max(all.rows.len());
-        all
+        let low = match (self.end(), other.end()) {
+            (Some(end), Some(other)) => end.max(other),
+            (None, Some(_)) => return other,
+            (_, None) => return self,
+        };
+        // Its cursor goes on from its own end.
+        let is_whole = self.end() == Some(low);
+        let fingerprint = self.fingerprint.filter(|_| is_whole);
+        let known: HashSet<Word> = self.rows.iter().map(|row| row.id).collect();
+        let more = other.rows.into_iter().filter(|row| !known.contains(&row.id));
+        let mut rows: Vec<FoundRow> = self.rows.into_iter().chain(more).collect();
+        rows.retain(|row| row.at >= low);
+        rows.sort_by_key(|row| Reverse(row.at));
+        Self { items: self.items.max(rows.len()), rows, fingerprint }
+    }
+
+    /// Where it ends, if that is below where it begins.
+    fn end(&self) -> Option<u64> {
+        let (first, last) = (self.rows.first()?.at, self.rows.last()?.at);
+        let is_sorted = self.rows.is_sorted_by(|one, next| one.at >= next.at);
+        (last < first && is_sorted).then_some(last)
     }
 }
 

@@ -144,7 +144,8 @@ fn refused(role: &Role, dice: &mut Dice) -> Vec<(&'static str, Refusal)> {
     (0..count).map(one).collect()
 }
 
-/// Blocks of lists that stand still for long.
+/// Blocks of an explorer's lists that stand still for long. Tron's busy accounts are not shown often
+/// enough by the demo for that.
 const FAR: u64 = 60_000;
 
 /// How far an endpoint lags, and what it does not keep.
@@ -156,7 +157,7 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &m
     let list_lag = if dice.one_in(4) { list_lag } else { 0 };
     // From dice of its own, so that all else stays what it was.
     let is_far = Dice::new(dice.clone().next(), 509).one_in(4);
-    let list_lag = if is_far && list_lag > 0 { FAR } else { list_lag };
+    let explorers_lag = if is_far && list_lag > 0 { FAR } else { list_lag };
     say(&format!("    lag {lag}, lists {list_lag}, keeps from {first}, hidden {hidden:?}"));
     match peer.role.clone() {
         Role::Solana => {}
@@ -167,7 +168,7 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &m
             peer.node.set_options(node);
         }
         Role::Explorer(mut lists) => {
-            (lists.lag, lists.list_lag, lists.hidden_nonce) = (lag, list_lag, hidden);
+            (lists.lag, lists.list_lag, lists.hidden_nonce) = (lag, explorers_lag, hidden);
             peer.node.set_options(lists);
         }
         Role::Portal(mut gateway) => {
