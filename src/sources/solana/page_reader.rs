@@ -337,7 +337,9 @@ impl PageReader {
             resume: None,
             first: false,
             accounts: known.clone(),
-            knows_accounts: !self.accounts.is_empty() || self.request.knows_accounts,
+            // From the head they were asked for here: what an earlier read knew may lack new ones.
+            knows_accounts: !self.accounts.is_empty()
+                || !self.is_from_head && self.request.knows_accounts,
             ..self.request.clone()
         }
     }
