@@ -175,15 +175,14 @@ async fn where_no_node_lists_token_accounts_no_read_is_a_proof() {
         chain.add(1_000 + slot, &[wallet]);
     }
     let ways = Ways { lists_token_accounts: false, ..Ways::default() };
-    let net = Net::new(chain, vec![ways]);
-    let history = history(&net);
-    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
-    for _ in 0..5 {
-        let mut walk = history.walk(World::request(wallet, Extent::All)).unwrap();
-        let (_, end) = finish(&mut walk).await;
-        assert!(!end.complete, "{end:?}");
-        tokio::time::sleep(Duration::from_secs(600)).await;
-    }
+    stays_unproved(chain, ways).await;
+}
+
+/// Nothing is listed of an address, and no node says whether it exists.
+#[tokio::test(start_paused = true)]
+async fn where_no_node_says_whether_it_exists_an_empty_list_is_no_proof() {
+    let ways = Ways { without: Some("getAccountInfo"), ..Ways::default() };
+    stays_unproved(Chain::new(10_000), ways).await;
 }
 
 /// A node that does not say which blocks it keeps may have thrown old ones away.
@@ -195,9 +194,13 @@ async fn where_no_node_says_what_it_keeps_no_read_is_a_proof() {
         chain.add(1_000 + slot, &[wallet]);
     }
     let ways = Ways { without: Some("getFirstAvailableBlock"), ..Ways::default() };
-    let net = Net::new(chain, vec![ways]);
-    let history = history(&net);
-    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    stays_unproved(chain, ways).await;
+}
+
+/// However often and late the wallet is asked for.
+async fn stays_unproved(chain: Chain, ways: Ways) {
+    let history = history(&Net::new(chain, vec![ways]));
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
     for _ in 0..5 {
         let mut walk = history.walk(World::request(wallet, Extent::All)).unwrap();
         let (_, end) = finish(&mut walk).await;
