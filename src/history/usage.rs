@@ -80,7 +80,8 @@ impl Usage {
         let change = |Counted { total, mut ranges, mut credit }: Counted| {
             let credited = credit.map_or(0, |credit| credit.left);
             let left = quota.map_or(u64::MAX, |quota| quota.saturating_sub(total));
-            let (allowed, counted) = allowance(&ranges, rows, left.saturating_add(credited));
+            let left = left.saturating_add(credited);
+            let (allowed, counted) = allowance(&ranges, after, rows, left);
             let delivered = rows.get(..allowed).unwrap_or_default();
             if delivered.is_empty() || !join(&mut ranges, after, delivered) {
                 return (None, (allowed, ranges));
@@ -118,7 +119,8 @@ impl Usage {
         let Delivered { ranges, credit } = usage.wallets.get_mut(&delivery.wallet)?;
         let credited = credit.map_or(0, |credit| credit.left);
         let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(usage.total));
-        let (allowed, counted) = allowance(ranges, delivery.rows, left.saturating_add(credited));
+        let left = left.saturating_add(credited);
+        let (allowed, counted) = allowance(ranges, delivery.after, delivery.rows, left);
         let Some(delivered) = delivery.rows.get(..allowed).filter(|rows| !rows.is_empty()) else {
             return Some(0);
         };
@@ -221,21 +223,29 @@ impl Usage {
 }
 
 /// How many rows may go out when `left` more may be counted, and how many of them count.
-fn allowance<K: AsRef<TradeKey>>(ranges: &[DeliveredRange], rows: &[K], left: u64) -> (usize, u64) {
+fn allowance<K: AsRef<TradeKey>>(
+    ranges: &[DeliveredRange],
+    after: Position,
+    rows: &[K],
+    left: u64,
+) -> (usize, u64) {
     if let (Some(first), Some(last)) = (rows.first(), rows.last())
         && holds(ranges, first.as_ref(), last.as_ref())
     {
         return (rows.len(), 0);
     }
     let (mut allowed, mut counted) = (0, 0);
+    let mut above = after;
     for row in rows {
-        if !is_counted(ranges, row.as_ref()) {
+        let row = row.as_ref();
+        if !is_counted(ranges, row) && !has_left_its_range(ranges, above, row) {
             if counted == left {
                 break;
             }
             counted += 1;
         }
         allowed += 1;
+        above = Position::After(*row);
     }
     (allowed, counted)
 }
@@ -263,6 +273,16 @@ fn is_counted(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
         let ends = [range.from, range.to].into_iter();
         ends.filter(|end| is_here(end) && end.tx == key.tx).any(|end| is_within(stood(end)))
     })
+}
+
+/// Whether a row may have left the end of a range because another row of its block is gone: the one
+/// that the range ends with would stand between the row and the one above it. Which row was counted
+/// is not known any more, so none of the block is counted again.
+fn has_left_its_range(ranges: &[DeliveredRange], above: Position, key: &TradeKey) -> bool {
+    let Position::After(above) = above else { return false };
+    let at = ranges.partition_point(|range| range.to < *key);
+    let nearest = at.checked_sub(1).and_then(|at| ranges.get(at));
+    nearest.is_some_and(|range| range.to.height == key.height && above < range.to)
 }
 
 /// Adds a run of adjacent rows to the ranges, joining what it touches. False where it was held.
@@ -331,7 +351,7 @@ mod tests {
                     let rows: Vec<TradeKey> = (at..60).take(page).map(key).collect();
                     if rows.is_empty() { break; }
                     let after = if at == 0 { Position::Start } else { Position::After(key(at - 1)) };
-                    let (allowed, counted) = allowance(&ranges, &rows, u64::MAX);
+                    let (allowed, counted) = allowance(&ranges, after, &rows, u64::MAX);
                     prop_assert_eq!(allowed, rows.len());
                     join(&mut ranges, after, &rows);
                     total += counted;
@@ -365,10 +385,14 @@ mod tests {
             let mut ranges = Vec::new();
             join(&mut ranges, Position::Start, &rows);
             for leg in [0, 1] {
-                assert_eq!(allowance(&ranges, &[at(1, 5, leg)], 9), (1, 0), "{above} {below}");
+                assert_eq!(
+                    allowance(&ranges, Position::Start, &[at(1, 5, leg)], 9),
+                    (1, 0),
+                    "{above} {below}"
+                );
             }
             let all = [key(4), late_above, at(1, 5, 0), at(1, 5, 1), late_below, key(6)];
-            let (allowed, counted) = allowance(&ranges, &all, 9);
+            let (allowed, counted) = allowance(&ranges, Position::Start, &all, 9);
             let new = all.len() - rows.len();
             assert_eq!(allowed, all.len());
             assert!(counted <= u64::try_from(new).unwrap(), "{counted} of {new}");
@@ -378,9 +402,34 @@ mod tests {
         // The other way round: the late one is gone.
         let mut ranges = Vec::new();
         join(&mut ranges, Position::Start, &[at(1, 5, 0)]);
-        assert_eq!(allowance(&ranges, &[at(1, 0, 0)], 9), (1, 0));
-        assert_eq!(allowance(&ranges, &[at(2, 5, 0)], 9), (1, 1), "another transaction");
-        assert_eq!(allowance(&ranges, &[at(1, 0, 1)], 9), (1, 1), "another row of it");
+        assert_eq!(allowance(&ranges, Position::Start, &[at(1, 0, 0)], 9), (1, 0));
+        assert_eq!(
+            allowance(&ranges, Position::Start, &[at(2, 5, 0)], 9),
+            (1, 1),
+            "another transaction"
+        );
+        assert_eq!(
+            allowance(&ranges, Position::Start, &[at(1, 0, 1)], 9),
+            (1, 1),
+            "another row of it"
+        );
+    }
+
+    /// The lower one of two rows of a block was false and is gone: the other one stands alone now.
+    #[test]
+    fn a_row_is_not_counted_again_where_the_row_below_it_is_gone() {
+        let at = |tx: u8, index| TradeKey { tx: TxId::solana(&[tx; 64]), index, ..key(5) };
+        let above = Position::After(key(4));
+        for gone in [at(2, 47), at(2, 30)] {
+            let mut ranges = Vec::new();
+            join(&mut ranges, Position::Start, &[key(4), at(1, 47), gone]);
+            let alone = [at(1, 0), key(6)];
+            assert_eq!(allowance(&ranges, above, &alone, 9), (2, 1), "{gone:?}");
+        }
+        // The next one of the block is new: the one that was delivered last is still there.
+        let ranges = [DeliveredRange { from: key(4), to: at(2, 47) }];
+        assert_eq!(allowance(&ranges, Position::After(at(2, 47)), &[at(1, 0)], 9), (1, 1));
+        assert_eq!(allowance(&ranges, above, &[at(2, 47), at(1, 0)], 9), (2, 1));
     }
 
     #[test]
@@ -407,7 +456,7 @@ mod tests {
     fn the_quota_lets_known_rows_pass_and_stops_at_the_first_new_one_too_many() {
         let ranges = [DeliveredRange { from: key(0), to: key(2) }];
         let rows: Vec<TradeKey> = (0..6).map(key).collect();
-        assert_eq!(allowance(&ranges, &rows, 2), (5, 2));
-        assert_eq!(allowance(&ranges, &rows, 0), (3, 0));
+        assert_eq!(allowance(&ranges, Position::Start, &rows, 2), (5, 2));
+        assert_eq!(allowance(&ranges, Position::Start, &rows, 0), (3, 0));
     }
 }

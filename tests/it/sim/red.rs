@@ -23,6 +23,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Transfers, 1870),
     (Way::Portal, 110),
     (Way::Portal, 532),
+    (Way::Portal, 1102),
     (Way::Portal, 1584),
     (Way::Portal, 1721),
     (Way::Portal, 2163),
