@@ -26,8 +26,6 @@ const ROUND_AGE_MAX: Duration = Duration::from_secs(600);
 /// Answers of the first round of an endpoint, and of each later one.
 const FIRST_ANSWERS: u64 = 4;
 const ANSWERS: u64 = 1;
-/// Answers that show, after the newest pages came, that none of its servers has fallen behind.
-const CHECK_ANSWERS: u64 = 4;
 /// Questions for the reach of an endpoint that gave a page.
 const REACH_TRIES: u32 = 3;
 /// Answers without an entry of a busy account after which a list shows none.
@@ -218,11 +216,10 @@ impl TronSource {
     pub(super) async fn check_reach(
         &self,
         given_by: &[(EndpointId, ListKind)],
-        at: u64,
+        (at, answers): (u64, u64),
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
-        let checked =
-            given_by.iter().map(|(id, kind)| self.check_one_reach(*id, *kind, at, options));
+        let checked = given_by.iter().map(|of| self.check_one_reach(*of, (at, answers), options));
         let all = join_all(checked).await;
         if all.into_iter().all(|has_come| has_come) {
             return Ok(());
@@ -233,9 +230,8 @@ impl TronSource {
 
     async fn check_one_reach(
         &self,
-        id: EndpointId,
-        kind: ListKind,
-        at: u64,
+        (id, kind): (EndpointId, ListKind),
+        (at, answers): (u64, u64),
         options: &CallOptions,
     ) -> bool {
         let limits = &self.inner.limits;
@@ -252,7 +248,7 @@ impl TronSource {
             if is_silent() {
                 return true;
             }
-            let round = self.look((id, kind), account, (CHECK_ANSWERS, at), options).await;
+            let round = self.look((id, kind), account, (answers, at), options).await;
             if let Some(round) = round {
                 return round.oldest >= at;
             }

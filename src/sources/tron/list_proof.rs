@@ -8,6 +8,10 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
+/// Answers that show, after the newest pages came, that none of an endpoint's servers has fallen
+/// behind.
+const CHECK_ANSWERS: u64 = 4;
+
 /// How far a question has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Check<T> {
@@ -110,7 +114,7 @@ impl TronSource {
     ) -> Result<Confirmed, UpstreamError> {
         match question {
             Question::Reach(given_by) => {
-                self.check_reach(&given_by, top_at, options).await?;
+                self.check_reach(&given_by, (top_at, CHECK_ANSWERS), options).await?;
                 Ok(Confirmed::Reach)
             }
             Question::Existence => {

@@ -20,6 +20,10 @@ use crate::rpc::pool::CallOptions;
 /// Milliseconds by which the second question for a page differs, so that no cache answers it.
 const NUDGE: u64 = 500;
 
+/// Answers that show, between the two answers for the newest entries, that the endpoint of the first
+/// has not fallen behind.
+const BETWEEN_ANSWERS: u64 = 2;
+
 /// The index's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ListKind {
@@ -120,6 +124,26 @@ impl TronSource {
         let page = page.ok_or_else(malformed).map_err(ListError::Failed)?;
         self.offers().worked(reply.endpoint);
         Ok((page, reply.endpoint))
+    }
+
+    /// The same of the newest entries. Meanwhile the endpoint that gave them the last time shows how far
+    /// its list has come: one that was behind for both answers, and is not any more when all lists have
+    /// begun, left out entries without a sign.
+    pub(super) async fn newest_page(
+        &self,
+        wallet: Address,
+        (kind, cursor, limit): (ListKind, &ListCursor, usize),
+        last_by: Option<EndpointId>,
+        options: &CallOptions,
+    ) -> Result<(Page, EndpointId), ListError> {
+        let page = self.page(wallet, kind, cursor, limit, options);
+        let Some(last_by) = last_by else { return page.await };
+        let last = [(last_by, kind)];
+        let reach = self.check_reach(&last, (cursor.max, BETWEEN_ANSWERS), options);
+        let (page, reach) = join(page, reach).await;
+        let page = page?;
+        reach.map_err(ListError::Failed)?;
+        Ok(page)
     }
 
     /// The same by two answers, but for the newest entries, which are asked for twice in any case: a
@@ -427,6 +451,26 @@ mod tests {
             let (page, _) = asked.await.unwrap();
             assert_eq!(page.rows.iter().map(|row| row.at).collect::<Vec<_>>(), [1_000, 999, 998]);
         }
+    }
+
+    /// An endpoint that had come so far falls behind and gives the newest entries: that shows at once,
+    /// and not only when all lists have begun, as it may have caught up by then.
+    #[tokio::test(start_paused = true)]
+    async fn newest_entries_of_lists_that_fell_behind_are_not_taken_from_a_second_answer() {
+        let top = 1_000_060_000;
+        let lists = Arc::new(Lists { newest: AtomicU64::new(top), ..Lists::default() });
+        let (source, options, wallet) = (source(&lists), options(), Address::Tron([7; 20]));
+        let (kind, ids) = (ListKind::Transfers, source.endpoint_ids());
+        source.look_again(&ids, kind, top, &options).await;
+        let list = IndexedList::new(top);
+        let of = (kind, list.cursor(), 20);
+        let last_by = ids.first().copied();
+        source.newest_page(wallet, of, last_by, &options).await.unwrap();
+        lists.newest.store(top - 60_000, Ordering::Relaxed);
+        let (page, _) = source.newest_page(wallet, of, None, &options).await.unwrap();
+        assert_eq!(page.rows.first().map(|row| row.at), Some(top - 60_000), "as if it were whole");
+        let refused = source.newest_page(wallet, of, last_by, &options).await;
+        assert!(matches!(refused, Err(ListError::Failed(_))), "{refused:?}");
     }
 
     /// A read began when the lists had come to its top; a later look met a server that was behind. It

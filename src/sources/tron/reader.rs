@@ -331,10 +331,12 @@ impl Reading {
                     let is_short = cursor.is_first && *low_at > 0;
                     let limit = if is_short { limits.refresh_page } else { PAGE_MAX };
                     let mut options = self.options.clone();
-                    options.avoid = listing.last_by.filter(|_| listing.list.is_second_look());
+                    let last_by = listing.last_by;
+                    options.avoid = last_by.filter(|_| listing.list.is_second_look());
                     self.prefetcher.push(Box::pin(async move {
                         let page = if cursor.is_first {
-                            source.page(wallet, kind, &cursor, limit, &options).await
+                            let of = (kind, &cursor, limit);
+                            source.newest_page(wallet, of, last_by, &options).await
                         } else {
                             source.page_twice(wallet, kind, &cursor, &options).await
                         };

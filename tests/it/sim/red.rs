@@ -62,6 +62,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Lists, 553),
     (Way::Lists, 820),
     (Way::Lists, 1299),
+    (Way::Lists, 2359),
 ];
 
 pub(super) fn is_red(way: Way) -> bool {
