@@ -238,7 +238,7 @@ async fn a_short_history_ends_only_with_a_second_answer() {
     let net = Net::new(chain, vec![Ways::default(), Ways::default()]);
     let got = read(&source_with(&net, 2, 10), all()).await;
     got.is(truth(&net, &[WALLET], 0, 1000));
-    assert_eq!(net.lists_of(WALLET), 3);
+    assert_eq!(net.lists_of(WALLET), 6, "three questions, two answers to each");
     for node in [0, 1] {
         assert!(net.calls_at(node, "getSignaturesForAddress") > 0, "both reported the end");
     }
@@ -290,7 +290,7 @@ async fn a_list_stays_near_what_is_delivered() {
     }
     // Delivered and fetched 2,400, 3,000 that wait, and a page that goes beyond.
     let pages = net.lists_of(WALLET);
-    assert!(pages <= 7, "{pages} pages of 1,000 for {delivered} transactions");
+    assert!(pages <= 2 * 7, "{pages} answers of 1,000 for {delivered} transactions");
 }
 
 /// An account that another authority closed, in a transaction that does not name the wallet: only the
@@ -359,6 +359,19 @@ async fn a_short_page_ends_no_list() {
     }
 }
 
+/// A node that leaves an entry out in the middle of a page, with those around it there.
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_one_answer_lacks_inside_a_page_comes_from_the_other_one() {
+    let mut chain = Chain::new(10_000);
+    for slot in 0..2_500 {
+        chain.add(1_000 + slot, &[WALLET]);
+    }
+    let net = Net::new(chain, vec![Ways { loses_inner_every: 2, ..Ways::default() }]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!(got.error, None);
+    got.is(truth(&net, &[WALLET], 0, 10_000));
+}
+
 /// That nothing follows is asked once for each list, in batches; not where a page reached what is
 /// known.
 #[tokio::test(start_paused = true)]
@@ -376,11 +389,11 @@ async fn the_ends_of_accounts_are_asked_for_together() {
     got.is(truth(&net, &[WALLET], 0, 10_000));
     assert_eq!(
         net.calls("getSignaturesForAddress"),
-        83,
-        "two for each list, three for the wallet's"
+        86,
+        "two for each list, three by two answers for the wallet's"
     );
     // Not 40 for the ends alone.
-    assert!(net.requests() <= 22, "{} requests", net.requests());
+    assert!(net.requests() <= 25, "{} requests", net.requests());
     {
         let mut chain = net.chain.lock().unwrap();
         for account in &accounts {
@@ -392,7 +405,11 @@ async fn the_ends_of_accounts_are_asked_for_together() {
     let request = GapRequest { low: 10_001, accounts: got.known(), first: false, ..all() };
     let more = read(&source, request).await;
     more.is(truth(&net, &[WALLET], 10_001, 20_000));
-    assert_eq!(net.calls("getSignaturesForAddress"), 83 + 41, "one for each list");
+    assert_eq!(
+        net.calls("getSignaturesForAddress"),
+        86 + 42,
+        "one for each list, two for the wallet's"
+    );
 }
 
 #[tokio::test(start_paused = true)]

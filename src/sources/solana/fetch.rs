@@ -1,6 +1,9 @@
 //! Fetching: pages of lists, and transactions in batches.
 
-use futures_util::future::try_join_all;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use futures_util::future::{join, try_join_all};
 use serde_json::json;
 
 use super::SolanaSource;
@@ -31,6 +34,28 @@ pub(super) struct PageRequest {
 /// A page with who gave it.
 pub(super) type PageReply = Result<(Vec<Entry>, EndpointId), UpstreamError>;
 
+/// All that two answers to one page hold, as far down as both reach. Where one of them goes no further
+/// down, or has no order, the other one is judged alone: an end takes two that show none.
+fn joined(one: Vec<Entry>, two: Vec<Entry>, is_top: bool) -> Vec<Entry> {
+    let newest_first = |one: &Entry, next: &Entry| one.slot >= next.slot;
+    let end = |page: &[Entry]| {
+        let end = page.last()?.slot;
+        let goes_on = is_top || page.first()?.slot > end;
+        (goes_on && page.is_sorted_by(newest_first)).then_some(end)
+    };
+    let low = match (end(&one), end(&two)) {
+        (Some(end), Some(other)) => end.max(other),
+        (None, Some(_)) => return two,
+        (_, None) => return one,
+    };
+    let known: HashSet<TxId> = one.iter().map(|entry| entry.id).collect();
+    let more = two.into_iter().filter(|entry| !known.contains(&entry.id));
+    let mut all: Vec<Entry> = one.into_iter().chain(more).collect();
+    all.retain(|entry| entry.slot >= low);
+    all.sort_by_key(|entry| Reverse(entry.slot));
+    all
+}
+
 /// A requested transaction: received, or returned by no endpoint.
 pub(super) type FetchedEntry = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
 
@@ -53,6 +78,27 @@ impl SolanaSource {
         };
         let pages = answers.into_iter().map(|answer| answer.and_then(page));
         asked.into_iter().map(|request| request.list).zip(pages).collect()
+    }
+
+    /// One page by two answers: a node may leave an entry out in the middle of a page, with those around
+    /// it there.
+    pub(super) async fn page_twice(
+        &self,
+        asked: PageRequest,
+        options: CallOptions,
+    ) -> Vec<(usize, PageReply)> {
+        let (list, is_top) = (asked.list, asked.before.is_none());
+        let ask = || self.pages(vec![asked.clone()], options.clone());
+        let (one, two) = join(ask(), ask()).await;
+        let mut answers = one.into_iter().chain(two).map(|(_, page)| page);
+        let (one, two) = (answers.next(), answers.next());
+        let page = match (one, two) {
+            (Some(Ok((one, by))), Some(Ok((two, _)))) => Ok((joined(one, two, is_top), by)),
+            (Some(Err(_)), Some(two)) => two,
+            (Some(one), _) => one,
+            (None, _) => Err(UpstreamError::NoEndpoint),
+        };
+        vec![(list, page)]
     }
 
     /// What one node does not give, or not as it should, is asked of another one before it counts
@@ -153,4 +199,39 @@ pub(super) fn transaction_call(id: TxId) -> Call {
         "maxSupportedTransactionVersion": 1,
     });
     Call { method: "getTransaction", params: json!([id.to_string(), how]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(slots: &[Height]) -> Vec<Entry> {
+        let entry = |slot: &Height| {
+            let id = TxId::solana(&[u8::try_from(*slot).unwrap(); 64]);
+            Entry { slot: *slot, id, time: None, failed: false }
+        };
+        slots.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn a_page_holds_all_that_either_of_two_answers_holds() {
+        for (one, two, all) in [
+            (&[9, 8, 7][..], &[9, 8, 7][..], &[9, 8, 7][..]),
+            (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7]),
+            (&[9, 8], &[9, 8, 7, 3], &[9, 8]),
+            // A server that is behind: what lies between the two is in neither.
+            (&[9, 8, 7], &[5, 4], &[9, 8, 7]),
+            // Nothing below the first entry, or no order.
+            (&[9], &[9, 8, 7, 3], &[9, 8, 7, 3]),
+            (&[9], &[9], &[9]),
+            (&[], &[9, 8], &[9, 8]),
+            (&[9, 8], &[], &[9, 8]),
+            (&[7, 9, 2], &[9, 8, 7], &[9, 8, 7]),
+        ] {
+            let found = joined(page(one), page(two), false);
+            assert_eq!(found, page(all), "{one:?} {two:?}");
+        }
+        // Of the newest page, what only a server that is behind shows is not gone on from.
+        assert_eq!(joined(page(&[9]), page(&[6, 5, 4]), true), page(&[9]));
+    }
 }

@@ -481,7 +481,10 @@ impl ListReader {
                 accounts.entry((on, avoid, in_time)).or_default().push(request);
             } else {
                 let options = CallOptions { on, avoid, ..self.options.clone() };
-                self.prefetcher.push(pages(self.source.clone(), vec![request], options));
+                let source = self.source.clone();
+                let page =
+                    async move { ListEvent::Pages(source.page_twice(request, options).await) };
+                self.prefetcher.push(Box::pin(page));
             }
         }
         for ((on, avoid, in_time), requests) in accounts {

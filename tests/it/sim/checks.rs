@@ -26,6 +26,7 @@ impl World {
             (wallet, key.tx, key.leg)
         };
         handed.extend(rows.iter().map(mark));
+        self.note_set_aside(client.wallet);
         let truth = &self.truths.borrow()[client.wallet];
         if self.forked || self.has_doubts() {
             assert!(rows.is_sorted_by_key(|row| row.trade.key), "not in order");
@@ -91,6 +92,15 @@ impl World {
         let truths = self.truths.borrow();
         let truth = truths[wallet].below(head).iter();
         truth.filter(|fact| Some(fact.tx) != self.poison).count()
+    }
+
+    /// Notes whether a transaction of a wallet is set aside: its rows come late then.
+    fn note_set_aside(&self, wallet: usize) {
+        let Ok(view) = self.store.view() else { return };
+        let Ok(Some(record)) = now(view.wallet(&self.wallets[wallet])) else { return };
+        if record.coverage.spans().iter().any(|span| !span.missing.is_empty()) {
+            self.set_aside.set(true);
+        }
     }
 
     /// Whether a wallet has a transaction that no node gives.
@@ -200,6 +210,7 @@ impl World {
         let Ok(Some(record)) = now(view.wallet(&self.wallets[wallet])) else { return };
         let Ok(rows) = now(view.rows(record.id, Position::Start, 0, usize::MAX)) else { return };
         let rows = rows.to_vec();
+        self.note_set_aside(wallet);
         assert_eq!(record.count, u64::try_from(rows.len()).unwrap(), "rows and their count");
         assert!(rows.is_sorted_by_key(|row| row.trade.key));
         assert!(record.coverage.top().is_none_or(|top| top <= self.chain.head()), "not final");

@@ -1,6 +1,6 @@
 //! The world of one seed: a chain, its nodes, their faults, wallets, and a disk under the service.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,13 +73,15 @@ pub(super) struct World {
     pub(super) clock: JumpClock,
     /// A transaction of a wallet that no node gives, and never will.
     pub(super) poison: Option<TxId>,
+    /// A listed transaction was set aside at some time: nodes fell behind it after it was listed.
+    pub(super) set_aside: Cell<bool>,
     registry: Arc<Registry>,
 }
 
 impl World {
     /// Whether rows may come late into a span that was read, because the read was not accepted.
     pub(super) fn has_doubts(&self) -> bool {
-        self.way.has_doubts() || self.setup.lying_pages
+        self.way.has_doubts() || self.setup.lying_pages || self.set_aside.get()
     }
 
     pub(super) fn new(way: Way, seed: u64, dice: &mut Dice) -> Self {
@@ -144,6 +146,7 @@ impl World {
             setup,
             clock,
             poison: None,
+            set_aside: Cell::new(false),
             registry,
         }
     }

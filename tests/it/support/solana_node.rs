@@ -208,6 +208,8 @@ pub(crate) struct Ways {
     /// Pages lose the first entry behind their cursor.
     pub(crate) loses_edge_every: u64,
     pub(crate) empty_page_every: u64,
+    /// Pages lose an entry in the middle.
+    pub(crate) loses_inner_every: u64,
     /// Every so many lists of an owner's accounts are empty.
     pub(crate) no_accounts_every: u64,
     /// Longest page of one address's list.
@@ -237,6 +239,7 @@ impl Default for Ways {
             flips: false,
             loses_edge_every: 0,
             empty_page_every: 0,
+            loses_inner_every: 0,
             no_accounts_every: 0,
             short_pages: None,
             null_every: 0,
@@ -458,7 +461,11 @@ fn list(chain: &Chain, ways: &Ways, head: Height, params: &Value, count: u64) ->
         return Err((-32602, "Invalid limit; max 1000".to_owned()));
     }
     let page_max = ways.short_pages.filter(|(of, _)| *of == address).map_or(1000, |(_, max)| max);
-    let page = named.iter().skip(from).take(limit.min(page_max)).map(|tx| {
+    let mut page: Vec<&&Placed> = named.iter().skip(from).take(limit.min(page_max)).collect();
+    if page.len() > 2 && hits(ways.loses_inner_every, count) {
+        page.remove(page.len() / 2);
+    }
+    let page = page.into_iter().map(|tx| {
         let err = tx.failed.then(|| json!({"InstructionError": [0, "Custom"]}));
         let time = tx.has_time.then_some(1_600_000_000 + tx.slot);
         json!({"signature": tx.id.to_string(), "slot": tx.slot, "blockTime": time,
