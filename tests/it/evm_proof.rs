@@ -2,6 +2,7 @@
 //! transaction that no endpoint gives hides nothing below it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use blotter::decode::evm::NativeFlows;
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
@@ -11,7 +12,7 @@ use blotter::sources::{
     AbilityKind, Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, Offered, RawTx, Source,
 };
 
-use crate::support::evm_node::{Chain, Net, UNKNOWN, WALLET, Ways, Word};
+use crate::support::evm_node::{Chain, Net, Traces, UNKNOWN, WALLET, Ways, Word};
 use crate::support::reading::all_of;
 use crate::support::script::Epoch;
 
@@ -154,7 +155,7 @@ async fn a_pruned_node_alone_proves_nothing_below_what_it_keeps() {
         assert!(kept.is_accepted(&source), "{:?} {:?}", kept.error, kept.doubts);
         // The node is filled in.
         net.set(0, Ways { range_max, ..Ways::default() });
-        tokio::time::sleep(std::time::Duration::from_secs(1_000)).await;
+        tokio::time::sleep(Duration::from_secs(1_000)).await;
         is_true(&source, &net, &read(&source, 0).await);
     }
 }
@@ -296,6 +297,46 @@ async fn a_trace_that_leaves_out_calls_is_asked_for_elsewhere() {
         paid
     };
     assert_eq!(paid(&two).await, 29);
+}
+
+/// That a trace leaves out calls is believed by two such traces, and one that cannot be read is none.
+#[tokio::test(start_paused = true)]
+async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one() {
+    let router = [0x55; 20];
+    let hollow = Ways { hollow_traces: true, keeps_states: false, ..Ways::default() };
+    let garbled = Ways { traces: Traces::Garbled, keeps_states: false, ..Ways::default() };
+    for (other, believed) in [(garbled, 0), (hollow.clone(), 15)] {
+        let mut chain = Chain::new(HEAD);
+        // One batch, which is asked of one endpoint and then of the other.
+        for at in 1..=15 {
+            let sale = chain.add(at * 1_000, &WALLET, &router).swap();
+            sale.transfer(&WALLET, &UNKNOWN, 7).call(&router, &WALLET, 5);
+        }
+        let net = Net::new(chain, vec![hollow.clone(), other]);
+        let source = source(&net, 2);
+        let (mut reader, mut traced) = (source.read(all_of(Address::Evm(WALLET))), 0);
+        while let Some(chunk) = reader.next().await.unwrap() {
+            let is_traced = |tx: &&RawTx| {
+                let RawTx::Evm(tx, _) = tx else { panic!("of another family") };
+                matches!(&tx.native, NativeFlows::Calls(_))
+            };
+            traced += chunk.txs.iter().filter(is_traced).count();
+        }
+        assert_eq!(traced, believed);
+    }
+}
+
+/// Logs in place of a gateway are enough for an account without code, and code may come to it.
+#[tokio::test(start_paused = true)]
+async fn that_an_account_has_no_code_is_believed_for_a_minute() {
+    let ways = |code| Ways { code: Some(code), ..Ways::default() };
+    let net = Net::new(chain(), vec![ways("0x")]);
+    let source = source_by(&net, 1, vec![Discovery::Portal, Discovery::Logs]);
+    let is_in_doubt = async || read(&source, 0).await.doubts.contains(Doubts::INNER_CALLS);
+    assert!(!is_in_doubt().await);
+    net.set(0, ways("0xef0100"));
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert!(is_in_doubt().await);
 }
 
 /// Geth keeps look-ups by hash for 2,350,000 blocks.

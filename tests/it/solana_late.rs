@@ -134,6 +134,41 @@ async fn a_late_fill_has_its_place_in_its_block() {
     assert!(of("BONK") < of("JUP") && of("JUP") < of("WIF"), "{places:?}");
 }
 
+/// Listed after its heights were delivered, and given by no node until later.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_that_no_node_gives_is_missing_until_one_does() {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let mut chain = Chain::new(10_000);
+    chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
+    for slot in 0..600 {
+        chain.add(1_000 + slot, &[wallet]);
+    }
+    chain.add(3_000, &accounts).shows(filled().json());
+    for account in accounts {
+        chain.add(3_500, &[[5; 32], account]);
+    }
+    let of_fill = chain.truth(&accounts, 3_000, 3_000);
+    let [(_, id)] = of_fill.as_slice() else { panic!("one fill: {of_fill:?}") };
+    let net = Net::new(chain, vec![Ways { lacks: Some(*id), ..Ways::default() }]);
+    let history = history(&net);
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    let walk = || history.walk(World::request(wallet, Extent::All)).unwrap();
+    for _ in 0..3 {
+        let (rows, end) = finish(&mut walk()).await;
+        assert!(rows.is_empty() && !end.complete, "{end:?}");
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
+    let report = history.coverage(wallet).await.unwrap().unwrap();
+    let missing = report.spans.iter().flat_map(|one| &one.span.missing);
+    assert_eq!(missing.collect::<Vec<_>>(), [id]);
+    net.set(0, Ways::default());
+    tokio::time::sleep(Duration::from_secs(7_200)).await;
+    finish(&mut walk()).await;
+    let (rows, end) = finish(&mut walk()).await;
+    assert!(end.complete, "{end:?}");
+    assert_eq!(rows.iter().filter(|row| row.trade.key.height == 3_000).count(), 2);
+}
+
 /// Wherever a read is broken off, the next one knows what it has to look for above itself.
 #[tokio::test(start_paused = true)]
 async fn a_late_fill_outlives_a_restart_at_any_row() {

@@ -291,4 +291,13 @@ mod tests {
         assert_eq!(node.depth(99, after(29)), None);
         assert_eq!(node.depth(100, after(31)), None);
     }
+
+    /// One of several servers of an address may have named it.
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_that_an_endpoint_names_is_believed_for_a_while() {
+        let (now, bench) = (Instant::now(), EvmLimits::default().bench);
+        let node = LogNode { named: Some((10, now + bench)), ..LogNode::default() };
+        assert_eq!(node.blocks_max(now + bench / 2), Some(10));
+        assert_eq!(node.blocks_max(now + bench), None);
+    }
 }
