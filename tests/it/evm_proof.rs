@@ -312,7 +312,7 @@ async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one
             let sale = chain.add(at * 1_000, &WALLET, &router).swap();
             sale.transfer(&WALLET, &UNKNOWN, 7).call(&router, &WALLET, 5);
         }
-        let net = Net::new(chain, vec![hollow.clone(), other]);
+        let net = Net::new(chain, vec![other, hollow.clone()]);
         let source = source(&net, 2);
         let (mut reader, mut traced) = (source.read(all_of(Address::Evm(WALLET))), 0);
         while let Some(chunk) = reader.next().await.unwrap() {

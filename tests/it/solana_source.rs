@@ -366,7 +366,7 @@ async fn an_entry_that_one_answer_lacks_inside_a_page_comes_from_the_other_one()
     for slot in 0..2_500 {
         chain.add(1_000 + slot, &[WALLET]);
     }
-    let net = Net::new(chain, vec![Ways { loses_inner_every: 2, ..Ways::default() }]);
+    let net = Net::new(chain, vec![Ways { loses_inner_every: 3, ..Ways::default() }]);
     let got = read(&source_with(&net, 1, 10), all()).await;
     assert_eq!(got.error, None);
     got.is(truth(&net, &[WALLET], 0, 10_000));
