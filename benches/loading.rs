@@ -9,7 +9,8 @@
 //! for transactions and lists by turns, and one round trip; what is asked twice is not in it.
 //! `--transactions N` reads smaller wallets, `--only TEXT` some lines, `--only calls` counts the calls
 //! for 1,000 trades by each way, with `--methods` by method, and what prices would take if
-//! blocks far apart were read in one range.
+//! blocks far apart were read in one range; `--only newest` the round trips of a page of the newest
+//! rows.
 
 #![expect(clippy::print_stdout, reason = "the table is the result of this program")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
@@ -213,6 +214,38 @@ const CALLS_AT_LEAST: [(Way, u64, u64); 7] = [
     (Way::TronEvents, 2, 10_000),
 ];
 
+/// Questions that need the answer of the one before, until the newest rows of a wallet are known: to the
+/// head or the accounts, the list, its transactions, their tokens.
+const QUESTIONS: [(Way, u32); 7] = [
+    (Way::Solana, 3),
+    (Way::SolanaPages, 2),
+    (Way::Evm(Discovery::Portal), 2),
+    (Way::Evm(Discovery::Explorer), 3),
+    (Way::Evm(Discovery::Logs), 4),
+    (Way::TronLists, 3),
+    (Way::TronEvents, 4),
+];
+const PAGE: u64 = 100;
+
+/// Round trips until the first rows and a whole page of wallets never seen, the first one of
+/// a process and the next one.
+fn print_newest() {
+    println!(
+        "\n| way | least | first rows, round trips | a page of {PAGE} | of the next wallet | a page of \
+         {PAGE} |\n|---|---|---|---|---|---|"
+    );
+    for (way, least) in QUESTIONS {
+        let reads = on_paused_time(async {
+            let wide = Allowed { rate: None, concurrency: 64, batch: 100 };
+            World::new(way, 2, way.transactions(1_000), wide, &[TRIP]).read_newest(PAGE).await
+        });
+        let trips = |time: Duration| time.as_secs_f64() / TRIP.as_secs_f64();
+        let each = reads.iter().flat_map(|read| [trips(read.first), trips(read.whole)]);
+        let figures: Vec<String> = each.map(|trips| format!("{trips:.1}")).collect();
+        println!("| {} | {least} | {} |", way.name(), figures.join(" | "));
+    }
+}
+
 /// Calls for a wallet of about 1,000 trades by each way, and the least that its transactions allow.
 fn print_calls() {
     println!(
@@ -309,6 +342,9 @@ fn main() {
     }
     if only.is_none_or(|only| only == "calls") {
         print_calls();
+    }
+    if only.is_none_or(|only| only == "newest") {
+        print_newest();
     }
     // A wallet of a few hundred transactions is read in the time of its first round trips.
     if !kept && !short {
