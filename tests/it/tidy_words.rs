@@ -163,3 +163,19 @@ fn the_changelog_has_each_change_once_and_names_the_version() {
     let version = concat!("## ", env!("CARGO_PKG_VERSION"), " (");
     assert_eq!(versions.iter().filter(|line| line.starts_with(version)).count(), 1, "{versions:?}");
 }
+
+/// Where the text of a planted defect stands no more, nothing is planted and nothing is tried.
+#[test]
+fn the_text_of_each_planted_defect_stands_once_in_its_file() {
+    let plants: toml::Table = include_str!("../planted/plants.toml").parse().unwrap();
+    let plants = plants["plant"].as_array().unwrap();
+    assert!(!plants.is_empty());
+    let of = |plant: &toml::Value, name: &str| plant[name].as_str().unwrap().to_owned();
+    let stands_once = |plant: &&toml::Value| {
+        let file = fs::read_to_string(root().join(of(plant, "file"))).unwrap_or_default();
+        file.matches(&of(plant, "find").replace(['«', '»'], "")).count() == 1
+    };
+    let stale: Vec<String> =
+        plants.iter().filter(|plant| !stands_once(plant)).map(|plant| of(plant, "name")).collect();
+    assert!(stale.is_empty(), "{stale:#?}");
+}
