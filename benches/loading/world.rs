@@ -288,7 +288,8 @@ impl Pools<'_> {
         match way {
             Way::Solana | Way::SolanaPages => {
                 let genesis = chain.genesis_hash.clone();
-                Source::Solana(SolanaSource::new(rpc, genesis, SolanaLimits::default()))
+                let source = SolanaSource::new(rpc, genesis, SolanaLimits::default());
+                Source::Solana(source.with_busy_account(chain))
             }
             Way::Evm(discovery) => {
                 let index = || self.pool(vec![EndpointConfig::new("http://index/")]);

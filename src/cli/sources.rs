@@ -103,7 +103,8 @@ pub(super) fn source(
             let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
             let gateway = Lists::of(config, chain)?.portal;
             let gateway = gateway.map(|list| list_pool(&list, nodes)).transpose()?;
-            Source::Solana(source.with_references(chain).with_gateway(gateway))
+            let source = source.with_references(chain).with_busy_account(chain);
+            Source::Solana(source.with_gateway(gateway))
         }
         Family::Evm => {
             let lists = Lists::of(config, chain)?;

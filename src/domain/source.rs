@@ -6,8 +6,19 @@ use super::Height;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourceAccount {
     pub account: [u8; 32],
-    /// The balance seen at the last head, in base units; `None` once it is closed.
+    /// The balance seen at the last head, in base units; `None` once it is closed, `OPEN` where it
+    /// is open and the balance at that head is not known.
     pub amount: Option<u64>,
     /// Set once its list was read to the end: the height of its oldest transaction.
     pub oldest: Option<Height>,
+}
+
+impl SourceAccount {
+    /// Counts as a balance that every other one differs from, itself too.
+    pub const OPEN: u64 = u64::MAX;
+
+    /// Whether it is known to have held this at the last head.
+    pub fn held(&self, amount: u64) -> bool {
+        amount != Self::OPEN && self.amount == Some(amount)
+    }
 }

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use blotter::domain::{Address, Doubts, Height, TxId};
+use blotter::domain::{Address, ChainId, Doubts, Height, SourceAccount, TxId};
+use blotter::registry::{Chain as ChainRow, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
-use blotter::sources::{SolanaLimits, SolanaSource, Source};
+use blotter::sources::{GapRequest, SolanaLimits, SolanaSource, Source};
 use serde_json::json;
 
 use crate::support::reading::all_of;
@@ -15,12 +16,28 @@ use crate::support::solana_node::{Chain, GENESIS, Net, Ways};
 const WALLET: [u8; 32] = [42; 32];
 
 fn source(net: &Arc<Net>, nodes: usize) -> Source {
-    let endpoint = |at| EndpointConfig::new(format!("http://node{at}/planted-secret"));
+    Source::Solana(solana(net, nodes, None))
+}
+
+fn solana(net: &Arc<Net>, nodes: usize, batch: Option<usize>) -> SolanaSource {
+    let endpoint = |at| EndpointConfig {
+        batch,
+        ..EndpointConfig::new(format!("http://node{at}/planted-secret"))
+    };
     let transport: Arc<Net> = Arc::clone(net);
     let endpoints = (0..nodes).map(endpoint).collect();
     let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 3);
     let genesis = Some(GENESIS.to_owned());
-    Source::Solana(SolanaSource::new(pool, genesis, SolanaLimits::default()))
+    SolanaSource::new(pool, genesis, SolanaLimits::default())
+}
+
+fn row() -> ChainRow {
+    Registry::embedded().unwrap().chain(ChainId(1)).unwrap().clone()
+}
+
+/// Asks lists how far they have come.
+fn asking(net: &Arc<Net>, nodes: usize, batch: usize) -> Source {
+    Source::Solana(solana(net, nodes, Some(batch)).with_busy_account(&row()))
 }
 
 #[derive(Debug, Default)]
@@ -29,11 +46,16 @@ struct Got {
     missing: Vec<(Height, TxId)>,
     doubts: Doubts,
     low: Option<Height>,
+    accounts: Vec<SourceAccount>,
     error: Option<UpstreamError>,
 }
 
 async fn read(source: &Source) -> Got {
-    let mut reader = source.read(all_of(Address::Solana(WALLET)));
+    read_gap(source, all_of(Address::Solana(WALLET))).await
+}
+
+async fn read_gap(source: &Source, gap: GapRequest) -> Got {
+    let mut reader = source.read(gap);
     let mut got = Got::default();
     loop {
         match reader.next().await {
@@ -43,6 +65,7 @@ async fn read(source: &Source) -> Got {
                 let ids = chunk.txs.iter().filter_map(|tx| Some((tx.height(), tx.id()?)));
                 got.found.extend(ids);
                 got.missing.extend(chunk.missing);
+                got.accounts.extend(chunk.accounts);
             }
             Ok(None) => break,
             Err(error) => {
@@ -123,4 +146,111 @@ async fn an_answer_without_accounts_hides_none() {
         assert_eq!(got.error, None);
         assert!(got.found.iter().any(|(slot, _)| *slot == 62), "{nodes}");
     }
+}
+
+/// The wallet trades up to the head, and each of the last slots names wrapped SOL.
+fn busy_chain() -> Chain {
+    let Address::Solana(wrapped) = row().wrapped_native else { unreachable!() };
+    let mut chain = chain();
+    for slot in 600..=1000 {
+        chain.add(slot, &[wrapped]);
+    }
+    for slot in 0..10 {
+        chain.add(991 + slot, &[WALLET]);
+    }
+    chain
+}
+
+/// Issue 16, 4, on Solana: the index of addresses is behind the slot that its own node names, and takes
+/// `minContextSlot` for reached.
+#[tokio::test(start_paused = true)]
+async fn what_the_lists_have_not_indexed_is_not_claimed() {
+    for (list_lag, batch) in [(5, 10), (5, 1), (300, 10), (300, 1)] {
+        let net = Net::new(busy_chain(), vec![Ways { list_lag, ..Ways::default() }]);
+        let one = asking(&net, 1, batch);
+        let got = read(&one).await;
+        assert_eq!((got.found, got.low), (vec![], None), "nothing is claimed");
+        let Some(UpstreamError::Unavailable { last, .. }) = got.error else { panic!("no error") };
+        assert_eq!(last, format!("the lists of http://node0 are {list_lag} slots behind it"));
+        net.set(0, Ways::default());
+        let got = read(&one).await;
+        assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_have_come_far_enough_are_read_where_others_have_not() {
+    for (behind, batch) in [(0, 10), (1, 10), (0, 1), (1, 1)] {
+        let mut nodes = vec![Ways::default(); 2];
+        nodes[behind].list_lag = 300;
+        let net = Net::new(busy_chain(), nodes);
+        let two = asking(&net, 2, batch);
+        for _ in 0..4 {
+            let got = read(&two).await;
+            assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)));
+        }
+    }
+}
+
+/// Below a span, lists of accounts are read from the top by any node.
+#[tokio::test(start_paused = true)]
+async fn lists_that_are_behind_hide_nothing_of_an_account_below_a_span() {
+    let account = [7; 32];
+    for (behind, batch) in [(0, 10), (1, 10), (0, 1), (1, 1)] {
+        let mut chain = busy_chain();
+        for slot in 0..80 {
+            chain.add(105 + slot * 10, &[[5; 32], account]);
+        }
+        chain.open_account(account, 5);
+        let mut nodes = vec![Ways::default(); 2];
+        nodes[behind].list_lag = 300;
+        let net = Net::new(chain, nodes);
+        let two = asking(&net, 2, batch);
+        for _ in 0..4 {
+            let known = SourceAccount { account, amount: Some(5), oldest: None };
+            let all = all_of(Address::Solana(WALLET));
+            let gap = GapRequest { high: Some(880), accounts: vec![known], first: false, ..all };
+            let got = read_gap(&two, gap).await;
+            let wanted = net.chain.lock().unwrap().truth(&[WALLET, account], 0, 880);
+            assert_eq!((got.error, got.low, got.found), (None, Some(0), wanted));
+        }
+    }
+}
+
+/// Where no list shows the account, the chain's lag is kept off.
+#[tokio::test(start_paused = true)]
+async fn lists_that_show_nothing_are_read_up_to_the_chains_lag() {
+    let mut chain = chain();
+    let lag = row().index_lag;
+    chain.add(1000 - lag, &[WALLET]);
+    chain.add(1000 - lag + 1, &[WALLET]);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let got = read(&asking(&net, 1, 10)).await;
+    let mut all = truth(&net);
+    all.pop();
+    assert_eq!((got.error, got.low, got.found), (None, Some(0), all));
+}
+
+/// Opened after the head that both nodes have, and closed before the next read by another authority.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_is_open_above_the_head_is_listed_by_the_next_read() {
+    let account = [7; 32];
+    let traded = || {
+        let mut chain = chain();
+        chain.add(985, &[[5; 32], account]);
+        chain
+    };
+    let mut chain = traded();
+    chain.open_account_since(account, 5, 980);
+    let net = Net::new(chain, vec![Ways::default(), Ways { lag: 50, ..Ways::default() }]);
+    let got = read(&source(&net, 2)).await;
+    let known: Vec<SourceAccount> = got.accounts.into_iter().collect();
+    let held = known.first().map(|known| (known.account, known.amount));
+    assert_eq!((got.error, held), (None, Some((account, Some(SourceAccount::OPEN)))));
+    let net = Net::new(traded(), vec![Ways::default()]);
+    let all = all_of(Address::Solana(WALLET));
+    let gap = GapRequest { low: 951, accounts: known, first: false, ..all };
+    let got = read_gap(&source(&net, 1), gap).await;
+    let wanted = net.chain.lock().unwrap().truth(&[account], 951, 1000);
+    assert_eq!((got.error, got.found, wanted.len()), (None, wanted, 1));
 }

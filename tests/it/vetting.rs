@@ -44,10 +44,11 @@ async fn a_slow_node_delays_the_first_rows_by_little() {
     assert!(first < Duration::from_secs(2), "{first:?}");
     // Once it has said what it is, the second opinion on the end of a list is its own.
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.nodes[0].stats().calls_of("getSignaturesForAddress"), 0);
+    // But how far its lists have come.
+    assert_eq!(world.nodes[0].stats().calls_of("getSignaturesForAddress"), 1);
     let (first, whole) = read(&world, "another", slow).await;
     assert!(first < Duration::from_secs(2) && whole < Duration::from_secs(10), "{whole:?}");
-    assert!(world.nodes[0].stats().calls_of("getSignaturesForAddress") > 0);
+    assert!(world.nodes[0].stats().calls_of("getSignaturesForAddress") > 2);
 }
 
 /// Its cooldown ends, and it is queried then, however often others look meanwhile.
@@ -77,7 +78,8 @@ async fn a_node_of_another_chain_tells_nothing_however_late_it_says_so() {
         assert!(first < Duration::from_secs(2), "{late}: {first:?}");
         let asked = world.nodes[0].stats();
         assert_eq!(asked.calls_of("getTransaction"), 0, "{late}: {asked:?}");
-        assert_eq!(asked.calls_of("getSignaturesForAddress"), 0, "{late}: {asked:?}");
+        // But how far its lists have come.
+        assert!(asked.calls_of("getSignaturesForAddress") <= 1, "{late}: {asked:?}");
     }
 }
 

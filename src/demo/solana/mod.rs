@@ -3,6 +3,7 @@
 mod accounts;
 mod aggregated;
 mod build;
+mod busy;
 mod curve;
 mod digits;
 mod history;

@@ -301,10 +301,11 @@ impl SolanaModel {
         mix::seal(self.inner.seed ^ FILLER_TAG, &body)
     }
 
-    /// The slot of such a signature.
-    pub(super) fn filler_slot(&self, signature: &[u8; 64]) -> Option<Height> {
+    /// The slot of such a signature, and its position there.
+    pub(super) fn filler_place(&self, signature: &[u8; 64]) -> Option<(Height, u32)> {
         let body: [u8; 12] = mix::open(self.inner.seed ^ FILLER_TAG, signature)?;
-        body.first_chunk().map(|slot| Height::from_le_bytes(*slot))
+        let (slot, index) = body.split_first_chunk::<8>()?;
+        Some((Height::from_le_bytes(*slot), u32::from_le_bytes(*index.first_chunk::<4>()?)))
     }
 
     /// The transaction with a signature, if it is on the current chain.

@@ -7,7 +7,7 @@ use super::model::{ListEntry, ListSubject};
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
 use super::rpc::Desk;
 use super::wallet::WalletHistory;
-use super::{slots, wire};
+use super::{busy, slots, wire};
 use crate::demo::mix::Dice;
 use crate::demo::rpc::CallReply;
 
@@ -21,6 +21,7 @@ impl Desk<'_> {
         let options = ParamOptions::at(self.params, 1);
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
+        let listed = head.saturating_sub(self.node.list_lag);
         let limit = options.number("limit").unwrap_or(LIST_MAX);
         if !(1..=LIST_MAX).contains(&limit) {
             return Err(DemoError::invalid("Invalid limit; max 1000"));
@@ -29,12 +30,26 @@ impl Desk<'_> {
         let before = options.text("before").map(signature).transpose()?;
         let until = options.text("until").map(signature).transpose()?;
         let page = match self.model.subject(&key) {
-            Some(subject) if !self.twist.empty => self.page(&subject, head, before, until, limit),
-            _ => Vec::new(),
+            _ if self.twist.empty => Vec::new(),
+            _ if busy::is_busy(&key) => self.busy_page(listed, before, limit),
+            Some(subject) => self.page(&subject, listed, before, until, limit),
+            None => Vec::new(),
         };
         let mut out = Vec::with_capacity(page.len() * 240);
         wire::list(&mut out, &page, |out, entry| self.write_entry(out, entry, None));
         Ok(out)
+    }
+
+    /// A page of the account that every block names.
+    fn busy_page(&self, head: Height, before: Option<[u8; 64]>, limit: usize) -> Vec<ListEntry> {
+        let from = before.and_then(|before| self.model.filler_place(&before));
+        if before.is_some() && from.is_none() {
+            return Vec::new();
+        }
+        let entries = busy::entries(self.model, from.unwrap_or((head, u32::MAX)));
+        let mut page = entries.take(limit).collect();
+        self.end_early(&mut page);
+        page
     }
 
     fn page(
@@ -52,7 +67,7 @@ impl Desk<'_> {
             let found = self.model.find(&before);
             let slot = found.as_ref().map(|(_, _, spot, _)| spot.height);
             // A cursor that the node does not have gets an empty page.
-            let slot = slot.or_else(|| self.model.filler_slot(&before));
+            let slot = slot.or_else(|| self.model.filler_place(&before).map(|place| place.0));
             let kept = self.node.first_available..=head;
             let Some(slot) = slot.filter(|slot| kept.contains(slot)) else { return Vec::new() };
             edge = Some((before, slot));
@@ -179,11 +194,16 @@ impl Desk<'_> {
         }
         let filters = ParamOptions::of(options.get("filters"));
         let first = self.node.first_available.max(self.node.full_pages_from);
-        let bounds = Bounds::new(filters, head, first);
+        let lag = self.node.list_lag.max(self.node.full_pages_lag);
+        let bounds = Bounds::new(filters, head.saturating_sub(lag), first);
         let with_accounts = self.node.full_pages_by_owner
             && matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
         let ascending = options.text("sortOrder") == Some("asc");
         let from = options.text("paginationToken").map(token_position).transpose()?;
+        if busy::is_busy(&key) && !full {
+            let limit = usize::try_from(limit).unwrap_or(0);
+            return Ok(self.write_signatures(&self.busy_page(bounds.high, None, limit)));
+        }
         let Some(ListSubject::Wallet(wallet)) = self.model.subject(&key) else {
             return Ok(b"{\"data\":[],\"paginationToken\":null}".to_vec());
         };
@@ -211,6 +231,16 @@ impl Desk<'_> {
             self.check_version(&wallet, entry.number, options)?;
         }
         Ok(self.write_page(&wallet, &page, more, full))
+    }
+
+    /// A page without a token for the next one.
+    fn write_signatures(&self, page: &[ListEntry]) -> Vec<u8> {
+        let mut out = b"{\"data\":".to_vec();
+        wire::list(&mut out, page, |out, entry| {
+            self.write_entry(out, entry, Some(entry.spot.index));
+        });
+        out.extend_from_slice(b",\"paginationToken\":null}");
+        out
     }
 
     fn write_page(

@@ -25,6 +25,8 @@ const FILLERS_MAX: u32 = 8_192;
 pub struct NodeOptions {
     /// Slots by which this node's head lags behind the model's.
     pub lag: u64,
+    /// Slots by which its lists lag behind its own head, also where `minContextSlot` demands more.
+    pub list_lag: u64,
     /// First block that the node keeps; 0 keeps all.
     pub first_available: Height,
     /// Maximum size of a batch; a larger one gets one error object.
@@ -36,6 +38,8 @@ pub struct NodeOptions {
     pub full_page_max: u64,
     pub full_pages_from: Height,
     pub full_pages_by_owner: bool,
+    /// Slots by which that index lags behind the node's head.
+    pub full_pages_lag: u64,
     /// Whether transactions contain their position in the block.
     pub transaction_index: bool,
     pub genesis_hash: String,
@@ -45,12 +49,14 @@ impl Default for NodeOptions {
     fn default() -> Self {
         Self {
             lag: 0,
+            list_lag: 0,
             first_available: 0,
             batch_max: 100,
             transactions_for_address: false,
             full_page_max: 100,
             full_pages_from: 0,
             full_pages_by_owner: true,
+            full_pages_lag: 0,
             transaction_index: true,
             genesis_hash: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d".to_owned(),
         }
@@ -71,6 +77,8 @@ pub(in crate::demo) fn answer(
     call: RpcCall<'_>,
 ) -> CallReply {
     let head = model.head().saturating_sub(node.lag).saturating_sub(call.twist.head_back);
+    // A node is at a slot that has a block.
+    let head = if slots::has_block(head) { head } else { head.saturating_sub(1) };
     Desk { model, node, head, params: call.params, twist: call.twist }.answer(call.method)
 }
 

@@ -89,6 +89,8 @@ impl EndCheck {
             address: self.listing.address,
             before: list.before(),
             min_slot: list.min_slot(),
+            // Where there are pages, they have shown what is newest.
+            is_newest: list.is_newest(false),
         };
         Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
     }

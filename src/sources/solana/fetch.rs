@@ -7,6 +7,7 @@ use futures_util::future::{join, try_join_all};
 use serde_json::json;
 
 use super::SolanaSource;
+use super::index_reach::IndexedList;
 use super::list::{Entry, PAGE_MAX};
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
@@ -29,6 +30,8 @@ pub(super) struct PageRequest {
     pub(super) before: Option<TxId>,
     /// The node must know at least this slot.
     pub(super) min_slot: Option<Height>,
+    /// It shows the newest entries: its list must be known to have come to that slot.
+    pub(super) is_newest: bool,
 }
 
 /// A page with who gave it.
@@ -63,13 +66,20 @@ pub(super) type FetchedEntry = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
 type Read = Result<Option<(Box<Transaction>, UnixSeconds)>, UpstreamError>;
 
 impl SolanaSource {
+    /// Pages with the newest entries count where their list is known to have come as far as is wanted.
     pub(super) async fn pages(
         &self,
         asked: Vec<PageRequest>,
         options: CallOptions,
     ) -> Vec<(usize, PageReply)> {
         let calls: Vec<Call> = asked.iter().map(page_call).collect();
-        let answers = self.inner.pool.batch(&calls, &options).await;
+        let newest = asked.iter().filter(|request| request.is_newest);
+        let answers = match newest.filter_map(|request| request.min_slot).max() {
+            Some(slot) => {
+                self.answers_up_to((IndexedList::Signatures, slot), &calls, &options).await
+            }
+            None => self.inner.pool.batch(&calls, &options).await,
+        };
         let page = |answer: CallResponse| {
             let entries = wire::signatures(&answer.result).ok_or_else(|| {
                 self.malformed(answer.endpoint, "getSignaturesForAddress gave no list")

@@ -16,13 +16,14 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::SolanaSource;
+use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::{EndpointId, EndpointSet};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
-const METHOD: &str = "getTransactionsForAddress";
 /// Below this slot the method knows nothing of token accounts: lists are read there.
 pub(super) const FIRST_SLOT: Height = 111_491_819;
 /// Transactions in a page, largest first: what providers document.
@@ -48,6 +49,11 @@ pub(super) struct PageQuery {
 }
 
 impl PageQuery {
+    /// It begins with the newest transactions that are wanted.
+    fn is_newest(&self) -> bool {
+        !self.ascending && self.token.is_none() && self.known_to == Some(self.high)
+    }
+
     fn params(&self, wallet: Address) -> Value {
         let mut how = Map::new();
         how.insert("transactionDetails".to_owned(), "full".into());
@@ -162,6 +168,12 @@ impl SolanaSource {
         Some(PagePlan { limit, without })
     }
 
+    /// The list that shows the newest transactions: pages, where each endpoint offers them.
+    pub(super) fn newest_list(&self) -> IndexedList {
+        let all = self.page_plan().is_some_and(|plan| plan.without == EndpointSet::default());
+        if all { IndexedList::FullPages } else { IndexedList::Signatures }
+    }
+
     /// The endpoints of which nothing is known, or not any more.
     pub(super) fn unprobed(&self) -> Vec<EndpointId> {
         let (learned, now) = (self.inner.page_offers.learned(), Instant::now());
@@ -263,6 +275,22 @@ impl SolanaSource {
         self.inner.pool.parallel(METHOD, plan.without)
     }
 
+    /// The page with the newest transactions counts where the index is known to have come to them.
+    async fn ask_full_page(
+        &self,
+        wallet: Address,
+        query: &PageQuery,
+        options: &CallOptions,
+    ) -> Result<CallResponse, UpstreamError> {
+        let calls = [Call { method: METHOD, params: query.params(wallet) }];
+        let mut answers = if query.is_newest() {
+            self.answers_up_to((IndexedList::FullPages, query.high), &calls, options).await
+        } else {
+            self.inner.pool.batch(&calls, options).await
+        };
+        answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))
+    }
+
     /// One page; a transaction without a time gets its block's.
     pub(super) async fn full_page(
         &self,
@@ -270,7 +298,7 @@ impl SolanaSource {
         query: &PageQuery,
         options: &CallOptions,
     ) -> Result<FullPage, UpstreamError> {
-        let answer = self.inner.pool.call(METHOD, query.params(wallet.1), options).await?;
+        let answer = self.ask_full_page(wallet.1, query, options).await?;
         let by = answer.endpoint;
         let bad = |what| self.malformed(by, what);
         let reply: Reply<'_> = serde_json::from_str(answer.result.get())

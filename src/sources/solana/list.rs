@@ -172,6 +172,11 @@ impl List {
         self.before().is_none().then_some(self.high)
     }
 
+    /// The next page decides what is newest: the first one, and where nothing is listed each answer.
+    pub(super) fn is_newest(&self, is_first: bool) -> bool {
+        self.before().is_none() && (is_first || self.lowest.is_none())
+    }
+
     /// The end was reported, and not often enough: the next answer is requested from another
     /// endpoint.
     pub(super) fn wants_second_answer(&self) -> bool {
@@ -371,6 +376,18 @@ mod tests {
             list.absorb(&[entry(9, 1), entry(4, 2)]);
             assert!(list.has_ended());
         }
+    }
+
+    #[test]
+    fn answers_without_entries_are_of_lists_that_have_come_far_enough() {
+        let mut list = List::new(Kind::Wallet, 0, 100);
+        assert!(list.is_newest(true));
+        list.absorb(&[]);
+        assert!(list.is_newest(false), "what another answer lacked may be new");
+        list.absorb(&[entry(9, 1)]);
+        assert!(!list.is_newest(false), "it shows an entry that is known to be there");
+        let below = List::new(Kind::Wallet, 0, 100).from(entry(101, 1).id);
+        assert!(!below.is_newest(true));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::existence::Existence;
 use super::fetch::{FetchedEntry, PageReply, PageRequest};
 use super::gateway::Owned;
 use super::hint::{hint, resume};
+use super::index_reach::IndexedList;
 use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
@@ -28,6 +29,9 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
+
+/// Accounts whose newest pages are asked for together, also where each is a request of its own.
+const NEWEST_GROUP: usize = 16;
 
 pub(super) enum ListEvent {
     Opened(Result<Opening, UpstreamError>),
@@ -126,16 +130,16 @@ impl ListReader {
     fn begin(&mut self) {
         let source = self.source.clone();
         let options = CallOptions { avoid: self.without_lists, ..self.options.clone() };
-        let (wallet, first) = (self.request.wallet, self.request.first);
+        let (wallet, how) = (self.request.wallet, (self.request.first, IndexedList::Signatures));
         if self.request.high.is_some() && !self.request.knows_accounts {
             self.prefetcher.push(Box::pin(async move {
-                ListEvent::Accounts(source.open(wallet, first, &options).await)
+                ListEvent::Accounts(source.open(wallet, how, &options).await)
             }));
             return;
         }
         match (self.request.high, resume(self.request.resume.as_ref())) {
             (None, _) => self.prefetcher.push(Box::pin(async move {
-                ListEvent::Opened(source.open(wallet, first, &options).await)
+                ListEvent::Opened(source.open(wallet, how, &options).await)
             })),
             (Some(high), Some(hint)) => {
                 self.timeline.remember(hint.0, hint.1);
@@ -231,21 +235,22 @@ impl ListReader {
             self.phase = Phase::Ended;
             return;
         }
-        self.head_by = Some(endpoint);
+        self.head_by = endpoint;
         self.timeline = Timeline::new(self.request.low, head);
         self.start(head, List::new(Kind::Wallet, self.request.low, head));
         let Some(accounts) = accounts else { return };
         let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
         for Balance { account, amount, at } in accounts {
             let known = gone.remove(&account);
-            let same = known.is_some_and(|known| known.amount == Some(amount));
+            // What it holds above the head says nothing of what moved it below.
+            let same = at <= head && known.is_some_and(|known| known.held(amount));
             if !same || self.request.low == 0 {
                 self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
                 // A balance from above the head would hide what changed it from the next read; that
                 // the account exists must be known to every read below.
-                let amount = (at <= head).then_some(amount);
-                self.news.insert(account, SourceAccount { account, amount, oldest });
+                let held = if at <= head { amount } else { SourceAccount::OPEN };
+                self.news.insert(account, SourceAccount { account, amount: Some(held), oldest });
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
@@ -449,7 +454,6 @@ impl ListReader {
         let is_far = self.prefetcher.is_eager() || urgency == Urgency::Stalled;
         let ahead = if is_far { self.source.inner.limits.list_ahead_max } else { 1 };
         let room = self.timeline.wants_entries(frontier, ahead);
-        let size = self.source.inner.pool.batch_size();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
             let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
@@ -470,7 +474,9 @@ impl ListReader {
                 address: listing.address,
                 before: listing.list.before(),
                 min_slot: listing.list.min_slot(),
+                is_newest: listing.list.is_newest(is_first),
             };
+            let is_newest = request.is_newest;
             let second = listing.list.wants_second_answer() || listing.list.missed();
             let on = self.head_by.filter(|_| from_head);
             let avoid = listing.last_by.filter(|_| second);
@@ -478,7 +484,7 @@ impl ListReader {
             // node at the end of each would make all as slow as that one.
             let in_time = !listing.list.missed();
             if listing.list.kind == Kind::Account {
-                accounts.entry((on, avoid, in_time)).or_default().push(request);
+                accounts.entry((on, avoid, in_time, is_newest)).or_default().push(request);
             } else {
                 let options = CallOptions { on, avoid, ..self.options.clone() };
                 let source = self.source.clone();
@@ -487,11 +493,22 @@ impl ListReader {
                 self.prefetcher.push(Box::pin(page));
             }
         }
-        for ((on, avoid, in_time), requests) in accounts {
-            for group in requests.chunks(size.max(1)) {
+        for ((on, avoid, in_time, is_newest), requests) in accounts {
+            for group in requests.chunks(self.group_size(is_newest)) {
                 let options = CallOptions { on, avoid, in_time, ..self.options.clone() };
                 self.prefetcher.push(pages(self.source.clone(), group.to_vec(), options));
             }
+        }
+    }
+
+    /// Lists whose pages are asked for at once; how far they have come is asked once for all of a group,
+    /// in the same request.
+    fn group_size(&self, is_newest: bool) -> usize {
+        let is_asked = is_newest && self.source.asks_reach();
+        match self.source.inner.pool.batch_size() {
+            0 | 1 if is_asked => NEWEST_GROUP,
+            0 | 1 => 1,
+            size => size - usize::from(is_asked),
         }
     }
 

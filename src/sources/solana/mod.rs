@@ -11,6 +11,7 @@ mod fetch;
 mod full_pages;
 mod gateway;
 mod hint;
+mod index_reach;
 mod late;
 mod limits;
 mod list;
@@ -48,6 +49,7 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 use full_pages::PageOffers;
+use index_reach::{BusyAccount, IndexReach};
 use prices::References;
 
 /// Solana by JSON-RPC nodes. Cheap to clone.
@@ -57,6 +59,8 @@ pub struct SolanaSource {
     references: Arc<References>,
     /// An open data gateway, for what lists do not name.
     gateway: Option<Pool>,
+    /// Shows how far lists have come; `None` takes their word.
+    busy: Option<BusyAccount>,
 }
 
 #[derive(Debug)]
@@ -68,6 +72,7 @@ struct Inner {
     chain_checks: Arc<ChainChecks>,
     readers: Arc<AtomicUsize>,
     page_offers: PageOffers,
+    reach: IndexReach,
     /// The first block that endpoints were found to keep.
     first_kept: Mutex<BTreeMap<EndpointId, Height>>,
 }
@@ -81,9 +86,11 @@ impl SolanaSource {
             chain_checks: Arc::default(),
             readers: Arc::default(),
             page_offers: PageOffers::default(),
+            reach: IndexReach::default(),
             first_kept: Mutex::default(),
         };
-        Self { inner: Arc::new(inner), references: Arc::new(References::none()), gateway: None }
+        let references = Arc::new(References::none());
+        Self { inner: Arc::new(inner), references, gateway: None, busy: None }
     }
 
     /// Prices come from the reference pools of the chain's row.

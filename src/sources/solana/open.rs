@@ -7,6 +7,7 @@ use futures_util::future::join;
 use serde_json::{Value, json};
 
 use super::SolanaSource;
+use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
@@ -28,28 +29,35 @@ const TRIES_MAX: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) head: Height,
-    /// The endpoint that reported it: lists up to the head are requested from the same one.
-    pub(super) endpoint: EndpointId,
-    /// Open token accounts with their balances; `None` where no node lists them.
+    /// An endpoint that has come there: lists up to the head are requested from the same one.
+    pub(super) endpoint: Option<EndpointId>,
+    /// Token accounts that are open at the head with their balances; `None` where no node lists them.
     pub(super) accounts: Option<Vec<Balance>>,
     pub(super) tip: Option<Tip>,
 }
 
 impl SolanaSource {
+    /// `list`: the one that is read up to the head.
     pub(super) async fn open(
         &self,
         wallet: Address,
-        first: bool,
+        (first, list): (bool, IndexedList),
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
+        let is_alone = self.inner.pool.endpoints().len() < 2;
         let open = || async move {
+            let mut behind = None;
             for _ in 1..TRIES_MAX {
-                match self.ask_opening(wallet, first, options).await {
+                let options = CallOptions { avoid: behind.or(options.avoid), ..options.clone() };
+                let known = behind;
+                match self.ask_opening(wallet, (first, list), &mut behind, &options).await {
                     Err(UpstreamError::Malformed { .. }) => {}
+                    // Another endpoint's lists may have come far enough.
+                    Err(UpstreamError::Unavailable { .. }) if behind != known && !is_alone => {}
                     other => return other,
                 }
             }
-            self.ask_opening(wallet, first, options).await
+            self.ask_opening(wallet, (first, list), &mut behind, options).await
         };
         checked(self.check_chain(options), open).await
     }
@@ -57,14 +65,12 @@ impl SolanaSource {
     async fn ask_opening(
         &self,
         wallet: Address,
-        first: bool,
+        (first, list): (bool, IndexedList),
+        behind: &mut Option<EndpointId>,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
         let finalized = || json!([{"commitment": "finalized"}]);
-        let mut calls = vec![
-            Call { method: "getSlot", params: finalized() },
-            Call { method: "getLatestBlockhash", params: finalized() },
-        ];
+        let mut calls = vec![Call { method: "getLatestBlockhash", params: finalized() }];
         let owner = wallet.to_string();
         let programs = [TOKEN_PROGRAM, TOKEN_2022_PROGRAM].map(|program| Call {
             method: "getTokenAccountsByOwner",
@@ -81,24 +87,37 @@ impl SolanaSource {
         if is_alone {
             calls.extend(programs.iter().cloned());
         }
+        // After the accounts: the head is the slot at which they are known.
+        calls.push(Call { method: "getSlot", params: finalized() });
+        let reach = self.reach_call(list, Height::MAX);
+        let asks_reach = reach.is_some();
+        calls.extend(reach);
         let again =
             async { if is_alone { Vec::new() } else { pool.batch(&programs, options).await } };
-        let (answers, again) = join(pool.batch(&calls, options), again).await;
+        let (mut answers, again) = join(pool.batch(&calls, options), again).await;
+        let reach = if asks_reach { answers.pop() } else { None };
+        let slot = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))?;
+        let reported = wire::number(&slot.result)
+            .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
         let mut answers = answers.into_iter().chain(again);
         let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
-        let slot = next()?;
-        let head = wire::number(&slot.result)
-            .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
         let tip = self.tip(next())?;
         let accounts = self.both(next(), next())?;
         if first {
             self.inspect(next())?;
         }
         let accounts = joined(accounts, self.both(next(), next())?);
-        // Balances of a lagging node say nothing about what moved them above its own head.
-        let reported = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
+        // Balances of a lagging node say nothing about what moved them above its own head; what closed
+        // between the head and the slot of the balances would be in no list that is read.
+        let head = accounts.as_ref().map_or(reported, |(known_to, _)| *known_to);
+        let listed = self.listed_to((slot.endpoint, list), head, reach, options).await;
+        if listed.is_err() {
+            *behind = Some(slot.endpoint);
+        }
+        let head = listed?;
         let accounts = accounts.map(|(_, accounts)| accounts);
-        Ok(Opening { head: reported, endpoint: slot.endpoint, accounts, tip })
+        let endpoint = Some(slot.endpoint).filter(|_| reported >= head);
+        Ok(Opening { head, endpoint, accounts, tip })
     }
 
     /// The newest block; `None` where no node supports the method. Without it a reorg while the
@@ -211,13 +230,16 @@ impl SolanaSource {
 
 type Accounts = Option<(Height, Vec<Balance>)>;
 
-/// All accounts of two answers, each with its newest balance, known up to the lower slot.
+/// All accounts of two answers, known up to the lower slot; each with its newest balance, and the
+/// first slot at which it was seen to hold that.
 fn joined(one: Accounts, two: Accounts) -> Accounts {
     let (Some(one), Some(two)) = (&one, &two) else { return one.or(two) };
     let mut all: BTreeMap<[u8; 32], Balance> = BTreeMap::new();
     for balance in one.1.iter().chain(&two.1) {
         let known = all.entry(balance.account).or_insert(*balance);
-        if known.at < balance.at {
+        if known.amount == balance.amount {
+            known.at = known.at.min(balance.at);
+        } else if known.at < balance.at {
             *known = *balance;
         }
     }

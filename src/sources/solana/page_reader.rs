@@ -106,8 +106,8 @@ impl PageReader {
         if let Some(high) = self.request.high {
             self.start(high);
         } else {
-            let first = self.request.first;
-            let opened = async move { source.open(wallet, first, &options).await };
+            let how = (self.request.first, self.source.newest_list());
+            let opened = async move { source.open(wallet, how, &options).await };
             self.prefetcher.push(opened.map(PageEvent::Opened).boxed());
         }
         let unprobed = self.source.unprobed();
@@ -145,7 +145,7 @@ impl PageReader {
         // account exists must be known to every read below.
         let seen = |balance: &Balance| SourceAccount {
             account: balance.account,
-            amount: (balance.at <= head).then_some(balance.amount),
+            amount: Some(if balance.at <= head { balance.amount } else { SourceAccount::OPEN }),
             oldest: None,
         };
         self.accounts = accounts.iter().map(seen).collect();

@@ -58,6 +58,8 @@ const KEPT_SEEDS: &[u64] = &[240, 260, 301, 357, 624, 646, 707, 774, 1173, 1229,
 const CALM_TRIES: usize = 60;
 /// Blocks that lists may lag behind at most.
 const LISTED: u64 = 200;
+/// Solana's last slots, which may have been skipped.
+const SKIPPED: u64 = 8;
 const FRESHNESS: Duration = Duration::from_secs(11);
 /// Solana's seeds with nodes whose pages lie.
 const LIAR_SEEDS: u64 = 100;
@@ -175,6 +177,11 @@ fn solana_troubles(world: &World, dice: &mut Dice) {
             true if at > 0 => dice.pick(&[20, 150, 5000]),
             false | true => 0,
         };
+        // From dice of its own, so that all else stays what it was.
+        let mut apart = Dice::new(dice.clone().next(), 510);
+        options.list_lag = if apart.one_in(4) { apart.pick(&[1, 6, 150, 5000]) } else { 0 };
+        options.full_pages_lag = if apart.one_in(8) { apart.pick(&[6, 5000]) } else { 0 };
+        trouble::say(&format!("head {} {options:?}", world.chain.head()));
         let pruned =
             dice.one_in(12).then(|| world.chain.head() - dice.pick(&[100, 100_000, 50_000_000]));
         options.first_available = pruned.unwrap_or(0);
@@ -214,7 +221,7 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
     refill(world).await;
     world.set_faults(Faults::none);
     for Peer { node, .. } in world.peers.iter().filter(|peer| peer.role == Role::Solana) {
-        node.set_options(NodeOptions { lag: 0, ..node.options() });
+        node.set_options(NodeOptions { lag: 0, list_lag: 0, full_pages_lag: 0, ..node.options() });
     }
     trouble::end(world);
     if world.forked {
@@ -222,11 +229,9 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
         sleep(FRESHNESS).await;
     }
     let target = world.chain.head();
-    if world.way.has_doubts() {
-        // Lists are read as far up as they are known to be whole.
-        world.chain.advance(LISTED);
-        world.learn();
-    }
+    // Lists are read as far up as they are known to be whole.
+    world.chain.advance(if world.way.has_doubts() { LISTED } else { SKIPPED });
+    world.learn();
     let before = world.requests();
     for client in clients.iter_mut() {
         if world.is_poisoned(client.wallet) {

@@ -82,7 +82,8 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
 
 pub(super) fn source(settings: &Settings, pool: Pool, registry: &Arc<Registry>) -> Source {
     let chain = registry.chain(SOL).unwrap();
-    let source = SolanaSource::new(pool, chain.genesis_hash.clone(), settings.limits.clone());
+    let source = SolanaSource::new(pool, chain.genesis_hash.clone(), settings.limits.clone())
+        .with_busy_account(chain);
     Source::Solana(if settings.references { source.with_references(chain) } else { source })
 }
 

@@ -202,6 +202,8 @@ impl Placed {
 pub(crate) struct Ways {
     pub(crate) genesis: &'static str,
     pub(crate) lag: Height,
+    /// Slots by which lists are behind the node's own slot, also where `minContextSlot` demands more.
+    pub(crate) list_lag: Height,
     pub(crate) first_block: Height,
     /// Orders each slot's signatures anew at each call.
     pub(crate) flips: bool,
@@ -235,6 +237,7 @@ impl Default for Ways {
         Self {
             genesis: GENESIS,
             lag: 0,
+            list_lag: 0,
             first_block: 0,
             flips: false,
             loses_edge_every: 0,
@@ -429,6 +432,7 @@ fn list(chain: &Chain, ways: &Ways, head: Height, params: &Value, count: u64) ->
     if how["minContextSlot"].as_u64().is_some_and(|slot| slot > head) {
         return Err((-32016, "Minimum context slot has not been reached".to_owned()));
     }
+    let head = head.saturating_sub(ways.list_lag);
     if ways.empty_page_every > 0 && hits(ways.empty_page_every, count) {
         return Ok(json!([]));
     }

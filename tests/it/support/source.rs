@@ -42,6 +42,7 @@ pub(crate) fn solana(node: Node, registry: &Registry, clock: Arc<dyn Clock>) -> 
     };
     let endpoints = vec![EndpointConfig::new("http://node.test/planted-secret")];
     let pool = Pool::new(endpoints, Arc::new(node), limits, clock, 1);
-    let genesis = registry.chain(SOL).unwrap().genesis_hash.clone();
-    Source::Solana(SolanaSource::new(pool, genesis, SolanaLimits::default()))
+    let chain = registry.chain(SOL).unwrap();
+    let source = SolanaSource::new(pool, chain.genesis_hash.clone(), SolanaLimits::default());
+    Source::Solana(source.with_busy_account(chain))
 }

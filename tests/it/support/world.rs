@@ -90,8 +90,9 @@ fn service(
         .collect();
     let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::clone(clock), 7);
     let registry = Arc::new(Registry::embedded().unwrap());
-    let genesis = registry.chain(ChainId(1)).unwrap().genesis_hash.clone();
-    let source = Source::Solana(SolanaSource::new(pool, genesis, build.solana.clone()));
+    let chain = registry.chain(ChainId(1)).unwrap();
+    let source = SolanaSource::new(pool, chain.genesis_hash.clone(), build.solana.clone());
+    let source = Source::Solana(source.with_busy_account(chain));
     let candles = build.candles.as_ref().map(|transport| {
         let endpoints = vec![EndpointConfig::new("http://prices.test".to_owned())];
         let limits = PoolLimits::default();

@@ -16,7 +16,8 @@ impl ListReader {
         }
         for Balance { account, .. } in opening.accounts.unwrap_or_default() {
             if !self.known.contains_key(&account) {
-                let found = SourceAccount { account, amount: None, oldest: None };
+                let open = Some(SourceAccount::OPEN);
+                let found = SourceAccount { account, amount: open, oldest: None };
                 self.request.accounts.push(found);
                 self.known.insert(account, found);
                 self.news.insert(account, found);

@@ -1,0 +1,447 @@
+//! How far the lists of an endpoint have come, learned from them: by the newest entries of an account
+//! that transactions name in every block. A slot that is reported next to a list proves nothing of
+//! what the list holds, and neither does that `minContextSlot` is obeyed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep};
+
+use super::{SolanaSource, wire};
+use crate::domain::Height;
+use crate::registry::Chain;
+use crate::rpc::batch::{Call, CallResponse};
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+pub(super) const FULL_PAGES: &str = "getTransactionsForAddress";
+/// Entries of the account that are asked for, and so many at least that show how much it is used.
+const ENTRIES: usize = 25;
+const ENTRIES_MIN: usize = 10;
+/// Slots of those entries at most, of an account that is used all the time.
+const BUSY_SLOTS: u64 = 64;
+/// Answers in a row that show nothing, after which an endpoint's list does not show the account.
+const SILENT_ANSWERS: u32 = 3;
+/// Requests for what a list that is behind does not show, and the pause after each, times its number:
+/// most have come as far a second later.
+const REACH_TRIES: u32 = 6;
+const REACH_PAUSE: Duration = Duration::from_millis(300);
+/// Of those, so many for an answer in the same request, of an endpoint that takes several calls.
+const JOINT_TRIES: u32 = 3;
+/// An endpoint that showed the account is waited for so long where it does not any more.
+const SHOWN_FOR: Duration = Duration::from_secs(3_600);
+/// A list that is behind by so many slots at most is waited for, for so long at most; the only one by up to
+/// a minute's slots. The pause before each question, times its number.
+const NEARLY: u64 = 8;
+const NEARLY_ALONE: u64 = 150;
+const WAIT_MAX: Duration = Duration::from_secs(45);
+const WAIT: Duration = Duration::from_millis(400);
+const WAIT_EACH_MAX: Duration = Duration::from_secs(4);
+/// Slots by which a list may fall back: of what is further below its newest entry it is not asked.
+const FALL_MAX: u64 = 9_000;
+
+/// The lists of an endpoint, which come from indexes of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum IndexedList {
+    Signatures,
+    FullPages,
+}
+
+/// The account that is used all the time, and the chain's lag where a list does not show it.
+#[derive(Debug, Clone)]
+pub(super) struct BusyAccount {
+    address: String,
+    lag: u64,
+}
+
+impl BusyAccount {
+    fn of(chain: &Chain) -> Self {
+        Self { address: chain.wrapped_native.to_string(), lag: chain.index_lag }
+    }
+}
+
+/// What one answer shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// The account is used all the time, and the list has come to this slot.
+    Newest(Height),
+    /// The list has come to this slot, which is as far as is wanted.
+    Reached(Height),
+    Nothing,
+    /// No answer.
+    Failed,
+}
+
+impl Shown {
+    fn has_reached(self, slot: Height) -> bool {
+        matches!(self, Self::Newest(newest) | Self::Reached(newest) if newest >= slot)
+    }
+}
+
+/// One request for what is not proved yet.
+#[derive(Debug)]
+struct Round {
+    list: IndexedList,
+    slot: Height,
+    /// Endpoints that had shown to have come there before it was sent.
+    before: BTreeSet<EndpointId>,
+    tries: u32,
+    /// What it shows of the busy account, by the number of the request.
+    shown: Option<(u64, Shown)>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    newest: Height,
+    shown_at: Option<Instant>,
+    /// Answers in a row that show nothing.
+    silent: u32,
+}
+
+/// What the lists of each endpoint have shown.
+#[derive(Debug, Default)]
+pub(super) struct IndexReach(Mutex<HashMap<(EndpointId, IndexedList), Known>>);
+
+impl IndexReach {
+    fn known(&self) -> MutexGuard<'_, HashMap<(EndpointId, IndexedList), Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, of: (EndpointId, IndexedList), shown: Shown) {
+        let mut all = self.known();
+        let known = all.entry(of).or_default();
+        match shown {
+            Shown::Newest(slot) => {
+                known.newest = known.newest.max(slot);
+                (known.shown_at, known.silent) = (Some(Instant::now()), 0);
+            }
+            Shown::Reached(slot) => known.newest = known.newest.max(slot),
+            Shown::Nothing => known.silent = known.silent.saturating_add(1),
+            Shown::Failed => {}
+        }
+    }
+
+    /// The list does not show the account, by several answers.
+    fn is_silent(&self, of: (EndpointId, IndexedList)) -> bool {
+        self.known().get(&of).is_some_and(|known| {
+            let is_old = known.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR);
+            known.silent >= SILENT_ANSWERS && is_old
+        })
+    }
+
+    /// Endpoints whose list has shown to have come to a slot.
+    fn reached(&self, list: IndexedList, slot: Height) -> BTreeSet<EndpointId> {
+        let all = self.known();
+        let reached = all.iter().filter(|((_, of), known)| *of == list && known.newest >= slot);
+        reached.map(|((endpoint, _), _)| *endpoint).collect()
+    }
+
+    /// It has come so far above a slot that it cannot have fallen below it.
+    fn is_far_above(&self, of: (EndpointId, IndexedList), slot: Height) -> bool {
+        let newest = self.known().get(&of).map_or(0, |known| known.newest);
+        newest >= slot.saturating_add(FALL_MAX)
+    }
+}
+
+impl SolanaSource {
+    /// Lists are asked how far they have come.
+    #[must_use]
+    pub fn with_busy_account(self, chain: &Chain) -> Self {
+        Self { busy: Some(BusyAccount::of(chain)), ..self }
+    }
+
+    pub(super) fn asks_reach(&self) -> bool {
+        self.busy.is_some()
+    }
+
+    /// `None` where no account is known, or the slot is far below what every endpoint has shown.
+    pub(super) fn reach_call(&self, list: IndexedList, slot: Height) -> Option<Call> {
+        let of_list = |endpoint: EndpointId| (endpoint, list);
+        let all = self.inner.pool.endpoints();
+        let is_open = |id| !self.inner.reach.is_far_above(of_list(id), slot);
+        let is_asked = all.iter().any(|status| is_open(status.id));
+        self.busy.as_ref().filter(|_| is_asked).map(|busy| call(list, busy))
+    }
+
+    /// Waits until a list of an endpoint has come to a slot, by what it shows. Returns the slot; where
+    /// the list shows nothing, the chain's lag below it.
+    pub(super) async fn listed_to(
+        &self,
+        of: (EndpointId, IndexedList),
+        slot: Height,
+        answer: Option<Result<CallResponse, UpstreamError>>,
+        options: &CallOptions,
+    ) -> Result<Height, UpstreamError> {
+        let Some(busy) = &self.busy else { return Ok(slot) };
+        let mut given = answer.filter(|answer| match answer {
+            Ok(answer) => answer.endpoint == of.0,
+            Err(_) => true,
+        });
+        let is_alone = self.inner.pool.endpoints().len() < 2;
+        let most = if is_alone { NEARLY_ALONE } else { NEARLY };
+        let began = Instant::now();
+        let (mut behind, mut waits, mut silent) = (0, 0, 0);
+        loop {
+            let answer = match given.take() {
+                Some(answer) => answer,
+                None => self.ask_reach(of.1, busy, of.0, options).await,
+            };
+            let shown = self.note_reach(of, &answer, slot);
+            // Pages that are behind, or refused, are not read: lists take their place, and prove their own.
+            if of.1 == IndexedList::FullPages {
+                return Ok(slot);
+            }
+            match shown {
+                shown if shown.has_reached(slot) => return Ok(slot),
+                Shown::Newest(newest) | Shown::Reached(newest) => {
+                    behind = slot.saturating_sub(newest);
+                }
+                Shown::Nothing | Shown::Failed if self.inner.reach.is_silent(of) => {
+                    return Ok(slot.saturating_sub(busy.lag));
+                }
+                // The next answer may show it, or that none does.
+                Shown::Nothing if silent < SILENT_ANSWERS => {
+                    silent += 1;
+                    continue;
+                }
+                Shown::Nothing | Shown::Failed => {}
+            }
+            if began.elapsed() >= WAIT_MAX || behind > most {
+                break;
+            }
+            waits += 1;
+            sleep(WAIT.saturating_mul(waits).min(WAIT_EACH_MAX)).await;
+        }
+        let label = self.inner.pool.label(of.0);
+        let last = format!("the lists of {label} are {behind} slots behind it");
+        Err(UpstreamError::Unavailable { attempts: 1, last })
+    }
+
+    /// Answers about the newest entries of lists, each of an index that had come to a slot: by what the
+    /// same request shows of the busy account, so that one server gave both. Of an endpoint of one
+    /// call a request, by what it showed before and after.
+    pub(super) async fn answers_up_to(
+        &self,
+        (list, slot): (IndexedList, Height),
+        calls: &[Call],
+        options: &CallOptions,
+    ) -> Vec<Result<CallResponse, UpstreamError>> {
+        let pool = &self.inner.pool;
+        let Some(reach) = self.reach_call(list, slot) else {
+            return pool.batch(calls, options).await;
+        };
+        // First, where a request takes fewer calls than there are.
+        let reach = (pool.batch_size() > 1).then_some(reach);
+        let mut results: BTreeMap<usize, Result<CallResponse, UpstreamError>> = BTreeMap::new();
+        let mut options = options.clone();
+        for tries in 1..=REACH_TRIES {
+            let open = calls.iter().enumerate().filter(|(at, _)| !results.contains_key(at));
+            let (open, asked): (Vec<usize>, Vec<Call>) =
+                open.map(|(at, call)| (at, call.clone())).unzip();
+            let asked: Vec<Call> = reach.iter().cloned().chain(asked).collect();
+            let before = self.inner.reach.reached(list, slot);
+            let mut answers = pool.batch(&asked, &options).await.into_iter();
+            let shown = reach.as_ref().and_then(|_| answers.next());
+            let round = Round { list, slot, before, tries, shown: self.shows(list, slot, shown) };
+            let (mut behind, mut after) = (None, BTreeMap::new());
+            for (at, answer) in open.into_iter().zip(answers) {
+                match answer {
+                    Ok(answer) if !self.is_proved(&round, &answer, &mut after, &options).await => {
+                        behind = Some(answer.endpoint);
+                    }
+                    answer => drop(results.insert(at, answer)),
+                }
+            }
+            if behind.is_none() {
+                break;
+            }
+            options = CallOptions { on: None, avoid: behind, ..options };
+            sleep(REACH_PAUSE * tries).await;
+        }
+        let missing = || {
+            let last = "lists are not known to have come so far".to_owned();
+            Err(UpstreamError::Unavailable { attempts: REACH_TRIES, last })
+        };
+        (0..calls.len()).map(|at| results.remove(&at).unwrap_or_else(missing)).collect()
+    }
+
+    /// What an answer about the busy account shows, and the request that it is part of.
+    fn shows(
+        &self,
+        list: IndexedList,
+        slot: Height,
+        answer: Option<Result<CallResponse, UpstreamError>>,
+    ) -> Option<(u64, Shown)> {
+        let answer = answer?.ok()?;
+        let (endpoint, request) = (answer.endpoint, answer.request);
+        Some((request, self.note_reach((endpoint, list), &Ok(answer), slot)))
+    }
+
+    async fn is_proved(
+        &self,
+        round: &Round,
+        answer: &CallResponse,
+        after: &mut BTreeMap<EndpointId, bool>,
+        options: &CallOptions,
+    ) -> bool {
+        let (endpoint, of) = (answer.endpoint, (answer.endpoint, round.list));
+        if self.inner.reach.is_silent(of) {
+            return true;
+        }
+        if let Some((_, shown)) = round.shown.filter(|(request, _)| *request == answer.request) {
+            return shown.has_reached(round.slot);
+        }
+        let is_joint = |status: &EndpointStatus| status.id == endpoint && status.batch > 1;
+        let is_joint = self.inner.pool.endpoints().iter().any(is_joint);
+        if is_joint && round.tries <= JOINT_TRIES {
+            return false;
+        }
+        let Some(busy) = &self.busy else { return true };
+        if let Some(known) = after.get(&endpoint) {
+            return *known;
+        }
+        let shown = self.ask_reach(round.list, busy, endpoint, options).await;
+        let shown = self.note_reach(of, &shown, round.slot);
+        let is_proved = round.before.contains(&endpoint) && shown.has_reached(round.slot);
+        after.insert(endpoint, is_proved);
+        is_proved
+    }
+
+    async fn ask_reach(
+        &self,
+        list: IndexedList,
+        busy: &BusyAccount,
+        endpoint: EndpointId,
+        options: &CallOptions,
+    ) -> Result<CallResponse, UpstreamError> {
+        let options = CallOptions { on: Some(endpoint), avoid: None, ..options.clone() };
+        let Call { method, params } = call(list, busy);
+        self.inner.pool.call(method, params, &options).await
+    }
+
+    fn note_reach(
+        &self,
+        of: (EndpointId, IndexedList),
+        answer: &Result<CallResponse, UpstreamError>,
+        slot: Height,
+    ) -> Shown {
+        let shown = match answer {
+            Ok(answer) => shown(&slots(of.1, &answer.result).unwrap_or_default(), slot),
+            Err(
+                UpstreamError::NotSupported { .. }
+                | UpstreamError::Refused { .. }
+                | UpstreamError::Rpc { .. },
+            ) => Shown::Nothing,
+            Err(_) => Shown::Failed,
+        };
+        self.inner.reach.note(of, shown);
+        shown
+    }
+}
+
+/// Newest entries of the account, of any status.
+fn call(list: IndexedList, busy: &BusyAccount) -> Call {
+    match list {
+        IndexedList::Signatures => {
+            let how = json!({"limit": ENTRIES, "commitment": "finalized"});
+            Call { method: "getSignaturesForAddress", params: json!([busy.address, how]) }
+        }
+        IndexedList::FullPages => {
+            let how = json!({
+                "transactionDetails": "signatures",
+                "sortOrder": "desc",
+                "limit": ENTRIES,
+                "commitment": "finalized",
+            });
+            Call { method: FULL_PAGES, params: json!([busy.address, how]) }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct SlotRow {
+    slot: Height,
+}
+
+#[derive(Deserialize)]
+struct SlotPage {
+    data: Vec<SlotRow>,
+}
+
+fn slots(list: IndexedList, raw: &RawValue) -> Option<Vec<Height>> {
+    match list {
+        IndexedList::Signatures => {
+            Some(wire::signatures(raw)?.into_iter().map(|entry| entry.slot).collect())
+        }
+        IndexedList::FullPages => {
+            let page: SlotPage = serde_json::from_str(raw.get()).ok()?;
+            Some(page.data.into_iter().map(|row| row.slot).collect())
+        }
+    }
+}
+
+/// What the slots of the newest entries show: an account with few, or old ones far apart, may be one
+/// that is little used.
+fn shown(slots: &[Height], slot: Height) -> Shown {
+    let (Some(newest), Some(oldest)) = (slots.iter().max(), slots.iter().min()) else {
+        return Shown::Nothing;
+    };
+    let is_busy = slots.len() >= ENTRIES_MIN && newest - oldest <= BUSY_SLOTS;
+    match *newest {
+        newest if is_busy => Shown::Newest(newest),
+        newest if newest >= slot => Shown::Reached(newest),
+        _ => Shown::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF: (EndpointId, IndexedList) = (EndpointId(0), IndexedList::Signatures);
+
+    #[test]
+    fn busy_accounts_show_how_far_a_list_has_come_and_quiet_ones_do_not() {
+        let busy: Vec<Height> = (0..25).map(|at| 900 - at / 3).collect();
+        assert_eq!(shown(&busy, 1_000), Shown::Newest(900));
+        assert_eq!(shown(&busy[..9], 1_000), Shown::Nothing, "few entries");
+        let quiet: Vec<Height> = (0..25).map(|at| 900 - at * 3).collect();
+        assert_eq!(shown(&quiet, 1_000), Shown::Nothing);
+        assert_eq!(shown(&quiet, 900), Shown::Reached(900), "it has come there");
+        assert_eq!(shown(&[], 900), Shown::Nothing);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_empty_answer_shows_nothing_and_one_that_showed_some_is_waited_for() {
+        let reach = IndexReach::default();
+        reach.note(OF, Shown::Nothing);
+        reach.note(OF, Shown::Failed);
+        reach.note(OF, Shown::Nothing);
+        assert!(!reach.is_silent(OF));
+        reach.note(OF, Shown::Nothing);
+        assert!(reach.is_silent(OF));
+        assert!(!reach.is_silent((OF.0, IndexedList::FullPages)), "another index");
+        reach.note(OF, Shown::Reached(500));
+        assert!(reach.is_silent(OF), "an old entry of an account that is little used");
+        reach.note(OF, Shown::Newest(500));
+        for _ in 0..10 {
+            reach.note(OF, Shown::Nothing);
+        }
+        assert!(!reach.is_silent(OF));
+        tokio::time::advance(SHOWN_FOR).await;
+        assert!(reach.is_silent(OF));
+    }
+
+    #[test]
+    fn what_lies_far_below_needs_no_proof() {
+        let reach = IndexReach::default();
+        assert!(!reach.is_far_above(OF, 0));
+        reach.note(OF, Shown::Newest(20_000));
+        assert!(reach.is_far_above(OF, 11_000) && !reach.is_far_above(OF, 11_001));
+    }
+}
