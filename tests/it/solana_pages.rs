@@ -157,11 +157,15 @@ async fn pages_that_ignore_token_accounts_never_pass_as_the_history() {
 /// The index of pages is behind the node's slot and says nothing of it; the list of signatures is not.
 #[tokio::test(start_paused = true)]
 async fn pages_that_are_behind_their_node_hide_nothing() {
-    for full_pages_lag in [20, 5_000] {
+    for full_pages_lag in [200, 1_000, 5_000] {
         let world = Build::default().world();
+        offer(&world, 0, |_| {});
+        let kept = || WalletPlan { keeper_percent: 60, ..WalletPlan::trades(300) };
+        read(&world, world.add("early", kept())).await;
+        assert_eq!(calls_of(&world, &["getTransaction"]), 0, "read by pages");
         offer(&world, 0, |options| options.full_pages_lag = full_pages_lag);
         let last_slot = world.model.head() - 1;
-        let plan = WalletPlan { last_slot, ..WalletPlan::trades(300) };
+        let plan = WalletPlan { first_slot: last_slot - 4_000, last_slot, ..kept() };
         let wallet = world.add("late", plan);
         read(&world, wallet).await;
     }
