@@ -160,12 +160,19 @@ impl SolanaSource {
     }
 
     /// `None` where no account is known, or the slot is far below what every endpoint has shown.
-    pub(super) fn reach_call(&self, list: IndexedList, slot: Height) -> Option<Call> {
+    fn reach_call(&self, list: IndexedList, slot: Height) -> Option<Call> {
         let of_list = |endpoint: EndpointId| (endpoint, list);
         let all = self.inner.pool.endpoints();
         let is_open = |id| !self.inner.reach.is_far_above(of_list(id), slot);
         let is_asked = all.iter().any(|status| is_open(status.id));
         self.busy.as_ref().filter(|_| is_asked).map(|busy| call(list, busy))
+    }
+
+    /// Asked before a read begins. Of pages by endpoints of one call a request alone: others show it in
+    /// the request that gives the newest page.
+    pub(super) fn opening_call(&self, list: IndexedList) -> Option<Call> {
+        let is_shown_later = list == IndexedList::FullPages && self.inner.pool.batch_size() > 1;
+        self.reach_call(list, Height::MAX).filter(|_| !is_shown_later)
     }
 
     /// Waits until a list of an endpoint has come to a slot, by what it shows. Returns the slot; where
@@ -178,6 +185,13 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> Result<Height, UpstreamError> {
         let Some(busy) = &self.busy else { return Ok(slot) };
+        // Pages that are behind, or refused, are not read: lists take their place, and prove their own.
+        if of.1 == IndexedList::FullPages {
+            if let Some(Ok(answer)) = answer {
+                self.note_reach((answer.endpoint, of.1), &Ok(answer), slot);
+            }
+            return Ok(slot);
+        }
         let mut given = answer.filter(|answer| match answer {
             Ok(answer) => answer.endpoint == of.0,
             Err(_) => true,
@@ -191,12 +205,7 @@ impl SolanaSource {
                 Some(answer) => answer,
                 None => self.ask_reach(of.1, busy, of.0, options).await,
             };
-            let shown = self.note_reach(of, &answer, slot);
-            // Pages that are behind, or refused, are not read: lists take their place, and prove their own.
-            if of.1 == IndexedList::FullPages {
-                return Ok(slot);
-            }
-            match shown {
+            match self.note_reach(of, &answer, slot) {
                 shown if shown.has_reached(slot) => return Ok(slot),
                 Shown::Newest(newest) | Shown::Reached(newest) => {
                     behind = slot.saturating_sub(newest);

@@ -89,7 +89,7 @@ impl SolanaSource {
         }
         // After the accounts: the head is the slot at which they are known.
         calls.push(Call { method: "getSlot", params: finalized() });
-        let reach = self.reach_call(list, Height::MAX);
+        let reach = self.opening_call(list);
         let asks_reach = reach.is_some();
         calls.extend(reach);
         let again =
