@@ -9,7 +9,7 @@ import { chromium } from "playwright-core";
 import { reference } from "./reference.mjs";
 import {
   BINARY, apiRows, ask, chromiumPath, count, exported, load, members, openPage, shot, startDemo,
-  visibleRows, waitFigures, waitState,
+  visibleRows, waitFigures, waitPicture, waitState,
 } from "./support.mjs";
 
 const { toText } = await load("decimal.js");
@@ -310,7 +310,7 @@ test("filters leave what the API's rows say", async () => {
   const mint = rows[3].tokenMint;
   await page.selectOption("#filter-token", mint);
   await expect((row) => row.tokenMint === mint);
-  assert.match(await page.textContent("#chart-title"), new RegExp(rows[3].token));
+  await waitPicture(page, rows[3].token);
   await page.selectOption("#filter-side", "sell");
   await expect((row) => row.tokenMint === mint && row.side === "sell");
   await shot(page, "token");
@@ -449,6 +449,8 @@ test("a position leads to its trades and its picture", async () => {
   assert.equal(await page.inputValue("#filter-token"), first);
   assert.equal(await page.isVisible("#panel-trades"), true);
   assert.ok((await visibleRows(page)).every(({ cells }) => cells[2].title === first));
+  // The picture is counted in steps too, after the rows are shown.
+  await waitPicture(page, rows.find(({ tokenMint }) => tokenMint === first).token);
   assert.equal(await page.locator("#chart .markers path").count(), trades(first), "a mark for each trade");
   // The picture is read by keys too.
   await page.locator("#chart").focus();

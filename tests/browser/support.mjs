@@ -152,6 +152,11 @@ export async function waitFigures(page) {
     document.querySelector("#summary dd") && !document.getElementById("summary-note").textContent.includes("Provisional"));
 }
 
+/** The picture is of one token's trades. */
+export async function waitPicture(page, symbol) {
+  await page.waitForFunction((title) => document.getElementById("chart-title").textContent === title, `Realised gain, ${symbol}`);
+}
+
 export async function count(page) {
   return Number((await page.textContent("#count")).replaceAll(",", ""));
 }
