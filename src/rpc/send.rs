@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::endpoint::{EndpointConfig, EndpointId};
 use super::exchange::Ask;
 use super::exchange::Received;
-use super::policy;
+use super::policy::{self, Failure};
 use super::pool::{Inner, Pool};
 use super::retry::Sent;
 use super::scheduler::{Needs, Permit};
@@ -53,17 +53,30 @@ impl Pool {
         tokio::pin!(second);
         tokio::select! {
             received = &mut first => {
-                if is_good(&received.1) { received } else { second.await }
+                if is_good(&received.1) {
+                    return received;
+                }
+                self.note_dropped(received);
+                second.await
             }
             received = &mut second => {
                 if is_good(&received.1) {
                     admission.with(slow, |endpoint| endpoint.overtaken(began.elapsed()));
-                    received
-                } else {
-                    first.await
+                    return received;
                 }
+                self.note_dropped(received);
+                first.await
             }
         }
+    }
+
+    /// Of two answers the caller sees one: that the other endpoint gave none is remembered too, or one
+    /// that never answers would be measured for ever.
+    fn note_dropped(&self, (sent, received): (Sent, Received)) {
+        let Err(error) = received else { return };
+        let Inner { admission, limits, .. } = &*self.inner;
+        let words = Failure::Transport(error).words();
+        admission.with(sent.endpoint, |endpoint| endpoint.failed(words, limits, Instant::now()));
     }
 
     async fn send(&self, permit: Permit, ask: &Ask, calls: usize) -> (Sent, Received) {

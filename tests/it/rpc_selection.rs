@@ -252,3 +252,13 @@ async fn a_slow_one_beside_a_fast_one_costs_no_time() {
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
 }
+
+/// Of a late request and its repeat the caller sees one answer. Two silent nodes had taken turns so,
+/// each forgotten, next to one that works.
+#[tokio::test(start_paused = true)]
+async fn silent_ones_that_are_asked_in_pairs_hide_no_node_that_works() {
+    let plan = |kind, concurrency, batch| Plan { kind, concurrency, rate: None, batch };
+    let silent = [plan(Kind::Silent, 2, 5), plan(Kind::Silent, 1, 4)];
+    let works = plan(Kind::Works(500), 1, 1);
+    holds(vec![silent[0], silent[1], works], 2, 3).await;
+}
