@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use tokio::try_join;
 
 pub use limits::EnrichLimits;
 pub use pools::name_pools;
@@ -61,6 +62,12 @@ pub struct Lookups<'a> {
     lane: &'a Lane,
 }
 
+/// For what cannot fail, next to what can.
+async fn ready(work: impl Future<Output = ()>) -> Result<(), EnrichError> {
+    work.await;
+    Ok(())
+}
+
 /// What a chunk's transactions became.
 #[derive(Debug)]
 pub struct Enriched {
@@ -103,9 +110,17 @@ impl Lookups<'_> {
         mut txs: Vec<DecodedTx>,
         is_stored: bool,
     ) -> Result<Enriched, EnrichError> {
-        order::set_positions(self, id, &mut txs, is_stored).await?;
-        name_pools(self, txs.iter_mut().map(|tx| &mut tx.decoded)).await;
-        let (tokens, doubts) = tokens::look_up(self, &txs).await?;
+        // None needs the answers of the others.
+        let (positions, (tokens, doubts), (), ()) = try_join!(
+            order::look_up(self, id, &txs, is_stored),
+            tokens::look_up(self, &txs),
+            ready(pools::learn_names(self, txs.iter().map(|tx| &tx.decoded))),
+            ready(values::prepare(self, &txs)),
+        )?;
+        order::set(&mut txs, &positions);
+        for tx in &mut txs {
+            pools::set_names(self, &mut tx.decoded);
+        }
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();
         let mut trades: Vec<Trade> = txs.into_iter().flat_map(DecodedTx::into_rows).collect();
         let prices = values::set(self, id, &mut trades, &side_payment, &tokens).await?;

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
 use super::rows::DecodedTx;
 use super::{EnrichError, Lookups};
 use crate::domain::{Height, TradeKey, TxId};
@@ -11,39 +13,62 @@ use crate::store::{StoreError, WalletId};
 /// How often a block is fetched again that came back empty, or without transactions that are known
 /// to be in it: an order by id would differ the next time.
 const BLOCK_TRIES_MAX: u32 = 12;
+/// Blocks that are asked for at once.
+const BLOCKS_AT_ONCE: usize = 16;
 /// Stored rows of one time that are looked at for others of the same block.
 const BLOCK_ROWS_MAX: usize = 1_000;
 
-/// Sets positions: the block's where the wallet traded several times in it, else 0, so that a key
-/// does not depend on the node that reported it.
-pub(super) async fn set_positions(
+/// Positions by block, where the wallet traded several times in it; empty where no node returns them.
+pub(super) type Positions = HashMap<Height, HashMap<TxId, u32>>;
+
+/// Looks up the positions that the transactions do not hold, of blocks in which the wallet traded
+/// several times.
+pub(super) async fn look_up(
     lookups: &Lookups<'_>,
     id: WalletId,
-    txs: &mut [DecodedTx],
+    txs: &[DecodedTx],
     is_stored: bool,
-) -> Result<(), EnrichError> {
-    let mut by_height: BTreeMap<Height, Vec<&mut DecodedTx>> = BTreeMap::new();
-    for one in txs {
-        by_height.entry(one.height).or_default().push(one);
-    }
-    for (height, mut same) in by_height {
+) -> Result<Positions, EnrichError> {
+    let (mut known, mut open) = (Positions::new(), Vec::new());
+    for (height, same) in by_height(txs.iter()) {
         let is_alone = match same.as_slice() {
             [one] => !is_stored || is_alone(lookups, id, one).await?,
             _ => false,
         };
-        if let [one] = same.as_mut_slice()
-            && is_alone
-        {
-            one.index = Some(0);
-        } else if same.iter().any(|one| one.index.is_none()) {
-            let wanted: Vec<TxId> = same.iter().map(|one| one.id).collect();
-            let positions = positions(lookups, height, &wanted).await?;
-            for one in same {
-                one.index = Some(positions.get(&one.id).copied().unwrap_or(0));
-            }
+        if is_alone {
+            continue;
+        }
+        if same.iter().any(|one| one.index.is_none()) {
+            open.push((height, same.iter().map(|one| one.id).collect::<Vec<TxId>>()));
+        } else {
+            let at = same.iter().filter_map(|one| Some((one.id, one.index?)));
+            known.insert(height, at.collect());
         }
     }
-    Ok(())
+    let asked = open.into_iter().map(async |(height, wanted)| {
+        Ok::<_, EnrichError>((height, positions(lookups, height, &wanted).await?))
+    });
+    let found =
+        stream::iter(asked).buffer_unordered(BLOCKS_AT_ONCE).try_collect::<Vec<_>>().await?;
+    known.extend(found);
+    Ok(known)
+}
+
+/// Sets positions: the block's where the wallet traded several times in it, else 0, so that a key
+/// does not depend on the node that reported it.
+pub(super) fn set(txs: &mut [DecodedTx], positions: &Positions) {
+    for one in txs {
+        let of_block = positions.get(&one.height);
+        one.index = Some(of_block.and_then(|block| block.get(&one.id)).copied().unwrap_or(0));
+    }
+}
+
+fn by_height<'a>(txs: impl Iterator<Item = &'a DecodedTx>) -> BTreeMap<Height, Vec<&'a DecodedTx>> {
+    let mut by_height: BTreeMap<Height, Vec<&DecodedTx>> = BTreeMap::new();
+    for one in txs {
+        by_height.entry(one.height).or_default().push(one);
+    }
+    by_height
 }
 
 /// Whether no other transaction is stored of its block: a second read may bring one of several.

@@ -36,23 +36,37 @@ impl PoolNames {
 }
 
 /// Puts names in place of pools' addresses. What no node answers in time keeps its address.
-pub async fn name_pools(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &mut Decoded>) {
-    let is_found =
-        |one: &&mut Decoded| one.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue);
-    let mut trades: Vec<&mut DecodedTrade> = decoded
-        .filter(is_found)
-        .flat_map(|one| &mut one.trades)
-        .filter(|trade| pool_of(trade).is_some())
-        .collect();
-    let pools: BTreeSet<Address> = trades.iter().filter_map(|trade| pool_of(trade)).collect();
+pub async fn name_pools(lookups: &Lookups<'_>, decoded: &mut Decoded) {
+    learn_names(lookups, std::iter::once(&*decoded)).await;
+    set_names(lookups, decoded);
+}
+
+/// Asks for the names that are not known yet.
+pub(super) async fn learn_names(
+    lookups: &Lookups<'_>,
+    decoded: impl Iterator<Item = &Decoded> + Send,
+) {
+    let trades = decoded.filter(|one| is_found(one)).flat_map(|one| &one.trades);
+    let pools: BTreeSet<Address> = trades.filter_map(pool_of).collect();
     ask(lookups, &pools).await;
-    for trade in &mut trades {
-        let names = &lookups.enricher.kept.pool_names;
+}
+
+/// Puts the names that are known in place of addresses.
+pub(super) fn set_names(lookups: &Lookups<'_>, decoded: &mut Decoded) {
+    if !is_found(decoded) {
+        return;
+    }
+    let names = &lookups.enricher.kept.pool_names;
+    for trade in &mut decoded.trades {
         let name = pool_of(trade).and_then(|pool| names.get(lookups.chain.id, pool));
         if let Some(name) = name {
             trade.venue = name;
         }
     }
+}
+
+fn is_found(decoded: &Decoded) -> bool {
+    decoded.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue)
 }
 
 async fn ask(lookups: &Lookups<'_>, pools: &BTreeSet<Address>) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use ruint::{Uint, UintTryFrom as _};
 
+use crate::decode::DecodedTrade;
 use crate::domain::{
     Address, LearnedPrice, Price, Side, Trade, TxId, Units, UnixSeconds, ValueSource,
 };
@@ -103,6 +104,15 @@ pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     let lacks =
         |row: &Trade| row.native.is_none() && row.units.is_some() && coins.is_stable(&row.mint);
     is_token_for_token(rows) && rows.iter().any(lacks)
+}
+
+/// The same of a transaction that is no rows yet, as far as it shows.
+pub(super) fn may_want_price(chain: &Chain, trades: &[DecodedTrade]) -> bool {
+    let has = |side| trades.iter().any(|trade| trade.side == side);
+    let lacks = |trade: &DecodedTrade| {
+        trade.native.is_none() && trade.units.is_some() && chain.stablecoins.contains(&trade.mint)
+    };
+    has(Side::Sell) && has(Side::Buy) && trades.iter().any(lacks)
 }
 
 /// Marks what was exchanged for native coin of an amount that an endpoint failed to report: such rows

@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::prices::{Quote, Quotes, moment, moments, quotes, transactions};
+use super::rows::DecodedTx;
 use super::valuation::{self, Coins, TOKEN_AGE_MAX, TokenValue};
 use super::{Enricher, Lookups, SidePayments};
 use crate::domain::{Address, ChainId, LearnedPrice, Trade, UnixSeconds, ValueSource};
@@ -28,6 +29,18 @@ impl PricePauses {
         let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pauses.insert(chain, Instant::now() + time);
     }
+}
+
+/// Looks up what prices need first, where a row may want one; as bounded a wait.
+pub(super) async fn prepare(lookups: &Lookups<'_>, txs: &[DecodedTx]) {
+    let Enricher { limits, kept, .. } = lookups.enricher;
+    let is_wanted =
+        txs.iter().any(|one| valuation::may_want_price(lookups.chain, &one.decoded.trades));
+    if !is_wanted || kept.price_pauses.holds(lookups.chain.id) {
+        return;
+    }
+    // What comes too late is asked for again with the prices.
+    let _ = timeout(limits.value_wait_max, lookups.source.prepare_prices(lookups.lane)).await;
 }
 
 /// Gives the rows of a chunk their values; a bounded wait, which does not repeat where it was in

@@ -1,7 +1,6 @@
 //! One transaction of a wallet explained: read anew from a node, held against what is stored.
 
 use std::collections::BTreeMap;
-use std::iter::once;
 
 use super::error::HistoryError;
 use super::{History, Inner};
@@ -46,7 +45,7 @@ impl History {
             return Ok(None);
         };
         if let Some(lookups) = inner.enricher.lookups(wallet.chain, &source, &lane) {
-            name_pools(&lookups, once(&mut explanation.decoded)).await;
+            name_pools(&lookups, &mut explanation.decoded).await;
         }
         let (height, time) = (found.raw.height(), found.raw.time());
         let mints = named(&explanation);

@@ -110,12 +110,7 @@ impl DecodedChunk {
 
     /// Adds the chunk right below, read in the same way.
     pub(super) fn join(&mut self, lower: Self) {
-        let raw = lower.raw;
-        self.raw.low = raw.low;
-        self.raw.resume = raw.resume;
-        self.raw.txs.extend(raw.txs);
-        self.raw.missing.extend(raw.missing);
-        self.raw.accounts.extend(raw.accounts);
+        self.raw.join(lower.raw);
         self.traded.extend(lower.traded);
     }
 }

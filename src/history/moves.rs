@@ -14,7 +14,7 @@ use crate::decode::explain::{Asset, Explanation};
 use crate::domain::{Address, Height, Resume, Side, SourceAccount, Units, UnixSeconds, Wallet};
 use crate::registry::Registry;
 use crate::rpc::{Lane, UpstreamError};
-use crate::sources::{GapRequest, RawChunk, Source};
+use crate::sources::{GapRequest, RawChunk, RunAhead, Source};
 
 /// Transactions looked at before other tasks get a turn.
 const RUN: usize = 32;
@@ -156,7 +156,7 @@ impl Moves {
                 another: None,
             });
             let pump = Pump::start(tasks, reader, 0, *high);
-            pump.set_eager(true);
+            pump.set_run_ahead(RunAhead::All);
             pump
         })
     }

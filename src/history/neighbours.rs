@@ -10,7 +10,6 @@ use super::pump::Pump;
 use crate::decode::DecodedTrade;
 use crate::enrich::TOKEN_AGE_MAX;
 use crate::registry::Chain;
-use crate::sources::RawChunk;
 
 /// Waits for the chunks below for a bounded time, and joins a bounded number of transactions.
 pub(super) async fn join_below(
@@ -25,19 +24,11 @@ pub(super) async fn join_below(
         && upper.raw.txs.len() < limits.neighbours_max
         && is_open(chain, &upper)
     {
-        let next = pump.next_if(|next| joins(&upper.raw, next));
+        let next = pump.next_if(|next| upper.raw.is_above(next));
         let Ok(Some(lower)) = timeout_at(until, next).await else { break };
         upper.join(ingest.decode(lower).await);
     }
     upper
-}
-
-/// Whether one chunk stands right below another, and was read in the same way. One with late
-/// transactions is stored by itself: the heights above it must be stored before.
-fn joins(upper: &RawChunk, lower: &RawChunk) -> bool {
-    lower.high.checked_add(1) == Some(upper.low)
-        && lower.proof == upper.proof
-        && lower.late.is_empty()
 }
 
 /// Whether a trade below the chunk could be within the time that values a row without a value.

@@ -1,6 +1,7 @@
 //! Pure: what a wallet's worker does next.
 
 use crate::domain::{Coverage, Gap, Height};
+use crate::sources::RunAhead;
 
 /// What one reader, or the background, wants of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,6 +14,8 @@ pub(super) struct Demand {
     pub(super) all_below: Option<Height>,
     /// The reader stands at a gap's upper edge and needs what is right below this height.
     pub(super) edge: Option<Height>,
+    /// Rows that it still wants there, where it wants so many and not all.
+    pub(super) rows: Option<u64>,
 }
 
 /// What the wallet's state says.
@@ -94,6 +97,12 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     }
 }
 
+/// How much is known to be wanted: what the reader wants that wants most.
+pub(super) fn run_ahead(demands: &[Demand]) -> RunAhead {
+    let most = demands.iter().filter_map(|demand| demand.rows).max();
+    most.map_or(RunAhead::Unknown, RunAhead::rows)
+}
+
 /// The distinct gaps that readers request, topmost first.
 fn wanted_gaps(demands: &[Demand], known: KnownState<'_>) -> Vec<(Gap, bool)> {
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
@@ -159,7 +168,8 @@ mod tests {
         Demand { edge: Some(height), ..Demand::default() }
     }
 
-    const FRESH: Demand = Demand { fresh: true, follows: false, all_below: None, edge: None };
+    const FRESH: Demand =
+        Demand { fresh: true, follows: false, all_below: None, edge: None, rows: None };
     const FOLLOWS: Demand = Demand { fresh: false, follows: true, ..FRESH };
 
     fn fill(low: u64, high: u64, eager: bool) -> Next {

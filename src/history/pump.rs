@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::tasks::Tasks;
 use crate::domain::Height;
 use crate::rpc::UpstreamError;
-use crate::sources::{GapReader, RawChunk};
+use crate::sources::{GapReader, RawChunk, RunAhead};
 
 /// Chunks that wait between reader and writer.
 const WAITING_CHUNKS_MAX: usize = 1;
@@ -24,12 +24,12 @@ pub(super) struct Pump {
     /// Top of the next chunk; `None` before the first chunk of a read from the head.
     pub(super) next_high: Option<Height>,
     chunks: mpsc::Receiver<Fetched>,
-    /// Asks for one more chunk; an eager pump does not wait for it.
+    /// Asks for one more chunk; a pump of which all is wanted does not wait for it.
     asks: mpsc::Sender<()>,
     asked: bool,
     /// What [`Pump::next_if`] received and left.
     ahead: Option<Fetched>,
-    eager: watch::Sender<bool>,
+    run_ahead: watch::Sender<RunAhead>,
     began: Instant,
     _task: AbortOnDropHandle<()>,
 }
@@ -43,15 +43,15 @@ impl Pump {
     ) -> Self {
         let (chunk_sender, chunks) = mpsc::channel(WAITING_CHUNKS_MAX);
         let (asks, ask_receiver) = mpsc::channel(1);
-        let (eager, eager_receiver) = watch::channel(false);
-        let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, eager_receiver));
+        let (run_ahead, wanted) = watch::channel(RunAhead::Unknown);
+        let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, wanted));
         let began = Instant::now();
         let (asked, ahead) = (false, None);
-        Self { low, next_high: high, chunks, asks, asked, ahead, eager, began, _task: task }
+        Self { low, next_high: high, chunks, asks, asked, ahead, run_ahead, began, _task: task }
     }
 
-    pub(super) fn set_eager(&self, eager: bool) {
-        self.eager.send_if_modified(|now| std::mem::replace(now, eager) != eager);
+    pub(super) fn set_run_ahead(&self, run_ahead: RunAhead) {
+        self.run_ahead.send_if_modified(|now| std::mem::replace(now, run_ahead) != run_ahead);
     }
 
     /// The next chunk. Cancel safe.
@@ -90,6 +90,13 @@ impl Pump {
     }
 }
 
+/// No reader wants more for now.
+pub(super) fn rest(pumps: &[Pump]) {
+    for pump in pumps {
+        pump.set_run_ahead(RunAhead::NOTHING);
+    }
+}
+
 /// The lower end of a look for newer heights that began not long ago. It is finished also where no
 /// reader waits for it: readers that have little time would begin it anew for ever.
 pub(super) fn unfinished(pumps: &[Pump], linger: Duration) -> Option<Height> {
@@ -98,25 +105,36 @@ pub(super) fn unfinished(pumps: &[Pump], linger: Duration) -> Option<Height> {
     pumps.iter().find(is_unfinished).map(|pump| pump.low)
 }
 
+/// Passes on what changed alone: of the rest the reader counts what it has delivered.
+fn follow(wanted: &mut watch::Receiver<RunAhead>, reader: &mut GapReader) {
+    if wanted.has_changed().unwrap_or(false) {
+        reader.set_run_ahead(*wanted.borrow_and_update());
+    }
+}
+
 async fn run(
     mut reader: GapReader,
     chunks: mpsc::Sender<Fetched>,
     mut asks: mpsc::Receiver<()>,
-    mut eager: watch::Receiver<bool>,
+    mut wanted: watch::Receiver<RunAhead>,
 ) {
     loop {
-        while !*eager.borrow_and_update() {
+        loop {
+            follow(&mut wanted, &mut reader);
+            if *wanted.borrow() == RunAhead::All {
+                break;
+            }
             tokio::select! {
                 biased;
                 asked = asks.recv() => match asked {
                     Some(()) => break,
                     None => return,
                 },
-                changed = eager.changed() => if changed.is_err() { return },
+                changed = wanted.changed() => if changed.is_err() { return },
                 never = reader.drive() => match never {},
             }
         }
-        reader.set_eager(*eager.borrow());
+        follow(&mut wanted, &mut reader);
         let fetched = reader.next().await;
         let last = !matches!(fetched, Ok(Some(_)));
         tokio::select! {

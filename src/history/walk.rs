@@ -535,8 +535,13 @@ impl Walk {
     }
 
     fn ask(&self, edge: Option<Height>) {
+        let rows = match self.request.want {
+            Extent::All => None,
+            Extent::Rows(_) => Some(self.left),
+        };
         self.demand.update(|demand| {
             demand.edge = edge;
+            demand.rows = rows;
             demand.follows = self.live;
             demand.fresh = !self.live && (!self.settled || edge.is_none());
         });

@@ -14,7 +14,7 @@ use super::error::HistoryError;
 use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
-use super::plan::{Demand, KnownState, Next, plan, reachable_gap};
+use super::plan::{Demand, KnownState, Next, plan, reachable_gap, run_ahead};
 use super::proven::knows_accounts;
 use super::pump::{self, Pump};
 use super::tasks::after;
@@ -22,7 +22,7 @@ use super::{Inner, neighbours};
 use crate::decode;
 use crate::domain::{Doubts, Gap, Height, Span, UnixMillis, Way};
 use crate::rpc::{Lane, UpstreamError};
-use crate::sources::{GapRequest, RawChunk, RawTx, Source};
+use crate::sources::{GapRequest, RawChunk, RawTx, RunAhead, Source};
 use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
 
 /// Readers that one worker keeps open for gaps that take turns.
@@ -133,8 +133,12 @@ impl Worker {
         }
         match next {
             Next::Idle => return self.idle(&record, &demands).await,
-            Next::Refresh { low } => self.refresh(&record, low).await?,
-            Next::Fill { gap, eager } => self.fill(&record, gap, eager).await?,
+            Next::Refresh { low } => self.refresh(&record, low, run_ahead(&demands)).await?,
+            Next::Fill { gap, eager } => {
+                let is_all = eager || self.board.background().is_some();
+                let ahead = if is_all { RunAhead::All } else { run_ahead(&demands) };
+                self.fill(&record, gap, ahead).await?;
+            }
             Next::Reread { low, high } => self.reread(&record, low, high).await?,
         }
         self.turns = self.turns.wrapping_add(1);
@@ -271,6 +275,7 @@ impl Worker {
             self.inner.clear_background(&self.board).await?;
         }
         self.background = None;
+        pump::rest(&self.pumps);
         self.holding.let_go(&self.inner.store).await;
         let grace = match self.standing {
             // The scan wakes it.
@@ -317,7 +322,12 @@ impl Worker {
         known.cut.filter(|_| waiting)
     }
 
-    async fn refresh(&mut self, record: &WalletRecord, low: Height) -> Result<(), IngestError> {
+    async fn refresh(
+        &mut self,
+        record: &WalletRecord,
+        low: Height,
+        ahead: RunAhead,
+    ) -> Result<(), IngestError> {
         let checked_at = self.inner.clock.now();
         let known = self.pumps.iter().position(|pump| pump.low == low && pump.next_high.is_none());
         let at = if let Some(at) = known {
@@ -329,6 +339,9 @@ impl Worker {
         if known.is_none() && self.has_reorganised(record).await? {
             self.pumps.clear();
             return Ok(());
+        }
+        if let Some(pump) = self.pumps.get(at) {
+            pump.set_run_ahead(ahead);
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
         let Some(raw) = fetched else {
@@ -354,16 +367,15 @@ impl Worker {
         &mut self,
         record: &WalletRecord,
         gap: Gap,
-        eager: bool,
+        ahead: RunAhead,
     ) -> Result<(), IngestError> {
         let fits = |pump: &Pump| pump.low == gap.low && pump.next_high == Some(gap.high);
         let at = match self.pumps.iter().position(fits) {
             Some(at) => at,
             None => self.open(record, gap, false, None).await?,
         };
-        let eager = eager || self.board.background().is_some();
         if let Some(pump) = self.pumps.get(at) {
-            pump.set_eager(eager);
+            pump.set_run_ahead(ahead);
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
         match fetched {

@@ -57,6 +57,23 @@ pub struct Tip {
 }
 
 impl RawChunk {
+    /// Whether another chunk stands right below, and was read in the same way. One with late transactions
+    /// is stored by itself: the heights above it must be stored before.
+    pub fn is_above(&self, lower: &Self) -> bool {
+        lower.high.checked_add(1) == Some(self.low)
+            && lower.proof == self.proof
+            && lower.late.is_empty()
+    }
+
+    /// Adds one that stands right below.
+    pub fn join(&mut self, lower: Self) {
+        self.low = lower.low;
+        self.resume = lower.resume;
+        self.txs.extend(lower.txs);
+        self.missing.extend(lower.missing);
+        self.accounts.extend(lower.accounts);
+    }
+
     pub fn ids(&self) -> HashSet<TxId> {
         self.txs.iter().filter_map(RawTx::id).collect()
     }
@@ -67,4 +84,30 @@ impl RawChunk {
 pub struct FoundTx {
     pub raw: RawTx,
     pub fee: Option<Units>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Doubts;
+
+    fn chunk(low: Height, high: Height) -> RawChunk {
+        let (txs, late, missing) = (Vec::new(), Vec::new(), vec![(high, TxId::Evm([1; 32]))]);
+        let (proof, resume) = (Proof::of(Way::Logs), Some(Resume(vec![9])));
+        RawChunk { low, high, txs, late, resume, proof, missing, accounts: Vec::new(), tip: None }
+    }
+
+    #[test]
+    fn a_chunk_is_joined_with_what_stands_right_below_and_was_read_alike() {
+        let mut upper = chunk(50, 90);
+        assert!(!upper.is_above(&chunk(10, 48)), "a height lies between");
+        assert!(!upper.is_above(&chunk(10, 50)), "one height is in both");
+        let doubtful = RawChunk { proof: upper.proof.with(Doubts::DEPTH), ..chunk(10, 49) };
+        assert!(!upper.is_above(&doubtful), "read in another way");
+        let lower = RawChunk { resume: None, ..chunk(10, 49) };
+        assert!(upper.is_above(&lower));
+        upper.join(lower);
+        assert_eq!((upper.low, upper.high, upper.resume), (10, 90, None));
+        assert_eq!(upper.missing.iter().map(|(height, _)| *height).collect::<Vec<_>>(), [90, 49]);
+    }
 }

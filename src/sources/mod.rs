@@ -24,6 +24,7 @@ pub use activity::Activity;
 pub use candles::Candles;
 pub use chunk::{FoundTx, GapRequest, RawChunk, RawTx, Tip};
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
+pub use prefetch::RunAhead;
 pub use reports::{HashCheck, SourceStatus, TokenMeta};
 pub use scan::{ScanTarget, Scanned};
 pub use solana::{SolanaLimits, SolanaSource};

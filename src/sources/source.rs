@@ -8,6 +8,7 @@ use super::ability::Ability;
 use super::activity::Activity;
 use super::chunk::{FoundTx, GapRequest, RawChunk};
 use super::evm::{EvmReader, EvmSource};
+use super::prefetch::RunAhead;
 use super::reports::{HashCheck, SourceStatus, TokenMeta};
 use super::scan::{ScanTarget, Scanned};
 use super::solana::{SolanaReader, SolanaSource};
@@ -144,6 +145,16 @@ impl Source {
         }
     }
 
+    /// Looks up what prices of the native coin need first, where that is not known yet. Fails silently:
+    /// prices ask for it again.
+    pub async fn prepare_prices(&self, lane: &Lane) {
+        match self {
+            Self::Solana(_) => {}
+            Self::Evm(source) => source.prepare_prices(lane).await,
+            Self::Tron(source) => source.prepare_prices(lane).await,
+        }
+    }
+
     /// Price of the native coin at each moment, in their order, from the chain's reference pools.
     /// `None`: there is no price, now or later. An error: nothing was learned, retry.
     pub async fn native_prices(
@@ -261,12 +272,12 @@ impl GapReader {
         }
     }
 
-    /// Eager: fetches as far ahead as the limits allow; else the run-ahead grows with each chunk.
-    pub fn set_eager(&mut self, eager: bool) {
+    /// How far it fetches ahead; what is not known to be wanted grows with each chunk.
+    pub fn set_run_ahead(&mut self, run_ahead: RunAhead) {
         match &mut self.0 {
-            Reader::Solana(reader) => reader.set_eager(eager),
-            Reader::Evm(reader) => reader.set_eager(eager),
-            Reader::Tron(reader) => reader.set_eager(eager),
+            Reader::Solana(reader) => reader.set_run_ahead(run_ahead),
+            Reader::Evm(reader) => reader.set_run_ahead(run_ahead),
+            Reader::Tron(reader) => reader.set_run_ahead(run_ahead),
         }
     }
 }

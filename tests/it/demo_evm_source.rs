@@ -13,7 +13,9 @@ use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
-use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, Source};
+use blotter::sources::{
+    Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, RunAhead, Source,
+};
 
 use crate::support::reading::all_of;
 use crate::support::script::Epoch;
@@ -79,7 +81,7 @@ impl World {
         let Address::Evm(account) = wallet else { panic!("another family") };
         let source = self.source(discovery);
         let mut reader = source.read(all_of(wallet));
-        reader.set_eager(true);
+        reader.set_run_ahead(RunAhead::All);
         let (mut facts, mut low, mut errors) = (Vec::new(), None, 0);
         loop {
             let chunk = match reader.next().await {

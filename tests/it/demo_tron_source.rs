@@ -11,7 +11,7 @@ use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport, UpstreamError};
-use blotter::sources::{GapRequest, RawTx, Source, TokenMeta, TronLimits, TronSource};
+use blotter::sources::{GapRequest, RawTx, RunAhead, Source, TokenMeta, TronLimits, TronSource};
 use tokio::time::Instant;
 
 use crate::support::reading::{all_of, lane};
@@ -76,7 +76,7 @@ impl World {
     ) -> (Option<UpstreamError>, Option<u64>) {
         let Address::Tron(account) = request.wallet else { panic!("another family") };
         let mut reader = source.read(request);
-        reader.set_eager(true);
+        reader.set_run_ahead(RunAhead::All);
         let (mut low, mut error) = (None, None);
         loop {
             let chunk = match reader.next().await {

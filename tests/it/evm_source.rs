@@ -11,7 +11,7 @@ use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
     Discovery, EvmLimits, EvmParts, EvmSource, GapReader, GapRequest, HashCheck, RawChunk, RawTx,
-    Source,
+    RunAhead, Source,
 };
 use tokio::time::Instant;
 
@@ -500,17 +500,18 @@ async fn a_next_that_is_dropped_loses_nothing_and_a_dropped_reader_asks_nothing(
 /// A reader that takes no chunks has few of them waiting.
 #[tokio::test(start_paused = true)]
 async fn fetches_only_so_far_ahead() {
-    for (eager, most) in [(false, 100), (true, 800)] {
+    let some = RunAhead::rows(200);
+    for (wanted, most) in [(RunAhead::Unknown, 100), (some, 280), (RunAhead::All, 800)] {
         let mut chain = Chain::new(2_000_000);
         for at in 1..20_000 {
             place(&mut chain, at * 90, 9);
         }
         let net = Net::new(chain, vec![Ways::default()]);
         let mut reader = source_with(&net, 1, 20).read(all());
-        reader.set_eager(eager);
+        reader.set_run_ahead(wanted);
         let _ = tokio::time::timeout(Duration::from_secs(3_600), reader.drive()).await;
         let fetched = net.calls("eth_getTransactionReceipt");
-        assert!((20..=most).contains(&fetched), "eager {eager}: {fetched}");
+        assert!((20..=most).contains(&fetched), "{wanted:?}: {fetched}");
     }
 }
 

@@ -121,17 +121,20 @@ async fn many_readers_of_one_wallet_share_one_load() {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_loads_about_as_much_as_it_shows_and_then_the_loading_stops() {
-    let world = Build::default().world();
-    world.set_faults(Faults::latency(Duration::from_millis(80)));
-    let wallet = world.add("big", WalletPlan::trades(20_000));
-    let (rows, end) = finish(&mut world.walk(wallet, Extent::Rows(10), None)).await;
-    assert_eq!(rows.len(), 10);
-    assert!(!end.complete && end.more && end.error.is_none());
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    let calls = world.nodes[0].stats().calls_of("getTransaction");
-    assert!(calls <= 80, "{calls} transactions fetched for a page of 10");
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(world.nodes[0].stats().calls_of("getTransaction"), calls, "the loading went on");
+    for (count, most) in [(10, 80), (100, 240), (300, 600)] {
+        let world = Build::default().world();
+        world.set_faults(Faults::latency(Duration::from_millis(80)));
+        let wallet = world.add("big", WalletPlan::trades(20_000));
+        let (rows, end) = finish(&mut world.walk(wallet, Extent::Rows(count), None)).await;
+        assert_eq!(rows.len(), usize::try_from(count).unwrap());
+        assert!(!end.complete && end.more && end.error.is_none());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let calls = world.nodes[0].stats().calls_of("getTransaction");
+        assert!(calls <= most, "{calls} transactions fetched for a page of {count}");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let later = world.nodes[0].stats().calls_of("getTransaction");
+        assert_eq!(later, calls, "the loading went on");
+    }
 }
 
 #[tokio::test(start_paused = true)]

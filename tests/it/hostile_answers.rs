@@ -14,8 +14,8 @@ use blotter::domain::{Address, ChainId, Height};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Lane, Pool, PoolLimits, Priority, Transport};
 use blotter::sources::{
-    Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, SolanaLimits, SolanaSource,
-    Source, TronLimits, TronSource,
+    Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, RunAhead, SolanaLimits,
+    SolanaSource, Source, TronLimits, TronSource,
 };
 use tokio::time::timeout;
 
@@ -68,7 +68,7 @@ async fn read(registry: &Registry, chain: &str, source: &Source, wallet: Address
         another: None,
     };
     let mut reader = source.read(request);
-    reader.set_eager(true);
+    reader.set_run_ahead(RunAhead::All);
     let (mut below, mut count): (Option<Height>, usize) = (None, 0);
     for _ in 0..CHUNKS_MAX {
         let Ok(Some(chunk)) = reader.next().await else { break };

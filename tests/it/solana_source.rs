@@ -7,8 +7,8 @@ use std::time::Duration;
 use blotter::domain::{Address, Height, Resume, SourceAccount, TxId};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
-    AbilityKind, GapReader, GapRequest, HashCheck, RawChunk, RawTx, SolanaLimits, SolanaSource,
-    Source, Tip,
+    AbilityKind, GapReader, GapRequest, HashCheck, RawChunk, RawTx, RunAhead, SolanaLimits,
+    SolanaSource, Source, Tip,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -218,7 +218,7 @@ async fn asks_little_more_than_it_must() {
         let (chain, keys) = busy_chain(12_000, 3);
         let net = Net::new(chain, vec![Ways::default()]);
         let mut reader = source_with(&net, 1, batch).read(all());
-        reader.set_eager(true);
+        reader.set_run_ahead(RunAhead::All);
         let got = drain(&mut reader).await;
         assert_eq!(got.error, None);
         let truth = truth(&net, &keys, 0, Height::MAX);
@@ -281,7 +281,7 @@ async fn a_list_stays_near_what_is_delivered() {
     }
     let net = Net::new(chain, vec![Ways::default()]);
     let mut reader = source_with(&net, 1, 10).read(all());
-    reader.set_eager(true);
+    reader.set_run_ahead(RunAhead::All);
     let mut delivered = 0;
     while delivered < 2_000 {
         delivered += reader.next().await.unwrap().unwrap().txs.len();

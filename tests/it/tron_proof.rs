@@ -7,7 +7,9 @@ use std::time::Duration;
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
-use blotter::sources::{AbilityKind, GapRequest, Offered, RawTx, Source, TronLimits, TronSource};
+use blotter::sources::{
+    AbilityKind, GapRequest, Offered, RawTx, RunAhead, Source, TronLimits, TronSource,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::support::reading::{all_of, lane};
@@ -62,7 +64,7 @@ impl Got {
 
 async fn read(source: &Source, request: GapRequest) -> Got {
     let mut reader = source.read(request);
-    reader.set_eager(true);
+    reader.set_run_ahead(RunAhead::All);
     let mut got = Got::default();
     loop {
         let chunk = match reader.next().await {

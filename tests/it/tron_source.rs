@@ -7,7 +7,7 @@ use blotter::domain::{Address, Height, Resume, TxId};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
-    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, TronLimits, TronSource,
+    GapReader, GapRequest, HashCheck, RawChunk, RawTx, RunAhead, Source, TronLimits, TronSource,
 };
 use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ async fn drain(reader: &mut GapReader, most: usize) -> Got {
 async fn read(source: &Source, request: GapRequest) -> Got {
     let low = request.low;
     let mut reader = source.read(request);
-    reader.set_eager(true);
+    reader.set_run_ahead(RunAhead::All);
     let got = drain(&mut reader, usize::MAX).await;
     if got.error.is_none() {
         assert_eq!(got.chunks.last().map(|chunk| chunk.0), Some(low));

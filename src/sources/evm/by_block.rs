@@ -1,8 +1,9 @@
 //! Several wanted transactions of one block: the block and its receipts are two calls for all of
 //! them, instead of two for each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 
+use futures_util::future::join;
 use serde_json::json;
 
 use super::fetch::CandidateTx;
@@ -12,42 +13,50 @@ use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::pool::CallOptions;
 
 impl EvmSource {
-    /// Fills in what blocks with several of these transactions hold of them. Never fails: not every
-    /// endpoint offers receipts by block, and what is left is requested by its hash.
-    pub(super) async fn ask_by_block(&self, open: &mut [&mut CandidateTx], options: &CallOptions) {
-        let mut wanted: BTreeMap<Height, usize> = BTreeMap::new();
-        for one in open.iter() {
+    /// Those of blocks that hold several of these transactions, where an endpoint offers receipts by
+    /// block, and the others.
+    pub(super) fn by_block<'a>(
+        &self,
+        open: Vec<&'a mut CandidateTx>,
+        options: &CallOptions,
+    ) -> (Vec<&'a mut CandidateTx>, Vec<&'a mut CandidateTx>) {
+        if self.inner.pool.parallel(RECEIPTS, options.without) == 0 {
+            return (Vec::new(), open);
+        }
+        let mut wanted: HashMap<Height, usize> = HashMap::new();
+        for one in &open {
             *wanted.entry(one.candidate.block).or_default() += 1;
         }
         let least = self.inner.limits.block_candidates_min;
-        let blocks: Vec<Height> =
-            wanted.into_iter().filter(|(_, count)| *count >= least).map(|(at, _)| at).collect();
-        let offers_receipts = self.inner.pool.parallel(RECEIPTS, options.without) > 0;
-        if blocks.is_empty() || !offers_receipts {
+        let is_crowded =
+            |one: &&mut CandidateTx| wanted.get(&one.candidate.block).is_some_and(|n| *n >= least);
+        open.into_iter().partition(is_crowded)
+    }
+
+    /// Fills in what the blocks of these transactions hold of them. Never fails: not every endpoint
+    /// offers receipts by block, and what is left is requested by its hash.
+    pub(super) async fn ask_by_block(&self, open: &mut [&mut CandidateTx], options: &CallOptions) {
+        let blocks: BTreeSet<Height> = open.iter().map(|one| one.candidate.block).collect();
+        if blocks.is_empty() {
             return;
         }
         let receipts = |height: &Height| {
             let params = json!([format!("{height:#x}")]);
             Call { method: RECEIPTS, params }
         };
-        let receipts: Vec<Call> = blocks.iter().map(receipts).collect();
-        let receipts = self.inner.pool.batch(&receipts, options).await;
-        // Blocks without receipts are of no use.
-        let found: Vec<(Height, CallResponse)> = blocks
-            .into_iter()
-            .zip(receipts)
-            .filter_map(|(height, answer)| Some((height, answer.ok()?)))
-            .collect();
-        let whole = |(height, _): &(Height, CallResponse)| {
+        let whole = |height: &Height| {
             let params = json!([format!("{height:#x}"), true]);
             Call { method: "eth_getBlockByNumber", params }
         };
-        let wholes: Vec<Call> = found.iter().map(whole).collect();
-        let wholes = self.inner.pool.batch(&wholes, options).await;
-        for ((height, receipts), whole) in found.iter().zip(wholes) {
-            let Ok(whole) = whole else { continue };
+        let receipts: Vec<Call> = blocks.iter().map(receipts).collect();
+        let wholes: Vec<Call> = blocks.iter().map(whole).collect();
+        let pool = &self.inner.pool;
+        let (receipts, wholes) =
+            join(pool.batch(&receipts, options), pool.batch(&wholes, options)).await;
+        for ((height, receipts), whole) in blocks.iter().zip(receipts).zip(wholes) {
+            let (Ok(receipts), Ok(whole)) = (receipts, whole) else { continue };
             for one in open.iter_mut().filter(|one| one.candidate.block == *height) {
-                one.fill_from_block(&whole, receipts);
+                one.fill_from_block(&whole, &receipts);
                 one.settle(self.inner.chain.chain_id, true);
             }
         }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use futures_util::future::try_join;
+use futures_util::future::{join, try_join};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
@@ -214,8 +214,15 @@ impl EvmSource {
                 open.retain(|one| !one.is_done(with_receipts));
             }
             if attempt == 0 && with_receipts {
-                self.ask_by_block(&mut open, &options).await;
-                open.retain(|one| !one.is_done(true));
+                let (mut crowded, mut single) = self.by_block(open, &options);
+                let ((), lacking) = join(
+                    self.ask_by_block(&mut crowded, &options),
+                    self.ask_by_hash(&mut single, true, &options),
+                )
+                .await;
+                avoid = lacking?.or(avoid);
+                crowded.retain(|one| !one.is_done(true));
+                open = crowded;
             }
             let lacking = self.ask_by_hash(&mut open, with_receipts, &options).await?;
             avoid = lacking.or(avoid);
@@ -236,6 +243,9 @@ impl EvmSource {
         with_receipts: bool,
         options: &CallOptions,
     ) -> Result<Option<EndpointId>, UpstreamError> {
+        if open.is_empty() {
+            return Ok(None);
+        }
         let calls: Vec<Call> = open.iter().flat_map(|one| one.calls(with_receipts)).collect();
         let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
         let mut avoid = None;

@@ -10,6 +10,8 @@ pub struct EvmLimits {
     pub run_ahead_first: usize,
     /// Transactions of one chunk, but for a block that holds more.
     pub chunk_max: usize,
+    /// Transactions of chunks that are ready at the same time and delivered as one.
+    pub joined_max: usize,
     /// The first chunk, so that the first rows come early.
     pub chunk_first: usize,
     /// Blocks of the first log query, and of the largest.
@@ -63,6 +65,7 @@ impl Default for EvmLimits {
             run_ahead_max: 400,
             run_ahead_first: 50,
             chunk_max: 100,
+            joined_max: 200,
             chunk_first: 20,
             log_blocks_first: 10_000,
             log_blocks_max: 1 << 40,

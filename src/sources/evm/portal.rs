@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::future::{BoxFuture, join};
+use futures_util::future::{BoxFuture, join3};
 use futures_util::stream::FuturesOrdered;
 
 use super::abilities::Abilities;
@@ -45,6 +45,8 @@ pub(super) struct PortalLister {
     arrived: Option<Read>,
     /// The first block that the gateway has, once it was asked for.
     first: Option<Height>,
+    /// It was known when the windows in flight were begun.
+    begun_above_first: bool,
     abilities: Arc<Abilities>,
     /// Where the chain counts what an account sent.
     sent: Option<SentCheck>,
@@ -53,6 +55,15 @@ pub(super) struct PortalLister {
 impl std::fmt::Debug for PortalLister {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PortalLister").field("top", &self.top).finish_non_exhaustive()
+    }
+}
+
+/// The first block that the gateway says it has; 0 where it does not say.
+async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
+    match gateway.ask("/metadata", None, gateway::read_value).await {
+        Ok(reply) => Ok(gateway::first_block(&reply.body).unwrap_or(0)),
+        Err(error) if error.is_final() => Ok(0),
+        Err(error) => Err(error),
     }
 }
 
@@ -75,6 +86,7 @@ impl PortalLister {
             given: 0,
             arrived: None,
             first: None,
+            begun_above_first: false,
             abilities,
             sent: None,
         }
@@ -139,14 +151,26 @@ impl PortalLister {
         }
     }
 
-    /// The oldest window in flight, and the count of what the wallet sent.
+    /// The oldest window in flight; next to the first one, what the wallet sent is counted and the
+    /// gateway's first block is asked for.
     async fn arrive(&mut self) {
-        let Self { in_flight, arrived, sent, .. } = self;
-        let Some(sent) = sent.as_mut().filter(|_| !in_flight.is_empty()) else {
-            *arrived = in_flight.next().await;
+        let Self { gateway, in_flight, arrived, sent, first, .. } = self;
+        if in_flight.is_empty() {
+            *arrived = None;
             return;
+        }
+        let counted = async {
+            if let Some(sent) = sent {
+                sent.count().await;
+            }
         };
-        join(async { *arrived = in_flight.next().await }, sent.count()).await;
+        let known = async {
+            if first.is_none() {
+                // Asked again where it is needed, if it fails.
+                *first = first_block(gateway).await.ok();
+            }
+        };
+        join3(async { *arrived = in_flight.next().await }, counted, known).await;
     }
 
     /// Holds a window against what the wallet sent; `None` where it is to be delivered later.
@@ -180,6 +204,7 @@ impl PortalLister {
             let Some(top) = self.top else { return };
             let low = top.saturating_sub(self.span - 1).max(self.low).max(self.first_used());
             let low = low.min(top);
+            self.begun_above_first = self.first.is_some();
             let read = read_agreed(Arc::clone(&self.gateway), self.mode, (low, top));
             self.in_flight.push_back(Box::pin(async move { (top, read.await) }));
             self.top = low.checked_sub(1).filter(|below| *below >= self.low);
@@ -229,7 +254,7 @@ impl PortalLister {
             return Err(error);
         }
         // It may be about blocks before the first one, or about traces that it does not have.
-        let was_known = self.first.is_some();
+        let was_known = self.begun_above_first;
         self.check_first(top).await?;
         if !was_known && self.first.is_some_and(|first| first > self.low) {
             return Ok(());
@@ -248,11 +273,7 @@ impl PortalLister {
     async fn check_first(&mut self, top: Height) -> Result<(), UpstreamError> {
         let first = match self.first {
             Some(first) => first,
-            None => match self.gateway.ask("/metadata", None, gateway::read_value).await {
-                Ok(reply) => gateway::first_block(&reply.body).unwrap_or(0),
-                Err(error) if error.is_final() => 0,
-                Err(error) => return Err(error),
-            },
+            None => first_block(&self.gateway).await?,
         };
         self.first = Some(first);
         let first = self.first_used();

@@ -17,7 +17,7 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{
-    Fetch, PrefetchReader, Prefetcher, ReorderBuffer, Urgency, drive, next_chunk,
+    Fetch, PrefetchReader, Prefetcher, ReorderBuffer, RunAhead, Urgency, drive, next_chunk,
 };
 
 type Chunk = Result<RawChunk, UpstreamError>;
@@ -47,8 +47,8 @@ impl EvmReader {
         Self(Reading::new(source, request))
     }
 
-    pub(crate) fn set_eager(&mut self, eager: bool) {
-        self.0.prefetcher.set_eager(eager);
+    pub(crate) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
+        self.0.prefetcher.set_run_ahead(run_ahead);
     }
 
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
@@ -204,6 +204,31 @@ impl Reading {
         Ok(chunk)
     }
 
+    /// The next chunk, where it is ready and accepted.
+    fn pop_ready(&mut self) -> Option<RawChunk> {
+        let (count, chunk) = self.chunks.pop_ready()?;
+        match self.accept(chunk) {
+            Ok(chunk) => {
+                self.under_way = self.under_way.saturating_sub(count);
+                Some(chunk)
+            }
+            Err(error) => {
+                self.cut_off(error);
+                None
+            }
+        }
+    }
+
+    /// Whether the next chunk is ready and makes one with that above it.
+    fn is_above_ready(&self, upper: &RawChunk) -> bool {
+        let Some(Fetch::Ready(Ok(lower))) = self.chunks.values().next().map(|slot| &slot.fetch)
+        else {
+            return false;
+        };
+        let joined = upper.txs.len() + lower.txs.len();
+        joined <= self.source.inner.limits.joined_max && upper.is_above(lower)
+    }
+
     /// What lies below would leave a gap above it.
     fn cut_off(&mut self, error: UpstreamError) {
         self.waiting.clear();
@@ -293,9 +318,13 @@ impl PrefetchReader for Reading {
     }
 
     /// Fetches what is listed and asks the list for more, while there is room.
-    fn request_more(&mut self, _: Urgency) {
+    fn request_more(&mut self, urgency: Urgency) {
+        if urgency == Urgency::Ahead && self.prefetcher.run_ahead() == RunAhead::NOTHING {
+            return;
+        }
         let limits = &self.source.inner.limits;
-        let room = if self.prefetcher.is_eager() { limits.run_ahead_max } else { self.run_ahead };
+        let wanted = self.prefetcher.run_ahead().transactions();
+        let room = self.run_ahead.max(wanted).min(limits.run_ahead_max);
         self.request_chunks(room);
         if self.under_way < room && self.waiting.is_empty() {
             self.request_window();
@@ -313,19 +342,19 @@ impl PrefetchReader for Reading {
     }
 
     fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        let Some((count, chunk)) = self.chunks.pop_ready() else { return Ok(None) };
-        match self.accept(chunk) {
-            Ok(mut chunk) => {
-                chunk.tip = self.tip.take();
-                self.under_way = self.under_way.saturating_sub(count);
-                let most = self.source.inner.limits.run_ahead_max;
-                self.run_ahead = (self.run_ahead * 2).min(most);
-                Ok(Some(chunk))
-            }
-            Err(error) => {
-                self.cut_off(error);
-                Ok(None)
-            }
+        let Some(mut chunk) = self.pop_ready() else { return Ok(None) };
+        chunk.tip = self.tip.take();
+        // Each is completed and stored in a turn of its own, which takes several answers. Where it is
+        // not known that more is wanted, the first rows come sooner alone.
+        while self.prefetcher.run_ahead() != RunAhead::Unknown
+            && self.is_above_ready(&chunk)
+            && let Some(lower) = self.pop_ready()
+        {
+            chunk.join(lower);
         }
+        self.prefetcher.count_delivered(chunk.txs.len());
+        let most = self.source.inner.limits.run_ahead_max;
+        self.run_ahead = (self.run_ahead * 2).min(most);
+        Ok(Some(chunk))
     }
 }

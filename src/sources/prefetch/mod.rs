@@ -6,6 +6,7 @@
 
 mod ready;
 mod reorder;
+mod run_ahead;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 
 pub(super) use ready::{ChunkSizes, Ready};
 pub(super) use reorder::{Fetch, ReorderBuffer};
+pub use run_ahead::RunAhead;
 
 use crate::rpc::error::UpstreamError;
 
@@ -32,6 +34,8 @@ pub(super) enum Urgency {
     Stalled,
 }
 
+const WIDENED_MAX: u32 = 10;
+
 /// How many transactions may be in flight or wait to be delivered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Depth {
@@ -46,8 +50,12 @@ pub(super) struct Prefetcher<E> {
     in_flight: FuturesUnordered<BoxFuture<'static, E>>,
     /// An error that came while no reader took chunks.
     failure: Option<UpstreamError>,
-    is_eager: bool,
-    /// Transactions delivered so far: the depth of a reader that is not eager.
+    run_ahead: RunAhead,
+    /// All that was wanted is delivered.
+    is_exhausted: bool,
+    /// How often that was not enough: each time, twice as much is requested ahead.
+    widened: u32,
+    /// Transactions delivered so far.
     delivered: usize,
     /// Readers of the source.
     readers: Arc<AtomicUsize>,
@@ -59,19 +67,37 @@ impl<E> Prefetcher<E> {
         Self {
             in_flight: FuturesUnordered::new(),
             failure: None,
-            is_eager: false,
+            run_ahead: RunAhead::default(),
+            is_exhausted: false,
+            widened: 0,
             delivered: 0,
             readers: Arc::clone(readers),
         }
     }
 
-    /// Eager: as far ahead as the limits allow; else the depth grows with what is delivered.
-    pub(super) fn set_eager(&mut self, is_eager: bool) {
-        self.is_eager = is_eager;
+    pub(super) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
+        if run_ahead == RunAhead::NOTHING {
+            self.widened = 0;
+        } else if self.is_exhausted {
+            self.widened = (self.widened + 1).min(WIDENED_MAX);
+        }
+        (self.run_ahead, self.is_exhausted) = (run_ahead, false);
     }
 
-    pub(super) fn is_eager(&self) -> bool {
-        self.is_eager
+    pub(super) fn run_ahead(&self) -> RunAhead {
+        self.run_ahead
+    }
+
+    /// More is requested while no reader takes chunks only where it is known to be wanted.
+    pub(super) fn is_too_early(&self, urgency: Urgency) -> bool {
+        urgency == Urgency::Ahead && self.run_ahead.transactions() == 0
+    }
+
+    /// How many entries are listed ahead of what is fetched, within the most that may be.
+    pub(super) fn list_ahead(&self, most: usize, urgency: Urgency) -> usize {
+        // A reader that stalls takes chunks slowly too: what is listed for it has a bound as well.
+        let is_far = urgency == Urgency::Stalled;
+        if is_far { most } else { self.run_ahead.transactions().clamp(1, most) }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -93,13 +119,20 @@ impl<E> Prefetcher<E> {
 
     pub(super) fn count_delivered(&mut self, count: usize) {
         self.delivered += count;
+        self.run_ahead = self.run_ahead.less(count);
+        self.is_exhausted |= self.run_ahead == RunAhead::NOTHING;
     }
 
     /// How many transactions may be in flight or wait now; `under_way` of them are.
     pub(super) fn window(&self, depth: Depth, under_way: usize, urgency: Urgency) -> usize {
         let readers = self.readers.load(Ordering::Relaxed).max(1);
         let share = (depth.total_max / readers).min(depth.max).max(depth.min);
-        let window = if self.is_eager { share } else { self.delivered.clamp(depth.min, share) };
+        let wanted = match self.run_ahead {
+            RunAhead::Unknown => self.delivered,
+            RunAhead::Transactions(wanted) => wanted.saturating_mul(1 << self.widened),
+            RunAhead::All => share,
+        };
+        let window = wanted.clamp(depth.min, share);
         if urgency == Urgency::Stalled { window.max(under_way + depth.min) } else { window }
     }
 }
@@ -221,6 +254,34 @@ mod tests {
         fn deliver(&mut self) -> Result<Option<()>, UpstreamError> {
             Ok(None)
         }
+    }
+
+    #[test]
+    fn as_much_is_requested_ahead_as_is_wanted_less_what_is_delivered() {
+        const DEPTH: Depth = Depth { min: 5, max: 400, total_max: 1_000 };
+        let mut one: Prefetcher<()> = Prefetcher::new(&Arc::default());
+        let window = |of: &Prefetcher<()>| of.window(DEPTH, 0, Urgency::Next);
+        assert!(one.is_too_early(Urgency::Ahead) && !one.is_too_early(Urgency::Next));
+        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (5, 1));
+        one.set_run_ahead(RunAhead::rows(100));
+        assert!(!one.is_too_early(Urgency::Ahead));
+        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (100, 50));
+        one.count_delivered(70);
+        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (30, 30));
+        one.count_delivered(30);
+        assert!(one.is_too_early(Urgency::Ahead), "all that was wanted is delivered");
+        // It gave fewer rows than were wanted.
+        one.set_run_ahead(RunAhead::rows(40));
+        assert_eq!(window(&one), 80);
+        one.count_delivered(45);
+        one.set_run_ahead(RunAhead::rows(10));
+        assert_eq!(window(&one), 40);
+        one.set_run_ahead(RunAhead::NOTHING);
+        one.set_run_ahead(RunAhead::rows(10));
+        assert_eq!(window(&one), 10, "another page");
+        one.set_run_ahead(RunAhead::All);
+        one.count_delivered(900);
+        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (400, 50));
     }
 
     #[test]

@@ -450,9 +450,7 @@ impl ListReader {
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
         let frontier = self.lists_frontier();
-        // Stalled are readers whose taker is slow too: what is listed for them has a bound as well.
-        let is_far = self.prefetcher.is_eager() || urgency == Urgency::Stalled;
-        let ahead = if is_far { self.source.inner.limits.list_ahead_max } else { 1 };
+        let ahead = self.prefetcher.list_ahead(self.source.inner.limits.list_ahead_max, urgency);
         let room = self.timeline.wants_entries(frontier, ahead);
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {

@@ -16,7 +16,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
-use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency};
+use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urgency};
 
 /// Ends of pages that may prove false in one read.
 const FALSE_ENDS_MAX: u32 = 2;
@@ -184,7 +184,7 @@ impl PageReader {
             self.prefetcher
                 .push(page.map(move |page| PageEvent::Page(number, limit, page)).boxed());
         }
-        if is_long && self.prefetcher.is_eager() && !self.is_oldest_asked {
+        if is_long && self.prefetcher.run_ahead() == RunAhead::All && !self.is_oldest_asked {
             self.is_oldest_asked = true;
             let low = self.request.low.max(FIRST_SLOT);
             let high = self.segments.as_ref().and_then(Segments::next_high).unwrap_or(low);
@@ -358,8 +358,7 @@ impl PrefetchReader for PageReader {
     }
 
     fn request_more(&mut self, urgency: Urgency) {
-        let is_early = urgency == Urgency::Ahead && !self.prefetcher.is_eager();
-        if is_early || self.segments.is_none() {
+        if self.prefetcher.is_too_early(urgency) || self.segments.is_none() {
             return;
         }
         self.request_pages(urgency);

@@ -13,7 +13,7 @@ use crate::domain::{SourceAccount, Way};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
-use crate::sources::prefetch::{PrefetchReader as _, drive, next_chunk};
+use crate::sources::prefetch::{PrefetchReader as _, RunAhead, drive, next_chunk};
 
 /// Reads one gap of a Solana wallet.
 pub(crate) struct SolanaReader {
@@ -23,7 +23,7 @@ pub(crate) struct SolanaReader {
     probe: Option<BoxFuture<'static, bool>>,
     pages: Option<Box<PageReader>>,
     lists: Option<Box<ListReader>>,
-    eager: bool,
+    run_ahead: RunAhead,
     /// Reported by full pages before the lists took over.
     tip: Option<Tip>,
     /// Accounts that full pages had found and no chunk has reported: reads below must know them.
@@ -57,19 +57,19 @@ impl SolanaReader {
             probe,
             pages,
             lists: None,
-            eager: false,
+            run_ahead: RunAhead::default(),
             tip: None,
             news: Vec::new(),
         }
     }
 
-    pub(crate) fn set_eager(&mut self, eager: bool) {
-        self.eager = eager;
+    pub(crate) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
+        self.run_ahead = run_ahead;
         if let Some(pages) = &mut self.pages {
-            pages.prefetcher().set_eager(eager);
+            pages.prefetcher().set_run_ahead(run_ahead);
         }
         if let Some(lists) = &mut self.lists {
-            lists.prefetcher().set_eager(eager);
+            lists.prefetcher().set_run_ahead(run_ahead);
         }
     }
 
@@ -87,10 +87,10 @@ impl SolanaReader {
                     }
                 }
             }
-            let Self { source, request, probe, lists, eager, tip, news, .. } = self;
+            let Self { source, request, probe, lists, run_ahead, tip, news, .. } = self;
             let lists = lists.get_or_insert_with(|| {
                 let mut lists = Box::new(ListReader::new(source.clone(), request.clone()));
-                lists.prefetcher().set_eager(*eager);
+                lists.prefetcher().set_run_ahead(*run_ahead);
                 lists
             });
             let Some(asked) = probe else {
@@ -113,7 +113,7 @@ impl SolanaReader {
             *probe = None;
             if offered {
                 let mut pages = Box::new(PageReader::new(source.clone(), request.clone()));
-                pages.prefetcher().set_eager(*eager);
+                pages.prefetcher().set_run_ahead(*run_ahead);
                 self.pages = Some(pages);
                 self.lists = None;
             }

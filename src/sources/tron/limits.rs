@@ -68,8 +68,11 @@ pub struct TronLimits {
     pub logs_range_max: u64,
     /// Searches for events in one request.
     pub logs_batch_max: usize,
-    /// Requests for events under way.
+    /// Requests for events under way: at most, and where few transactions are wanted.
     pub logs_ahead_max: usize,
+    pub logs_ahead_min: usize,
+    /// Transactions wanted for which a further one is.
+    pub logs_ahead_for: usize,
     /// Answers to one search for events, until two endpoints agree.
     pub logs_votes_max: u32,
     /// Pages below a full first one that an estimate asks for, and the longest wait for those.
@@ -135,7 +138,9 @@ impl Default for TronLimits {
             indexed_first_wait: Duration::from_secs(8),
             logs_range_max: 5000,
             logs_batch_max: 10,
-            logs_ahead_max: 4,
+            logs_ahead_max: 16,
+            logs_ahead_min: 4,
+            logs_ahead_for: 6,
             logs_votes_max: 12,
             activity_pages: 3,
             activity_wait: Duration::from_secs(3),

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -36,6 +37,12 @@ pub(super) struct References {
 }
 
 impl TronSource {
+    pub(crate) async fn prepare_prices(&self, lane: &Lane) {
+        if let Err(error) = self.references(&CallOptions::new(lane.clone())).await {
+            tracing::debug!(%error, "reference pools are looked up with the first prices");
+        }
+    }
+
     pub(crate) async fn native_prices(
         &self,
         at: &[Moment],
@@ -62,39 +69,44 @@ impl TronSource {
             return Ok(known);
         }
         let row = &self.inner.references;
-        let mut pools = Vec::new();
-        for emitter in &row.pools {
-            let sides = self.constants(&[(*emitter, FIRST), (*emitter, SECOND)], options).await?;
-            let side = |at: usize| {
-                let word = sides.get(at)?.as_deref()?.first_chunk::<32>()?;
-                evm_wire::account_of(word)
-            };
-            let (native_first, stable) = match (side(0), side(1)) {
-                (Some(one), Some(stable)) if one == row.wrapped => (true, stable),
-                (Some(stable), Some(one)) if one == row.wrapped => (false, stable),
-                _ => continue,
-            };
-            let reported = self.constants(&[(stable, DECIMALS)], options).await?;
-            let word =
-                reported.first().and_then(|data| data.as_deref()?.first_chunk::<32>().copied());
-            let decimals: Option<u8> =
-                word.and_then(|word| crate::domain::Units::from_be_bytes(word).try_into().ok());
-            let (true, Some(stable_decimals)) = (
-                row.stables.contains(&stable),
-                decimals.filter(|reported| *reported <= DECIMALS_MAX),
-            ) else {
-                continue;
-            };
-            let native_decimals = row.native_decimals;
-            pools.push(ReferencePool {
-                emitter: *emitter,
-                id: None,
-                native_first,
-                native_decimals,
-                stable_decimals,
-            });
+        let asked = row.pools.iter().map(|emitter| self.reference(*emitter, options));
+        let pools = try_join_all(asked).await?.into_iter().flatten();
+        Ok(self.inner.known_references.set(pools.collect(), row.pools.len()))
+    }
+
+    /// What a pool and its coins say of themselves; `None` where it is no pool of the native coin and a
+    /// stablecoin.
+    async fn reference(
+        &self,
+        emitter: Account,
+        options: &CallOptions,
+    ) -> Result<Option<ReferencePool>, UpstreamError> {
+        let row = &self.inner.references;
+        let sides = self.constants(&[(emitter, FIRST), (emitter, SECOND)], options).await?;
+        let side = |at: usize| {
+            let word = sides.get(at)?.as_deref()?.first_chunk::<32>()?;
+            evm_wire::account_of(word)
+        };
+        let (native_first, stable) = match (side(0), side(1)) {
+            (Some(one), Some(stable)) if one == row.wrapped => (true, stable),
+            (Some(stable), Some(one)) if one == row.wrapped => (false, stable),
+            _ => return Ok(None),
+        };
+        if !row.stables.contains(&stable) {
+            return Ok(None);
         }
-        Ok(self.inner.known_references.set(pools, row.pools.len()))
+        let reported = self.constants(&[(stable, DECIMALS)], options).await?;
+        let word = reported.first().and_then(|data| data.as_deref()?.first_chunk::<32>().copied());
+        let decimals: Option<u8> =
+            word.and_then(|word| crate::domain::Units::from_be_bytes(word).try_into().ok());
+        let decimals = decimals.filter(|reported| *reported <= DECIMALS_MAX);
+        Ok(decimals.map(|stable_decimals| ReferencePool {
+            emitter,
+            id: None,
+            native_first,
+            native_decimals: row.native_decimals,
+            stable_decimals,
+        }))
     }
 
     /// What contracts answer to calls without arguments; `None` where one does not.

@@ -22,7 +22,7 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{
-    ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, Urgency, drive, next_chunk,
+    ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, RunAhead, Urgency, drive, next_chunk,
 };
 
 enum Event {
@@ -53,8 +53,8 @@ impl TronReader {
         Self(Reading::new(source, request))
     }
 
-    pub(crate) fn set_eager(&mut self, eager: bool) {
-        self.0.prefetcher.set_eager(eager);
+    pub(crate) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
+        self.0.prefetcher.set_run_ahead(run_ahead);
     }
 
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
@@ -345,7 +345,8 @@ impl Reading {
                 }
             }
             Some(Lister::Events { windows, asked }) => {
-                while *asked < limits.logs_ahead_max {
+                let wanted = self.prefetcher.run_ahead().transactions() / limits.logs_ahead_for;
+                while *asked < wanted.clamp(limits.logs_ahead_min, limits.logs_ahead_max) {
                     let planned = windows.plan();
                     if planned.is_empty() {
                         return;
@@ -420,7 +421,7 @@ impl PrefetchReader for Reading {
     }
 
     fn request_more(&mut self, urgency: Urgency) {
-        if urgency == Urgency::Ahead && !self.prefetcher.is_eager() {
+        if self.prefetcher.is_too_early(urgency) {
             return;
         }
         let frontier = self.frontier();
@@ -432,8 +433,7 @@ impl PrefetchReader for Reading {
         };
         let want = if by_events { want_found } else { want_listed };
         self.timeline.decide(frontier, limits.passed_max, want);
-        let is_far = self.prefetcher.is_eager() || urgency == Urgency::Stalled;
-        let ahead = if is_far { limits.list_ahead_max } else { 1 };
+        let ahead = self.prefetcher.list_ahead(limits.list_ahead_max, urgency);
         if self.timeline.waiting(ahead) < ahead {
             self.ask_lists(frontier);
         }

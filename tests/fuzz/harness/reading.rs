@@ -7,7 +7,7 @@ use blotter::decode;
 use blotter::domain::{Address, Height, Moment, TxId};
 use blotter::registry::Chain;
 use blotter::rpc::{Lane, Priority, UpstreamError};
-use blotter::sources::{GapRequest, RawTx, Source, TokenMeta};
+use blotter::sources::{GapRequest, RawTx, RunAhead, Source, TokenMeta};
 
 use crate::{REGISTRY, on_paused_time};
 
@@ -54,7 +54,7 @@ async fn read(chain: &Chain, source: &Source, wallet: Address, low: Height) {
         another: None,
     };
     let mut reader = source.read(request);
-    reader.set_eager(true);
+    reader.set_run_ahead(RunAhead::All);
     let (mut below, mut newest): (Option<Height>, Option<TxId>) = (None, None);
     let mut mints = vec![wallet];
     while let Some(Some(chunk)) = known(reader.next().await) {

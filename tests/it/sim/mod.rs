@@ -254,11 +254,29 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
     let transactions: u64 =
         world.wallets.iter().map(|wallet| world.chain.transaction_count(wallet.address)).sum();
     let spent = world.requests() - before;
-    let most = world.way.requests_max(transactions);
+    let most = world.way.requests_max(transactions).max(ranges_max(world) + 12 * transactions);
     let by_method = || world.peers.iter().map(|peer| peer.node.stats().calls).collect::<Vec<_>>();
     assert!(spent <= most, "{spent} requests for {transactions} transactions: {:?}", by_method());
     world.check_manners();
     assert_eq!(world.history.metrics().worker_panics.get(), 0);
+}
+
+/// Requests that it takes to search all blocks for each wallet, by nodes that take ranges of so many
+/// blocks: what no wallet has read before is read then.
+fn ranges_max(world: &World) -> u64 {
+    /// Logs from the wallet, to it and of it, with a head: one call each; two answers to each range.
+    const CALLS: u64 = 4;
+    const ANSWERS: u64 = 2;
+    let blocks = |peer: &Peer| match &peer.role {
+        Role::Rpc(options) => options.log_blocks_max,
+        Role::Solana | Role::Explorer(_) | Role::Portal(_) | Role::Tron(_) => None,
+    };
+    let Some(blocks) = world.peers.iter().filter_map(blocks).min() else { return 0 };
+    let ranges = world.chain.head().div_ceil(blocks);
+    let batches = world.setup.endpoints.iter().map(|(_, batch)| batch.unwrap_or(1));
+    let batch = u64::try_from(batches.min().unwrap_or(1)).unwrap();
+    let wallets = u64::try_from(world.wallets.len()).unwrap();
+    wallets * ranges * CALLS.div_ceil(batch) * ANSWERS
 }
 
 /// Ends the walk that the client is on, then takes one more from the newest trade to the oldest.

@@ -26,8 +26,9 @@ impl PrefetchReader for ListReader {
     }
 
     fn request_more(&mut self, urgency: Urgency) {
-        let is_early = urgency == Urgency::Ahead && !self.prefetcher.is_eager();
-        if is_early || matches!(self.phase, Phase::Opening | Phase::Ended) {
+        if self.prefetcher.is_too_early(urgency)
+            || matches!(self.phase, Phase::Opening | Phase::Ended)
+        {
             return;
         }
         self.ask_pages(urgency);
