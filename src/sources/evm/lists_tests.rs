@@ -306,6 +306,7 @@ async fn a_gateway_without_the_oldest_blocks_says_so() {
     let model = model(&all, 1_000, Ways { first: 405, ..Ways::default() });
     let mut lister = Any::new(Way::Portal, &model, &["one"], (0, 1_000));
     let window = lister.next().await.unwrap().unwrap();
+    assert_eq!(window.doubts, Doubts::NONE, "its refusal said nothing about traces");
     check(&[window], &expected(&all, 405, 1_000), 405, 1_000, true);
     assert_eq!(lister.next().await, Err(UpstreamError::HistoryCut { first: 405 }));
 }

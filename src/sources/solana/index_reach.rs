@@ -199,7 +199,7 @@ impl SolanaSource {
         let is_alone = self.inner.pool.endpoints().len() < 2;
         let most = if is_alone { NEARLY_ALONE } else { NEARLY };
         let began = Instant::now();
-        let (mut behind, mut waits, mut silent) = (0, 0, 0);
+        let (mut behind, mut waits, mut silent) = (None, 0, 0);
         loop {
             let answer = match given.take() {
                 Some(answer) => answer,
@@ -208,7 +208,7 @@ impl SolanaSource {
             match self.note_reach(of, &answer, slot) {
                 shown if shown.has_reached(slot) => return Ok(slot),
                 Shown::Newest(newest) | Shown::Reached(newest) => {
-                    behind = slot.saturating_sub(newest);
+                    behind = Some(slot.saturating_sub(newest));
                 }
                 Shown::Nothing | Shown::Failed if self.inner.reach.is_silent(of) => {
                     return Ok(slot.saturating_sub(busy.lag));
@@ -220,14 +220,14 @@ impl SolanaSource {
                 }
                 Shown::Nothing | Shown::Failed => {}
             }
-            if began.elapsed() >= WAIT_MAX || behind > most {
+            if began.elapsed() >= WAIT_MAX || behind.is_some_and(|behind| behind > most) {
                 break;
             }
             waits += 1;
             sleep(WAIT.saturating_mul(waits).min(WAIT_EACH_MAX)).await;
         }
         let label = self.inner.pool.label(of.0);
-        let last = format!("the lists of {label} are {behind} slots behind it");
+        let last = lacking(&label, behind);
         Err(UpstreamError::Unavailable { attempts: 1, last })
     }
 
@@ -408,6 +408,14 @@ fn shown(slots: &[Height], slot: Height) -> Shown {
     }
 }
 
+/// Why heights are not taken for listed.
+fn lacking(label: &str, behind: Option<Height>) -> String {
+    match behind {
+        Some(behind) => format!("the lists of {label} are {behind} slots behind it"),
+        None => format!("the lists of {label} show no longer how far they have come"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -452,5 +460,11 @@ mod tests {
         assert!(!reach.is_far_above(OF, 0));
         reach.note(OF, Shown::Newest(20_000));
         assert!(reach.is_far_above(OF, 11_000) && !reach.is_far_above(OF, 11_001));
+    }
+
+    #[test]
+    fn an_error_does_not_name_a_distance_that_is_not_known() {
+        assert_eq!(lacking("one", Some(7)), "the lists of one are 7 slots behind it");
+        assert_eq!(lacking("one", None), "the lists of one show no longer how far they have come");
     }
 }
