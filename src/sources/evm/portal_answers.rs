@@ -57,7 +57,10 @@ pub(super) async fn read_agreed(
 /// Two answers alike that hold all that any of them holds, the first one first.
 fn agreed(seen: &[PortalWindow]) -> Option<(usize, usize)> {
     let all: BTreeSet<Word> = seen.iter().flat_map(hashes).collect();
-    let full = |window: &&PortalWindow| hashes(window).collect::<BTreeSet<_>>() == all;
+    let most = seen.iter().map(|window| window.blocks).max();
+    let full = |window: &&PortalWindow| {
+        Some(window.blocks) == most && hashes(window).collect::<BTreeSet<_>>() == all
+    };
     let mut rest = seen.iter().enumerate().filter(|(_, window)| full(window));
     let pair = |one: (usize, &PortalWindow)| {
         let later = (0..).zip(seen).skip(one.0 + 1);
@@ -80,6 +83,7 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
     };
     one.found.len() == two.found.len()
         && one.skipped == two.skipped
+        && one.blocks == two.blocks
         && one.sent == two.sent
         && one.found.iter().zip(&two.found).all(same)
 }
@@ -135,6 +139,7 @@ mod tests {
             high: 100,
             found: blocks.iter().copied().map(candidate).collect(),
             skipped: 0,
+            blocks: blocks.len(),
             sent: Some(blocks.iter().map(|block| (*block, *block)).collect()),
             doubts: Doubts::NONE,
         }
@@ -151,6 +156,14 @@ mod tests {
         assert_eq!(agree(&[&[1], &[1, 2], &[1], &[1, 2]]), Some((1, 3)));
         assert_eq!(agree(&[&[1], &[2], &[1]]), None, "none holds all");
         assert_eq!(agree(&[&[], &[]]), Some((0, 1)));
+    }
+
+    #[test]
+    fn readings_that_ended_at_two_places_before_the_first_candidate_are_not_alike() {
+        let ended = |blocks| PortalWindow { blocks, ..window(&[]) };
+        assert_eq!(agreed(&[ended(40), ended(12)]), None);
+        assert_eq!(agreed(&[ended(12), ended(40), ended(12)]), None, "another one held more");
+        assert_eq!(agreed(&[ended(40), ended(12), ended(40)]), Some((0, 2)));
     }
 
     #[test]

@@ -54,6 +54,9 @@ pub(super) struct PortalWindow {
     pub(super) high: Height,
     pub(super) found: Vec<Candidate>,
     pub(super) skipped: usize,
+    /// Blocks that its answers held something of, candidates or not: a reading that ended early, though
+    /// before the first candidate, held fewer.
+    pub(super) blocks: usize,
     /// Height and nonce of all that the wallet sent; `None` where an answer lacks nonces.
     pub(super) sent: Option<Vec<(Height, u64)>>,
     /// What its answers did not establish.
@@ -66,6 +69,7 @@ impl PortalWindow {
         self.high = above.high;
         self.found.extend(above.found);
         self.skipped += above.skipped;
+        self.blocks += above.blocks;
         self.doubts = self.doubts.union(above.doubts);
         self.sent = self.sent.zip(above.sent).map(|(below, above)| [below, above].concat());
         self
@@ -80,9 +84,10 @@ impl PortalWindow {
         let found = self.found.split_off(at);
         let halves = self.sent.map(|sent| sent.into_iter().partition(|(at, _)| *at < low));
         let (below, above): (Option<Vec<_>>, Option<Vec<_>>) = halves.unzip();
-        let Self { skipped, doubts, .. } = self;
-        let given = Self { low, high: self.high, found, skipped, sent: above, doubts };
-        let held = Self { low: self.low, high, found: self.found, skipped: 0, sent: below, doubts };
+        let Self { skipped, blocks, doubts, .. } = self;
+        let given = Self { low, high: self.high, found, skipped, blocks, sent: above, doubts };
+        let (low, found, skipped, blocks, sent) = (self.low, self.found, 0, 0, below);
+        let held = Self { low, high, found, skipped, blocks, sent, doubts };
         (given, Some(held))
     }
 }
@@ -155,13 +160,18 @@ pub(super) async fn read_window(
     (low, high): (Height, Height),
 ) -> Result<PortalWindow, Trouble> {
     let wallet = gateway.subject.wallet;
-    let (mut found, mut skipped, mut next) = (Vec::new(), 0, low);
+    let (mut found, mut skipped, mut full, mut next) = (Vec::new(), 0, 0, low);
     let mut sent = Some(Vec::new());
     let (mut came, mut changes) = (Came::default(), HashMap::new());
     while next <= high {
         let query = wire::query(&wallet, (next, high), mode.native);
-        let blocks = gateway.blocks(mode, &query, (next, high)).await?;
+        let mut blocks = gateway.blocks(mode, &query, (next, high)).await?;
+        if next > low && !blocks.iter().any(Block::has_content) {
+            // Each further answer may be one that is empty by mistake, and would end the window.
+            blocks = gateway.blocks(mode, &query, (next, high)).await?;
+        }
         let Some(last) = blocks.last().map(|block| block.number) else { break };
+        full += blocks.iter().filter(|block| block.has_content()).count();
         for block in blocks {
             let seen = arrivals(&block, &wallet);
             changes.extend(changes_by_hash(&block, &gateway.subject));
@@ -180,7 +190,8 @@ pub(super) async fn read_window(
     }
     add_details(&gateway, mode, &mut found, &came).await;
     add_changes(&mut found, &mut changes);
-    Ok(PortalWindow { low, high, found, skipped, sent, doubts: Doubts::NONE })
+    let (blocks, doubts) = (full, Doubts::NONE);
+    Ok(PortalWindow { low, high, found, skipped, blocks, sent, doubts })
 }
 
 /// Adds what a block holds of the wallet's own; `None` where one has no nonce.

@@ -147,6 +147,14 @@ pub(super) struct Block {
     pub(super) miner: Option<Account>,
 }
 
+impl Block {
+    /// Anything but its header, which ends of answers have alone.
+    pub(super) fn has_content(&self) -> bool {
+        let Self { txs, logs, traces, diffs, .. } = self;
+        !(txs.is_empty() && logs.is_empty() && traces.is_empty() && diffs.is_empty())
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Tx {
     pub(super) index: u32,

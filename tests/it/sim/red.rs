@@ -46,6 +46,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Logs, 1785),
     (Way::Logs, 2881),
     (Way::Logs, 2953),
+    (Way::Portal, 2800),
     (Way::Explorer, 158),
     (Way::Explorer, 1280),
     (Way::Explorer, 2528),
