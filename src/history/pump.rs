@@ -27,6 +27,8 @@ pub(super) struct Pump {
     /// Asks for one more chunk; a pump of which all is wanted does not wait for it.
     asks: mpsc::Sender<()>,
     asked: bool,
+    /// The reader has given its last chunk.
+    has_ended: bool,
     /// What [`Pump::next_if`] received and left.
     ahead: Option<Fetched>,
     run_ahead: watch::Sender<RunAhead>,
@@ -46,8 +48,18 @@ impl Pump {
         let (run_ahead, wanted) = watch::channel(RunAhead::Unknown);
         let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, wanted));
         let began = Instant::now();
-        let (asked, ahead) = (false, None);
-        Self { low, next_high: high, chunks, asks, asked, ahead, run_ahead, began, _task: task }
+        Self {
+            low,
+            next_high: high,
+            chunks,
+            asks,
+            asked: false,
+            has_ended: false,
+            ahead: None,
+            run_ahead,
+            began,
+            _task: task,
+        }
     }
 
     pub(super) fn set_run_ahead(&self, run_ahead: RunAhead) {
@@ -84,10 +96,17 @@ impl Pump {
             // Full means that an ask is waiting already.
             let _ = self.asks.try_send(());
         }
-        let fetched = self.chunks.recv().await.unwrap_or(Ok(None));
+        let fetched = self.chunks.recv().await;
         self.asked = false;
         fetched
+            .unwrap_or_else(|| if self.has_ended { Ok(None) } else { Err(stopped()) })
+            .inspect(|chunk| self.has_ended |= chunk.is_none())
     }
+}
+
+/// A task that is gone before its reader was at its end shows nothing of what is left.
+fn stopped() -> UpstreamError {
+    UpstreamError::Unavailable { attempts: 1, last: "the reading was stopped".to_owned() }
 }
 
 /// No reader wants more for now.
@@ -141,6 +160,43 @@ async fn run(
             biased;
             sent = chunks.send(fetched) => if sent.is_err() || last { return },
             never = reader.drive() => match never {},
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pump whose task is gone after it has sent this.
+    fn stopped_after(sent: Vec<Fetched>) -> Pump {
+        let (sender, chunks) = mpsc::channel(sent.len().max(1));
+        for fetched in sent {
+            sender.try_send(fetched).unwrap();
+        }
+        let (asks, _) = mpsc::channel(1);
+        let (run_ahead, _) = watch::channel(RunAhead::Unknown);
+        Pump {
+            low: 0,
+            next_high: None,
+            chunks,
+            asks,
+            asked: false,
+            has_ended: false,
+            ahead: None,
+            run_ahead,
+            began: Instant::now(),
+            _task: Tasks::new().spawn_owned(async {}),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reading_that_is_cut_off_is_no_end() {
+        let cut = stopped_after(Vec::new()).next().await;
+        assert!(matches!(cut, Err(UpstreamError::Unavailable { .. })), "{cut:?}");
+        let mut whole = stopped_after(vec![Ok(None)]);
+        for _ in 0..2 {
+            assert!(matches!(whole.next().await, Ok(None)));
         }
     }
 }

@@ -57,12 +57,13 @@ pub struct Tip {
 }
 
 impl RawChunk {
-    /// Whether another chunk stands right below, and was read in the same way. One with late transactions
-    /// is stored by itself: the heights above it must be stored before.
+    /// Whether another chunk stands right below, and was read in the same way. One with late transactions,
+    /// or with missing ones above it, is stored by itself: the heights above it must be stored before.
     pub fn is_above(&self, lower: &Self) -> bool {
         lower.high.checked_add(1) == Some(self.low)
             && lower.proof == self.proof
             && lower.late.is_empty()
+            && lower.missing.iter().all(|(height, _)| *height <= lower.high)
     }
 
     /// Adds one that stands right below.
@@ -104,6 +105,8 @@ mod tests {
         assert!(!upper.is_above(&chunk(10, 50)), "one height is in both");
         let doubtful = RawChunk { proof: upper.proof.with(Doubts::DEPTH), ..chunk(10, 49) };
         assert!(!upper.is_above(&doubtful), "read in another way");
+        let late = RawChunk { missing: chunk(50, 90).missing, ..chunk(10, 49) };
+        assert!(!upper.is_above(&late), "what it lacks is above it");
         let lower = RawChunk { resume: None, ..chunk(10, 49) };
         assert!(upper.is_above(&lower));
         upper.join(lower);

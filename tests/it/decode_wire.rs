@@ -35,7 +35,8 @@ fn tells_what_the_source_asks() {
     assert!(parsed(&closed).closed_token_accounts(&key("other")).is_empty());
     let mut held = Tx::new("keeper");
     held.account("w bonk", "BONK", "w", 5).account("p bonk", "BONK", "p", 9);
-    assert_eq!(parsed(&held).held_token_accounts(&key("w")), [key("w bonk")]);
+    let amounts = [Some(5), Some(5)];
+    assert_eq!(parsed(&held).held_token_accounts(&key("w")), [(key("w bonk"), amounts)]);
     assert!(parsed(&held).closed_token_accounts(&key("w")).is_empty());
     // Given to another owner: the wallet's until then.
     let mut given = held.json();

@@ -48,6 +48,11 @@ fn bought(coin: &str) -> Tx {
     tx
 }
 
+/// What such a purchase names.
+fn buyer(coin: &str) -> [[u8; 32]; 3] {
+    [key("w"), key(&format!("w {coin}")), key(&format!("w usdt for {coin}"))]
+}
+
 /// Only the block shows where it stands.
 fn unplaced(tx: &Tx) -> Value {
     let mut shown = tx.json();
@@ -113,7 +118,7 @@ async fn a_late_fill_has_its_place_in_its_block() {
         chain.add(1_000 + slot, &[wallet]);
     }
     for coin in ["WIF", "JUP"] {
-        chain.add(3_000, &[wallet]).shows(unplaced(&bought(coin)));
+        chain.add(3_000, &buyer(coin)).shows(unplaced(&bought(coin)));
     }
     chain.add(3_000, &accounts).shows(unplaced(&filled()));
     for account in accounts {
@@ -176,7 +181,7 @@ async fn a_late_fill_outlives_a_restart_at_any_row() {
     let mut chain = Chain::new(10_000);
     chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
     for slot in 0..30 {
-        chain.add(1_000 + slot, &[wallet]).shows(bought("WIF").json());
+        chain.add(1_000 + slot, &buyer("WIF")).shows(bought("WIF").json());
     }
     chain.add(3_000, &accounts).shows(filled().json());
     for account in accounts {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::domain::{Address, Height, Resume, SourceAccount, TxId};
+use blotter::domain::{Address, Doubts, Height, Resume, SourceAccount, TxId};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
     AbilityKind, GapReader, GapRequest, HashCheck, RawChunk, RawTx, RunAhead, SolanaLimits,
@@ -44,11 +44,13 @@ struct Got {
     late: Vec<(Height, TxId)>,
     accounts: Vec<SourceAccount>,
     resumes: Vec<(Height, Option<Resume>)>,
+    doubts: Doubts,
     error: Option<UpstreamError>,
 }
 
 impl Got {
     fn take(&mut self, chunk: RawChunk) {
+        self.doubts = self.doubts.union(chunk.proof.doubts);
         assert!(chunk.low <= chunk.high);
         if let Some((low, ..)) = self.chunks.last() {
             assert_eq!(chunk.high + 1, *low, "chunks touch");
@@ -341,6 +343,56 @@ async fn an_account_that_is_known_is_not_listed_again_for_being_named() {
     assert_eq!(net.lists_of(account), before, "its balance did not change");
 }
 
+/// Another authority filled an account that is empty at two heads; the wallet's own sale shows that it
+/// held something in between.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_holds_the_same_at_two_heads_and_moved_in_between_is_listed() {
+    let (account, keeper) = (key(3), [5; 32]);
+    for is_closed in [false, true] {
+        let mut chain = Chain::new(10_000);
+        chain.add(500, &[WALLET, account]);
+        chain.open_account(account, 0);
+        let net = Net::new(chain, vec![Ways::default()]);
+        let source = source_with(&net, 1, 10);
+        let first = read(&source, all()).await;
+        {
+            let mut chain = net.chain.lock().unwrap();
+            chain.add(11_000, &[keeper, account]);
+            let sold = chain.add(11_100, &[WALLET]);
+            if is_closed {
+                sold.closes(account)
+            } else {
+                sold.holds(account)
+            };
+            // Opened again, where it was closed.
+            chain.add(11_200, &[keeper, account]);
+            chain.set_head(12_000);
+        }
+        let request = GapRequest { low: 10_001, accounts: first.known(), first: false, ..all() };
+        let second = read(&source, request).await;
+        second.is(truth(&net, &[WALLET, account], 10_001, 12_000));
+        let open = second.known().into_iter().find(|known| known.account == account);
+        assert!(open.is_none_or(|open| open.held(0)), "{open:?}");
+    }
+}
+
+/// The chain's state has an account of which no answer lists anything: what it did is not known.
+#[tokio::test(start_paused = true)]
+async fn an_open_account_with_an_empty_list_is_in_doubt() {
+    let account = key(3);
+    for (since, is_doubted) in [(0, true), (20_000, false)] {
+        let mut chain = Chain::new(10_000);
+        chain.add(500, &[WALLET]);
+        chain.open_account_since(account, 5, since);
+        let net = Net::new(chain, vec![Ways::default()]);
+        let got = read(&source_with(&net, 1, 10), all()).await;
+        got.is(truth(&net, &[WALLET], 0, 10_000));
+        assert_eq!(got.doubts.contains(Doubts::UNCONFIRMED), is_doubted, "open since {since}");
+        let known = got.known().into_iter().find(|known| known.account == account);
+        assert!(known.is_none_or(|known| known.oldest.is_none()), "{known:?}");
+    }
+}
+
 /// A node that gives few signatures at a time says nothing of what follows them.
 #[tokio::test(start_paused = true)]
 async fn a_short_page_ends_no_list() {
@@ -490,19 +542,22 @@ async fn cut_history_is_told_after_what_there_is() {
     got.is(truth(&net, &[WALLET], 3000, 10_000));
 }
 
-/// One node keeps all, another does not: the history is whole.
+/// One node keeps all, others do not: the history is whole, whichever of them gives what two answers
+/// to a page are joined of.
 #[tokio::test(start_paused = true)]
 async fn a_pruned_node_beside_a_full_one_cuts_nothing() {
-    for pruned in 0..2 {
+    for (nodes, pruned) in [(2, &[0][..]), (2, &[1]), (3, &[0, 1]), (3, &[0, 2]), (3, &[1, 2])] {
         let mut chain = Chain::new(10_000);
         for slot in 0..50 {
             chain.add(100 + slot * 100, &[WALLET]);
         }
-        let mut nodes = vec![Ways::default(), Ways::default()];
-        nodes[pruned].first_block = 3000;
-        let net = Net::new(chain, nodes);
-        let got = read(&source_with(&net, 2, 10), all()).await;
-        assert_eq!(got.error, None, "node {pruned} is pruned");
+        let mut ways = vec![Ways::default(); nodes];
+        for at in pruned {
+            ways[*at].first_block = 3000;
+        }
+        let net = Net::new(chain, ways);
+        let got = read(&source_with(&net, nodes, 10), all()).await;
+        assert_eq!(got.error, None, "of {nodes} nodes {pruned:?} are pruned");
         got.is(truth(&net, &[WALLET], 0, 10_000));
     }
 }

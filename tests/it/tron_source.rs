@@ -140,7 +140,7 @@ async fn a_wallet_without_anything_is_known_at_once() {
     let got = read(&source_at(&net), all()).await;
     got.is(&[]);
     assert_eq!(got.chunks, [(0, 5_000 - LAG)]);
-    assert_eq!(net.calls("transactions") + net.calls("trc20"), 6, "each list three times");
+    assert_eq!(net.calls("transactions") + net.calls("trc20"), 8, "each list four times");
 }
 
 #[tokio::test(start_paused = true)]

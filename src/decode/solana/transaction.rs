@@ -130,13 +130,15 @@ impl Transaction {
             .collect()
     }
 
-    /// The owner's token accounts after this transaction, without those of wrapped SOL.
-    pub fn held_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {
+    /// The owner's token accounts after this transaction, without those of wrapped SOL, with what they
+    /// held before and after, in base units.
+    pub fn held_token_accounts(&self, owner: &[u8; 32]) -> Vec<([u8; 32], [Option<u64>; 2])> {
         let is_held = |token: &&TokenAccount| {
             token.owner_after.as_ref() == Some(owner) && token.mint != WRAPPED_SOL
         };
         let held = self.tokens.iter().filter(is_held);
-        held.filter_map(|token| self.key(token.account).copied()).collect()
+        let held = held.map(|token| Some((*self.key(token.account)?, [token.before, token.after])));
+        held.flatten().collect()
     }
 
     /// Lamports of all accounts together, before.

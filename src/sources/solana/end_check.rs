@@ -7,6 +7,7 @@
 use super::fetch::{PageReply, PageRequest};
 use super::full_pages::FIRST_SLOT;
 use super::list::{Absorbed, Entry, Kind, List};
+use super::list_page::ListPage;
 use super::listing::{FIRST_HEIGHTS, Listing, PageState};
 use super::segment::EntryMark;
 use crate::domain::Height;
@@ -89,6 +90,7 @@ impl EndCheck {
             address: self.listing.address,
             before: list.before(),
             min_slot: list.min_slot(),
+            lowest: list.lowest(),
             // Where there are pages, they have shown what is newest.
             is_newest: list.is_newest(false),
         };
@@ -97,7 +99,7 @@ impl EndCheck {
 
     pub(super) fn absorb(&mut self, page: PageReply) -> Result<(), UpstreamError> {
         self.listing.state = PageState::Paged;
-        let (entries, by) = match page {
+        let ListPage { entries, goes_on, by } = match page {
             Ok(page) => page,
             Err(UpstreamError::Malformed { .. } | UpstreamError::Rpc { .. }) => {
                 self.miss();
@@ -106,7 +108,7 @@ impl EndCheck {
             Err(error) => return Err(error),
         };
         self.listing.last_by = Some(by);
-        match self.listing.list.absorb(&entries) {
+        match self.listing.list.absorb(&entries, goes_on) {
             Absorbed::Entries => {
                 let [_, previous] = self.listing.answered_by;
                 self.listing.answered_by = [previous, Some(by)];

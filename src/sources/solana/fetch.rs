@@ -1,14 +1,12 @@
 //! Fetching: pages of lists, and transactions in batches.
 
-use std::cmp::Reverse;
-use std::collections::HashSet;
-
 use futures_util::future::{join, try_join_all};
 use serde_json::json;
 
 use super::SolanaSource;
 use super::index_reach::IndexedList;
 use super::list::{Entry, PAGE_MAX};
+use super::list_page::ListPage;
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
@@ -30,34 +28,14 @@ pub(super) struct PageRequest {
     pub(super) before: Option<TxId>,
     /// The node must know at least this slot.
     pub(super) min_slot: Option<Height>,
+    /// The lowest slot that the list has shown so far.
+    pub(super) lowest: Option<Height>,
     /// It shows the newest entries: its list must be known to have come to that slot.
     pub(super) is_newest: bool,
 }
 
-/// A page with who gave it.
-pub(super) type PageReply = Result<(Vec<Entry>, EndpointId), UpstreamError>;
-
-/// All that two answers to one page hold, as far down as both reach. Where one of them goes no further
-/// down, or has no order, the other one is judged alone: an end takes two that show none.
-fn joined(one: Vec<Entry>, two: Vec<Entry>, is_top: bool) -> Vec<Entry> {
-    let newest_first = |one: &Entry, next: &Entry| one.slot >= next.slot;
-    let end = |page: &[Entry]| {
-        let end = page.last()?.slot;
-        let goes_on = is_top || page.first()?.slot > end;
-        (goes_on && page.is_sorted_by(newest_first)).then_some(end)
-    };
-    let low = match (end(&one), end(&two)) {
-        (Some(end), Some(other)) => end.max(other),
-        (None, Some(_)) => return two,
-        (_, None) => return one,
-    };
-    let known: HashSet<TxId> = one.iter().map(|entry| entry.id).collect();
-    let more = two.into_iter().filter(|entry| !known.contains(&entry.id));
-    let mut all: Vec<Entry> = one.into_iter().chain(more).collect();
-    all.retain(|entry| entry.slot >= low);
-    all.sort_by_key(|entry| Reverse(entry.slot));
-    all
-}
+/// What came of one.
+pub(super) type PageReply = Result<ListPage, UpstreamError>;
 
 /// A requested transaction: received, or returned by no endpoint.
 pub(super) type FetchedEntry = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
@@ -84,58 +62,64 @@ impl SolanaSource {
             let entries = wire::signatures(&answer.result).ok_or_else(|| {
                 self.malformed(answer.endpoint, "getSignaturesForAddress gave no list")
             })?;
-            Ok((entries, answer.endpoint))
+            Ok(ListPage::new(entries, answer.endpoint))
         };
         let pages = answers.into_iter().map(|answer| answer.and_then(page));
         asked.into_iter().map(|request| request.list).zip(pages).collect()
     }
 
     /// One page by two answers: a node may leave an entry out in the middle of a page, with those around
-    /// it there.
+    /// it there. One that fails, or goes no further down where the other one does, is asked for once
+    /// more.
     pub(super) async fn page_twice(
         &self,
         asked: PageRequest,
         options: CallOptions,
     ) -> Vec<(usize, PageReply)> {
-        let (list, is_top) = (asked.list, asked.before.is_none());
-        let ask = || self.pages(vec![asked.clone()], options.clone());
-        let (one, two) = join(ask(), ask()).await;
-        let mut answers = one.into_iter().chain(two).map(|(_, page)| page);
-        let (one, two) = (answers.next(), answers.next());
-        let page = match (one, two) {
-            (Some(Ok((one, by))), Some(Ok((two, _)))) => Ok((joined(one, two, is_top), by)),
-            (Some(Err(_)), Some(two)) => two,
-            (Some(one), _) => one,
-            (None, _) => Err(UpstreamError::NoEndpoint),
-        };
-        vec![(list, page)]
+        let (list, lowest) = (asked.list, asked.lowest);
+        let ask = |options: CallOptions| self.one_page(asked.clone(), options);
+        let goes_on = |page: &PageReply| page.as_ref().is_ok_and(|page| page.goes_below(lowest));
+        let (one, two) = join(ask(options.clone()), ask(options.clone())).await;
+        let (one, mut two) = if one.is_err() || goes_on(&two) { (two, one) } else { (one, two) };
+        if one.is_ok() && (two.is_err() || goes_on(&one) && !goes_on(&two)) {
+            let avoid = two.as_ref().map_or(options.avoid, |page| Some(page.by));
+            two = ask(CallOptions { avoid, ..options }).await;
+        }
+        let joined = one.and_then(|one| Ok(one.joined(two?, lowest)));
+        vec![(list, joined)]
     }
 
-    /// What one node does not give, or not as it should, is asked of another one before it counts
-    /// as missing.
+    pub(super) async fn one_page(&self, asked: PageRequest, options: CallOptions) -> PageReply {
+        let page = self.pages(vec![asked], options).await.pop();
+        page.map_or(Err(UpstreamError::NoEndpoint), |(_, page)| page)
+    }
+
+    /// What one node does not give, or not as it should, is asked of a second one, and then of those
+    /// that are left, before it counts as missing.
     pub(super) async fn transactions(
         &self,
         entries: Vec<Entry>,
-        options: CallOptions,
+        mut options: CallOptions,
     ) -> Result<Vec<FetchedEntry>, UpstreamError> {
-        let (mut fetched, mut missing) = (Vec::with_capacity(entries.len()), Vec::new());
-        for (entry, by, tx) in self.ask_transactions(entries, &options, true).await? {
-            match tx {
-                Ok(Some(tx)) => fetched.push((entry, Some(tx))),
-                Ok(None) | Err(UpstreamError::Malformed { .. }) => missing.push((entry, by)),
+        let mut fetched = Vec::with_capacity(entries.len());
+        let answers = self.ask_transactions(entries, &options, true).await?;
+        let mut missing = received(answers, &mut fetched)?;
+        for round in 1..self.inner.pool.endpoints().len().max(2) {
+            let asked: Vec<EndpointId> = missing.iter().map(|(_, by)| *by).collect();
+            let Some(last) = asked.last() else { break };
+            options.avoid = Some(*last);
+            let entries = missing.iter().map(|(entry, _)| *entry).collect();
+            match self.ask_transactions(entries, &options, false).await {
+                Ok(answers) => missing = received(answers, &mut fetched)?,
+                // Two have been asked: what fails now is no reason to wait.
+                Err(_) if round > 1 => break,
                 Err(error) => return Err(error),
             }
+            for by in asked {
+                options.without.insert(by);
+            }
         }
-        let Some(avoid) = missing.first().map(|(_, by)| *by) else { return Ok(fetched) };
-        let options = CallOptions { avoid: Some(avoid), ..options };
-        let entries = missing.into_iter().map(|(entry, _)| entry).collect();
-        for (entry, _, tx) in self.ask_transactions(entries, &options, false).await? {
-            let tx = match tx {
-                Err(UpstreamError::Malformed { .. }) => None,
-                tx => tx?,
-            };
-            fetched.push((entry, tx));
-        }
+        fetched.extend(missing.into_iter().map(|(entry, _)| (entry, None)));
         Ok(fetched)
     }
 
@@ -188,6 +172,22 @@ impl SolanaSource {
     }
 }
 
+/// Takes what came; returns what did not, with who was asked.
+fn received(
+    answers: Vec<(Entry, EndpointId, Read)>,
+    fetched: &mut Vec<FetchedEntry>,
+) -> Result<Vec<(Entry, EndpointId)>, UpstreamError> {
+    let mut missing = Vec::new();
+    for (entry, by, tx) in answers {
+        match tx {
+            Ok(Some(tx)) => fetched.push((entry, Some(tx))),
+            Ok(None) | Err(UpstreamError::Malformed { .. }) => missing.push((entry, by)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(missing)
+}
+
 fn page_call(request: &PageRequest) -> Call {
     let mut how = serde_json::Map::new();
     how.insert("limit".to_owned(), PAGE_MAX.into());
@@ -209,39 +209,4 @@ pub(super) fn transaction_call(id: TxId) -> Call {
         "maxSupportedTransactionVersion": 1,
     });
     Call { method: "getTransaction", params: json!([id.to_string(), how]) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn page(slots: &[Height]) -> Vec<Entry> {
-        let entry = |slot: &Height| {
-            let id = TxId::solana(&[u8::try_from(*slot).unwrap(); 64]);
-            Entry { slot: *slot, id, time: None, failed: false }
-        };
-        slots.iter().map(entry).collect()
-    }
-
-    #[test]
-    fn a_page_holds_all_that_either_of_two_answers_holds() {
-        for (one, two, all) in [
-            (&[9, 8, 7][..], &[9, 8, 7][..], &[9, 8, 7][..]),
-            (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7]),
-            (&[9, 8], &[9, 8, 7, 3], &[9, 8]),
-            // A server that is behind: what lies between the two is in neither.
-            (&[9, 8, 7], &[5, 4], &[9, 8, 7]),
-            // Nothing below the first entry, or no order.
-            (&[9], &[9, 8, 7, 3], &[9, 8, 7, 3]),
-            (&[9], &[9], &[9]),
-            (&[], &[9, 8], &[9, 8]),
-            (&[9, 8], &[], &[9, 8]),
-            (&[7, 9, 2], &[9, 8, 7], &[9, 8, 7]),
-        ] {
-            let found = joined(page(one), page(two), false);
-            assert_eq!(found, page(all), "{one:?} {two:?}");
-        }
-        // Of the newest page, what only a server that is behind shows is not gone on from.
-        assert_eq!(joined(page(&[9]), page(&[6, 5, 4]), true), page(&[9]));
-    }
 }

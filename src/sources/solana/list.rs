@@ -193,16 +193,16 @@ impl List {
         absorbed(self.pager.miss())
     }
 
-    pub(super) fn absorb(&mut self, page: &[Entry]) -> Absorbed {
+    /// `goes_on`: more may follow the page.
+    pub(super) fn absorb(&mut self, page: &[Entry], goes_on: bool) -> Absorbed {
         let [_, last] = self.tail;
         if page.is_empty() && last.is_none() && self.is_anchored {
             return Absorbed::Lost;
         }
-        let is_full = page.len() >= PAGE_MAX;
         let step = self.pager.absorb(&PageView {
             entries: page.iter().map(|entry| (entry.slot, entry.id)).collect(),
             overlap: last.map_or(Overlap::Nothing, Overlap::Entry),
-            has_more: is_full,
+            has_more: goes_on,
             by: None,
         });
         if matches!(step, PageOutcome::Miss | PageOutcome::Lost) {
@@ -319,7 +319,7 @@ mod tests {
                 let reach = list.reach();
                 let page = node.page(list.before(), flip, limit, lies);
                 prop_assert!(page.iter().all(|e| e.slot <= reach));
-                match list.absorb(&page) {
+                match list.absorb(&page, page.len() >= PAGE_MAX) {
                     Absorbed::Entries => seen.extend(page.iter().map(|e| e.id)),
                     Absorbed::Miss => prop_assert!(lies),
                     Absorbed::Lost => prop_assert!(false),
@@ -339,10 +339,10 @@ mod tests {
         for (kind, quorum) in [(Kind::Wallet, 3), (Kind::Account, 2)] {
             let mut list = List::new(kind, 0, 100);
             for _ in 1..quorum {
-                list.absorb(&[entry(9, 1)]);
+                list.absorb(&[entry(9, 1)], false);
                 assert!(!list.has_ended() && list.wants_second_answer());
             }
-            list.absorb(&[entry(9, 1)]);
+            list.absorb(&[entry(9, 1)], false);
             assert!(list.has_ended());
         }
     }
@@ -352,18 +352,18 @@ mod tests {
         for kind in [Kind::Wallet, Kind::Account] {
             let mut list = List::new(kind, 0, 100);
             for _ in 1..RULES.quorum_of_nothing.of_one {
-                list.absorb(&[]);
+                list.absorb(&[], false);
                 assert!(!list.has_ended() && list.wants_second_answer());
             }
-            list.absorb(&[entry(9, 1)]);
+            list.absorb(&[entry(9, 1)], false);
             assert!(!list.has_ended() && list.wants_second_answer());
             for _ in 0..2 {
-                list.absorb(&[entry(9, 1)]);
+                list.absorb(&[entry(9, 1)], false);
             }
             assert!(list.has_ended());
             let mut list = List::new(kind, 0, 100);
             for _ in 0..RULES.quorum_of_nothing.of_one {
-                list.absorb(&[]);
+                list.absorb(&[], false);
             }
             assert!(list.has_ended());
         }
@@ -373,7 +373,7 @@ mod tests {
     fn a_page_that_reaches_what_is_not_wanted_ends_a_list() {
         for kind in [Kind::Wallet, Kind::Account] {
             let mut list = List::new(kind, 5, 100);
-            list.absorb(&[entry(9, 1), entry(4, 2)]);
+            list.absorb(&[entry(9, 1), entry(4, 2)], false);
             assert!(list.has_ended());
         }
     }
@@ -382,9 +382,9 @@ mod tests {
     fn answers_without_entries_are_of_lists_that_have_come_far_enough() {
         let mut list = List::new(Kind::Wallet, 0, 100);
         assert!(list.is_newest(true));
-        list.absorb(&[]);
+        list.absorb(&[], false);
         assert!(list.is_newest(false), "what another answer lacked may be new");
-        list.absorb(&[entry(9, 1)]);
+        list.absorb(&[entry(9, 1)], false);
         assert!(!list.is_newest(false), "it shows an entry that is known to be there");
         let below = List::new(Kind::Wallet, 0, 100).from(entry(101, 1).id);
         assert!(!below.is_newest(true));
@@ -393,11 +393,11 @@ mod tests {
     #[test]
     fn an_empty_answer_to_a_known_cursor_is_none() {
         let mut list = List::new(Kind::Wallet, 0, 100);
-        list.absorb(&[entry(9, 1), entry(8, 2)]);
+        list.absorb(&[entry(9, 1), entry(8, 2)], false);
         for _ in 0..RULES.misses_max {
-            assert_eq!(list.absorb(&[]), Absorbed::Miss);
+            assert_eq!(list.absorb(&[], false), Absorbed::Miss);
         }
-        assert_eq!(list.absorb(&[]), Absorbed::Lost);
+        assert_eq!(list.absorb(&[], false), Absorbed::Lost);
         assert!(!list.has_ended());
     }
 
@@ -406,7 +406,9 @@ mod tests {
         let number = |at: u64| entry(2_000 - at, u8::try_from(at % 200).unwrap());
         let page: Vec<Entry> = (0..1_000).map(number).collect();
         let mut list = List::new(Kind::Wallet, 0, 3_000);
-        let given = (0..50).map(|_| list.absorb(&page)).take_while(|it| *it != Absorbed::Lost);
+        let given = (0..50)
+            .map(|_| list.absorb(&page, page.len() >= PAGE_MAX))
+            .take_while(|it| *it != Absorbed::Lost);
         assert!(given.count() < 20);
         assert!(!list.has_ended());
     }
@@ -414,10 +416,10 @@ mod tests {
     #[test]
     fn the_next_page_is_asked_from_above_the_lowest_slot() {
         let mut list = List::new(Kind::Wallet, 0, 100);
-        list.absorb(&[entry(9, 1), entry(8, 2), entry(8, 3)]);
+        list.absorb(&[entry(9, 1), entry(8, 2), entry(8, 3)], false);
         assert_eq!(list.before(), None);
         assert_eq!(list.frontier(), Some(8));
-        list.absorb(&[entry(9, 1), entry(8, 2), entry(8, 3), entry(7, 4)]);
+        list.absorb(&[entry(9, 1), entry(8, 2), entry(8, 3), entry(7, 4)], false);
         assert_eq!(list.before(), Some(entry(9, 1).id));
         assert_eq!(list.frontier(), Some(7));
     }

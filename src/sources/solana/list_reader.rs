@@ -17,6 +17,7 @@ use super::hint::{hint, resume};
 use super::index_reach::IndexedList;
 use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
+use super::list_page::ListPage;
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
 use super::owned::OwnedState;
@@ -56,7 +57,9 @@ pub(super) struct ListReader {
     wallet: [u8; 32],
     phase: Phase,
     options: CallOptions,
-    /// The endpoint that reported the head, for the first pages.
+    /// Where the read begins.
+    head: Height,
+    /// The endpoint that reported it, for the first pages.
     head_by: Option<EndpointId>,
     /// One that reports heads and does not list.
     without_lists: Option<EndpointId>,
@@ -104,6 +107,7 @@ impl ListReader {
             doubts: Doubts::NONE,
             existence: Existence::Open,
             options: CallOptions::new(request.lane.clone()),
+            head: request.high.unwrap_or_default(),
             head_by: None,
             without_lists: None,
             listings: Vec::new(),
@@ -235,7 +239,7 @@ impl ListReader {
             self.phase = Phase::Ended;
             return;
         }
-        self.head_by = endpoint;
+        (self.head, self.head_by) = (head, endpoint);
         self.timeline = Timeline::new(self.request.low, head);
         self.start(head, List::new(Kind::Wallet, self.request.low, head));
         let Some(accounts) = accounts else { return };
@@ -259,17 +263,14 @@ impl ListReader {
         }
     }
 
-    fn page(
-        &mut self,
-        number: usize,
-        entries: &[Entry],
-        by: EndpointId,
-    ) -> Result<(), UpstreamError> {
+    fn page(&mut self, number: usize, page: &ListPage) -> Result<(), UpstreamError> {
+        let ListPage { entries, goes_on, by } = page;
+        let by = *by;
         let (low, resumed) = (self.request.low, self.request.high);
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         listing.last_by = Some(by);
         let before = std::mem::replace(&mut listing.state, PageState::Paged);
-        match listing.list.absorb(entries) {
+        match listing.list.absorb(entries, *goes_on) {
             Absorbed::Entries => {
                 let is_wallets = listing.list.kind == Kind::Wallet;
                 let [_, previous] = listing.answered_by;
@@ -355,19 +356,7 @@ impl ListReader {
             }
             return Ok(());
         };
-        for account in tx.closed_token_accounts(&self.wallet) {
-            let known = self.known.get(&account);
-            // Its list was read to an end above this slot: this close is not in it.
-            if known.is_none_or(|known| known.oldest.is_none_or(|oldest| oldest <= entry.slot)) {
-                self.list_closed(account, entry.slot, false);
-            }
-        }
-        // Neither open at the head nor closed in a transaction above: another authority closed them.
-        for account in tx.held_token_accounts(&self.wallet) {
-            if !self.known.contains_key(&account) {
-                self.list_closed(account, entry.slot, true);
-            }
-        }
+        self.list_shown(&tx, entry.slot);
         if is_late {
             self.late.put(&entry.id, (tx, time));
         } else {
@@ -471,7 +460,8 @@ impl ListReader {
                 list: number,
                 address: listing.address,
                 before: listing.list.before(),
-                min_slot: listing.list.min_slot(),
+                min_slot: listing.min_slot(self.head),
+                lowest: listing.list.lowest(),
                 is_newest: listing.list.is_newest(is_first),
             };
             let is_newest = request.is_newest;

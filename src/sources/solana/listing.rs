@@ -97,6 +97,13 @@ impl Listing {
         }
     }
 
+    /// The slot that a server must have come to for the next page of a read that begins at `head`: a
+    /// late list is of all that is above it too.
+    pub(super) fn min_slot(&self, head: Height) -> Option<Height> {
+        let slot = self.list.min_slot()?;
+        Some(if self.is_late { slot.max(head) } else { slot })
+    }
+
     pub(super) fn wants_proof(&self) -> bool {
         self.list.has_ended() && !self.list.is_passed() && self.proof == EndProof::Open
     }

@@ -15,6 +15,7 @@ mod index_reach;
 mod late;
 mod limits;
 mod list;
+mod list_page;
 mod list_reader;
 mod listing;
 mod open;

@@ -224,8 +224,7 @@ impl PageReader {
         self.prefetcher.push(match question {
             EndQuestion::Page(request, avoid) => async move {
                 let options = CallOptions { avoid, ..options };
-                let page = source.pages(vec![request], options).await.pop();
-                PageEvent::Signatures(page.map_or(Err(UpstreamError::NoEndpoint), |(_, page)| page))
+                PageEvent::Signatures(source.one_page(request, options).await)
             }
             .boxed(),
             EndQuestion::FirstKept(by) => {

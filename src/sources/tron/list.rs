@@ -4,7 +4,8 @@
 //! overlap and none hangs on the index's own cursor (`fingerprint`), which is followed only where
 //! one moment fills more than a page. That a page names no cursor is no proof that nothing lies
 //! below it: the end is taken for known when answers to the same question, each with the overlap,
-//! agree that there is nothing more: two of different endpoints, or three of one.
+//! agree that there is nothing more: two of different endpoints, or three of one. That there is
+//! nothing at all takes four.
 
 use super::wire::Page;
 use crate::decode::evm::Word;
@@ -18,7 +19,7 @@ const TOPS: u8 = 2;
 const END: Quorum = Quorum { of_several: 2, of_one: 3 };
 const RULES: PagerRules = PagerRules {
     quorum: END,
-    quorum_of_nothing: END,
+    quorum_of_nothing: Quorum { of_several: 4, of_one: 4 },
     short_page_votes: false,
     // The reader gives a list up by a limit of its own.
     misses_max: u32::MAX,
@@ -263,11 +264,12 @@ mod tests {
     #[test]
     fn an_empty_list_is_asked_for_again() {
         let mut list = IndexedList::new(100);
-        list.absorb(&page(&[], None), ONE);
-        assert!(list.frontier(0).is_some() && list.is_second_look());
-        list.absorb(&page(&[], None), ONE);
-        assert!(list.frontier(0).is_some() && list.cursor().is_first);
-        list.absorb(&page(&[], None), ONE);
+        for by in [ONE, OTHER, ONE] {
+            list.absorb(&page(&[], None), by);
+            assert!(list.frontier(0).is_some() && list.is_second_look());
+            assert!(list.cursor().is_first);
+        }
+        list.absorb(&page(&[], None), OTHER);
         assert_eq!(list.frontier(0), None);
     }
 

@@ -1,5 +1,5 @@
 //! What a read by account lists rests on: that the endpoints which gave the newest pages had indexed
-//! so far when they gave them, and that an account without entries does not exist.
+//! so far when they gave them, and that an account without transactions does not exist.
 
 use super::TronSource;
 use super::lister::ListKind;
@@ -25,7 +25,7 @@ enum Check<T> {
 pub(super) enum Question {
     /// Whether these endpoints' lists have come as far as the read begins.
     Reach(Vec<(EndpointId, ListKind)>),
-    /// Whether the chain has an account of which the lists show nothing.
+    /// Whether the chain has an account of which the lists show no transaction.
     Existence,
 }
 
@@ -40,8 +40,9 @@ pub(super) enum Confirmed {
 pub(super) struct ListProof {
     /// Milliseconds: where the lists begin.
     top_at: u64,
-    /// Some list has shown an entry, at any height.
-    has_entries: bool,
+    /// The list of transactions has shown an entry, at any height. That of token movements may be
+    /// without any.
+    shows_account: bool,
     /// The endpoints that gave the newest pages.
     given_by: Vec<(EndpointId, ListKind)>,
     reach: Check<()>,
@@ -51,12 +52,12 @@ pub(super) struct ListProof {
 impl ListProof {
     pub(super) fn new(top_at: u64) -> Self {
         let given_by = Vec::new();
-        Self { top_at, has_entries: false, given_by, reach: Check::Open, existence: Check::Open }
+        Self { top_at, shows_account: false, given_by, reach: Check::Open, existence: Check::Open }
     }
 
     /// A page was taken; `is_top`: it begins where the read begins.
     pub(super) fn note(&mut self, kind: ListKind, by: EndpointId, items: usize, is_top: bool) {
-        self.has_entries |= items > 0;
+        self.shows_account |= kind == ListKind::Transactions && items > 0;
         if is_top && !self.given_by.contains(&(by, kind)) {
             self.given_by.push((by, kind));
             // Another endpoint's newest page counts as well.
@@ -71,7 +72,7 @@ impl ListProof {
             self.reach = Check::Requested;
             return Some(Question::Reach(self.given_by.clone()));
         }
-        if has_ended && !self.has_entries && self.existence == Check::Open {
+        if has_ended && !self.shows_account && self.existence == Check::Open {
             self.existence = Check::Requested;
             return Some(Question::Existence);
         }
@@ -87,13 +88,13 @@ impl ListProof {
 
     /// Nothing may be delivered before.
     pub(super) fn is_open(&self, has_ended: bool) -> bool {
-        let is_known = self.has_entries || matches!(self.existence, Check::Done(_));
+        let is_known = self.shows_account || matches!(self.existence, Check::Done(_));
         !matches!(self.reach, Check::Done(())) || (has_ended && !is_known)
     }
 
     pub(super) fn proof(&self) -> Proof {
         let doubts = match self.existence {
-            Check::Done(doubts) if !self.has_entries => doubts,
+            Check::Done(doubts) if !self.shows_account => doubts,
             Check::Done(_) | Check::Open | Check::Requested => Doubts::NONE,
         };
         Proof::of(Way::Lists).with(doubts)
@@ -135,10 +136,11 @@ mod tests {
     #[test]
     fn the_newest_pages_count_with_the_reach_of_those_who_gave_them() {
         let mut proof = ListProof::new(100);
-        proof.note(ListKind::Transfers, ONE, 3, true);
+        proof.note(ListKind::Transactions, ONE, 3, true);
         assert!(proof.question(false, false).is_none() && proof.is_open(false));
         let asked = proof.question(true, false);
-        assert!(matches!(asked, Some(Question::Reach(by)) if by == [(ONE, ListKind::Transfers)]));
+        let of_one = [(ONE, ListKind::Transactions)];
+        assert!(matches!(asked, Some(Question::Reach(by)) if by == of_one));
         assert!(proof.question(true, true).is_none() && proof.is_open(false));
         proof.confirm(Confirmed::Reach);
         assert!(!proof.is_open(false) && !proof.is_open(true));
@@ -150,9 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn empty_lists_wait_for_the_account() {
+    fn a_list_without_transactions_waits_for_the_account() {
         let mut proof = ListProof::new(100);
-        proof.note(ListKind::Transfers, ONE, 0, true);
+        proof.note(ListKind::Transactions, ONE, 0, true);
+        proof.note(ListKind::Transfers, ONE, 3, true);
         assert!(proof.question(true, false).is_some());
         proof.confirm(Confirmed::Reach);
         assert!(!proof.is_open(false) && proof.is_open(true));

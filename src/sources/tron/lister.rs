@@ -147,7 +147,8 @@ impl TronSource {
     }
 
     /// The same by two answers, but for the newest entries, which are asked for twice in any case: a
-    /// server may leave an entry out in the middle of a page, with those around it there.
+    /// server may leave an entry out in the middle of a page, with those around it there. One that fails,
+    /// or is empty where the other one is not, is asked for once more.
     pub(super) async fn page_twice(
         &self,
         wallet: Address,
@@ -160,11 +161,15 @@ impl TronSource {
         let other = ListCursor { nudge, ..cursor.clone() };
         let one = self.page(wallet, kind, cursor, PAGE_MAX, options);
         let two = self.page(wallet, kind, &other, PAGE_MAX, options);
-        match join(one, two).await {
-            (Ok((one, by)), Ok((two, _))) => Ok((one.joined(two), by)),
-            (Err(_), Ok(two)) => Ok(two),
-            (one, _) => one,
+        let (one, two) = join(one, two).await;
+        let (one, mut two) = if is_nothing(&one) { (two, one) } else { (one, two) };
+        if one.is_ok() && (two.is_err() || is_nothing(&two) && !is_nothing(&one)) {
+            let avoid = two.as_ref().map_or(options.avoid, |(_, by)| Some(*by));
+            let options = CallOptions { avoid, ..options.clone() };
+            two = self.page(wallet, kind, &other, PAGE_MAX, &options).await;
         }
+        let ((one, by), (two, _)) = (one?, two?);
+        Ok((one.joined(two), by))
     }
 
     /// Asks the endpoints that do not refuse lists now, and have indexed up to a time, until one
@@ -311,6 +316,10 @@ impl TronSource {
     pub(super) fn offers(&self) -> MutexGuard<'_, Offers> {
         self.inner.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_nothing(page: &Result<(Page, EndpointId), ListError>) -> bool {
+    page.as_ref().map_or(true, |(page, _)| page.items == 0)
 }
 
 /// Milliseconds: later than any block.

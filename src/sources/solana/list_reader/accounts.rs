@@ -1,6 +1,7 @@
 //! Which token accounts of the wallet are listed, and what of them is reported for later reads.
 
 use super::ListReader;
+use crate::decode::solana::Transaction;
 use crate::domain::{Doubts, Height, SourceAccount};
 use crate::sources::solana::list::Kind;
 use crate::sources::solana::open::Opening;
@@ -26,9 +27,37 @@ impl ListReader {
         self.begin();
     }
 
-    /// Lists an account that was found in a transaction and is closed by now. `is_late`: entries above
-    /// that transaction are of the wallet too.
-    pub(super) fn list_closed(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
+    /// Lists accounts of the wallet that a transaction shows, where nothing else has shown that they are
+    /// to be listed.
+    pub(super) fn list_shown(&mut self, tx: &Transaction, slot: Height) {
+        let is_from_head = self.request.high.is_none();
+        for account in tx.closed_token_accounts(&self.wallet) {
+            let known = self.known.get(&account);
+            // Its list was read to an end above this slot: this close is not in it.
+            if known.is_none_or(|known| known.oldest.is_none_or(|oldest| oldest <= slot)) {
+                // Of one that is open again, and holds what it did, nothing above is listed yet.
+                let is_open = known.is_some_and(|known| known.amount.is_some());
+                self.list_found(account, slot, is_from_head && is_open);
+            }
+        }
+        for (account, amounts) in tx.held_token_accounts(&self.wallet) {
+            let is_found = match self.known.get(&account) {
+                // Neither open at the head nor closed in a transaction above: another authority closed
+                // it.
+                None => true,
+                // It holds what it did at the last head, and held something else in between; or it was
+                // closed, and has been opened and closed since.
+                Some(known) => is_from_head && amounts.iter().flatten().any(|it| !known.held(*it)),
+            };
+            if is_found {
+                self.list_found(account, slot, true);
+            }
+        }
+    }
+
+    /// Lists an account that was found in a transaction. `is_late`: entries above that transaction are of
+    /// the wallet too.
+    fn list_found(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
         if self.listed.contains(&account) {
             return;
         }
@@ -52,7 +81,8 @@ impl ListReader {
                 listing.is_late = false;
                 let account = listing.address;
                 let closed = SourceAccount { account, amount: None, oldest: None };
-                self.news.entry(account).or_insert(closed);
+                let known = self.known.get(&account).copied();
+                self.news.entry(account).or_insert(known.unwrap_or(closed));
             }
         }
         for listing in &self.listings {
@@ -66,6 +96,11 @@ impl ListReader {
                         oldest: None,
                     })
                 });
+                // Something has shown the account, so that its list cannot be empty.
+                if listing.list.lowest().is_none() && news.amount != Some(SourceAccount::OPEN) {
+                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                    continue;
+                }
                 news.oldest = Some(listing.list.lowest().unwrap_or(high));
             }
         }

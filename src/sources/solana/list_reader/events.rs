@@ -54,7 +54,7 @@ impl PrefetchReader for ListReader {
             ListEvent::Pages(pages) => {
                 for (number, page) in pages {
                     match page {
-                        Ok((entries, by)) => self.page(number, &entries, by)?,
+                        Ok(page) => self.page(number, &page)?,
                         Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
                         Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
                             self.unknown_cursor(number, error)?;

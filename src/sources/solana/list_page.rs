@@ -1,0 +1,128 @@
+//! Pure: a page of a list of signatures, by one answer or by two.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use super::list::{Entry, PAGE_MAX};
+use crate::domain::{Height, TxId};
+use crate::rpc::endpoint::EndpointId;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListPage {
+    pub(super) entries: Vec<Entry>,
+    /// More may follow: it is full, or another answer shows more.
+    pub(super) goes_on: bool,
+    pub(super) by: EndpointId,
+}
+
+impl ListPage {
+    pub(super) fn new(entries: Vec<Entry>, by: EndpointId) -> Self {
+        Self { goes_on: entries.len() >= PAGE_MAX, entries, by }
+    }
+
+    /// Where it ends, if that is below the lowest slot that the list has shown so far and its entries
+    /// are in order.
+    fn end_below(&self, lowest: Option<Height>) -> Option<Height> {
+        let end = self.end()?;
+        let is_below = lowest.is_none_or(|lowest| end < lowest);
+        let is_sorted = self.entries.is_sorted_by(|one, next| one.slot >= next.slot);
+        (is_below && is_sorted).then_some(end)
+    }
+
+    pub(super) fn goes_below(&self, lowest: Option<Height>) -> bool {
+        self.end_below(lowest).is_some()
+    }
+
+    fn end(&self) -> Option<Height> {
+        Some(self.entries.last()?.slot)
+    }
+
+    /// All that two answers to one page hold, as far down as both reach. Where one of them goes no
+    /// further down than the list has come, or has no order, the other one is taken alone: a node that
+    /// keeps no more must not hide what follows.
+    pub(super) fn joined(self, other: Self, lowest: Option<Height>) -> Self {
+        let low = match (self.end_below(lowest), other.end_below(lowest)) {
+            (Some(end), Some(other)) => end.max(other),
+            (None, Some(_)) => return other,
+            (Some(_), None) => return self,
+            (None, None) if self.entries.is_empty() => return other,
+            (None, None) => lowest.unwrap_or_default(),
+        };
+        let is_lower = other.end().is_some_and(|end| self.end().is_none_or(|own| end < own));
+        let by = if is_lower { other.by } else { self.by };
+        let known: HashSet<TxId> = self.entries.iter().map(|entry| entry.id).collect();
+        let more = other.entries.into_iter().filter(|entry| !known.contains(&entry.id));
+        let mut entries: Vec<Entry> = self.entries.into_iter().chain(more).collect();
+        let shown = entries.len();
+        entries.retain(|entry| entry.slot >= low);
+        entries.sort_by_key(|entry| Reverse(entry.slot));
+        let goes_on = self.goes_on || other.goes_on || entries.len() < shown;
+        Self { entries, goes_on, by }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: EndpointId = EndpointId(0);
+    const OTHER: EndpointId = EndpointId(1);
+
+    fn page(slots: &[Height], by: EndpointId) -> ListPage {
+        let entry = |slot: &Height| {
+            let id = TxId::solana(&[u8::try_from(*slot).unwrap(); 64]);
+            Entry { slot: *slot, id, time: None, failed: false }
+        };
+        ListPage::new(slots.iter().map(entry).collect(), by)
+    }
+
+    /// A page that goes on below slot 9.
+    fn below_nine(one: &[Height], other: &[Height]) -> ListPage {
+        page(one, ONE).joined(page(other, OTHER), Some(9))
+    }
+
+    #[test]
+    fn a_page_holds_all_that_either_of_two_answers_holds() {
+        for (one, other, all) in [
+            (&[9, 8, 7][..], &[9, 8, 7][..], &[9, 8, 7][..]),
+            (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7]),
+            (&[9, 8], &[9, 8, 7, 3], &[9, 8]),
+            // A server that is behind: what lies between the two is in neither.
+            (&[9, 8, 7], &[5, 4], &[9, 8, 7]),
+            // Nothing below the lowest entry so far, or no order.
+            (&[9], &[9, 8, 7, 3], &[9, 8, 7, 3]),
+            (&[12, 11, 9], &[12, 9, 8], &[12, 9, 8]),
+            (&[9], &[9], &[9]),
+            (&[12, 9], &[11, 9], &[12, 11, 9]),
+            (&[], &[9, 8], &[9, 8]),
+            (&[9, 8], &[], &[9, 8]),
+            (&[], &[9], &[9]),
+            (&[7, 9, 2], &[9, 8, 7], &[9, 8, 7]),
+        ] {
+            let slots: Vec<Height> =
+                below_nine(one, other).entries.iter().map(|entry| entry.slot).collect();
+            assert_eq!(slots, all, "{one:?} {other:?}");
+        }
+    }
+
+    /// Of the newest page, what only a server that is behind shows is not gone on from.
+    #[test]
+    fn the_newest_page_goes_no_further_than_both_answers() {
+        let joined = page(&[9], ONE).joined(page(&[6, 5, 4], OTHER), None);
+        assert_eq!(joined, ListPage { goes_on: true, ..page(&[9], OTHER) });
+    }
+
+    /// What one answer shows below the other one is no end, and the page is of who showed it.
+    #[test]
+    fn what_only_one_answer_shows_further_down_is_no_end() {
+        assert!(!below_nine(&[9, 8], &[9, 8]).goes_on);
+        for (one, other, by) in [(&[9, 8][..], &[9, 8, 7][..], OTHER), (&[9, 8, 7], &[9, 8], ONE)] {
+            let joined = below_nine(one, other);
+            assert_eq!((joined.goes_on, joined.by), (true, by), "{one:?} {other:?}");
+        }
+        assert_eq!(below_nine(&[12, 9], &[9, 8]).by, OTHER);
+        assert_eq!(below_nine(&[], &[9]).by, OTHER);
+        // Neither has an order: nothing of it is an end.
+        assert!(below_nine(&[7, 9, 8], &[8, 9, 7]).goes_on);
+    }
+}
