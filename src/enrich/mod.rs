@@ -63,9 +63,8 @@ pub struct Lookups<'a> {
 }
 
 /// For what cannot fail, next to what can.
-async fn ready(work: impl Future<Output = ()>) -> Result<(), EnrichError> {
-    work.await;
-    Ok(())
+async fn ready<T>(work: impl Future<Output = T>) -> Result<T, EnrichError> {
+    Ok(work.await)
 }
 
 /// What a chunk's transactions became.
@@ -111,7 +110,7 @@ impl Lookups<'_> {
         is_stored: bool,
     ) -> Result<Enriched, EnrichError> {
         // None needs the answers of the others.
-        let (positions, (tokens, doubts), (), ()) = try_join!(
+        let (positions, (tokens, doubts), (), wait) = try_join!(
             order::look_up(self, id, &txs, is_stored),
             tokens::look_up(self, &txs),
             ready(pools::learn_names(self, txs.iter().map(|tx| &tx.decoded))),
@@ -123,7 +122,7 @@ impl Lookups<'_> {
         }
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();
         let mut trades: Vec<Trade> = txs.into_iter().flat_map(DecodedTx::into_rows).collect();
-        let prices = values::set(self, id, &mut trades, &side_payment, &tokens).await?;
+        let prices = values::set(self, id, &mut trades, &side_payment, &tokens, wait).await?;
         Ok(Enriched { trades, side_payment, tokens, prices, doubts })
     }
 

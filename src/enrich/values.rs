@@ -31,26 +31,31 @@ impl PricePauses {
     }
 }
 
-/// Looks up what prices need first, where a row may want one; as bounded a wait.
-pub(super) async fn prepare(lookups: &Lookups<'_>, txs: &[DecodedTx]) {
-    let Enricher { limits, kept, .. } = lookups.enricher;
-    let is_wanted =
-        txs.iter().any(|one| valuation::may_want_price(lookups.chain, &one.decoded.trades));
-    if !is_wanted || kept.price_pauses.holds(lookups.chain.id) {
-        return;
+/// Looks up what prices need first, where a row may want one. Returns how long the chunk may still
+/// wait for the prices themselves; a wait in vain here is one for those too.
+pub(super) async fn prepare(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> Duration {
+    let (chain, Enricher { limits, kept, .. }) = (lookups.chain, lookups.enricher);
+    let most = limits.value_wait_max;
+    let is_wanted = txs.iter().any(|one| valuation::may_want_price(chain, &one.decoded.trades));
+    if !is_wanted || kept.price_pauses.holds(chain.id) {
+        return most;
     }
-    // What comes too late is asked for again with the prices.
-    let _ = timeout(limits.value_wait_max, lookups.source.prepare_prices(lookups.lane)).await;
+    let began = Instant::now();
+    if timeout(most, lookups.source.prepare_prices(lookups.lane)).await.is_err() {
+        kept.price_pauses.begin(chain.id, limits.values_rest);
+    }
+    most.saturating_sub(began.elapsed())
 }
 
-/// Gives the rows of a chunk their values; a bounded wait, which does not repeat where it was in
-/// vain lately. Returns the prices to be kept.
+/// Gives the rows of a chunk their values. Waits for prices no longer than `wait`, and not at all
+/// where that was in vain lately. Returns the prices to be kept.
 pub(super) async fn set(
     lookups: &Lookups<'_>,
     id: WalletId,
     trades: &mut [Trade],
     side_payment: &SidePayments,
     tokens: &[TokenRecord],
+    wait: Duration,
 ) -> Result<Vec<PriceRecord>, StoreError> {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain.id, lookups.enricher);
     let coins = coins(lookups, trades, tokens).await?;
@@ -63,7 +68,7 @@ pub(super) async fn set(
         .collect();
     let moments = moments(&coins, trades);
     let is_paused = kept.price_pauses.holds(chain);
-    let deadline = (!is_paused).then(|| Instant::now() + limits.value_wait_max);
+    let deadline = (!is_paused).then(|| Instant::now() + wait);
     let quotes = quotes(lookups, &moments, &own, deadline).await?;
     if quotes.late {
         kept.price_pauses.begin(chain, limits.values_rest);

@@ -58,6 +58,9 @@ const PAST: &[&str] = &[
     "eth_getTransactionReceipt",
 ];
 
+/// EIP-1474's missing resource, dRPC's unknown block.
+const MISSING_CODES: [i64; 2] = [-32001, 26];
+
 /// One row of a table: it matches where each given part matches.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
@@ -219,6 +222,14 @@ pub(crate) fn is_pruned(code: i64, message: &str) -> bool {
     of_logs(code, message) == RetryDecision::RetryElsewhere
         && !words::holds(&text, words::BEHIND)
         && !text.contains("invalid block range")
+}
+
+/// Whether a node that has not come so far may say the same: that something is missing, without a
+/// word of states or of old data.
+pub(crate) fn may_be_behind(code: i64, message: &str) -> bool {
+    let text = message.to_lowercase();
+    let is_missing = MISSING_CODES.contains(&code) || words::holds(&text, words::MISSING);
+    is_missing && !words::holds(&text, words::OLD)
 }
 
 fn of_logs(code: i64, message: &str) -> RetryDecision {

@@ -621,6 +621,39 @@ async fn one_answer_that_a_transaction_is_too_old_to_be_traced_is_no_proof() {
     assert_eq!(got.native[&sold], calls(30));
 }
 
+/// Its payment is in no log: without the trace there is no sale, and nothing would ask again.
+#[tokio::test(start_paused = true)]
+async fn a_sale_that_the_node_that_traces_has_not_come_to_waits_for_its_trace() {
+    let mut chain = Chain::new(100_000);
+    let old = place(&mut chain, 60_000, 9).hash;
+    let new = place(&mut chain, 99_990, 9).hash;
+    let bare = Ways { traces: Traces::None, keeps_states: false, ..Ways::default() };
+    let behind = Ways { traceable: 0..99_980, keeps_states: false, ..Ways::default() };
+    let net = Net::new(chain, vec![bare, behind]);
+    let source = source_with(&net, 2, 10);
+    let refresh = GapRequest { low: 99_000, ..all() };
+    let got = read(&source, refresh.clone()).await;
+    assert_eq!(got.native[&new], NativeFlows::Refused);
+    // Nothing below counts as too old for it.
+    let got = read(&source, all()).await;
+    let native = [old, new].map(|hash| got.native[&hash].clone());
+    assert_eq!(native, [calls(30), NativeFlows::Refused]);
+    net.set(1, Ways { keeps_states: false, ..Ways::default() });
+    let got = read(&source, refresh).await;
+    assert_eq!(got.native[&new], calls(30));
+}
+
+/// Geth forgets look-ups by hash, and finds none of them later.
+#[tokio::test(start_paused = true)]
+async fn a_sale_far_below_the_head_that_no_node_finds_to_trace_is_not_waited_for() {
+    let mut chain = Chain::new(100_000);
+    let sold = place(&mut chain, 60_000, 9).hash;
+    let ways = Ways { traceable: 90_000..Height::MAX, keeps_states: false, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!(got.native[&sold], NativeFlows::Unknown);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_keeps_the_past_helps_one_that_does_not() {
     let (chain, hashes) = sells();

@@ -1,12 +1,12 @@
 //! Native coin that only a trace shows, where the node that traces fails for a while: the rows wait,
-//! and are filled in without a reader.
+//! and are filled in without a reader. And how long a chunk waits for prices of a silent node.
 
 use std::collections::HashMap;
 use std::future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blotter::demo::evm::{EvmModel, WalletPlan};
+use blotter::demo::evm::{EvmModel, TradeKind, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Position, Row, Side, TxId, Units, ValueSource, Wallet};
 use blotter::history::{End, Extent, History, HistoryLimits, HistoryParts, Tasks};
@@ -18,6 +18,7 @@ use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source};
 use blotter::store::{Store, WantedPlace};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use crate::support::script::Epoch;
 use crate::support::trades::OPTIONS;
@@ -31,8 +32,16 @@ type Refusal = Option<(i64, &'static str)>;
 struct Tracing {
     node: DemoTransport,
     refusal: Mutex<Refusal>,
+    /// What the reference pools are is said after so long, and what they exchanged never.
+    quiet: Mutex<Option<Duration>>,
 }
 
+/// `token0()`, which the reference pools alone are asked for.
+const TOKEN: &str = "0x0dfe1681";
+/// `Sync(uint112,uint112)`, by which their prices are looked for.
+const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
+/// No request waits for so long.
+const NEVER: Duration = Duration::from_secs(3600);
 /// States of old blocks are never there: balances would show most of what traces do.
 const PRUNED: (i64, &str) = (-32000, "missing trie node 0x00 (path ) state is not available");
 
@@ -48,10 +57,24 @@ impl Tracing {
         let error = json!({"code": code, "message": message});
         Some(json!({"jsonrpc": "2.0", "id": call["id"], "error": error}))
     }
+
+    /// How long a request about reference pools waits before it is answered.
+    fn delay(&self, request: &Request) -> Option<Duration> {
+        let quiet = (*self.quiet.lock().unwrap())?;
+        let text = String::from_utf8_lossy(&request.body);
+        let delays = [(TOKEN, quiet), (SYNC, NEVER)];
+        delays.into_iter().find(|(word, _)| text.contains(word)).map(|(_, delay)| delay)
+    }
 }
 
 impl Transport for Tracing {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        if let Some(delay) = self.delay(&request) {
+            return Box::pin(async move {
+                sleep(delay).await;
+                self.node.send(request).await
+            });
+        }
         let asked: Value = serde_json::from_slice(&request.body).unwrap();
         let Value::Array(calls) = asked else {
             let Some(refused) = self.refuses(&asked) else { return self.node.send(request) };
@@ -93,7 +116,8 @@ fn world(refusal: Refusal) -> World {
     let model = EvmModel::new(11, &chain);
     let node = DemoNode::evm(model.clone(), 1);
     let node = DemoTransport::new([("demo.test/rpc".to_owned(), node)]);
-    let node = Arc::new(Tracing { node, refusal: Mutex::new(refusal) });
+    let (refusal, quiet) = (Mutex::new(refusal), Mutex::new(None));
+    let node = Arc::new(Tracing { node, refusal, quiet });
     let transport: Arc<dyn Transport> = node.clone();
     let url = "https://demo.test/rpc".to_owned();
     let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
@@ -120,8 +144,8 @@ fn world(refusal: Refusal) -> World {
 }
 
 impl World {
-    fn add(&self, trades: u64) -> Wallet {
-        let address = self.model.add_named("traced", WalletPlan::trades(trades));
+    fn add(&self, plan: WalletPlan) -> Wallet {
+        let address = self.model.add_named("traced", plan);
         Wallet { chain: self.chain.id, address }
     }
 
@@ -173,34 +197,72 @@ async fn a_refused_trace_leaves_its_rows_waiting_until_it_is_given() {
         (-32050, "this transaction cannot be traced"),
     ];
     for refusal in refusals {
-        let world = world(Some(refusal));
-        let wallet = world.add(60);
-        let (rows, end) = world.stream(wallet).await;
-        assert!(!end.complete, "{refusal:?}");
-        let open = world.open(wallet, &rows, ValueSource::Pending);
-        assert!(open >= 3, "{open} rows wait, {refusal:?}");
-        assert!(world.waiting().await >= open / 2);
-        // Refused again and again they wait on.
-        tokio::time::sleep(Duration::from_secs(120)).await;
-        assert_eq!(world.open(wallet, &world.stored(wallet).await, ValueSource::Pending), open);
-        *world.node.refusal.lock().unwrap() = None;
-        tokio::time::sleep(Duration::from_secs(900)).await;
-        let rows = world.stored(wallet).await;
-        assert_eq!(world.open(wallet, &rows, ValueSource::Pending), 0, "{refusal:?}");
-        assert_eq!(world.waiting().await, 0);
-        let (rows, end) = world.stream(wallet).await;
-        assert!(end.complete, "{refusal:?}, {end:?}");
-        assert_eq!(rows.len(), world.model.truth(wallet.address).count());
+        waits_until_traced(refusal, WalletPlan::trades(60)).await;
     }
+}
+
+/// What a node that traces and is behind does not find is no transaction that is too old.
+#[tokio::test(start_paused = true)]
+async fn a_trace_that_is_not_found_near_the_head_leaves_its_rows_waiting() {
+    let head = world(None).model.head();
+    let plan = WalletPlan { first: Some(head - 3_000), last: Some(head), ..WalletPlan::trades(60) };
+    for text in ["transaction not found", "header not found"] {
+        waits_until_traced((-32000, text), plan).await;
+    }
+}
+
+async fn waits_until_traced(refusal: (i64, &'static str), plan: WalletPlan) {
+    let world = world(Some(refusal));
+    let wallet = world.add(plan);
+    let (rows, end) = world.stream(wallet).await;
+    assert!(!end.complete, "{refusal:?}");
+    let open = world.open(wallet, &rows, ValueSource::Pending);
+    assert!(open >= 3, "{open} rows wait, {refusal:?}");
+    assert!(world.waiting().await >= open / 2);
+    // Refused again and again they wait on.
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(world.open(wallet, &world.stored(wallet).await, ValueSource::Pending), open);
+    *world.node.refusal.lock().unwrap() = None;
+    sleep(Duration::from_secs(900)).await;
+    let rows = world.stored(wallet).await;
+    assert_eq!(world.open(wallet, &rows, ValueSource::Pending), 0, "{refusal:?}");
+    assert_eq!(world.waiting().await, 0);
+    let (rows, end) = world.stream(wallet).await;
+    assert!(end.complete, "{refusal:?}, {end:?}");
+    assert_eq!(rows.len(), world.model.truth(wallet.address).count());
 }
 
 /// A node without traces will not have them later: nothing waits.
 #[tokio::test(start_paused = true)]
 async fn a_node_without_traces_leaves_nothing_waiting() {
     let world = world(Some((-32601, "the method debug_traceTransaction does not exist")));
-    let wallet = world.add(60);
+    let wallet = world.add(WalletPlan::trades(60));
     let (rows, end) = world.stream(wallet).await;
     assert!(end.complete, "{end:?}");
     assert!(world.open(wallet, &rows, ValueSource::Unknown) >= 3);
     assert_eq!(world.waiting().await, 0);
+}
+
+/// Time of a stream of trades that want a price, and how many rows wait for theirs then.
+async fn priced(quiet: Option<Duration>) -> (Duration, usize) {
+    let world = world(None);
+    *world.node.quiet.lock().unwrap() = quiet;
+    let plan = WalletPlan { only: Some(TradeKind::V3Dollar), ..WalletPlan::trades(60) };
+    let wallet = world.add(plan);
+    let began = Instant::now();
+    let (rows, end) = world.stream(wallet).await;
+    assert!(end.complete, "{end:?}");
+    let waits = |row: &&Row| row.trade.valued == ValueSource::Pending;
+    (began.elapsed(), rows.iter().filter(waits).count())
+}
+
+/// Three seconds in all, for what the reference pools are and for what they exchanged.
+#[tokio::test(start_paused = true)]
+async fn a_chunk_waits_once_for_prices_that_do_not_come() {
+    let (plain, _) = priced(None).await;
+    for quiet in [Duration::from_secs(2), NEVER] {
+        let (held, pending) = priced(Some(quiet)).await;
+        assert!(pending > 0, "{quiet:?}");
+        assert!(held <= plain + Duration::from_secs(4), "{held:?}, {plain:?}, {quiet:?}");
+    }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::super::policy::{Failure, RetryDecision};
-use super::{classify, is_pruned};
+use super::{classify, is_pruned, may_be_behind};
 use crate::rpc::transport::TransportError;
 
 #[track_caller]
@@ -185,6 +185,37 @@ fn history_that_one_node_lacks_another_may_have() {
     let plan = "Archive, Debug and Trace requests are not available on your current plan.";
     of("debug_traceTransaction", 200, -32002, plan, RetryDecision::Refused);
     of("eth_getBalance", 200, -32002, plan, RetryDecision::RetryElsewhere);
+}
+
+/// A sale that a lagging node cannot trace yet would be taken for one that is too old.
+#[test]
+fn what_is_not_found_may_be_too_new_and_what_was_dropped_is_not() {
+    let behind = [
+        (-32000, "transaction not found"),
+        (-32000, "transaction 0x5c not found"),
+        (-32000, "header not found"),
+        (-32000, "block not found: 0x5c"),
+        (-32000, "Could not find block"),
+        (-32001, "Cannot find transaction 0x5c"),
+        (26, "Unknown block"),
+    ];
+    for (code, message) in behind {
+        assert!(is_pruned(code, message) && may_be_behind(code, message), "{message}");
+    }
+    let dropped = [
+        (-32000, "missing trie node 0123 (path ) state 0x0123 is not available"),
+        (-32000, "required historical state unavailable (reexec=128)"),
+        (-32000, "old data not available due to pruning: requested block 6134861"),
+        (-32000, "block not found: its state is pruned"),
+        (-32001, "pruned history unavailable"),
+        (4444, "pruned history unavailable"),
+        (-32701, "History has been pruned for this block"),
+        (-32002, "No state available for block 36600 (0x98)"),
+        (27, "Unknown state. First available state is 1"),
+    ];
+    for (code, message) in dropped {
+        assert!(is_pruned(code, message) && !may_be_behind(code, message), "{message}");
+    }
 }
 
 #[test]

@@ -242,3 +242,21 @@ pub(crate) const PRUNED: &[&str] = &[
     "resource not found",
     "resource unavailable",
 ];
+
+/// Blocks or transactions that a node does not have: not yet, or no longer.
+pub(crate) const MISSING: &[&str] =
+    &["not found", "not find", "unknown block", "missing block", "out of range"];
+
+/// Texts of what a node had and dropped, or never keeps.
+pub(crate) const OLD: &[&str] = &[
+    "state",
+    "trie",
+    "prun",
+    "histor",
+    "archiv",
+    "ancient",
+    "old data",
+    "earliest",
+    "first available",
+    "cleaned up",
+];

@@ -265,7 +265,7 @@ impl EvmSource {
         Ok(avoid)
     }
 
-    /// Whether an endpoint that traces failed.
+    /// Whether an endpoint that traces failed, or does not know the transaction yet.
     fn may_be_traced_later(&self, tx: &Transaction) -> bool {
         tx.native == NativeFlows::Unknown
             && self.may_trade(tx)

@@ -26,7 +26,8 @@ pub struct EvmLimits {
     /// Log queries of one window where an endpoint takes no larger ones.
     pub log_queries_max: usize,
     /// Blocks below an endpoint's newest known head that it is asked about without its head in the same
-    /// request: another server behind its address may not have come so far.
+    /// request: another server behind its address may not have come so far. As far below the head
+    /// what is not found is taken to be gone.
     pub log_head_margin: u64,
     /// Windows of a gateway that one reader reads at once, after the first.
     pub portal_windows_max: usize,

@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::block_payments::is_lone;
-use super::{EvmSource, Past, receipts, wire};
+use super::{EvmSource, Past, lock, receipts, wire};
 use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
@@ -107,7 +107,7 @@ impl EvmSource {
             let options = CallOptions { avoid, ..options.clone() };
             let answers = self.inner.pool.batch(&calls, &options).await;
             for ((one, partial), answer) in std::mem::take(&mut open).into_iter().zip(answers) {
-                if !is_absent(&answer) {
+                if !self.is_gone(&answer, one.tx.block) {
                     offered = offered.min(one.tx.block);
                 }
                 let Ok(answer) = answer else {
@@ -146,7 +146,8 @@ impl EvmSource {
             return;
         }
         let answers = self.inner.pool.batch(&calls, options).await;
-        let absent = answers.iter().all(is_absent);
+        let blocks = open.iter().flat_map(|one| [one.tx.block; 2]);
+        let absent = answers.iter().zip(blocks).all(|(answer, block)| self.is_gone(answer, block));
         let top = open.iter().map(|one| one.tx.block).max();
         if let Some(top) = top.filter(|_| absent) {
             self.note_pruned(Past::States, top);
@@ -173,6 +174,25 @@ impl EvmSource {
             }
         }
     }
+
+    /// No endpoint has it, and asking again soon would not change that. What is not found near the
+    /// head may be what a node that is behind does not know yet.
+    fn is_gone(&self, answer: &Result<CallResponse, UpstreamError>, height: Height) -> bool {
+        match answer {
+            Err(UpstreamError::NotSupported { .. }) => true,
+            Err(UpstreamError::Rpc { code, message, .. }) => {
+                classify::is_pruned(*code, message)
+                    && (self.is_far_down(height) || !classify::may_be_behind(*code, message))
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    /// Whether every node that works has come so far, by the highest head of any read.
+    fn is_far_down(&self, height: Height) -> bool {
+        let head = lock(&self.inner.list_heads).values().max().copied();
+        head.is_some_and(|head| height.saturating_add(self.inner.limits.log_head_margin) <= head)
+    }
 }
 
 /// From the balance before and after.
@@ -183,15 +203,6 @@ fn net(before: &RawValue, after: &RawValue, fee: Option<Units>) -> Option<Native
         gained: with_fee.saturating_sub(before),
         lost: before.saturating_sub(with_fee),
     })
-}
-
-/// No endpoint has it, and asking again soon would not change that.
-fn is_absent(answer: &Result<CallResponse, UpstreamError>) -> bool {
-    match answer {
-        Err(UpstreamError::NotSupported { .. }) => true,
-        Err(UpstreamError::Rpc { code, message, .. }) => classify::is_pruned(*code, message),
-        Ok(_) | Err(_) => false,
-    }
 }
 
 fn trace_call(method: &'static str, tx: &Transaction) -> Call {

@@ -2,6 +2,7 @@
 //! a test expects is read from the chain itself.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -298,6 +299,8 @@ pub(crate) struct Ways {
     pub(crate) keeps_states: bool,
     /// So many first requests for a trace say that the transaction is too old.
     pub(crate) old_traces: u64,
+    /// Where a trace is asked for, transactions of other blocks are not found.
+    pub(crate) traceable: Range<Height>,
     /// Distinguishes forks.
     pub(crate) hash_salt: u8,
     /// Answers nothing at all.
@@ -342,6 +345,7 @@ impl Default for Ways {
             past_from: 0,
             keeps_states: true,
             old_traces: 0,
+            traceable: 0..Height::MAX,
             hash_salt: 0,
             dead: false,
             slower: 1,
@@ -478,6 +482,9 @@ impl Node<'_> {
             "debug_traceTransaction" if self.ways.traces == Traces::Tree => {
                 let is_given = self.count > self.ways.old_traces;
                 let block = self.chain.find(&params[0]).unwrap().block;
+                if !self.ways.traceable.contains(&block) {
+                    return Err((-32000, "transaction not found".to_owned()));
+                }
                 self.past(if is_given { block } else { 0 })?;
                 let mut tree = self.chain.find(&params[0]).unwrap().tree();
                 if self.ways.hollow_traces {
