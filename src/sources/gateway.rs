@@ -24,10 +24,17 @@ struct RawLine<'a> {
     _header: &'a RawValue,
 }
 
+/// What `/metadata` says of a dataset.
 #[derive(Deserialize)]
-struct RawMetadata {
+struct RawMetadata<'a> {
     #[serde(default)]
     start_block: Option<Height>,
+    #[serde(default, borrow)]
+    dataset: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    aliases: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    real_time: Option<&'a RawValue>,
 }
 
 /// The newest block; `None` where the answer has none.
@@ -36,9 +43,13 @@ pub(in crate::sources) fn head(body: &[u8]) -> Option<Height> {
     head.map(|head| head.number)
 }
 
-/// The first block that the gateway has.
+/// The first block of a dataset, 0 where its metadata name none; `None` where an answer is no metadata
+/// of a dataset.
 pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
-    serde_json::from_slice::<RawMetadata>(body).ok()?.start_block
+    let metadata: RawMetadata<'_> = serde_json::from_slice(body).ok()?;
+    let RawMetadata { start_block, dataset, aliases, real_time } = metadata;
+    let is_dataset = dataset.or(aliases).or(real_time).is_some();
+    start_block.or(is_dataset.then_some(0))
 }
 
 /// What an answer to a query means.
@@ -69,6 +80,18 @@ pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> ReplyClass {
     }
 }
 
+/// What an answer about a dataset means: what is no metadata of one does not say that it has all
+/// blocks, and a question without parameters gives no cause for a refusal.
+pub(in crate::sources) fn read_metadata(status: u16, body: &[u8]) -> ReplyClass {
+    match status {
+        200 if first_block(body).is_some() => ReplyClass::Good,
+        200 => ReplyClass::Again("an answer that is no metadata of a dataset".to_owned()),
+        400 => ReplyClass::Again("HTTP status 400 to a question without parameters".to_owned()),
+        501 => ReplyClass::NotOffered("HTTP status 501".to_owned()),
+        _ => of_status(status, body),
+    }
+}
+
 fn of_status(status: u16, body: &[u8]) -> ReplyClass {
     /// Characters of a text that are kept.
     const TEXT_MAX: usize = 200;
@@ -83,5 +106,56 @@ fn of_status(status: u16, body: &[u8]) -> ReplyClass {
         401..=403 => ReplyClass::Denied(format!("HTTP status {status}: {text}")),
         404 | 405 | 410 if !is_page => ReplyClass::NotOffered(text),
         _ => ReplyClass::Again(format!("HTTP status {status}: {text}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: u16, body: &str, expected: &str) {
+        let got = match read_metadata(status, body.as_bytes()) {
+            ReplyClass::Good => "good",
+            ReplyClass::SlowDown(_) => "slow",
+            ReplyClass::Again(_) => "again",
+            ReplyClass::NotOffered(_) => "not here",
+            ReplyClass::Denied(_) => "denied",
+            ReplyClass::Unknown { .. } | ReplyClass::Refused { .. } => "refused",
+        };
+        assert_eq!(got, expected, "{status} {body}");
+    }
+
+    #[test]
+    fn only_metadata_of_a_dataset_say_where_it_begins() {
+        let first = |body: &str| first_block(body.as_bytes());
+        for (body, expected) in [
+            (r#"{"dataset":"eth","aliases":[],"real_time":true,"start_block":405}"#, 405),
+            (r#"{"start_block":405}"#, 405),
+            (r#"{"dataset":"eth","aliases":["ethereum"],"real_time":false}"#, 0),
+            (r#"{"real_time":true,"start_block":null}"#, 0),
+        ] {
+            assert_eq!(first(body), Some(expected), "{body}");
+            check(200, body, "good");
+        }
+        for body in [
+            r#"{"message":"too many requests"}"#,
+            r#"{"dataset":"eth","start_block":"soon"}"#,
+            r#"{"dataset":null}"#,
+            "null",
+            "{}",
+            "<html>",
+        ] {
+            assert_eq!(first(body), None, "{body}");
+            check(200, body, "again");
+        }
+        check(400, "bad request", "again");
+        check(503, "", "again");
+        check(429, "", "slow");
+        check(403, "", "denied");
+        for status in [404, 405, 501] {
+            check(status, "Not found", "not here");
+        }
+        check(404, "<html>", "again");
     }
 }

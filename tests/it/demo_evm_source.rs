@@ -10,12 +10,16 @@ use blotter::demo::evm::{
     WalletPlan,
 };
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
-use blotter::domain::{Address, Side, TxId, Units};
+use blotter::domain::{Address, Doubts, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
-use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::rpc::{
+    EndpointConfig, Pool, PoolLimits, Request, Response, SecretUrl, Transport, TransportError,
+};
 use blotter::sources::{
     Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, RunAhead, Source,
 };
+use futures_util::future::BoxFuture;
+use serde_json::json;
 
 use crate::support::reading::all_of;
 use crate::support::script::Epoch;
@@ -47,13 +51,20 @@ type Fact = (TxId, u64, u32, Side, Address, Option<Units>, Option<Units>);
 
 impl World {
     fn source(&self, discovery: &[Discovery]) -> Source {
+        self.source_through(Arc::new(self.transport()), discovery)
+    }
+
+    fn transport(&self) -> DemoTransport {
         let mounts = [
             ("demo.test/evm/it", &self.rpc),
             ("demo.test/explorer/it/api", &self.explorer),
             ("demo.test/portal/it", &self.portal),
         ];
         let mounts = mounts.map(|(name, node)| (name.to_owned(), node.clone()));
-        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        DemoTransport::new(mounts)
+    }
+
+    fn source_through(&self, transport: Arc<dyn Transport>, discovery: &[Discovery]) -> Source {
         let pool = |path: &str| {
             let endpoint = EndpointConfig {
                 batch: Some(50),
@@ -78,11 +89,16 @@ impl World {
     }
 
     async fn read_by(&self, discovery: &[Discovery], wallet: Address) -> Vec<Fact> {
-        let Address::Evm(account) = wallet else { panic!("another family") };
-        let source = self.source(discovery);
-        let mut reader = source.read(all_of(wallet));
+        self.read_gap(&self.source(discovery), all_of(wallet)).await.0
+    }
+
+    /// What a read finds, and what it leaves in doubt.
+    async fn read_gap(&self, source: &Source, gap: GapRequest) -> (Vec<Fact>, Doubts) {
+        let Address::Evm(account) = gap.wallet else { panic!("another family") };
+        let mut reader = source.read(gap.clone());
         reader.set_run_ahead(RunAhead::All);
         let (mut facts, mut low, mut errors) = (Vec::new(), None, 0);
+        let mut doubts = Doubts::NONE;
         loop {
             let chunk = match reader.next().await {
                 Ok(Some(chunk)) => chunk,
@@ -91,12 +107,13 @@ impl World {
                     errors += 1;
                     assert!(errors < 4, "{error}");
                     // As the loader does, below what was given.
-                    let high = low.map(|low: u64| low - 1);
-                    reader = source.read(GapRequest { high, ..all_of(wallet) });
+                    let high = low.map(|low: u64| low - 1).or(gap.high);
+                    reader = source.read(GapRequest { high, ..gap.clone() });
                     continue;
                 }
             };
             low = Some(chunk.low);
+            doubts = doubts.union(chunk.proof.doubts);
             for tx in chunk.txs {
                 let RawTx::Evm(tx, time) = tx else { panic!("another family") };
                 assert_eq!(time, self.model.time_of(tx.block));
@@ -111,7 +128,7 @@ impl World {
             }
         }
         facts.sort_by_key(|fact| std::cmp::Reverse((fact.1, fact.2)));
-        facts
+        (facts, doubts)
     }
 
     fn truth(&self, wallet: Address, shown: impl Fn(&TrueTrade) -> bool) -> Vec<Fact> {
@@ -301,6 +318,59 @@ async fn what_a_gateway_does_not_have_yet_is_read_from_nodes() {
     assert!(receipts < newer * 3, "{receipts} receipts for {newer} rows of {}", found.len());
     let below = world.read(Discovery::Portal, wallet).await;
     assert_eq!(below, world.truth(wallet, |row| row.height <= end));
+}
+
+/// An index whose list of inner calls ends at a block and says nothing of it, and which gives none of
+/// those that would show it.
+#[derive(Debug)]
+struct LateCalls {
+    index: DemoTransport,
+    wrapped: String,
+    until: u64,
+}
+
+impl LateCalls {
+    fn cut(&self, url: &str) -> SecretUrl {
+        let (before, rest) = url.split_once("endblock=").unwrap();
+        let (end, after) = rest.split_once('&').unwrap();
+        let end = end.parse::<u64>().unwrap().min(self.until);
+        SecretUrl::new(format!("{before}endblock={end}&{after}"))
+    }
+}
+
+impl Transport for LateCalls {
+    fn send(&self, mut request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let url = request.url.expose().to_owned();
+        let is_about_calls = url.contains("action=txlistinternal");
+        if is_about_calls && url.contains(&self.wrapped) {
+            let text = "Query Timeout occured. Please select a smaller result dataset";
+            let body = json!({"status": "0", "message": "NOTOK", "result": text}).to_string();
+            let refused = Response { status: 200, retry_after: None, body: body.into() };
+            return Box::pin(async move { Ok(refused) });
+        }
+        if is_about_calls {
+            request.url = self.cut(&url);
+        }
+        self.index.send(request)
+    }
+}
+
+/// What such a list lacks is read from traces: a sale for native coin is no sale without its payment.
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_list_that_does_not_show_how_far_it_has_come_are_traced() {
+    let world = world("eth");
+    let wallet = world.model.add_named("trader", WalletPlan::only(TradeKind::V3, 200));
+    let truth = world.truth(wallet, |_| true);
+    let wrapped = world.chain.wrapped_native.to_string().to_lowercase();
+    let late = LateCalls { index: world.transport(), wrapped, until: truth[100].1 };
+    let source = world.source_through(Arc::new(late), &[Discovery::Explorer]);
+    // From the head, and up to where that read has come.
+    for high in [None, Some(truth[0].1)] {
+        let gap = GapRequest { high, ..all_of(wallet) };
+        let (found, doubts) = world.read_gap(&source, gap).await;
+        assert_eq!(found, truth);
+        assert!(doubts.contains(Doubts::INNER_CALLS), "up to {high:?}");
+    }
 }
 
 /// Several wanted transactions of one block: the block and its receipts, not two calls for each.

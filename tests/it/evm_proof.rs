@@ -76,7 +76,11 @@ impl Got {
 }
 
 async fn read(source: &Source, low: Height) -> Got {
-    let mut reader = source.read(GapRequest { low, ..all_of(Address::Evm(WALLET)) });
+    read_gap(source, GapRequest { low, ..all_of(Address::Evm(WALLET)) }).await
+}
+
+async fn read_gap(source: &Source, gap: GapRequest) -> Got {
+    let mut reader = source.read(gap);
     let mut got = Got::default();
     loop {
         match reader.next().await {
@@ -139,6 +143,31 @@ async fn a_node_that_lacks_old_blocks_now_and_then_is_read_in_full() {
             // Where not every other request lacks them.
             assert!(is_whole || every == 2, "{every}, {range_max}");
         }
+    }
+}
+
+/// A node that is set up anew from older blocks, or whose address leads to a server that is behind:
+/// it was seen to have come further, and gives `[]` for the blocks that it lacks now.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_falls_back_far_is_not_believed_above_where_it_has_come_now() {
+    for range_max in [u64::MAX, 5_000] {
+        let ways = Ways { range_max, ..Ways::default() };
+        let net = Net::new(chain(), vec![ways.clone()]);
+        let source = source(&net, 1);
+        is_true(&source, &net, &read(&source, 0).await);
+        net.set(0, Ways { lag: 100_000, ..ways.clone() });
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        // Far below the head that the node named.
+        let high = HEAD - 10_000;
+        let gap = GapRequest { high: Some(high), ..all_of(Address::Evm(WALLET)) };
+        let got = read_gap(&source, gap.clone()).await;
+        assert!(got.error.is_some(), "{} found, {:?}", got.found.len(), got.doubts);
+        net.set(0, ways);
+        tokio::time::sleep(Duration::from_secs(1_000)).await;
+        let got = read_gap(&source, gap).await;
+        assert_eq!(got.error, None);
+        assert_eq!(got.found, net.chain.lock().unwrap().truth(0, high));
+        assert!(got.is_accepted(&source), "{:?}", got.doubts);
     }
 }
 

@@ -8,6 +8,7 @@ use futures_util::future::{join_all, try_join_all};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::abilities::Abilities;
 use super::descent::{DescentOutcome, PageAsk};
@@ -16,6 +17,7 @@ use super::list_row::{ListRow, What, without_repeats};
 use super::log_requests;
 use super::merge::{self, Merge};
 use super::sent::SentNonce;
+use super::server_reach::LateHead;
 use super::subject::Subject;
 use super::texts::{self, hex_text};
 use super::wire;
@@ -38,8 +40,9 @@ const AGREEING: usize = 2;
 /// More of them near the chain's head: even the calls of one request may be answered by several servers
 /// of which some are behind. Those that show an end alike confirm it.
 const AGREEING_NEAR: usize = 3;
-/// And more where the head of a server came in another request than its page.
-const AGREEING_APART: usize = 4;
+/// And more where the head of a server came in another request than its page: each page may be of a
+/// server that is behind, and each head of one that is not.
+const AGREEING_APART: usize = 6;
 /// Blocks above a page from which on a known head needs no new one: another server behind the address
 /// may not have come so far.
 const HEAD_MARGIN: u64 = 4_096;
@@ -63,8 +66,8 @@ pub(super) struct AlchemyLister {
     /// How to turn the page inside a block.
     keys: HashMap<Side, String>,
     lags: u32,
-    /// The newest block that each node has.
-    heads: HashMap<EndpointId, Height>,
+    /// A block that each node had of late.
+    heads: HashMap<EndpointId, LateHead>,
     abilities: Arc<Abilities>,
 }
 
@@ -170,8 +173,8 @@ impl AlchemyLister {
 
     /// Whether a server behind the address may not have come so far.
     fn is_near(&self, ask: &PageAsk) -> bool {
-        let certain = ask.end.saturating_add(HEAD_MARGIN);
-        self.heads.values().all(|head| *head < certain)
+        let (certain, now) = (ask.end.saturating_add(HEAD_MARGIN), Instant::now());
+        self.heads.values().all(|head| head.get(now) < Some(certain))
     }
 
     /// One answer, near the chain's head with its server's head in the same request.
@@ -184,13 +187,26 @@ impl AlchemyLister {
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
         let mut answers = self.pool.batch(&calls, &options).await.into_iter();
         let page = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
-        let head = answers.flatten().find(|head| head.request == page.request);
-        let reach = match head.and_then(|head| wire::number(&head.result)) {
+        let heads: Vec<CallResponse> = answers.flatten().collect();
+        let own = heads.iter().find(|head| head.request == page.request);
+        let reach = match own.and_then(|head| wire::number(&head.result)) {
             Some(head) => Reach::Head(head),
-            None if is_near => Reach::Apart,
+            None if is_near => {
+                self.note_apart(&heads);
+                Reach::Apart
+            }
             None => Reach::Certain,
         };
         Ok(PageAnswer { page, reach })
+    }
+
+    /// Heads of other requests show how far apart the servers of their addresses are.
+    fn note_apart(&self, heads: &[CallResponse]) {
+        for answer in heads {
+            if let Some(head) = wire::number(&answer.result) {
+                self.abilities.node_reach.note(answer.endpoint, (), &[head]);
+            }
+        }
     }
 
     fn params(&self, side: Side, ask: &PageAsk, key: Option<&String>) -> Value {
@@ -348,8 +364,7 @@ impl AlchemyLister {
 
     /// The height that every server of the address has, as far as its heads show.
     fn note_head(&mut self, on: EndpointId, head: Height) -> Height {
-        let known = self.heads.entry(on).or_default();
-        *known = head.max(*known);
+        self.heads.entry(on).or_default().note(head, Instant::now());
         self.abilities.node_reach.note(on, (), &[head]);
         self.abilities.node_reach.reached(on, ()).unwrap_or(0)
     }
@@ -475,4 +490,25 @@ fn what(category: &str, (from, to): (Account, Option<Account>), value: Option<Un
 fn time(text: &str) -> Option<UnixSeconds> {
     let seconds = text.parse::<jiff::Timestamp>().ok()?.as_second();
     u32::try_from(seconds).ok().map(UnixSeconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::lists_model::{Model, Ways, lane, subject};
+    use super::*;
+
+    /// Another server of the address may not have come so far, or the node was set up anew.
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_a_node_named_is_believed_for_half_a_minute() {
+        let pool = Model::new(Vec::new(), 10_000, Ways::default()).pool(&["one"]);
+        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+        let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
+        assert!(lister.is_near(&ask));
+        assert_eq!(lister.note_head(EndpointId(0), 10_000), 10_000);
+        assert!(!lister.is_near(&ask));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        assert!(lister.is_near(&ask));
+    }
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::abilities::Abilities;
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::{Discovery, Window};
-use super::explorer_reach::{ExplorerReach, NEWEST_ANSWERS, Reach};
+use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
 use super::list_row::ListRow;
 use super::merge::{self, Merge};
@@ -71,6 +71,8 @@ pub(super) struct ExplorerLister {
     /// Endpoints that gave the newest pages.
     top: BTreeSet<EndpointId>,
     is_top_checked: bool,
+    /// How far calls have come was asked once more after the newest pages.
+    is_looked_again: bool,
 }
 
 impl ExplorerLister {
@@ -100,6 +102,7 @@ impl ExplorerLister {
             is_counted: false,
             top: BTreeSet::new(),
             is_top_checked: false,
+            is_looked_again: false,
         }
     }
 
@@ -367,39 +370,78 @@ impl ExplorerLister {
         Ok(())
     }
 
-    /// Whether the endpoints that gave the newest pages show as new rows as before them: one that has
-    /// fallen behind since gave pages without the newest ones.
+    /// Whether the endpoints that gave the newest pages show as new rows of each list as before
+    /// them: one of which a list has fallen behind since gave pages without the newest ones.
     async fn check_top(&mut self) -> Result<(), UpstreamError> {
         if self.is_top_checked || !self.merge.is_ready() {
             return Ok(());
         }
         for endpoint in self.top.clone() {
-            let list = ExplorerList::Transactions;
-            let Some(before) = self.reach.shown_before(endpoint, list, self.high) else { continue };
-            let here = CallOptions { on: Some(endpoint), ..self.options() };
-            let (row, _) = Box::pin(self.reach.newest_row(list, NEWEST_ANSWERS + 1, &here)).await?;
-            if row.is_some_and(|row| row >= before) {
-                continue;
+            if self.look_at_calls(endpoint).await? {
+                return Ok(());
             }
-            let last = format!("{} has fallen behind", self.pool.label(endpoint));
-            self.abilities.reach.note(endpoint, list, &[before, row.unwrap_or(0)]);
-            self.merge.set_high(self.high);
-            self.top.clear();
-            self.reach.forget();
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            let lists = ExplorerList::ALL.into_iter().filter(|list| self.is_read(*list));
+            let lists: Vec<ExplorerList> = lists.collect();
+            let looks = lists.iter().map(|list| self.reach.fallen(endpoint, *list, self.high));
+            let looks = join_all(looks).await;
+            for (list, fallen) in lists.into_iter().zip(looks) {
+                if let Some(heights) = fallen? {
+                    self.abilities.reach.note(endpoint, list, &heights);
+                    return Err(self.fallen_behind(endpoint, list));
+                }
+            }
         }
         self.is_top_checked = true;
         Ok(())
     }
 
-    fn options(&self) -> CallOptions {
-        CallOptions::new(self.lane.clone())
+    /// Looks once more at how far the calls of an endpoint have come, where that was not known
+    /// before its pages. True where it is now: those pages may be of a list that was behind, and are
+    /// asked for again.
+    async fn look_at_calls(&mut self, endpoint: EndpointId) -> Result<bool, UpstreamError> {
+        let is_done = self.is_looked_again || !self.is_read(ExplorerList::Calls);
+        if is_done || self.reach.knew_calls(endpoint, self.high) {
+            return Ok(false);
+        }
+        let reached = Box::pin(self.reach.head_of(endpoint)).await?;
+        self.is_looked_again = true;
+        if reached.is_some_and(|reached| reached < self.high) {
+            return Err(self.fallen_behind(endpoint, ExplorerList::Calls));
+        }
+        let shows = self.reach.shows_calls();
+        if shows {
+            self.begin_again();
+        }
+        Ok(shows)
+    }
+
+    /// Nothing that it gave counts: a later look shows how far it has come.
+    fn fallen_behind(&mut self, endpoint: EndpointId, list: ExplorerList) -> UpstreamError {
+        self.begin_again();
+        self.is_looked_again = false;
+        self.reach.forget();
+        let last = format!("{}: {} has fallen behind", self.pool.label(endpoint), list.action());
+        UpstreamError::Unavailable { attempts: 1, last }
+    }
+
+    fn begin_again(&mut self) {
+        self.merge.set_high(self.high);
+        self.top.clear();
+    }
+
+    /// Whether a list is among those that are read.
+    fn is_read(&self, list: ExplorerList) -> bool {
+        list != ExplorerList::Calls || self.calls != Calls::NotListed
     }
 
     /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
     /// the time, so where it has no row either, the index follows no calls.
     async fn look_for_calls(&mut self) -> Result<(), UpstreamError> {
         if self.calls != Calls::Unseen || !self.merge.is_ended(at(ExplorerList::Calls)) {
+            return Ok(());
+        }
+        if self.reach.lists_calls() {
+            self.calls = self.note_calls(true);
             return Ok(());
         }
         let busy = hex_text(self.subject.chain.wrapped_native.bytes());
@@ -428,6 +470,8 @@ impl ExplorerLister {
     fn doubts(&self) -> Doubts {
         match self.calls {
             Calls::NotListed => Doubts::INNER_CALLS,
+            // The list may be hours behind.
+            Calls::Unseen | Calls::Listed if !self.reach.shows_calls() => Doubts::INNER_CALLS,
             Calls::Unseen | Calls::Listed => Doubts::NONE,
         }
     }
@@ -435,7 +479,8 @@ impl ExplorerLister {
     /// Up to where the calls listed are all.
     fn calls_until(&self) -> Option<Height> {
         let indexed = self.reach.lowest();
-        (self.calls == Calls::Listed).then_some(indexed.map_or(self.high, |at| at.min(self.high)))
+        let is_known = self.calls == Calls::Listed && self.reach.shows_calls();
+        is_known.then_some(indexed.map_or(self.high, |at| at.min(self.high)))
     }
 }
 

@@ -13,6 +13,7 @@ use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
 use super::subject::Subject;
 use super::texts::hex_text;
 use crate::domain::Height;
+use crate::rpc::ask::Reply;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
@@ -32,9 +33,13 @@ const PAUSES: u64 = 4;
 /// Blocks by which an index may fall back: what is further below its newest rows is not looked at again.
 const FALL_MAX: u64 = 10_000;
 /// Answers about the newest rows of each list.
-pub(super) const NEWEST_ANSWERS: usize = 3;
-/// Queries for so few rows that took too long, one after the other.
+const NEWEST_ANSWERS: usize = 3;
+/// Times that an answer which is too short to show how much an account is used is asked for again.
+const SHORT_MAX: usize = 2;
+/// Times that a query for so few rows that took too long is sent again; and one for calls that was
+/// refused in any way.
 const SLOW_MAX: u32 = 4;
+const REFUSED_MAX: u32 = 2;
 const SLOW_PAUSE: Duration = Duration::from_millis(500);
 
 /// Whether an endpoint had come to a height before its answer.
@@ -56,16 +61,44 @@ struct Newest {
 }
 
 impl Newest {
+    fn add(&mut self, page: &[Height]) {
+        self.rows.extend(page.first());
+        if let (Some(first), Some(last)) = (page.first(), page.last())
+            && page.len() >= USED_ROWS_MIN
+        {
+            self.used = Some(first.saturating_sub(*last));
+        }
+    }
+
+    fn newest(&self) -> Option<Height> {
+        self.rows.iter().copied().max()
+    }
+
     /// Its newest row, where it says how far the list has come: one far below may be that of an account
-    /// that is little used.
+    /// that is little used, where its rows show that it is.
     fn reach(&self, by_head: Option<Height>, lag: u64) -> Option<Height> {
         let is_reach = |row: &Height| {
-            let behind = by_head.map_or(0, |by_head| by_head.saturating_sub(*row));
+            let behind = behind(*row, by_head);
             let is_pause = |used: u64| behind <= used.max(1).saturating_mul(PAUSES);
-            behind <= lag * QUIET || !self.used.is_none_or(is_pause)
+            behind <= lag * QUIET || !self.used.is_some_and(is_pause)
         };
-        self.rows.iter().copied().max().filter(is_reach).or(by_head)
+        self.newest().filter(is_reach).or(by_head)
     }
+
+    /// Whether its rows are old, and nothing shows how much the account is used.
+    fn is_open(&self, by_head: Option<Height>, lag: u64) -> bool {
+        let is_old = |row: Height| behind(row, by_head) > lag * QUIET;
+        self.used.is_none() && self.newest().is_some_and(is_old)
+    }
+
+    /// Whether it shows how far the list has come.
+    fn shows_reach(&self, by_head: Option<Height>, lag: u64) -> bool {
+        !self.rows.is_empty() && !self.is_open(by_head, lag)
+    }
+}
+
+fn behind(row: Height, by_head: Option<Height>) -> u64 {
+    by_head.map_or(0, |by_head| by_head.saturating_sub(row))
 }
 
 #[derive(Debug)]
@@ -76,8 +109,10 @@ pub(super) struct ExplorerReach {
     abilities: Arc<Abilities>,
     /// How far each endpoint's lists have come; `None` where that is not known.
     heads: Mutex<HashMap<EndpointId, Option<Height>>>,
-    /// The oldest of the newest transactions that each endpoint showed before pages were asked for.
-    shown: Mutex<HashMap<EndpointId, Height>>,
+    /// Endpoints whose calls did not show how far they had come.
+    silent: Mutex<BTreeSet<EndpointId>>,
+    /// The oldest of the newest rows that each list showed before pages were asked for.
+    shown: Mutex<HashMap<(EndpointId, ExplorerList), Height>>,
 }
 
 impl ExplorerReach {
@@ -93,13 +128,26 @@ impl ExplorerReach {
             lane: lane.clone(),
             abilities: Arc::clone(abilities),
             heads: Mutex::default(),
+            silent: Mutex::default(),
             shown: Mutex::default(),
         }
     }
 
-    /// How far all lists of an endpoint have come.
+    /// How far all lists of an endpoint have come, but for calls that do not show it.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
         self.indexed(&CallOptions::new(self.lane.clone())).await
+    }
+
+    /// The same of one endpoint.
+    pub(super) async fn head_of(
+        &self,
+        endpoint: EndpointId,
+    ) -> Result<Option<Height>, UpstreamError> {
+        self.indexed(&self.on(endpoint)).await
+    }
+
+    fn on(&self, endpoint: EndpointId) -> CallOptions {
+        CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) }
     }
 
     /// Endpoints that were asked.
@@ -133,8 +181,7 @@ impl ExplorerReach {
         let indexed = if let Some(indexed) = head {
             indexed
         } else {
-            let here = CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) };
-            Box::pin(self.indexed(&here)).await?
+            Box::pin(self.head_of(endpoint)).await?
         };
         Ok(match indexed {
             Some(indexed) if indexed < height => Reach::Behind,
@@ -143,61 +190,166 @@ impl ExplorerReach {
         })
     }
 
+    /// Whether the calls of all endpoints that were asked show how far they have come.
+    pub(super) fn shows_calls(&self) -> bool {
+        lock(&self.silent).is_empty()
+    }
+
+    /// Whether one of them listed the wrapped coin's.
+    pub(super) fn lists_calls(&self) -> bool {
+        lock(&self.shown).keys().any(|(_, list)| *list == ExplorerList::Calls)
+    }
+
+    /// Whether it was known of the calls of an endpoint, before its pages, that they had come to a
+    /// height; where this read did not look, by what earlier ones saw.
+    pub(super) fn knew_calls(&self, endpoint: EndpointId, height: Height) -> bool {
+        if lock(&self.heads).contains_key(&endpoint) {
+            return !lock(&self.silent).contains(&endpoint);
+        }
+        let reach = &self.abilities.reach;
+        !reach.is_known(endpoint) || reach.newest(endpoint, ExplorerList::Calls) >= Some(height)
+    }
+
+    /// Whether a list of an endpoint shows no longer rows that are as new as before its pages: how
+    /// far it had come, and has come now. Calls that cannot be had now are not known.
+    pub(super) async fn fallen(
+        &self,
+        endpoint: EndpointId,
+        list: ExplorerList,
+        high: Height,
+    ) -> Result<Option<[Height; 2]>, UpstreamError> {
+        let is_calls = list == ExplorerList::Calls;
+        if is_calls && lock(&self.silent).contains(&endpoint) {
+            return Ok(None);
+        }
+        let Some(before) = self.shown_before(endpoint, list, high) else { return Ok(None) };
+        let low = before.saturating_sub(FALL_MAX);
+        let asked = (Some(low), NEWEST_ANSWERS + 1);
+        match self.newest_page(list, asked, &self.on(endpoint)).await {
+            Ok((page, _)) => {
+                let newest = page.first().copied().unwrap_or(low);
+                Ok((newest < before).then_some([before, newest]))
+            }
+            Err(error) if is_calls && error.is_final() => {
+                lock(&self.silent).insert(endpoint);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// What an endpoint showed before its pages; where this read did not look, what it showed to
     /// earlier ones, as far as that is about these heights.
-    pub(super) fn shown_before(
+    fn shown_before(
         &self,
         endpoint: EndpointId,
         list: ExplorerList,
         high: Height,
     ) -> Option<Height> {
-        let here = lock(&self.shown).get(&endpoint).copied();
+        let here = lock(&self.shown).get(&(endpoint, list)).copied();
         let near = |newest: &Height| newest.saturating_sub(high) < FALL_MAX;
         let earlier = || self.abilities.reach.newest(endpoint, list).filter(near);
-        here.or_else(|| earlier().map(|newest| newest.min(high)))
+        here.or_else(earlier).map(|newest| newest.min(high))
     }
 
     /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
     /// all the time; where they show none, by the head that it reports less the chain's lag. Several
     /// servers may answer for it: what the one farthest behind shows counts.
     async fn indexed(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
-        let all = self.pool.endpoints();
-        let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
-        let endpoint = if let Some(endpoint) = options.on.or(only) {
-            endpoint
-        } else {
-            self.newest_row(ExplorerList::Transactions, 1, options).await?.1
-        };
+        let endpoint = self.endpoint(options).await?;
         let here = CallOptions { on: Some(endpoint), ..options.clone() };
         let (transactions, tokens, calls, reported) = join4(
-            self.newest_rows(ExplorerList::Transactions, &here),
-            self.newest_rows(ExplorerList::Tokens, &here),
-            self.newest_calls(&here),
+            self.newest_rows(ExplorerList::Transactions, None, &here),
+            self.newest_rows(ExplorerList::Tokens, None, &here),
+            self.newest_rows(ExplorerList::Calls, None, &here),
             head(&self.pool, &here),
         )
         .await;
-        let reported = reported?;
-        let lag = self.subject.chain.index_lag;
-        let by_head = reported.map(|reported| reported.saturating_sub(lag));
-        let newest = [transactions?, tokens?, calls?];
-        for (list, newest) in ExplorerList::ALL.into_iter().zip(&newest) {
+        let (transactions, tokens, reported) = (transactions?, tokens?, reported?);
+        let by_head = reported.map(|head| head.saturating_sub(self.subject.chain.index_lag));
+        let calls = match calls {
+            Err(error) if error.is_final() => self.near_calls(by_head, &here).await?,
+            calls => calls?,
+        };
+        let mut newest = [transactions, tokens, calls];
+        for (list, newest) in ExplorerList::ALL.into_iter().zip(&mut newest) {
+            self.look_again(list, newest, by_head, &here).await?;
             self.abilities.reach.note(endpoint, list, &newest.rows);
+            if let Some(shown) = newest.rows.iter().min() {
+                lock(&self.shown).insert((endpoint, list), *shown);
+            }
         }
-        if let Some(shown) = newest.first().and_then(|newest| newest.rows.iter().min()) {
-            lock(&self.shown).insert(endpoint, *shown);
-        }
-        let lowest = newest.iter().map(|newest| newest.reach(by_head, lag)).min().flatten();
-        let behind = self.abilities.reach.behind(endpoint);
-        let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
-        lock(&self.heads).insert(endpoint, lowest);
-        Ok(lowest)
+        Ok(self.note_reach(endpoint, &newest, by_head))
     }
 
-    async fn newest_calls(&self, options: &CallOptions) -> Result<Newest, UpstreamError> {
-        match self.newest_rows(ExplorerList::Calls, options).await {
+    /// The endpoint that is asked; any that works, where that is open.
+    async fn endpoint(&self, options: &CallOptions) -> Result<EndpointId, UpstreamError> {
+        let all = self.pool.endpoints();
+        let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
+        match options.on.or(only) {
+            Some(endpoint) => Ok(endpoint),
+            None => Ok(self.newest_page(ExplorerList::Transactions, (None, 1), options).await?.1),
+        }
+    }
+
+    /// How far all lists have come that show it: calls that do not are not known.
+    fn note_reach(
+        &self,
+        endpoint: EndpointId,
+        newest: &[Newest; 3],
+        by_head: Option<Height>,
+    ) -> Option<Height> {
+        let lag = self.subject.chain.index_lag;
+        let known = ExplorerList::ALL.into_iter().zip(newest).filter(|(list, newest)| {
+            *list != ExplorerList::Calls || newest.shows_reach(by_head, lag)
+        });
+        let reached: Vec<_> = known.map(|(_, newest)| newest.reach(by_head, lag)).collect();
+        if reached.len() < newest.len() {
+            lock(&self.silent).insert(endpoint);
+        } else {
+            lock(&self.silent).remove(&endpoint);
+        }
+        let behind = self.abilities.reach.behind(endpoint);
+        let lowest = reached.into_iter().min().flatten();
+        let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
+        lock(&self.heads).insert(endpoint, lowest);
+        lowest
+    }
+
+    /// The newest calls where all of them were refused: those near a height alone take an index
+    /// less. None where they are refused too.
+    async fn near_calls(
+        &self,
+        height: Option<Height>,
+        options: &CallOptions,
+    ) -> Result<Newest, UpstreamError> {
+        let low = height.unwrap_or(0).saturating_sub(self.subject.chain.index_lag * QUIET);
+        match self.newest_rows(ExplorerList::Calls, Some(low), options).await {
             Err(error) if error.is_final() => Ok(Newest::default()),
             rows => rows,
         }
+    }
+
+    /// Old rows are those of a list that is behind or of an account that is little used. An answer
+    /// that was short shows neither, and is asked for again.
+    async fn look_again(
+        &self,
+        list: ExplorerList,
+        newest: &mut Newest,
+        by_head: Option<Height>,
+        options: &CallOptions,
+    ) -> Result<(), UpstreamError> {
+        for more in 1..=SHORT_MAX {
+            if !newest.is_open(by_head, self.subject.chain.index_lag) {
+                return Ok(());
+            }
+            match self.newest_page(list, (None, USED_ROWS + more), options).await {
+                Ok((page, _)) => newest.add(&page),
+                Err(error) if list == ExplorerList::Calls && error.is_final() => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Of several answers, each to another question, so that no cache gives it. One after the other:
@@ -205,54 +357,59 @@ impl ExplorerReach {
     async fn newest_rows(
         &self,
         list: ExplorerList,
+        low: Option<Height>,
         options: &CallOptions,
     ) -> Result<Newest, UpstreamError> {
         let mut newest = Newest::default();
         for rows in (1..NEWEST_ANSWERS).chain([USED_ROWS]) {
-            let (page, _) = self.newest_page(list, rows, options).await?;
-            newest.rows.extend(page.first());
-            if let (Some(first), Some(last)) = (page.first(), page.last())
-                && page.len() >= USED_ROWS_MIN
-            {
-                newest.used = Some(first.saturating_sub(*last));
-            }
+            let (page, _) = self.newest_page(list, (low, rows), options).await?;
+            newest.add(&page);
         }
         Ok(newest)
     }
 
-    /// Below the newest row of a busy account: its block may be indexed in part.
-    pub(super) async fn newest_row(
-        &self,
-        list: ExplorerList,
-        rows: usize,
-        options: &CallOptions,
-    ) -> Result<(Option<Height>, EndpointId), UpstreamError> {
-        let (page, endpoint) = self.newest_page(list, rows, options).await?;
-        Ok((page.first().copied(), endpoint))
-    }
-
+    /// Below the newest rows of a busy account: their blocks may be indexed in part.
     async fn newest_page(
         &self,
         list: ExplorerList,
-        rows: usize,
+        asked: (Option<Height>, usize),
         options: &CallOptions,
     ) -> Result<(Vec<Height>, EndpointId), UpstreamError> {
-        let chain = &self.subject.chain;
-        let pool = chain.reference_pools.first().filter(|_| list == ExplorerList::Tokens);
-        let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
-        let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(rows), confirms_end: false };
-        let request = wire::page_ask(list, busy, &ask, rows);
-        let mut reply = self.pool.ask(&request, wire::read_list, options).await;
-        for again in 1..=SLOW_MAX {
-            // So few rows are as little as can be asked for: a query that took too long passes.
-            let Err(UpstreamError::Rpc { code: PAGE_TOO_LARGE, .. }) = &reply else { break };
-            sleep(SLOW_PAUSE * again).await;
-            reply = self.pool.ask(&request, wire::read_list, options).await;
-        }
-        let reply = reply?;
+        let reply = self.busy_page(list, asked, options).await?;
         let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
         let heights = rows.iter().map(|row| row.block.saturating_sub(1)).collect();
         Ok((heights, reply.endpoint))
+    }
+
+    /// So few rows are as little as can be asked for: a query that took too long passes. All calls
+    /// of the wrapped coin are the heaviest query that there is: fewer are asked for next.
+    async fn busy_page(
+        &self,
+        list: ExplorerList,
+        (low, rows): (Option<Height>, usize),
+        options: &CallOptions,
+    ) -> Result<Reply, UpstreamError> {
+        let chain = &self.subject.chain;
+        let pool = chain.reference_pools.first().filter(|_| list == ExplorerList::Tokens);
+        let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
+        let most = match (list, low) {
+            (ExplorerList::Transactions | ExplorerList::Tokens, _) => SLOW_MAX,
+            (ExplorerList::Calls, Some(_)) => REFUSED_MAX,
+            (ExplorerList::Calls, None) => 0,
+        };
+        let low = low.unwrap_or(0);
+        let ask = PageAsk { low, end: NEWEST, page: 1, rows: Some(rows), confirms_end: false };
+        let request = wire::page_ask(list, busy, &ask, rows);
+        let mut reply = self.pool.ask(&request, wire::read_list, options).await;
+        for again in 1..=most {
+            let Err(UpstreamError::Rpc { code, .. }) = &reply else { break };
+            if *code != PAGE_TOO_LARGE && list != ExplorerList::Calls {
+                break;
+            }
+            sleep(SLOW_PAUSE * again).await;
+            reply = self.pool.ask(&request, wire::read_list, options).await;
+        }
+        reply
     }
 }
 

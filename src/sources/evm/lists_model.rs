@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -69,6 +69,28 @@ impl ModelTx {
     }
 }
 
+/// What is wrong with answers about the rows of accounts that others use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BusyFault {
+    /// The query takes too long; or only where all blocks are asked about.
+    TooLarge,
+    TooLargeInAll,
+    /// Its blocks are worked on.
+    Processing,
+    /// Of many rows the first ones alone.
+    Cut,
+}
+
+impl BusyFault {
+    fn concerns(self, low: Height, rows: usize) -> bool {
+        match self {
+            Self::TooLarge | Self::Processing => true,
+            Self::TooLargeInAll => low == 0,
+            Self::Cut => rows >= 10,
+        }
+    }
+}
+
 /// How the index behaves.
 #[derive(Debug, Clone)]
 pub(super) struct Ways {
@@ -97,6 +119,10 @@ pub(super) struct Ways {
     pub(super) kept: usize,
     /// Blocks between rows of accounts that others use; 0: none.
     pub(super) busy_apart: usize,
+    /// In one list, with so many answers of that kind.
+    pub(super) busy_fault: Option<(&'static str, BusyFault, usize)>,
+    /// A status and a body in place of the gateway's first answers about its metadata, so many.
+    pub(super) metadata: Option<(u16, &'static str, usize)>,
 }
 
 impl Default for Ways {
@@ -116,6 +142,8 @@ impl Default for Ways {
             short_every: 0,
             kept: 0,
             busy_apart: 0,
+            busy_fault: None,
+            metadata: None,
         }
     }
 }
@@ -131,6 +159,10 @@ pub(super) struct Model {
     calls_asked: AtomicUsize,
     pages: AtomicUsize,
     lists_asked: AtomicUsize,
+    metadata_asked: AtomicUsize,
+    busy_faults: AtomicUsize,
+    /// Blocks by which single lists are behind.
+    fallen: Mutex<HashMap<&'static str, u64>>,
     pub(super) abilities: Arc<Abilities>,
 }
 
@@ -162,6 +194,9 @@ impl Model {
             calls_asked: AtomicUsize::new(0),
             pages: AtomicUsize::new(0),
             lists_asked: AtomicUsize::new(0),
+            metadata_asked: AtomicUsize::new(0),
+            busy_faults: AtomicUsize::new(0),
+            fallen: Mutex::default(),
             abilities: Arc::default(),
         })
     }
@@ -171,6 +206,11 @@ impl Model {
             hosts.iter().map(|host| EndpointConfig::new(format!("http://{host}/api"))).collect();
         let transport: Arc<dyn Transport> = self.clone();
         Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1)
+    }
+
+    /// One list is so many blocks behind from now on.
+    pub(super) fn fall(&self, action: &'static str, blocks: u64) {
+        self.fallen.lock().unwrap().insert(action, blocks);
     }
 
     fn head_of(&self, host: &str) -> Height {
@@ -213,11 +253,9 @@ impl Model {
         let within = number("startblock")..=number("endblock");
         let (page, offset) = (usize::try_from(page).unwrap(), usize::try_from(offset).unwrap());
         let address = get("address");
-        let listed = self.listed(host);
+        let listed = self.listed(host, &action);
         if BUSY.contains(&address.as_str()) {
-            let heights = (0..=listed).rev().step_by(self.ways.busy_apart.max(1)).take(offset);
-            let rows: Vec<Value> = heights.flat_map(|at| rows(&busy(at), &action)).collect();
-            return json!({"status": "1", "message": "OK", "result": rows});
+            return self.busy(&action, (number("startblock"), listed), offset);
         }
         let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
         let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);
@@ -241,12 +279,38 @@ impl Model {
         json!({"status": "1", "message": "OK", "result": rows})
     }
 
-    /// How far the lists of the server that answers have come.
-    fn listed(&self, host: &str) -> Height {
+    /// The newest rows of an account that others use.
+    fn busy(&self, action: &str, (low, listed): (Height, Height), count: usize) -> Value {
+        let heights = (0..=listed).rev().step_by(self.ways.busy_apart.max(1));
+        let heights = heights.take_while(|at| *at >= low).take(count);
+        let mut rows: Vec<Value> = heights.flat_map(|at| rows(&busy(at), action)).collect();
+        let fault = self.ways.busy_fault.filter(|(of, fault, answers)| {
+            let is_hit = *of == action && fault.concerns(low, count);
+            is_hit && self.busy_faults.fetch_add(1, Ordering::Relaxed) < *answers
+        });
+        match fault.map(|(_, fault, _)| fault) {
+            Some(BusyFault::TooLarge | BusyFault::TooLargeInAll) => {
+                let text = "Query Timeout occured. Please select a smaller result dataset";
+                return json!({"status": "0", "message": "NOTOK", "result": text});
+            }
+            Some(BusyFault::Processing) => {
+                let text = "Some internal transactions within this block range have not yet been \
+                            processed";
+                return json!({"status": "2", "message": text, "result": []});
+            }
+            Some(BusyFault::Cut) => rows.truncate(3),
+            None => {}
+        }
+        json!({"status": "1", "message": "OK", "result": rows})
+    }
+
+    /// How far a list of the server that answers has come.
+    fn listed(&self, host: &str, action: &str) -> Height {
         let asked = self.lists_asked.fetch_add(1, Ordering::Relaxed) + 1;
         let every = self.ways.behind_every;
         let is_behind = every > 0 && asked.is_multiple_of(every);
-        let lag = self.ways.list_lag + if is_behind { self.ways.behind } else { 0 };
+        let fallen = self.fallen.lock().unwrap().get(action).copied().unwrap_or(0);
+        let lag = self.ways.list_lag + fallen + if is_behind { self.ways.behind } else { 0 };
         self.head_of(host).saturating_sub(lag)
     }
 
@@ -337,7 +401,11 @@ impl Model {
             return (200, json!({"number": self.head_of(host), "hash": "0x"}).to_string());
         }
         if path == "api/metadata" {
-            return (200, json!({"start_block": self.ways.first}).to_string());
+            let asked = self.metadata_asked.fetch_add(1, Ordering::Relaxed);
+            return match self.ways.metadata.filter(|(.., answers)| asked < *answers) {
+                Some((status, body, _)) => (status, body.to_owned()),
+                None => (200, json!({"start_block": self.ways.first}).to_string()),
+            };
         }
         if path.ends_with("stream") {
             let query: Value = serde_json::from_slice(&request.body).unwrap();

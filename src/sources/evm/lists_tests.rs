@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::alchemy::AlchemyLister;
 use super::discovery::{Candidate, Discovery, Window};
 use super::explorer::ExplorerLister;
-use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, lane, subject};
+use super::lists_model::{
+    BusyFault, Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, lane, subject,
+};
 use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};
@@ -363,7 +366,7 @@ async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
             let windows = Any::new(Way::Explorer, &model, &["one"], (0, 1_000)).all().await;
             check(&windows, &expected_of(&all), 0, 1_000, expected.is_empty());
             assert!(windows.iter().all(|window| window.doubts == expected), "{refusals}");
-            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
         }
         // A refusal is no proof that there are none.
         assert!(!model.abilities.has_no_calls(Discovery::Explorer));
@@ -385,7 +388,7 @@ async fn what_follows_no_calls_is_known_after_some_answers() {
             let windows = Any::new(way, &model, &["one"], (0, 1_000)).all().await;
             assert!(windows.iter().all(|window| window.doubts == Doubts::INNER_CALLS));
             assert_eq!(model.abilities.has_no_calls(kind), known, "{way:?}");
-            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
         }
     }
 }
@@ -429,6 +432,127 @@ async fn old_rows_of_busy_accounts_show_a_list_far_behind_and_those_of_quiet_one
     }
 }
 
+/// An index of 20,000 blocks, one of whose lists ends in the middle of the sales, or is whole.
+fn with_list_behind(action: &'static str, is_behind: bool, ways: Ways) -> Arc<Model> {
+    let model = model(&sales(), 20_000, ways);
+    model.fall(action, if is_behind { FAR } else { 0 });
+    model
+}
+
+const FAR: u64 = 15_000;
+/// How far lists are known to have come, below their newest rows.
+const NEAR_HEAD: Height = 19_999;
+const FAR_BEHIND: Height = 4_999;
+
+fn sales() -> Vec<(ModelTx, Kind)> {
+    world(Kind::Sell, (1..1_000).map(|at| at * 10))
+}
+
+/// Down from as far as its lists are found to have come.
+async fn read_from_head(model: &Arc<Model>) -> (Height, Vec<Window>) {
+    let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+    let mut lister = ExplorerLister::new(pool, subject(), lane(), (0, model.head), seen);
+    let high = lister.head().await.unwrap().unwrap();
+    lister.set_high(high);
+    (high, Any::Explorer(Box::new(lister)).all().await)
+}
+
+#[track_caller]
+fn check_sales(high: Height, windows: &[Window], shows_calls: bool) {
+    check(windows, &expected(&sales(), 0, high), 0, high, shows_calls);
+    let doubts = if shows_calls { Doubts::NONE } else { Doubts::INNER_CALLS };
+    assert!(windows.iter().all(|window| window.doubts == doubts));
+    let mut found = windows.iter().flat_map(|window| &window.found);
+    assert!(found.all(|found| found.calls.is_some() == shows_calls));
+}
+
+/// The wrapped coin's calls alone show how far the list of calls has come: without them it may be
+/// hours behind the others, and lack the payments of sales.
+#[tokio::test(start_paused = true)]
+async fn calls_that_do_not_show_how_far_they_have_come_are_not_known() {
+    for fault in [BusyFault::TooLarge, BusyFault::Processing, BusyFault::Cut] {
+        let busy_fault = Some(("txlistinternal", fault, usize::MAX));
+        let ways = Ways { busy_fault, ..Ways::default() };
+        let model = with_list_behind("txlistinternal", true, ways);
+        let (high, windows) = read_from_head(&model).await;
+        assert_eq!(high, NEAR_HEAD, "as far as the other lists");
+        check_sales(high, &windows, false);
+        // Another read, of heights that were looked at.
+        let windows = Any::new(Way::Explorer, &model, &["one"], (0, high)).all().await;
+        check_sales(high, &windows, false);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_refused_for_a_moment_are_asked_for_again() {
+    let faults = [
+        (BusyFault::TooLargeInAll, usize::MAX),
+        (BusyFault::TooLarge, 3),
+        (BusyFault::Processing, 3),
+        // Longer than the look takes: the pages before the next one do not count.
+        (BusyFault::Processing, 4),
+    ];
+    for (fault, answers) in faults {
+        let busy_fault = Some(("txlistinternal", fault, answers));
+        let ways = Ways { busy_fault, ..Ways::default() };
+        let (high, windows) = read_from_head(&model(&sales(), 20_000, ways)).await;
+        assert_eq!(high, NEAR_HEAD);
+        check_sales(high, &windows, true);
+    }
+}
+
+/// The look after the pages shows what the one before them did not.
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_behind_by_a_later_look_count_no_more_than_the_pages_before_it() {
+    let busy_fault = Some(("txlistinternal", BusyFault::Processing, 1));
+    let ways = Ways { busy_fault, ..Ways::default() };
+    let model = with_list_behind("txlistinternal", true, ways);
+    let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+    let mut lister = ExplorerLister::new(pool, subject(), lane(), (0, 20_000), seen);
+    assert_eq!(lister.head().await, Ok(Some(NEAR_HEAD)));
+    lister.set_high(NEAR_HEAD);
+    for _ in 0..2 {
+        let read = lister.next().await;
+        assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{read:?}");
+    }
+    let (high, windows) = read_from_head(&model).await;
+    assert_eq!(high, FAR_BEHIND);
+    check_sales(high, &windows, true);
+}
+
+/// A list that is hours behind shows old rows, as one of a little used account does.
+#[tokio::test(start_paused = true)]
+async fn old_rows_are_not_passed_over_where_nothing_shows_how_much_an_account_is_used() {
+    for action in ["txlist", "tokentx", "txlistinternal"] {
+        for answers in [1, usize::MAX] {
+            let busy_fault = Some((action, BusyFault::Cut, answers));
+            let model = with_list_behind(action, true, Ways { busy_fault, ..Ways::default() });
+            let (high, windows) = read_from_head(&model).await;
+            let is_open = action == "txlistinternal" && answers > 1;
+            let reach = if is_open { NEAR_HEAD } else { FAR_BEHIND };
+            assert_eq!(high, reach, "{action}, {answers}");
+            check_sales(high, &windows, !is_open);
+        }
+    }
+}
+
+/// The read before has seen it further up, so that this one did not look.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_falls_back_alone_between_two_reads_is_noticed() {
+    for action in ["txlist", "tokentx", "txlistinternal"] {
+        let model = with_list_behind(action, false, Ways::default());
+        let (high, windows) = read_from_head(&model).await;
+        check_sales(high, &windows, true);
+        model.fall(action, FAR);
+        let read = Any::new(Way::Explorer, &model, &["one"], (0, high)).next().await;
+        assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{action}: {read:?}");
+        model.fall(action, 0);
+        tokio::time::sleep(Duration::from_secs(121)).await;
+        let windows = Any::new(Way::Explorer, &model, &["one"], (0, high)).all().await;
+        check_sales(high, &windows, true);
+    }
+}
+
 /// Issue 16, 5: of several servers under one address some are behind.
 #[tokio::test(start_paused = true)]
 async fn an_index_counts_as_far_as_the_server_of_it_that_is_farthest_behind() {
@@ -453,7 +577,7 @@ async fn asset_transfers_count_as_far_as_the_server_that_is_farthest_behind() {
         let read = Any::new(Way::Alchemy, &model, &["one"], (0, high)).next().await;
         assert_eq!(read.is_ok(), is_read, "up to {high}");
     }
-    tokio::time::sleep(std::time::Duration::from_secs(121)).await;
+    tokio::time::sleep(Duration::from_secs(121)).await;
     let windows = Any::new(Way::Alchemy, &model, &["one"], (0, 931)).all().await;
     check(&windows, &expected(&all, 0, 931), 0, 931, true);
 }

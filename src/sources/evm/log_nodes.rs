@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::server_reach::LateHead;
 use super::{EvmLimits, EvmSource, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
@@ -27,8 +28,7 @@ struct LogNode {
     named: Option<(u64, Instant)>,
     /// Topics in one position that it takes; `None`: it has refused no number of them.
     topics_max: Option<usize>,
-    /// A block that it had.
-    head: Height,
+    head: LateHead,
     failed_until: Option<Instant>,
     /// A range of so many blocks took too long of late.
     slow: Option<(u64, Instant)>,
@@ -152,7 +152,7 @@ impl EvmSource {
     }
 
     pub(super) fn note_log_head(&self, id: EndpointId, head: Height) {
-        self.with_log_node(id, |node| node.head = node.head.max(head));
+        self.with_log_node(id, |node| node.head.note(head, Instant::now()));
     }
 
     pub(super) fn note_log_blocks(&self, id: EndpointId, most: u64) {
@@ -270,7 +270,7 @@ fn choice(
         on: endpoint.id,
         blocks_max: node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most),
         blocks_likely: node.and_then(|node| node.blocks_likely(now)).unwrap_or(most).min(most),
-        asks_head: node.is_none_or(|node| node.head < certain),
+        asks_head: node.is_none_or(|node| node.head.get(now) < Some(certain)),
         batch: endpoint.batch,
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
         is_doubtful: endpoint.resting || fails || !is_checked,

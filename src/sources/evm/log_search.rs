@@ -24,8 +24,11 @@ pub(super) const USER_OPERATION: &str =
 
 /// Answers that have to agree.
 const AGREEING: usize = 2;
-/// More of them where one endpoint was seen to leave logs out, or its head came in another request.
+/// More of them where one endpoint was seen to leave logs out.
 const AGREEING_DOUBTED: usize = 4;
+/// And more where heads came in other requests: of an address of several servers each answer may be of
+/// one that is behind, and each head of one that is not.
+const AGREEING_APART: usize = 6;
 
 /// What a query looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,10 +121,10 @@ impl Query {
     /// Answers that are wanted still.
     fn wants(&self, is_doubted: bool, is_wide: bool) -> usize {
         let nothing = self.votes.is_empty() && self.witness.is_none();
-        let least = if is_doubted || self.is_apart {
-            AGREEING_DOUBTED
-        } else {
-            AGREEING + usize::from(is_wide && nothing)
+        let least = match (self.is_apart, is_doubted) {
+            (true, _) => AGREEING_APART,
+            (false, true) => AGREEING_DOUBTED,
+            (false, false) => AGREEING + usize::from(is_wide && nothing),
         };
         least.saturating_sub(self.votes.agreeing().count())
     }
@@ -232,7 +235,7 @@ mod tests {
     fn answers_without_the_head_of_their_server_have_to_be_more() {
         let mut search = search(None);
         search.note_apart(&[0]);
-        for left in [1, 1, 1, 0] {
+        for left in [1, 1, 1, 1, 1, 0] {
             search.add(vec![(0, vec![log(12, 1)])]);
             assert_eq!(search.open().len(), left);
         }

@@ -58,11 +58,14 @@ impl std::fmt::Debug for PortalLister {
     }
 }
 
-/// The first block that the gateway says it has; 0 where it does not say.
+/// The first block that the gateway says it has; 0 where it has no metadata that would say so.
 async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
-    match gateway.ask("/metadata", None, gateway::read_value).await {
-        Ok(reply) => Ok(gateway::first_block(&reply.body).unwrap_or(0)),
-        Err(error) if error.is_final() => Ok(0),
+    match gateway.ask("/metadata", None, gateway::read_metadata).await {
+        Ok(reply) => gateway::first_block(&reply.body).ok_or_else(|| UpstreamError::Malformed {
+            endpoint: gateway.pool.label(reply.endpoint),
+            what: "no metadata of a dataset".to_owned(),
+        }),
+        Err(UpstreamError::NotSupported { .. }) => Ok(0),
         Err(error) => Err(error),
     }
 }
@@ -315,6 +318,49 @@ impl PortalLister {
                 NativeBy::Traces => doubts,
                 NativeBy::StateDiffs | NativeBy::Nothing => doubts.union(Doubts::INNER_CALLS),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lists_model::{Model, Ways, lane, subject};
+    use super::*;
+
+    fn lister(first: Height, metadata: (u16, &'static str, usize)) -> PortalLister {
+        let ways = Ways { first, metadata: Some(metadata), ..Ways::default() };
+        let pool = Model::new(Vec::new(), 1_000, ways).pool(&["one"]);
+        PortalLister::new(pool, subject(), (lane(), (0, 1_000)), Arc::default(), 3)
+    }
+
+    async fn next(lister: &mut PortalLister) -> Result<Option<(Height, Height)>, UpstreamError> {
+        Ok(lister.next().await?.map(|window| (window.low, window.high)))
+    }
+
+    /// What is no metadata of a dataset does not say that the gateway has all blocks.
+    #[tokio::test(start_paused = true)]
+    async fn the_first_block_is_asked_for_until_metadata_come() {
+        for (status, body) in [
+            (200, r#"{"message":"too many requests"}"#),
+            (200, r#"{"dataset":"eth","start_block":"soon"}"#),
+            (200, "null"),
+            (400, "bad request"),
+        ] {
+            let mut late = lister(405, (status, body, 1));
+            assert_eq!(next(&mut late).await, Ok(Some((405, 1_000))), "{body}");
+            let below = next(&mut late).await;
+            assert_eq!(below, Err(UpstreamError::HistoryCut { first: 405 }), "{body}");
+            let never = next(&mut lister(405, (status, body, usize::MAX))).await;
+            assert!(matches!(never, Err(UpstreamError::Unavailable { .. })), "{never:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_without_metadata_is_taken_to_have_all_blocks() {
+        for status in [404, 405, 501] {
+            let mut lister = lister(0, (status, "?", usize::MAX));
+            assert_eq!(next(&mut lister).await, Ok(Some((0, 1_000))), "{status}");
+            assert_eq!(next(&mut lister).await, Ok(None));
         }
     }
 }

@@ -15,6 +15,25 @@ use crate::rpc::endpoint::EndpointId;
 const AGE_MAX: Duration = Duration::from_secs(120);
 const ROUNDS_MAX: usize = 48;
 
+/// How long an endpoint is believed to have a block that it had: a node may be set up anew from
+/// older blocks, and another server may answer at the same address.
+const HEAD_REST: Duration = Duration::from_secs(30);
+
+/// A block that an endpoint had: the lowest head that it named of late.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LateHead(Option<(Height, Instant)>);
+
+impl LateHead {
+    pub(super) fn note(&mut self, head: Height, now: Instant) {
+        let lower = self.0.filter(|(known, until)| *until > now && *known <= head);
+        self.0 = lower.or(Some((head, now + HEAD_REST)));
+    }
+
+    pub(super) fn get(&self, now: Instant) -> Option<Height> {
+        self.0.filter(|(_, until)| *until > now).map(|(head, _)| head)
+    }
+}
+
 /// The newest and the oldest height that answers about one list showed at one time.
 #[derive(Debug, Clone, Copy)]
 struct Round<L> {
@@ -51,18 +70,23 @@ impl<L> Default for Shown<L> {
 impl<L: Copy + Eq + Hash> ServerReach<L> {
     /// Takes the newest heights that some answers about one list showed.
     pub(super) fn note(&self, endpoint: EndpointId, list: L, heights: &[Height]) {
+        let mut all = self.lock();
+        let shown = all.entry(endpoint).or_default();
         let (Some(newest), Some(oldest)) = (heights.iter().max(), heights.iter().min()) else {
             return;
         };
         let round = Round { at: Instant::now(), list, newest: *newest, oldest: *oldest };
-        let mut all = self.lock();
-        let shown = all.entry(endpoint).or_default();
         let known = shown.newest.entry(list).or_default();
         *known = round.newest.max(*known);
         shown.rounds.push_back(round);
         while shown.rounds.len() > ROUNDS_MAX {
             shown.rounds.pop_front();
         }
+    }
+
+    /// Whether it was ever looked at, although nothing may have been shown.
+    pub(super) fn is_known(&self, endpoint: EndpointId) -> bool {
+        self.lock().contains_key(&endpoint)
     }
 
     /// The newest height of a list that any of its answers has shown.
@@ -109,7 +133,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_behind_another_one_counts_against_its_endpoint_for_a_while() {
         let reach = ServerReach::default();
-        assert_eq!(reach.behind(ONE), 0);
+        assert_eq!((reach.behind(ONE), reach.is_known(ONE)), (0, false));
+        reach.note(ONE, ExplorerList::Calls, &[]);
+        assert_eq!((reach.behind(ONE), reach.is_known(ONE)), (0, true));
         reach.note(ONE, ExplorerList::Tokens, &[1_000, 1_000]);
         reach.note(ONE, ExplorerList::Calls, &[10]);
         reach.note(ONE, ExplorerList::Calls, &[]);
@@ -125,5 +151,19 @@ mod tests {
         assert_eq!(reach.behind(ONE), 0);
         let newest = ExplorerList::ALL.map(|list| reach.newest(ONE, list));
         assert_eq!(newest, [None, Some(1_200), Some(10)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_is_believed_for_half_a_minute_and_no_higher_one_with_it() {
+        let (mut head, now) = (LateHead::default(), Instant::now());
+        let after = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(head.get(now), None);
+        head.note(100, now);
+        head.note(120, after(20));
+        assert_eq!((head.get(after(29)), head.get(after(30))), (Some(100), None));
+        head.note(120, after(30));
+        head.note(90, after(31));
+        head.note(120, after(32));
+        assert_eq!((head.get(after(60)), head.get(after(61))), (Some(90), None));
     }
 }
