@@ -51,22 +51,41 @@ pub(super) enum Reach {
     Unknown,
 }
 
+/// Which rows of a busy account are asked for.
+#[derive(Debug, Clone, Copy)]
+struct BusyAsk {
+    low: Option<Height>,
+    end: Height,
+    rows: usize,
+}
+
+impl BusyAsk {
+    fn newest(rows: usize) -> Self {
+        Self { low: None, end: NEWEST, rows }
+    }
+}
+
 /// What a list shows of an account that is used all the time.
 #[derive(Debug, Default)]
 struct Newest {
     /// Heights of its newest row, by answer.
     rows: Vec<Height>,
-    /// Blocks of its newest rows, where there are enough of them.
+    /// Blocks of its newest rows, where there are enough of them; of one with so few rows in all, the
+    /// most.
     used: Option<u64>,
+    /// No answer about it was to be had.
+    is_refused: bool,
 }
 
 impl Newest {
-    fn add(&mut self, page: &[Height]) {
+    /// `is_all`: the account has no other rows.
+    fn add(&mut self, page: &[Height], is_all: bool) {
         self.rows.extend(page.first());
-        if let (Some(first), Some(last)) = (page.first(), page.last())
-            && page.len() >= USED_ROWS_MIN
-        {
+        let (Some(first), Some(last)) = (page.first(), page.last()) else { return };
+        if page.len() >= USED_ROWS_MIN {
             self.used = Some(first.saturating_sub(*last));
+        } else if is_all {
+            self.used = Some(u64::MAX);
         }
     }
 
@@ -91,9 +110,10 @@ impl Newest {
         self.used.is_none() && self.newest().is_some_and(is_old)
     }
 
-    /// Whether it shows how far the list has come.
+    /// Whether how far the list has come is known. One of an account without any row is taken to have
+    /// come as far as the chain's lag allows.
     fn shows_reach(&self, by_head: Option<Height>, lag: u64) -> bool {
-        !self.rows.is_empty() && !self.is_open(by_head, lag)
+        !self.is_refused && !self.is_open(by_head, lag)
     }
 }
 
@@ -224,7 +244,7 @@ impl ExplorerReach {
         }
         let Some(before) = self.shown_before(endpoint, list, high) else { return Ok(None) };
         let low = before.saturating_sub(FALL_MAX);
-        let asked = (Some(low), NEWEST_ANSWERS + 1);
+        let asked = BusyAsk { low: Some(low), ..BusyAsk::newest(NEWEST_ANSWERS + 1) };
         match self.newest_page(list, asked, &self.on(endpoint)).await {
             Ok((page, _)) => {
                 let newest = page.first().copied().unwrap_or(low);
@@ -288,7 +308,10 @@ impl ExplorerReach {
         let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
         match options.on.or(only) {
             Some(endpoint) => Ok(endpoint),
-            None => Ok(self.newest_page(ExplorerList::Transactions, (None, 1), options).await?.1),
+            None => Ok(self
+                .newest_page(ExplorerList::Transactions, BusyAsk::newest(1), options)
+                .await?
+                .1),
         }
     }
 
@@ -317,7 +340,7 @@ impl ExplorerReach {
     }
 
     /// The newest calls where all of them were refused: those near a height alone take an index
-    /// less. None where they are refused too.
+    /// less.
     async fn near_calls(
         &self,
         height: Option<Height>,
@@ -325,13 +348,13 @@ impl ExplorerReach {
     ) -> Result<Newest, UpstreamError> {
         let low = height.unwrap_or(0).saturating_sub(self.subject.chain.index_lag * QUIET);
         match self.newest_rows(ExplorerList::Calls, Some(low), options).await {
-            Err(error) if error.is_final() => Ok(Newest::default()),
-            rows => rows,
+            Err(error) if error.is_final() => Ok(Newest { is_refused: true, ..Newest::default() }),
+            rows => rows.map(|rows| Newest { is_refused: rows.rows.is_empty(), ..rows }),
         }
     }
 
     /// Old rows are those of a list that is behind or of an account that is little used. An answer
-    /// that was short shows neither, and is asked for again.
+    /// that was short shows neither: it is asked for again, with what lies below it.
     async fn look_again(
         &self,
         list: ExplorerList,
@@ -343,13 +366,31 @@ impl ExplorerReach {
             if !newest.is_open(by_head, self.subject.chain.index_lag) {
                 return Ok(());
             }
-            match self.newest_page(list, (None, USED_ROWS + more), options).await {
-                Ok((page, _)) => newest.add(&page),
+            match self.whole_page(list, USED_ROWS + more, options).await {
+                Ok((page, is_all)) => newest.add(&page, is_all),
                 Err(error) if list == ExplorerList::Calls && error.is_final() => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// So many of the newest rows; true where another question shows none below too few of them.
+    async fn whole_page(
+        &self,
+        list: ExplorerList,
+        rows: usize,
+        options: &CallOptions,
+    ) -> Result<(Vec<Height>, bool), UpstreamError> {
+        let (mut page, _) = self.newest_page(list, BusyAsk::newest(rows), options).await?;
+        let Some(lowest) = page.last().copied().filter(|_| page.len() < USED_ROWS_MIN) else {
+            return Ok((page, false));
+        };
+        let asked = BusyAsk { end: lowest, ..BusyAsk::newest(rows) };
+        let (below, _) = self.newest_page(list, asked, options).await?;
+        let is_all = below.is_empty();
+        page.extend(below);
+        Ok((page, is_all))
     }
 
     /// Of several answers, each to another question, so that no cache gives it. One after the other:
@@ -362,8 +403,9 @@ impl ExplorerReach {
     ) -> Result<Newest, UpstreamError> {
         let mut newest = Newest::default();
         for rows in (1..NEWEST_ANSWERS).chain([USED_ROWS]) {
-            let (page, _) = self.newest_page(list, (low, rows), options).await?;
-            newest.add(&page);
+            let asked = BusyAsk { low, ..BusyAsk::newest(rows) };
+            let (page, _) = self.newest_page(list, asked, options).await?;
+            newest.add(&page, false);
         }
         Ok(newest)
     }
@@ -372,7 +414,7 @@ impl ExplorerReach {
     async fn newest_page(
         &self,
         list: ExplorerList,
-        asked: (Option<Height>, usize),
+        asked: BusyAsk,
         options: &CallOptions,
     ) -> Result<(Vec<Height>, EndpointId), UpstreamError> {
         let reply = self.busy_page(list, asked, options).await?;
@@ -386,7 +428,7 @@ impl ExplorerReach {
     async fn busy_page(
         &self,
         list: ExplorerList,
-        (low, rows): (Option<Height>, usize),
+        BusyAsk { low, end, rows }: BusyAsk,
         options: &CallOptions,
     ) -> Result<Reply, UpstreamError> {
         let chain = &self.subject.chain;
@@ -398,7 +440,7 @@ impl ExplorerReach {
             (ExplorerList::Calls, None) => 0,
         };
         let low = low.unwrap_or(0);
-        let ask = PageAsk { low, end: NEWEST, page: 1, rows: Some(rows), confirms_end: false };
+        let ask = PageAsk { low, end, page: 1, rows: Some(rows), confirms_end: false };
         let request = wire::page_ask(list, busy, &ask, rows);
         let mut reply = self.pool.ask(&request, wire::read_list, options).await;
         for again in 1..=most {

@@ -2,6 +2,7 @@
 //! answered in their own wire shapes, with caps, page keys, lag and trouble.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -255,7 +256,7 @@ impl Model {
         let address = get("address");
         let listed = self.listed(host, &action);
         if BUSY.contains(&address.as_str()) {
-            return self.busy(&action, (number("startblock"), listed), offset);
+            return self.busy(&action, (within, listed), offset);
         }
         let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
         let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);
@@ -280,9 +281,16 @@ impl Model {
     }
 
     /// The newest rows of an account that others use.
-    fn busy(&self, action: &str, (low, listed): (Height, Height), count: usize) -> Value {
+    fn busy(
+        &self,
+        action: &str,
+        (within, listed): (RangeInclusive<Height>, Height),
+        count: usize,
+    ) -> Value {
+        let low = *within.start();
         let heights = (0..=listed).rev().step_by(self.ways.busy_apart.max(1));
-        let heights = heights.take_while(|at| *at >= low).take(count);
+        let heights = heights.take_while(|at| *at >= low).filter(|at| within.contains(at));
+        let heights = heights.take(count);
         let mut rows: Vec<Value> = heights.flat_map(|at| rows(&busy(at), action)).collect();
         let fault = self.ways.busy_fault.filter(|(of, fault, answers)| {
             let is_hit = *of == action && fault.concerns(low, count);

@@ -536,6 +536,18 @@ async fn old_rows_are_not_passed_over_where_nothing_shows_how_much_an_account_is
     }
 }
 
+/// An account with few rows in all, the newest of them old, shows nothing of how far its list has come.
+#[tokio::test(start_paused = true)]
+async fn the_old_rows_of_an_account_that_has_few_of_them_are_passed_over() {
+    for action in ["txlist", "tokentx", "txlistinternal"] {
+        let model = with_list_behind(action, true, Ways { busy_apart: 2_000, ..Ways::default() });
+        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+        let lister = ExplorerLister::new(pool, subject(), lane(), (0, model.head), seen);
+        let by_head = model.head - subject().chain.index_lag;
+        assert_eq!(lister.head().await, Ok(Some(by_head)), "{action}");
+    }
+}
+
 /// The read before has seen it further up, so that this one did not look.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_falls_back_alone_between_two_reads_is_noticed() {
