@@ -281,6 +281,36 @@ fn a_router_may_take_in_one_call_and_swap_in_the_next() {
     check(&tx, "w", &expected);
 }
 
+/// Two swaps of one transaction, by calls of their own: a token that leaves as it came is no trade of
+/// the wallet, and what is left stands next to native coin alone or next to nothing.
+#[test]
+fn several_swaps_that_leave_one_token_are_netted() {
+    let swaps = |back: u64| {
+        let mut tx = Tx::new("w");
+        tx.account("w usdc", "USDC", "w", 100).account("p usdc", "USDC", "p", 0);
+        tx.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 50);
+        tx.account("q bonk", "BONK", "q", 0).account("q usdc", "USDC", "q", 500);
+        tx.call(RAYDIUM, &["w usdc", "p usdc", "p bonk", "w bonk", "w", "p"], &[9]);
+        tx.transfer(2, "w usdc", "p usdc", "w", 100).transfer(2, "p bonk", "w bonk", "p", 50);
+        tx.call(RAYDIUM, &["w bonk", "q bonk", "q usdc", "w usdc", "w", "q"], &[9]);
+        tx.transfer(2, "w bonk", "q bonk", "w", 50).transfer(2, "q usdc", "w usdc", "q", back);
+        tx
+    };
+    for back in [105, 95, 100] {
+        check_none(&swaps(back), "w", Some(NoteKind::RoundTrip));
+    }
+    // Native coin for one token by way of another.
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+    tx.call(PUMP, &["w bonk", "c bonk", "curve", "w"], &[102]);
+    tx.transfer(2, "c bonk", "w bonk", "curve", 1_000).pay(2, "w", "curve", 40_000_000);
+    tx.account("p bonk", "BONK", "p", 0).account("p usdc", "USDC", "p", 90);
+    tx.account("w usdc", "USDC", "w", 0);
+    tx.call(RAYDIUM, &["w bonk", "p bonk", "p usdc", "w usdc", "w", "p"], &[9]);
+    tx.transfer(2, "w bonk", "p bonk", "w", 1_000).transfer(2, "p usdc", "w usdc", "p", 60);
+    check(&tx, "w", &[(Side::Buy, "USDC", 60, Some(40_000_000), "Raydium AMM v4")]);
+}
+
 /// A pool that also trades on a book is the venue, not the book.
 #[test]
 fn the_outermost_venue_names_the_row() {

@@ -548,9 +548,36 @@ fn a_smart_account_pays_by_inner_calls() {
     operated.tx.logs.push(operation);
     let told = operated.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
     told.gives(&[('b', AAA, 500, Some(100))]);
+    // What it pays for the network is outside of the trade.
+    let paid = [call(WALLET, entry_point, 7), call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)];
+    operated.clone().calls(&paid).gives(&[('b', AAA, 500, Some(100))]);
     // The bundler's value is not the wallet's.
     told.of(OTHER).gives_none(None);
     operated.unknown().gives(&[('b', AAA, 500, None)]);
+}
+
+/// An operation without a sponsor names the zero address, to which tokens are burnt and from which they
+/// are minted.
+#[test]
+fn the_zero_address_sponsors_nothing() {
+    let entry_point = account("0000000071727de22e5e9d8baf0edac6f37da032");
+    let operated = |mut logs: Vec<Log>| {
+        logs.push(log(
+            entry_point,
+            "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
+            &[[1; 32], word(WALLET), word(ZERO)],
+            &[number(0), number(1), number(9), number(9)],
+        ));
+        case(logs).from(OTHER).to(entry_point).calls(&[])
+    };
+    // Liquidity added by one token, with what is left over.
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
+    logs.extend([transfer(POOL, ZERO, WALLET, 3), transfer(weth(), ROUTER, WALLET, 1)]);
+    operated(logs).gives_none(Some(NoteKind::Liquidity));
+    // A token that burns a part of what is sold.
+    let mut logs = swap(POOL, (AAA, 98, WALLET), (weth(), 100, WALLET));
+    logs.push(transfer(AAA, WALLET, ZERO, 2));
+    operated(logs).gives(&[('s', AAA, 100, Some(100))]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ledger::{Asset, Flow, Ledger};
-use super::scene::{Scene, Venue};
+use super::scene::Scene;
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word};
 use crate::domain::{Side, Units};
@@ -48,6 +48,7 @@ impl Own {
         let (mut legs, mut known) = (Vec::new(), Flow::default());
         let mut flows = ledger.of(wallet);
         leave_out_sponsors(scene, ledger, wallet, &mut flows);
+        leave_out_deposits(scene, ledger, wallet, &mut flows);
         for (asset, flow) in flows {
             if ledger.is_measure(asset) {
                 known.got = known.got.saturating_add(flow.got);
@@ -61,6 +62,10 @@ impl Own {
                 if ledger.native_known =>
             {
                 known.into()
+            }
+            // What it paid for the network is among it, and how much that was is not known.
+            NativeFlows::Net { .. } if sponsors(scene, wallet).any(|one| one == ZERO) => {
+                Measure::Unknown
             }
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped_flow(ledger, wallet);
@@ -105,20 +110,45 @@ fn leave_out_sponsors(
     }
 }
 
-/// What the wallet gave to, and got back from, the gas sponsors of its operations. An operation of a
-/// smart account (EIP-4337) names its sponsor.
+/// Removes native coin that goes between an account and a contract that runs its operations
+/// (EIP-4337): a deposit for the network's fee, or what is left of one.
+fn leave_out_deposits(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    flows: &mut BTreeMap<Asset, Flow>,
+) {
+    let runs = |account: &Account| {
+        scene.contract(account).is_some_and(|known| known.kind == ContractKind::EntryPoint)
+    };
+    let Some(flow) = flows.get_mut(&Asset::Native) else { return };
+    for m in ledger.moves.iter().filter(|m| m.asset == Asset::Native) {
+        if m.from == *wallet && runs(&m.to) {
+            flow.gave = flow.gave.saturating_sub(m.amount);
+        } else if m.to == *wallet && runs(&m.from) {
+            flow.got = flow.got.saturating_sub(m.amount);
+        }
+    }
+}
+
+/// The gas sponsors that the wallet's operations name (EIP-4337): the zero address where it pays by
+/// itself.
+fn sponsors(scene: &Scene<'_>, wallet: &Account) -> impl Iterator<Item = Account> {
+    let operations = scene.venues.iter().filter(|one| one.event.kind == EventKind::Operation);
+    operations.filter_map(move |venue| match venue.log.topics.as_slice() {
+        [_, _, sender, sponsor] if address(sender) == Some(*wallet) => address(sponsor),
+        _ => None,
+    })
+}
+
+/// What the wallet gave to, and got back from, the gas sponsors of its operations. To the zero
+/// address tokens are burnt, and from it they are minted.
 pub(super) fn of_sponsors(
     scene: &Scene<'_>,
     ledger: &Ledger,
     wallet: &Account,
 ) -> BTreeMap<Asset, Flow> {
-    let operated = |venue: &&Venue<'_>| venue.event.kind == EventKind::Operation;
-    let sponsor = |log: &Log| match log.topics.as_slice() {
-        [_, _, sender, sponsor] if address(sender) == Some(*wallet) => address(sponsor),
-        _ => None,
-    };
-    let operations = scene.venues.iter().filter(operated);
-    let sponsors: Vec<Account> = operations.filter_map(|venue| sponsor(venue.log)).collect();
+    let sponsors: Vec<Account> = sponsors(scene, wallet).filter(|one| *one != ZERO).collect();
     let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
     let moves = ledger.moves.iter().filter(|m| !sponsors.is_empty() && !ledger.is_measure(m.asset));
     for m in moves {

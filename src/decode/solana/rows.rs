@@ -17,6 +17,7 @@ use crate::registry::ProgramKind;
 #[derive(Debug, Default)]
 pub(super) struct RowSums {
     sums: Vec<Sum>,
+    swaps: usize,
     /// Lamports of all swaps; `unvalued` where the share of one is unknown.
     native: i128,
     unvalued: bool,
@@ -51,6 +52,7 @@ impl RowSums {
     /// Native coin counts for a row only where the swap moved a single token; what a swap of two
     /// tokens was `routed` through is the value of both.
     fn add_net(&mut self, net: &Net, routed: Option<i128>, venue: impl Fn(usize) -> Arc<str>) {
+        self.swaps += 1;
         self.native += net.native;
         self.unvalued |= net.unvalued;
         let moved = || net.tokens.iter().filter(|(_, sum)| *sum != 0);
@@ -71,7 +73,28 @@ impl RowSums {
         }
     }
 
-    pub(super) fn finish(self, scene: &Scene<'_>, ledger: &Ledger, notes: Vec<Note>) -> Decoded {
+    /// Of several swaps that leave one token, native coin is the other side: of all of them together
+    /// it is known. Where it is none, or came with the token, they went round.
+    fn settle(&mut self) {
+        let left = self.sums.iter().filter(|row| row.units != 0).count();
+        if self.swaps < 2 || left != 1 || self.unvalued {
+            return;
+        }
+        for row in self.sums.iter_mut().filter(|row| row.units != 0) {
+            row.native = Some(self.native);
+            if self.native == 0 || (self.native > 0) == (row.units > 0) {
+                row.units = 0;
+            }
+        }
+    }
+
+    pub(super) fn finish(
+        mut self,
+        scene: &Scene<'_>,
+        ledger: &Ledger,
+        notes: Vec<Note>,
+    ) -> Decoded {
+        self.settle();
         let mut decoded = Decoded { notes, ..Decoded::default() };
         for row in self.sums.iter().filter(|row| row.units != 0) {
             let Some(key) = ledger.mints.get(row.mint) else { continue };
