@@ -265,6 +265,18 @@ async fn an_existing_account_with_empty_lists_is_in_doubt() {
     assert!(is_accepted(Some(millis(1_000_000)), 1_000).await, "made later");
 }
 
+/// Token movements are listed, and the transactions are not: each height is in doubt.
+#[tokio::test(start_paused = true)]
+async fn a_list_without_transactions_leaves_all_heights_of_an_account_in_doubt() {
+    let ways = Ways { no_transactions: true, account_made: Some(0), ..Ways::default() };
+    let net = net(mixed(600), ways);
+    let source = source(&[("node", &net)]);
+    let got = read(&source, all()).await;
+    assert_eq!(got.error, None);
+    assert!(got.spans.len() > 1 && !got.found.is_empty());
+    assert!(got.spans.iter().all(|(.., proof)| !source.accepts(*proof)), "{:?}", got.spans);
+}
+
 /// That events were seen down to where one read ended is no sign that there are none below.
 #[tokio::test(start_paused = true)]
 async fn events_below_those_of_an_earlier_read_are_searched_for() {

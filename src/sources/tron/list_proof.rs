@@ -66,7 +66,7 @@ impl ListProof {
     }
 
     /// The question to send now. `is_begun`: the newest pages of all lists are known; `has_ended`:
-    /// so are all others.
+    /// so are all others of the list of transactions.
     pub(super) fn question(&mut self, is_begun: bool, has_ended: bool) -> Option<Question> {
         if is_begun && self.reach == Check::Open {
             self.reach = Check::Requested;

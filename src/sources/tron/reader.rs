@@ -9,7 +9,7 @@ use super::depth::EventDepth;
 use super::fetch::{Fetched, want_found, want_listed};
 use super::list::{ListOutcome, PAGE_MAX};
 use super::list_proof::{Confirmed, ListProof};
-use super::lister::{ListError, Lister, account};
+use super::lister::{ListError, ListKind, Lister, OpenList, account};
 use super::logs::Found;
 use super::open::Opening;
 use super::timeline::{Key, Taken, Timeline};
@@ -292,10 +292,18 @@ impl Reading {
         lister.map_or(Some(u64::MAX), |lister| lister.frontier(self.timeline.floor()))
     }
 
+    /// Whether the list of transactions has ended: one that has none is not waited for by that of
+    /// token movements, whose first rows would be delivered without the doubt.
+    fn has_all_transactions(&self) -> bool {
+        let Some(Lister::Index { listings, .. }) = &self.lister else { return false };
+        let of_kind = |one: &&OpenList| one.kind == ListKind::Transactions;
+        listings.iter().find(of_kind).is_some_and(|one| one.list.frontier(0).is_none())
+    }
+
     fn ask_proof(&mut self) {
         let Some(Lister::Index { listings, .. }) = &self.lister else { return };
         let is_begun = listings.iter().all(|listing| listing.list.is_begun());
-        let has_ended = self.frontier().is_none();
+        let has_ended = self.has_all_transactions();
         let Some(question) = self.list_proof.question(is_begun, has_ended) else { return };
         let (source, options) = (self.source.clone(), self.options.clone());
         let about = (self.request.wallet, self.list_proof.top_at());
@@ -307,7 +315,7 @@ impl Reading {
     /// Nothing may be delivered yet.
     fn is_unproved(&self) -> bool {
         match &self.lister {
-            Some(Lister::Index { .. }) => self.list_proof.is_open(self.frontier().is_none()),
+            Some(Lister::Index { .. }) => self.list_proof.is_open(self.has_all_transactions()),
             Some(Lister::Events { .. }) => false,
             None => true,
         }
