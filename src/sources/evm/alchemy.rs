@@ -85,6 +85,8 @@ enum Reach {
     Head(Height),
     /// Its head came from another request, and so perhaps from another server.
     Apart,
+    /// So did this one, which is far above the page.
+    Far(Height),
 }
 
 impl AlchemyLister {
@@ -192,8 +194,11 @@ impl AlchemyLister {
         let reach = match own.and_then(|head| wire::number(&head.result)) {
             Some(head) => Reach::Head(head),
             None if is_near => {
-                self.note_apart(&heads);
-                Reach::Apart
+                let far = far_head(&heads, page.endpoint, ask.end);
+                if far.is_none() {
+                    self.note_apart(&heads);
+                }
+                far.map_or(Reach::Apart, Reach::Far)
             }
             None => Reach::Certain,
         };
@@ -350,7 +355,7 @@ impl AlchemyLister {
         height: Height,
     ) -> Result<bool, UpstreamError> {
         let on = answer.page.endpoint;
-        if let Reach::Head(head) = answer.reach {
+        if let Reach::Head(head) | Reach::Far(head) = answer.reach {
             return Ok(self.note_head(on, head) >= height);
         }
         if let Some(reached) = self.abilities.node_reach.reached(on, ()) {
@@ -400,6 +405,13 @@ impl AlchemyLister {
         }
         Err(error)
     }
+}
+
+/// A head that an endpoint named just now, so far above a page that none has to come with it.
+fn far_head(heads: &[CallResponse], on: EndpointId, end: Height) -> Option<Height> {
+    let own = heads.iter().filter(|head| head.endpoint == on);
+    let heights = own.filter_map(|head| wire::number(&head.result));
+    heights.min().filter(|head| *head >= end.saturating_add(HEAD_MARGIN))
 }
 
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::abilities::Abilities;
 use super::descent::PageAsk;
-use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
+use super::explorer_wire::{self as wire, ExplorerList, NOT_INDEXED, PAGE_TOO_LARGE};
 use super::subject::Subject;
 use super::texts::hex_text;
 use crate::domain::Height;
@@ -73,6 +73,8 @@ struct Newest {
     /// Blocks of its newest rows, where there are enough of them; of one with so few rows in all, the
     /// most.
     used: Option<u64>,
+    /// The height up to which alone its rows were asked for.
+    end: Option<Height>,
     /// No answer about it was to be had.
     is_refused: bool,
 }
@@ -210,9 +212,13 @@ impl ExplorerReach {
         })
     }
 
-    /// Whether the calls of all endpoints that were asked show how far they have come.
+    /// Whether the calls of all endpoints that were asked show how far they have come: where some
+    /// list the wrapped coin's and others list none, those follow no calls.
     pub(super) fn shows_calls(&self) -> bool {
-        lock(&self.silent).is_empty()
+        let (shown, heads) = (lock(&self.shown), lock(&self.heads));
+        let lists = |id: &EndpointId| shown.contains_key(&(*id, ExplorerList::Calls));
+        let are_alike = heads.keys().all(lists) || !heads.keys().any(lists);
+        are_alike && lock(&self.silent).is_empty()
     }
 
     /// Whether one of them listed the wrapped coin's.
@@ -242,9 +248,12 @@ impl ExplorerReach {
         if is_calls && lock(&self.silent).contains(&endpoint) {
             return Ok(None);
         }
-        let Some(before) = self.shown_before(endpoint, list, high) else { return Ok(None) };
+        let Some(shown) = self.shown_before(endpoint, list, high) else { return Ok(None) };
+        let before = shown.min(high);
         let low = before.saturating_sub(FALL_MAX);
-        let asked = BusyAsk { low: Some(low), ..BusyAsk::newest(NEWEST_ANSWERS + 1) };
+        // Calls of newer blocks may be worked on, and are refused together with those below them.
+        let end = if is_calls { shown.saturating_add(1) } else { NEWEST };
+        let asked = BusyAsk { low: Some(low), end, rows: NEWEST_ANSWERS + 1 };
         match self.newest_page(list, asked, &self.on(endpoint)).await {
             Ok((page, _)) => {
                 let newest = page.first().copied().unwrap_or(low);
@@ -269,7 +278,7 @@ impl ExplorerReach {
         let here = lock(&self.shown).get(&(endpoint, list)).copied();
         let near = |newest: &Height| newest.saturating_sub(high) < FALL_MAX;
         let earlier = || self.abilities.reach.newest(endpoint, list).filter(near);
-        here.or_else(earlier).map(|newest| newest.min(high))
+        here.or_else(earlier)
     }
 
     /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
@@ -279,27 +288,38 @@ impl ExplorerReach {
         let endpoint = self.endpoint(options).await?;
         let here = CallOptions { on: Some(endpoint), ..options.clone() };
         let (transactions, tokens, calls, reported) = join4(
-            self.newest_rows(ExplorerList::Transactions, None, &here),
-            self.newest_rows(ExplorerList::Tokens, None, &here),
-            self.newest_rows(ExplorerList::Calls, None, &here),
+            self.newest_rows(ExplorerList::Transactions, (None, NEWEST), &here),
+            self.newest_rows(ExplorerList::Tokens, (None, NEWEST), &here),
+            self.newest_rows(ExplorerList::Calls, (None, NEWEST), &here),
             head(&self.pool, &here),
         )
         .await;
         let (transactions, tokens, reported) = (transactions?, tokens?, reported?);
         let by_head = reported.map(|head| head.saturating_sub(self.subject.chain.index_lag));
         let calls = match calls {
-            Err(error) if error.is_final() => self.near_calls(by_head, &here).await?,
+            Err(error) if error.is_final() => self.near_calls(&error, by_head, &here).await?,
             calls => calls?,
         };
         let mut newest = [transactions, tokens, calls];
         for (list, newest) in ExplorerList::ALL.into_iter().zip(&mut newest) {
             self.look_again(list, newest, by_head, &here).await?;
-            self.abilities.reach.note(endpoint, list, &newest.rows);
+            self.note_rows(endpoint, list, newest);
             if let Some(shown) = newest.rows.iter().min() {
                 lock(&self.shown).insert((endpoint, list), *shown);
             }
         }
         Ok(self.note_reach(endpoint, &newest, by_head))
+    }
+
+    /// Rows that were asked for up to a height alone count as far below what the list has shown
+    /// before as they are below that height: it shows no more there, and is not behind by that.
+    fn note_rows(&self, endpoint: EndpointId, list: ExplorerList, newest: &Newest) {
+        let reach = &self.abilities.reach;
+        let most = newest.end.map(|end| end.saturating_sub(1));
+        let above = reach.newest(endpoint, list).zip(most);
+        let above = above.map_or(0, |(known, most)| known.saturating_sub(most));
+        let rows: Vec<_> = newest.rows.iter().map(|row| row.saturating_add(above)).collect();
+        reach.note(endpoint, list, &rows);
     }
 
     /// The endpoint that is asked; any that works, where that is open.
@@ -340,17 +360,26 @@ impl ExplorerReach {
     }
 
     /// The newest calls where all of them were refused: those near a height alone take an index
-    /// less.
+    /// less. Where it works on the newest blocks, as it nearly always does, those below the chain's
+    /// lag alone.
     async fn near_calls(
         &self,
+        refused: &UpstreamError,
         height: Option<Height>,
         options: &CallOptions,
     ) -> Result<Newest, UpstreamError> {
         let low = height.unwrap_or(0).saturating_sub(self.subject.chain.index_lag * QUIET);
-        match self.newest_rows(ExplorerList::Calls, Some(low), options).await {
-            Err(error) if error.is_final() => Ok(Newest { is_refused: true, ..Newest::default() }),
-            rows => rows.map(|rows| Newest { is_refused: rows.rows.is_empty(), ..rows }),
+        let ends = [None, height];
+        for end in ends.into_iter().skip(usize::from(is_worked_on(refused))) {
+            let range = (Some(low), end.unwrap_or(NEWEST));
+            match self.newest_rows(ExplorerList::Calls, range, options).await {
+                Ok(rows) => return Ok(Newest { end, is_refused: rows.rows.is_empty(), ..rows }),
+                Err(error) if is_worked_on(&error) => {}
+                Err(error) if error.is_final() => break,
+                Err(error) => return Err(error),
+            }
         }
+        Ok(Newest { is_refused: true, ..Newest::default() })
     }
 
     /// Old rows are those of a list that is behind or of an account that is little used. An answer
@@ -398,12 +427,12 @@ impl ExplorerReach {
     async fn newest_rows(
         &self,
         list: ExplorerList,
-        low: Option<Height>,
+        (low, end): (Option<Height>, Height),
         options: &CallOptions,
     ) -> Result<Newest, UpstreamError> {
         let mut newest = Newest::default();
         for rows in (1..NEWEST_ANSWERS).chain([USED_ROWS]) {
-            let asked = BusyAsk { low, ..BusyAsk::newest(rows) };
+            let asked = BusyAsk { low, end, rows };
             let (page, _) = self.newest_page(list, asked, options).await?;
             newest.add(&page, false);
         }
@@ -453,6 +482,11 @@ impl ExplorerReach {
         }
         reply
     }
+}
+
+/// Whether an index refuses a list because it works on some of the blocks that are asked about.
+fn is_worked_on(error: &UpstreamError) -> bool {
+    matches!(error, UpstreamError::Rpc { code: NOT_INDEXED, .. })
 }
 
 /// Asks as Etherscan has it, then as Blockscout does.

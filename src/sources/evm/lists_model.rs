@@ -33,6 +33,8 @@ pub(super) const SETTLEMENT: Account = [
 /// Wrapped ether and the first reference pool.
 const BUSY: [&str; 2] =
     ["0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2", "0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640"];
+/// Blocks next to the head that an index works on.
+const PENDING: u64 = 8;
 const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
 #[derive(Debug, Clone)]
@@ -76,17 +78,20 @@ pub(super) enum BusyFault {
     /// The query takes too long; or only where all blocks are asked about.
     TooLarge,
     TooLargeInAll,
-    /// Its blocks are worked on.
+    /// Its blocks are worked on; or the newest ones alone, which all that is asked with them is
+    /// refused for.
     Processing,
+    NewestProcessing,
     /// Of many rows the first ones alone.
     Cut,
 }
 
 impl BusyFault {
-    fn concerns(self, low: Height, rows: usize) -> bool {
+    fn concerns(self, within: &RangeInclusive<Height>, head: Height, rows: usize) -> bool {
         match self {
             Self::TooLarge | Self::Processing => true,
-            Self::TooLargeInAll => low == 0,
+            Self::TooLargeInAll => *within.start() == 0,
+            Self::NewestProcessing => within.end() + PENDING > head,
             Self::Cut => rows >= 10,
         }
     }
@@ -113,8 +118,9 @@ pub(super) struct Ways {
     pub(super) behind: u64,
     /// Answers to the list of calls that refuse it, at first; then it is there.
     pub(super) refuses_calls: usize,
-    /// The list of calls is there and has no row of anyone.
+    /// The list of calls is there and has no row of anyone; or only that of one host.
     pub(super) lists_no_calls: bool,
+    pub(super) lists_no_calls_on: Option<&'static str>,
     /// Every so-maniest page of account lists keeps so many rows; 0: none.
     pub(super) short_every: usize,
     pub(super) kept: usize,
@@ -140,6 +146,7 @@ impl Default for Ways {
             behind: 0,
             refuses_calls: 0,
             lists_no_calls: false,
+            lists_no_calls_on: None,
             short_every: 0,
             kept: 0,
             busy_apart: 0,
@@ -203,10 +210,14 @@ impl Model {
     }
 
     pub(super) fn pool(self: &Arc<Self>, hosts: &[&str]) -> Pool {
+        self.pool_with(hosts, PoolLimits::default())
+    }
+
+    pub(super) fn pool_with(self: &Arc<Self>, hosts: &[&str], limits: PoolLimits) -> Pool {
         let endpoints =
             hosts.iter().map(|host| EndpointConfig::new(format!("http://{host}/api"))).collect();
         let transport: Arc<dyn Transport> = self.clone();
-        Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1)
+        Pool::new(endpoints, transport, limits, Arc::new(Epoch), 1)
     }
 
     /// One list is so many blocks behind from now on.
@@ -235,7 +246,7 @@ impl Model {
             if self.calls_asked.fetch_add(1, Ordering::Relaxed) < self.ways.refuses_calls {
                 return json!({"status": "0", "message": "NOTOK", "result": "Error! Odd weather"});
             }
-            if self.ways.lists_no_calls {
+            if self.ways.lists_no_calls || self.ways.lists_no_calls_on == Some(host) {
                 return json!({"status": "0", "message": "No transactions found", "result": []});
             }
         }
@@ -293,7 +304,7 @@ impl Model {
         let heights = heights.take(count);
         let mut rows: Vec<Value> = heights.flat_map(|at| rows(&busy(at), action)).collect();
         let fault = self.ways.busy_fault.filter(|(of, fault, answers)| {
-            let is_hit = *of == action && fault.concerns(low, count);
+            let is_hit = *of == action && fault.concerns(&within, self.head, count);
             is_hit && self.busy_faults.fetch_add(1, Ordering::Relaxed) < *answers
         });
         match fault.map(|(_, fault, _)| fault) {
@@ -301,7 +312,7 @@ impl Model {
                 let text = "Query Timeout occured. Please select a smaller result dataset";
                 return json!({"status": "0", "message": "NOTOK", "result": text});
             }
-            Some(BusyFault::Processing) => {
+            Some(BusyFault::Processing | BusyFault::NewestProcessing) => {
                 let text = "Some internal transactions within this block range have not yet been \
                             processed";
                 return json!({"status": "2", "message": text, "result": []});

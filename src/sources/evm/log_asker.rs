@@ -219,10 +219,12 @@ impl LogAsker<'_> {
             self.source.note_sentinel(sentinel, self.range.0, newest);
         }
         let unproven = apart(open, &found, &kept_in);
-        let heads_in: BTreeSet<u64> = heads.iter().flatten().map(|head| head.request).collect();
-        let apart = if choice.asks_head { apart(open, &found, &heads_in) } else { Vec::new() };
-        let asked = self.read_all(&queries, found);
         let high = queries.iter().map(|(_, query)| query.high).max();
+        let margin = self.source.inner.limits.log_head_margin;
+        let is_open = choice.asks_head && !are_far_above(&heads, high, margin);
+        let heads_in: BTreeSet<u64> = heads.iter().flatten().map(|head| head.request).collect();
+        let apart = if is_open { apart(open, &found, &heads_in) } else { Vec::new() };
+        let asked = self.read_all(&queries, found);
         // One error for the whole batch counts for its queries, not for the head.
         if matches!(asked, Ok(QueryOutcome::Logs(_)) | Err(_)) {
             for head in heads {
@@ -306,6 +308,21 @@ impl LogAsker<'_> {
     }
 }
 
+/// Whether each of these heads is as far above the blocks as one that is believed: it came just now,
+/// whether or not in one request with the logs.
+fn are_far_above(
+    heads: &[Result<CallResponse, UpstreamError>],
+    high: Option<Height>,
+    margin: u64,
+) -> bool {
+    let certain = high.map(|high| high.saturating_add(margin));
+    let number = |head: &Result<CallResponse, UpstreamError>| {
+        head.as_ref().ok().and_then(|head| wire::number(&head.result))
+    };
+    let is_far = |head| number(head).is_some_and(|head| Some(head) >= certain);
+    !heads.is_empty() && heads.iter().all(is_far)
+}
+
 /// Calls of a request that are left for sentinels: each holds a query too.
 fn sentinel_room(choice: LogChoice) -> usize {
     choice.batch.saturating_sub(1 + usize::from(choice.asks_head))
@@ -341,5 +358,26 @@ impl<T> QueryOutcome<T> {
             Self::Behind => QueryOutcome::Behind,
             Self::Lacks | Self::Logs(_) => QueryOutcome::Lacks,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::rpc::endpoint::EndpointId;
+
+    #[test]
+    fn a_head_that_came_just_now_far_above_the_blocks_is_as_good_as_one_that_is_believed() {
+        let head = |height: Height| {
+            let result = to_raw_value(&format!("{height:#x}")).unwrap();
+            Ok(CallResponse { result, endpoint: EndpointId(0), request: 1 })
+        };
+        let are_far = |heads: &[_]| are_far_above(heads, Some(1_000), 50);
+        assert!(are_far(&[head(1_050), head(2_000)]));
+        assert!(!are_far(&[head(2_000), head(1_049)]), "each of them");
+        assert!(!are_far(&[head(2_000), Err(UpstreamError::NoEndpoint)]));
+        assert!(!are_far(&[]));
     }
 }

@@ -45,6 +45,8 @@ mod portal_window;
 mod portal_wire;
 mod prices;
 mod ranges;
+#[cfg(test)]
+mod reach_tests;
 mod reader;
 mod receipts;
 mod scan;

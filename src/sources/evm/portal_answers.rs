@@ -88,10 +88,11 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
         && one.found.iter().zip(&two.found).all(same)
 }
 
-/// With the details and inner calls that only the other one has.
+/// With the inner calls that only the other one has, and without the details that one alone has:
+/// they may lack the first or the last logs, which no other answer shows. Nodes are asked for those.
 fn filled(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
     for (known, other) in one.found.iter_mut().zip(two.found) {
-        known.whole = known.whole.take().or(other.whole);
+        known.whole = known.whole.take().zip(other.whole).map(|(one, _)| one);
         known.calls = known.calls.take().or(other.calls);
         known.time = known.time.or(other.time);
     }
@@ -117,7 +118,8 @@ fn joined(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::UnixSeconds;
+    use crate::decode::evm::{NativeFlows, Terms, Transaction};
+    use crate::domain::{Units, UnixSeconds};
 
     fn candidate(block: Height) -> Candidate {
         let number = u8::try_from(block).unwrap();
@@ -187,6 +189,39 @@ mod tests {
         let both = filled(one, two);
         assert!(both.found.iter().all(|known| known.calls.is_some()));
         assert_eq!(both.found[1].time, Some(UnixSeconds(7)));
+    }
+
+    fn whole(block: Height) -> Box<Transaction> {
+        let Candidate { hash, .. } = candidate(block);
+        Box::new(Transaction {
+            hash,
+            block,
+            index: 0,
+            from: [1; 20],
+            to: None,
+            value: Units::ZERO,
+            selector: None,
+            terms: Terms::default(),
+            succeeded: true,
+            logs: Vec::new(),
+            native: NativeFlows::Unknown,
+        })
+    }
+
+    #[test]
+    fn details_that_one_of_two_answers_alike_has_alone_are_not_taken() {
+        let detailed = |blocks: &[Height]| {
+            let mut window = window(&[1, 2, 3]);
+            for one in &mut window.found {
+                one.whole = blocks.contains(&one.block).then(|| whole(one.block));
+            }
+            window
+        };
+        let (one, two) = (detailed(&[1, 2]), detailed(&[2, 3]));
+        assert!(is_alike(&one, &two), "what is not there differs from nothing");
+        let both = filled(one, two);
+        let has = both.found.iter().map(|known| known.whole.is_some());
+        assert_eq!(has.collect::<Vec<_>>(), [false, true, false]);
     }
 
     #[test]

@@ -1,0 +1,120 @@
+//! How far lists and nodes have come, against the model: indexes that work on their newest blocks
+//! or follow no calls, nodes that take one call a request.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::alchemy::AlchemyLister;
+use super::explorer::ExplorerLister;
+use super::explorer_reach::ExplorerReach;
+use super::explorer_wire::ExplorerList;
+use super::lists_model::{BusyFault, Ways, lane, subject};
+use super::lists_tests::{
+    Any, FAR, FAR_BEHIND, ListWay, NEAR_HEAD, SaleKind, check, check_sales, expected, model,
+    read_from_head, sales, with_list_behind, world,
+};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::limits::PoolLimits;
+
+/// Blockscout refuses the calls of all blocks that are asked about where it works on one of them,
+/// as it nearly always does on the newest.
+fn newest_worked_on() -> Ways {
+    let busy_fault = Some(("txlistinternal", BusyFault::NewestProcessing, usize::MAX));
+    Ways { busy_fault, ..Ways::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_known_below_the_newest_blocks_that_an_index_always_works_on() {
+    let model = model(&sales(), 20_000, newest_worked_on());
+    let (high, windows) = read_from_head(&model).await;
+    assert_eq!(high, NEAR_HEAD - subject().chain.index_lag);
+    check_sales(high, &windows, true);
+    // Another read, of heights that were looked at; and one after the list has fallen back.
+    let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).all().await;
+    check_sales(high, &windows, true);
+    model.fall("txlistinternal", FAR);
+    let read = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).next().await;
+    assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{read:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_behind_and_worked_on_are_not_known() {
+    let model = with_list_behind("txlistinternal", true, newest_worked_on());
+    let (high, windows) = read_from_head(&model).await;
+    assert_eq!(high, NEAR_HEAD);
+    check_sales(high, &windows, false);
+}
+
+/// It has shown its newest blocks before: that it does not show them now is no sign of a server that
+/// is behind.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_asked_up_to_a_height_alone_is_not_behind_by_what_is_above_it() {
+    let model = model(&sales(), 20_000, newest_worked_on());
+    model.abilities.reach.note(EndpointId(0), ExplorerList::Calls, &[NEAR_HEAD]);
+    let (high, windows) = read_from_head(&model).await;
+    assert_eq!(high, NEAR_HEAD - subject().chain.index_lag);
+    check_sales(high, &windows, true);
+}
+
+/// All that is known of a wallet's calls may come from the one that follows none.
+#[tokio::test(start_paused = true)]
+async fn calls_are_not_known_where_one_of_two_indexes_follows_none() {
+    let ways = Ways { lists_no_calls_on: Some("none"), ..Ways::default() };
+    let model = model(&sales(), 20_000, ways);
+    let pool = model.pool(&["none", "lists"]);
+    let reach = ExplorerReach::new(&pool, &subject(), &lane(), &model.abilities);
+    Box::pin(reach.head_of(EndpointId(0))).await.unwrap();
+    assert_eq!((reach.lists_calls(), reach.shows_calls()), (false, true));
+    Box::pin(reach.head_of(EndpointId(1))).await.unwrap();
+    assert_eq!((reach.lists_calls(), reach.shows_calls()), (true, false));
+    reach.forget();
+    Box::pin(reach.head_of(EndpointId(1))).await.unwrap();
+    assert_eq!((reach.lists_calls(), reach.shows_calls()), (true, true));
+}
+
+/// Its head comes with no page: one that is far above a page is believed as any other.
+#[tokio::test(start_paused = true)]
+async fn a_node_of_one_call_a_request_is_read_in_as_few_requests_far_below_its_head() {
+    let all = world(SaleKind::Sell, (1..=500).map(|at| at * 10));
+    let model = model(&all, 100_000, Ways { cap: 100, ..Ways::default() });
+    let limits = PoolLimits { batch_default: 1, ..PoolLimits::default() };
+    let pool = model.pool_with(&["one"], limits);
+    let seen = Arc::clone(&model.abilities);
+    let lister = AlchemyLister::new(pool, subject(), lane(), (0, 50_000), seen);
+    let windows = Any::Alchemy(Box::new(lister)).all().await;
+    check(&windows, &expected(&all, 0, 50_000), 0, 50_000, true);
+    let sent = model.sent.load(Ordering::Relaxed);
+    assert!(sent < 80, "{sent} requests");
+}
+
+/// The look after the pages shows what the one before them did not.
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_behind_by_a_later_look_count_no_more_than_the_pages_before_it() {
+    let busy_fault = Some(("txlistinternal", BusyFault::Processing, 1));
+    let ways = Ways { busy_fault, ..Ways::default() };
+    let model = with_list_behind("txlistinternal", true, ways);
+    let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+    let mut lister = ExplorerLister::new(pool, subject(), lane(), (0, 20_000), seen);
+    assert_eq!(lister.head().await, Ok(Some(NEAR_HEAD)));
+    lister.set_high(NEAR_HEAD);
+    for _ in 0..2 {
+        let read = lister.next().await;
+        assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{read:?}");
+    }
+    let (high, windows) = read_from_head(&model).await;
+    assert_eq!(high, FAR_BEHIND);
+    check_sales(high, &windows, true);
+}
+
+/// An account with few rows in all, the newest of them old, shows nothing of how far its list has come.
+#[tokio::test(start_paused = true)]
+async fn the_old_rows_of_an_account_that_has_few_of_them_are_passed_over() {
+    for action in ["txlist", "tokentx", "txlistinternal"] {
+        let model = with_list_behind(action, true, Ways { busy_apart: 2_000, ..Ways::default() });
+        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+        let lister = ExplorerLister::new(pool, subject(), lane(), (0, model.head), seen);
+        let by_head = model.head - subject().chain.index_lag;
+        assert_eq!(lister.head().await, Ok(Some(by_head)), "{action}");
+    }
+}
