@@ -58,28 +58,30 @@ impl Keeper {
         *locked(&self.capacity)
     }
 
-    pub(super) fn used(&self, wallet: Wallet, now: UnixMillis) {
+    /// Notes that a wallet was asked for, of so many at most.
+    pub(super) fn used(&self, wallet: Wallet, now: UnixMillis, max: usize) {
         // Without a limit no order is needed.
         if self.capacity().max_bytes.is_some() {
-            locked(&self.used).insert(wallet, now);
-        }
-    }
-
-    /// Forgets the older half where there are too many.
-    fn bound(&self, max: usize) {
-        let mut used = locked(&self.used);
-        if used.len() > max {
-            let mut times: Vec<UnixMillis> = used.values().copied().collect();
-            let middle = times.len() / 2;
-            let (_, median, _) = times.select_nth_unstable(middle);
-            let median = *median;
-            used.retain(|_, at| *at >= median);
+            let mut used = locked(&self.used);
+            used.insert(wallet, now);
+            bound(&mut used, max);
         }
     }
 
     fn last_use(&self, record: &WalletRecord) -> UnixMillis {
         let used = locked(&self.used).get(&record.wallet).copied();
         used.max(record.checked_at).unwrap_or(UnixMillis(0))
+    }
+}
+
+/// Forgets the older half where there are too many.
+fn bound(used: &mut HashMap<Wallet, UnixMillis>, max: usize) {
+    if used.len() > max {
+        let mut times: Vec<UnixMillis> = used.values().copied().collect();
+        let middle = times.len() / 2;
+        let (_, median, _) = times.select_nth_unstable(middle);
+        let median = *median;
+        used.retain(|_, at| *at >= median);
     }
 }
 
@@ -101,7 +103,6 @@ impl Inner {
             return Ok(());
         }
         let _turn = self.keeper.turn.lock().await;
-        self.keeper.bound(self.limits.used_wallets_max);
         loop {
             let Some(state) = self.fill_state()? else { return Ok(()) };
             if !state.is_above(self.limits.eviction.to_percent) {
@@ -178,8 +179,8 @@ impl Inner {
         let Some(top) = record.coverage.top().filter(|_| !self.is_attended(&wallet)) else {
             return Ok(false);
         };
-        // Removes no row. What the source remembers goes, because it holds only together with the
-        // coverage; a chunk that was read with it is stale by the new epoch.
+        // Removes no row. The balances that the source remembers go, and the accounts with the last
+        // of the coverage; a chunk that was read with them is stale by the new epoch.
         let epoch = self.store.cut_back(id, top).await?;
         tracing::info!(rows = record.count, "the rows of a wallet are deleted to make room");
         self.metrics.wallets_evicted.add(1);
@@ -236,6 +237,7 @@ impl FillState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{Address, ChainId};
 
     fn size(disk_bytes: u64, rows: u64) -> StoreSize {
         StoreSize { file_bytes: disk_bytes, disk_bytes, rows, disk_free_bytes: None }
@@ -251,5 +253,17 @@ mod tests {
         assert_eq!(gauge.used(size(1100, 21)), 1100);
         assert_eq!(gauge.used(size(400, 7)), 400, "it was compacted");
         assert_eq!(Gauge::default().used(size(0, 0)), 0);
+    }
+
+    #[test]
+    fn the_wallets_whose_use_is_remembered_are_bounded() {
+        let keeper = Keeper::default();
+        *locked(&keeper.capacity) = Capacity { max_bytes: Some(1), min_free_bytes: 0 };
+        let wallet = |seed| Wallet { chain: ChainId(1), address: Address::Solana([seed; 32]) };
+        for seed in 0..=u8::MAX {
+            keeper.used(wallet(seed), UnixMillis(u64::from(seed)), 10);
+            let used = locked(&keeper.used);
+            assert!(used.len() <= 10 && used.contains_key(&wallet(seed)), "{} wallets", used.len());
+        }
     }
 }

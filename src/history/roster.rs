@@ -23,19 +23,18 @@ impl Inner {
         is_reader: bool,
         demand: impl FnOnce(&Arc<Board>) -> T,
     ) -> Result<T, HistoryError> {
-        if is_reader {
-            self.keeper.used(wallet, self.clock.now());
-        }
         let mut boards = self.boards();
         if self.is_held(&wallet) {
             return Err(HistoryError::Overloaded);
         }
         if let Some(board) = boards.get(&wallet) {
+            self.note_use(wallet, is_reader);
             return Ok(demand(board));
         }
         if is_reader && self.is_full(&boards) {
             return Err(HistoryError::Overloaded);
         }
+        self.note_use(wallet, is_reader);
         let board = Arc::new(Board::new(wallet));
         let result = demand(&board);
         boards.insert(wallet, Arc::clone(&board));
@@ -43,6 +42,13 @@ impl Inner {
         let inner = Arc::clone(self);
         self.tasks.spawn(async move { inner.work(board).await });
         Ok(result)
+    }
+
+    /// Not for a reader that is refused: one that asks for ever new wallets would fill the memory.
+    fn note_use(&self, wallet: Wallet, is_reader: bool) {
+        if is_reader {
+            self.keeper.used(wallet, self.clock.now(), self.limits.used_wallets_max);
+        }
     }
 
     fn is_full(&self, boards: &HashMap<Wallet, Arc<Board>>) -> bool {

@@ -2,13 +2,13 @@
 //! follows the chain, what is new, oldest first.
 
 mod ahead;
+mod delivery;
 mod ending;
 mod live;
 mod passing;
 mod room;
 mod tally;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,10 +19,8 @@ use super::Inner;
 use super::board::{DemandGuard, Progress};
 use super::error::HistoryError;
 use super::plan::Demand;
-use super::usage::Delivery;
 use crate::domain::{
-    Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, TradeKey, UnixMillis, UnixSeconds,
-    Wallet,
+    Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, UnixMillis, UnixSeconds, Wallet,
 };
 use crate::store::{StoreError, View, WalletId, WalletRecord};
 use ahead::ReadAhead;
@@ -102,8 +100,9 @@ pub struct Walk {
     /// The head was settled by this walk or by the one that the cursor came from.
     settled: bool,
     position: Position,
-    /// Rows delivered since the walk's beginning, over all its requests; `None` under a filter, above
-    /// the head, and behind a cursor that does not hold it.
+    /// Rows that the walk has gone behind since its beginning, over all its requests, delivered or
+    /// rejected; `None` under a filter of times, above the head, and behind a cursor that does not
+    /// hold it.
     passed: Option<u64>,
     left: u64,
     /// Until when the end waits for the proof that nothing is missing; set when it begins to.
@@ -166,8 +165,9 @@ impl Walk {
                 request.resume.as_ref().and_then(|cursor| cursor.head)
             }
         };
+        let is_timed = request.filter.from.is_some() || request.filter.to.is_some();
         let passed = match position {
-            _ if live || !request.filter.is_none() => None,
+            _ if live || is_timed => None,
             Position::Start => Some(0),
             Position::After(_) => request.resume.as_ref().and_then(|cursor| cursor.passed),
         };
@@ -292,7 +292,7 @@ impl Walk {
                 self.wait().await?;
                 Ok(None)
             }
-            Look::Bottom if self.request.follow => Box::pin(self.go_live()).await.map(Some),
+            Look::Bottom if self.request.follow => Box::pin(self.go_live()).await,
             Look::Bottom => {
                 self.ending = Some(Ending(None));
                 Ok(None)
@@ -475,63 +475,6 @@ impl Walk {
 
     async fn deliver(&mut self, rows: Rows) -> Result<Rows, HistoryError> {
         if self.live { self.deliver_live(rows).await } else { self.deliver_below(rows).await }
-    }
-
-    /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
-    /// runs of neighbours.
-    async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
-        let mut keep: Vec<Range<usize>> = Vec::new();
-        let mut at = 0;
-        while let Some((wanted, len)) = self.run(&rows, at) {
-            let left = if wanted { usize::try_from(self.left).unwrap_or(usize::MAX) } else { len };
-            let run = rows.bare().get(at..at + len.min(left)).unwrap_or_default();
-            let start = at;
-            at += len;
-            if !wanted {
-                self.pass(run, 0);
-                continue;
-            }
-            let allowed = self.count(self.position, run).await?;
-            if allowed == 0 && !run.is_empty() && keep.is_empty() {
-                return Err(HistoryError::QuotaExceeded);
-            }
-            self.pass(run.get(..allowed).unwrap_or(run), allowed);
-            if allowed > 0 {
-                keep.push(start..start + allowed);
-            }
-            if allowed < run.len() || self.left == 0 {
-                break;
-            }
-        }
-        rows.keep(&keep);
-        self.demand.update(|demand| demand.edge = None);
-        Ok(rows)
-    }
-
-    /// How many rows from one on the filter treats alike, and whether it lets them through.
-    fn run(&self, rows: &Rows, at: usize) -> Option<(bool, usize)> {
-        let filter = &self.request.filter;
-        let mut rest = rows.iter_from(at);
-        let wanted = filter.matches(rest.next()?);
-        if filter.is_none() {
-            return Some((wanted, rows.len() - at));
-        }
-        let alike = rest.take_while(|row| filter.matches(*row) == wanted);
-        Some((wanted, 1 + alike.count()))
-    }
-
-    /// Counts rows and says how many of them the quota allows.
-    async fn count<K: AsRef<TradeKey> + Sync>(
-        &self,
-        after: Position,
-        rows: &[K],
-    ) -> Result<usize, HistoryError> {
-        let wallet = match self.found {
-            Some(found) => found.id,
-            None => self.record(&self.inner.view()?).await?.ok_or(HistoryError::Internal)?.id,
-        };
-        let WalkRequest { key, quota, .. } = self.request;
-        Ok(self.inner.usage.deliver(&Delivery { key, quota, wallet, after, rows }).await?)
     }
 
     fn ask(&self, edge: Option<Height>) {

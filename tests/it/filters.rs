@@ -8,7 +8,7 @@ use blotter::api::ApiLimits;
 use blotter::demo::Faults;
 use blotter::demo::solana::{TrueTrade, WalletPlan};
 use blotter::domain::{Address, Filter, KeyId, Side, Trade, UnixSeconds, Wallet};
-use blotter::history::{Extent, Step, WalkRequest};
+use blotter::history::{Extent, HistoryError, Step, WalkRequest};
 use serde_json::Value;
 
 use crate::support::served::{
@@ -175,6 +175,42 @@ async fn rows_count_once_by_whatever_filter_they_come() {
     let last = stream.last().unwrap();
     assert_eq!(last["error"]["code"], "QUOTA_EXCEEDED");
     assert_eq!(last["complete"], false);
+}
+
+/// A row that was set aside comes where a filtered walk has been, or below: only the first is missed.
+#[tokio::test]
+async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
+    const COUNT: u32 = 600;
+    let filters = [
+        (Filter { side: Some(Side::Buy), ..Filter::default() }, 400),
+        (Filter { token: Some(trade(1).mint), ..Filter::default() }, 120),
+    ];
+    for (filter, count) in filters {
+        for (late, error) in
+            [(None, None), (Some(101), None), (Some(301), Some(HistoryError::Changed))]
+        {
+            let world = World::new();
+            let wallet = wallet(1);
+            let late = late.map(|number| trade(number).key);
+            let stored = trades(COUNT).into_iter().filter(|trade| Some(trade.key) != late);
+            world.fill(&wallet, 0, stored.collect(), vec![]).await;
+            let walk = |want, resume| {
+                let filter = filter.clone();
+                let request = WalkRequest { filter, resume, ..Demo::request(wallet, want) };
+                world.history.walk(request).unwrap()
+            };
+            // A page that is full stands in front of rows that its filter rejects.
+            let (_, end) = finish(&mut walk(Extent::Rows(count), None)).await;
+            assert!(end.complete && !end.more, "{end:?}");
+            let mut page = walk(Extent::Rows(count * 3 / 4), None);
+            finish(&mut page).await;
+            let resume = Some(Box::new(page.cursor()));
+            drop(page);
+            world.fill(&wallet, 0, trades(COUNT), vec![]).await;
+            let (_, end) = finish(&mut walk(Extent::All, resume)).await;
+            assert_eq!((end.complete, &end.error), (error.is_none(), &error), "{late:?} {end:?}");
+        }
+    }
 }
 
 /// One thread serves all: while it looks for one row among many, others have their turns.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use blotter::api::ApiLimits;
-use blotter::domain::{Filter, Height, KeyId, Position, Wallet};
+use blotter::domain::{Filter, Height, KeyId, Position, Side, Trade, TxId, Wallet};
 use blotter::history::{End, Extent, HistoryError, HistoryLimits, Step, Tasks, Walk, WalkRequest};
 use blotter::store::{
     Chunk, DeliveredRange, Store, StoreError, StoreFailure, UsageUpdate, WalletPatch, Written,
@@ -16,6 +16,7 @@ use crate::support::served::{self, World};
 use crate::support::source::Node;
 use crate::support::trades::{chunk, stored, trade, wallet};
 use crate::support::wire::Wire;
+use crate::support::world::finish as read;
 
 /// Longer than all repeats of a call.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -309,29 +310,111 @@ fn request(wallet: Wallet) -> WalkRequest {
 
 #[tokio::test]
 async fn a_stream_over_a_database_that_stays_away_ends_with_an_error_and_a_cursor() {
+    stays_away(Filter::default(), 0).await;
+}
+
+/// Each run of rows that match is counted by itself: the database goes away between two of them.
+#[tokio::test]
+async fn a_filtered_stream_over_a_database_that_stays_away_skips_no_row() {
+    for answers in [40, 200, 301] {
+        stays_away(Filter { side: Some(Side::Buy), ..Filter::default() }, answers).await;
+    }
+}
+
+/// The database is silent after so many answers of a stream's second step.
+async fn stays_away(filter: Filter, answers: i64) {
     let Some(url) = arms::database().await else { return };
     let wire = Wire::to(&url).await;
     let world = world(arms::connect(&wire.url).await);
     let wallet = served::wallet(1);
-    world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
-    let request = request(wallet);
+    let all = || (0..3_000).rev().map(served::trade);
+    world.fill(&wallet, 0, all().collect(), vec![]).await;
+    let is_wanted = |trade: &Trade| filter.side.is_none_or(|side| side == trade.side);
+    let wanted: Vec<TxId> = all().filter(is_wanted).map(|trade| trade.key.tx).collect();
+    let request = WalkRequest { filter, ..request(wallet) };
     let mut walk = world.history.walk(request.clone()).unwrap();
     let Step::Rows(first) = walk.next().await else { panic!("no rows") };
-    wire.silence();
-    tokio::time::pause();
-    let (more, end) = finish(&mut walk).await;
+    wire.silence_after(answers);
+    // What passes before takes its time: only then it passes at once.
+    let silent = async {
+        wire.is_silent().await;
+        tokio::time::pause();
+    };
+    let ((more, end), ()) = tokio::join!(read(&mut walk), silent);
     assert!(!end.complete && matches!(end.error, Some(HistoryError::Store { .. })), "{end:?}");
     let cursor = Box::new(walk.cursor());
     drop(walk);
     tokio::time::resume();
     wire.open();
     let mut walk = world.history.walk(WalkRequest { resume: Some(cursor), ..request }).unwrap();
-    let (rest, end) = finish(&mut walk).await;
+    let (rest, end) = read(&mut walk).await;
     assert!(end.complete && end.error.is_none(), "{end:?}");
-    assert_eq!((first.len() + more + rest, end.trade_count), (3_000, 3_000));
-    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), 3_000, "counted = delivered");
+    let rows = first.to_vec().into_iter().chain(more).chain(rest);
+    let got: Vec<TxId> = rows.map(|row| row.trade.key.tx).collect();
+    assert_eq!(got, wanted);
+    let count = u64::try_from(wanted.len()).unwrap();
+    assert_eq!(end.trade_count, count);
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), count, "counted = delivered");
     drop(walk);
     world.close().await;
+}
+
+/// The next rows of a walk, until so many have come.
+async fn heights(walk: &mut Walk, count: usize) -> Vec<Height> {
+    let mut heights = Vec::new();
+    while heights.len() < count {
+        let step = tokio::time::timeout(Duration::from_secs(10), walk.next()).await;
+        let Ok(Step::Rows(rows)) = step else { panic!("{step:?} behind {heights:?}") };
+        heights.extend(rows.bare().iter().map(|row| row.key.height));
+    }
+    heights
+}
+
+/// The process that holds a wallet stores rows above a gap between two answers to a follower in
+/// another process, whichever these are.
+#[tokio::test]
+async fn a_follower_goes_past_no_gap_that_comes_between_two_reads() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let (world, writer) = (world(arms::connect(&wire.url).await), arms::connect(&url).await);
+    let lease = writer.clone();
+    let lease = Tasks::new().spawn(async move { lease.keep_lease().await });
+    let id = writer.intern(&wallet(1)).await.unwrap().id;
+    let end = Instant::now() + PATIENCE;
+    while !writer.hold(id).await.unwrap() {
+        assert!(Instant::now() < end, "the wallet is not held");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let writes = async |low: Height| {
+        let (time, tx) = (u32::try_from(low).unwrap(), u8::try_from(low / 10).unwrap());
+        let decoder = blotter::decode::solana::DECODER_VERSION;
+        let part = Chunk { decoder, ..chunk(id, low, low + 9, vec![trade(time, low + 5, tx)]) };
+        let written = writer.write_chunk(part).await.unwrap();
+        assert!(matches!(written, Written::Stored { .. }), "{written:?}");
+    };
+    writes(0).await;
+    let mut walk = world.history.walk(WalkRequest { follow: true, ..request(wallet(1)) }).unwrap();
+    assert_eq!(heights(&mut walk, 1).await, [5]);
+    while !walk.is_live() {
+        assert!(matches!(walk.next().await, Step::Rows(_)));
+    }
+    for (round, answers) in (0..12).zip(0..) {
+        let low = 10 + 30 * round;
+        let writing = async {
+            wire.silence_after(answers);
+            writes(low).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            writes(low + 20).await;
+            wire.open();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            writes(low + 10).await;
+        };
+        let (rows, ()) = tokio::join!(heights(&mut walk, 3), writing);
+        assert_eq!(rows, [low + 5, low + 15, low + 25], "after {answers} answers");
+    }
+    drop(walk);
+    world.close().await;
+    lease.abort();
 }
 
 /// A chunk that only another epoch would take.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{End, Extent, Step, Walk};
-use crate::domain::Height;
+use crate::domain::{Height, Position};
 use crate::history::error::HistoryError;
 use crate::history::proven::Completeness;
 use crate::store::{View, WalletRecord};
@@ -127,6 +127,53 @@ impl Walk {
             first_trade: view.first_time(record.id).await?.filter(|_| trade_count > 0),
             error: none.error.filter(|_| !below.is_empty()),
         })
+    }
+
+    /// Whether rows were added or removed where the walk has been. A shared store is asked twice, as
+    /// others may write between two of its answers.
+    pub(super) async fn is_changed(&self) -> Result<bool, HistoryError> {
+        for _ in 0..2 {
+            if !self.counts_differ().await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn counts_differ(&self) -> Result<bool, HistoryError> {
+        let Some((passed, head)) = self.passed.zip(self.head) else { return Ok(false) };
+        let view = self.inner.view()?;
+        let Some(record) = self.record(&view).await? else { return Ok(passed > 0) };
+        let stored = count_below(&view, &record, head).await?;
+        let Some(rest) = stored.checked_sub(passed) else { return Ok(true) };
+        Ok(rest > 0 && self.count_behind(&view, &record, head, rest).await? != rest)
+    }
+
+    /// How many rows stand behind the position, counted until they are more than `max`. A page that is
+    /// full with the last row that matches stands in front of all that its filter rejects.
+    async fn count_behind(
+        &self,
+        view: &View,
+        record: &WalletRecord,
+        head: Height,
+        max: u64,
+    ) -> Result<u64, HistoryError> {
+        let limit = self.inner.limits.rows_per_step_max;
+        let (mut at, mut count) = (self.from(view, record, head).await?, 0);
+        while count <= max {
+            let rejected = self.rejected(view, record.id, (at, 0))?;
+            let (last, rows) = if let Some((last, rows)) = rejected {
+                (Some(last), rows)
+            } else {
+                let rows = view.rows(record.id, at, 0, limit).await?;
+                (rows.last_key(), rows.len())
+            };
+            let Some(last) = last else { break };
+            at = Position::After(last);
+            count = u64::try_from(rows).map_or(u64::MAX, |rows| rows.saturating_add(count));
+            tokio::task::yield_now().await;
+        }
+        Ok(count)
     }
 
     /// How a page ends whose rows were all found in one look; `None` where not all is stored and

@@ -21,7 +21,7 @@ impl Walk {
         let place = self.from(view, record, head).await?;
         let rejected = self.rejected(view, record.id, (place, floor))?;
         let Some((last, passed)) = rejected else { return Ok(false) };
-        self.pass_to(last, 0);
+        self.pass_to(last, (passed, 0));
         self.demand.update(|demand| demand.edge = None);
         Ok(passed >= self.inner.limits.rows_per_step_max)
     }
@@ -45,13 +45,15 @@ impl Walk {
     /// Goes behind a run of rows, of which so many were delivered: all or none.
     pub(super) fn pass(&mut self, run: &[BareRow], delivered: usize) {
         let Some(last) = run.last().map(|row| row.key) else { return };
-        self.pass_to(last, u64::try_from(delivered).unwrap_or(u64::MAX));
+        self.pass_to(last, (run.len(), delivered));
     }
 
-    /// Goes behind a row, with so many delivered since the last place.
-    fn pass_to(&mut self, last: TradeKey, delivered: u64) {
+    /// Goes behind a row, with so many since the last place, and so many of them delivered.
+    fn pass_to(&mut self, last: TradeKey, (rows, delivered): (usize, usize)) {
+        let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+        let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
         self.position = Position::After(last);
-        self.passed = self.passed.map(|passed| passed.saturating_add(delivered));
+        self.passed = self.passed.map(|passed| passed.saturating_add(rows));
         self.left = self.left.saturating_sub(delivered);
         if let Some(tally) = &mut self.tally {
             tally.pass(last, delivered);

@@ -131,7 +131,10 @@ impl Walk {
             Position::After(key) => key < last,
         });
         let is_cut = none.error.is_some() && more;
-        let doubt = self.doubt().await;
+        let mut doubt = self.doubt().await;
+        if doubt.is_none() && tally.whole && !more {
+            doubt = self.change().await;
+        }
         let complete = tally.whole && !self.live && !is_cut && doubt.is_none();
         let error = none.error.or(doubt.filter(|_| tally.whole && !more));
         End {
@@ -140,6 +143,14 @@ impl Walk {
             trade_count: tally.matched,
             first_trade: tally.last.filter(|_| complete).map(|key| key.time),
             error: error.filter(|_| !complete),
+        }
+    }
+
+    /// Why what the walk has delivered is not all that is stored now.
+    async fn change(&self) -> Option<HistoryError> {
+        match self.is_changed().await {
+            Ok(is_changed) => is_changed.then_some(HistoryError::Changed),
+            Err(error) => Some(error),
         }
     }
 

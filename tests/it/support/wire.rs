@@ -28,6 +28,8 @@ struct Inner {
     state: watch::Sender<State>,
     /// Answers until one is lost with its connection; below zero none is.
     until_loss: AtomicI64,
+    /// Answers until nothing passes any more; below zero all do.
+    until_silence: AtomicI64,
     /// Connections of an earlier one pass nothing any more.
     generation: AtomicU32,
     server: String,
@@ -43,6 +45,7 @@ impl Wire {
         let inner = Arc::new(Inner {
             state: watch::Sender::new(State::Open),
             until_loss: AtomicI64::new(-1),
+            until_silence: AtomicI64::new(-1),
             generation: AtomicU32::new(0),
             server: server.to_owned(),
             tasks: Tasks::new(),
@@ -58,6 +61,7 @@ impl Wire {
     }
 
     pub(crate) fn open(&self) {
+        self.inner.until_silence.store(-1, Ordering::SeqCst);
         self.inner.state.send_replace(State::Open);
     }
 
@@ -68,6 +72,16 @@ impl Wire {
     /// Connections stay, and nothing passes.
     pub(crate) fn silence(&self) {
         self.inner.state.send_replace(State::Silent);
+    }
+
+    /// As [`Self::silence`], from the answer on before which so many come.
+    pub(crate) fn silence_after(&self, answers: i64) {
+        self.inner.until_silence.store(answers, Ordering::SeqCst);
+    }
+
+    /// Waits until nothing passes any more.
+    pub(crate) async fn is_silent(&self) {
+        self.inner.state.subscribe().wait_for(|state| *state == State::Silent).await.unwrap();
     }
 
     /// The connections of now stay and pass nothing; new ones work, as after a failover.
@@ -112,6 +126,7 @@ impl Inner {
         let down = async {
             let mut bytes = vec![0; 65_536];
             while let Ok(count @ 1..) = far_read.read(&mut bytes).await {
+                self.may_fall_silent();
                 if !self.passes(generation).await || self.loses() {
                     return;
                 }
@@ -139,6 +154,16 @@ impl Inner {
             tokio::time::sleep(by).await;
         }
         now != State::Cut
+    }
+
+    fn may_fall_silent(&self) {
+        let left = self.until_silence.load(Ordering::SeqCst);
+        if left >= 0 {
+            self.until_silence.store(left - 1, Ordering::SeqCst);
+        }
+        if left == 0 {
+            self.state.send_replace(State::Silent);
+        }
     }
 
     fn loses(&self) -> bool {

@@ -1,0 +1,101 @@
+//! Delivering rows downwards. A row is passed only when it goes out: a caller may give a step up while
+//! rows are counted, and a shared store counts each run of them in a transaction that may fail.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Walk;
+use crate::domain::{Position, Rows, TradeKey};
+use crate::history::error::HistoryError;
+use crate::history::usage::Delivery;
+
+/// Where counting takes longer, what is counted goes out: a stream gives up a step that is not ready
+/// within its heartbeat, and over a slow database no step would ever end.
+pub(super) const COUNTING_MAX: Duration = Duration::from_secs(1);
+
+/// Neighbours that the filter treats alike.
+struct Run {
+    range: Range<usize>,
+    wanted: bool,
+}
+
+impl Walk {
+    /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
+    /// runs of neighbours.
+    pub(super) async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+        let (runs, error) = self.count_runs(&rows).await;
+        let mut keep = Vec::new();
+        for Run { range, wanted } in runs {
+            let run = rows.bare().get(range.clone()).unwrap_or_default();
+            self.pass(run, if wanted { run.len() } else { 0 });
+            if wanted {
+                keep.push(range);
+            }
+        }
+        // What stopped the counting behind rows that go out comes up again in the next step.
+        if let Some(error) = error.filter(|_| keep.is_empty()) {
+            return Err(error);
+        }
+        rows.keep(&keep);
+        self.demand.update(|demand| demand.edge = None);
+        Ok(rows)
+    }
+
+    /// Counts rows and leaves the walk where it is: the runs that it may go behind, and why there are
+    /// no more of them, where that is an error.
+    async fn count_runs(&self, rows: &Rows) -> (Vec<Run>, Option<HistoryError>) {
+        let until = Instant::now() + COUNTING_MAX;
+        let mut left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let (mut runs, mut after, mut at) = (Vec::new(), self.position, 0);
+        while let Some((wanted, len)) = self.run(rows, at) {
+            let end = at + if wanted { len.min(left) } else { len };
+            let run = rows.bare().get(at..end).unwrap_or_default();
+            if wanted {
+                let allowed = match self.count(after, run).await {
+                    Ok(0) if !run.is_empty() => return (runs, Some(HistoryError::QuotaExceeded)),
+                    Ok(allowed) => allowed,
+                    Err(error) => return (runs, Some(error)),
+                };
+                runs.push(Run { range: at..at + allowed, wanted });
+                left = left.saturating_sub(allowed);
+                if allowed < run.len() || left == 0 || Instant::now() >= until {
+                    break;
+                }
+            } else {
+                runs.push(Run { range: at..end, wanted });
+            }
+            after = run.last().map_or(after, |row| Position::After(row.key));
+            at = end;
+        }
+        (runs, None)
+    }
+
+    /// How many rows from one on the filter treats alike, and whether it lets them through.
+    fn run(&self, rows: &Rows, at: usize) -> Option<(bool, usize)> {
+        let filter = &self.request.filter;
+        let mut rest = rows.iter_from(at);
+        let wanted = filter.matches(rest.next()?);
+        if filter.is_none() {
+            return Some((wanted, rows.len() - at));
+        }
+        let alike = rest.take_while(|row| filter.matches(*row) == wanted);
+        Some((wanted, 1 + alike.count()))
+    }
+
+    /// Counts rows and says how many of them the quota allows.
+    pub(super) async fn count<K: AsRef<TradeKey> + Sync>(
+        &self,
+        after: Position,
+        rows: &[K],
+    ) -> Result<usize, HistoryError> {
+        let wallet = match self.found {
+            Some(found) => found.id,
+            None => self.record(&self.inner.view()?).await?.ok_or(HistoryError::Internal)?.id,
+        };
+        let request = &self.request;
+        let (key, quota) = (request.key, request.quota);
+        Ok(self.inner.usage.deliver(&Delivery { key, quota, wallet, after, rows }).await?)
+    }
+}
