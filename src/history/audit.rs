@@ -225,7 +225,7 @@ impl Audit {
         };
         let low = first.as_ref().map_or(span.low, |chunk| chunk.low);
         let (stored, behind) = self.stored(&record, progress.position, (low, high)).await?;
-        let difference = self.difference(&stored, first.as_ref());
+        let difference = self.difference(&record, &stored, first.as_ref()).await?;
         let mut found = Repaired { heights: high - low + 1, ..Repaired::default() };
         if !difference.is_empty() {
             self.confirm(&record, (low, high), another, &stored, &difference, &mut found).await?;
@@ -284,18 +284,48 @@ impl Audit {
         }
     }
 
-    fn difference(&self, stored: &BTreeSet<Traded>, chunk: Option<&RawChunk>) -> Difference {
-        let found = chunk.map(|chunk| self.traded(chunk)).unwrap_or_default();
+    async fn difference(
+        &self,
+        record: &WalletRecord,
+        stored: &BTreeSet<Traded>,
+        chunk: Option<&RawChunk>,
+    ) -> Result<Difference, IngestError> {
+        let found = chunk.map(|chunk| self.traded(&chunk.txs)).unwrap_or_default();
         let is_whole =
             chunk.is_none_or(|chunk| chunk.missing.is_empty() && self.source.accepts(chunk.proof));
-        Difference::between(stored, &found, is_whole)
+        let mut difference = Difference::between(stored, &found, is_whole);
+        if let Some(chunk) = chunk {
+            difference.missing.extend(self.unstored_late(record, chunk).await?);
+        }
+        Ok(difference)
     }
 
-    fn traded(&self, chunk: &RawChunk) -> BTreeSet<Traded> {
+    /// Late transactions with rows that are not stored, though their heights are. One that is
+    /// stored is no difference: the same heights would be read again in each round.
+    async fn unstored_late(
+        &self,
+        record: &WalletRecord,
+        chunk: &RawChunk,
+    ) -> Result<BTreeSet<Traded>, IngestError> {
+        let (view, mut unstored) = (self.inner.view()?, BTreeSet::new());
+        for tx in chunk.late.iter().filter(|tx| record.coverage.covers(tx.height())) {
+            let traded = self.traded(std::slice::from_ref(tx));
+            if traded.is_empty() {
+                continue;
+            }
+            let time = tx.time();
+            let rows = view.rows_between(record.id, time, time, ROWS_AT_ONCE).await?;
+            let is_stored = |id: TxId| rows.bare().iter().any(|row| row.key.tx == id);
+            unstored.extend(traded.into_iter().filter(|(_, id)| !is_stored(*id)));
+        }
+        Ok(unstored)
+    }
+
+    fn traded(&self, txs: &[RawTx]) -> BTreeSet<Traded> {
         let (registry, wallet) = (&self.inner.registry, &self.wallet);
         let traded = |tx: &&RawTx| !tx.decode(registry, wallet).trades.is_empty();
         let place = |tx: &RawTx| Some((tx.height(), tx.id()?));
-        chunk.txs.iter().filter(traded).filter_map(place).collect()
+        txs.iter().filter(traded).filter_map(place).collect()
     }
 
     /// Reads heights that differ once more; what differs again counts.
@@ -315,7 +345,8 @@ impl Audit {
         // A shorter chunk shows nothing of what lies below it.
         let reached = again.as_ref().map_or(low, |chunk| chunk.low);
         let stored = stored.iter().filter(|(height, ..)| *height >= reached).copied().collect();
-        let confirmed = difference.confirmed_by(&self.difference(&stored, again.as_ref()));
+        let second = self.difference(record, &stored, again.as_ref()).await?;
+        let confirmed = difference.confirmed_by(&second);
         (found.missing, found.unseen) = (confirmed.missing.len(), confirmed.unseen.len());
         self.inner.metrics.audit_missing.add(found.missing);
         self.inner.metrics.audit_unseen.add(found.unseen);
@@ -329,12 +360,12 @@ impl Audit {
         }
     }
 
-    /// Stores what was missing, and nothing else of the chunk; its heights are in doubt until they are
-    /// read once more.
+    /// Stores what was missing and what is late, and nothing else of the chunk; its heights are in
+    /// doubt until they are read once more.
     async fn reopen(
         &self,
         record: &WalletRecord,
-        raw: RawChunk,
+        mut raw: RawChunk,
         missing: &BTreeSet<Traded>,
     ) -> Result<(), IngestError> {
         let (wallet, low, high) = (self.wallet, raw.low, raw.high);
@@ -345,11 +376,17 @@ impl Audit {
         let Self { inner, source, lane, .. } = self;
         let ingest = Ingest::new(inner, source, lane, record)?;
         let brought: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
+        inner.make_room().await?;
+        // Before the accounts that show them: a read that knows those does not look for it again.
+        for late in ingest.late_chunks(&mut raw).await? {
+            if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
+                return Ok(());
+            }
+        }
         let read = ingest.decode(raw).await;
         let mut chunk = ingest.enrich(read, Some(brought.clone()), None).await?;
         chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
         chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
-        inner.make_room().await?;
         if matches!(inner.store.write_chunk(chunk).await?, Written::Stored { .. }) {
             inner.read_again(wallet)?;
         }

@@ -353,8 +353,8 @@ impl Worker {
             return Ok(());
         };
         let newest = raw.txs.first().map(RawTx::height);
-        let has_rows = newest.is_some() || raw.low > low;
-        let anchor = anchors::of_tip(&raw).filter(|_| has_rows);
+        // Also where nothing was found: a block that is replaced later may hold a trade then.
+        let anchor = anchors::of_tip(&raw);
         let stored = self.store(record, raw, Stored::Checked(checked_at), at, anchor).await?;
         self.read_at = if stored { Some(self.opened_at) } else { self.read_at };
         if let Some(height) = newest.filter(|_| stored && anchor.is_none()) {

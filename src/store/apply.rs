@@ -9,7 +9,7 @@ use super::intern::{Known, Names, next_id};
 use super::key::{RowKey, account_key, address_key, usage_key};
 use super::prices::Prices;
 use super::rows::RowTables;
-use super::schema::names::{ANCHORS, STATES, WALLETS};
+use super::schema::names::{ACCOUNTS, ANCHORS, STATES, WALLETS};
 use super::schema::{
     ACCOUNT_TO_STATE, CREDIT, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS,
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
@@ -149,6 +149,9 @@ impl<'txn> Tables<'txn> {
             self.clear(id, chain, &mut state, low, high)?;
             state.coverage.remove(low, high);
         }
+        if !patch.reopen.is_empty() && state.coverage.spans().is_empty() {
+            self.forget_accounts(id)?;
+        }
         state.cut = patch.cut.unwrap_or(state.cut);
         state.checked_at = patch.checked_at.or(state.checked_at);
         match patch.pending {
@@ -165,8 +168,9 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Besides rows, coverage and anchors the source's memory goes: the balances in it were seen
-    /// at a head that is no longer the chain's.
+    /// Besides rows, coverage and anchors the balances that the source remembers go: they were seen
+    /// at a head that is no longer the chain's. The accounts stay, because the coverage below does:
+    /// the next read would not find one that another authority closes before it.
     pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64, StoreError> {
         let mut state = self.state(id)?;
         if let Some(low) = above.checked_add(1) {
@@ -179,10 +183,29 @@ impl<'txn> Tables<'txn> {
         let anchors: Vec<Anchor> =
             self.anchors(id)?.into_iter().filter(|anchor| anchor.height <= above).collect();
         self.put_anchors(id, &anchors)?;
-        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-        self.accounts.retain_in(start..=end, |_, _| false)?;
+        self.unsee_accounts(id)?;
         self.put_state(id, &state)?;
         Ok(state.epoch)
+    }
+
+    fn unsee_accounts(&mut self, id: WalletId) -> Result<(), StoreError> {
+        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
+        let mut unseen = Vec::new();
+        for entry in self.accounts.range(start..=end)? {
+            let (key, value) = entry?;
+            unseen.push((key.value(), codec::unseen_account(ACCOUNTS, value.value())?));
+        }
+        for (key, value) in unseen {
+            self.accounts.insert(key, value.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Where no height is covered any more, nothing relies on them.
+    fn forget_accounts(&mut self, id: WalletId) -> Result<(), StoreError> {
+        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
+        self.accounts.retain_in(start..=end, |_, _| false)?;
+        Ok(())
     }
 
     pub(super) fn tokens(

@@ -238,6 +238,13 @@ pub(super) fn encode_account(account: &SourceAccount) -> Result<Vec<u8>, StoreEr
     encode(&AccountV1 { amount: account.amount, oldest: account.oldest })
 }
 
+/// An account after a cut-back: that it exists or existed stays, and what was seen of it at a head
+/// that may not be the chain's is no longer trusted.
+pub(super) fn unseen_account(table: &'static str, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+    let AccountV1 { amount, .. } = decode(table, bytes)?;
+    encode(&AccountV1 { amount: amount.map(|_| SourceAccount::OPEN), oldest: None })
+}
+
 pub(super) fn decode_account(
     table: &'static str,
     account: [u8; 32],

@@ -232,7 +232,8 @@ impl Store {
     }
 
     /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
-    /// heights which are not covered; a reader would not have reached them behind the gap.
+    /// heights which are not covered; a reader would not have reached them behind the gap. Where
+    /// none stays covered, what the source remembers of the wallet goes too.
     pub async fn update_wallet(
         &self,
         id: WalletId,
@@ -242,8 +243,8 @@ impl Store {
         by_arm!(self.update_wallet(id, epoch, patch))
     }
 
-    /// Deletes rows, coverage and anchors above a height, with all that the source remembers of
-    /// the wallet, and raises the epoch, which is returned.
+    /// Deletes rows, coverage and anchors above a height, with the balances that the source
+    /// remembers of the wallet's accounts, and raises the epoch, which is returned.
     pub async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
         by_arm!(self.cut_back(id, above))
     }

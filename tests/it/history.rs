@@ -339,6 +339,29 @@ async fn a_reorganisation_is_cut_back_and_read_again() {
     assert_eq!(world.history.metrics().reorganisations.get(), 1);
 }
 
+/// Heights above the last row that were read without one: the chain has replaced them since.
+#[tokio::test(start_paused = true)]
+async fn a_reorganisation_above_all_rows_is_noticed() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    let wallet = world.add("quiet", WalletPlan::trades(60));
+    load(&world, wallet).await;
+    let head = world.model.head();
+    let top = world.model.advance(50_000);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    load(&world, wallet).await;
+    // One of the blocks that were read as empty holds a trade now.
+    world.model.set_head(head);
+    let slot = world.model.arrive(wallet.address, 1);
+    assert!(head < slot && slot <= top, "{head} {slot} {top}");
+    world.model.set_head(top + 1_000);
+    world.model.reorg(head + 1);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    same(&rows, &world.truth(wallet));
+    assert_eq!(world.history.metrics().reorganisations.get(), 1);
+}
+
 /// What is taken back between the rows and a hash that is asked after them would go unnoticed.
 #[tokio::test(start_paused = true)]
 async fn a_reorganisation_right_behind_the_rows_is_noticed() {

@@ -20,11 +20,15 @@ use crate::support::world::{World, finish};
 
 /// The keeper trades as the delegate of the wallet's account; the message names its accounts alone.
 fn filled() -> Tx {
-    let mut tx = Tx::new("keeper");
+    filled_by("keeper")
+}
+
+fn filled_by(trader: &str) -> Tx {
+    let mut tx = Tx::new(trader);
     tx.account("w bonk", "BONK", "w", 100).account("p bonk", "BONK", "pool", 0);
     tx.account("w usdc", "USDC", "w", 0).account("p usdc", "USDC", "pool", 90);
-    tx.call(RAYDIUM, &["w bonk", "p bonk", "p usdc", "w usdc", "keeper", "pool"], &[9]);
-    tx.transfer(2, "w bonk", "p bonk", "keeper", 50);
+    tx.call(RAYDIUM, &["w bonk", "p bonk", "p usdc", "w usdc", trader, "pool"], &[9]);
+    tx.transfer(2, "w bonk", "p bonk", trader, 50);
     tx.transfer(2, "p usdc", "w usdc", "pool", 45);
     tx
 }
@@ -203,6 +207,52 @@ async fn a_late_fill_outlives_a_restart_at_any_row() {
     assert!(end.complete, "{end:?}");
     assert_eq!(rows.len(), 62);
     assert_eq!(rows.iter().filter(|row| row.trade.key.height == 3_000).count(), 2);
+}
+
+/// The first read missed the only transaction that names the wallet and its accounts, whether that
+/// is a trade or not: the audit that finds it has to bring what lies above it.
+#[tokio::test(start_paused = true)]
+async fn an_audit_brings_the_late_fills_of_what_a_read_missed() {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let chain = || {
+        let mut chain = Chain::new(10_000);
+        for slot in 0..600 {
+            chain.add(1_000 + slot, &[wallet]);
+        }
+        chain.add(3_000, &accounts).shows(filled().json());
+        for account in accounts {
+            chain.add(3_500, &[[5; 32], account]);
+        }
+        chain
+    };
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    let read = async |history: &History| {
+        finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await;
+        finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await
+    };
+    for (shows_them, missing) in [(opened(), 1), (filled_by("w"), 2)] {
+        let disk = Disk::default();
+        let before = history_on(&Net::new(chain(), vec![Ways::default()]), &disk);
+        let (rows, end) = read(&before).await;
+        assert!(rows.is_empty() && end.complete, "{end:?}");
+        before.stop();
+        assert!(before.tasks().shutdown(Duration::from_secs(5)).await);
+        drop(before);
+
+        let mut whole = chain();
+        let named = [key("w"), accounts[0], accounts[1]];
+        whole.add(500, &named).shows(shows_them.json());
+        let history = history_on(&Net::new(whole, vec![Ways::default()]), &disk);
+        let repaired = history.repair(wallet).await.unwrap();
+        assert_eq!((repaired.missing, repaired.unseen), (missing, 0));
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        let (rows, end) = read(&history).await;
+        assert!(end.complete, "{end:?}");
+        assert_eq!(rows.len(), 2 * missing);
+        assert_eq!(rows.iter().filter(|row| row.trade.key.height == 3_000).count(), 2);
+        // What is stored by now is found no more: no audit reads the same heights for ever.
+        assert_eq!(history.repair(wallet).await.unwrap().missing, 0);
+    }
 }
 
 /// Without that list no read shows which accounts there are.

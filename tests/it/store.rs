@@ -33,7 +33,7 @@ both_arms! {
     a_patch_changes_what_it_names,
     what_is_known_of_a_token_only_grows_and_rows_show_it,
     tokens_that_lack_something_wait_by_when_they_were_asked_for,
-    accounts_are_kept_per_wallet_until_a_cut_back,
+    accounts_outlive_a_cut_back_and_go_with_the_last_of_the_coverage,
     usage_is_kept_per_key_and_wallet,
     a_wrong_request_is_refused_and_spoils_no_other,
 }
@@ -394,7 +394,7 @@ async fn tokens_that_lack_something_wait_by_when_they_were_asked_for(store: Stor
     assert_eq!(wanted(1_000, 10).await, [1, 4]);
 }
 
-async fn accounts_are_kept_per_wallet_until_a_cut_back(store: Store) {
+async fn accounts_outlive_a_cut_back_and_go_with_the_last_of_the_coverage(store: Store) {
     let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
     let account =
         |account, amount, oldest| SourceAccount { account: [account; 32], amount, oldest };
@@ -405,7 +405,15 @@ async fn accounts_are_kept_per_wallet_until_a_cut_back(store: Store) {
     let view = store.view().unwrap();
     let expected = [account(0, None, Some(3)), account(255, Some(0), Some(9))];
     assert_eq!(view.accounts(one).await.unwrap(), expected);
-    store.cut_back(one, 50).await.unwrap();
+    // Coverage stays, so that what it was read with is still to be looked at.
+    let epoch = store.cut_back(one, 50).await.unwrap();
+    let unseen = [account(0, None, None), account(255, Some(SourceAccount::OPEN), None)];
+    assert_eq!(store.view().unwrap().accounts(one).await.unwrap(), unseen);
+    store.write_chunk(Chunk { epoch, ..chunk(one, 1, 9, vec![]) }).await.unwrap();
+    let reopened = |part| WalletPatch { reopen: vec![part], ..WalletPatch::default() };
+    store.update_wallet(one, epoch, reopened((0, 4))).await.unwrap();
+    assert_eq!(store.view().unwrap().accounts(one).await.unwrap(), unseen);
+    store.update_wallet(one, epoch, reopened((0, Height::MAX))).await.unwrap();
     let view = store.view().unwrap();
     assert!(view.accounts(one).await.unwrap().is_empty());
     assert_eq!(view.accounts(two).await.unwrap(), [account(0, Some(1), None)]);

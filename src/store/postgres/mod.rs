@@ -9,6 +9,7 @@
 //!   may be repeated after an answer that was lost.
 //! - Every statement but those on names, prices and keys concerns one wallet.
 
+mod accounts;
 mod address;
 mod call;
 mod connect;

@@ -291,12 +291,7 @@ impl PgInner {
         found.state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         insert(&connection, id, &rows).await?;
         prepared.cover(&mut found.state);
-        for account in &chunk.accounts {
-            let sql = "INSERT INTO blotter.account (wallet, account, value) VALUES ($1, $2, $3)
-                       ON CONFLICT (wallet, account) DO UPDATE SET value = EXCLUDED.value";
-            let (key, value) = (account.account.as_slice(), codec::encode_account(account)?);
-            connection.execute(sql, &[&number(id), &key, &value]).await?;
-        }
+        self.put_accounts(&connection, id, &chunk.accounts).await?;
         // What a second read leaves out is gone for a reader between two statements.
         self.put_state(&connection, id, &found, (false, &prepared.anchors)).await?;
         self.finish(connection, id, found).await
@@ -433,6 +428,9 @@ impl PgInner {
             self.forget_wanted(&connection, (id, wallet.chain), &valued).await?;
             found.state.coverage.remove(low, high);
         }
+        if !patch.reopen.is_empty() && found.state.coverage.spans().is_empty() {
+            self.forget_accounts(&connection, id).await?;
+        }
         found.state.cut = patch.cut.unwrap_or(found.state.cut);
         found.state.checked_at = patch.checked_at.or(found.state.checked_at);
         if let Some(pending) = patch.pending {
@@ -464,8 +462,7 @@ impl PgInner {
         found.state.epoch += 1;
         found.state.checked_at = None;
         let kept = self.kept_anchors(&connection, id, above).await?;
-        let sql = "DELETE FROM blotter.account WHERE wallet = $1";
-        connection.execute(sql, &[&number(id)]).await?;
+        self.unsee_accounts(&connection, id).await?;
         self.put_state(&connection, id, &found, (true, &kept)).await?;
         let epoch = found.state.epoch;
         self.finish(connection, id, found).await?;

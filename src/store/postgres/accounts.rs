@@ -1,0 +1,58 @@
+//! What a source remembers of a wallet's accounts, in the transactions of other writes.
+
+use super::call::{CallError, Connection};
+use super::store::{PgInner, number};
+use crate::domain::SourceAccount;
+use crate::store::WalletId;
+use crate::store::codec;
+use crate::store::schema::names::ACCOUNTS;
+
+impl PgInner {
+    pub(super) async fn put_accounts(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+        accounts: &[SourceAccount],
+    ) -> Result<(), CallError> {
+        for account in accounts {
+            let sql = "INSERT INTO blotter.account (wallet, account, value) VALUES ($1, $2, $3)
+                       ON CONFLICT (wallet, account) DO UPDATE SET value = EXCLUDED.value";
+            let (key, value) = (account.account.as_slice(), codec::encode_account(account)?);
+            connection.execute(sql, &[&number(id), &key, &value]).await?;
+        }
+        Ok(())
+    }
+
+    /// After a cut-back: the accounts stay, and what was seen of them goes.
+    pub(super) async fn unsee_accounts(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+    ) -> Result<(), CallError> {
+        let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1";
+        let (mut keys, mut values): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
+        for row in connection.query(sql, &[&number(id)]).await? {
+            keys.push(row.try_get(0)?);
+            values.push(codec::unseen_account(ACCOUNTS, row.try_get(1)?)?);
+        }
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let sql = "UPDATE blotter.account AS known SET value = new.v
+                   FROM unnest($2::bytea[], $3::bytea[]) AS new(k, v)
+                   WHERE known.wallet = $1 AND known.account = new.k";
+        connection.execute(sql, &[&number(id), &keys, &values]).await?;
+        Ok(())
+    }
+
+    /// Where no height is covered any more, nothing relies on them.
+    pub(super) async fn forget_accounts(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+    ) -> Result<(), CallError> {
+        let sql = "DELETE FROM blotter.account WHERE wallet = $1";
+        connection.execute(sql, &[&number(id)]).await?;
+        Ok(())
+    }
+}
