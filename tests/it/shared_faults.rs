@@ -359,64 +359,6 @@ async fn stays_away(filter: Filter, answers: i64) {
     world.close().await;
 }
 
-/// The next rows of a walk, until so many have come.
-async fn heights(walk: &mut Walk, count: usize) -> Vec<Height> {
-    let mut heights = Vec::new();
-    while heights.len() < count {
-        let step = tokio::time::timeout(Duration::from_secs(10), walk.next()).await;
-        let Ok(Step::Rows(rows)) = step else { panic!("{step:?} behind {heights:?}") };
-        heights.extend(rows.bare().iter().map(|row| row.key.height));
-    }
-    heights
-}
-
-/// The process that holds a wallet stores rows above a gap between two answers to a follower in
-/// another process, whichever these are.
-#[tokio::test]
-async fn a_follower_goes_past_no_gap_that_comes_between_two_reads() {
-    let Some(url) = arms::database().await else { return };
-    let wire = Wire::to(&url).await;
-    let (world, writer) = (world(arms::connect(&wire.url).await), arms::connect(&url).await);
-    let lease = writer.clone();
-    let lease = Tasks::new().spawn(async move { lease.keep_lease().await });
-    let id = writer.intern(&wallet(1)).await.unwrap().id;
-    let end = Instant::now() + PATIENCE;
-    while !writer.hold(id).await.unwrap() {
-        assert!(Instant::now() < end, "the wallet is not held");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let writes = async |low: Height| {
-        let (time, tx) = (u32::try_from(low).unwrap(), u8::try_from(low / 10).unwrap());
-        let decoder = blotter::decode::solana::DECODER_VERSION;
-        let part = Chunk { decoder, ..chunk(id, low, low + 9, vec![trade(time, low + 5, tx)]) };
-        let written = writer.write_chunk(part).await.unwrap();
-        assert!(matches!(written, Written::Stored { .. }), "{written:?}");
-    };
-    writes(0).await;
-    let mut walk = world.history.walk(WalkRequest { follow: true, ..request(wallet(1)) }).unwrap();
-    assert_eq!(heights(&mut walk, 1).await, [5]);
-    while !walk.is_live() {
-        assert!(matches!(walk.next().await, Step::Rows(_)));
-    }
-    for (round, answers) in (0..12).zip(0..) {
-        let low = 10 + 30 * round;
-        let writing = async {
-            wire.silence_after(answers);
-            writes(low).await;
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            writes(low + 20).await;
-            wire.open();
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            writes(low + 10).await;
-        };
-        let (rows, ()) = tokio::join!(heights(&mut walk, 3), writing);
-        assert_eq!(rows, [low + 5, low + 15, low + 25], "after {answers} answers");
-    }
-    drop(walk);
-    world.close().await;
-    lease.abort();
-}
-
 /// A chunk that only another epoch would take.
 fn late(id: blotter::store::WalletId) -> Chunk {
     Chunk { epoch: 9, ..chunk(id, 30, 39, vec![]) }

@@ -269,7 +269,7 @@ async fn an_existing_account_with_empty_lists_is_in_doubt() {
 #[tokio::test(start_paused = true)]
 async fn a_list_without_transactions_leaves_all_heights_of_an_account_in_doubt() {
     let ways = Ways { no_transactions: true, account_made: Some(0), ..Ways::default() };
-    let net = net(mixed(600), ways);
+    let net = net(mixed(6_000), ways);
     let source = source(&[("node", &net)]);
     let got = read(&source, all()).await;
     assert_eq!(got.error, None);
