@@ -179,8 +179,7 @@ impl Inner {
         let Some(top) = record.coverage.top().filter(|_| !self.is_attended(&wallet)) else {
             return Ok(false);
         };
-        // Removes no row. The balances that the source remembers go, and the accounts with the last
-        // of the coverage; a chunk that was read with them is stale by the new epoch.
+        // Removes nothing: a chunk that is under way is stale by the new epoch.
         let epoch = self.store.cut_back(id, top).await?;
         tracing::info!(rows = record.count, "the rows of a wallet are deleted to make room");
         self.metrics.wallets_evicted.add(1);

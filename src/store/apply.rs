@@ -168,22 +168,26 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Besides rows, coverage and anchors the balances that the source remembers go: they were seen
-    /// at a head that is no longer the chain's. The accounts stay, because the coverage below does:
-    /// the next read would not find one that another authority closes before it.
+    /// Besides rows, coverage and anchors the balances that the source remembers go, where covered
+    /// heights do: they were seen at a head that is no longer the chain's. The accounts stay, because
+    /// the coverage below does: the next read would not find one that another authority closes before
+    /// it.
     pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64, StoreError> {
         let mut state = self.state(id)?;
         if let Some(low) = above.checked_add(1) {
             let chain = self.wallet(id)?.chain;
             self.clear(id, chain, &mut state, low, Height::MAX)?;
         }
+        let is_cut = state.coverage.top().is_some_and(|top| top > above);
         state.coverage.cut_above(above);
         state.epoch += 1;
         state.checked_at = None;
         let anchors: Vec<Anchor> =
             self.anchors(id)?.into_iter().filter(|anchor| anchor.height <= above).collect();
         self.put_anchors(id, &anchors)?;
-        self.unsee_accounts(id)?;
+        if is_cut {
+            self.unsee_accounts(id)?;
+        }
         self.put_state(id, &state)?;
         Ok(state.epoch)
     }

@@ -243,8 +243,8 @@ impl Store {
         by_arm!(self.update_wallet(id, epoch, patch))
     }
 
-    /// Deletes rows, coverage and anchors above a height, with the balances that the source
-    /// remembers of the wallet's accounts, and raises the epoch, which is returned.
+    /// Deletes rows, coverage and anchors above a height, and where heights above it were covered the
+    /// balances that the source remembers of the wallet's accounts. Raises the epoch, which is returned.
     pub async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
         by_arm!(self.cut_back(id, above))
     }

@@ -53,6 +53,18 @@ async fn read(world: &World, wallet: Wallet) {
     panic!("the wallet never ended: {ends:?}");
 }
 
+/// Seven wallets and more: how many fit depends on how their rows were joined on the way to the disk,
+/// which a busy machine changes.
+async fn read_until_one_is_evicted(world: &World) {
+    for at in 0..20 {
+        read(world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
+        if at >= 6 && world.history.metrics().wallets_evicted.get() > 0 {
+            return;
+        }
+    }
+    panic!("no wallet was evicted");
+}
+
 #[tokio::test(start_paused = true)]
 async fn ten_large_wallets_under_a_cap_are_all_answered_and_never_above_it() {
     let world = on_file();
@@ -110,11 +122,8 @@ async fn a_followed_wallet_is_never_evicted() {
         assert!(matches!(walk.next().await, Step::Rows(_)));
     }
     limited(&world, CAP);
-    for at in 0..7 {
-        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
-    }
+    read_until_one_is_evicted(&world).await;
     assert_eq!(stored_rows(&world, followed).await, count);
-    assert!(world.history.metrics().wallets_evicted.get() > 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,10 +140,7 @@ async fn a_wallet_that_is_streamed_is_never_evicted() {
         Step::End(end) => panic!("{end:?}"),
     }
     limited(&world, CAP);
-    for at in 0..7 {
-        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
-    }
-    assert!(world.history.metrics().wallets_evicted.get() > 0);
+    read_until_one_is_evicted(&world).await;
     assert_eq!(stored_rows(&world, streamed).await, count);
     // Nor where no other wallet is left to be evicted.
     let huge = world.add("huge", WalletPlan::trades(25_000));
@@ -166,10 +172,7 @@ async fn a_wallet_that_is_loading_is_never_evicted() {
     let count = stored_rows(&world, loading).await;
     assert!(count > 0);
     limited(&world, CAP);
-    for at in 0..7 {
-        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
-    }
-    assert!(world.history.metrics().wallets_evicted.get() > 0);
+    read_until_one_is_evicted(&world).await;
     assert_eq!(stored_rows(&world, loading).await, count);
     world.history.set_paused(false);
     read(&world, loading).await;

@@ -405,11 +405,14 @@ async fn accounts_outlive_a_cut_back_and_go_with_the_last_of_the_coverage(store:
     let view = store.view().unwrap();
     let expected = [account(0, None, Some(3)), account(255, Some(0), Some(9))];
     assert_eq!(view.accounts(one).await.unwrap(), expected);
-    // Coverage stays, so that what it was read with is still to be looked at.
+    // Nothing is covered above: the head at which they were seen is still the chain's.
     let epoch = store.cut_back(one, 50).await.unwrap();
+    assert_eq!(store.view().unwrap().accounts(one).await.unwrap(), expected);
+    // Coverage stays below, so that what it was read with is still to be looked at.
+    store.write_chunk(Chunk { epoch, ..chunk(one, 1, 20, vec![]) }).await.unwrap();
+    let epoch = store.cut_back(one, 9).await.unwrap();
     let unseen = [account(0, None, None), account(255, Some(SourceAccount::OPEN), None)];
     assert_eq!(store.view().unwrap().accounts(one).await.unwrap(), unseen);
-    store.write_chunk(Chunk { epoch, ..chunk(one, 1, 9, vec![]) }).await.unwrap();
     let reopened = |part| WalletPatch { reopen: vec![part], ..WalletPatch::default() };
     store.update_wallet(one, epoch, reopened((0, 4))).await.unwrap();
     assert_eq!(store.view().unwrap().accounts(one).await.unwrap(), unseen);

@@ -458,11 +458,14 @@ impl PgInner {
                 gone.into_iter().filter(|(_, value)| is_valued_beside(value)).collect();
             self.forget_wanted(&connection, (id, wallet.chain), &valued).await?;
         }
+        let is_cut = found.state.coverage.top().is_some_and(|top| top > above);
         found.state.coverage.cut_above(above);
         found.state.epoch += 1;
         found.state.checked_at = None;
         let kept = self.kept_anchors(&connection, id, above).await?;
-        self.unsee_accounts(&connection, id).await?;
+        if is_cut {
+            self.unsee_accounts(&connection, id).await?;
+        }
         self.put_state(&connection, id, &found, (true, &kept)).await?;
         let epoch = found.state.epoch;
         self.finish(connection, id, found).await?;
