@@ -39,6 +39,11 @@ impl Filter {
         self.venue.as_deref().is_none_or(|wanted| is_venue(name, wanted))
     }
 
+    /// Whether it lets only a part of time through.
+    pub fn is_timed(&self) -> bool {
+        self.from.is_some() || self.to.is_some()
+    }
+
     /// True for a row below which, in a history that is newest first, none can match.
     pub fn ends_at(&self, key: &TradeKey) -> bool {
         self.from.is_some_and(|from| key.time < from)

@@ -101,8 +101,8 @@ pub struct Walk {
     settled: bool,
     position: Position,
     /// Rows that the walk has gone behind since its beginning, over all its requests, delivered or
-    /// rejected; `None` under a filter of times, above the head, and behind a cursor that does not
-    /// hold it.
+    /// rejected; of a live walk, all rows up to its position. Rows that are too new for the filter are
+    /// not among them until it is live. `None` behind a cursor that does not hold it.
     passed: Option<u64>,
     left: u64,
     /// Until when the end waits for the proof that nothing is missing; set when it begins to.
@@ -165,9 +165,8 @@ impl Walk {
                 request.resume.as_ref().and_then(|cursor| cursor.head)
             }
         };
-        let is_timed = request.filter.from.is_some() || request.filter.to.is_some();
         let passed = match position {
-            _ if live || is_timed => None,
+            _ if live => request.resume.as_ref().and_then(|cursor| cursor.passed),
             Position::Start => Some(0),
             Position::After(_) => request.resume.as_ref().and_then(|cursor| cursor.passed),
         };
@@ -430,13 +429,22 @@ impl Walk {
     ) -> Result<Position, HistoryError> {
         let WalkRequest { wallet, filter, .. } = &self.request;
         let begin = filter.begins_behind(wallet.address.family());
-        let mut position = begin.map_or(Position::Start, Position::After);
+        let begin = begin.map_or(Position::Start, Position::After);
+        Self::first_below(&self.inner, view, record, (head, begin)).await
+    }
+
+    /// The first place at or behind one in front of a row that is not above the head.
+    async fn first_below(
+        inner: &Inner,
+        view: &View,
+        record: &WalletRecord,
+        (head, mut position): (Height, Position),
+    ) -> Result<Position, HistoryError> {
         if record.coverage.top().is_none_or(|top| top <= head) {
             return Ok(position);
         }
         loop {
-            let rows =
-                view.rows(record.id, position, 0, self.inner.limits.rows_per_step_max).await?;
+            let rows = view.rows(record.id, position, 0, inner.limits.rows_per_step_max).await?;
             let above = rows.bare().iter().take_while(|row| row.key.height > head).count();
             if let Some(last) = above.checked_sub(1).and_then(|at| rows.bare().get(at)) {
                 position = Position::After(last.key);

@@ -14,6 +14,7 @@ mod prefetch;
 mod reference;
 mod reports;
 mod scan;
+mod server_reach;
 mod solana;
 mod source;
 mod symbol;

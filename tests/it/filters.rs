@@ -184,6 +184,7 @@ async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     let filters = [
         (Filter { side: Some(Side::Buy), ..Filter::default() }, 400),
         (Filter { token: Some(trade(1).mint), ..Filter::default() }, 120),
+        (Filter { from: Some(trade(200).key.time), ..Filter::default() }, 400),
     ];
     for (filter, count) in filters {
         for (late, error) in
@@ -211,6 +212,48 @@ async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
             assert_eq!((end.complete, &end.error), (error.is_none(), &error), "{late:?} {end:?}");
         }
     }
+}
+
+/// What was counted while rows were loaded is kept for later pages: a row that came late, where it had
+/// been counted, is not left out of the number.
+#[tokio::test]
+async fn a_count_that_was_kept_has_the_row_that_came_late() {
+    const COUNT: u32 = 600;
+    const LATE: u32 = 401;
+    let world = World::new();
+    let wallet = wallet(1);
+    let upper = |but: Option<u32>| -> Vec<Trade> {
+        (300..COUNT).rev().filter(|number| Some(*number) != but).map(trade).collect()
+    };
+    world.fill(&wallet, 301, upper(Some(LATE)), vec![]).await;
+    let walk = |want, resume| {
+        let filter = Filter { side: Some(Side::Buy), ..Filter::default() };
+        let request = WalkRequest { filter, resume, ..Demo::request(wallet, want) };
+        world.history.walk(request).unwrap()
+    };
+    let mut page = walk(Extent::Rows(20), None);
+    let (rows, end) = finish(&mut page).await;
+    assert_eq!((rows.len(), end.complete, end.trade_count), (20, false, 199));
+    let resume = Some(Box::new(page.cursor()));
+    drop(page);
+    world.fill(&wallet, 301, upper(None), vec![]).await;
+    world.fill(&wallet, 0, trades(COUNT), vec![]).await;
+    let (rows, end) = finish(&mut walk(Extent::All, resume)).await;
+    assert_eq!((rows.len(), end.complete, end.trade_count), (380, true, 400), "{end:?}");
+}
+
+/// Its window may end where the history does, before what is new is asked for.
+#[tokio::test]
+async fn a_walk_that_follows_never_ends_as_complete() {
+    let world = World::new();
+    let wallet = wallet(1);
+    world.fill(&wallet, 0, trades(50), vec![]).await;
+    let filter = Filter { token: Some(Address::Solana([99; 32])), ..Filter::default() };
+    let (follow, window) = (true, Duration::ZERO);
+    let request = Demo::request(wallet, Extent::All);
+    let request = WalkRequest { filter, follow, window, ..request };
+    let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
+    assert_eq!((rows.len(), end.complete, end.more), (0, false, true), "{end:?}");
 }
 
 /// One thread serves all: while it looks for one row among many, others have their turns.

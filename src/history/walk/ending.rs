@@ -58,6 +58,10 @@ impl Walk {
             let error = end.error.as_ref().filter(|_| !is_unproved);
             self.inner.go_on_in_background(&self.request, error);
         }
+        if self.request.follow {
+            // Its window may end where the history does: what is new is still to be asked for.
+            return Step::End(End { complete: false, more: true, first_trade: None, ..end });
+        }
         Step::End(end)
     }
 
@@ -141,12 +145,41 @@ impl Walk {
     }
 
     async fn counts_differ(&self) -> Result<bool, HistoryError> {
-        let Some((passed, head)) = self.passed.zip(self.head) else { return Ok(false) };
+        // A live walk looks for itself, at the rows up to its position.
+        let passed = self.passed.filter(|_| !self.live);
+        let Some((passed, head)) = passed.zip(self.head) else { return Ok(false) };
         let view = self.inner.view()?;
         let Some(record) = self.record(&view).await? else { return Ok(passed > 0) };
+        if self.request.filter.is_timed() {
+            let part = (head, self.position);
+            return Ok(self.count_before(&view, &record, part, passed).await? != passed);
+        }
         let stored = count_below(&view, &record, head).await?;
         let Some(rest) = stored.checked_sub(passed) else { return Ok(true) };
         Ok(rest > 0 && self.count_behind(&view, &record, head, rest).await? != rest)
+    }
+
+    /// How many rows stand between the walk's beginning and a place, counted until they are more than
+    /// `max`.
+    pub(super) async fn count_before(
+        &self,
+        view: &View,
+        record: &WalletRecord,
+        (head, place): (Height, Position),
+        max: u64,
+    ) -> Result<u64, HistoryError> {
+        let Position::After(end) = place else { return Ok(0) };
+        let limit = self.inner.limits.rows_per_step_max;
+        let (mut at, mut count) = (self.beginning(view, record, head).await?, 0);
+        while count <= max {
+            let rows = view.rows(record.id, at, end.height, limit).await?;
+            let before = rows.bare().iter().take_while(|row| row.key <= end).count();
+            count = u64::try_from(before).map_or(u64::MAX, |rows| rows.saturating_add(count));
+            let Some(last) = rows.last_key().filter(|_| before == rows.len()) else { break };
+            at = Position::After(last);
+            tokio::task::yield_now().await;
+        }
+        Ok(count)
     }
 
     /// How many rows stand behind the position, counted until they are more than `max`. A page that is
@@ -195,7 +228,7 @@ impl Walk {
 }
 
 /// How many rows are stored up to a head.
-async fn count_below(
+pub(super) async fn count_below(
     view: &View,
     record: &WalletRecord,
     head: Height,

@@ -56,7 +56,7 @@ impl Walk {
         self.passed = self.passed.map(|passed| passed.saturating_add(rows));
         self.left = self.left.saturating_sub(delivered);
         if let Some(tally) = &mut self.tally {
-            tally.pass(last, delivered);
+            tally.pass(last, (rows, delivered));
         }
     }
 

@@ -4,32 +4,42 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use super::ending::count_below;
 use super::{End, Walk};
 use crate::domain::{Filter, Height, Position, TradeKey};
 use crate::history::error::HistoryError;
-use crate::store::{WalletId, WalletRecord};
+use crate::store::{View, WalletId, WalletRecord};
 
 /// The rows that match from a walk's head down to some place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tally {
     below: Position,
+    /// How many rows were stored in all when it was begun; 0 where that is not known.
+    stored: u64,
+    /// Rows down to there, of which so many match.
+    seen: u64,
     matched: u64,
     /// The oldest one that matches.
     last: Option<TradeKey>,
     /// All that can match was seen.
     whole: bool,
+    /// It was begun anew, because rows had come where it had been.
+    is_second: bool,
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { below: Position::Start, matched: 0, last: None, whole: false }
+        let (stored, seen, matched) = (0, 0, 0);
+        let (below, last) = (Position::Start, None);
+        Self { below, stored, seen, matched, last, whole: false, is_second: false }
     }
 }
 
 impl Tally {
     /// Goes behind rows down to this one, of which so many match: all or none.
-    pub(super) fn pass(&mut self, last: TradeKey, matched: u64) {
+    pub(super) fn pass(&mut self, last: TradeKey, (rows, matched): (u64, u64)) {
         self.below = Position::After(last);
+        self.seen = self.seen.saturating_add(rows);
         self.matched += matched;
         if matched > 0 {
             self.last = Some(last);
@@ -53,7 +63,8 @@ pub(in crate::history) struct Tallies(Mutex<HashMap<TallyKey, (Tally, u64)>>);
 impl Tallies {
     fn find(&self, key: &TallyKey, rows: u64) -> Option<Tally> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Rows that come in below an unfinished one are still to be counted.
+        // Rows that come in below an unfinished one are still to be counted; those that came in where it
+        // has been show when it is whole.
         kept.get(key).filter(|(tally, at)| !tally.whole || *at == rows).map(|(tally, _)| *tally)
     }
 
@@ -93,15 +104,16 @@ impl Walk {
         let limits = &self.inner.limits;
         let key = self.tally_key(&record, head);
         let kept = self.inner.tallies.find(&key, record.count);
-        let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_default();
+        let begun = || Tally { stored: record.count, ..Tally::default() };
+        let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_else(begun);
         if !tally.whole {
             let from = match tally.below {
                 Position::Start => self.beginning(&view, &record, head).await?,
                 Position::After(_) => tally.below,
             };
             let rejected = self.rejected(&view, record.id, (from, floor))?;
-            if let Some((last, _)) = rejected {
-                tally.pass(last, 0);
+            if let Some((last, passed)) = rejected {
+                tally.pass(last, (u64::try_from(passed).unwrap_or(u64::MAX), 0));
             }
             let from = rejected.map_or(from, |(last, _)| Position::After(last));
             let mut rows = view.rows(record.id, from, floor, limits.rows_per_step_max).await?;
@@ -109,15 +121,38 @@ impl Walk {
             let ended = self.cut_at_from(&mut rows);
             for row in rows.iter() {
                 let matched = u64::from(self.request.filter.matches(row));
-                tally.pass(row.bare.key, matched);
+                tally.pass(row.bare.key, (1, matched));
             }
             tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
+            if tally.whole && !tally.is_second && self.is_behind(&tally, &view, &record).await? {
+                let anew = Tally { is_second: true, ..begun() };
+                self.inner.tallies.keep(key, anew, record.count, limits.tallies_kept_max);
+                return Ok(false);
+            }
             self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
             self.tally = Some(Box::new(tally));
             return Ok(tally.whole || is_last);
         }
         self.tally = Some(Box::new(tally));
         Ok(true)
+    }
+
+    /// Whether rows came where a whole tally has been: it was counted in parts while more were loaded.
+    async fn is_behind(
+        &self,
+        tally: &Tally,
+        view: &View,
+        record: &WalletRecord,
+    ) -> Result<bool, HistoryError> {
+        let Some(head) = self.head.filter(|_| tally.stored != record.count) else {
+            return Ok(false);
+        };
+        let seen = if self.request.filter.is_timed() {
+            self.count_before(view, record, (head, tally.below), tally.seen).await?
+        } else {
+            count_below(view, record, head).await?
+        };
+        Ok(tally.seen != seen)
     }
 
     fn tally_key(&self, record: &WalletRecord, head: Height) -> TallyKey {

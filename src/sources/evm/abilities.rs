@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::discovery::Discovery;
 use super::explorer_wire::ExplorerList;
-use super::server_reach::ServerReach;
 use super::{EvmSource, Past, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointStatus;
 use crate::rpc::pool::Pool;
 use crate::sources::ability::{Ability, AbilityKind, Offered};
+use crate::sources::server_reach::ServerReach;
 
 /// Answers, each so long after the one before, after which an ability counts as not offered.
 const ABSENCES_MIN: u32 = 3;

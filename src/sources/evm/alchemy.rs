@@ -17,7 +17,6 @@ use super::list_row::{ListRow, What, without_repeats};
 use super::log_requests;
 use super::merge::{self, Merge};
 use super::sent::SentNonce;
-use super::server_reach::LateHead;
 use super::subject::Subject;
 use super::texts::{self, hex_text};
 use super::wire;
@@ -28,6 +27,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
+use crate::sources::server_reach::LateHead;
 
 const METHOD: &str = "alchemy_getAssetTransfers";
 /// Transfers in a page: the most that is given.
@@ -75,6 +75,7 @@ pub(super) struct AlchemyLister {
 struct PageAnswer {
     page: CallResponse,
     reach: Reach,
+    asked_at: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +188,7 @@ impl AlchemyLister {
         let is_near = self.is_near(ask);
         let head = is_near.then(|| log_requests::head().1);
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
+        let asked_at = Instant::now();
         let mut answers = self.pool.batch(&calls, &options).await.into_iter();
         let page = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
         let heads: Vec<CallResponse> = answers.flatten().collect();
@@ -202,7 +204,7 @@ impl AlchemyLister {
             }
             None => Reach::Certain,
         };
-        Ok(PageAnswer { page, reach })
+        Ok(PageAnswer { page, reach, asked_at })
     }
 
     /// Heads of other requests show how far apart the servers of their addresses are.
@@ -348,7 +350,8 @@ impl AlchemyLister {
     }
 
     /// Whether the server has come so far: what one of its address was behind another of late, each may
-    /// be. Where its own head is not known, the last one of its address.
+    /// be. Where its own head is not known, one that its address named since the page was asked for: it
+    /// may have fallen back from earlier ones.
     async fn reaches(
         &mut self,
         answer: &PageAnswer,
@@ -358,8 +361,9 @@ impl AlchemyLister {
         if let Reach::Head(head) | Reach::Far(head) = answer.reach {
             return Ok(self.note_head(on, head) >= height);
         }
-        if let Some(reached) = self.abilities.node_reach.reached(on, ()) {
-            return Ok(reached >= height);
+        let known = &self.abilities.node_reach;
+        if known.is_known_since(on, answer.asked_at) {
+            return Ok(known.reached(on, ()) >= Some(height));
         }
         let options = CallOptions { on: Some(on), ..CallOptions::new(self.lane.clone()) };
         let answer = self.pool.call("eth_blockNumber", json!([]), &options).await?;
@@ -510,6 +514,24 @@ mod tests {
 
     use super::super::lists_model::{Model, Ways, lane, subject};
     use super::*;
+
+    /// A head that was named before the page was asked for shows nothing of the server that gave it.
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_fell_back_is_asked_for_its_head_again() {
+        let ways = Ways { lag: [("one".to_owned(), 664)].into(), ..Ways::default() };
+        let pool = Model::new(Vec::new(), 10_000, ways).pool(&["one"]);
+        let abilities: Arc<Abilities> = Arc::default();
+        let options = CallOptions::new(lane());
+        let page = pool.call("eth_blockNumber", json!([]), &options).await.unwrap();
+        let mut lister =
+            AlchemyLister::new(pool, subject(), lane(), (0, 10_000), Arc::clone(&abilities));
+        abilities.node_reach.note(EndpointId(0), (), &[10_000]);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let answer = PageAnswer { page, reach: Reach::Apart, asked_at: Instant::now() };
+        for (height, is_reached) in [(10_000, false), (9_337, false), (9_336, true)] {
+            assert_eq!(lister.reaches(&answer, height).await, Ok(is_reached), "{height}");
+        }
+    }
 
     /// Another server of the address may not have come so far, or the node was set up anew.
     #[tokio::test(start_paused = true)]

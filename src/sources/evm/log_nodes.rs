@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::server_reach::LateHead;
 use super::{EvmLimits, EvmSource, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::selection::SLOWER_MAX;
+use crate::sources::server_reach::LateHead;
 
 /// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
 const LACKING_REST: Duration = Duration::from_secs(30);

@@ -52,7 +52,6 @@ mod receipts;
 mod scan;
 mod sent;
 mod sent_witness;
-mod server_reach;
 mod single;
 mod subject;
 mod texts;

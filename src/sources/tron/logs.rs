@@ -339,8 +339,13 @@ impl TronSource {
         };
         let newest = outcomes.get(searches.len()).and_then(|newest| newest.as_ref().ok());
         let newest = newest.and_then(|newest| wire::quantity(newest));
+        if let Some(newest) = newest {
+            self.inner.node_reach.note(endpoint, (), &[newest]);
+        }
+        // What one server of the address was behind another of late, the one that searched may be.
+        let reached = newest.and_then(|_| self.inner.node_reach.reached(endpoint, ()));
         let answer = |(search, outcome): (&Search, CallOutcome)| {
-            let is_behind = newest.is_some_and(|newest| newest < search.window.high);
+            let is_behind = reached.is_some_and(|reached| reached < search.window.high);
             let answer = Answer { is_behind, is_apart: newest.is_none(), ..Answer::default() };
             match outcome {
                 Ok(result) => {

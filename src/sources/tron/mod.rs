@@ -45,6 +45,7 @@ use super::ability::{Ability, AbilityKind, Offered};
 use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reports::SourceStatus;
+use super::server_reach::ServerReach;
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::Chain;
@@ -72,6 +73,8 @@ struct Inner {
     offers: Mutex<Offers>,
     indexed: Mutex<Indexed>,
     depths: Mutex<Depths>,
+    /// How far the servers of each endpoint have come, by the heads that come with events.
+    node_reach: ServerReach<()>,
     /// Heights that lists may lack below the head.
     index_lag: u64,
     /// What `eth_chainId` must answer.
@@ -101,6 +104,7 @@ impl TronSource {
             offers: Mutex::default(),
             indexed: Mutex::default(),
             depths: Mutex::default(),
+            node_reach: ServerReach::default(),
             index_lag: chain.index_lag,
             chain_id: chain.chain_id,
             chain_checks: Arc::default(),

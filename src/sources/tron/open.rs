@@ -68,10 +68,19 @@ impl TronSource {
         let settled = self.indexed_to(&head, newest)?;
         let Head { height, millis, hash } = head;
         let tip = high.is_none().then_some(Tip { height, hash });
+        let settled = settled.saturating_sub(self.events_behind());
         let high = high.map_or(settled, |high| high.min(settled));
         // Blocks are at least so far apart.
         let below = height.saturating_sub(high).saturating_mul(BLOCK_MILLIS);
         Ok((high, millis.saturating_sub(below), tip))
+    }
+
+    /// Blocks below the head down to which no server lacks events, of the endpoint whose servers are the
+    /// least apart.
+    fn events_behind(&self) -> u64 {
+        let (reach, ids) = (&self.inner.node_reach, self.endpoint_ids());
+        let known = ids.into_iter().filter(|id| reach.is_known(*id));
+        known.map(|id| reach.behind(id)).min().unwrap_or(0)
     }
 
     /// Asks each endpoint once which chain it is of; those that do not say are believed.

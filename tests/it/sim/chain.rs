@@ -31,6 +31,13 @@ impl Chain {
         }
     }
 
+    pub(super) fn set_head(&self, head: Height) {
+        match self {
+            Self::Solana(model) => model.set_head(head),
+            Self::Evm(model, ..) => model.set_head(head),
+        }
+    }
+
     pub(super) fn arrive(&self, wallet: Address, trades: u64) {
         match self {
             Self::Solana(model) => drop(model.arrive(wallet, trades)),

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use blotter::domain::{Coverage, Cursor, Height, KeyId, Position, Row, TxId, ValueSource};
+use blotter::domain::{Coverage, Cursor, Filter, Height, KeyId, Position, Row, TxId, ValueSource};
 use blotter::history::End;
 
 use super::client::{Client, is_expected};
+use super::sieve;
 use super::way::Way;
 use super::world::World;
 use crate::support::ready::now;
@@ -37,10 +38,13 @@ impl World {
             if let Some(row) = rows.iter().find(|row| !was(row)) {
                 panic!("a row that is not true: {row:?}, {:?}", truth.like(row));
             }
+            let fits = |row: &Row| truth.like(row).is_none_or(|f| sieve::fits(&client.filter, f));
+            assert!(rows.iter().all(fits), "a row that the filter rejects");
             return;
         }
         assert!(before.is_none_or(|cursor| cursor.head == Some(head)), "the head moved");
-        let wanted = &truth.below(head)[client.walk.rows..];
+        let sifted = sieve::sifted(&client.filter, truth.below(head));
+        let wanted = &sifted[client.walk.rows..];
         assert!(rows.len() <= wanted.len(), "{} rows, {} true ones", rows.len(), wanted.len());
         for (at, (row, fact)) in rows.iter().zip(wanted).enumerate() {
             let at = at + client.walk.rows;
@@ -64,10 +68,15 @@ impl World {
             assert!(end.trade_count <= count(truth.all().len()), "more trades than there are");
             return;
         };
-        let truth = truth.below(head);
+        let truth = &sieve::sifted(&client.filter, truth.below(head));
         if end.trade_count != count(truth.len()) {
             let lost = self.lost(client.wallet, truth);
-            panic!("complete at {head}: {} of {}; lost {lost}", end.trade_count, truth.len());
+            let (filter, rows) = (&client.filter, client.walk.rows);
+            panic!(
+                "complete at {head}: {} of {}, {rows} got, by {filter:?}; lost {lost}",
+                end.trade_count,
+                truth.len()
+            );
         }
         assert!(!self.awaits_withheld(client.wallet), "complete, and an amount is not known");
         assert_eq!(end.first_trade, truth.last().map(|fact| fact.time));
@@ -77,21 +86,21 @@ impl World {
     /// A walk that began after all was read holds all of the truth.
     pub(super) fn check_whole(&self, client: &Client, head: Height) {
         if !self.forked {
-            let wanted = self.wanted(client.wallet, head);
+            let wanted = self.wanted(client.wallet, &client.filter, head);
             assert!(client.walk.rows >= wanted, "{} of {wanted} rows", client.walk.rows);
         }
     }
 
     /// Whether a walk holds all rows that nodes let one know of.
     pub(super) fn is_whole(&self, client: &Client, head: Height) -> bool {
-        client.walk.rows >= self.wanted(client.wallet, head)
+        client.walk.rows >= self.wanted(client.wallet, &client.filter, head)
     }
 
     /// Rows that nodes let one know of, all in all.
-    fn wanted(&self, wallet: usize, head: Height) -> usize {
+    fn wanted(&self, wallet: usize, filter: &Filter, head: Height) -> usize {
         let truths = self.truths.borrow();
         let truth = truths[wallet].below(head).iter();
-        truth.filter(|fact| Some(fact.tx) != self.poison).count()
+        truth.filter(|f| Some(f.tx) != self.poison && sieve::fits(filter, f)).count()
     }
 
     /// Notes whether a transaction of a wallet is set aside: its rows come late then.
@@ -152,8 +161,10 @@ impl World {
         let rows = now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec();
         let truths = self.truths.borrow();
         if self.has_doubts() {
-            let wanted = self.wanted(wallet, target);
+            let wanted = self.wanted(wallet, &Filter::default(), target);
             assert!(rows.len() >= wanted, "{} rows stored, {wanted} true", rows.len());
+            let stale = rows.iter().find(|row| !truths[wallet].is(row));
+            assert_eq!(stale, None, "stored and not true any more");
             return;
         }
         let known: Vec<_> =

@@ -7,6 +7,7 @@ use blotter::history::{End, Extent, HistoryError, Step, WalkRequest};
 use tokio::time::sleep;
 
 use super::dice::Dice;
+use super::sieve;
 use super::world::World;
 
 /// One client of one wallet and one key.
@@ -18,6 +19,7 @@ pub(super) struct Client {
     page: Option<u64>,
     /// One in so many steps is its last before it hangs up.
     hasty: u64,
+    pub(super) filter: Filter,
     dice: Dice,
     pub(super) walk: Trail,
 }
@@ -41,9 +43,16 @@ impl Client {
             key: KeyId(dice.range(1, 2)),
             page: dice.pick(&[None, None, Some(1), Some(2), Some(7), Some(50), Some(1_000_000)]),
             hasty: dice.pick(&[3, 10, 1000]),
+            filter: Filter::default(),
             dice,
             walk: Trail::default(),
         }
+    }
+
+    /// The same, with a filter of some seeds. From dice of its own, so that all else stays what it was.
+    pub(super) fn sifting(self, number: u64, seed: u64, world: &World) -> Self {
+        let mut dice = Dice::new(seed, 3000 + number);
+        Self { filter: sieve::choose(world, self.wallet, &mut dice), ..self }
     }
 
     /// One that takes pages of so many rows.
@@ -80,7 +89,7 @@ impl Client {
             key: self.key,
             quota: None,
             resume: self.walk.cursor.map(told).map(Box::new),
-            filter: Filter::default(),
+            filter: self.filter.clone(),
             follow: false,
             want: self.page.map_or(Extent::All, Extent::Rows),
             window: Duration::from_secs(self.dice.pick(&[1, 5, 20, 55])),

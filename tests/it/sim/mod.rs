@@ -19,6 +19,8 @@ mod counts;
 mod cut;
 mod dice;
 mod evm;
+mod follower;
+mod late;
 mod named;
 mod patience;
 mod peer;
@@ -26,6 +28,7 @@ mod red;
 mod refusing;
 mod reorgs;
 mod seeds;
+mod sieve;
 mod solana;
 mod trouble;
 mod truth;
@@ -37,13 +40,14 @@ use std::time::Duration;
 use blotter::demo::Faults;
 use blotter::demo::solana::NodeOptions;
 use blotter::domain::Height;
-use blotter::history::{End, HistoryError};
+use blotter::history::{Capacity, End, HistoryError};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
 use crate::support::disk::Kept;
 use client::Client;
 use dice::Dice;
+use follower::Follower;
 use peer::{Peer, Role};
 use seeds::{Seen, run_all};
 use solana::faults;
@@ -120,23 +124,39 @@ async fn simulate(way: Way, seed: u64) -> Seen {
     let mut dice = Dice::new(seed, 0);
     let mut world = World::new(way, seed, &mut dice);
     let clients = dice.range(1, 4);
-    let mut clients: Vec<Client> =
-        (0..clients).map(|at| Client::new(at, seed, world.wallets.len())).collect();
+    let client = |at| Client::new(at, seed, world.wallets.len()).sifting(at, seed, &world);
+    let mut clients: Vec<Client> = (0..clients).map(client).collect();
+    // From dice of their own, so that all else stays what it was.
+    let mut apart = Dice::new(seed, 511);
+    let mut follower = apart.one_in(2).then(|| Follower::new(&world, seed));
+    let is_crowded = apart.one_in(6);
     let may_fork = dice.one_in(8);
     for _ in 0..dice.range(1, 4) {
-        turmoil(&mut world, &mut clients, &mut dice).await;
+        if is_crowded && apart.one_in(2) {
+            world.crowd(&mut apart);
+        }
+        turmoil(&mut world, (&mut clients, &mut follower), &mut dice).await;
+        world.history.set_capacity(Capacity::default());
         if may_fork && dice.one_in(2) {
-            world.reorganise(&mut dice);
+            if apart.one_in(3) {
+                world.reorganise_above(&mut apart);
+            } else {
+                world.reorganise(&mut dice);
+            }
         }
     }
-    calm(&mut world, &mut clients).await;
+    calm(&mut world, (&mut clients, &mut follower)).await;
     let faults = world.peers.iter().flat_map(|peer| peer.node.stats().faults.into_values()).sum();
     let rows = world.history.metrics().rows_delivered.get();
     Seen { rows, requests: world.requests(), faults, crashes: world.crashes }
 }
 
 /// A while in which anything may fail, and its end.
-async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
+async fn turmoil(
+    world: &mut World,
+    (clients, follower): (&mut [Client], &mut Option<Follower>),
+    dice: &mut Dice,
+) {
     refill(world).await;
     match world.way {
         Way::Solana => solana_troubles(world, dice),
@@ -156,6 +176,12 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
     let long = Duration::from_millis(dice.pick(&[300, 3_000, 20_000, 120_000]));
     let shared: &World = world;
     let life = join_all(clients.iter_mut().map(|client| client.live(shared)));
+    let life = async {
+        match follower {
+            Some(follower) => drop(tokio::join!(life, follower.live(shared))),
+            None => drop(life.await),
+        }
+    };
     let chain = async {
         loop {
             sleep(long / 4).await;
@@ -217,7 +243,7 @@ async fn end(world: &mut World, dice: &mut Dice) {
 }
 
 /// Nothing fails any more: every client gets everything, and then all is quiet.
-async fn calm(world: &mut World, clients: &mut [Client]) {
+async fn calm(world: &mut World, (clients, follower): (&mut [Client], &mut Option<Follower>)) {
     trouble::say("calm");
     refill(world).await;
     world.set_faults(Faults::none);
@@ -245,15 +271,25 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
         }
         world.check_usage(client.key);
     }
+    let followed = world.requests();
+    if let Some(follower) = follower {
+        follower.calm(world, target).await;
+    }
+    // It asks for newer heights for as long as its windows are.
+    let followed = world.requests() - followed;
     quiet(world).await;
     valued(world).await;
     for wallet in 0..world.wallets.len() {
         world.check_store(wallet);
-        world.check_all(wallet, target);
+        // What no client asked for in the end may have been evicted, or be stored in parts.
+        let asks = |client: &Client| client.wallet == wallet && client.filter.is_none();
+        if clients.iter().any(asks) {
+            world.check_all(wallet, target);
+        }
     }
     let transactions: u64 =
         world.wallets.iter().map(|wallet| world.chain.transaction_count(wallet.address)).sum();
-    let spent = world.requests() - before;
+    let spent = world.requests() - before - followed;
     let most = world.way.requests_max(transactions).max(ranges_max(world) + 12 * transactions);
     let by_method = || world.peers.iter().map(|peer| peer.node.stats().calls).collect::<Vec<_>>();
     assert!(spent <= most, "{spent} requests for {transactions} transactions: {:?}", by_method());

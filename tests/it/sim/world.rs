@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blotter::demo::{DemoTransport, Faults};
 use blotter::domain::{Clock, Height, KeyId, TxId, Wallet};
-use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
+use blotter::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
 use blotter::sources::{SolanaLimits, Source};
@@ -82,6 +82,11 @@ impl World {
     /// Whether rows may come late into a span that was read, because the read was not accepted.
     pub(super) fn has_doubts(&self) -> bool {
         self.way.has_doubts() || self.setup.lying_pages || self.set_aside.get()
+    }
+
+    /// Whether what was delivered may differ from what is true now.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.forked || self.has_doubts()
     }
 
     pub(super) fn new(way: Way, seed: u64, dice: &mut Dice) -> Self {
@@ -216,7 +221,30 @@ impl World {
         height.inspect(|height| self.fork_at(*height)).is_some()
     }
 
+    /// Replaces the newest blocks, above all rows: other transactions are in their place.
+    pub(super) fn reorganise_above(&mut self, dice: &mut Dice) {
+        let (wallet, head) = (dice.pick(&self.wallets), self.chain.head());
+        let newest = |wallet: &Wallet| self.chain.trade_height(wallet.address, 0);
+        let newest = self.wallets.iter().filter_map(newest).max();
+        let from = newest.unwrap_or(0).max(head.saturating_sub(dice.pick(&[2, 50, 1_000]))) + 1;
+        if from >= head {
+            return;
+        }
+        self.chain.set_head(from);
+        self.chain.arrive(wallet.address, dice.pick(&[1, 3]));
+        self.chain.set_head(head.max(self.chain.head()));
+        self.fork_at(from);
+    }
+
+    /// Room for less than is stored: wallets that are not in use are evicted, and where none is, loads
+    /// end with an error.
+    pub(super) fn crowd(&self, dice: &mut Dice) {
+        let max = u64::try_from(self.disk.bytes()).unwrap() / 100 * dice.pick(&[50, 90, 100]);
+        self.history.set_capacity(Capacity { max_bytes: Some(max), min_free_bytes: 0 });
+    }
+
     fn fork_at(&mut self, height: Height) {
+        super::trouble::say(&format!("other blocks from {height} on, head {}", self.chain.head()));
         self.chain.reorg(height);
         self.forked = true;
         for (truth, wallet) in self.truths.borrow_mut().iter_mut().zip(&self.wallets) {

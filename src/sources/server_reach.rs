@@ -89,6 +89,13 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
         self.lock().contains_key(&endpoint)
     }
 
+    /// Whether it was looked at since.
+    pub(super) fn is_known_since(&self, endpoint: EndpointId, since: Instant) -> bool {
+        let all = self.lock();
+        let last = all.get(&endpoint).and_then(|shown| shown.rounds.back());
+        last.is_some_and(|round| round.at >= since)
+    }
+
     /// The newest height of a list that any of its answers has shown.
     pub(super) fn newest(&self, endpoint: EndpointId, list: L) -> Option<Height> {
         self.lock().get(&endpoint)?.newest.get(&list).copied()
@@ -125,8 +132,16 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::explorer_wire::ExplorerList;
     use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    enum List {
+        Other,
+        Tokens,
+        Calls,
+    }
+
+    const LISTS: [List; 3] = [List::Other, List::Tokens, List::Calls];
 
     const ONE: EndpointId = EndpointId(0);
 
@@ -134,22 +149,22 @@ mod tests {
     async fn an_answer_behind_another_one_counts_against_its_endpoint_for_a_while() {
         let reach = ServerReach::default();
         assert_eq!((reach.behind(ONE), reach.is_known(ONE)), (0, false));
-        reach.note(ONE, ExplorerList::Calls, &[]);
+        reach.note(ONE, List::Calls, &[]);
         assert_eq!((reach.behind(ONE), reach.is_known(ONE)), (0, true));
-        reach.note(ONE, ExplorerList::Tokens, &[1_000, 1_000]);
-        reach.note(ONE, ExplorerList::Calls, &[10]);
-        reach.note(ONE, ExplorerList::Calls, &[]);
+        reach.note(ONE, List::Tokens, &[1_000, 1_000]);
+        reach.note(ONE, List::Calls, &[10]);
+        reach.note(ONE, List::Calls, &[]);
         assert_eq!(reach.behind(ONE), 0, "lists are not compared with each other");
-        reach.note(ONE, ExplorerList::Tokens, &[1_100, 1_030]);
-        reach.note(ONE, ExplorerList::Tokens, &[1_200, 1_200]);
+        reach.note(ONE, List::Tokens, &[1_100, 1_030]);
+        reach.note(ONE, List::Tokens, &[1_200, 1_200]);
         assert_eq!(reach.behind(ONE), 70, "and not what one was with what came later");
-        reach.note(ONE, ExplorerList::Tokens, &[1_110]);
+        reach.note(ONE, List::Tokens, &[1_110]);
         assert_eq!((reach.behind(ONE), reach.behind(EndpointId(1))), (90, 0));
-        let reached = ExplorerList::ALL.map(|list| reach.reached(ONE, list));
+        let reached = LISTS.map(|list| reach.reached(ONE, list));
         assert_eq!(reached, [None, Some(1_110), Some(0)], "less what any of them was behind");
         tokio::time::advance(AGE_MAX).await;
         assert_eq!(reach.behind(ONE), 0);
-        let newest = ExplorerList::ALL.map(|list| reach.newest(ONE, list));
+        let newest = LISTS.map(|list| reach.newest(ONE, list));
         assert_eq!(newest, [None, Some(1_200), Some(10)]);
     }
 

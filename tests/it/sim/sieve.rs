@@ -1,0 +1,38 @@
+//! Filters of clients, and which of the true rows each lets through.
+
+use blotter::domain::Filter;
+
+use super::dice::Dice;
+use super::world::World;
+use crate::support::truth::Fact;
+
+/// A filter that lets some rows through and others not, where the wallet has any; none of most seeds.
+pub(super) fn choose(world: &World, wallet: usize, dice: &mut Dice) -> Filter {
+    let all = Filter::default();
+    let truths = world.truths.borrow();
+    let facts = truths[wallet].all();
+    if facts.is_empty() || !dice.one_in(3) {
+        return all;
+    }
+    let last = u64::try_from(facts.len() - 1).unwrap();
+    let fact = facts[usize::try_from(dice.range(0, last)).unwrap()];
+    match dice.range(0, 4) {
+        0 => Filter { side: Some(fact.side), ..all },
+        1 => Filter { token: Some(fact.mint), ..all },
+        2 => Filter { side: Some(fact.side), token: Some(fact.mint), ..all },
+        3 => Filter { from: Some(fact.time), ..all },
+        _ => Filter { to: Some(fact.time), ..all },
+    }
+}
+
+pub(super) fn fits(filter: &Filter, fact: &Fact) -> bool {
+    filter.side.is_none_or(|side| side == fact.side)
+        && filter.token.is_none_or(|token| token == fact.mint)
+        && filter.from.is_none_or(|from| fact.time >= from)
+        && filter.to.is_none_or(|to| fact.time < to)
+}
+
+/// The rows that it lets through, in their order.
+pub(super) fn sifted(filter: &Filter, facts: &[Fact]) -> Vec<Fact> {
+    facts.iter().filter(|fact| fits(filter, fact)).copied().collect()
+}
