@@ -18,24 +18,28 @@ pub(super) fn of_tip(chunk: &RawChunk) -> Option<Anchor> {
 }
 
 /// Adds a hash and thins the rest so that their distances from the newest one double. The one that
-/// was the newest stays until it was held against the chain together with its follower.
+/// was the newest stays until it was held against the chain together with its follower. One that is
+/// kept of the same height stays, and so do those above: only a cut-back takes them away.
 pub(super) fn add(anchors: &[Anchor], new: Anchor, max: usize) -> Vec<Anchor> {
-    let mut all: Vec<Anchor> =
-        anchors.iter().copied().filter(|anchor| anchor.height < new.height).collect();
-    all.sort_by_key(|anchor| anchor.height);
-    let last = all.pop();
-    let mut kept = Vec::with_capacity(all.len() + 1);
+    let mut hashes = anchors.to_vec();
+    if hashes.iter().all(|anchor| anchor.height != new.height) {
+        hashes.push(new);
+    }
+    hashes.sort_by_key(|anchor| anchor.height);
+    let newest = hashes.pop().unwrap_or(new);
+    let last = hashes.pop();
+    let mut kept = Vec::with_capacity(hashes.len() + 1);
     let mut bucket = None;
     // From the oldest up, so that the one kept of each distance is the one that stays longest.
-    for anchor in all {
-        let distance = (new.height - anchor.height).ilog2();
+    for anchor in hashes {
+        let distance = (newest.height - anchor.height).ilog2();
         if bucket != Some(distance) {
             bucket = Some(distance);
             kept.push(anchor);
         }
     }
     kept.extend(last);
-    kept.push(new);
+    kept.push(newest);
     let surplus = kept.len().saturating_sub(max.max(1));
     kept.split_off(surplus)
 }
@@ -101,6 +105,14 @@ mod tests {
         assert_eq!(judge(&[Differs, Unknown, Same]), (3, Some(8)));
         assert_eq!(judge(&[Differs, Differs]), (2, Some(0)));
         assert_eq!(judge(&[Same]), (1, None));
+    }
+
+    #[test]
+    fn what_is_known_of_a_height_is_replaced_by_nothing_that_comes_later() {
+        let anchor = |height, hash| Anchor { height, hash: [hash; 32] };
+        let kept = add(&[anchor(100, 1), anchor(200, 1)], anchor(150, 2), 64);
+        assert_eq!(kept, [anchor(100, 1), anchor(150, 2), anchor(200, 1)]);
+        assert_eq!(add(&kept, anchor(200, 2), 64), kept);
     }
 
     proptest! {

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::tasks::Tasks;
-use crate::domain::Height;
+use super::walk::millis;
+use crate::domain::{Height, UnixMillis};
 use crate::rpc::UpstreamError;
 use crate::sources::{GapReader, RawChunk, RunAhead};
 
@@ -37,6 +38,16 @@ pub(super) struct Pump {
 }
 
 impl Pump {
+    pub(super) fn is_older_than(&self, age: Duration) -> bool {
+        self.began.elapsed() > age
+    }
+
+    /// When it began, by the wall clock as it is now: what waited while other heights were read shows
+    /// the chain as it was then.
+    pub(super) fn began_at(&self, now: UnixMillis) -> UnixMillis {
+        UnixMillis(now.0.saturating_sub(millis(self.began.elapsed())))
+    }
+
     pub(super) fn start(
         tasks: &Tasks,
         reader: GapReader,

@@ -111,6 +111,9 @@ pub struct Walk {
     found: Option<Found>,
     tag: FilterTag,
     live: bool,
+    /// Of a live walk: the epoch at which all of what it is behind was found stored, and how many other
+    /// rows there were. While both stay, nothing came late.
+    explained: Option<(u64, Option<u64>)>,
     /// All rows at or after the filter's `from` are known to be stored, independent of what is
     /// below.
     from_reached: bool,
@@ -186,6 +189,7 @@ impl Walk {
             tag: request.filter.tag(),
             tally: counts.then(Box::default),
             live,
+            explained: None,
             from_reached: false,
             page_end: None,
             ahead: None,
@@ -546,6 +550,6 @@ impl Drop for Walk {
     }
 }
 
-pub(super) fn millis(duration: Duration) -> u64 {
+pub(in crate::history) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -328,7 +328,6 @@ impl Worker {
         low: Height,
         ahead: RunAhead,
     ) -> Result<(), IngestError> {
-        let checked_at = self.inner.clock.now();
         let known = self.pumps.iter().position(|pump| pump.low == low && pump.next_high.is_none());
         let at = if let Some(at) = known {
             at
@@ -336,12 +335,13 @@ impl Worker {
             self.opened_at = Instant::now();
             self.open(record, Gap { low, high: low, resume: None }, true, None).await?
         };
-        if known.is_none() && self.has_reorganised(record).await? {
+        let Some(pump) = self.pumps.get(at) else { return Ok(()) };
+        pump.set_run_ahead(ahead);
+        let checked_at = pump.began_at(self.inner.clock.now());
+        let is_old = pump.is_older_than(self.inner.limits.freshness);
+        if (known.is_none() || is_old) && self.has_reorganised(record).await? {
             self.pumps.clear();
             return Ok(());
-        }
-        if let Some(pump) = self.pumps.get(at) {
-            pump.set_run_ahead(ahead);
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
         let Some(raw) = fetched else {

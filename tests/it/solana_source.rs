@@ -752,6 +752,16 @@ async fn a_null_for_the_newest_hash_is_asked_for_again() {
     }
 }
 
+/// A wallet that rested for longer than nodes keep blocks is read on.
+#[tokio::test(start_paused = true)]
+async fn a_block_that_no_node_keeps_says_nothing_of_its_hash() {
+    let mut chain = Chain::new(1000);
+    chain.add(5, &[WALLET]);
+    let ways = Ways { first_block: 6, ..Ways::default() };
+    let source = source_with(&Net::new(chain, vec![ways; 2]), 2, 10);
+    assert_eq!(source.check_hash(5, [1; 32], &lane()).await, Ok(HashCheck::Unknown));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hash_differs_only_when_two_nodes_agree() {
     let check = async |salts: [u8; 2]| {

@@ -10,6 +10,10 @@ use crate::history::error::HistoryError;
 use crate::history::proven::Completeness;
 use crate::store::{View, WalletRecord};
 
+/// Rows of a walk by times that are counted again at its end; those of a longer one are not, as a
+/// stream gives up what takes longer than its heartbeat.
+pub(super) const RECOUNT_MAX: u64 = 1_000_000;
+
 impl Walk {
     /// All rows are delivered, and some spans that hold them are still to be proved: a stream, and a
     /// page without rows, give the worker some time for it, as their end says whether the history is
@@ -151,6 +155,9 @@ impl Walk {
         let view = self.inner.view()?;
         let Some(record) = self.record(&view).await? else { return Ok(passed > 0) };
         if self.request.filter.is_timed() {
+            if passed > RECOUNT_MAX {
+                return Ok(false);
+            }
             let part = (head, self.position);
             return Ok(self.count_before(&view, &record, part, passed).await? != passed);
         }
@@ -172,7 +179,7 @@ impl Walk {
         let limit = self.inner.limits.rows_per_step_max;
         let (mut at, mut count) = (self.beginning(view, record, head).await?, 0);
         while count <= max {
-            let rows = view.rows(record.id, at, end.height, limit).await?;
+            let rows = view.rows(record.id, at, 0, limit).await?;
             let before = rows.bare().iter().take_while(|row| row.key <= end).count();
             count = u64::try_from(before).map_or(u64::MAX, |rows| rows.saturating_add(count));
             let Some(last) = rows.last_key().filter(|_| before == rows.len()) else { break };
@@ -236,6 +243,15 @@ pub(super) async fn count_below(
     if record.coverage.top().is_some_and(|top| top <= head) {
         return Ok(record.count);
     }
-    let above = view.count_above(record.id, head, u64::MAX).await?;
-    Ok(record.count.saturating_sub(above))
+    let (mut count, mut epoch) = (record.count, record.epoch);
+    loop {
+        let above = view.count_above(record.id, head, u64::MAX).await?;
+        // Of a shared store they are counted after the record was read, and others write meanwhile.
+        let again = view.wallet_by_id(record.id).await?;
+        match again.map(|again| (again.count, again.epoch)) {
+            Some(now) if now != (count, epoch) => (count, epoch) = now,
+            Some(_) | None => return Ok(count.saturating_sub(above)),
+        }
+        tokio::task::yield_now().await;
+    }
 }

@@ -6,12 +6,12 @@ use std::ops::Range;
 use tokio::time::Instant;
 
 use super::delivery::COUNTING_MAX;
-use super::ending::count_below;
+use super::ending::{RECOUNT_MAX, count_below};
 use super::{Look, Walk};
-use crate::domain::{Position, Rows, TradeKey};
+use crate::domain::{Height, Position, Rows, TradeKey};
 use crate::history::error::HistoryError;
 use crate::history::plan::Demand;
-use crate::store::WalletRecord;
+use crate::store::{View, WalletRecord};
 
 impl Walk {
     /// The history down from the head is delivered; from now on the position is the newest row. The
@@ -26,7 +26,11 @@ impl Walk {
         let from = self.from(&view, &record, head).await?;
         let next = view.rows(record.id, from, 0, 1).await?.last_key();
         let follows = next.is_some_and(|key| !self.request.filter.ends_at(&key));
-        if self.passed.is_some() && follows {
+        let count = count_below(&view, &record, head).await?;
+        // A row may have come since the walk was held against the store: behind the position it is
+        // still to be delivered, and above it the next comparison shows it.
+        let is_other = !self.request.filter.is_timed() && self.passed != Some(count);
+        if self.passed.is_some() && (follows || is_other) {
             return Ok(None);
         }
         // What is too new for the filter is behind the walk as well.
@@ -41,9 +45,11 @@ impl Walk {
             }
         };
         // A filter's `from` ends a walk above heights that nothing is known of.
-        let is_counted = record.coverage.is_complete(head);
-        let count = count_below(&view, &record, head).await?;
-        self.passed = is_counted.then_some(count);
+        self.passed = match self.request.filter.from {
+            Some(_) => self.count_since(&view, &record, head).await?,
+            None => record.coverage.is_complete(head).then_some(count),
+        };
+        self.explained = None;
         self.position = newest.map_or(Position::Start, Position::After);
         self.live = true;
         self.tally = None;
@@ -61,10 +67,11 @@ impl Walk {
         let Some((head, top)) = self.head.zip(record.coverage.top()) else {
             return Ok(Look::Edge(None));
         };
-        if top <= head {
-            return self.unless_late(&record, 0, Look::Edge(None));
+        // Rows were removed, or another store has not come so far.
+        if matches!(self.position, Position::After(key) if key.height > top) {
+            return Ok(Look::Above);
         }
-        if record.coverage.run_low(top).is_none_or(|low| low > head + 1) {
+        if top > head && record.coverage.run_low(top).is_none_or(|low| low > head + 1) {
             return Ok(Look::Edge(Some(top)));
         }
         let limit = self.inner.limits.rows_per_step_max;
@@ -73,33 +80,76 @@ impl Walk {
         let unknown = rows.bare().iter().position(|row| row.key.height > top);
         rows.truncate(unknown.unwrap_or(rows.len()));
         if rows.is_empty() {
-            self.head = Some(top);
-            return self.unless_late(&record, 0, Look::Edge(None));
+            self.head = Some(head.max(top));
+            return self.unless_late((&view, &record, top), 0, Look::Edge(None)).await;
         }
         let count = rows.len();
         if count == limit && unknown.is_none() {
             // How many rows follow is not known.
             return Ok(Look::Rows(rows));
         }
-        self.unless_late(&record, count, Look::Rows(rows))
+        self.unless_late((&view, &record, top), count, Look::Rows(rows)).await
     }
 
     /// What was looked for, where the wallet has no other rows than those that the walk has gone
     /// behind and so many newer ones: one of others was read late, or was taken back. Rows that were
     /// deleted to make room are read again before they are missed.
-    fn unless_late(
-        &self,
-        record: &WalletRecord,
+    async fn unless_late(
+        &mut self,
+        (view, record, top): (&View, &WalletRecord, Height),
         newer: usize,
         look: Look,
     ) -> Result<Look, HistoryError> {
-        let is_whole = record.coverage.top().is_some_and(|top| record.coverage.is_complete(top));
         let newer = u64::try_from(newer).unwrap_or(u64::MAX);
-        let known = self.passed.filter(|_| is_whole).map(|passed| passed.saturating_add(newer));
-        if known.is_none_or(|known| known == record.count) {
+        let Some(known) = self.passed.map(|passed| passed.saturating_add(newer)) else {
+            return Ok(look);
+        };
+        let older = record.count.checked_sub(known);
+        if older.is_some() && self.explained == Some((record.epoch, older)) {
             return Ok(look);
         }
+        let stored = match self.request.filter.from {
+            Some(_) => self.count_since(view, record, top).await?,
+            None => record.coverage.is_complete(top).then_some(record.count),
+        };
+        if stored.is_none_or(|stored| stored == known) {
+            self.explained = stored.map(|_| (record.epoch, older));
+            return Ok(look);
+        }
+        // Of a shared store the rows are read after the record, and others write meanwhile.
+        let again = self.inner.view()?.wallet(&self.request.wallet).await?;
+        let state = |record: &WalletRecord| (record.count, record.epoch);
+        if again.as_deref().map(state) != Some(state(record)) {
+            return Ok(Look::Rows(Rows::default()));
+        }
         Err(HistoryError::Changed)
+    }
+
+    /// How many rows up to a height are not older than the filter's `from`; `None` where not all of them
+    /// are known to be stored, or they are too many to be counted again.
+    async fn count_since(
+        &self,
+        view: &View,
+        record: &WalletRecord,
+        head: Height,
+    ) -> Result<Option<u64>, HistoryError> {
+        let Some(floor) = record.coverage.run_low(head) else { return Ok(None) };
+        let limit = self.inner.limits.rows_per_step_max;
+        let mut at = Self::first_below(&self.inner, view, record, (head, Position::Start)).await?;
+        let mut count = 0_u64;
+        while count <= RECOUNT_MAX {
+            let mut rows = view.rows(record.id, at, floor, limit).await?;
+            let is_last = rows.len() < limit;
+            let is_cut = self.cut_at_from(&mut rows);
+            count = count.saturating_add(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+            let Some(last) = rows.last_key().filter(|_| !is_cut && !is_last) else {
+                let is_whole = is_cut || floor == 0 || self.is_from_reached(head, floor);
+                return Ok(is_whole.then_some(count));
+            };
+            at = Position::After(last);
+            tokio::task::yield_now().await;
+        }
+        Ok(None)
     }
 
     /// As [`Walk::deliver_below`], upwards: a row joins the one below it where that was delivered too.

@@ -124,10 +124,13 @@ impl Walk {
                 tally.pass(row.bare.key, (1, matched));
             }
             tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
-            if tally.whole && !tally.is_second && self.is_behind(&tally, &view, &record).await? {
-                let anew = Tally { is_second: true, ..begun() };
+            if tally.whole && self.is_behind(&tally, &view, &record).await? {
+                // Rows that come during the second count too are left to the next request.
+                let is_second = tally.is_second;
+                let anew = Tally { is_second: !is_second, ..begun() };
                 self.inner.tallies.keep(key, anew, record.count, limits.tallies_kept_max);
-                return Ok(false);
+                self.tally = Some(Box::new(anew));
+                return Ok(is_second);
             }
             self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
             self.tally = Some(Box::new(tally));

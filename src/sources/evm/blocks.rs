@@ -31,7 +31,8 @@ impl EvmSource {
         if tip.is_some() {
             return Ok((height, tip));
         }
-        let block = self.block_at(height, options).await.ok().flatten();
+        // Without its hash, a block that is replaced later would go unnoticed.
+        let block = self.block_at(height, options).await?;
         Ok((height, block.map(|(block, _)| Tip { height, hash: block.hash })))
     }
 

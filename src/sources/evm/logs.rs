@@ -196,7 +196,7 @@ impl LogLister {
         }
         self.confirm(&mut search, (low, high), second.on, failed).await;
         let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
-        if first.kept != Kept::Yes {
+        if first.kept != Kept::Yes || choice.lacks {
             doubts = doubts.union(Doubts::DEPTH);
         }
         let (logs, witnesses) = search.finish(high);

@@ -20,6 +20,8 @@ use crate::sources::reports::HashCheck;
 /// Error codes for a slot without a block: skipped, or missing in long-term storage
 /// (agave `rpc-client-api`, custom errors -32007 and -32009).
 pub(super) const NO_BLOCK: [i64; 2] = [-32007, -32009];
+/// That for a block which the node keeps no longer (custom error -32001).
+const DROPPED: i64 = -32001;
 
 impl SolanaSource {
     pub(crate) async fn block_hash(
@@ -40,9 +42,12 @@ impl SolanaSource {
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        let (Some(reported), by) = self.hash_by(height, &options).await? else {
-            return Ok(HashCheck::Unknown);
+        let first = match self.hash_by(height, &options).await {
+            // All nodes have dropped it: a wallet that rested for so long is read on all the same.
+            Err(UpstreamError::Rpc { code: DROPPED, .. }) => return Ok(HashCheck::Unknown),
+            first => first?,
         };
+        let (Some(reported), by) = first else { return Ok(HashCheck::Unknown) };
         if reported == expected {
             return Ok(HashCheck::Same);
         }

@@ -185,7 +185,7 @@ impl TronSource {
             all.iter().filter(fits).copied().collect()
         };
         let mut ids = with(&|from| from.is_some_and(|from| from <= low));
-        if ids.is_empty() {
+        if ids.is_empty() && with(&|from| from.is_some()).is_empty() {
             // None has shown any: then each counts as much as the other.
             ids = with(&|from| from.is_none());
         }

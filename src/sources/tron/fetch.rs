@@ -72,9 +72,13 @@ impl TronSource {
         } else {
             let reply = self.post_solid(TRANSACTION, &body, options).await?;
             let what = "gettransactionbyid gave no transaction";
-            let told = wire::transaction(&reply.body, wallet)
+            let told = wire::transaction(&reply.body, &id, wallet)
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
             let Some(sent) = told else { return Ok(Fetched::Missing) };
+            // One that failed has no events.
+            if sent.kind == TxPurpose::Failed && (seen.gave || seen.got) {
+                return Ok(Fetched::Missing);
+            }
             sent
         };
         if !always && want_sent(&seen, &sent) == Relevance::Pass {

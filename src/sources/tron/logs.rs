@@ -339,11 +339,13 @@ impl TronSource {
         };
         let newest = outcomes.get(searches.len()).and_then(|newest| newest.as_ref().ok());
         let newest = newest.and_then(|newest| wire::quantity(newest));
-        if let Some(newest) = newest {
+        let lowest = searches.iter().map(|search| search.window.low).min().unwrap_or(0);
+        if let Some(newest) = newest.filter(|newest| *newest >= lowest) {
             self.inner.node_reach.note(endpoint, (), &[newest]);
         }
         // What one server of the address was behind another of late, the one that searched may be.
-        let reached = newest.and_then(|_| self.inner.node_reach.reached(endpoint, ()));
+        let late = self.inner.node_reach.reached(endpoint, ());
+        let reached = newest.map(|newest| late.unwrap_or(newest).min(newest));
         let answer = |(search, outcome): (&Search, CallOutcome)| {
             let is_behind = reached.is_some_and(|reached| reached < search.window.high);
             let answer = Answer { is_behind, is_apart: newest.is_none(), ..Answer::default() };

@@ -42,7 +42,7 @@ impl TronSource {
                 None => self.transaction_in_block(height, &id, &mut options).await?,
             };
             let Some(tx) = tx else { continue };
-            let Ok(Some(sent)) = wire::transaction(tx.as_bytes(), wallet) else { continue };
+            let Ok(Some(sent)) = wire::transaction(tx.as_bytes(), &id, wallet) else { continue };
             if !listed.is_probe && want_sent(&listed.seen, &sent) == Relevance::Pass {
                 return Ok(Fetched::Unwanted);
             }

@@ -26,6 +26,9 @@ pub(super) struct Opening {
     pub(super) tip: Option<Tip>,
 }
 
+/// Fifty minutes: a server that is further behind is not waited for.
+const EVENTS_BEHIND_MAX: u64 = 1_000;
+
 impl TronSource {
     pub(super) async fn open(
         &self,
@@ -76,11 +79,11 @@ impl TronSource {
     }
 
     /// Blocks below the head down to which no server lacks events, of the endpoint whose servers are the
-    /// least apart.
+    /// least apart; so many at most, as one false head is no reason to read nothing new.
     fn events_behind(&self) -> u64 {
         let (reach, ids) = (&self.inner.node_reach, self.endpoint_ids());
         let known = ids.into_iter().filter(|id| reach.is_known(*id));
-        known.map(|id| reach.behind(id)).min().unwrap_or(0)
+        known.map(|id| reach.behind(id)).min().unwrap_or(0).min(EVENTS_BEHIND_MAX)
     }
 
     /// Asks each endpoint once which chain it is of; those that do not say are believed.

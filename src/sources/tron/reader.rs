@@ -248,6 +248,11 @@ impl Reading {
         fetched: Result<Fetched, UpstreamError>,
     ) -> Result<(), UpstreamError> {
         let last = match fetched {
+            Ok(Fetched::Transaction(tx) | Fetched::Failed(tx))
+                if !self.timeline.is_of(key, &tx) =>
+            {
+                "a listed transaction is given with another block".to_owned()
+            }
             Ok(Fetched::Transaction(tx)) => {
                 self.timeline.put(key, tx);
                 return Ok(());

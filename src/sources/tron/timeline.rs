@@ -158,6 +158,16 @@ impl Timeline {
         Some(Taken { key, height, seen, tries, is_probe })
     }
 
+    /// Whether a transaction is of the block in which it is listed, or of its time where the list names
+    /// no block.
+    pub(super) fn is_of(&mut self, key: &Key, tx: &Transaction) -> bool {
+        let Some(slot) = self.planned.get_mut(key) else { return false };
+        match slot.known.height {
+            Some(height) => height == tx.call.block,
+            None => tx.call.block > 0 && u64::from(tx.time.0) == key.0.0 / 1_000,
+        }
+    }
+
     /// A transaction has come.
     pub(super) fn put(&mut self, key: &Key, tx: Box<Transaction>) {
         if let Some(slot) = self.planned.get_mut(key) {

@@ -297,12 +297,16 @@ fn sent(
     Some(SentTx { json: raw.get().to_owned(), kind, is_wallets })
 }
 
-/// `/wallet/gettransactionbyid`; `None` inside where the node does not know it.
-pub(super) fn transaction(body: &[u8], wallet: &Account) -> Result<Option<SentTx>, Unreadable> {
+/// `/wallet/gettransactionbyid`; `None` inside where the node does not know it, or gives another one.
+pub(super) fn transaction(
+    body: &[u8],
+    asked: &Word,
+    wallet: &Account,
+) -> Result<Option<SentTx>, Unreadable> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| Unreadable)?;
     let RawTransaction { id, ret, raw_data } =
         serde_json::from_str(raw.get()).map_err(|_| Unreadable)?;
-    if id.is_none() {
+    if id.is_none_or(|id| *id != *hex::encode(asked)) {
         return Ok(None);
     }
     sent(&ret, raw_data.as_ref(), raw, wallet).map(Some).ok_or(Unreadable)

@@ -101,6 +101,34 @@ async fn check(way: Way, is_away: bool) {
     assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
 }
 
+/// The newest of three new transactions is given late: above all that was delivered, so that it comes in
+/// its order.
+async fn check_above(way: Way) {
+    let mut world = World::plain(way);
+    let mut seen = Seen::default();
+    seen.until(&world, |seen, _| seen.cursor.is_some_and(|cursor| cursor.live)).await;
+    world.chain.arrive(world.wallets[0].address, 3);
+    let ids = ids(&world);
+    world.chain.withhold(&[ids[0]]);
+    world.poison = Some(ids[0]);
+    world.chain.advance(LISTED);
+    world.learn();
+    seen.until(&world, |seen, _| seen.rows.contains(&ids[1])).await;
+    assert!(!seen.rows.contains(&ids[0]), "{way:?}");
+    world.chain.withhold(&[]);
+    world.poison = None;
+    seen.until(&world, |seen, _| seen.rows.contains(&ids[0])).await;
+    world.history.stop();
+    assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_row_above_all_that_a_follower_has_comes_in_its_order() {
+    for way in [Way::Logs, Way::Explorer, Way::Transfers, Way::Lists] {
+        check_above(way).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_follower_is_not_left_without_a_late_row() {
     for way in [Way::Logs, Way::Explorer, Way::Transfers, Way::Lists] {

@@ -402,6 +402,9 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
         }
         "getBlock" => {
             let slot = params[0].as_u64().unwrap();
+            if slot < ways.first_block {
+                return Err((-32001, format!("Block {slot} cleaned up, does not exist on node")));
+            }
             let ids: Vec<String> =
                 chain.txs.iter().filter(|tx| tx.slot == slot).map(|tx| tx.id.to_string()).collect();
             if ids.is_empty() {
