@@ -72,9 +72,9 @@ impl TronSource {
         } else {
             let reply = self.post_solid(TRANSACTION, &body, options).await?;
             let what = "gettransactionbyid gave no transaction";
-            let told = wire::transaction(&reply.body, &id, wallet)
+            let found = wire::transaction(&reply.body, &id, wallet)
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
-            let Some(sent) = told else { return Ok(Fetched::Missing) };
+            let Some(sent) = found else { return Ok(Fetched::Missing) };
             // One that failed has no events.
             if sent.kind == TxPurpose::Failed && (seen.gave || seen.got) {
                 return Ok(Fetched::Missing);
