@@ -182,18 +182,24 @@ impl Coverage {
         self.spans.iter().find(|span| span.low <= height && height <= span.high)
     }
 
-    /// Merges neighbours of different proofs, uniting their doubts, while there are more spans than
-    /// this: reads that alternate between ways must not grow the record.
-    pub fn coarsen(&mut self, spans_max: usize) {
-        if self.spans.len() <= spans_max {
+    /// Merges neighbours of different proofs, uniting their doubts, the lowest first, while there are
+    /// more such neighbours than this: reads that alternate between ways must not grow the record. Spans
+    /// with missing transactions stay apart, and are not counted: many of them must not undo what
+    /// second reads prove.
+    pub fn coarsen(&mut self, seams_max: usize) {
+        let above = self.spans.iter().skip(1);
+        let seams = self.spans.iter().zip(above).filter(|(below, above)| below.may_join(above));
+        let mut surplus = seams.count().saturating_sub(seams_max);
+        if surplus == 0 {
             return;
         }
         let mut joined: Vec<Span> = Vec::with_capacity(self.spans.len());
         for span in self.spans.drain(..) {
             match joined.last_mut() {
-                Some(below) if below.may_join(&span) => {
+                Some(below) if surplus > 0 && below.may_join(&span) => {
                     below.high = span.high;
                     below.proof = below.proof.joined(span.proof);
+                    surplus -= 1;
                 }
                 Some(_) | None => joined.push(span),
             }
@@ -206,6 +212,11 @@ impl Coverage {
         let above = self.spans.iter().skip(1);
         let gaps = self.spans.iter().zip(above).filter(|(below, above)| !below.touches(above));
         gaps.count() + usize::from(!self.spans.is_empty())
+    }
+
+    /// True where each of the inclusive heights is covered.
+    pub fn covers_all(&self, low: Height, high: Height) -> bool {
+        self.run_low(high).is_some_and(|lowest| lowest <= low)
     }
 
     /// True where everything from the first height to `height` is covered.
@@ -308,6 +319,10 @@ mod tests {
             let run = (0..=from).rev().take_while(|h| model.contains_key(h)).last();
             prop_assert_eq!(coverage.run_low(from), run);
             prop_assert_eq!(coverage.is_complete(from), run == Some(0));
+            for low in 0..=from {
+                let all = (low..=from).all(|height| model.contains_key(&height));
+                prop_assert_eq!(coverage.covers_all(low, from), all);
+            }
             let missing = (0..=from).rev().find(|h| !model.contains_key(h));
             let gap = coverage.gap_below(from);
             prop_assert_eq!(gap.is_some(), missing.is_some());
@@ -336,6 +351,27 @@ mod tests {
             for pair in coarse.spans().windows(2) {
                 prop_assert!(!pair[0].touches(&pair[1]) || pair[0].decoder != pair[1].decoder);
             }
+        }
+
+        /// However often neighbours are joined, spans with missing transactions undo no proof.
+        #[test]
+        fn many_missing_transactions_undo_no_proof(missing in 1_u64..40, good in 500_u64..540) {
+            let span = |low, high, doubts, missing| {
+                let proof = Proof::of(Way::Lists).with(doubts);
+                Span { low, high, decoder: 1, resume: None, proof, missing }
+            };
+            let mut coverage = Coverage::default();
+            coverage.insert(span(0, 999, Doubts::UNCONFIRMED, vec![]));
+            for at in 0..missing {
+                let missed = vec![TxId::Evm([1; 32])];
+                coverage.insert(span(100 + 2 * at, 100 + 2 * at, Doubts::MISSING, missed));
+            }
+            coverage.insert(span(good, good, Doubts::NONE, vec![]));
+            let doubts = |of: &Coverage| of.span_at(good).map(|span| span.proof.doubts);
+            coverage.coarsen(2);
+            prop_assert_eq!(doubts(&coverage), Some(Doubts::NONE));
+            coverage.coarsen(1);
+            prop_assert_eq!(doubts(&coverage), Some(Doubts::UNCONFIRMED));
         }
 
         /// A hint is used only at the edge for which it was written.

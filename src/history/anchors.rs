@@ -1,5 +1,7 @@
 //! Pure: which block hashes of a wallet's coverage are kept to notice a reorganisation.
 
+use std::time::Duration;
+
 use crate::domain::Height;
 use crate::sources::{HashCheck, RawChunk, RawTx, Tip};
 use crate::store::Anchor;
@@ -51,15 +53,38 @@ pub(super) fn newest_first(anchors: &[Anchor]) -> Vec<Anchor> {
     all
 }
 
+/// Nodes keep a block for longer than this: one that none returns, though it was the chain's such a
+/// short time ago, is asked for again.
+const KEPT_FOR: Duration = Duration::from_secs(3600);
+
 /// What holding hashes against the chain, from the newest down, has come to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Verdict {
+    /// The wallet was last held against the chain so long ago that nodes may have dropped its blocks.
+    has_rested: bool,
     checked: usize,
     differs: bool,
     last_good: Option<Height>,
+    open: Option<Height>,
+}
+
+/// What follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Stands,
+    /// Everything above is to be read again.
+    CutAbove(Height),
+    /// The answers do not show whether this block is still there. Newer hashes would hide the question.
+    Open(Height),
 }
 
 impl Verdict {
+    /// `rested`: how long ago the wallet was last held against the chain, where that is known.
+    pub(super) fn new(rested: Option<Duration>) -> Self {
+        let has_rested = rested.is_none_or(|rested| rested > KEPT_FOR);
+        Self { has_rested, checked: 0, differs: false, last_good: None, open: None }
+    }
+
     /// Takes in the next lower one. True where those below need not be looked at.
     pub(super) fn add(&mut self, height: Height, check: HashCheck) -> bool {
         self.checked += 1;
@@ -67,15 +92,19 @@ impl Verdict {
             // Blocks above say nothing about what was read before they were fetched.
             HashCheck::Differs => (self.differs, self.last_good) = (true, None),
             HashCheck::Same => self.last_good = self.last_good.or(Some(height)),
-            HashCheck::Unknown => {}
+            HashCheck::Gone if self.has_rested => {}
+            HashCheck::Gone | HashCheck::Unknown => self.open = self.open.or(Some(height)),
         }
         let is_settled = self.last_good.is_some() || !self.differs;
         self.checked >= LOOSE && is_settled
     }
 
-    /// The height above which everything is to be read again.
-    pub(super) fn cut_above(&self) -> Option<Height> {
-        self.differs.then_some(self.last_good.unwrap_or(0))
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.open {
+            _ if self.differs => Outcome::CutAbove(self.last_good.unwrap_or(0)),
+            Some(height) => Outcome::Open(height),
+            None => Outcome::Stands,
+        }
     }
 }
 
@@ -84,27 +113,41 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn judge(checks: &[HashCheck]) -> (usize, Option<Height>) {
-        let (mut verdict, mut asked) = (Verdict::default(), 0);
+    fn judge(rested: Option<Duration>, checks: &[HashCheck]) -> (usize, Outcome) {
+        let (mut verdict, mut asked) = (Verdict::new(rested), 0);
         for (height, check) in (1..=10).rev().zip(checks) {
             asked += 1;
             if verdict.add(height, *check) {
                 break;
             }
         }
-        (asked, verdict.cut_above())
+        (asked, verdict.outcome())
     }
 
     #[test]
     fn two_that_stand_end_the_look_and_one_that_differs_goes_on_to_the_next_good_one() {
-        use HashCheck::{Differs, Same, Unknown};
-        assert_eq!(judge(&[Same, Same, Differs]), (2, None));
-        assert_eq!(judge(&[Unknown, Unknown, Differs]), (2, None));
-        assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, Some(7)));
-        assert_eq!(judge(&[Differs, Same, Same]), (2, Some(9)));
-        assert_eq!(judge(&[Differs, Unknown, Same]), (3, Some(8)));
-        assert_eq!(judge(&[Differs, Differs]), (2, Some(0)));
-        assert_eq!(judge(&[Same]), (1, None));
+        use HashCheck::{Differs, Gone, Same};
+        let judge = |checks: &[HashCheck]| judge(None, checks);
+        assert_eq!(judge(&[Same, Same, Differs]), (2, Outcome::Stands));
+        assert_eq!(judge(&[Gone, Gone, Differs]), (2, Outcome::Stands));
+        assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, Outcome::CutAbove(7)));
+        assert_eq!(judge(&[Differs, Same, Same]), (2, Outcome::CutAbove(9)));
+        assert_eq!(judge(&[Differs, Gone, Same]), (3, Outcome::CutAbove(8)));
+        assert_eq!(judge(&[Differs, Differs]), (2, Outcome::CutAbove(0)));
+        assert_eq!(judge(&[Same]), (1, Outcome::Stands));
+    }
+
+    #[test]
+    fn a_hash_that_answers_do_not_settle_stays_in_question() {
+        use HashCheck::{Differs, Gone, Same, Unknown};
+        let (lately, long_ago) = (Some(KEPT_FOR), Some(KEPT_FOR + Duration::from_secs(1)));
+        for rested in [None, lately, long_ago] {
+            assert_eq!(judge(rested, &[Same, Unknown, Same]), (2, Outcome::Open(9)));
+            assert_eq!(judge(rested, &[Unknown, Unknown]), (2, Outcome::Open(10)));
+            assert_eq!(judge(rested, &[Unknown, Differs, Same]), (3, Outcome::CutAbove(8)));
+        }
+        assert_eq!(judge(lately, &[Gone, Same]), (2, Outcome::Open(10)));
+        assert_eq!(judge(long_ago, &[Gone, Same]), (2, Outcome::Stands));
     }
 
     #[test]

@@ -28,7 +28,9 @@ impl Ingest<'_> {
             };
             let raw = within(span, height, txs, &missing);
             let brought = raw.ids();
-            chunks.push(self.enrich(self.decode(raw).await, Some(brought), None).await?);
+            let chunk = self.enrich(self.decode(raw).await, Some(brought), None).await?;
+            // The height's other rows stay as that version made them.
+            chunks.push(Chunk { decoder: span.decoder, ..chunk });
         }
         Ok(chunks)
     }

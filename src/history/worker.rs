@@ -1,11 +1,12 @@
 //! One wallet's worker: plan, fetch, decode, write; no other task writes this wallet.
 
+mod places;
 mod reorgs;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep};
 
 use super::anchors;
@@ -44,6 +45,8 @@ pub(super) struct Worker {
     holding: Holding,
     /// What scans show of the wallet, where a reader follows it.
     standing: Option<Standing>,
+    /// Held while kept block hashes are read and written: one writer's would replace the other's.
+    anchoring: Arc<Mutex<()>>,
     /// When the last read from the head began, and the last one that came to something.
     opened_at: Instant,
     read_at: Option<Instant>,
@@ -85,6 +88,7 @@ impl Worker {
             cut_found,
             holding,
             standing: None,
+            anchoring: Arc::default(),
             opened_at: Instant::now(),
             read_at: None,
         }
@@ -122,13 +126,14 @@ impl Worker {
         self.standing = self.standing(&record, &demands);
         let next = plan(&demands, self.known(&record), self.turns);
         if !matches!(next, Next::Idle) {
+            // First its turn: what it waits with is not held from other processes.
+            if !self.may_work().await {
+                return Ok(Flow::Again);
+            }
             match self.holding.take(&self.inner.store, record.id).await? {
                 Held::Yes => {}
                 Held::Now => return Ok(Flow::Again),
                 Held::ByAnother => return self.follow(&record).await,
-            }
-            if !self.may_work().await {
-                return Ok(Flow::Again);
             }
         }
         match next {
@@ -205,61 +210,6 @@ impl Worker {
         Some((span.low, span.high))
     }
 
-    /// A worker that only the background wants takes one of few places, and gives it up now and
-    /// then so that others come forward.
-    async fn may_work(&mut self) -> bool {
-        if self.board.has_readers() {
-            self.background = None;
-            return true;
-        }
-        let slice = self.inner.limits.background_slice;
-        if self.background.as_ref().is_some_and(|(_, since)| since.elapsed() < slice) {
-            return true;
-        }
-        self.background = None;
-        if self.inner.is_paused() {
-            self.pumps.clear();
-            self.resumed().await;
-            return false;
-        }
-        let places = Arc::clone(&self.inner.background_places);
-        if places.available_permits() == 0 {
-            self.pumps.clear();
-        }
-        let lapse = self.lapses_in();
-        tokio::select! {
-            biased;
-            () = self.inner.tasks.cancelled() => false,
-            () = self.board.changed() => false,
-            () = after(lapse) => false,
-            place = places.acquire_owned() => {
-                self.background = place.ok().map(|place| (place, Instant::now()));
-                self.background.is_some()
-            }
-        }
-    }
-
-    /// Ready once background work goes on, or is no longer all that wants the wallet.
-    async fn resumed(&self) {
-        let (lapse, mut paused) = (self.lapses_in(), self.inner.paused.subscribe());
-        tokio::select! {
-            biased;
-            () = self.inner.tasks.cancelled() => {}
-            () = self.board.changed() => {}
-            () = after(lapse) => {}
-            _ = paused.wait_for(|paused| !paused) => {}
-        }
-    }
-
-    /// Ends a background load without a recent request.
-    async fn lapse(&self) -> Result<(), HistoryError> {
-        let now = self.inner.clock.now();
-        match self.board.background() {
-            Some(pending) if pending.until <= now => self.inner.clear_background(&self.board).await,
-            Some(_) | None => Ok(()),
-        }
-    }
-
     /// Nothing to do: says why where readers wait in vain, then waits for a new demand.
     async fn idle(
         &mut self,
@@ -296,6 +246,7 @@ impl Worker {
     /// background wants is left to that process.
     async fn follow(&mut self, record: &WalletRecord) -> Result<Flow, IngestError> {
         self.pumps.clear();
+        self.background = None;
         if !self.board.has_readers() {
             self.board.set_background(None);
         }
@@ -352,13 +303,14 @@ impl Worker {
             self.board.tell_news();
             return Ok(());
         };
-        let newest = raw.txs.first().map(RawTx::height);
+        let heights: Vec<Height> =
+            [raw.high].into_iter().chain(raw.txs.first().map(RawTx::height)).collect();
         // Also where nothing was found: a block that is replaced later may hold a trade then.
         let anchor = anchors::of_tip(&raw);
         let stored = self.store(record, raw, Stored::Checked(checked_at), at, anchor).await?;
         self.read_at = if stored { Some(self.opened_at) } else { self.read_at };
-        if let Some(height) = newest.filter(|_| stored && anchor.is_none()) {
-            self.anchor(record, height);
+        if stored && anchor.is_none() {
+            self.anchor(record, heights);
         }
         Ok(())
     }
@@ -486,13 +438,6 @@ impl Worker {
         }
     }
 
-    /// How long the wallet is worked on still, where no reader waits.
-    fn lapses_in(&self) -> Option<Duration> {
-        let (linger, now) = (self.inner.limits.check_linger_max, self.inner.clock.now());
-        let background = self.board.background().map_or(linger, |pending| pending.until.since(now));
-        (!self.board.has_readers()).then_some(background)
-    }
-
     /// Decodes and writes a chunk. False where a cut-back had overtaken it.
     async fn store(
         &mut self,
@@ -507,6 +452,7 @@ impl Worker {
             Stored::Below | Stored::Again => None,
         };
         let reread = matches!(stored, Stored::Again).then(|| raw.ids());
+        let anchoring = Arc::clone(&self.anchoring);
         let Self { inner, source, lane, pumps, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
         // Before the accounts that show them are stored with the chunk: a crash repeats them.
@@ -523,10 +469,13 @@ impl Worker {
         }
         let (low, reached) = (read.raw.low, read.reached());
         let mut chunk = ingest.enrich(read, reread, checked_at).await?;
-        let max = inner.limits.anchors_max;
+        let _alone = match anchor {
+            Some(_) => Some(anchoring.lock().await),
+            None => None,
+        };
         if let Some(anchor) = anchor {
             let kept = inner.view()?.anchors(record.id).await?;
-            chunk.anchors = Some(anchors::add(&kept, anchor, max));
+            chunk.anchors = Some(anchors::add(&kept, anchor, inner.limits.anchors_max));
         }
         let is_proved = source.accepts(chunk.proof) && chunk.missing.is_empty();
         inner.make_room().await?;
@@ -568,6 +517,8 @@ impl Worker {
             return self.note_cut(first).await;
         }
         tracing::warn!(%error, "loading a wallet failed");
+        // Another process may reach the chain meanwhile.
+        self.holding.let_go(&self.inner.store).await;
         self.board.tell_failure(HistoryError::from(error));
         let pause = self.pause;
         self.pause = (pause * 2).min(self.inner.limits.retry_pause_max);

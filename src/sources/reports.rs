@@ -13,16 +13,6 @@ pub struct TokenMeta {
     pub decimals: Option<u8>,
 }
 
-/// Whether a block still has the hash that it had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HashCheck {
-    Same,
-    /// Two answers agree that it differs.
-    Differs,
-    /// No endpoint reports it, or only one does.
-    Unknown,
-}
-
 /// State of a chain's nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceStatus {

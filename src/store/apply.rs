@@ -80,7 +80,7 @@ impl<'txn> Tables<'txn> {
     ) -> Result<Written, StoreError> {
         let wallet = self.wallet(chunk.id)?;
         let mut state = self.state(chunk.id)?;
-        if state.epoch != chunk.epoch {
+        if state.epoch != chunk.epoch || !is_current(chunk, &state) {
             return Ok(Written::Stale);
         }
         let trades = in_order(chunk, &wallet)?;
@@ -317,6 +317,12 @@ impl<'txn> Tables<'txn> {
         self.anchors.insert(id.0, codec::encode_anchors(anchors)?.as_slice())?;
         Ok(())
     }
+}
+
+/// Whether a second read is of heights that are still stored: their rows may have been deleted to make
+/// room, and it brings those of some transactions only.
+pub(super) fn is_current(chunk: &Chunk, state: &WalletState) -> bool {
+    chunk.reread.is_none() || state.coverage.covers_all(chunk.low, chunk.high)
 }
 
 /// The spans that a chunk makes.

@@ -298,3 +298,29 @@ async fn stays_unproved(chain: Chain, ways: Ways) {
         tokio::time::sleep(Duration::from_secs(600)).await;
     }
 }
+
+/// A node without `getLatestBlockhash`: the chain may replace blocks above the last row by others with
+/// rows.
+#[tokio::test(start_paused = true)]
+async fn the_hash_that_is_kept_lies_above_what_was_read_without_rows() {
+    let wallet = key("w");
+    let mut chain = Chain::new(10_000);
+    chain.add(1_000, &[wallet]);
+    chain.add(10_000, &[[5; 32]]);
+    let (net, disk) = (Net::new(chain, vec![Ways::default()]), Disk::default());
+    let history = history_on(&net, &disk);
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    let mut walk = history.walk(World::request(wallet, Extent::All)).unwrap();
+    let (_, end) = finish(&mut walk).await;
+    assert!(end.complete, "{end:?}");
+    drop(walk);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    history.stop();
+    assert!(history.tasks().shutdown(Duration::from_secs(5)).await);
+    drop(history);
+    let store = Store::in_step(disk, StoreOptions { cache_bytes: 4 << 20 }).unwrap();
+    let view = store.view().unwrap();
+    let record = view.wallet(&wallet).await.unwrap().unwrap();
+    let kept = view.anchors(record.id).await.unwrap();
+    assert_eq!(kept.last().map(|anchor| anchor.height), Some(10_000));
+}

@@ -759,7 +759,7 @@ async fn a_block_that_no_node_keeps_says_nothing_of_its_hash() {
     chain.add(5, &[WALLET]);
     let ways = Ways { first_block: 6, ..Ways::default() };
     let source = source_with(&Net::new(chain, vec![ways; 2]), 2, 10);
-    assert_eq!(source.check_hash(5, [1; 32], &lane()).await, Ok(HashCheck::Unknown));
+    assert_eq!(source.check_hash(5, [1; 32], &lane()).await, Ok(HashCheck::Gone));
 }
 
 #[tokio::test(start_paused = true)]
@@ -769,7 +769,7 @@ async fn a_hash_differs_only_when_two_nodes_agree() {
         chain.add(5, &[WALLET]);
         let nodes = salts.map(|hash_salt| Ways { hash_salt, ..Ways::default() });
         let source = source_with(&Net::new(chain, nodes.to_vec()), 2, 10);
-        assert_eq!(source.check_hash(6, [1; 32], &lane()).await.unwrap(), HashCheck::Unknown);
+        assert_eq!(source.check_hash(6, [1; 32], &lane()).await.unwrap(), HashCheck::Gone);
         source.check_hash(5, [1; 32], &lane()).await.unwrap()
     };
     assert_eq!(check([1, 1]).await, HashCheck::Same);

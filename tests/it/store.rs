@@ -25,6 +25,7 @@ async fn id_of(store: &Store, seed: u8) -> WalletId {
 
 both_arms! {
     a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring,
+    a_second_read_of_heights_that_are_stored_no_longer_changes_nothing,
     rows_that_are_packed_once_more_stay_as_they_are,
     a_row_with_a_time_of_its_own_is_found_and_replaced,
     each_family_keeps_its_ids_and_256_bit_amounts,
@@ -123,6 +124,27 @@ async fn a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring(sto
     let rows = store.view().unwrap().rows(id, Position::Start, 0, 9).await.unwrap().to_vec();
     let trades: Vec<Trade> = rows.into_iter().map(|row| row.trade).collect();
     assert_eq!(trades, [brought, one]);
+}
+
+/// Between a second read and its write, heights are deleted to make room: it brings some rows only.
+async fn a_second_read_of_heights_that_are_stored_no_longer_changes_nothing(store: Store) {
+    let id = id_of(&store, 0).await;
+    let [one, two] = [1_u8, 2].map(|at| trade(100 + u32::from(at), u64::from(at), at));
+    store.write_chunk(chunk(id, 0, 9, vec![one, two.clone()])).await.unwrap();
+    let again = |low, high| {
+        let reread = Some(HashSet::from([two.key.tx]));
+        Chunk { reread, ..chunk(id, low, high, vec![two.clone()]) }
+    };
+    let evicted = WalletPatch { reopen: vec![(0, 5)], ..WalletPatch::default() };
+    store.update_wallet(id, 0, evicted).await.unwrap();
+    for (low, high) in [(0, 9), (2, 2), (2, 6)] {
+        let written = store.write_chunk(again(low, high)).await.unwrap();
+        assert_eq!(written, Written::Stale, "{low} {high}");
+    }
+    let record = store.view().unwrap().wallet(&wallet(0)).await.unwrap().unwrap();
+    assert_eq!((record.count, record.coverage.run_low(9)), (0, Some(6)));
+    let empty = Chunk { reread: Some(HashSet::new()), ..chunk(id, 6, 9, Vec::new()) };
+    assert!(matches!(store.write_chunk(empty).await.unwrap(), Written::Stored { count: 0, .. }));
 }
 
 /// Every read of a wallet, compared with the model.

@@ -8,24 +8,31 @@ use futures_util::future::try_join_all;
 use super::Worker;
 use crate::domain::Height;
 use crate::history::Inner;
-use crate::history::anchors::{self, Verdict};
+use crate::history::anchors::{self, Outcome, Verdict};
 use crate::history::error::HistoryError;
 use crate::history::ingest::IngestError;
+use crate::rpc::UpstreamError;
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord};
 
 impl Worker {
-    /// Stores the hash of a block where none was known before the rows were read: a reorg between
-    /// the two goes unnoticed. Concurrently: the next chunk does not wait for it.
-    pub(super) fn anchor(&self, record: &WalletRecord, height: Height) {
+    /// Stores the hash of the first of these blocks that nodes return, where none was known before the
+    /// rows were read: a reorg between the two goes unnoticed. Concurrently: the next chunk does not
+    /// wait for it.
+    pub(super) fn anchor(&self, record: &WalletRecord, heights: Vec<Height>) {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
-        let (id, epoch) = (record.id, record.epoch);
+        let (id, epoch, lock) = (record.id, record.epoch, Arc::clone(&self.anchoring));
         self.inner.tasks.spawn(async move {
-            let asked = inner.tasks.run(source.block_hash(height, &lane)).await;
-            let Some(Ok(Some(hash))) = asked else { return };
-            let written = inner.keep_anchor(id, epoch, Anchor { height, hash }).await;
-            if let Err(error) = written {
-                tracing::warn!(%error, "a block hash could not be kept");
+            for height in heights {
+                let asked = inner.tasks.run(source.block_hash(height, &lane)).await;
+                let Some(Ok(hash)) = asked else { return };
+                let Some(hash) = hash else { continue };
+                let _alone = lock.lock().await;
+                let written = inner.keep_anchor(id, epoch, Anchor { height, hash }).await;
+                if let Err(error) = written {
+                    tracing::warn!(%error, "a block hash could not be kept");
+                }
+                return;
             }
         });
     }
@@ -37,7 +44,8 @@ impl Worker {
             let checked = self.source.check_hash(anchor.height, anchor.hash, &self.lane).await;
             checked.map(|check| (anchor.height, check))
         };
-        let mut verdict = Verdict::default();
+        let now = self.inner.clock.now();
+        let mut verdict = Verdict::new(record.checked_at.map(|at| now.since(at)));
         let (loose, rest) = kept.split_at(kept.len().min(anchors::LOOSE));
         let first = try_join_all(loose.iter().map(|anchor| check(*anchor))).await?;
         let mut settled = rest.is_empty();
@@ -51,7 +59,14 @@ impl Worker {
             let (height, check_result) = check(*anchor).await?;
             settled = verdict.add(height, check_result);
         }
-        let Some(above) = verdict.cut_above() else { return Ok(false) };
+        let above = match verdict.outcome() {
+            Outcome::Stands => return Ok(false),
+            Outcome::CutAbove(above) => above,
+            Outcome::Open(height) => {
+                let last = format!("the nodes do not agree on block {height}");
+                return Err(UpstreamError::Unavailable { attempts: 1, last }.into());
+            }
+        };
         tracing::warn!(above, "the chain was reorganised: reading again from there");
         self.inner.metrics.reorganisations.add(1);
         self.inner.store.cut_back(record.id, above).await?;

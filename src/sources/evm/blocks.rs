@@ -9,13 +9,13 @@ use super::wire::{self, BlockHead};
 use crate::decode::evm::Word;
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
-use crate::rpc::batch::{Call, CallResponse};
+use crate::rpc::batch::Call;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::chunk::Tip;
-use crate::sources::reports::HashCheck;
+use crate::sources::hash_check::{HashCheck, HashQuestion};
 
 impl EvmSource {
     pub(crate) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
@@ -84,33 +84,23 @@ impl EvmSource {
         Ok(block.map(|(block, _)| block.hash))
     }
 
-    /// `Differs` only when a second answer, of another endpoint where there is one, agrees; an
-    /// endpoint that is alone with it is left alone for a while.
     pub(crate) async fn check_hash(
         &self,
         height: Height,
         expected: Word,
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
+        let (pool, rest) = (&self.inner.pool, self.inner.limits.bench);
         let options = CallOptions::new(lane.clone());
-        let Some((first, by)) = self.block_at(height, &options).await? else {
-            return Ok(HashCheck::Unknown);
-        };
-        if first.hash == expected {
-            return Ok(HashCheck::Same);
+        let mut question = HashQuestion::new(expected);
+        loop {
+            let options = question.options(&options);
+            let (block, by) = self.ask_block(json!(format!("{height:#x}")), &options).await?;
+            let hash = block.filter(|block| block.number == height).map(|block| block.hash);
+            if let Some(check) = question.add((hash, Some(by)), pool, rest) {
+                return Ok(check);
+            }
         }
-        let options = CallOptions { avoid: Some(by), ..options };
-        let second = self.block_at(height, &options).await?.map(|(block, _)| block.hash);
-        if second == Some(first.hash) {
-            return Ok(HashCheck::Differs);
-        }
-        if second == Some(expected) {
-            let endpoint = self.inner.pool.label(by);
-            tracing::warn!(height, %endpoint, "alone with its block hash");
-            self.inner.pool.cool_down(by, self.inner.limits.bench);
-            return Ok(HashCheck::Same);
-        }
-        Ok(HashCheck::Unknown)
     }
 
     pub(crate) async fn block_order(
@@ -137,18 +127,20 @@ impl EvmSource {
         which: serde_json::Value,
         options: &CallOptions,
     ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
-        let params = json!([which, false]);
-        let answer = self.inner.pool.call("eth_getBlockByNumber", params, options).await?;
-        self.read_block(&answer)
+        let (block, by) = self.ask_block(which, options).await?;
+        Ok(block.map(|block| (block, by)))
     }
 
-    fn read_block(
+    async fn ask_block(
         &self,
-        answer: &CallResponse,
-    ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
+        which: serde_json::Value,
+        options: &CallOptions,
+    ) -> Result<(Option<BlockHead>, EndpointId), UpstreamError> {
+        let params = json!([which, false]);
+        let answer = self.inner.pool.call("eth_getBlockByNumber", params, options).await?;
         let block = wire::block(&answer.result)
             .map_err(|()| self.malformed(answer.endpoint, "eth_getBlockByNumber gave no block"))?;
-        Ok(block.map(|block| (block, answer.endpoint)))
+        Ok((block, answer.endpoint))
     }
 
     /// The times of blocks, each asked for once; without those that no endpoint gives.

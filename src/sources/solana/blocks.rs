@@ -15,7 +15,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::reports::HashCheck;
+use crate::sources::hash_check::{HashCheck, HashQuestion};
 
 /// Error codes for a slot without a block: skipped, or missing in long-term storage
 /// (agave `rpc-client-api`, custom errors -32007 and -32009).
@@ -33,46 +33,27 @@ impl SolanaSource {
         Ok(block.and_then(|(block, _)| wire::pubkey(&block.blockhash)))
     }
 
-    /// `Differs` only when a second answer, of another endpoint where there is one, agrees; an
-    /// endpoint that is alone with it is left alone for a while.
     pub(crate) async fn check_hash(
         &self,
         height: Height,
         expected: [u8; 32],
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
+        let (pool, rest) = (&self.inner.pool, self.inner.limits.bench);
         let options = CallOptions::new(lane.clone());
-        let first = match self.hash_by(height, &options).await {
-            // All nodes have dropped it: a wallet that rested for so long is read on all the same.
-            Err(UpstreamError::Rpc { code: DROPPED, .. }) => return Ok(HashCheck::Unknown),
-            first => first?,
-        };
-        let (Some(reported), by) = first else { return Ok(HashCheck::Unknown) };
-        if reported == expected {
-            return Ok(HashCheck::Same);
+        let mut question = HashQuestion::new(expected);
+        loop {
+            let block = match self.block(height, "none", &question.options(&options)).await {
+                // A wallet that rested for longer than nodes keep blocks.
+                Err(UpstreamError::Rpc { code: DROPPED, .. }) => None,
+                block => block?,
+            };
+            let (block, by) = block.unzip();
+            let hash = block.and_then(|block| wire::pubkey(&block.blockhash));
+            if let Some(check) = question.add((hash, by), pool, rest) {
+                return Ok(check);
+            }
         }
-        let (second, _) = self.hash_by(height, &CallOptions { avoid: by, ..options }).await?;
-        if second == Some(reported) {
-            return Ok(HashCheck::Differs);
-        }
-        if let (Some(by), true) = (by, second == Some(expected)) {
-            tracing::warn!(height, endpoint = %self.inner.pool.label(by), "alone with its block hash");
-            self.inner.pool.cool_down(by, self.inner.limits.bench);
-            return Ok(HashCheck::Same);
-        }
-        Ok(HashCheck::Unknown)
-    }
-
-    async fn hash_by(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<(Option<[u8; 32]>, Option<EndpointId>), UpstreamError> {
-        let block = self.block(height, "none", options).await?;
-        Ok(match block {
-            Some((block, by)) => (wire::pubkey(&block.blockhash), Some(by)),
-            None => (None, None),
-        })
     }
 
     pub(crate) async fn block_order(

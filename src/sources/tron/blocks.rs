@@ -10,7 +10,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::reports::HashCheck;
+use crate::sources::hash_check::{HashCheck, HashQuestion};
 
 /// Between two blocks, or more.
 pub(super) const BLOCK_MILLIS: u64 = 3000;
@@ -50,31 +50,21 @@ impl TronSource {
         Ok(header.map(|(block, _)| block.hash))
     }
 
-    /// `Differs` only when a second answer, of another endpoint where there is one, agrees; an
-    /// endpoint that is alone with it is left alone for a while.
     pub(crate) async fn check_hash(
         &self,
         height: Height,
         expected: [u8; 32],
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
+        let (pool, rest) = (&self.inner.pool, self.inner.limits.bench);
         let options = CallOptions::new(lane.clone());
-        let Some((reported, by)) = self.header(height, &options).await? else {
-            return Ok(HashCheck::Unknown);
-        };
-        if reported.hash == expected {
-            return Ok(HashCheck::Same);
-        }
-        let elsewhere = CallOptions { avoid: Some(by), ..options };
-        match self.header(height, &elsewhere).await? {
-            Some((second, _)) if second.hash == reported.hash => Ok(HashCheck::Differs),
-            Some((second, _)) if second.hash == expected => {
-                let endpoint = self.inner.pool.label(by);
-                tracing::warn!(height, endpoint, "alone with its block hash");
-                self.inner.pool.cool_down(by, self.inner.limits.bench);
-                Ok(HashCheck::Same)
+        let mut question = HashQuestion::new(expected);
+        loop {
+            let (block, by) = self.header(height, &question.options(&options)).await?.unzip();
+            let hash = block.map(|block| block.hash);
+            if let Some(check) = question.add((hash, by), pool, rest) {
+                return Ok(check);
             }
-            Some(_) | None => Ok(HashCheck::Unknown),
         }
     }
 

@@ -13,7 +13,7 @@ use super::names::{self, unnumbered};
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
 use crate::domain::{Height, Trade, ValueSource, Wallet};
-use crate::store::apply::{SPANS_KEPT_MAX, in_order, spans};
+use crate::store::apply::{SPANS_KEPT_MAX, in_order, is_current, spans};
 use crate::store::codec::{self, WalletState};
 use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
 use crate::store::schema::names::{ANCHORS, TRADES};
@@ -274,7 +274,8 @@ impl PgInner {
         let Prepared { chunk, wallet, .. } = prepared;
         let (id, chain) = (chunk.id, wallet.chain);
         connection.begin().await?;
-        let Some(mut found) = self.lock(&connection, id, Some(chunk.epoch), false).await? else {
+        let found = self.lock(&connection, id, Some(chunk.epoch), false).await?;
+        let Some(mut found) = found.filter(|found| is_current(chunk, &found.state)) else {
             connection.batch("ROLLBACK").await?;
             connection.give_back();
             return Ok(Written::Stale);

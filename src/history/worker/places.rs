@@ -1,0 +1,80 @@
+//! The few places of workers that only the background wants, and how long it wants them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Worker;
+use crate::history::error::HistoryError;
+use crate::history::tasks::after;
+
+impl Worker {
+    /// A worker that only the background wants takes one of few places, and gives it up now and
+    /// then so that others come forward.
+    pub(super) async fn may_work(&mut self) -> bool {
+        if self.board.has_readers() {
+            self.background = None;
+            return true;
+        }
+        let slice = self.inner.limits.background_slice;
+        if self.background.as_ref().is_some_and(|(_, since)| since.elapsed() < slice) {
+            return true;
+        }
+        self.background = None;
+        if self.inner.is_paused() {
+            self.give_up().await;
+            self.resumed().await;
+            return false;
+        }
+        let places = Arc::clone(&self.inner.background_places);
+        if places.available_permits() == 0 {
+            self.give_up().await;
+        }
+        let lapse = self.lapses_in();
+        tokio::select! {
+            biased;
+            () = self.inner.tasks.cancelled() => false,
+            () = self.board.changed() => false,
+            () = after(lapse) => false,
+            place = places.acquire_owned() => {
+                self.background = place.ok().map(|place| (place, Instant::now()));
+                self.background.is_some()
+            }
+        }
+    }
+
+    /// What it read ahead, and the wallet itself, are kept from no other while it waits.
+    async fn give_up(&mut self) {
+        self.pumps.clear();
+        self.holding.let_go(&self.inner.store).await;
+    }
+
+    /// Ready once background work goes on, or is no longer all that wants the wallet.
+    async fn resumed(&self) {
+        let (lapse, mut paused) = (self.lapses_in(), self.inner.paused.subscribe());
+        tokio::select! {
+            biased;
+            () = self.inner.tasks.cancelled() => {}
+            () = self.board.changed() => {}
+            () = after(lapse) => {}
+            _ = paused.wait_for(|paused| !paused) => {}
+        }
+    }
+
+    /// Ends a background load without a recent request.
+    pub(super) async fn lapse(&self) -> Result<(), HistoryError> {
+        let now = self.inner.clock.now();
+        match self.board.background() {
+            Some(pending) if pending.until <= now => self.inner.clear_background(&self.board).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// How long the wallet is worked on still, where no reader waits.
+    pub(super) fn lapses_in(&self) -> Option<Duration> {
+        let (linger, now) = (self.inner.limits.check_linger_max, self.inner.clock.now());
+        let background = self.board.background().map_or(linger, |pending| pending.until.since(now));
+        (!self.board.has_readers()).then_some(background)
+    }
+}
