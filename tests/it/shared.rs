@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use blotter::demo::Faults;
+use blotter::demo::solana::WalletPlan;
 use blotter::domain::{KeyId, Position};
-use blotter::history::Tasks;
+use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Tasks};
 use blotter::store::{DeliveredRange, Store, UsageUpdate, Written};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -12,6 +14,7 @@ use proptest::test_runner::TestRunner;
 use crate::store::{HEIGHTS, WALLETS, check_model_on, ops};
 use crate::support::arms;
 use crate::support::trades::{chunk, stored, trade, wallet};
+use crate::support::world::{Build, finish};
 
 /// Until a process is taken for dead, and some.
 const LEASE: Duration = Duration::from_secs(12);
@@ -111,6 +114,29 @@ async fn one_process_writes_a_wallet_and_a_dead_ones_wallet_is_taken_over() {
     let three = Process::start(&url).await;
     assert!(held(&three.store, id, Duration::from_secs(5)).await);
     assert_eq!(stored(&three.store, &wallet(1)).await.epoch, 1);
+}
+
+/// The only process that has the wallet in hand waits for its turn with it, and does not hold it.
+#[tokio::test]
+async fn a_wallet_that_waits_for_its_turn_is_free_for_other_processes() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (Process::start(&url).await, Process::start(&url).await);
+    let limits = HistoryLimits { background_loads_max: 0, ..HistoryLimits::default() };
+    let store = Some(one.store.clone());
+    let world = Build { limits, store, ..Build::default() }.world();
+    world.set_faults(Faults::latency(Duration::from_millis(50)));
+    let large = world.add("large", WalletPlan::trades(50_000));
+    let mut walk = world.walk(large, Extent::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let id = two.store.intern(&large).await.unwrap().id;
+    assert!(!two.store.hold(id).await.unwrap(), "its reader is being served");
+    // What its window leaves is for the background.
+    walk.stop(HistoryError::Internal);
+    finish(&mut walk).await;
+    drop(walk);
+    assert!(held(&two.store, id, LEASE).await);
+    world.history.stop();
+    assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
 }
 
 #[tokio::test]

@@ -47,14 +47,16 @@ pub(crate) struct Build {
     pub(crate) candles: Option<Arc<dyn Transport>>,
     /// Keeps the store in a real file.
     pub(crate) folder: Option<TempDir>,
+    /// Another store than one in memory.
+    pub(crate) store: Option<Store>,
 }
 
 impl Default for Build {
     fn default() -> Self {
         let (limits, solana) = (HistoryLimits::default(), SolanaLimits::default());
-        let (candles, folder) = (None, None);
+        let (candles, folder, store) = (None, None, None);
         let (batch, concurrency, rate) = (None, None, None);
-        Self { seed: 1, nodes: 1, batch, concurrency, rate, limits, solana, candles, folder }
+        Self { seed: 1, nodes: 1, batch, concurrency, rate, limits, solana, candles, folder, store }
     }
 }
 
@@ -100,9 +102,10 @@ fn service(
         Candles::new(pool, &registry)
     });
     let options = StoreOptions { cache_bytes: 4 << 20 };
-    let store = match &build.folder {
-        Some(folder) => Store::open_in_step(folder.path(), options).unwrap(),
-        None => Store::in_step(disk.clone(), options).unwrap(),
+    let store = match (&build.store, &build.folder) {
+        (Some(store), _) => store.clone(),
+        (None, Some(folder)) => Store::open_in_step(folder.path(), options).unwrap(),
+        (None, None) => Store::in_step(disk.clone(), options).unwrap(),
     };
     let history = History::new(HistoryParts {
         store: store.clone(),
