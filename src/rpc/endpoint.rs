@@ -134,6 +134,8 @@ pub(super) struct Endpoint {
     resting_until: Instant,
     /// Until then it serves only calls that name it.
     excluded_until: Instant,
+    /// Since when it has been excluded again and again.
+    excluded_since: Option<Instant>,
     /// Since its first cooldown after a success.
     out_since: Option<Instant>,
     /// Consecutive failures; from `breaker_failures` on it gets one request at a time.
@@ -175,6 +177,7 @@ impl Endpoint {
             next_lease: 0,
             resting_until: now,
             excluded_until: now,
+            excluded_since: None,
             out_since: None,
             failures: 0,
             breaker_failures: limits.breaker_failures,
@@ -410,6 +413,7 @@ impl Endpoint {
 
     /// Excludes it from selection, without waiting for it.
     pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
+        self.excluded_since.get_or_insert(now);
         self.excluded_until = self.excluded_until.max(now + pause);
     }
 
@@ -417,9 +421,16 @@ impl Endpoint {
         self.excluded_until > now
     }
 
+    /// Excluded now, and for less than so long: it may answer yet.
+    pub(super) fn is_awaited(&self, patience: Duration, now: Instant) -> bool {
+        let is_new = |since| now.saturating_duration_since(since) < patience;
+        self.is_excluded(now) && self.excluded_since.is_some_and(is_new)
+    }
+
     pub(super) fn release(&mut self, now: Instant) {
         self.resting_until = now;
         self.excluded_until = now;
+        self.excluded_since = None;
         self.out_since = None;
     }
 

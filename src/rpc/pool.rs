@@ -86,6 +86,14 @@ impl Pool {
         self.inner.admission.refuse_hopeless();
     }
 
+    /// Whether an endpoint is excluded that has been so for less than `patience`: that the others
+    /// lack something says nothing of it.
+    pub(crate) fn awaits_any(&self, patience: Duration) -> bool {
+        let now = Instant::now();
+        let awaited = self.inner.admission.each(|_, endpoint| endpoint.is_awaited(patience, now));
+        awaited.contains(&true)
+    }
+
     /// Ends a cooldown.
     pub(crate) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::EvmSource;
 use super::discovery::Candidate;
 use super::native::Traced;
-use super::{Past, fees, receipts, wire};
+use super::{fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Units, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
@@ -265,13 +265,6 @@ impl EvmSource {
         Ok(avoid)
     }
 
-    /// Whether an endpoint that traces failed, or does not know the transaction yet.
-    fn may_be_traced_later(&self, tx: &Transaction) -> bool {
-        tx.native == NativeFlows::Unknown
-            && self.may_trade(tx)
-            && !self.is_pruned(Past::Traces, tx.block)
-    }
-
     /// Nodes that are behind have what is missing a little later.
     pub(super) async fn pause_for_missing(&self, attempt: u32) {
         if attempt > BY_PLACE {
@@ -296,12 +289,8 @@ impl EvmSource {
                 open.push(Traced { tx, fee: *fee, alone });
             }
         }
-        if open.is_empty() {
-            return;
-        }
-        self.fill_native(wallet, open, options).await;
-        for one in fetched.iter_mut().filter(|one| self.may_be_traced_later(&one.tx)) {
-            one.tx.native = NativeFlows::Refused;
+        if !open.is_empty() {
+            self.fill_native(wallet, open, options).await;
         }
     }
 }

@@ -32,6 +32,11 @@ mod log_sizes;
 mod logs;
 mod merge;
 mod native;
+mod native_balance;
+#[cfg(test)]
+mod native_tests;
+#[cfg(test)]
+mod node_model;
 mod open;
 mod places;
 mod plain;

@@ -1,12 +1,11 @@
 //! Native coin that moved inside a transaction: from a trace, else by how much the wallet's balance
-//! changed, else unknown.
+//! changed (`native_balance.rs`), else unknown.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::block_payments::is_lone;
 use super::{EvmSource, Past, lock, receipts, wire};
 use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
@@ -30,7 +29,7 @@ pub(super) struct Traced<'a> {
 /// How often a trace is asked for that cannot be read or leaves out calls.
 const TRACE_TRIES: u32 = 2;
 /// Answers that a transaction is too old to be traced, after which none as old is traced for a while.
-const PRUNED_ANSWERS: u32 = 2;
+pub(super) const PRUNED_ANSWERS: u32 = 2;
 
 /// What becomes of a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
@@ -56,16 +55,25 @@ impl EvmSource {
         receipts::names_all(trace, &ran)
     }
 
-    /// Sets what is known. Never fails: what no endpoint returns stays unknown.
+    /// Sets what is known. Never fails: what an endpoint may give later counts as refused, and what
+    /// none has stays unknown.
     pub(super) async fn fill_native(
         &self,
         wallet: &Account,
         open: Vec<Traced<'_>>,
         options: &CallOptions,
     ) {
+        let left = self.by_traces(open, options).await;
+        for one in self.by_balance(wallet, left, options).await {
+            one.tx.native = NativeFlows::Refused;
+        }
+    }
+
+    /// Returns the transactions without a trace.
+    async fn by_traces<'a>(&self, open: Vec<Traced<'a>>, options: &CallOptions) -> Vec<Traced<'a>> {
         let (mut left, mut traceable): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|one| self.is_pruned(Past::Traces, one.tx.block));
-        let mut lowest_offered = Height::MAX;
+        let (mut lowest_offered, are_all_asked) = (Height::MAX, !self.awaits_endpoint());
         let methods: [(&'static str, Read); 2] =
             [("debug_traceTransaction", parse_trace), ("trace_transaction", parse_flat_trace)];
         for _ in 0..PRUNED_ANSWERS {
@@ -82,12 +90,17 @@ impl EvmSource {
             left.extend(others);
             traceable = below;
         }
-        if let Some(top) = traceable.iter().map(|one| one.tx.block).max() {
+        let top = traceable.iter().map(|one| one.tx.block).max();
+        if let Some(top) = top.filter(|_| are_all_asked && !self.awaits_endpoint()) {
             self.note_pruned(Past::Traces, top);
         }
         left.extend(traceable);
-        left.retain(|one| !self.is_pruned(Past::States, one.tx.block));
-        self.by_balance(wallet, left, options).await;
+        left
+    }
+
+    /// Whether an endpoint was left out that has not shown yet which chain it is of.
+    pub(super) fn awaits_endpoint(&self) -> bool {
+        self.inner.pool.awaits_any(self.inner.limits.state_rest)
     }
 
     /// Returns the transactions without an answer of the method, and the lowest block of which it
@@ -133,51 +146,13 @@ impl EvmSource {
         (left, offered)
     }
 
-    /// The wallet's balance after the block less that before, where nothing else of it is known
-    /// there and the block shows nothing else either.
-    async fn by_balance(&self, wallet: &Account, open: Vec<Traced<'_>>, options: &CallOptions) {
-        let open: Vec<_> = open
-            .into_iter()
-            .filter(|one| one.alone && one.tx.from == *wallet && one.fee.is_some())
-            .collect();
-        let calls: Vec<Call> =
-            open.iter().flat_map(|one| balance_calls(wallet, one.tx.block)).collect();
-        if calls.is_empty() {
-            return;
-        }
-        let answers = self.inner.pool.batch(&calls, options).await;
-        let blocks = open.iter().flat_map(|one| [one.tx.block; 2]);
-        let absent = answers.iter().zip(blocks).all(|(answer, block)| self.is_gone(answer, block));
-        let top = open.iter().map(|one| one.tx.block).max();
-        if let Some(top) = top.filter(|_| absent) {
-            self.note_pruned(Past::States, top);
-        }
-        let mut answers = answers.into_iter();
-        let mut next = || -> Option<Box<RawValue>> { Some(answers.next()?.ok()?.result) };
-        let mut found = Vec::new();
-        for one in open {
-            let (before, after) = (next(), next());
-            if let (Some(before), Some(after)) = (before, after)
-                && let Some(flows) = net(&before, &after, one.fee)
-            {
-                found.push((one, flows));
-            }
-        }
-        let blocks: Vec<Call> = found.iter().map(|(one, _)| whole_block(one.tx.block)).collect();
-        if blocks.is_empty() {
-            return;
-        }
-        let blocks = self.inner.pool.batch(&blocks, options).await;
-        for ((one, flows), block) in found.into_iter().zip(blocks) {
-            if block.is_ok_and(|block| is_lone(&block.result, &one.tx.hash, wallet)) {
-                one.tx.native = flows;
-            }
-        }
-    }
-
     /// No endpoint has it, and asking again soon would not change that. What is not found near the
     /// head may be what a node that is behind does not know yet.
-    fn is_gone(&self, answer: &Result<CallResponse, UpstreamError>, height: Height) -> bool {
+    pub(super) fn is_gone(
+        &self,
+        answer: &Result<CallResponse, UpstreamError>,
+        height: Height,
+    ) -> bool {
         match answer {
             Err(UpstreamError::NotSupported { .. }) => true,
             Err(UpstreamError::Rpc { code, message, .. }) => {
@@ -189,20 +164,10 @@ impl EvmSource {
     }
 
     /// Whether every node that works has come so far, by the highest head of any read.
-    fn is_far_down(&self, height: Height) -> bool {
+    pub(super) fn is_far_down(&self, height: Height) -> bool {
         let head = lock(&self.inner.list_heads).values().max().copied();
         head.is_some_and(|head| height.saturating_add(self.inner.limits.log_head_margin) <= head)
     }
-}
-
-/// From the balance before and after.
-fn net(before: &RawValue, after: &RawValue, fee: Option<Units>) -> Option<NativeFlows> {
-    let (before, after) = (wire::units(before)?, wire::units(after)?);
-    let with_fee = after.checked_add(fee?)?;
-    Some(NativeFlows::Net {
-        gained: with_fee.saturating_sub(before),
-        lost: before.saturating_sub(with_fee),
-    })
 }
 
 fn trace_call(method: &'static str, tx: &Transaction) -> Call {
@@ -212,16 +177,4 @@ fn trace_call(method: &'static str, tx: &Transaction) -> Call {
         _ => json!([hash]),
     };
     Call { method, params }
-}
-
-fn balance_calls(wallet: &Account, block: u64) -> [Call; 2] {
-    let wallet = wire::hex(wallet);
-    [block.saturating_sub(1), block].map(|height| Call {
-        method: "eth_getBalance",
-        params: json!([wallet, format!("{height:#x}")]),
-    })
-}
-
-fn whole_block(block: u64) -> Call {
-    Call { method: "eth_getBlockByNumber", params: json!([format!("{block:#x}"), true]) }
 }

@@ -1,0 +1,182 @@
+//! Native coin by the wallet's balance after a block less that before, where no endpoint traces the
+//! transaction, nothing else of the wallet is known in the block and the block shows nothing else.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::block_payments::is_lone;
+use super::native::{PRUNED_ANSWERS, Traced};
+use super::{EvmSource, Past, wire};
+use crate::decode::evm::{Account, NativeFlows};
+use crate::domain::{Height, Units};
+use crate::rpc::batch::{Call, CallResponse};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+type Answer = Result<CallResponse, UpstreamError>;
+
+/// What the balances of a block came to.
+enum Balances {
+    Given(NativeFlows),
+    /// No endpoint has one of them.
+    Gone,
+    /// One of them is to be asked for later.
+    Open,
+}
+
+/// Transactions by what their balances came to.
+#[derive(Default)]
+struct Asked<'a> {
+    given: Vec<(Traced<'a>, NativeFlows)>,
+    gone: Vec<Traced<'a>>,
+    open: Vec<Traced<'a>>,
+}
+
+impl EvmSource {
+    /// Sets what balances show. Returns the transactions of which an endpoint may show more later.
+    pub(super) async fn by_balance<'a>(
+        &self,
+        wallet: &Account,
+        left: Vec<Traced<'a>>,
+        options: &CallOptions,
+    ) -> Vec<Traced<'a>> {
+        let (wanted, mut left): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|one| self.may_have_balances(wallet, one));
+        let are_all_asked = !self.awaits_endpoint();
+        let Asked { given, gone, mut open } = self.ask_balances(wallet, wanted, options).await;
+        if are_all_asked && !self.awaits_endpoint() {
+            let others = given.iter().map(|(one, _)| one).chain(&open);
+            if let Some(top) = highest_below(&gone, others) {
+                self.note_pruned(Past::States, top);
+            }
+            left.extend(gone);
+        } else {
+            open.extend(gone);
+        }
+        let (crowded, unseen) = self.hold_against_blocks(wallet, given, options).await;
+        left.extend(crowded);
+        open.extend(unseen);
+        open.extend(left.into_iter().filter(|one| !self.is_pruned(Past::Traces, one.tx.block)));
+        open
+    }
+
+    fn may_have_balances(&self, wallet: &Account, one: &Traced<'_>) -> bool {
+        let is_own = one.alone && one.tx.from == *wallet && one.fee.is_some();
+        is_own && !self.is_pruned(Past::States, one.tx.block)
+    }
+
+    /// That no endpoint has a state is believed by two answers.
+    async fn ask_balances<'a>(
+        &self,
+        wallet: &Account,
+        wanted: Vec<Traced<'a>>,
+        options: &CallOptions,
+    ) -> Asked<'a> {
+        let mut asked = Asked { gone: wanted, ..Asked::default() };
+        for _ in 0..PRUNED_ANSWERS {
+            let again = std::mem::take(&mut asked.gone);
+            for (one, balances) in self.balances_once(wallet, again, options).await {
+                match balances {
+                    Balances::Given(flows) => asked.given.push((one, flows)),
+                    Balances::Gone => asked.gone.push(one),
+                    Balances::Open => asked.open.push(one),
+                }
+            }
+        }
+        asked
+    }
+
+    /// One answer about each.
+    async fn balances_once<'a>(
+        &self,
+        wallet: &Account,
+        wanted: Vec<Traced<'a>>,
+        options: &CallOptions,
+    ) -> Vec<(Traced<'a>, Balances)> {
+        let calls = wanted.iter().flat_map(|one| balance_calls(wallet, one.tx.block));
+        let calls: Vec<Call> = calls.collect();
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
+        let read = |one: Traced<'a>| {
+            let balances = self.read_balances(&one, [next(), next()]);
+            (one, balances)
+        };
+        wanted.into_iter().map(read).collect()
+    }
+
+    fn read_balances(&self, one: &Traced<'_>, [before, after]: [Answer; 2]) -> Balances {
+        let is_lost = |answer: &Answer| self.is_lost(answer, one.tx.block);
+        if [&before, &after].into_iter().any(is_lost) {
+            return Balances::Gone;
+        }
+        let (Ok(before), Ok(after)) = (before, after) else { return Balances::Open };
+        net(&before.result, &after.result, one.fee).map_or(Balances::Open, Balances::Given)
+    }
+
+    /// No endpoint has it; or each refuses it in words of its own, in several rounds, and none of them
+    /// can be behind.
+    fn is_lost(&self, answer: &Answer, height: Height) -> bool {
+        let is_refused = matches!(answer, Err(UpstreamError::Rpc { .. }));
+        self.is_gone(answer, height) || is_refused && self.is_far_down(height)
+    }
+
+    /// Sets the flows of those whose block shows nothing else of the wallet. Returns the others, and
+    /// those whose block was not to be had.
+    async fn hold_against_blocks<'a>(
+        &self,
+        wallet: &Account,
+        given: Vec<(Traced<'a>, NativeFlows)>,
+        options: &CallOptions,
+    ) -> (Vec<Traced<'a>>, Vec<Traced<'a>>) {
+        let (mut crowded, mut unseen) = (Vec::new(), Vec::new());
+        let calls: Vec<Call> = given.iter().map(|(one, _)| whole_block(one.tx.block)).collect();
+        if calls.is_empty() {
+            return (crowded, unseen);
+        }
+        let blocks = self.inner.pool.batch(&calls, options).await;
+        for ((one, flows), block) in given.into_iter().zip(blocks) {
+            match &block {
+                Ok(block) if is_lone(&block.result, &one.tx.hash, wallet) => one.tx.native = flows,
+                Ok(block) if block.result.get().trim() != "null" => crowded.push(one),
+                answer if self.is_lost(answer, one.tx.block) => crowded.push(one),
+                Ok(_) | Err(_) => unseen.push(one),
+            }
+        }
+        (crowded, unseen)
+    }
+}
+
+/// The highest block of some transactions that lies below those of all others.
+fn highest_below<'a>(
+    some: &[Traced<'_>],
+    others: impl Iterator<Item = &'a Traced<'a>>,
+) -> Option<Height> {
+    let lowest = others.map(|one| one.tx.block).min();
+    let blocks = some.iter().map(|one| one.tx.block);
+    blocks.filter(|block| lowest.is_none_or(|lowest| *block < lowest)).max()
+}
+
+/// From the balance before and after.
+fn net(before: &RawValue, after: &RawValue, fee: Option<Units>) -> Option<NativeFlows> {
+    let (before, after) = (wire::units(before)?, wire::units(after)?);
+    let with_fee = after.checked_add(fee?)?;
+    Some(NativeFlows::Net {
+        gained: with_fee.saturating_sub(before),
+        lost: before.saturating_sub(with_fee),
+    })
+}
+
+fn balance_calls(wallet: &Account, block: u64) -> [Call; 2] {
+    let wallet = wire::hex(wallet);
+    [block.saturating_sub(1), block].map(|height| Call {
+        method: "eth_getBalance",
+        params: json!([wallet, format!("{height:#x}")]),
+    })
+}
+
+fn whole_block(block: u64) -> Call {
+    Call { method: "eth_getBlockByNumber", params: json!([format!("{block:#x}"), true]) }
+}

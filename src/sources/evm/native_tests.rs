@@ -1,0 +1,170 @@
+//! What no endpoint has of a transaction's inner movements, and what one has not given yet.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::lists_model::{ROUTER, WALLET, lane};
+use super::native::Traced;
+use super::node_model::{Fault, NO_METHOD, Nodes, PRUNED};
+use super::texts::hex_text;
+use super::{EvmSource, Past};
+use crate::decode::evm::{NativeFlows, NativeMove, Terms, Transaction};
+use crate::domain::Units;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::pool::CallOptions;
+
+const BLOCK: u64 = 60_000;
+const HASH: [u8; 32] = [9; 32];
+
+fn sale() -> Transaction {
+    Transaction {
+        hash: HASH,
+        block: BLOCK,
+        index: 0,
+        from: WALLET,
+        to: Some(ROUTER),
+        value: Units::ZERO,
+        selector: None,
+        terms: Terms::default(),
+        succeeded: true,
+        logs: Vec::new(),
+        native: NativeFlows::Unknown,
+    }
+}
+
+fn trace() -> Value {
+    let (from, to) = (hex_text(&ROUTER), hex_text(&WALLET));
+    let paid = json!({"type": "CALL", "from": from, "to": to, "value": "0x1e"});
+    json!({"type": "CALL", "from": to, "to": from, "value": "0x0", "calls": [paid]})
+}
+
+fn traced() -> NativeFlows {
+    let paid = NativeMove { from: ROUTER, to: WALLET, value: Units::from(30_u64) };
+    NativeFlows::Calls(vec![paid])
+}
+
+/// The balance, and the block with the sale alone.
+fn state(method: &str, params: &Value) -> Result<Value, Fault> {
+    match method {
+        "eth_getBalance" if params[1] == format!("{BLOCK:#x}") => Ok("0x82".into()),
+        "eth_getBalance" => Ok("0x64".into()),
+        "eth_getBlockByNumber" => {
+            let (from, to) = (hex_text(&WALLET), hex_text(&ROUTER));
+            let sale = json!({"hash": hex_text(&HASH), "from": from, "to": to, "value": "0x0"});
+            Ok(json!({"miner": to, "transactions": [sale]}))
+        }
+        _ => Err(NO_METHOD),
+    }
+}
+
+fn by_balance() -> NativeFlows {
+    NativeFlows::Net { gained: Units::from(30_u64), lost: Units::ZERO }
+}
+
+async fn flows(source: &EvmSource) -> NativeFlows {
+    let mut tx = sale();
+    let open = vec![Traced { tx: &mut tx, fee: Some(Units::ZERO), alone: true }];
+    source.fill_native(&WALLET, open, &CallOptions::new(lane())).await;
+    tx.native
+}
+
+/// An endpoint that has not shown its chain yet is left out, and may be the only one that traces.
+#[tokio::test(start_paused = true)]
+async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
+    let nodes = Nodes::new(|host, method, _| match (host, method) {
+        ("archive", "debug_traceTransaction") => Ok(trace()),
+        (_, "eth_getBalance") => Err(PRUNED),
+        _ => Err(NO_METHOD),
+    });
+    let source = nodes.source(&["bare", "archive"]);
+    let pool = source.inner.pool.clone();
+    pool.exclude(EndpointId(1), Duration::from_secs(20));
+    assert_eq!(flows(&source).await, NativeFlows::Refused);
+    pool.release(EndpointId(1));
+    assert_eq!(flows(&source).await, traced());
+}
+
+/// One that never answers does not keep a history from ending.
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
+    let nodes = Nodes::new(|_, method, _| match method {
+        "eth_getBalance" => Err(PRUNED),
+        _ => Err(NO_METHOD),
+    });
+    let source = nodes.source(&["bare", "dead"]);
+    for at in 0..=31 {
+        source.inner.pool.exclude(EndpointId(1), Duration::from_secs(20));
+        if at % 31 == 0 {
+            let expected = if at == 0 { NativeFlows::Refused } else { NativeFlows::Unknown };
+            assert_eq!(flows(&source).await, expected, "{at}");
+        }
+        tokio::time::advance(Duration::from_secs(20)).await;
+    }
+}
+
+/// Each of the next ones would be left without its amount for ten minutes, and this one for good.
+#[tokio::test(start_paused = true)]
+async fn one_answer_that_a_state_is_gone_is_no_proof() {
+    let asked = AtomicUsize::new(0);
+    let nodes = Nodes::new(move |_, method, params| match method {
+        "eth_getBalance" if asked.fetch_add(1, Ordering::Relaxed) < 2 => Err(PRUNED),
+        _ => state(method, params),
+    });
+    assert_eq!(flows(&nodes.source(&["one"])).await, by_balance());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_traces_and_old_states_leaves_an_amount_unknown_and_is_not_asked_on() {
+    let nodes = Nodes::new(|_, method, _| match method {
+        "eth_getBalance" => Err(PRUNED),
+        _ => Err(NO_METHOD),
+    });
+    let source = nodes.source(&["one"]);
+    assert_eq!(flows(&source).await, NativeFlows::Unknown);
+    let asked = nodes.asked("eth_getBalance");
+    assert_eq!(flows(&source).await, NativeFlows::Unknown);
+    assert_eq!(nodes.asked("eth_getBalance"), asked);
+}
+
+/// Nothing would ask again for what counts as unknown.
+#[tokio::test(start_paused = true)]
+async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
+    for (fails, fault) in [
+        ("eth_getBalance", Fault::Broken),
+        ("eth_getBlockByNumber", Fault::Broken),
+        ("eth_getBalance", Fault::Rpc(-32000, "header not found")),
+    ] {
+        let asked = AtomicUsize::new(0);
+        let nodes = Nodes::new(move |_, method, params| {
+            let is_hit = || asked.fetch_add(1, Ordering::Relaxed) < 24;
+            if method == fails && is_hit() { Err(fault) } else { state(method, params) }
+        });
+        let source = nodes.source(&["one"]);
+        assert_eq!(flows(&source).await, NativeFlows::Refused, "{fails}");
+        for _ in 0..24 {
+            tokio::time::advance(Duration::from_secs(60)).await;
+            if flows(&source).await == by_balance() {
+                break;
+            }
+        }
+        assert_eq!(flows(&source).await, by_balance(), "{fails}");
+    }
+}
+
+/// The same where traces are known to be gone already.
+#[tokio::test(start_paused = true)]
+async fn states_that_the_others_lack_are_open_while_an_endpoint_is_left_out() {
+    let nodes = Nodes::new(|host, method, params| match host {
+        "archive" => state(method, params),
+        _ if method == "eth_getBalance" => Err(PRUNED),
+        _ => state(method, params),
+    });
+    let source = nodes.source(&["bare", "archive"]);
+    source.note_pruned(Past::Traces, BLOCK);
+    source.inner.pool.exclude(EndpointId(1), Duration::from_secs(20));
+    assert_eq!(flows(&source).await, NativeFlows::Refused);
+    source.inner.pool.release(EndpointId(1));
+    assert_eq!(flows(&source).await, by_balance());
+}
