@@ -109,16 +109,15 @@ impl LogAsker<'_> {
     }
 
     /// Whether it keeps the lowest block now that it has answered: what it was seen to keep before, it
-    /// may have dropped since. Where nothing is known to have logs down there, that counts on.
+    /// may have dropped since. Where nothing is known to have logs down there, a look shows it.
     async fn keeps_still(&self, choice: LogChoice) -> Kept {
-        let Some(sentinel) = self.source.whole_sentinel(self.range.0, choice.blocks_max) else {
-            return Kept::Yes;
-        };
-        let answers =
-            self.source.inner.pool.batch(&[sentinel.call], &self.options_on(choice)).await;
-        if answers.iter().flatten().any(|answer| self.newest_log(answer).is_some()) {
-            self.source.note_logs_kept(choice.on, self.range.0);
-            return Kept::Yes;
+        if let Some(sentinel) = self.source.whole_sentinel(self.range.0, choice.blocks_max) {
+            let answers =
+                self.source.inner.pool.batch(&[sentinel.call], &self.options_on(choice)).await;
+            if answers.iter().flatten().any(|answer| self.newest_log(answer).is_some()) {
+                self.source.note_logs_kept(choice.on, self.range.0);
+                return Kept::Yes;
+            }
         }
         self.source.look_at_depth(choice, self.range, self.options).await.kept
     }
@@ -363,8 +362,17 @@ impl<T> QueryOutcome<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
     use serde_json::value::to_raw_value;
 
+    use super::super::lists_model::{WALLET, lane};
+    use super::super::lock;
+    use super::super::log_depth::Sentinel;
+    use super::super::log_nodes::Pace;
+    use super::super::node_model::Nodes;
+    use super::super::texts::hex_text;
     use super::*;
     use crate::rpc::endpoint::EndpointId;
 
@@ -379,5 +387,69 @@ mod tests {
         assert!(!are_far(&[head(2_000), head(1_049)]), "each of them");
         assert!(!are_far(&[head(2_000), Err(UpstreamError::NoEndpoint)]));
         assert!(!are_far(&[]));
+    }
+
+    /// One request of one endpoint that takes them all.
+    fn choice() -> LogChoice {
+        LogChoice {
+            on: EndpointId(0),
+            blocks_max: 10_000,
+            blocks_likely: 10_000,
+            asks_head: false,
+            batch: 1,
+            lacks: false,
+            is_doubtful: false,
+            pace: Pace::Usual,
+        }
+    }
+
+    /// Blocks with a transaction each, of which searches give the logs or not.
+    fn quiet(keeps_logs: bool) -> Arc<Nodes> {
+        Nodes::new(move |_, method, params| {
+            let log = json!({"topics": []});
+            Ok(match method {
+                // Of single blocks alone: the busy contracts have none.
+                "eth_getLogs" if keeps_logs && params[0]["address"].is_null() => json!([log]),
+                "eth_getLogs" => json!([]),
+                "eth_getBlockByNumber" => json!({
+                    "number": params[0], "hash": hex_text(&[1; 32]), "timestamp": "0x1",
+                    "transactions": [hex_text(&[2; 32])], "logsBloom": "0x01",
+                }),
+                "eth_getBlockReceipts" => json!([{"logs": [log]}]),
+                _ => json!({"logs": [log]}),
+            })
+        })
+    }
+
+    /// What the busy contracts had at some time, and an earlier look, show nothing of a node that drops
+    /// its logs.
+    #[tokio::test(start_paused = true)]
+    async fn where_busy_contracts_have_no_logs_a_look_shows_that_others_are_kept_still() {
+        for (keeps_logs, kept) in [(true, Kept::Yes), (false, Kept::No)] {
+            let nodes = quiet(keeps_logs);
+            let source = nodes.source(&["one"]);
+            source.note_logs_kept(EndpointId(0), 1_000);
+            *lock(&source.inner.sentinel) = Sentinel::None(1_000);
+            let options = CallOptions::new(lane());
+            let asker = LogAsker {
+                source: &source,
+                wallet: WALLET,
+                options: &options,
+                range: (1_000, 2_000),
+                blocks: 1_001,
+                is_tried: false,
+            };
+            assert_eq!(asker.keeps_still(choice()).await, kept);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn that_busy_contracts_have_no_logs_is_known_down_from_a_height_alone() {
+        let source = quiet(true).source(&["one"]);
+        let options = CallOptions::new(lane());
+        let look = source.look_at_depth(choice(), (1_000, 2_000), &options).await;
+        assert_eq!(look.kept, Kept::Yes);
+        let are_asked = |low| !source.sentinels(low, 10_000).is_empty();
+        assert_eq!([999, 1_000, 1_001, 50_000].map(are_asked), [false, false, true, true]);
     }
 }

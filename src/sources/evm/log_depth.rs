@@ -53,7 +53,8 @@ pub(super) struct Nearby {
 pub(super) enum Sentinel {
     #[default]
     Unknown,
-    None,
+    /// Nothing down from this height; what is searched for further up is not known.
+    None(Height),
     Of(Nearby),
 }
 
@@ -121,7 +122,7 @@ impl EvmSource {
         };
         // Near the chain's beginning there may be none, and above it some.
         if look.kept == Kept::Yes && low >= self.sentinel_blocks() {
-            *lock(&self.inner.sentinel) = look.nearby.map_or(Sentinel::None, Sentinel::Of);
+            *lock(&self.inner.sentinel) = look.nearby.map_or(Sentinel::None(low), Sentinel::Of);
         }
         look
     }
@@ -198,11 +199,11 @@ impl EvmSource {
     pub(super) fn sentinels(&self, low: Height, blocks_max: u64) -> Vec<BusyQuery> {
         let known = *lock(&self.inner.sentinel);
         match known {
-            Sentinel::Unknown => {
+            Sentinel::None(seen_at) if low <= seen_at => Vec::new(),
+            Sentinel::Unknown | Sentinel::None(_) => {
                 let blocks = self.sentinel_blocks().min(blocks_max).max(1);
                 self.busy_queries(low.saturating_sub(blocks - 1), low)
             }
-            Sentinel::None => Vec::new(),
             Sentinel::Of(nearby) => self.sentinel(nearby, low, blocks_max).into_iter().collect(),
         }
     }
@@ -214,7 +215,7 @@ impl EvmSource {
             Sentinel::Of(nearby) if nearby.blocks <= blocks_max => {
                 self.sentinel(nearby, low, blocks_max)
             }
-            Sentinel::Of(_) | Sentinel::Unknown | Sentinel::None => None,
+            Sentinel::Of(_) | Sentinel::Unknown | Sentinel::None(_) => None,
         }
     }
 
