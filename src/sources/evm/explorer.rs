@@ -150,6 +150,7 @@ impl ExplorerLister {
     /// that stops early, or comes from a backend that is behind, looks like any other; but for one that
     /// confirms an end.
     async fn round(&mut self) -> Result<(), UpstreamError> {
+        self.reach.look_before(self.high).await?;
         let known = self.reach.known();
         let wanted: Vec<(ExplorerList, PageAsk)> = self
             .merge

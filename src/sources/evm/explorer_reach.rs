@@ -187,16 +187,34 @@ impl ExplorerReach {
         lock(&self.heads).clear();
     }
 
-    /// Whether an endpoint had indexed a height when it was asked for a page. Where there is only one,
-    /// it was asked how far it has come before the list was begun; `known`: so were these, before the
-    /// page. One that is asked after it may have come there since.
+    /// Asks the one endpoint that there is how far it has come, before pages up to a height: it may
+    /// have fallen back since an earlier read, and come there again by the end of this one.
+    pub(super) async fn look_before(&self, height: Height) -> Result<(), UpstreamError> {
+        let all = self.pool.endpoints();
+        let [only] = all.as_slice() else { return Ok(()) };
+        if self.known().is_empty() && !self.is_far_above(only.id, height) {
+            Box::pin(self.head_of(only.id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether all of an endpoint's lists were so far above a height of late that it has not fallen
+    /// back below it.
+    fn is_far_above(&self, endpoint: EndpointId, height: Height) -> bool {
+        let far = Some(height.saturating_add(FALL_MAX));
+        let reach = &self.abilities.reach;
+        ExplorerList::ALL.into_iter().all(|list| reach.reached(endpoint, list) >= far)
+    }
+
+    /// Whether an endpoint had indexed a height when it was asked for a page. `known`: these were asked
+    /// how far they have come before the page. One that is asked after it may have come there since.
     pub(super) async fn of(
         &self,
         endpoint: EndpointId,
         height: Height,
         known: &BTreeSet<EndpointId>,
     ) -> Result<Reach, UpstreamError> {
-        if self.pool.endpoints().len() < 2 {
+        if self.pool.endpoints().len() < 2 && self.is_far_above(endpoint, height) {
             return Ok(Reach::Reached);
         }
         let head = lock(&self.heads).get(&endpoint).copied();

@@ -240,6 +240,9 @@ impl Any {
     }
 }
 
+/// Blocks of the chain above what is read: an index is not known to have the newest ones.
+const ABOVE: u64 = 100;
+
 async fn run(way: ListWay, seed: u64) {
     let dice = &mut Dice(seed * 7_919 + 1);
     let head = dice.roll(400) + 20;
@@ -255,7 +258,7 @@ async fn run(way: ListWay, seed: u64) {
     };
     let has_calls = ways.has_calls;
     let txs = all.iter().map(|(tx, _)| tx.clone()).collect();
-    let model = Model::new(txs, head, ways);
+    let model = Model::new(txs, head + ABOVE, ways);
     let windows = Any::new(way, &model, &["one"], (low, high)).all().await;
     check(&windows, &expected(&all, low, high), low, high, has_calls);
     let shows_none = |found: &Candidate| found.calls.as_ref().is_some_and(Vec::is_empty);
@@ -342,11 +345,11 @@ async fn a_flood_of_spam_costs_no_candidate() {
     all.extend(world(SaleKind::Sell, (1..=20).map(|at| 200_000 + at)));
     for way in [ListWay::Explorer, ListWay::Alchemy, ListWay::Portal] {
         let ways = Ways { cap: 10_000, blocks: 20_000, ..Ways::default() };
-        let model = model(&all, 300_000, ways);
+        let model = model(&all, 300_000 + ABOVE, ways);
         let windows = Any::new(way, &model, &["one"], (0, 300_000)).all().await;
         check(&windows, &expected(&all, 0, 300_000), 0, 300_000, true);
         let sent = model.sent.load(Ordering::Relaxed);
-        assert!(sent < 260, "{way:?}: {sent} requests");
+        assert!(sent < 320, "{way:?}: {sent} requests");
     }
 }
 
@@ -354,8 +357,8 @@ async fn a_flood_of_spam_costs_no_candidate() {
 #[tokio::test(start_paused = true)]
 async fn a_small_wallet_is_read_with_few_requests() {
     let all = world(SaleKind::Sell, [10, 20, 30_000].into_iter());
-    for (way, most) in [(ListWay::Explorer, 9), (ListWay::Alchemy, 7), (ListWay::Portal, 3)] {
-        let model = model(&all, 40_000, Ways::default());
+    for (way, most) in [(ListWay::Explorer, 25), (ListWay::Alchemy, 7), (ListWay::Portal, 3)] {
+        let model = model(&all, 40_000 + ABOVE, Ways::default());
         let windows = Any::new(way, &model, &["one"], (0, 40_000)).all().await;
         check(&windows, &expected(&all, 0, 40_000), 0, 40_000, true);
         let sent = model.sent.load(Ordering::Relaxed);
@@ -368,8 +371,8 @@ async fn a_small_wallet_is_read_with_few_requests() {
 async fn times_come_with_the_rows() {
     let all = world(SaleKind::Buy, std::iter::once(77));
     for way in [ListWay::Explorer, ListWay::Portal] {
-        let windows = Any::new(way, &model(&all, 100, Ways::default()), &["one"], (0, 100));
-        let windows = { windows }.all().await;
+        let model = model(&all, 100 + ABOVE, Ways::default());
+        let windows = Any::new(way, &model, &["one"], (0, 100)).all().await;
         let found = windows.into_iter().find_map(|mut window| window.found.pop()).unwrap();
         assert_eq!(found.time, Some(UnixSeconds(1_700_000_077)));
         assert_eq!((found.sent, found.whole.is_some()), (Some(true), way == ListWay::Portal));
@@ -382,7 +385,7 @@ async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
     let all = world(SaleKind::Sell, (1..=50).map(|at| at * 10));
     for (refusals, expected) in [(3, Doubts::NONE), (usize::MAX, Doubts::INNER_CALLS)] {
         let ways = Ways { refuses_calls: refusals, ..Ways::default() };
-        let model = model(&all, 1_000, ways);
+        let model = model(&all, 1_000 + ABOVE, ways);
         for _ in 0..4 {
             let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, 1_000)).all().await;
             check(&windows, &expected_of(&all), 0, 1_000, expected.is_empty());
@@ -406,7 +409,7 @@ async fn what_follows_no_calls_is_known_after_some_answers() {
         [(ListWay::Explorer, Discovery::Explorer), (ListWay::Portal, Discovery::Portal)]
     {
         let ways = Ways { has_calls: false, lists_no_calls: true, ..Ways::default() };
-        let model = model(&all, 1_000, ways);
+        let model = model(&all, 1_000 + ABOVE, ways);
         for known in [false, false, true] {
             let windows = Any::new(way, &model, &["one"], (0, 1_000)).all().await;
             assert!(windows.iter().all(|window| window.doubts == Doubts::INNER_CALLS));
@@ -423,7 +426,7 @@ async fn one_short_or_empty_page_ends_no_list() {
     for every in 2..12 {
         for kept in [0, 1, 5] {
             let ways = Ways { short_every: every, kept, ..Ways::default() };
-            let model = model(&all, 1_000, ways);
+            let model = model(&all, 1_000 + ABOVE, ways);
             let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, 1_000)).all().await;
             check(&windows, &expected_of(&all), 0, 1_000, true);
         }

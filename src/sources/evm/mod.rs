@@ -77,6 +77,7 @@ use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reference::ReferencePool;
 use super::reports::{SourceStatus, TokenMeta};
+use super::server_reach::LateHead;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof, Way};
 use crate::registry::{Chain, Registry};
@@ -125,8 +126,8 @@ struct Inner {
     failures: Mutex<HashMap<Discovery, (u32, Instant)>>,
     /// What was learned of inner calls by way.
     abilities: Arc<Abilities>,
-    /// The highest blocks up to which lists are known to be complete.
-    list_heads: Mutex<HashMap<Discovery, Height>>,
+    /// The blocks up to which lists were complete when they were last asked.
+    list_heads: Mutex<HashMap<Discovery, ListHead>>,
     /// Wallets that were seen to have no code.
     plain: Mutex<HashMap<Account, Instant>>,
     /// What was learned of the endpoints' logs.
@@ -145,6 +146,13 @@ enum Past {
     States,
     /// Look-ups of transactions by hash.
     Hashes,
+}
+
+/// How far a list has come: it may fall back.
+#[derive(Debug, Clone, Copy, Default)]
+struct ListHead {
+    late: LateHead,
+    last: Height,
 }
 
 impl EvmSource {
@@ -266,14 +274,17 @@ impl EvmSource {
         lock(&self.inner.failures).remove(&kind);
     }
 
+    /// The lowest height up to which a list was complete of late; 0 where it was not asked.
     fn list_head(&self, kind: Discovery) -> Height {
-        lock(&self.inner.list_heads).get(&kind).copied().unwrap_or(0)
+        let head = lock(&self.inner.list_heads).get(&kind).copied();
+        head.and_then(|head| head.late.get(Instant::now())).unwrap_or(0)
     }
 
     fn note_list_head(&self, kind: Discovery, head: Height) {
         let mut heads = lock(&self.inner.list_heads);
         let known = heads.entry(kind).or_default();
-        *known = head.max(*known);
+        known.late.note(head, Instant::now());
+        known.last = head;
     }
 
     /// Whether nodes were without it for this height, not long ago.

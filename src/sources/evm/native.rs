@@ -163,9 +163,10 @@ impl EvmSource {
         }
     }
 
-    /// Whether every node that works has come so far, by the highest head of any read.
+    /// Whether every node that works has come so far, by the highest of the heads that the lists
+    /// showed last.
     pub(super) fn is_far_down(&self, height: Height) -> bool {
-        let head = lock(&self.inner.list_heads).values().max().copied();
+        let head = lock(&self.inner.list_heads).values().map(|head| head.last).max();
         head.is_some_and(|head| height.saturating_add(self.inner.limits.log_head_margin) <= head)
     }
 }

@@ -1,18 +1,22 @@
 //! How far lists and nodes have come, against the model: indexes that work on their newest blocks
 //! or follow no calls, nodes that take one call a request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::alchemy::AlchemyLister;
+use super::discovery::Discovery;
 use super::explorer::ExplorerLister;
-use super::explorer_reach::ExplorerReach;
+use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::ExplorerList;
 use super::lists_model::{BusyFault, Ways, lane, subject};
 use super::lists_tests::{
     Any, FAR, FAR_BEHIND, ListWay, NEAR_HEAD, SaleKind, check, check_sales, expected, model,
     read_from_head, sales, with_list_behind, world,
 };
+use super::node_model::{NO_METHOD, Nodes};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::limits::PoolLimits;
@@ -34,8 +38,9 @@ async fn calls_are_known_below_the_newest_blocks_that_an_index_always_works_on()
     let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).all().await;
     check_sales(high, &windows, true);
     model.fall("txlistinternal", FAR);
-    let read = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).next().await;
-    assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{read:?}");
+    // What it lists of the blocks near the height is nothing, which shows no reach.
+    let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).all().await;
+    check_sales(high, &windows, false);
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,4 +122,37 @@ async fn the_old_rows_of_an_account_that_has_few_of_them_are_passed_over() {
         let by_head = model.head - subject().chain.index_lag;
         assert_eq!(lister.head().await, Ok(Some(by_head)), "{action}");
     }
+}
+
+/// It may come there again before its pages have all been read.
+#[tokio::test(start_paused = true)]
+async fn an_index_is_asked_how_far_it_has_come_before_each_read() {
+    let model = model(&sales(), 20_000, Ways::default());
+    let (high, windows) = read_from_head(&model).await;
+    check_sales(high, &windows, true);
+    let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);
+    let unknown = BTreeSet::new();
+    assert_eq!(reach.of(EndpointId(0), 1_000, &unknown).await, Ok(Reach::Reached), "far below");
+    let lists = ["txlist", "tokentx", "txlistinternal"];
+    lists.into_iter().for_each(|list| model.fall(list, FAR));
+    let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);
+    reach.look_before(high).await.unwrap();
+    let known = reach.known();
+    lists.into_iter().for_each(|list| model.fall(list, 0));
+    assert_eq!(reach.of(EndpointId(0), high, &known).await, Ok(Reach::Behind));
+    // One that was not asked before its pages is asked now, and they do not count.
+    let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);
+    assert_ne!(reach.of(EndpointId(0), high, &unknown).await, Ok(Reach::Reached));
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_far_a_list_has_come_goes_down_and_counts_for_a_while() {
+    let source = Nodes::new(|_, _, _| Err(NO_METHOD)).source(&["one"]);
+    source.note_list_head(Discovery::Explorer, 10_000);
+    source.note_list_head(Discovery::Explorer, 9_000);
+    assert_eq!(source.list_head(Discovery::Explorer), 9_000);
+    assert!(!source.is_far_down(5_000) && source.is_far_down(4_900));
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert_eq!(source.list_head(Discovery::Explorer), 0);
+    assert!(source.is_far_down(4_900), "the chain has not become shorter");
 }
