@@ -89,13 +89,6 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
         self.lock().contains_key(&endpoint)
     }
 
-    /// Whether it was looked at since.
-    pub(super) fn is_known_since(&self, endpoint: EndpointId, since: Instant) -> bool {
-        let all = self.lock();
-        let last = all.get(&endpoint).and_then(|shown| shown.rounds.back());
-        last.is_some_and(|round| round.at >= since)
-    }
-
     /// The newest height of a list that any of its answers has shown.
     pub(super) fn newest(&self, endpoint: EndpointId, list: L) -> Option<Height> {
         self.lock().get(&endpoint)?.newest.get(&list).copied()

@@ -5,23 +5,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::abilities::Abilities;
+use super::alchemy_wire::{Page, page};
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::Window;
-use super::list_row::{ListRow, What, without_repeats};
+use super::list_row::ListRow;
 use super::log_requests;
 use super::merge::{self, Merge};
-use super::sent::SentNonce;
 use super::subject::Subject;
-use super::texts::{self, hex_text};
+use super::texts::hex_text;
 use super::wire;
-use crate::decode::evm::{Account, NativeMove};
-use crate::domain::{Height, Units, UnixSeconds};
+use crate::domain::Height;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -68,6 +65,8 @@ pub(super) struct AlchemyLister {
     lags: u32,
     /// A block that each node had of late.
     heads: HashMap<EndpointId, LateHead>,
+    /// The head that each named last after a page, and when it was asked for.
+    named: HashMap<EndpointId, (Height, Instant)>,
     abilities: Arc<Abilities>,
 }
 
@@ -76,6 +75,7 @@ struct PageAnswer {
     page: CallResponse,
     reach: Reach,
     asked_at: Instant,
+    came_at: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,9 +84,11 @@ enum Reach {
     Certain,
     /// The head of the server that gave the page.
     Head(Height),
-    /// Its head came from another request, and so perhaps from another server.
+    /// Its head came from another request, and so perhaps from another server and after the page.
     Apart,
-    /// So did this one, which is far above the page.
+    /// Heads of its address: named before the page was asked for, and after it came.
+    Around([Height; 2]),
+    /// A head of another request that is far above the page.
     Far(Height),
 }
 
@@ -109,6 +111,7 @@ impl AlchemyLister {
             keys: HashMap::new(),
             lags: 0,
             heads: HashMap::new(),
+            named: HashMap::new(),
             abilities,
         }
     }
@@ -163,21 +166,57 @@ impl AlchemyLister {
     /// As many answers as have to agree: a page that stops early, or comes from a server that is
     /// behind, looks like any other. One where it is to confirm an end.
     async fn answers(&self, side: Side, ask: &PageAsk) -> Result<Vec<PageAnswer>, UpstreamError> {
-        if ask.confirms_end {
-            return Ok(vec![self.answer(side, ask).await?]);
-        }
-        let several = |count| try_join_all((0..count).map(|_| self.answer(side, ask)));
-        let mut answers = several(if self.is_near(ask) { AGREEING_NEAR } else { AGREEING }).await?;
-        if answers.iter().any(|answer| answer.reach == Reach::Apart) {
-            answers.extend(several(AGREEING_APART - AGREEING_NEAR).await?);
-        }
+        let (count, apart) = match (ask.confirms_end, self.is_near(ask)) {
+            (true, _) => (1, 1),
+            (false, true) => (AGREEING_NEAR, AGREEING_APART),
+            (false, false) => (AGREEING, AGREEING_APART),
+        };
+        let mut answers = try_join_all((0..count).map(|_| self.answer(side, ask))).await?;
+        let is_apart = |answer: &PageAnswer| answer.reach == Reach::Apart;
+        let given = answers.iter().filter(|answer| is_apart(answer));
+        let given: Vec<EndpointId> = given.map(|answer| answer.page.endpoint).collect();
+        let again = given.iter().cycle().take(apart).map(|on| self.answer_around(side, ask, *on));
+        let around = try_join_all(again).await?;
+        answers.retain(|answer| !is_apart(answer));
+        answers.extend(around);
         Ok(answers)
+    }
+
+    /// A page of an endpoint between two heads that it names. One that is asked for its head only
+    /// after the page may have come so far in between.
+    async fn answer_around(
+        &self,
+        side: Side,
+        ask: &PageAsk,
+        on: EndpointId,
+    ) -> Result<PageAnswer, UpstreamError> {
+        let key = self.keys.get(&side).filter(|_| ask.page > 1);
+        let asked_at = Instant::now();
+        let before = self.head_of(on).await?;
+        let page = self.pool.call(METHOD, self.params(side, ask, key), &self.on(on)).await?;
+        let came_at = Instant::now();
+        let after = self.head_of(on).await?;
+        Ok(PageAnswer { page, reach: Reach::Around([before, after]), asked_at, came_at })
+    }
+
+    fn on(&self, on: EndpointId) -> CallOptions {
+        CallOptions { on: Some(on), ..CallOptions::new(self.lane.clone()) }
+    }
+
+    async fn head_of(&self, on: EndpointId) -> Result<Height, UpstreamError> {
+        let answer = self.pool.call("eth_blockNumber", json!([]), &self.on(on)).await?;
+        Ok(wire::number(&answer.result).unwrap_or(0))
     }
 
     /// Whether a server behind the address may not have come so far.
     fn is_near(&self, ask: &PageAsk) -> bool {
-        let (certain, now) = (ask.end.saturating_add(HEAD_MARGIN), Instant::now());
-        self.heads.values().all(|head| head.get(now) < Some(certain))
+        !self.heads.keys().any(|on| self.is_far_above(*on, ask.end))
+    }
+
+    /// Whether an endpoint was far above a height of late.
+    fn is_far_above(&self, on: EndpointId, height: Height) -> bool {
+        let head = self.heads.get(&on).and_then(|head| head.get(Instant::now()));
+        head >= Some(height.saturating_add(HEAD_MARGIN))
     }
 
     /// One answer, near the chain's head with its server's head in the same request.
@@ -190,6 +229,7 @@ impl AlchemyLister {
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
         let asked_at = Instant::now();
         let mut answers = self.pool.batch(&calls, &options).await.into_iter();
+        let came_at = Instant::now();
         let page = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
         let heads: Vec<CallResponse> = answers.flatten().collect();
         let own = heads.iter().find(|head| head.request == page.request);
@@ -202,9 +242,10 @@ impl AlchemyLister {
                 }
                 far.map_or(Reach::Apart, Reach::Far)
             }
-            None => Reach::Certain,
+            None if self.is_far_above(page.endpoint, ask.end) => Reach::Certain,
+            None => Reach::Apart,
         };
-        Ok(PageAnswer { page, reach, asked_at })
+        Ok(PageAnswer { page, reach, asked_at, came_at })
     }
 
     /// Heads of other requests show how far apart the servers of their addresses are.
@@ -349,31 +390,46 @@ impl AlchemyLister {
         Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
     }
 
-    /// Whether the server has come so far: what one of its address was behind another of late, each may
-    /// be. Where its own head is not known, one that its address named since the page was asked for: it
-    /// may have fallen back from earlier ones.
+    /// Whether the server had come so far when it gave the page: what one of its address was behind
+    /// another of late, each may be. Far below a head of late, one that it names now: it may have
+    /// fallen back.
     async fn reaches(
         &mut self,
         answer: &PageAnswer,
         height: Height,
     ) -> Result<bool, UpstreamError> {
         let on = answer.page.endpoint;
-        if let Reach::Head(head) | Reach::Far(head) = answer.reach {
-            return Ok(self.note_head(on, head) >= height);
-        }
-        let known = &self.abilities.node_reach;
-        if known.is_known_since(on, answer.asked_at) {
-            return Ok(known.reached(on, ()) >= Some(height));
-        }
-        let options = CallOptions { on: Some(on), ..CallOptions::new(self.lane.clone()) };
-        let answer = self.pool.call("eth_blockNumber", json!([]), &options).await?;
-        let head = wire::number(&answer.result).unwrap_or(0);
-        Ok(self.note_head(on, head) >= height)
+        let [one, two] = match answer.reach {
+            Reach::Head(head) | Reach::Far(head) => [head; 2],
+            Reach::Around(heads) => heads,
+            Reach::Certain => [self.head_since(on, answer.came_at).await?; 2],
+            Reach::Apart => return Ok(false),
+        };
+        let reached = [one, two].map(|head| self.note_head(on, head, answer.asked_at).min(head));
+        Ok(reached.iter().all(|reached| *reached >= height))
     }
 
-    /// The height that every server of the address has, as far as its heads show.
-    fn note_head(&mut self, on: EndpointId, head: Height) -> Height {
-        self.heads.entry(on).or_default().note(head, Instant::now());
+    /// A head that an endpoint was asked for after a page had come.
+    async fn head_since(
+        &mut self,
+        on: EndpointId,
+        came_at: Instant,
+    ) -> Result<Height, UpstreamError> {
+        if let Some((head, asked_at)) = self.named.get(&on)
+            && *asked_at >= came_at
+        {
+            return Ok(*head);
+        }
+        let asked_at = Instant::now();
+        let head = self.head_of(on).await?;
+        self.named.insert(on, (head, asked_at));
+        Ok(head)
+    }
+
+    /// The height that every server of the address has, as far as its heads show. One counts from when
+    /// it was asked for.
+    fn note_head(&mut self, on: EndpointId, head: Height, asked_at: Instant) -> Height {
+        self.heads.entry(on).or_default().note(head, asked_at);
         self.abilities.node_reach.note(on, (), &[head]);
         self.abilities.node_reach.reached(on, ()).unwrap_or(0)
     }
@@ -418,101 +474,13 @@ fn far_head(heads: &[CallResponse], on: EndpointId, end: Height) -> Option<Heigh
     heights.min().filter(|head| *head >= end.saturating_add(HEAD_MARGIN))
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawPage<'a> {
-    #[serde(borrow)]
-    transfers: Vec<RawTransfer<'a>>,
-    #[serde(default)]
-    page_key: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawTransfer<'a> {
-    #[serde(borrow)]
-    block_num: &'a RawValue,
-    hash: &'a str,
-    #[serde(default)]
-    unique_id: Option<&'a str>,
-    from: &'a str,
-    #[serde(default)]
-    to: Option<&'a str>,
-    category: &'a str,
-    #[serde(default, borrow)]
-    raw_contract: Option<RawContract<'a>>,
-    #[serde(default, borrow)]
-    metadata: Option<Metadata<'a>>,
-}
-
-/// The field `value` is a float and not read.
-#[derive(Deserialize)]
-struct RawContract<'a> {
-    #[serde(default, borrow)]
-    value: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    #[serde(default)]
-    block_timestamp: Option<&'a str>,
-}
-
-struct Page {
-    rows: Vec<ListRow>,
-    key: Option<String>,
-}
-
-fn page<'a>(raw: &'a RawValue) -> Option<Page> {
-    let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
-    let marked = |raw: &RawTransfer<'a>| Some((raw.unique_id, row(raw)?));
-    let rows = raw.transfers.iter().map(marked).collect::<Option<Vec<_>>>()?;
-    let rows = without_repeats(rows);
-    Some(Page { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
-}
-
-fn row(raw: &RawTransfer<'_>) -> Option<ListRow> {
-    let from = texts::account(raw.from)?;
-    let to = raw.to.and_then(texts::account);
-    let value = raw.raw_contract.as_ref().and_then(|contract| texts::scalar(contract.value));
-    let time = raw.metadata.as_ref().and_then(|metadata| metadata.block_timestamp).and_then(time);
-    Some(ListRow {
-        hash: texts::word(raw.hash)?,
-        block: texts::height(texts::scalar(Some(raw.block_num))?)?,
-        index: None,
-        time,
-        sent: SentNonce::No,
-        what: what(raw.category, (from, to), value.and_then(texts::units)),
-    })
-}
-
-fn what(category: &str, (from, to): (Account, Option<Account>), value: Option<Units>) -> What {
-    match (category, to, value) {
-        // The call's kind is not reported.
-        ("external", to, value) => {
-            What::Outer { from, to, value: value.unwrap_or_default(), selector: None }
-        }
-        (_, _, Some(Units::ZERO)) => What::Nothing,
-        // Some tokens have no amount.
-        ("erc20", Some(to), _) => What::Token { from, to },
-        ("internal", Some(to), Some(value)) if from != to => {
-            What::Call(NativeMove { from, to, value })
-        }
-        _ => What::Nothing,
-    }
-}
-
-fn time(text: &str) -> Option<UnixSeconds> {
-    let seconds = text.parse::<jiff::Timestamp>().ok()?.as_second();
-    u32::try_from(seconds).ok().map(UnixSeconds)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use super::super::lists_model::{Model, Ways, lane, subject};
+    use super::super::node_model::Nodes;
     use super::*;
 
     /// A head that was named before the page was asked for shows nothing of the server that gave it.
@@ -527,7 +495,8 @@ mod tests {
             AlchemyLister::new(pool, subject(), lane(), (0, 10_000), Arc::clone(&abilities));
         abilities.node_reach.note(EndpointId(0), (), &[10_000]);
         tokio::time::advance(Duration::from_secs(60)).await;
-        let answer = PageAnswer { page, reach: Reach::Apart, asked_at: Instant::now() };
+        let (asked_at, came_at) = (Instant::now(), Instant::now());
+        let answer = PageAnswer { page, reach: Reach::Certain, asked_at, came_at };
         for (height, is_reached) in [(10_000, false), (9_337, false), (9_336, true)] {
             assert_eq!(lister.reaches(&answer, height).await, Ok(is_reached), "{height}");
         }
@@ -540,9 +509,44 @@ mod tests {
         let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
         let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
         assert!(lister.is_near(&ask));
-        assert_eq!(lister.note_head(EndpointId(0), 10_000), 10_000);
+        assert_eq!(lister.note_head(EndpointId(0), 10_000, Instant::now()), 10_000);
         assert!(!lister.is_near(&ask));
         tokio::time::advance(Duration::from_secs(30)).await;
         assert!(lister.is_near(&ask));
+    }
+
+    /// What catches up between a page and its head had not come so far when it gave the page.
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_comes_to_a_height_after_its_page_did_not_have_it_then() {
+        let was_page = AtomicBool::new(false);
+        let nodes = Nodes::new(move |_, method, _| {
+            let is_page = method == METHOD;
+            let was_page = was_page.swap(is_page, Ordering::Relaxed);
+            let head = if was_page { "0x2710" } else { "0x2328" };
+            Ok(if is_page { json!({"transfers": []}) } else { head.into() })
+        });
+        let pool = nodes.pool_of_single_calls(&["one"]);
+        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 10_000), Arc::default());
+        let ask = PageAsk { low: 0, end: 10_000, page: 1, rows: None, confirms_end: true };
+        let answers = lister.answers(Side::Got, &ask).await.unwrap();
+        assert_eq!(answers.len(), 1);
+        assert_eq!(lister.reaches(&answers[0], 10_000).await, Ok(false));
+    }
+
+    /// A page of an endpoint that never named a head, next to one that is far above.
+    #[tokio::test(start_paused = true)]
+    async fn the_head_of_one_endpoint_says_nothing_of_another_ones_pages() {
+        let nodes = Nodes::new(|_, method, _| match method {
+            METHOD => Ok(json!({"transfers": []})),
+            _ => Ok("0xbb8".into()),
+        });
+        let pool = nodes.pool(&["one"]);
+        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+        lister.note_head(EndpointId(1), 10_000, Instant::now());
+        let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
+        assert!(!lister.is_near(&ask));
+        let answers = lister.answers(Side::Got, &ask).await.unwrap();
+        assert_eq!(answers.len(), AGREEING_APART);
+        assert_eq!(lister.reaches(&answers[0], 5_000).await, Ok(false));
     }
 }

@@ -5,6 +5,7 @@ mod abi;
 mod abilities;
 mod activity;
 mod alchemy;
+mod alchemy_wire;
 pub(super) mod balances;
 mod block_payments;
 mod blocks;
