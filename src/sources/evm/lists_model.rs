@@ -130,6 +130,8 @@ pub(super) struct Ways {
     pub(super) busy_fault: Option<(&'static str, BusyFault, usize)>,
     /// A status and a body in place of the gateway's first answers about its metadata, so many.
     pub(super) metadata: Option<(u16, &'static str, usize)>,
+    /// With what the gateway refuses the first queries for traces.
+    pub(super) refuses_traces: Vec<&'static str>,
 }
 
 impl Default for Ways {
@@ -152,6 +154,7 @@ impl Default for Ways {
             busy_apart: 0,
             busy_fault: None,
             metadata: None,
+            refuses_traces: Vec::new(),
         }
     }
 }
@@ -168,6 +171,7 @@ pub(super) struct Model {
     pages: AtomicUsize,
     lists_asked: AtomicUsize,
     metadata_asked: AtomicUsize,
+    traces_asked: AtomicUsize,
     busy_faults: AtomicUsize,
     /// Blocks by which single lists are behind.
     fallen: Mutex<HashMap<&'static str, u64>>,
@@ -203,6 +207,7 @@ impl Model {
             pages: AtomicUsize::new(0),
             lists_asked: AtomicUsize::new(0),
             metadata_asked: AtomicUsize::new(0),
+            traces_asked: AtomicUsize::new(0),
             busy_faults: AtomicUsize::new(0),
             fallen: Mutex::default(),
             abilities: Arc::default(),
@@ -380,6 +385,12 @@ impl Model {
         if query["fields"].get("trace").is_some() && !self.ways.has_calls || from < self.ways.first
         {
             return (400, "column 'trace_address' is not found".to_owned());
+        }
+        if query["fields"].get("trace").is_some() {
+            let asked = self.traces_asked.fetch_add(1, Ordering::Relaxed);
+            if let Some(text) = self.ways.refuses_traces.get(asked) {
+                return (400, (*text).to_owned());
+            }
         }
         let head = self.head_of(host);
         if from > head {

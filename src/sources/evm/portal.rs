@@ -26,6 +26,8 @@ const SPAN_MAX: u64 = 1 << 40;
 const FOUND_FEW: usize = 200;
 const FOUND_MANY: usize = 1_000;
 const GROWTH: u64 = 4;
+/// Refusals of a query, without a window between them, after which less is asked for.
+const REFUSALS: usize = 2;
 
 type Read = (Height, Result<PortalWindow, Trouble>);
 
@@ -48,6 +50,8 @@ pub(super) struct PortalLister {
     /// It was known when the windows in flight were begun.
     begun_above_first: bool,
     abilities: Arc<Abilities>,
+    /// Refusals in a row of what is asked for, each with whether it names traces.
+    refusals: Vec<bool>,
     /// Where the chain counts what an account sent.
     sent: Option<SentCheck>,
 }
@@ -68,6 +72,11 @@ async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
         Err(UpstreamError::NotSupported { .. }) => Ok(0),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a refusal is about traces, and not about anything else of the query.
+fn names_traces(error: &UpstreamError) -> bool {
+    matches!(error, UpstreamError::Rpc { message, .. } if message.to_lowercase().contains("trace"))
 }
 
 impl PortalLister {
@@ -91,6 +100,7 @@ impl PortalLister {
             first: None,
             begun_above_first: false,
             abilities,
+            refusals: Vec::new(),
             sent: None,
         }
     }
@@ -262,14 +272,23 @@ impl PortalLister {
         if !was_known && self.first.is_some_and(|first| first > self.low) {
             return Ok(());
         }
-        if let Some(weaker) = self.mode.native.weaker() {
-            if self.mode.native == NativeBy::Traces {
-                self.abilities.note_no_calls(Discovery::Portal);
-            }
-            self.mode.native = weaker;
+        self.weaken(error)
+    }
+
+    /// Asks for less than was refused, after as many refusals as have to agree. That the gateway has no
+    /// traces is noted only where each of them says so.
+    fn weaken(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
+        let Some(weaker) = self.mode.native.weaker() else { return Err(error) };
+        self.refusals.push(names_traces(&error));
+        if self.refusals.len() < REFUSALS {
             return Ok(());
         }
-        Err(error)
+        let are_clear = std::mem::take(&mut self.refusals).into_iter().all(|is_clear| is_clear);
+        if self.mode.native == NativeBy::Traces && are_clear {
+            self.abilities.note_no_calls(Discovery::Portal);
+        }
+        self.mode.native = weaker;
+        Ok(())
     }
 
     /// Learns from where on the gateway has blocks; `top` must be one of them.
@@ -299,7 +318,8 @@ impl PortalLister {
         self.span = self.span.clamp(1, SPAN_MAX);
     }
 
-    fn give(&self, window: PortalWindow, doubts: Doubts) -> Window {
+    fn give(&mut self, window: PortalWindow, doubts: Doubts) -> Window {
+        self.refusals.clear();
         if self.mode.native == NativeBy::Traces {
             self.abilities.note_calls(Discovery::Portal);
         }
@@ -361,6 +381,30 @@ mod tests {
             let mut lister = lister(0, (status, "?", usize::MAX));
             assert_eq!(next(&mut lister).await, Ok(Some((0, 1_000))), "{status}");
             assert_eq!(next(&mut lister).await, Ok(None));
+        }
+    }
+
+    /// A gateway of which each dataset has traces may refuse a query for any other reason.
+    #[tokio::test(start_paused = true)]
+    async fn that_a_gateway_has_no_traces_is_believed_where_two_answers_say_so() {
+        let (clear, other) = ("column 'trace_address' is not found", "the query is not valid");
+        let none = Doubts::INNER_CALLS;
+        for (texts, doubts, is_noted) in [
+            (&[clear][..], Doubts::NONE, false),
+            (&[clear, clear], none, true),
+            (&[clear, other], none, false),
+            (&[other, other], none, false),
+        ] {
+            // Each window is asked for twice.
+            let refuses_traces = texts.iter().flat_map(|text| [*text; 2]).collect();
+            let ways = Ways { refuses_traces, ..Ways::default() };
+            let model = Model::new(Vec::new(), 1_000, ways);
+            let (pool, abilities) = (model.pool(&["one"]), Arc::<Abilities>::default());
+            let request = (lane(), (0, 1_000));
+            let mut lister = PortalLister::new(pool, subject(), request, Arc::clone(&abilities), 3);
+            let window = lister.next().await.unwrap().unwrap();
+            assert_eq!(window.doubts, doubts, "{texts:?}");
+            assert_eq!(abilities.may_have_no_calls(Discovery::Portal), is_noted, "{texts:?}");
         }
     }
 }
