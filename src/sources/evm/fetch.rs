@@ -96,7 +96,7 @@ impl EvmSource {
         } else {
             proof
         };
-        let proof = self.settle_inner_calls(&wallet, proof, &options).await;
+        let proof = self.settle_inner_calls((&wallet, high), proof, &options).await;
         let (txs, untimed) = timed(given.fetched, &given.times);
         let missing = given.missing.into_iter().chain(untimed);
         let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();

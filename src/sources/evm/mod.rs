@@ -129,8 +129,8 @@ struct Inner {
     abilities: Arc<Abilities>,
     /// The blocks up to which lists were complete when they were last asked.
     list_heads: Mutex<HashMap<Discovery, ListHead>>,
-    /// Wallets that were seen to have no code.
-    plain: Mutex<HashMap<Account, Instant>>,
+    /// Wallets that were seen to have no code: in which block, and when.
+    plain: Mutex<HashMap<Account, (Height, Instant)>>,
     /// What was learned of the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
     sentinel: Mutex<Sentinel>,

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::{EvmSource, lock, wire};
 use crate::decode::evm::Account;
-use crate::domain::{Doubts, Proof};
+use crate::domain::{Doubts, Height, Proof};
+use crate::rpc::endpoint::EndpointId;
 use crate::rpc::pool::CallOptions;
 
 /// Wallets whose answer is remembered, and for how long: code may come to an address.
@@ -16,44 +17,102 @@ const REMEMBERED_MAX: usize = 10_000;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 /// Answers that must agree, of different endpoints where there are some.
 const ANSWERS: usize = 2;
+/// Blocks below a head whose state is asked for: each server of its address has come so far, and keeps
+/// so new a state.
+const BELOW_HEAD: u64 = 8;
 
 impl EvmSource {
-    /// A proof without the doubt about inner calls, where the wallet cannot have any. Asked only
-    /// where the doubt keeps the span from being accepted.
+    /// A proof without the doubt about inner calls up to a height, where the wallet cannot have any.
+    /// Asked only where the doubt keeps the span from being accepted.
     pub(super) async fn settle_inner_calls(
         &self,
-        wallet: &Account,
+        (wallet, high): (&Account, Height),
         proof: Proof,
         options: &CallOptions,
     ) -> Proof {
         let is_open = proof.doubts.contains(Doubts::INNER_CALLS) && !self.accepts(proof);
-        if !is_open || !self.is_plain(wallet, options).await {
+        if !is_open || !self.is_plain(wallet, high, options).await {
             return proof;
         }
         Proof { doubts: proof.doubts.without(Doubts::INNER_CALLS), ..proof }
     }
 
-    async fn is_plain(&self, wallet: &Account, options: &CallOptions) -> bool {
-        let is_fresh = |at: &Instant| at.elapsed() < REMEMBERED_FOR;
-        if lock(&self.inner.plain).get(wallet).is_some_and(is_fresh) {
+    /// Whether it had no code at a height or above, by answers about blocks: a node's newest one may lie
+    /// below.
+    async fn is_plain(&self, wallet: &Account, high: Height, options: &CallOptions) -> bool {
+        let is_known =
+            |(seen, at): &(Height, Instant)| *seen >= high && at.elapsed() < REMEMBERED_FOR;
+        if lock(&self.inner.plain).get(wallet).is_some_and(is_known) {
             return true;
         }
-        let mut options = options.clone();
+        let (mut options, mut lowest) = (options.clone(), Height::MAX);
         for _ in 0..ANSWERS {
-            let params = json!([wire::hex(wallet), "latest"]);
-            let Ok(answer) = self.inner.pool.call("eth_getCode", params, &options).await else {
+            let Some((seen, on)) = self.seen_plain(wallet, high, &options).await else {
                 return false;
             };
-            if answer.result.get().trim() != "\"0x\"" {
-                return false;
-            }
-            options.avoid = Some(answer.endpoint);
+            lowest = lowest.min(seen);
+            options.avoid = Some(on);
         }
         let mut plain = lock(&self.inner.plain);
         if plain.len() >= REMEMBERED_MAX {
             plain.clear();
         }
-        plain.insert(*wallet, Instant::now());
+        plain.insert(*wallet, (lowest, Instant::now()));
         true
+    }
+
+    /// A block at the height or above in which the wallet has no code, and the endpoint that says so.
+    async fn seen_plain(
+        &self,
+        wallet: &Account,
+        high: Height,
+        options: &CallOptions,
+    ) -> Option<(Height, EndpointId)> {
+        let answer = self.inner.pool.call("eth_blockNumber", json!([]), options).await.ok()?;
+        let (head, on) = (wire::number(&answer.result)?, answer.endpoint);
+        let at = head.saturating_sub(BELOW_HEAD).max(high);
+        if at > head {
+            return None;
+        }
+        let params = json!([wire::hex(wallet), format!("{at:#x}")]);
+        let here = CallOptions { on: Some(on), avoid: None, ..options.clone() };
+        let answer = self.inner.pool.call("eth_getCode", params, &here).await.ok()?;
+        (answer.result.get().trim() == "\"0x\"").then_some((at, on))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lists_model::{WALLET, lane};
+    use super::super::node_model::Nodes;
+    use super::*;
+
+    async fn is_plain(source: &EvmSource, high: Height) -> bool {
+        source.is_plain(&WALLET, high, &CallOptions::new(lane())).await
+    }
+
+    /// Code came to the wallet in a block that the node has not seen.
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_has_not_come_to_a_height_says_nothing_of_code_there() {
+        let nodes = Nodes::new(|_, method, _| match method {
+            "eth_blockNumber" => Ok("0x3e8".into()),
+            _ => Ok("0x".into()),
+        });
+        let source = nodes.source(&["one"]);
+        assert!(!is_plain(&source, 1_001).await);
+        assert!(is_plain(&source, 1_000).await);
+    }
+
+    /// What was seen of a block holds for no higher one.
+    #[tokio::test(start_paused = true)]
+    async fn that_a_wallet_has_no_code_is_remembered_with_the_height() {
+        let nodes = Nodes::new(|_, method, params| match method {
+            "eth_blockNumber" => Ok("0x3e8".into()),
+            _ if params[1] == "0x3e8" => Ok("0xef0100".into()),
+            _ => Ok("0x".into()),
+        });
+        let source = nodes.source(&["one"]);
+        assert!(is_plain(&source, 990).await);
+        assert!(!is_plain(&source, 1_000).await);
     }
 }
