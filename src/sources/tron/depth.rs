@@ -73,6 +73,8 @@ impl Searched {
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     searched: Option<Searched>,
+    /// A later search that looked only further up, and found events there.
+    above: Option<Searched>,
     /// It gave no answer to a search.
     failed_at: Option<Instant>,
     /// Of two answers to one search, one lacked events.
@@ -86,6 +88,29 @@ impl Known {
 
     fn depth(self) -> Option<Depth> {
         self.searched.map(|searched| searched.depth)
+    }
+
+    /// The search that still answers for a height.
+    fn answer(self, low: Height, age_max: Duration) -> Option<Depth> {
+        let known = [self.above, self.searched].into_iter().flatten();
+        let mut answers = known.filter(|searched| searched.answers(low, age_max));
+        answers.next().map(|searched| searched.depth)
+    }
+
+    /// A search that shows events at its lowest height says nothing of what was seen to be kept below
+    /// that, by which another read goes on.
+    fn take(&mut self, searched: Searched) {
+        let shown = |one: Searched| match one.depth {
+            Depth::From(from) => from,
+            Depth::NotOffered => None,
+        };
+        let is_deeper = |from: Height| from < searched.low;
+        let deeper = self.searched.and_then(shown).is_some_and(is_deeper);
+        if deeper && shown(searched).is_some_and(|from| from <= searched.low) {
+            self.above = Some(searched);
+        } else {
+            (self.searched, self.above) = (Some(searched), None);
+        }
     }
 }
 
@@ -230,10 +255,9 @@ impl TronSource {
         floor: Height,
         options: &CallOptions,
     ) -> Result<Depth, UpstreamError> {
-        let known = self.depths().by.get(&id).and_then(|known| known.searched);
-        let age_max = self.inner.limits.depth_age_max;
-        if let Some(searched) = known.filter(|searched| searched.answers(low, age_max)) {
-            return Ok(searched.depth);
+        let known = self.depths().by.get(&id).copied().unwrap_or_default();
+        if let Some(depth) = known.answer(low, self.inner.limits.depth_age_max) {
+            return Ok(depth);
         }
         let options = CallOptions { on: Some(id), ..options.clone() };
         let depth = match self.search_depth((low, high), floor, &options).await {
@@ -242,7 +266,7 @@ impl TronSource {
             Err(error) => return Err(error),
         };
         let searched = Searched { depth, low, at: Instant::now() };
-        self.depths().by.entry(id).or_default().searched = Some(searched);
+        self.depths().by.entry(id).or_default().take(searched);
         Ok(depth)
     }
 
@@ -365,5 +389,63 @@ impl TronSource {
 
     fn depths(&self) -> MutexGuard<'_, Depths> {
         self.inner.depths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::super::TronLimits;
+    use super::super::fake::{self, FakeNodes, options};
+    use super::*;
+
+    /// A node that has events of the reference pools in every block from a height on.
+    fn source(kept_from: &Arc<AtomicU64>) -> TronSource {
+        let kept_from = Arc::clone(kept_from);
+        let nodes = FakeNodes::new(move |(_, path, body)| match path {
+            "wallet/getblock" => {
+                let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
+                (200, fake::block(height, height * 3_000))
+            }
+            "jsonrpc" => fake::rpc(body, |_, filter| {
+                let high = fake::quantity(&filter["toBlock"]);
+                let is_kept = high >= kept_from.load(Ordering::Relaxed);
+                if is_kept { json!([{"blockNumber": format!("{high:#x}")}]) } else { json!([]) }
+            }),
+            _ => (200, json!([])),
+        });
+        fake::source(&["one"], nodes, TronLimits { events_from: 0, ..TronLimits::default() })
+    }
+
+    async fn from(source: &TronSource, low: Height) -> Height {
+        source.events_kept(low, 100_000, &options()).await.unwrap().unwrap().from
+    }
+
+    /// A read of all heights takes longer than what was seen is believed, and another one, of the
+    /// newest heights, looks again meanwhile.
+    #[tokio::test(start_paused = true)]
+    async fn a_look_higher_up_takes_nothing_from_a_read_further_down() {
+        let source = source(&Arc::default());
+        assert_eq!(from(&source, 0).await, 0);
+        for low in [50_000, 99_000] {
+            tokio::time::advance(SHOWN_AGE_MAX).await;
+            assert_eq!(from(&source, low).await, low);
+            assert_eq!(source.deep(10).ids, [EndpointId(0)]);
+        }
+        assert_eq!(source.events_of(EndpointId(0)).from, Some(0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_higher_up_that_shows_none_says_so_of_all_below() {
+        let kept_from = Arc::default();
+        let source = source(&kept_from);
+        assert_eq!(from(&source, 0).await, 0);
+        kept_from.store(70_000, Ordering::Relaxed);
+        tokio::time::advance(SHOWN_AGE_MAX).await;
+        assert!((70_000..71_000).contains(&from(&source, 50_000).await));
+        assert!(source.deep(10).ids.is_empty() && source.deep(69_000).ids.is_empty());
+        assert_eq!(source.deep(71_000).ids, [EndpointId(0)]);
     }
 }

@@ -8,6 +8,8 @@ mod balances;
 mod blocks;
 mod depth;
 mod existence;
+#[cfg(test)]
+mod fake;
 mod fetch;
 mod indexed;
 mod limits;
