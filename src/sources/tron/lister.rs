@@ -6,8 +6,8 @@ use futures_util::future::join;
 use tokio::time::{Instant, sleep_until};
 
 use super::list::{IndexedList, ListCursor, ListOutcome, PAGE_MAX};
-use super::logs::Windows;
 use super::offer::{ListRefusal, Offers};
+use super::windows::Windows;
 use super::wire::{self, Page};
 use super::{TronDiscovery, TronSource};
 use crate::domain::{Address, Height};

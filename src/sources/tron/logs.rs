@@ -20,9 +20,6 @@ use crate::sources::pager::RangeVotes;
 /// keccak256 of `Transfer(address,address,uint256)`.
 pub(super) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
-/// What a window is shrunk by when it holds too much.
-const SHRINK: u64 = 2;
-
 /// What a search gave.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -31,90 +28,6 @@ pub(super) enum Found {
     TooMuch(Option<u64>),
     /// It was in one request with far longer windows, which was too much.
     Unread,
-}
-
-/// Pure: which windows are searched, and down to where all is known.
-#[derive(Debug)]
-pub(super) struct Windows {
-    low: Height,
-    /// The highest height that no window holds yet.
-    next: Option<Height>,
-    range: u64,
-    /// Windows of the next request: few at first, so that the first rows come early.
-    batch: usize,
-    batch_max: usize,
-    /// By their upper ends.
-    asked: BTreeMap<Height, HeightRange>,
-    again: Vec<HeightRange>,
-}
-
-impl Windows {
-    pub(super) fn new(low: Height, high: Height, range: u64, batch_max: usize) -> Self {
-        let (asked, again) = (BTreeMap::new(), Vec::new());
-        let range = range.max(1);
-        Self { low, next: Some(high), range, batch: 1, batch_max, asked, again }
-    }
-
-    /// The windows of the next request.
-    pub(super) fn plan(&mut self) -> Vec<HeightRange> {
-        let mut windows = Vec::new();
-        while windows.len() < self.batch {
-            let Some(window) = self.again.pop().or_else(|| self.below()) else { break };
-            self.asked.insert(window.high, window);
-            windows.push(window);
-        }
-        self.batch = (self.batch * 2).min(self.batch_max);
-        windows
-    }
-
-    fn below(&mut self) -> Option<HeightRange> {
-        let high = self.next?;
-        let low = high.saturating_sub(self.range - 1).max(self.low);
-        self.next = low.checked_sub(1).filter(|next| *next >= self.low);
-        Some(HeightRange { low, high })
-    }
-
-    pub(super) fn known(&mut self, window: HeightRange) {
-        self.asked.remove(&window.high);
-    }
-
-    /// A window that is to be searched again as it is.
-    pub(super) fn put_back(&mut self, window: HeightRange) {
-        self.asked.remove(&window.high);
-        self.again.push(window);
-    }
-
-    /// Splits a window that holds too much. False where it cannot be split.
-    pub(super) fn shrink(&mut self, window: HeightRange, range: Option<u64>) -> bool {
-        self.asked.remove(&window.high);
-        let length = window.high - window.low + 1;
-        let range = range.filter(|range| *range < length).unwrap_or(length / SHRINK);
-        if range == 0 {
-            return false;
-        }
-        self.range = self.range.min(range);
-        self.batch = 1;
-        let mut high = window.high;
-        let mut parts = Vec::new();
-        loop {
-            let low = high.saturating_sub(range - 1).max(window.low);
-            parts.push(HeightRange { low, high });
-            match low.checked_sub(1).filter(|next| *next >= window.low) {
-                Some(next) => high = next,
-                None => break,
-            }
-        }
-        // Taken from the end: the highest first.
-        self.again.extend(parts.into_iter().rev());
-        true
-    }
-
-    /// The height at and below which something may be unknown.
-    pub(super) fn frontier(&self) -> Option<Height> {
-        let asked = self.asked.keys().next_back().copied();
-        let again = self.again.iter().map(|window| window.high).max();
-        asked.max(again).max(self.next)
-    }
 }
 
 /// A transaction that a search gave, and what it showed of it: itself, that tokens left the wallet,
@@ -403,7 +316,7 @@ fn whole_refused(searches: &[Search], error: UpstreamError) -> Result<Option<u64
 /// What a refusal of a whole request says of each search: it is the longest windows that are too much,
 /// and what is shorter by half or more is searched again without them.
 fn refused_by_length(searches: &[Search], range: u64) -> Vec<Answer> {
-    let length = |search: &Search| search.window.high - search.window.low + 1;
+    let length = |search: &Search| search.window.length();
     let longest = searches.iter().map(length).max().unwrap_or(0);
     let answer = |search: &Search| {
         let is_unread = length(search) <= longest / 2;
@@ -434,40 +347,6 @@ mod tests {
 
     fn window(low: Height, high: Height) -> HeightRange {
         HeightRange { low, high }
-    }
-
-    #[test]
-    fn goes_down_without_gaps_and_knows_how_far() {
-        let mut windows = Windows::new(3, 25, 10, 4);
-        assert_eq!(windows.frontier(), Some(25));
-        assert_eq!(windows.plan(), [window(16, 25)]);
-        assert_eq!(windows.plan(), [window(6, 15), window(3, 5)]);
-        assert_eq!((windows.plan(), windows.frontier()), (Vec::new(), Some(25)));
-        windows.known(window(6, 15));
-        assert_eq!(windows.frontier(), Some(25));
-        windows.known(window(16, 25));
-        assert_eq!(windows.frontier(), Some(5));
-        windows.known(window(3, 5));
-        assert_eq!(windows.frontier(), None);
-    }
-
-    #[test]
-    fn asks_again_for_less_where_a_window_holds_too_much() {
-        let mut windows = Windows::new(0, 29, 10, 1);
-        let first = windows.plan()[0];
-        assert!(windows.shrink(first, Some(4)));
-        assert_eq!(windows.frontier(), Some(29));
-        let mut parts = Vec::new();
-        for _ in 0..3 {
-            parts.extend(windows.plan());
-        }
-        assert_eq!(parts, [window(26, 29), window(22, 25), window(20, 21)]);
-        assert_eq!(windows.plan(), [window(16, 19)], "and for less from then on");
-        assert!(windows.shrink(window(20, 21), None));
-        assert_eq!(windows.plan(), [window(21, 21)]);
-        assert!(!windows.shrink(window(21, 21), None));
-        windows.put_back(window(21, 21));
-        assert_eq!(windows.plan(), [window(21, 21)]);
     }
 
     #[test]

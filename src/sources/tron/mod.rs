@@ -27,6 +27,7 @@ mod search;
 mod single;
 mod timeline;
 mod tokens;
+mod windows;
 mod wire;
 
 use std::collections::HashMap;

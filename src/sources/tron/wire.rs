@@ -539,6 +539,12 @@ pub(super) struct HeightRange {
     pub(super) high: Height,
 }
 
+impl HeightRange {
+    pub(super) fn length(self) -> u64 {
+        self.high - self.low + 1
+    }
+}
+
 /// The events of a window; what lies outside was not asked for.
 pub(super) fn logs(raw: &RawValue, wallet: &Account, window: HeightRange) -> Option<Vec<FoundRow>> {
     let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;

@@ -1,0 +1,244 @@
+//! Pure: which windows of blocks are searched for events, downwards, and how large they are.
+
+use std::collections::BTreeMap;
+
+use super::wire::HeightRange;
+use crate::domain::Height;
+
+/// What a window is shrunk by when it holds too much.
+const SHRINK: u64 = 2;
+/// Answered windows after which one of twice as many blocks is tried: at first, and at most, as the
+/// number doubles with each try that is refused.
+const TRY_AFTER: u32 = 16;
+const TRY_AFTER_MAX: u32 = 1_024;
+
+/// How many blocks a window has: fewer after a refusal, and more again where those are answered, as
+/// what was too much for one endpoint, or took too long once, need not be so for the next window.
+#[derive(Debug)]
+struct WindowSize {
+    blocks: u64,
+    blocks_max: u64,
+    /// Windows to be answered before a larger one is tried, now and after the next refusal.
+    left: u32,
+    rest: u32,
+    /// The larger one, while it is not answered.
+    tried: Option<HeightRange>,
+}
+
+impl WindowSize {
+    fn new(blocks: u64) -> Self {
+        let blocks = blocks.max(1);
+        Self { blocks, blocks_max: blocks, left: TRY_AFTER, rest: TRY_AFTER, tried: None }
+    }
+
+    /// Blocks of a window that is tried now.
+    fn to_try(&self) -> Option<u64> {
+        let is_due = self.left == 0 && self.tried.is_none() && self.blocks < self.blocks_max;
+        is_due.then(|| (self.blocks * SHRINK).min(self.blocks_max))
+    }
+
+    fn answered(&mut self, window: HeightRange) {
+        if self.tried == Some(window) {
+            self.blocks = self.blocks.max(window.length());
+            (self.tried, self.left) = (None, self.rest);
+        } else if window.length() >= self.blocks {
+            self.left = self.left.saturating_sub(1);
+        }
+    }
+
+    /// Blocks of the parts of a window that was too much: one that was tried goes back to what was
+    /// answered.
+    fn smaller(&self, window: HeightRange) -> u64 {
+        let length = window.length();
+        let is_tried = self.tried == Some(window) && self.blocks < length;
+        if is_tried { self.blocks } else { length / SHRINK }
+    }
+
+    /// A window was too much, and is split into parts of so many blocks.
+    fn refused(&mut self, window: HeightRange, blocks: u64) {
+        if self.tried == Some(window) {
+            self.rest = (self.rest * 2).min(TRY_AFTER_MAX);
+            self.tried = None;
+        }
+        self.blocks = self.blocks.min(blocks);
+        self.left = self.rest;
+    }
+}
+
+/// Pure: which windows are searched, and down to where all is known.
+#[derive(Debug)]
+pub(super) struct Windows {
+    low: Height,
+    /// The highest height that no window holds yet.
+    next: Option<Height>,
+    size: WindowSize,
+    /// Windows of the next request: few at first, so that the first rows come early.
+    batch: usize,
+    batch_max: usize,
+    /// By their upper ends.
+    asked: BTreeMap<Height, HeightRange>,
+    again: Vec<HeightRange>,
+}
+
+impl Windows {
+    pub(super) fn new(low: Height, high: Height, range: u64, batch_max: usize) -> Self {
+        let (asked, again, size) = (BTreeMap::new(), Vec::new(), WindowSize::new(range));
+        Self { low, next: Some(high), size, batch: 1, batch_max, asked, again }
+    }
+
+    /// The windows of the next request. A larger one than those that were answered is asked for alone.
+    pub(super) fn plan(&mut self) -> Vec<HeightRange> {
+        let mut windows: Vec<HeightRange> = self.tried().into_iter().collect();
+        let most = if windows.is_empty() { self.batch } else { 1 };
+        while windows.len() < most {
+            let next = self.again.pop().or_else(|| self.below(self.size.blocks));
+            let Some(window) = next else { break };
+            windows.push(window);
+        }
+        self.asked.extend(windows.iter().map(|window| (window.high, *window)));
+        self.batch = (self.batch * 2).min(self.batch_max);
+        windows
+    }
+
+    fn tried(&mut self) -> Option<HeightRange> {
+        let blocks = self.size.to_try().filter(|_| self.again.is_empty())?;
+        self.size.tried = self.below(blocks);
+        self.size.tried
+    }
+
+    fn below(&mut self, blocks: u64) -> Option<HeightRange> {
+        let high = self.next?;
+        let low = high.saturating_sub(blocks - 1).max(self.low);
+        self.next = low.checked_sub(1).filter(|next| *next >= self.low);
+        Some(HeightRange { low, high })
+    }
+
+    pub(super) fn known(&mut self, window: HeightRange) {
+        self.asked.remove(&window.high);
+        self.size.answered(window);
+    }
+
+    /// A window that is to be searched again as it is.
+    pub(super) fn put_back(&mut self, window: HeightRange) {
+        self.asked.remove(&window.high);
+        self.again.push(window);
+    }
+
+    /// Splits a window that holds too much. False where it cannot be split.
+    pub(super) fn shrink(&mut self, window: HeightRange, range: Option<u64>) -> bool {
+        self.asked.remove(&window.high);
+        let length = window.length();
+        let smaller = self.size.smaller(window);
+        let range = range.filter(|range| *range < length).unwrap_or(smaller);
+        if range == 0 {
+            return false;
+        }
+        self.size.refused(window, range);
+        self.batch = 1;
+        let mut high = window.high;
+        let mut parts = Vec::new();
+        loop {
+            let low = high.saturating_sub(range - 1).max(window.low);
+            parts.push(HeightRange { low, high });
+            match low.checked_sub(1).filter(|next| *next >= window.low) {
+                Some(next) => high = next,
+                None => break,
+            }
+        }
+        // Taken from the end: the highest first.
+        self.again.extend(parts.into_iter().rev());
+        true
+    }
+
+    /// The height at and below which something may be unknown.
+    pub(super) fn frontier(&self) -> Option<Height> {
+        let asked = self.asked.keys().next_back().copied();
+        let again = self.again.iter().map(|window| window.high).max();
+        asked.max(again).max(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(low: Height, high: Height) -> HeightRange {
+        HeightRange { low, high }
+    }
+
+    #[test]
+    fn goes_down_without_gaps_and_knows_how_far() {
+        let mut windows = Windows::new(3, 25, 10, 4);
+        assert_eq!(windows.frontier(), Some(25));
+        assert_eq!(windows.plan(), [window(16, 25)]);
+        assert_eq!(windows.plan(), [window(6, 15), window(3, 5)]);
+        assert_eq!((windows.plan(), windows.frontier()), (Vec::new(), Some(25)));
+        windows.known(window(6, 15));
+        assert_eq!(windows.frontier(), Some(25));
+        windows.known(window(16, 25));
+        assert_eq!(windows.frontier(), Some(5));
+        windows.known(window(3, 5));
+        assert_eq!(windows.frontier(), None);
+    }
+
+    #[test]
+    fn asks_again_for_less_where_a_window_holds_too_much() {
+        let mut windows = Windows::new(0, 29, 10, 1);
+        let first = windows.plan()[0];
+        assert!(windows.shrink(first, Some(4)));
+        assert_eq!(windows.frontier(), Some(29));
+        let mut parts = Vec::new();
+        for _ in 0..3 {
+            parts.extend(windows.plan());
+        }
+        assert_eq!(parts, [window(26, 29), window(22, 25), window(20, 21)]);
+        assert_eq!(windows.plan(), [window(16, 19)], "and for less from then on");
+        assert!(windows.shrink(window(20, 21), None));
+        assert_eq!(windows.plan(), [window(21, 21)]);
+        assert!(!windows.shrink(window(21, 21), None));
+        windows.put_back(window(21, 21));
+        assert_eq!(windows.plan(), [window(21, 21)]);
+    }
+
+    /// Blocks of each window of the next requests, all of which are answered.
+    fn answered(windows: &mut Windows, requests: usize) -> Vec<u64> {
+        let mut lengths = Vec::new();
+        for _ in 0..requests {
+            for window in windows.plan() {
+                lengths.push(window.high - window.low + 1);
+                windows.known(window);
+            }
+        }
+        lengths
+    }
+
+    #[test]
+    fn windows_grow_again_once_smaller_ones_are_answered() {
+        let mut windows = Windows::new(0, 10_000_000, 1_000, 1);
+        let first = windows.plan()[0];
+        assert!(windows.shrink(first, Some(100)));
+        let lengths = answered(&mut windows, 400);
+        assert_eq!(lengths.iter().max(), Some(&1_000), "and no more than at first");
+        assert_eq!((&lengths[..16], lengths[16]), (&[100; 16][..], 200), "one that is tried");
+        assert_eq!(lengths[300..], [1_000; 100]);
+    }
+
+    /// A limit that stays costs fewer and fewer tries, each of which is one window.
+    #[test]
+    fn a_size_that_is_refused_again_and_again_is_tried_less_often() {
+        let mut windows = Windows::new(0, 10_000_000, 1_000, 10);
+        let (mut refused, mut sent) = (0, 0);
+        while sent < 5_000 {
+            for window in windows.plan() {
+                sent += 1;
+                if window.length() > 300 {
+                    refused += 1;
+                    assert!(windows.shrink(window, None));
+                } else {
+                    windows.known(window);
+                }
+            }
+        }
+        assert!((3..20).contains(&refused), "{refused}");
+    }
+}
