@@ -84,11 +84,11 @@ impl Indexed {
 
     /// Takes answers about a busy account, and what they show of how far the list has come.
     fn take(&mut self, of: (EndpointId, ListKind), answers: &[Shown], round: Option<Round>) {
-        let has_failed = answers.iter().any(|shown| matches!(shown, Shown::Failed));
+        let is_given = |shown: &Shown| !matches!(shown, Shown::Failed | Shown::Refused);
         if let Some(round) = round {
             self.by.entry(of).or_default().note(round);
             self.empty.remove(&of);
-        } else if !has_failed && !answers.is_empty() {
+        } else if answers.iter().all(is_given) && !answers.is_empty() {
             *self.empty.entry(of).or_default() += 1;
         }
     }
@@ -114,8 +114,10 @@ impl Indexed {
 pub(super) enum Shown {
     /// The newest entry and the oldest of the page, and whether the page was full.
     Entries { newest: u64, oldest: u64, is_full: bool },
-    /// An account without entries, or a list that is not offered.
+    /// An account without entries.
     Nothing,
+    /// The list is not given now. That shows nothing of what it holds.
+    Refused,
     /// No answer.
     Failed,
 }
@@ -196,7 +198,7 @@ impl TronSource {
                     _ => Shown::Nothing,
                 }
             }
-            Ok(Err(ListError::Refused(_))) => Shown::Nothing,
+            Ok(Err(ListError::Refused(_))) => Shown::Refused,
             Ok(Err(ListError::Failed(_))) | Err(_) => Shown::Failed,
         }
     }
@@ -352,7 +354,7 @@ fn round(answers: &[Shown], head: u64, now: Instant, limits: &TronLimits) -> Opt
             let is_busy = *is_full && newest - oldest <= span_max;
             (is_busy || head.saturating_sub(*newest) <= age_max).then_some(*newest)
         }
-        Shown::Nothing | Shown::Failed => None,
+        Shown::Nothing | Shown::Refused | Shown::Failed => None,
     };
     let times = || answers.iter().filter_map(shows);
     Some(Round { at: now, newest: times().max()?, oldest: times().min()? })
@@ -392,6 +394,7 @@ mod tests {
         let of = (EndpointId(0), ListKind::Transfers);
         indexed.take(of, &[Shown::Nothing], None);
         indexed.take(of, &[Shown::Failed], None);
+        indexed.take(of, &[Shown::Refused], None);
         indexed.take(of, &[Shown::Nothing], None);
         assert!(!indexed.is_silent(of));
         indexed.take(of, &[Shown::Nothing], None);

@@ -389,35 +389,21 @@ pub(super) fn account(wallet: Address) -> [u8; 20] {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
     use futures_util::future::BoxFuture;
     use serde_json::json;
 
     use super::super::TronLimits;
+    use super::super::fake::{self, options};
     use super::*;
-    use crate::domain::{Clock, UnixMillis};
-    use crate::registry::Registry;
-    use crate::rpc::endpoint::EndpointConfig;
-    use crate::rpc::limits::PoolLimits;
-    use crate::rpc::pool::Pool;
-    use crate::rpc::priority::Priority;
-    use crate::rpc::scheduler::Lane;
     use crate::rpc::transport::{Request, Response, Transport, TransportError};
 
-    #[derive(Debug)]
-    struct Epoch;
-
-    impl Clock for Epoch {
-        fn now(&self) -> UnixMillis {
-            UnixMillis(0)
-        }
-    }
-
     /// Lists with entries of this time, in milliseconds, and the one before it; each second answer
-    /// lacks the one in between.
+    /// lacks the one in between. With a status, all are refused.
     #[derive(Debug, Default)]
     struct Lists {
+        status: AtomicU16,
         newest: AtomicU64,
         answers: AtomicU64,
     }
@@ -433,21 +419,15 @@ mod tests {
             let entries: Vec<_> = (0..3).filter(|at| is_whole || *at != 1).map(entry).collect();
             let meta = json!({"at": newest, "page_size": entries.len()});
             let body = json!({"data": entries, "success": true, "meta": meta});
-            let body = body.to_string().into();
-            Box::pin(async { Ok(Response { status: 200, retry_after: None, body }) })
+            let status = self.status.load(Ordering::Relaxed);
+            let body = if status > 0 { "<html></html>".into() } else { body.to_string().into() };
+            let status = status.max(200);
+            Box::pin(async move { Ok(Response { status, retry_after: None, body }) })
         }
     }
 
     fn source(lists: &Arc<Lists>) -> TronSource {
-        let registry = Registry::embedded().unwrap();
-        let endpoints = vec![EndpointConfig::new("http://one/")];
-        let transport: Arc<dyn Transport> = lists.clone();
-        let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
-        TronSource::new(pool, registry.chain_named("tron").unwrap(), TronLimits::default())
-    }
-
-    fn options() -> CallOptions {
-        CallOptions::new(Lane::new(1, Arc::new(Priority::interactive())))
+        fake::source(&["one"], lists.clone(), TronLimits::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -497,5 +477,19 @@ mod tests {
         lists.newest.store(top, Ordering::Relaxed);
         let (page, _) = source.page(wallet, kind, list.cursor(), 20, &options).await.unwrap();
         assert_eq!(page.rows.first().map(|row| row.at), Some(top));
+    }
+
+    /// Refusals come at once, one after the other: they show nothing of how far a list has come.
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_no_sign_that_a_list_shows_nothing() {
+        let lists = Arc::new(Lists { newest: AtomicU64::new(1_000), ..Lists::default() });
+        let (source, options, id) = (source(&lists), options(), EndpointId(0));
+        for status in [401, 404, 501] {
+            for kind in ListKind::BOTH {
+                lists.status.store(status, Ordering::Relaxed);
+                let reach = source.check_reach(&[(id, kind)], (1_000, 1), &options).await;
+                assert!(reach.is_err(), "{status}");
+            }
+        }
     }
 }
