@@ -141,7 +141,7 @@ impl TronSource {
         Ok(block.map(|block| (block, reply.endpoint)))
     }
 
-    fn read_block(&self, reply: &Reply) -> Result<Option<Block>, UpstreamError> {
+    pub(super) fn read_block(&self, reply: &Reply) -> Result<Option<Block>, UpstreamError> {
         wire::block(&reply.body).map_err(|Unreadable| self.malformed(reply.endpoint, "no block"))
     }
 }

@@ -1,14 +1,21 @@
 //! Whether the chain's state knows an account. One that exists was made by a transaction that names
-//! it, so lists without any entry of it are not believed.
+//! it, so lists without any entry of it are not believed. That it does not exist takes two answers, of
+//! different endpoints where there are such, by states that hold all blocks of the read.
 
 use serde_json::json;
 
-use super::{TronSource, wire};
+use super::TronSource;
+use super::wire::{self, Unreadable};
 use crate::domain::{Address, Doubts};
+use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
 const ACCOUNT: [&str; 2] = ["walletsolidity/getaccount", "wallet/getaccount"];
+const NEWEST: [&str; 2] = ["walletsolidity/getnowblock", "wallet/getnowblock"];
+/// Answers that an account is missing, and how many are asked for at most.
+const ANSWERS: u32 = 2;
+const TRIES: u32 = 4;
 
 impl TronSource {
     /// What empty lists down from a time in milliseconds leave in doubt.
@@ -18,13 +25,24 @@ impl TronSource {
         top_at: u64,
         options: &CallOptions,
     ) -> Result<Doubts, UpstreamError> {
-        let made = match self.account_made(wallet, options).await {
-            Ok(made) => made,
-            Err(error) if error.is_final() => return Ok(Doubts::NONE),
-            Err(error) => return Err(error),
-        };
-        let existed = made.is_some_and(|made| made <= top_at);
-        Ok(if existed { Doubts::UNCONFIRMED } else { Doubts::NONE })
+        let (mut options, mut missing) = (options.clone(), 0);
+        for _ in 0..TRIES {
+            let (made, by) = match self.account_state(wallet, &options).await {
+                Ok(state) => state,
+                Err(error) if error.is_final() => return Ok(Doubts::NONE),
+                Err(error) => return Err(error),
+            };
+            if made.is_some_and(|made| made <= top_at) {
+                return Ok(Doubts::UNCONFIRMED);
+            }
+            missing += u32::from(self.has_come_to(by, top_at, &options).await?);
+            if missing >= ANSWERS {
+                return Ok(Doubts::NONE);
+            }
+            options.avoid = Some(by);
+        }
+        let last = "no endpoint's state is known to hold all blocks of the read".to_owned();
+        Err(UpstreamError::Unavailable { attempts: TRIES, last })
     }
 
     /// When the account was made, in milliseconds; accounts of the first block have no time. `None`
@@ -34,8 +52,85 @@ impl TronSource {
         wallet: Address,
         options: &CallOptions,
     ) -> Result<Option<u64>, UpstreamError> {
+        Ok(self.account_state(wallet, options).await?.0)
+    }
+
+    async fn account_state(
+        &self,
+        wallet: Address,
+        options: &CallOptions,
+    ) -> Result<(Option<u64>, EndpointId), UpstreamError> {
         let body = json!({"address": wallet.to_string(), "visible": true});
         let reply = self.post_solid(ACCOUNT, &body, options).await?;
-        Ok(wire::account_made(&reply.body))
+        let made = wire::account_made(&reply.body)
+            .map_err(|Unreadable| self.malformed(reply.endpoint, "getaccount gave no account"))?;
+        Ok((made, reply.endpoint))
+    }
+
+    /// Whether an endpoint has come to a time in milliseconds: else its state lacks what was made since
+    /// its newest block.
+    async fn has_come_to(
+        &self,
+        by: EndpointId,
+        at: u64,
+        options: &CallOptions,
+    ) -> Result<bool, UpstreamError> {
+        let options = CallOptions { on: Some(by), ..options.clone() };
+        match self.post_solid(NEWEST, &json!({}), &options).await {
+            Ok(reply) => Ok(self.read_block(&reply)?.is_some_and(|block| block.millis >= at)),
+            Err(error) if error.is_final() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::TronLimits;
+    use super::super::fake::{self, FakeNodes, options};
+    use super::*;
+    use crate::rpc::endpoint::EndpointId;
+
+    const WALLET: Address = Address::Tron([7; 20]);
+
+    /// Two nodes: each with whether its state has the account, and the time of its newest block.
+    fn nodes(states: [(bool, u64); 2]) -> Arc<FakeNodes> {
+        FakeNodes::new(move |(host, path, _)| {
+            let (has_it, millis) = states[usize::from(host == "other")];
+            match path.split_once('/').unwrap_or_default().1 {
+                "getaccount" if has_it => (200, json!({"address": WALLET.to_string()})),
+                "getaccount" => (200, json!({})),
+                "getnowblock" => (200, fake::block(100, millis)),
+                _ => (404, json!({"error": "not found"})),
+            }
+        })
+    }
+
+    async fn doubts(states: [(bool, u64); 2]) -> Result<Doubts, UpstreamError> {
+        let source = fake::source(&["one", "other"], nodes(states), TronLimits::default());
+        // So that the first answer comes from the first of them.
+        let options = CallOptions { avoid: Some(EndpointId(1)), ..options() };
+        source.doubts_of_nothing(WALLET, 1_000, &options).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn that_an_account_is_missing_takes_two_answers() {
+        assert_eq!(doubts([(false, 1_000), (false, 1_000)]).await, Ok(Doubts::NONE));
+        for states in [[(false, 1_000), (true, 1_000)], [(true, 1_000), (false, 1_000)]] {
+            assert_eq!(doubts(states).await, Ok(Doubts::UNCONFIRMED));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_state_of_lower_blocks_shows_no_account_to_be_missing() {
+        let found = doubts([(false, 999), (false, 999)]).await;
+        assert!(found.is_err_and(|error| !error.is_final()));
+        for heads in [[999, 1_000], [1_000, 999]] {
+            let states = heads.map(|millis| (false, millis));
+            assert_eq!(doubts(states).await, Ok(Doubts::NONE), "twice by the other one");
+        }
+        assert_eq!(doubts([(true, 0), (true, 0)]).await, Ok(Doubts::UNCONFIRMED));
     }
 }

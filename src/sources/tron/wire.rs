@@ -119,9 +119,9 @@ struct AccountState<'a> {
 }
 
 /// When an account was made, in milliseconds; `None` where the node does not have it.
-pub(super) fn account_made(body: &[u8]) -> Option<u64> {
-    let state: AccountState<'_> = serde_json::from_slice(body).ok()?;
-    state.address.map(|_| state.create_time)
+pub(super) fn account_made(body: &[u8]) -> Result<Option<u64>, Unreadable> {
+    let state: AccountState<'_> = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    Ok(state.address.map(|_| state.create_time))
 }
 
 /// A page of one of the index's lists.
