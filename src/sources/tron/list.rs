@@ -177,7 +177,8 @@ impl IndexedList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::tron::wire::{FoundRow, SeenTx};
+    use crate::sources::tron::seen::SeenTx;
+    use crate::sources::tron::wire::FoundRow;
 
     fn row(at: u64, number: u8) -> FoundRow {
         FoundRow { id: [number; 32], at, height: None, seen: SeenTx::default() }

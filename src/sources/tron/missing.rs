@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
 use super::fetch::{Fetched, want_sent};
+use super::seen::FAILED_ANSWERS;
 use super::timeline::{Relevance, Taken};
 use super::wire;
 use crate::decode::evm::{Account, Word};
@@ -32,12 +33,14 @@ impl TronSource {
             Some(height) => height,
             None => self.height_at(listed.key.0.0, options).await?,
         };
-        let mut options = options.clone();
+        let (mut options, mut failures) = (options.clone(), 0);
+        // A row that says that it failed is one answer, and the block's transaction another one.
+        let given = seen.sent.as_ref().filter(|sent| sent.failures == 0);
         for _ in 0..TRIES {
             let Some((info, by)) = self.info_in_block(height, &id, &mut options).await? else {
                 continue;
             };
-            let tx = match seen.sent.as_ref().map(|sent| sent.json.clone()) {
+            let tx = match given.map(|sent| sent.json.clone()) {
                 Some(json) => Some(json),
                 None => self.transaction_in_block(height, &id, &mut options).await?,
             };
@@ -48,9 +51,15 @@ impl TronSource {
             }
             let info = (info.get().as_bytes(), by);
             let listed = (sent.json.as_str(), wallet, seen);
-            let fetched = self.joined(id, listed, info, &options).await?;
-            if !matches!(fetched, Fetched::Missing) {
-                return Ok(fetched);
+            match self.joined(id, listed, info, &options).await? {
+                Fetched::Missing => {}
+                failed @ Fetched::Failed(_) => {
+                    failures += 1;
+                    if failures >= FAILED_ANSWERS {
+                        return Ok(failed);
+                    }
+                }
+                fetched => return Ok(fetched),
             }
         }
         Ok(Fetched::Lost(height))

@@ -24,6 +24,7 @@ mod prices;
 mod reader;
 mod scan;
 mod search;
+mod seen;
 mod single;
 mod timeline;
 mod tokens;

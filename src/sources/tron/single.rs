@@ -2,7 +2,7 @@
 
 use super::TronSource;
 use super::fetch::Fetched;
-use super::wire::SeenTx;
+use super::seen::SeenTx;
 use crate::decode::evm::{Account, Word};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;

@@ -6,7 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::wire::{FoundRow, SeenTx};
+use super::seen::SeenTx;
+use super::wire::FoundRow;
 use crate::decode::evm::Word;
 use crate::decode::tron::Transaction;
 use crate::domain::Height;

@@ -2,12 +2,13 @@
 //! JSON-RPC (tronprotocol documentation), and what their errors mean.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::seen::{SeenTx, SentTx, TxPurpose};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::envelope::{RawData, RawTransaction, Ret, Text};
 use crate::decode::tron::{self, Asset, asset};
@@ -146,9 +147,17 @@ impl Page {
         // Its cursor goes on from its own end.
         let is_whole = self.end() == Some(low);
         let fingerprint = self.fingerprint.filter(|_| is_whole);
-        let known: HashSet<Word> = self.rows.iter().map(|row| row.id).collect();
-        let more = other.rows.into_iter().filter(|row| !known.contains(&row.id));
-        let mut rows: Vec<FoundRow> = self.rows.into_iter().chain(more).collect();
+        let mut rows = self.rows;
+        let mut places = HashMap::new();
+        for (at, row) in rows.iter().enumerate() {
+            places.entry(row.id).or_insert(at);
+        }
+        for more in other.rows {
+            match places.get(&more.id).and_then(|at| rows.get_mut(*at)) {
+                Some(row) => row.seen.join(more.seen),
+                None => rows.push(more),
+            }
+        }
         rows.retain(|row| row.at >= low);
         rows.sort_by_key(|row| Reverse(row.at));
         Self { items: self.items.max(rows.len()), rows, fingerprint }
@@ -170,51 +179,6 @@ pub(super) struct FoundRow {
     pub(super) at: u64,
     pub(super) height: Option<Height>,
     pub(super) seen: SeenTx,
-}
-
-/// A transaction's fields in lists.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct SeenTx {
-    /// Tokens left the wallet.
-    pub(super) gave: bool,
-    /// Tokens came to the wallet.
-    pub(super) got: bool,
-    /// An inner call names the wallet.
-    pub(super) inner: bool,
-    pub(super) sent: Option<SentTx>,
-}
-
-/// A transaction itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SentTx {
-    pub(super) json: String,
-    pub(super) kind: TxPurpose,
-    /// The wallet sent it, or is the contract that it calls.
-    pub(super) is_wallets: bool,
-}
-
-/// What a transaction may be, by what it asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TxPurpose {
-    Failed,
-    /// A payment, a vote, a freeze: no contract runs.
-    Plain,
-    /// A contract is asked to move or release one token.
-    TokenCall,
-    Call,
-    /// A trade that the protocol itself makes.
-    NativeTrade,
-}
-
-impl SeenTx {
-    pub(super) fn join(&mut self, other: Self) {
-        self.gave |= other.gave;
-        self.got |= other.got;
-        self.inner |= other.inner;
-        if self.sent.is_none() {
-            self.sent = other.sent;
-        }
-    }
 }
 
 #[derive(Deserialize)]
@@ -285,7 +249,6 @@ fn sent(
         |ret: &Ret<'_>| ret.contract_ret.as_ref().is_some_and(|result| &**result != "SUCCESS");
     let selector = value.data.as_deref().and_then(|data| data.get(..8)).unwrap_or_default();
     let kind = match &*contract.kind {
-        _ if ret.iter().any(failed) => TxPurpose::Failed,
         "TriggerSmartContract" if TOKEN_CALLS.contains(&selector) => TxPurpose::TokenCall,
         "TriggerSmartContract" | "CreateSmartContract" => TxPurpose::Call,
         "ExchangeTransactionContract" | "MarketSellAssetContract" => TxPurpose::NativeTrade,
@@ -294,7 +257,8 @@ fn sent(
     let called = value.contract_address.as_deref().and_then(account);
     let is_wallets =
         account(&value.owner_address).as_ref() == Some(wallet) || called.as_ref() == Some(wallet);
-    Some(SentTx { json: raw.get().to_owned(), kind, is_wallets })
+    let failures = u32::from(ret.iter().any(failed));
+    Some(SentTx { json: raw.get().to_owned(), kind, is_wallets, failures })
 }
 
 /// `/wallet/gettransactionbyid`; `None` inside where the node does not know it, or gives another one.
