@@ -1,35 +1,26 @@
 //! How deep each endpoint keeps events. A node whose events were pruned, or that began to index them
 //! late, finds nothing below and gives no error: so an endpoint counts for a height only where it
-//! has shown events at least as deep. Those are of the reference pools, which are in nearly every
-//! range, else of blocks whose transactions say that they have some.
+//! has shown events at least as deep.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::TronSource;
-use super::search::{is_too_wide, search_reading};
-use super::wire;
+use super::depth_search::Witness;
 use crate::domain::{Doubts, Height};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::ability::{Ability, AbilityKind, Offered};
-use crate::sources::evm::wire as evm_wire;
-use crate::sources::reference::TOPICS;
 
-/// Answers without an event after which a range of the reference pools has none.
-const EMPTY_ANSWERS: u32 = 3;
 /// Answers to a search that must agree, and where answers were seen to differ.
 const VOTES: usize = 2;
 pub(super) const VOTES_OF_UNSTEADY: usize = 4;
-/// Blocks of a search where a node takes too long for more.
-const FEW_BLOCKS: u64 = 10;
 /// That an endpoint keeps events, or shows none, is believed for so long: nodes drop old blocks as
 /// new ones come, and another server may answer at the same address.
 const SHOWN_AGE_MAX: Duration = Duration::from_secs(30);
@@ -53,6 +44,8 @@ struct Searched {
     /// The lowest height that was looked at.
     low: Height,
     at: Instant,
+    /// The oldest events that it has shown.
+    witness: Option<Witness>,
 }
 
 impl Searched {
@@ -75,6 +68,8 @@ struct Known {
     searched: Option<Searched>,
     /// A later search that looked only further up, and found events there.
     above: Option<Searched>,
+    /// Where it has shown the chain's first events.
+    begins: Option<Height>,
     /// It gave no answer to a search.
     failed_at: Option<Instant>,
     /// Of two answers to one search, one lacked events.
@@ -134,32 +129,6 @@ pub(super) struct Deep {
     pub(super) is_alone: bool,
     /// Answers that must agree.
     pub(super) votes: usize,
-}
-
-/// Where events are looked for that show what an endpoint keeps.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sight {
-    height: Height,
-    /// Below this height no contract ran, or no block is kept.
-    lowest: Height,
-    high: Height,
-}
-
-impl Sight {
-    /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
-    /// it where nothing lies below.
-    pub(super) fn new(height: Height, lowest: Height, high: Height) -> Self {
-        Self { height, lowest, high }
-    }
-
-    fn range(&self, blocks: u64) -> (Height, Height) {
-        let more = blocks.saturating_sub(1);
-        if self.height <= self.lowest {
-            (self.height, self.high.min(self.height.saturating_add(more)))
-        } else {
-            (self.lowest.max(self.height.saturating_sub(more)), self.height)
-        }
-    }
 }
 
 impl TronSource {
@@ -260,131 +229,19 @@ impl TronSource {
             return Ok(depth);
         }
         let options = CallOptions { on: Some(id), ..options.clone() };
-        let depth = match self.search_depth((low, high), floor, &options).await {
-            Ok(from) => Depth::From(from),
-            Err(UpstreamError::NotSupported { .. }) => Depth::NotOffered,
-            Err(error) => return Err(error),
-        };
-        let searched = Searched { depth, low, at: Instant::now() };
-        self.depths().by.entry(id).or_default().take(searched);
-        Ok(depth)
-    }
-
-    /// The lowest height from `low` on at which the endpoint shows events.
-    async fn search_depth(
-        &self,
-        (low, high): (Height, Height),
-        floor: Height,
-        options: &CallOptions,
-    ) -> Result<Option<Height>, UpstreamError> {
-        let limits = &self.inner.limits;
-        let has_none_below = high / 2 > limits.events_from;
-        let first = if has_none_below { limits.events_from } else { 0 };
-        let bottom = low.max(first);
-        let lowest = first.max(floor);
-        if self.shows_events(Sight::new(bottom, lowest, high), options).await? {
-            return Ok(Some(if bottom <= first { 0 } else { bottom }));
-        }
-        // Right above the first block nothing may lie below to be shown: the first ones speak for it.
-        let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
-        if is_near && self.shows_events(Sight::new(first, lowest, high), options).await? {
-            return Ok(Some(0));
-        }
-        if bottom >= high || !self.shows_events(Sight::new(high, lowest, high), options).await? {
-            return Ok(None);
-        }
-        let (mut missing, mut shown) = (bottom, high);
-        while shown - missing > limits.sentinel_blocks {
-            let middle = missing.midpoint(shown);
-            if self.shows_events(Sight::new(middle, lowest, high), options).await? {
-                shown = middle;
-            } else {
-                missing = middle;
-            }
-        }
-        Ok(Some(shown))
-    }
-
-    /// Whether the endpoint has events at a height or near it.
-    pub(super) async fn shows_events(
-        &self,
-        sight: Sight,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
-        let limits = &self.inner.limits;
-        let pools = &self.inner.references.pools;
-        let emitters: Vec<String> = pools.iter().map(|pool| evm_wire::hex(pool)).collect();
-        let mut blocks = limits.sentinel_blocks.min(limits.logs_range_max);
-        for _ in 0..EMPTY_ANSWERS {
-            if emitters.is_empty() {
-                break;
-            }
-            let (from, to) = sight.range(blocks);
-            let filter = json!({
-                "fromBlock": format!("{from:#x}"),
-                "toBlock": format!("{to:#x}"),
-                "address": emitters,
-                "topics": [TOPICS],
-            });
-            match self.has_events(&filter, options).await {
-                Ok(true) => return Ok(true),
-                Ok(false) => {}
-                Err(UpstreamError::Rpc { message, .. })
-                    if is_too_wide(&message) && blocks > FEW_BLOCKS =>
-                {
-                    blocks = FEW_BLOCKS;
-                }
+        let (depth, found) =
+            match self.search_depth((low, high), (floor, known.begins), &options).await {
+                Ok(found) => (Depth::From(found.from), Some(found)),
+                Err(UpstreamError::NotSupported { .. }) => (Depth::NotOffered, None),
                 Err(error) => return Err(error),
-            }
-        }
-        let (from, to) = sight.range(limits.sample_blocks);
-        for height in from..=to {
-            if self.block_has_events(height, options).await? {
-                let at = format!("{height:#x}");
-                let filter = json!({"fromBlock": at, "toBlock": at});
-                return Ok(self.has_events(&filter, options).await?
-                    || self.has_events(&filter, options).await?);
-            }
-        }
-        Ok(false)
-    }
-
-    async fn has_events(
-        &self,
-        filter: &Value,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
-        let call = [("eth_getLogs", json!([filter]))];
-        let (answers, endpoint) =
-            self.rpc_asker(search_reading).ask("eth_getLogs", &call, options).await?;
-        match answers.into_iter().next() {
-            Some(Ok(raw)) => {
-                let events = serde_json::from_str::<Vec<&RawValue>>(raw.get());
-                let events = events.map_err(|_| self.malformed(endpoint, "no list of events"))?;
-                Ok(!events.is_empty())
-            }
-            Some(Err(error)) => {
-                let endpoint = self.inner.pool.label(endpoint);
-                let (code, message) = (error.code, error.message);
-                Err(UpstreamError::Rpc { endpoint, code, message })
-            }
-            None => Err(self.malformed(endpoint, "no answer to eth_getLogs")),
-        }
-    }
-
-    /// Whether a block's transactions have events, as their infos say; false where that is not
-    /// offered.
-    async fn block_has_events(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
-        let body = json!({"num": height});
-        match self.post("wallet/gettransactioninfobyblocknum", &body, options).await {
-            Ok(reply) => Ok(wire::have_events(&reply.body)),
-            Err(error) if error.is_final() => Ok(false),
-            Err(error) => Err(error),
-        }
+            };
+        let witness = found.and_then(|found| found.witness);
+        let searched = Searched { depth, low, at: Instant::now(), witness };
+        let mut depths = self.depths();
+        let known = depths.by.entry(id).or_default();
+        known.take(searched);
+        known.begins = found.and_then(|found| found.begins);
+        Ok(depth)
     }
 
     fn depths(&self) -> MutexGuard<'_, Depths> {
@@ -396,6 +253,8 @@ impl TronSource {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    use serde_json::json;
 
     use super::super::TronLimits;
     use super::super::fake::{self, FakeNodes, options};

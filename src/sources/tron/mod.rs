@@ -7,6 +7,7 @@ mod activity;
 mod balances;
 mod blocks;
 mod depth;
+mod depth_search;
 mod existence;
 #[cfg(test)]
 mod fake;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::TronSource;
-use super::depth::Sight;
+use super::depth_search::{Look, Sight};
 use super::logs::TRANSFER;
 use super::search::search_reading;
 use super::wire;
@@ -73,7 +73,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Tops, UpstreamError> {
         let sight = Sight::new(window.high, 0, window.high);
-        if !self.shows_events(sight, options).await? {
+        if !matches!(self.look_for_events(sight, options).await?, Look::Shown(_)) {
             let last = "endpoint shows no events near the head".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 1, last });
         }

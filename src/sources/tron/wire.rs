@@ -396,15 +396,46 @@ pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// Whether infos of a block's transactions hold events.
-pub(super) fn have_events(body: &[u8]) -> bool {
+/// What the infos of a block's transactions say of its events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockEvents {
+    /// There are no infos.
+    Unknown,
+    None,
+    /// There are some; the first topic of one.
+    Some(Word),
+}
+
+pub(super) fn block_events(body: &[u8]) -> BlockEvents {
     #[derive(Deserialize)]
     struct Info<'a> {
         #[serde(borrow, default)]
-        log: Vec<&'a RawValue>,
+        log: Vec<Log<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Log<'a> {
+        #[serde(borrow, default)]
+        topics: Vec<Text<'a>>,
     }
     let infos: Vec<Info<'_>> = serde_json::from_slice(body).unwrap_or_default();
-    infos.iter().any(|info| !info.log.is_empty())
+    let mut logs = infos.iter().flat_map(|info| &info.log).peekable();
+    if infos.is_empty() || logs.peek().is_none() {
+        return if infos.is_empty() { BlockEvents::Unknown } else { BlockEvents::None };
+    }
+    let topic = logs.find_map(|log| word(log.topics.first()?));
+    topic.map_or(BlockEvents::Unknown, BlockEvents::Some)
+}
+
+/// The heights of some events.
+pub(super) fn heights(raw: &RawValue) -> Option<Vec<Height>> {
+    #[derive(Deserialize)]
+    struct At<'a> {
+        #[serde(borrow, rename = "blockNumber")]
+        height: Text<'a>,
+    }
+    let events: Vec<At<'_>> = serde_json::from_str(raw.get()).ok()?;
+    let height = |event: &At<'_>| u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok();
+    events.iter().map(height).collect()
 }
 
 /// The text of the one of a block's transactions, or of its infos, that has an id under a name.

@@ -1,0 +1,381 @@
+//! Looks for events that show how deep an endpoint keeps them: of the reference pools, which are in
+//! nearly every range of late, else of blocks whose transactions say that they have some. Where the
+//! oldest of them begin is no cut: before the first contracts there is nothing to be kept, and what
+//! shows that is transactions down there whose infos are kept and name no event.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use serde_json::{Value, json};
+
+use super::TronSource;
+use super::search::{is_too_wide, search_reading};
+use super::wire::{self, BlockEvents};
+use crate::decode::evm::Word;
+use crate::domain::Height;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::sources::evm::wire as evm_wire;
+use crate::sources::reference::TOPICS;
+
+/// Answers without an event after which a range of the reference pools has none.
+const EMPTY_ANSWERS: u32 = 3;
+/// Answers without an event that an info names after which it is not kept.
+const NAMED_ANSWERS: u32 = 2;
+/// Blocks of a search where a node takes too long for more.
+const FEW_BLOCKS: u64 = 10;
+/// Places below the oldest events that are looked into for others, at even distances; and blocks of
+/// each, as of those that lie twice as far down as the one before.
+const QUIET_PLACES: u64 = 24;
+const QUIET_BLOCKS: u64 = 2;
+
+/// Where events are looked for that show what an endpoint keeps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sight {
+    height: Height,
+    /// Below this height no contract ran, or no block is kept.
+    lowest: Height,
+    high: Height,
+}
+
+impl Sight {
+    /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
+    /// it where nothing lies below.
+    pub(super) fn new(height: Height, lowest: Height, high: Height) -> Self {
+        Self { height, lowest, high }
+    }
+
+    fn range(&self, blocks: u64) -> (Height, Height) {
+        let more = blocks.saturating_sub(1);
+        if self.height <= self.lowest {
+            (self.height, self.high.min(self.height.saturating_add(more)))
+        } else {
+            (self.lowest.max(self.height.saturating_sub(more)), self.height)
+        }
+    }
+}
+
+/// Events that an endpoint has shown, all of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Witness {
+    pub(super) height: Height,
+    /// Their first topic; `None`: those of the reference pools.
+    topic: Option<Word>,
+}
+
+/// What some blocks show of an endpoint's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    Shown(Witness),
+    /// The infos of transactions are kept, and none of them names an event.
+    Quiet,
+    /// There is nothing to be shown, or infos name events that are not shown.
+    Nothing,
+}
+
+/// How deep an endpoint keeps events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FoundDepth {
+    /// `None`: it shows none.
+    pub(super) from: Option<Height>,
+    /// The oldest ones that it has shown.
+    pub(super) witness: Option<Witness>,
+    /// The chain has none below these, as far as the endpoint's infos show.
+    pub(super) begins: Option<Height>,
+}
+
+impl FoundDepth {
+    fn from(from: Height, witness: Witness, begins: Option<Height>) -> Self {
+        Self { from: Some(from), witness: Some(witness), begins }
+    }
+}
+
+impl TronSource {
+    /// The lowest height from `low` on at which the endpoint shows events. `begins`: where it has shown
+    /// the chain's first ones before.
+    pub(super) async fn search_depth(
+        &self,
+        (low, high): (Height, Height),
+        (floor, begins): (Height, Option<Height>),
+        options: &CallOptions,
+    ) -> Result<FoundDepth, UpstreamError> {
+        let limits = &self.inner.limits;
+        let has_none_below = high / 2 > limits.events_from;
+        let first = if has_none_below { limits.events_from } else { 0 };
+        let first = first.max(begins.unwrap_or(0));
+        let bottom = low.max(first);
+        let lowest = first.max(floor);
+        let of_bottom = if bottom <= first { 0 } else { bottom };
+        if let Look::Shown(one) =
+            self.look_for_events(Sight::new(bottom, lowest, high), options).await?
+        {
+            return Ok(FoundDepth::from(of_bottom, one, begins));
+        }
+        // Right above the first block nothing may lie below to be shown: the first ones speak for it.
+        let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
+        if is_near {
+            let look = self.look_for_events(Sight::new(first, lowest, high), options).await?;
+            if let Look::Shown(one) = look {
+                return Ok(FoundDepth::from(0, one, begins));
+            }
+        }
+        let top = Sight::new(high, lowest, high);
+        let look =
+            if bottom < high { self.look_for_events(top, options).await? } else { Look::Nothing };
+        let Look::Shown(shown) = look else {
+            return Ok(FoundDepth { from: None, witness: None, begins });
+        };
+        let (from, oldest) = self.oldest((bottom, high), (lowest, shown), options).await?;
+        match self.first_of_chain((bottom, oldest), options).await? {
+            Some(one) => {
+                let begins = (bottom <= first).then_some(one.height);
+                Ok(FoundDepth::from(of_bottom, one, begins))
+            }
+            None => Ok(FoundDepth::from(from, oldest, None)),
+        }
+    }
+
+    /// The lowest of the heights at which events are shown, given those of the highest one.
+    async fn oldest(
+        &self,
+        (bottom, high): (Height, Height),
+        (lowest, mut oldest): (Height, Witness),
+        options: &CallOptions,
+    ) -> Result<(Height, Witness), UpstreamError> {
+        let (mut missing, mut shown) = (bottom, high);
+        while shown - missing > self.inner.limits.sentinel_blocks {
+            let middle = missing.midpoint(shown);
+            match self.look_for_events(Sight::new(middle, lowest, high), options).await? {
+                Look::Shown(one) => (shown, oldest) = (middle, one),
+                Look::Quiet | Look::Nothing => missing = middle,
+            }
+        }
+        Ok((shown, oldest))
+    }
+
+    /// The chain's first events, where nothing from `bottom` up to the oldest ones that are shown can
+    /// have any: each place that is looked into has transactions whose infos are kept, without events.
+    async fn first_of_chain(
+        &self,
+        (bottom, mut oldest): (Height, Witness),
+        options: &CallOptions,
+    ) -> Result<Option<Witness>, UpstreamError> {
+        for low in quiet_places(bottom, oldest.height).into_iter().rev() {
+            let blocks = low..=oldest.height.min(low + QUIET_BLOCKS) - 1;
+            match self.look_into(blocks, options).await? {
+                Look::Shown(one) => oldest = one,
+                Look::Quiet => {}
+                Look::Nothing => return Ok(None),
+            }
+        }
+        Ok(Some(oldest).filter(|oldest| oldest.height > bottom))
+    }
+
+    /// Whether the endpoint has events at a height or near it.
+    pub(super) async fn look_for_events(
+        &self,
+        sight: Sight,
+        options: &CallOptions,
+    ) -> Result<Look, UpstreamError> {
+        let limits = &self.inner.limits;
+        let mut blocks = limits.sentinel_blocks.min(limits.logs_range_max);
+        for _ in 0..EMPTY_ANSWERS {
+            if self.inner.references.pools.is_empty() {
+                break;
+            }
+            let range = sight.range(blocks);
+            match self.oldest_event(self.events_of_pools(range), range, options).await {
+                Ok(Some(height)) => return Ok(Look::Shown(Witness { height, topic: None })),
+                Ok(None) => {}
+                Err(UpstreamError::Rpc { message, .. })
+                    if is_too_wide(&message) && blocks > FEW_BLOCKS =>
+                {
+                    blocks = FEW_BLOCKS;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let (from, to) = sight.range(limits.sample_blocks);
+        self.look_into(from..=to, options).await
+    }
+
+    /// By the infos of some blocks, and a search for an event that they name.
+    async fn look_into(
+        &self,
+        blocks: RangeInclusive<Height>,
+        options: &CallOptions,
+    ) -> Result<Look, UpstreamError> {
+        let mut look = Look::Nothing;
+        for height in blocks {
+            match self.events_named(height, options).await? {
+                BlockEvents::Unknown => {}
+                BlockEvents::None => look = Look::Quiet,
+                BlockEvents::Some(topic) => {
+                    let witness = Witness { height, topic: Some(topic) };
+                    for _ in 0..NAMED_ANSWERS {
+                        let filter = self.search_for(witness);
+                        if self.oldest_event(filter, (height, height), options).await?.is_some() {
+                            return Ok(Look::Shown(witness));
+                        }
+                    }
+                    return Ok(Look::Nothing);
+                }
+            }
+        }
+        Ok(look)
+    }
+
+    /// The search that shows these events again.
+    pub(super) fn search_for(&self, Witness { height, topic }: Witness) -> Value {
+        match topic {
+            None => self.events_of_pools((height, height)),
+            Some(topic) => {
+                let at = format!("{height:#x}");
+                json!({"fromBlock": at, "toBlock": at, "topics": [evm_wire::hex(&topic)]})
+            }
+        }
+    }
+
+    fn events_of_pools(&self, (from, to): (Height, Height)) -> Value {
+        let pools = self.inner.references.pools.iter().map(|pool| evm_wire::hex(pool));
+        json!({
+            "fromBlock": format!("{from:#x}"),
+            "toBlock": format!("{to:#x}"),
+            "address": pools.collect::<Vec<String>>(),
+            "topics": [TOPICS],
+        })
+    }
+
+    /// The height of the oldest event that a search over some heights gives.
+    async fn oldest_event(
+        &self,
+        filter: Value,
+        (low, high): (Height, Height),
+        options: &CallOptions,
+    ) -> Result<Option<Height>, UpstreamError> {
+        let call = [("eth_getLogs", json!([filter]))];
+        let (answers, endpoint) =
+            self.rpc_asker(search_reading).ask("eth_getLogs", &call, options).await?;
+        match answers.into_iter().next() {
+            Some(Ok(raw)) => {
+                let heights = wire::heights(&raw);
+                let heights =
+                    heights.ok_or_else(|| self.malformed(endpoint, "no list of events"))?;
+                Ok(heights.into_iter().filter(|height| (low..=high).contains(height)).min())
+            }
+            Some(Err(error)) => {
+                let endpoint = self.inner.pool.label(endpoint);
+                let (code, message) = (error.code, error.message);
+                Err(UpstreamError::Rpc { endpoint, code, message })
+            }
+            None => Err(self.malformed(endpoint, "no answer to eth_getLogs")),
+        }
+    }
+
+    /// Whether a block's transactions have events, as their infos say; unknown where that is not
+    /// offered.
+    async fn events_named(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<BlockEvents, UpstreamError> {
+        let body = json!({"num": height});
+        match self.post("wallet/gettransactioninfobyblocknum", &body, options).await {
+            Ok(reply) => Ok(wire::block_events(&reply.body)),
+            Err(error) if error.is_final() => Ok(BlockEvents::Unknown),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Heights from `bottom` up to the oldest events: at even distances, and more of them next to those
+/// events, where a node would be cut.
+fn quiet_places(bottom: Height, oldest: Height) -> BTreeSet<Height> {
+    let span = oldest.saturating_sub(bottom);
+    let even = (0..QUIET_PLACES).map(|at| bottom + span / QUIET_PLACES * at);
+    let doubled = (1..u64::BITS).map_while(|at| oldest.checked_sub(QUIET_BLOCKS << at));
+    even.chain(doubled).filter(|at| (bottom..oldest).contains(at)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::TronLimits;
+    use super::super::fake::{self, FakeNodes, options};
+    use super::*;
+    use crate::domain::Doubts;
+
+    const HEAD: Height = 10_000_000;
+    /// The chain's first event, and the first one of its reference pools.
+    const FIRST: Height = 3_100_000;
+    const POOLS: Height = 5_000_000;
+
+    /// A node of a chain whose every block has one transaction: it keeps events and infos from these
+    /// heights on.
+    fn node(events: Height, infos: Height) -> Arc<FakeNodes> {
+        let topic = "ab".repeat(32);
+        let info = move |height: Height| match height {
+            _ if height < infos => json!([]),
+            0..FIRST => json!([{"id": "01"}]),
+            _ => json!([{"id": "01"}, {"id": "02", "log": [{"topics": [topic]}]}]),
+        };
+        FakeNodes::new(move |(_, path, body)| match path {
+            "wallet/getblock" => {
+                let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
+                (200, fake::block(height, height * 3_000))
+            }
+            "wallet/gettransactioninfobyblocknum" => (200, info(body["num"].as_u64().unwrap())),
+            "jsonrpc" => fake::rpc(body, |_, filter| {
+                let first = if filter["address"].is_array() { POOLS } else { FIRST }.max(events);
+                let low = fake::quantity(&filter["fromBlock"]).max(first);
+                let is_there = low <= fake::quantity(&filter["toBlock"]);
+                if is_there { json!([{"blockNumber": format!("{low:#x}")}]) } else { json!([]) }
+            }),
+            _ => (404, json!({"error": "not found"})),
+        })
+    }
+
+    async fn kept(nodes: &Arc<FakeNodes>, low: Height) -> (Height, TronSource) {
+        let source = fake::source(&["one"], nodes.clone(), TronLimits::default());
+        let kept = source.events_kept(low, HEAD, &options()).await.unwrap().unwrap();
+        assert_eq!(kept.doubts, Doubts::NONE);
+        (kept.from, source)
+    }
+
+    /// Blocks of before the first contracts hold none, although more than these are searched.
+    #[tokio::test(start_paused = true)]
+    async fn a_chain_whose_first_blocks_have_no_events_is_not_cut_there() {
+        let nodes = node(0, 0);
+        let (from, source) = kept(&nodes, 0).await;
+        assert_eq!(from, 0);
+        let (began, asked) = (nodes.count("blocknum"), nodes.count("jsonrpc"));
+        tokio::time::advance(std::time::Duration::from_secs(60)).await;
+        let again = source.events_kept(0, HEAD, &options()).await.unwrap().unwrap();
+        assert_eq!(again.from, 0);
+        let more = nodes.count("blocknum") + nodes.count("jsonrpc") - began - asked;
+        assert!(more <= 10, "{more}: where they begin is remembered");
+        assert_eq!(kept(&nodes, 2_500_000).await.0, 2_500_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_without_old_events_is_cut_whether_or_not_it_has_old_infos() {
+        for infos in [0, 4_000_000] {
+            let (from, _) = kept(&node(4_000_000, infos), 0).await;
+            assert!((4_000_000..4_001_000).contains(&from), "{from}, infos from {infos}");
+        }
+        let (from, _) = kept(&node(0, 3_050_000), 0).await;
+        assert!((3_100_000..3_101_000).contains(&from), "{from}: nothing shows what lay below");
+    }
+
+    /// What was read further up shows nothing of where the chain's events begin.
+    #[tokio::test(start_paused = true)]
+    async fn the_first_events_are_those_of_all_blocks() {
+        let nodes = node(0, 2_400_000);
+        let (from, source) = kept(&nodes, 2_500_000).await;
+        assert_eq!(from, 2_500_000);
+        tokio::time::advance(std::time::Duration::from_secs(60)).await;
+        let kept = source.events_kept(0, HEAD, &options()).await.unwrap().unwrap();
+        assert!((3_100_000..3_101_000).contains(&kept.from), "{}", kept.from);
+    }
+}
