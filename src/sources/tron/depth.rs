@@ -7,7 +7,6 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::TronSource;
@@ -49,6 +48,11 @@ struct Searched {
 }
 
 impl Searched {
+    /// Whether events were seen to be kept down to a height.
+    fn shows(&self, low: Height) -> bool {
+        matches!(self.depth, Depth::From(Some(from)) if from <= low)
+    }
+
     /// Whether it answers for a height: it was seen to be kept, or something above it was seen to be
     /// missing of late.
     fn answers(&self, low: Height, age_max: Duration) -> bool {
@@ -190,6 +194,15 @@ impl TronSource {
         }
         let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
         Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
+    }
+
+    /// Events that show again how deep an endpoint keeps them, for a request about blocks down to
+    /// a height.
+    pub(super) fn sentinel(&self, id: EndpointId, low: Height) -> Option<Witness> {
+        let known = self.depths().by.get(&id).copied().unwrap_or_default();
+        let searches = [known.above, known.searched].into_iter().flatten();
+        let mut deep = searches.filter(|searched| searched.shows(low));
+        deep.next()?.witness
     }
 
     /// What was found of an endpoint's events.

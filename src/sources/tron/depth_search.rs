@@ -213,8 +213,7 @@ impl TronSource {
                 BlockEvents::Some(topic) => {
                     let witness = Witness { height, topic: Some(topic) };
                     for _ in 0..NAMED_ANSWERS {
-                        let filter = self.search_for(witness);
-                        if self.oldest_event(filter, (height, height), options).await?.is_some() {
+                        if self.shows(witness, options).await? {
                             return Ok(Look::Shown(witness));
                         }
                     }
@@ -223,6 +222,16 @@ impl TronSource {
             }
         }
         Ok(look)
+    }
+
+    /// Whether the endpoint shows these events again.
+    pub(super) async fn shows(
+        &self,
+        witness: Witness,
+        options: &CallOptions,
+    ) -> Result<bool, UpstreamError> {
+        let range = (witness.height, witness.height);
+        Ok(self.oldest_event(self.search_for(witness), range, options).await?.is_some())
     }
 
     /// The search that shows these events again.

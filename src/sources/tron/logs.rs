@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::TronSource;
 use super::depth::{Deep, VOTES_OF_UNSTEADY};
+use super::depth_search::Witness;
 use super::search::{is_too_wide, search_reading};
 use super::seen::SeenTx;
 use super::wire::{self, FoundRow, HeightRange};
@@ -21,6 +23,9 @@ use crate::sources::pager::RangeVotes;
 /// keccak256 of `Transfer(address,address,uint256)`.
 pub(super) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+/// Calls of a request in which one is left for events that must be there.
+const SENTINEL_BATCH_MIN: usize = 4;
+
 /// What a search gave.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -50,9 +55,9 @@ struct Answer {
     too_much: Option<u64>,
     /// It was in one request with far longer windows, which was too much.
     is_unread: bool,
-    /// The server had not come so far.
+    /// The server had not come so far, or did not show that it keeps events so deep.
     is_behind: bool,
-    /// Nothing shows how far the server had come.
+    /// Nothing shows how far the server had come, or how deep it goes.
     is_apart: bool,
 }
 
@@ -183,8 +188,7 @@ impl TronSource {
                 break;
             }
             let asked: Vec<HeightRange> = open.iter().map(|tally| tally.window).collect();
-            let options = CallOptions { on: Some(on), ..options.clone() };
-            match self.search_once(wallet, &asked, &options).await {
+            match self.search_once(wallet, &asked, (on, options)).await {
                 Ok(answers) => {
                     for (tally, answer) in open.iter_mut().zip(&answers) {
                         if !tally.absorb(answer, on) {
@@ -207,42 +211,54 @@ impl TronSource {
         Ok(tallies.into_iter().map(|tally| tally.found(&deep)).collect())
     }
 
-    /// Searches windows in as few requests as the endpoint takes.
+    /// Searches windows in as few requests as the endpoint takes. What it was seen to keep it may have
+    /// dropped since: it shows that it goes so deep in the same requests, else behind them.
     async fn search_once(
         &self,
         wallet: &Account,
         windows: &[HeightRange],
-        options: &CallOptions,
+        (on, options): (EndpointId, &CallOptions),
     ) -> Result<Vec<Answer>, UpstreamError> {
         let of = |(at, window): (usize, &HeightRange)| {
             let window = *window;
             filters(wallet, window).map(|filter| Search { at, window, filter })
         };
         let searches: Vec<Search> = windows.iter().enumerate().flat_map(of).collect();
+        let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
+        let options = CallOptions { on: Some(on), ..options.clone() };
         let at_once = self.inner.pool.calls_at_once();
+        let sentinel = self.sentinel(on, low);
+        let (asks_head, has_room) = (at_once > 1, at_once >= SENTINEL_BATCH_MIN);
+        let extras = Extras { asks_head, sentinel: sentinel.filter(|_| has_room) };
         let mut answers: Vec<Answer> = windows.iter().map(|_| Answer::default()).collect();
-        for part in searches.chunks(at_once.saturating_sub(1).max(1)) {
-            let found = self.search_part(wallet, part, (at_once > 1, options)).await?;
+        for part in searches.chunks(at_once.saturating_sub(extras.count()).max(1)) {
+            let found = self.search_part(wallet, part, (extras, &options)).await?;
             for (search, answer) in part.iter().zip(found) {
                 if let Some(all) = answers.get_mut(search.at) {
                     all.join(answer);
                 }
             }
         }
+        if let Some(sentinel) = sentinel.filter(|_| !has_room) {
+            let is_shown = self.shows(sentinel, &options).await?;
+            answers.iter_mut().for_each(|answer| answer.is_behind |= !is_shown);
+        }
         Ok(answers)
     }
 
     /// Makes one request. A server that has not come to a block answers with nothing of it, and an
-    /// address may be that of several servers: only a head in the same request speaks for its answers.
+    /// address may be that of several servers: only a head in the same request, and events that must be
+    /// there, speak for its answers.
     async fn search_part(
         &self,
         wallet: &Account,
         searches: &[Search],
-        (asks_head, options): (bool, &CallOptions),
+        (extras, options): (Extras, &CallOptions),
     ) -> Result<Vec<Answer>, UpstreamError> {
         let logs = searches.iter().map(|search| ("eth_getLogs", json!([search.filter])));
-        let head = asks_head.then(|| ("eth_blockNumber", json!([])));
-        let calls: Vec<_> = logs.chain(head).collect();
+        let head = extras.asks_head.then(|| ("eth_blockNumber", json!([])));
+        let sentinel = extras.sentinel.map(|one| ("eth_getLogs", json!([self.search_for(one)])));
+        let calls: Vec<_> = logs.chain(head).chain(sentinel).collect();
         let asker = self.rpc_asker(search_reading);
         let (outcomes, endpoint) = match asker.ask_at_once("eth_getLogs", &calls, options).await {
             Ok(answered) => answered,
@@ -251,37 +267,79 @@ impl TronSource {
                 return Ok(refused_by_length(searches, range));
             }
         };
-        let newest = outcomes.get(searches.len()).and_then(|newest| newest.as_ref().ok());
+        let mut more = outcomes.iter().skip(searches.len());
+        let newest = more.next().filter(|_| extras.asks_head).and_then(|head| head.as_ref().ok());
         let newest = newest.and_then(|newest| wire::quantity(newest));
+        let shown = more.next().filter(|_| extras.sentinel.is_some());
+        let is_shallow = shown.is_some_and(|shown| shown.as_ref().is_ok_and(|all| is_empty(all)));
+        let reached = self.reached(endpoint, newest, searches);
+        let is_apart = newest.is_none() || shown.is_some_and(Result::is_err);
+        let answer = |(search, outcome): (&Search, &CallOutcome)| {
+            let is_late = reached.is_some_and(|reached| reached < search.window.high);
+            let is_behind = is_late || is_shallow;
+            let answer = self.answer_of(wallet, search, (outcome, endpoint))?;
+            Ok(Answer { is_behind, is_apart, ..answer })
+        };
+        searches.iter().zip(&outcomes).map(answer).collect()
+    }
+
+    /// How far the server that answered has come: what one of the address was behind another of late,
+    /// the one that searched may be.
+    fn reached(
+        &self,
+        endpoint: EndpointId,
+        newest: Option<Height>,
+        searches: &[Search],
+    ) -> Option<Height> {
         let lowest = searches.iter().map(|search| search.window.low).min().unwrap_or(0);
         if let Some(newest) = newest.filter(|newest| *newest >= lowest) {
             self.inner.node_reach.note(endpoint, (), &[newest]);
         }
-        // What one server of the address was behind another of late, the one that searched may be.
         let late = self.inner.node_reach.reached(endpoint, ());
-        let reached = newest.map(|newest| late.unwrap_or(newest).min(newest));
-        let answer = |(search, outcome): (&Search, CallOutcome)| {
-            let is_behind = reached.is_some_and(|reached| reached < search.window.high);
-            let answer = Answer { is_behind, is_apart: newest.is_none(), ..Answer::default() };
-            match outcome {
-                Ok(result) => {
-                    let found = wire::logs(&result, wallet, search.window);
-                    let what = "eth_getLogs gave no events";
-                    let rows = found.ok_or_else(|| self.malformed(endpoint, what))?;
-                    Ok(Answer { rows, ..answer })
-                }
-                Err(error) if is_too_wide(&error.message) => {
-                    let range = wire::range_named(&error.message).unwrap_or(0);
-                    Ok(Answer { too_much: Some(range), ..answer })
-                }
-                Err(RpcError { code, message }) => {
-                    let endpoint = self.inner.pool.label(endpoint);
-                    Err(UpstreamError::Rpc { endpoint, code, message })
-                }
-            }
-        };
-        searches.iter().zip(outcomes).map(answer).collect()
+        newest.map(|newest| late.unwrap_or(newest).min(newest))
     }
+
+    fn answer_of(
+        &self,
+        wallet: &Account,
+        search: &Search,
+        (outcome, endpoint): (&CallOutcome, EndpointId),
+    ) -> Result<Answer, UpstreamError> {
+        match outcome {
+            Ok(result) => {
+                let found = wire::logs(result, wallet, search.window);
+                let what = "eth_getLogs gave no events";
+                let rows = found.ok_or_else(|| self.malformed(endpoint, what))?;
+                Ok(Answer { rows, ..Answer::default() })
+            }
+            Err(error) if is_too_wide(&error.message) => {
+                let range = wire::range_named(&error.message).unwrap_or(0);
+                Ok(Answer { too_much: Some(range), ..Answer::default() })
+            }
+            Err(RpcError { code, message }) => {
+                let (endpoint, message) = (self.inner.pool.label(endpoint), message.clone());
+                Err(UpstreamError::Rpc { endpoint, code: *code, message })
+            }
+        }
+    }
+}
+
+/// Calls that a request holds next to its searches.
+#[derive(Debug, Clone, Copy)]
+struct Extras {
+    asks_head: bool,
+    /// Events that the endpoint has shown, and that are as deep.
+    sentinel: Option<Witness>,
+}
+
+impl Extras {
+    fn count(self) -> usize {
+        usize::from(self.asks_head) + usize::from(self.sentinel.is_some())
+    }
+}
+
+fn is_empty(events: &RawValue) -> bool {
+    wire::heights(events).is_none_or(|heights| heights.is_empty())
 }
 
 const NONE_KEEPS: &str = "no endpoint is known to keep events of these blocks";
@@ -344,6 +402,11 @@ fn filters(wallet: &Account, HeightRange { low, high }: HeightRange) -> [Value; 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::super::TronLimits;
+    use super::super::fake::{self, FakeNodes, options};
     use super::*;
 
     fn window(low: Height, high: Height) -> HeightRange {
@@ -358,5 +421,47 @@ mod tests {
         let answers = refused_by_length(&searches, 7);
         let shown: Vec<_> = answers.iter().map(|one| (one.too_much, one.is_unread)).collect();
         assert_eq!(shown, [(Some(7), false), (Some(7), false), (None, true), (None, true)]);
+    }
+
+    const WALLET: Account = [7; 20];
+
+    /// A node that kept events of the reference pools when it was asked how deep it keeps them, and has
+    /// none of the wallet; since then it has dropped the old ones. With a rate, no request holds more
+    /// calls.
+    async fn confirmed(rate: u64, has_dropped: bool) -> bool {
+        let dropped = Arc::new(AtomicBool::new(false));
+        let (is_dropped, is_named) = (Arc::clone(&dropped), AtomicBool::new(rate == 0));
+        let nodes = FakeNodes::new(move |(_, path, body)| match path {
+            _ if !is_named.swap(true, Ordering::Relaxed) => {
+                (429, json!({"Error": format!("rate limit reached ({rate}/sec)")}))
+            }
+            "wallet/getblock" => {
+                let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
+                (200, fake::block(height, height * 3_000))
+            }
+            "jsonrpc" => fake::rpc(body, |method, filter| match method {
+                "eth_blockNumber" => json!("0x30d40"),
+                _ if filter["address"].is_array() && !is_dropped.load(Ordering::Relaxed) => {
+                    json!([{"blockNumber": filter["fromBlock"]}])
+                }
+                _ => json!([]),
+            }),
+            _ => (404, json!({"error": "not found"})),
+        });
+        let limits = TronLimits { events_from: 0, ..TronLimits::default() };
+        let source = fake::source(&["one"], nodes, limits);
+        let kept = source.events_kept(0, 100_000, &options()).await.unwrap().unwrap();
+        assert_eq!(kept.from, 0);
+        dropped.store(has_dropped, Ordering::Relaxed);
+        let found = source.search(&WALLET, &[window(10, 20)], &options()).await.unwrap();
+        matches!(found.as_slice(), [(Found::Rows(rows), true)] if rows.is_empty())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_counts_with_events_that_show_how_deep_it_goes() {
+        for rate in [0, 1, 3, 4] {
+            assert!(confirmed(rate, false).await, "{rate} a second");
+            assert!(!confirmed(rate, true).await, "{rate} a second");
+        }
     }
 }
