@@ -73,6 +73,8 @@ pub struct TronLimits {
     pub logs_ahead_min: usize,
     /// Transactions wanted for which a further one is.
     pub logs_ahead_for: usize,
+    /// Blocks with few rows or none that are delivered before more is known.
+    pub sparse_blocks: u64,
     /// Answers to one search for events, until two endpoints agree.
     pub logs_votes_max: u32,
     /// Pages below a full first one that an estimate asks for, and the longest wait for those.
@@ -141,6 +143,7 @@ impl Default for TronLimits {
             logs_ahead_max: 16,
             logs_ahead_min: 4,
             logs_ahead_for: 6,
+            sparse_blocks: 100_000,
             logs_votes_max: 12,
             activity_pages: 3,
             activity_wait: Duration::from_secs(3),

@@ -497,7 +497,12 @@ impl PrefetchReader for Reading {
             skipped_max: limits.passed_max,
         };
         let frontier = self.frontier();
-        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
+        let by_height = frontier.filter(|_| matches!(self.lister, Some(Lister::Events { .. })));
+        let ready = self.timeline.deliver(frontier, &sizes).or_else(|| {
+            let frontier = by_height?;
+            self.timeline.deliver_known(frontier, limits.sparse_blocks)
+        });
+        let Some(ready) = ready else { return Ok(None) };
         let Ready { low, high, txs, missing } = ready;
         self.ended = self.timeline.is_done();
         self.prefetcher.count_delivered(txs.len());

@@ -268,6 +268,24 @@ impl Timeline {
         })
     }
 
+    /// Where places are heights: all that is known above one at and below which something may be unknown,
+    /// once it is so many blocks, few rows or none. A read that fails later does not read them again.
+    pub(super) fn deliver_known(
+        &mut self,
+        frontier: Height,
+        blocks_min: u64,
+    ) -> Option<ReadyCalls> {
+        let low = frontier.saturating_add(1);
+        let blocks = self.next_high.saturating_add(1).saturating_sub(low);
+        if self.done || low <= self.low || blocks < blocks_min {
+            return None;
+        }
+        let above = self.planned.iter().take_while(|((Reverse(at), _), _)| *at >= low);
+        let is_settled = |fetch: &Fetch<_>| matches!(fetch, Fetch::Ready(_) | Fetch::Passed);
+        let is_known = above.map(|(_, slot)| is_settled(&slot.fetch)).all(|is_settled| is_settled);
+        is_known.then(|| self.take_chunk(low, Some(low)))
+    }
+
     /// Takes all at and above a place as the chunk that ends at a height.
     fn take_chunk(&mut self, low: Height, at: Option<u64>) -> ReadyCalls {
         let high = self.next_high;
@@ -294,5 +312,36 @@ impl Timeline {
         self.done = low <= self.low;
         self.next_high = low.saturating_sub(1);
         Ready { low, high, txs, missing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(at: Height) -> FoundRow {
+        FoundRow {
+            id: [1; 32],
+            at,
+            height: Some(at),
+            seen: SeenTx { gave: true, ..SeenTx::default() },
+        }
+    }
+
+    #[test]
+    fn blocks_without_a_row_are_delivered_as_they_come_to_be_known() {
+        let mut timeline = Timeline::new(10, 1_000);
+        assert!(timeline.deliver_known(901, 100).is_none(), "too few");
+        let chunk = timeline.deliver_known(900, 100).unwrap();
+        assert_eq!((chunk.low, chunk.high, chunk.txs.len()), (901, 1_000, 0));
+        assert_eq!((timeline.next_high(), timeline.is_done()), (900, false));
+        assert!(timeline.deliver_known(9, 100).is_none(), "the last blocks end the read");
+        timeline.add(vec![row(850)]);
+        timeline.decide(Some(700), 100, |_| Relevance::Fetch);
+        assert!(timeline.deliver_known(700, 100).is_none(), "a row above is not known");
+        assert!(timeline.deliver_known(850, 10).is_some_and(|chunk| chunk.low == 851));
+        let taken = timeline.take().unwrap();
+        timeline.pass(&taken.key, None);
+        assert!(timeline.deliver_known(700, 100).is_some_and(|chunk| chunk.low == 701));
     }
 }
