@@ -480,7 +480,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::lists_model::{Model, Ways, lane, subject};
-    use super::super::node_model::Nodes;
+    use super::super::node_model::ScriptedNodes;
     use super::*;
 
     /// A head that was named before the page was asked for shows nothing of the server that gave it.
@@ -519,7 +519,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_node_that_comes_to_a_height_after_its_page_did_not_have_it_then() {
         let was_page = AtomicBool::new(false);
-        let nodes = Nodes::new(move |_, method, _| {
+        let nodes = ScriptedNodes::new(move |_, method, _| {
             let is_page = method == METHOD;
             let was_page = was_page.swap(is_page, Ordering::Relaxed);
             let head = if was_page { "0x2710" } else { "0x2328" };
@@ -536,7 +536,7 @@ mod tests {
     /// A page of an endpoint that never named a head, next to one that is far above.
     #[tokio::test(start_paused = true)]
     async fn the_head_of_one_endpoint_says_nothing_of_another_ones_pages() {
-        let nodes = Nodes::new(|_, method, _| match method {
+        let nodes = ScriptedNodes::new(|_, method, _| match method {
             METHOD => Ok(json!({"transfers": []})),
             _ => Ok("0xbb8".into()),
         });

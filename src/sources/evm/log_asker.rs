@@ -371,7 +371,7 @@ mod tests {
     use super::super::lock;
     use super::super::log_depth::Sentinel;
     use super::super::log_nodes::Pace;
-    use super::super::node_model::Nodes;
+    use super::super::node_model::ScriptedNodes;
     use super::super::texts::hex_text;
     use super::*;
     use crate::rpc::endpoint::EndpointId;
@@ -404,8 +404,8 @@ mod tests {
     }
 
     /// Blocks with a transaction each, of which searches give the logs or not.
-    fn quiet(keeps_logs: bool) -> Arc<Nodes> {
-        Nodes::new(move |_, method, params| {
+    fn quiet(keeps_logs: bool) -> Arc<ScriptedNodes> {
+        ScriptedNodes::new(move |_, method, params| {
             let log = json!({"topics": []});
             Ok(match method {
                 // Of single blocks alone: the busy contracts have none.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::lists_model::{ROUTER, WALLET, lane};
 use super::native::Traced;
-use super::node_model::{Fault, NO_METHOD, Nodes, PRUNED};
+use super::node_model::{NO_METHOD, NodeFault, PRUNED, ScriptedNodes};
 use super::texts::hex_text;
 use super::{EvmSource, Past};
 use crate::decode::evm::{NativeFlows, NativeMove, Terms, Transaction};
@@ -46,7 +46,7 @@ fn traced() -> NativeFlows {
 }
 
 /// The balance, and the block with the sale alone.
-fn state(method: &str, params: &Value) -> Result<Value, Fault> {
+fn state(method: &str, params: &Value) -> Result<Value, NodeFault> {
     match method {
         "eth_getBalance" if params[1] == format!("{BLOCK:#x}") => Ok("0x82".into()),
         "eth_getBalance" => Ok("0x64".into()),
@@ -73,7 +73,7 @@ async fn flows(source: &EvmSource) -> NativeFlows {
 /// An endpoint that has not shown its chain yet is left out, and may be the only one that traces.
 #[tokio::test(start_paused = true)]
 async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
-    let nodes = Nodes::new(|host, method, _| match (host, method) {
+    let nodes = ScriptedNodes::new(|host, method, _| match (host, method) {
         ("archive", "debug_traceTransaction") => Ok(trace()),
         (_, "eth_getBalance") => Err(PRUNED),
         _ => Err(NO_METHOD),
@@ -89,7 +89,7 @@ async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
 /// One that never answers does not keep a history from ending.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
-    let nodes = Nodes::new(|_, method, _| match method {
+    let nodes = ScriptedNodes::new(|_, method, _| match method {
         "eth_getBalance" => Err(PRUNED),
         _ => Err(NO_METHOD),
     });
@@ -108,7 +108,7 @@ async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_a_state_is_gone_is_no_proof() {
     let asked = AtomicUsize::new(0);
-    let nodes = Nodes::new(move |_, method, params| match method {
+    let nodes = ScriptedNodes::new(move |_, method, params| match method {
         "eth_getBalance" if asked.fetch_add(1, Ordering::Relaxed) < 2 => Err(PRUNED),
         _ => state(method, params),
     });
@@ -117,7 +117,7 @@ async fn one_answer_that_a_state_is_gone_is_no_proof() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_without_traces_and_old_states_leaves_an_amount_unknown_and_is_not_asked_on() {
-    let nodes = Nodes::new(|_, method, _| match method {
+    let nodes = ScriptedNodes::new(|_, method, _| match method {
         "eth_getBalance" => Err(PRUNED),
         _ => Err(NO_METHOD),
     });
@@ -132,12 +132,12 @@ async fn a_node_without_traces_and_old_states_leaves_an_amount_unknown_and_is_no
 #[tokio::test(start_paused = true)]
 async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
     for (fails, fault) in [
-        ("eth_getBalance", Fault::Broken),
-        ("eth_getBlockByNumber", Fault::Broken),
-        ("eth_getBalance", Fault::Rpc(-32000, "header not found")),
+        ("eth_getBalance", NodeFault::Broken),
+        ("eth_getBlockByNumber", NodeFault::Broken),
+        ("eth_getBalance", NodeFault::Rpc(-32000, "header not found")),
     ] {
         let asked = AtomicUsize::new(0);
-        let nodes = Nodes::new(move |_, method, params| {
+        let nodes = ScriptedNodes::new(move |_, method, params| {
             let is_hit = || asked.fetch_add(1, Ordering::Relaxed) < 24;
             if method == fails && is_hit() { Err(fault) } else { state(method, params) }
         });
@@ -156,7 +156,7 @@ async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
 /// The same where traces are known to be gone already.
 #[tokio::test(start_paused = true)]
 async fn states_that_the_others_lack_are_open_while_an_endpoint_is_left_out() {
-    let nodes = Nodes::new(|host, method, params| match host {
+    let nodes = ScriptedNodes::new(|host, method, params| match host {
         "archive" => state(method, params),
         _ if method == "eth_getBalance" => Err(PRUNED),
         _ => state(method, params),

@@ -16,33 +16,33 @@ use crate::rpc::transport::{Request, Response, Transport, TransportError};
 
 /// An error in place of a result.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Fault {
+pub(super) enum NodeFault {
     Rpc(i64, &'static str),
     /// No answer to the whole request.
     Broken,
 }
 
-pub(super) const NO_METHOD: Fault = Fault::Rpc(-32601, "the method does not exist");
-pub(super) const PRUNED: Fault = Fault::Rpc(-32000, "missing trie node: state is pruned");
+pub(super) const NO_METHOD: NodeFault = NodeFault::Rpc(-32601, "the method does not exist");
+pub(super) const PRUNED: NodeFault = NodeFault::Rpc(-32000, "missing trie node: state is pruned");
 
 /// By host, method and parameters.
-type Answer = dyn Fn(&str, &str, &Value) -> Result<Value, Fault> + Send + Sync;
+type Answer = dyn Fn(&str, &str, &Value) -> Result<Value, NodeFault> + Send + Sync;
 
-pub(super) struct Nodes {
+pub(super) struct ScriptedNodes {
     answer: Box<Answer>,
     /// Methods that were asked for.
     asked: Mutex<Vec<String>>,
 }
 
-impl fmt::Debug for Nodes {
+impl fmt::Debug for ScriptedNodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nodes").finish_non_exhaustive()
+        f.debug_struct("ScriptedNodes").finish_non_exhaustive()
     }
 }
 
-impl Nodes {
+impl ScriptedNodes {
     pub(super) fn new(
-        answer: impl Fn(&str, &str, &Value) -> Result<Value, Fault> + Send + Sync + 'static,
+        answer: impl Fn(&str, &str, &Value) -> Result<Value, NodeFault> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self { answer: Box::new(answer), asked: Mutex::default() })
     }
@@ -89,15 +89,15 @@ impl Nodes {
         let id = &call["id"];
         match (self.answer)(host, method, &call["params"]) {
             Ok(result) => Ok(json!({"jsonrpc": "2.0", "id": id, "result": result})),
-            Err(Fault::Rpc(code, message)) => {
+            Err(NodeFault::Rpc(code, message)) => {
                 Ok(json!({"id": id, "error": {"code": code, "message": message}}))
             }
-            Err(Fault::Broken) => Err(TransportError::Broken("reset".to_owned())),
+            Err(NodeFault::Broken) => Err(TransportError::Broken("reset".to_owned())),
         }
     }
 }
 
-impl Transport for Nodes {
+impl Transport for ScriptedNodes {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
