@@ -50,13 +50,12 @@ pub(super) fn want_found(seen: &SeenTx) -> Relevance {
 /// That a transaction failed is not believed of one answer.
 pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> Relevance {
     let wanted = match sent.kind {
-        _ if sent.has_failed() => false,
         TxPurpose::Plain => false,
         TxPurpose::TokenCall => seen.gave && seen.got,
         TxPurpose::Call => sent.is_wallets || seen.gave || seen.inner,
         TxPurpose::NativeTrade => sent.is_wallets,
     };
-    if wanted { Relevance::Fetch } else { Relevance::Pass }
+    if wanted && !sent.has_failed() { Relevance::Fetch } else { Relevance::Pass }
 }
 
 impl TronSource {
