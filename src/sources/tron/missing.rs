@@ -34,6 +34,7 @@ impl TronSource {
             None => self.height_at(listed.key.0.0, options).await?,
         };
         let (mut options, mut failures) = (options.clone(), 0);
+        let mut said_failed = seen.sent.as_ref().map_or(0, |sent| sent.failures);
         // A row that says that it failed is one answer, and the block's transaction another one.
         let given = seen.sent.as_ref().filter(|sent| sent.failures == 0);
         for _ in 0..TRIES {
@@ -45,7 +46,13 @@ impl TronSource {
                 None => self.transaction_in_block(height, &id, &mut options).await?,
             };
             let Some(tx) = tx else { continue };
-            let Ok(Some(sent)) = wire::transaction(tx.as_bytes(), &id, wallet) else { continue };
+            let Ok(Some(mut sent)) = wire::transaction(tx.as_bytes(), &id, wallet) else {
+                continue;
+            };
+            if sent.failures > 0 {
+                said_failed += 1;
+                sent.failures = said_failed;
+            }
             if !listed.is_probe && want_sent(&listed.seen, &sent) == Relevance::Pass {
                 return Ok(Fetched::Unwanted);
             }
