@@ -70,7 +70,7 @@ pub(super) struct Verdict {
 
 /// What follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ReorgOutcome {
     Stands,
     /// Everything above is to be read again.
     CutAbove(Height),
@@ -99,11 +99,11 @@ impl Verdict {
         self.checked >= LOOSE && is_settled
     }
 
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> ReorgOutcome {
         match self.open {
-            _ if self.differs => Outcome::CutAbove(self.last_good.unwrap_or(0)),
-            Some(height) => Outcome::Open(height),
-            None => Outcome::Stands,
+            _ if self.differs => ReorgOutcome::CutAbove(self.last_good.unwrap_or(0)),
+            Some(height) => ReorgOutcome::Open(height),
+            None => ReorgOutcome::Stands,
         }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn judge(rested: Option<Duration>, checks: &[HashCheck]) -> (usize, Outcome) {
+    fn judge(rested: Option<Duration>, checks: &[HashCheck]) -> (usize, ReorgOutcome) {
         let (mut verdict, mut asked) = (Verdict::new(rested), 0);
         for (height, check) in (1..=10).rev().zip(checks) {
             asked += 1;
@@ -128,13 +128,13 @@ mod tests {
     fn two_that_stand_end_the_look_and_one_that_differs_goes_on_to_the_next_good_one() {
         use HashCheck::{Differs, Gone, Same};
         let judge = |checks: &[HashCheck]| judge(None, checks);
-        assert_eq!(judge(&[Same, Same, Differs]), (2, Outcome::Stands));
-        assert_eq!(judge(&[Gone, Gone, Differs]), (2, Outcome::Stands));
-        assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, Outcome::CutAbove(7)));
-        assert_eq!(judge(&[Differs, Same, Same]), (2, Outcome::CutAbove(9)));
-        assert_eq!(judge(&[Differs, Gone, Same]), (3, Outcome::CutAbove(8)));
-        assert_eq!(judge(&[Differs, Differs]), (2, Outcome::CutAbove(0)));
-        assert_eq!(judge(&[Same]), (1, Outcome::Stands));
+        assert_eq!(judge(&[Same, Same, Differs]), (2, ReorgOutcome::Stands));
+        assert_eq!(judge(&[Gone, Gone, Differs]), (2, ReorgOutcome::Stands));
+        assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, ReorgOutcome::CutAbove(7)));
+        assert_eq!(judge(&[Differs, Same, Same]), (2, ReorgOutcome::CutAbove(9)));
+        assert_eq!(judge(&[Differs, Gone, Same]), (3, ReorgOutcome::CutAbove(8)));
+        assert_eq!(judge(&[Differs, Differs]), (2, ReorgOutcome::CutAbove(0)));
+        assert_eq!(judge(&[Same]), (1, ReorgOutcome::Stands));
     }
 
     #[test]
@@ -142,12 +142,12 @@ mod tests {
         use HashCheck::{Differs, Gone, Same, Unknown};
         let (lately, long_ago) = (Some(KEPT_FOR), Some(KEPT_FOR + Duration::from_secs(1)));
         for rested in [None, lately, long_ago] {
-            assert_eq!(judge(rested, &[Same, Unknown, Same]), (2, Outcome::Open(9)));
-            assert_eq!(judge(rested, &[Unknown, Unknown]), (2, Outcome::Open(10)));
-            assert_eq!(judge(rested, &[Unknown, Differs, Same]), (3, Outcome::CutAbove(8)));
+            assert_eq!(judge(rested, &[Same, Unknown, Same]), (2, ReorgOutcome::Open(9)));
+            assert_eq!(judge(rested, &[Unknown, Unknown]), (2, ReorgOutcome::Open(10)));
+            assert_eq!(judge(rested, &[Unknown, Differs, Same]), (3, ReorgOutcome::CutAbove(8)));
         }
-        assert_eq!(judge(lately, &[Gone, Same]), (2, Outcome::Open(10)));
-        assert_eq!(judge(long_ago, &[Gone, Same]), (2, Outcome::Stands));
+        assert_eq!(judge(lately, &[Gone, Same]), (2, ReorgOutcome::Open(10)));
+        assert_eq!(judge(long_ago, &[Gone, Same]), (2, ReorgOutcome::Stands));
     }
 
     #[test]

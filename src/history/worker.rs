@@ -469,10 +469,7 @@ impl Worker {
         }
         let (low, reached) = (read.raw.low, read.reached());
         let mut chunk = ingest.enrich(read, reread, checked_at).await?;
-        let _alone = match anchor {
-            Some(_) => Some(anchoring.lock().await),
-            None => None,
-        };
+        let _alone = anchoring.lock().await;
         if let Some(anchor) = anchor {
             let kept = inner.view()?.anchors(record.id).await?;
             chunk.anchors = Some(anchors::add(&kept, anchor, inner.limits.anchors_max));
@@ -486,12 +483,10 @@ impl Worker {
             return Ok(false);
         }
         inner.metrics.chunks_stored.add(1);
-        if matches!(stored, Stored::Again) {
-            if is_proved {
-                inner.rereads.succeeded(&record.wallet);
-            } else {
-                self.reread_failed();
-            }
+        match stored {
+            Stored::Again if is_proved => inner.rereads.succeeded(&record.wallet),
+            Stored::Again => self.reread_failed(),
+            Stored::Checked(_) | Stored::Below => {}
         }
         match self.pumps.get_mut(at) {
             Some(pump) if pump.low < low => pump.next_high = Some(low - 1),

@@ -23,10 +23,10 @@ pub enum HashCheck {
 fn judge(answers: &[Option<BlockHash>]) -> Option<HashCheck> {
     let mut hashes = answers.iter().flatten();
     match (answers.len(), hashes.next(), hashes.next()) {
-        (0 | 1, _, _) => None,
+        // One that has no block cannot agree with one that has another hash.
+        (0 | 1, _, _) | (2, Some(_), None) => None,
         (_, None, _) => Some(HashCheck::Gone),
         (_, Some(one), Some(other)) if one == other => Some(HashCheck::Differs),
-        (2, Some(_), None) => None,
         (_, Some(_), _) => Some(HashCheck::Unknown),
     }
 }

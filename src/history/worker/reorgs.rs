@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use super::Worker;
 use crate::domain::Height;
 use crate::history::Inner;
-use crate::history::anchors::{self, Outcome, Verdict};
+use crate::history::anchors::{self, ReorgOutcome, Verdict};
 use crate::history::error::HistoryError;
 use crate::history::ingest::IngestError;
 use crate::rpc::UpstreamError;
@@ -60,9 +60,9 @@ impl Worker {
             settled = verdict.add(height, check_result);
         }
         let above = match verdict.outcome() {
-            Outcome::Stands => return Ok(false),
-            Outcome::CutAbove(above) => above,
-            Outcome::Open(height) => {
+            ReorgOutcome::Stands => return Ok(false),
+            ReorgOutcome::CutAbove(above) => above,
+            ReorgOutcome::Open(height) => {
                 let last = format!("the nodes do not agree on block {height}");
                 return Err(UpstreamError::Unavailable { attempts: 1, last }.into());
             }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::abilities::Abilities;
-use super::alchemy_wire::{Page, page};
+use super::alchemy_wire::{TransferPage, page};
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_row::ListRow;
@@ -368,7 +368,7 @@ impl AlchemyLister {
         }
     }
 
-    fn page(&self, answer: &PageAnswer) -> Result<(EndpointId, Page), UpstreamError> {
+    fn page(&self, answer: &PageAnswer) -> Result<(EndpointId, TransferPage), UpstreamError> {
         let answer = &answer.page;
         let malformed = || UpstreamError::Malformed {
             endpoint: self.pool.label(answer.endpoint),

@@ -51,19 +51,19 @@ struct Metadata<'a> {
 }
 
 /// One page of transfers.
-pub(super) struct Page {
+pub(super) struct TransferPage {
     pub(super) rows: Vec<ListRow>,
     /// How to ask for the next one.
     pub(super) key: Option<String>,
 }
 
 /// `None` where it is none.
-pub(super) fn page<'a>(raw: &'a RawValue) -> Option<Page> {
+pub(super) fn page<'a>(raw: &'a RawValue) -> Option<TransferPage> {
     let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
     let marked = |raw: &RawTransfer<'a>| Some((raw.unique_id, row(raw)?));
     let rows = raw.transfers.iter().map(marked).collect::<Option<Vec<_>>>()?;
     let rows = without_repeats(rows);
-    Some(Page { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
+    Some(TransferPage { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
 }
 
 fn row(raw: &RawTransfer<'_>) -> Option<ListRow> {

@@ -29,7 +29,7 @@ pub(super) struct Traced<'a> {
 /// How often a trace is asked for that cannot be read or leaves out calls.
 const TRACE_TRIES: u32 = 2;
 /// Answers that a transaction is too old to be traced, after which none as old is traced for a while.
-pub(super) const PRUNED_ANSWERS: u32 = 2;
+const PRUNED_ANSWERS: u32 = 2;
 
 /// What becomes of a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;

@@ -5,7 +5,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::block_payments::is_lone;
-use super::native::{PRUNED_ANSWERS, Traced};
+use super::native::Traced;
 use super::{EvmSource, Past, wire};
 use crate::decode::evm::{Account, NativeFlows};
 use crate::domain::{Height, Units};
@@ -30,6 +30,18 @@ struct Asked<'a> {
     given: Vec<(Traced<'a>, NativeFlows)>,
     gone: Vec<Traced<'a>>,
     open: Vec<Traced<'a>>,
+}
+
+impl<'a> Asked<'a> {
+    fn take(&mut self, answers: Vec<(Traced<'a>, Balances)>) {
+        for (one, balances) in answers {
+            match balances {
+                Balances::Given(flows) => self.given.push((one, flows)),
+                Balances::Gone => self.gone.push(one),
+                Balances::Open => self.open.push(one),
+            }
+        }
+    }
 }
 
 impl EvmSource {
@@ -65,23 +77,24 @@ impl EvmSource {
         is_own && !self.is_pruned(Past::States, one.tx.block)
     }
 
-    /// That no endpoint has a state is believed by two answers.
+    /// That no endpoint has a state is believed by two answers. What is confirmed of the highest of them
+    /// holds for those below: nodes drop the oldest states first.
     async fn ask_balances<'a>(
         &self,
         wallet: &Account,
         wanted: Vec<Traced<'a>>,
         options: &CallOptions,
     ) -> Asked<'a> {
-        let mut asked = Asked { gone: wanted, ..Asked::default() };
-        for _ in 0..PRUNED_ANSWERS {
-            let again = std::mem::take(&mut asked.gone);
-            for (one, balances) in self.balances_once(wallet, again, options).await {
-                match balances {
-                    Balances::Given(flows) => asked.given.push((one, flows)),
-                    Balances::Gone => asked.gone.push(one),
-                    Balances::Open => asked.open.push(one),
-                }
-            }
+        let mut asked = Asked::default();
+        asked.take(self.balances_once(wallet, wanted, options).await);
+        let mut lower = std::mem::take(&mut asked.gone);
+        lower.sort_by_key(|one| one.tx.block);
+        let highest = lower.pop().into_iter().collect();
+        asked.take(self.balances_once(wallet, highest, options).await);
+        if asked.gone.is_empty() {
+            asked.take(self.balances_once(wallet, lower, options).await);
+        } else {
+            asked.gone.extend(lower);
         }
         asked
     }

@@ -134,11 +134,15 @@ async fn an_index_is_asked_how_far_it_has_come_before_each_read() {
     let unknown = BTreeSet::new();
     assert_eq!(reach.of(EndpointId(0), 1_000, &unknown).await, Ok(Reach::Reached), "far below");
     let lists = ["txlist", "tokentx", "txlistinternal"];
-    lists.into_iter().for_each(|list| model.fall(list, FAR));
+    for list in lists {
+        model.fall(list, FAR);
+    }
     let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);
     reach.look_before(high).await.unwrap();
     let known = reach.known();
-    lists.into_iter().for_each(|list| model.fall(list, 0));
+    for list in lists {
+        model.fall(list, 0);
+    }
     assert_eq!(reach.of(EndpointId(0), high, &known).await, Ok(Reach::Behind));
     // One that was not asked before its pages is asked now, and they do not count.
     let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);

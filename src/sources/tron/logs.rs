@@ -241,7 +241,9 @@ impl TronSource {
         }
         if let Some(sentinel) = sentinel.filter(|_| !has_room) {
             let is_shown = self.shows(sentinel, &options).await?;
-            answers.iter_mut().for_each(|answer| answer.is_behind |= !is_shown);
+            for answer in &mut answers {
+                answer.is_behind |= !is_shown;
+            }
         }
         Ok(answers)
     }

@@ -66,7 +66,9 @@ impl TronSource {
                         return Ok(failed);
                     }
                 }
-                fetched => return Ok(fetched),
+                fetched @ (Fetched::Transaction(_) | Fetched::Unwanted | Fetched::Lost(_)) => {
+                    return Ok(fetched);
+                }
             }
         }
         Ok(Fetched::Lost(height))

@@ -282,7 +282,8 @@ impl Timeline {
         }
         let above = self.planned.iter().take_while(|((Reverse(at), _), _)| *at >= low);
         let is_settled = |fetch: &Fetch<_>| matches!(fetch, Fetch::Ready(_) | Fetch::Passed);
-        let is_known = above.map(|(_, slot)| is_settled(&slot.fetch)).all(|is_settled| is_settled);
+        let mut above = above.map(|(_, slot)| &slot.fetch);
+        let is_known = above.all(is_settled);
         is_known.then(|| self.take_chunk(low, Some(low)))
     }
 
