@@ -10,6 +10,9 @@ use crate::domain::{Filter, Height, Position, TradeKey};
 use crate::history::error::HistoryError;
 use crate::store::{View, WalletId, WalletRecord};
 
+/// Times that a count is begun again or goes on, as what was in doubt when it ended is proved.
+const ROUNDS_MAX: u32 = 3;
+
 /// The rows that match from a walk's head down to some place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tally {
@@ -23,15 +26,20 @@ pub(super) struct Tally {
     last: Option<TradeKey>,
     /// All that can match was seen.
     whole: bool,
+    /// Rows of the wallet when it was found whole, and whether its heights were proved then: a proof of
+    /// later may be that of rows which have come since.
+    counted: u64,
+    proved: bool,
     /// It was begun anew, because rows had come where it had been.
     is_second: bool,
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        let (stored, seen, matched) = (0, 0, 0);
+        let (stored, seen, matched, counted) = (0, 0, 0, 0);
         let (below, last) = (Position::Start, None);
-        Self { below, stored, seen, matched, last, whole: false, is_second: false }
+        let (whole, proved, is_second) = (false, false, false);
+        Self { below, stored, seen, matched, last, whole, counted, proved, is_second }
     }
 }
 
@@ -83,9 +91,12 @@ impl Walk {
         if self.request.filter.is_none() {
             return;
         }
+        let mut rounds = 0;
         while !self.inner.tasks.is_cancelled() {
             match self.count_slice().await {
                 Ok(false) => tokio::task::yield_now().await,
+                // What was in doubt then may be proved by now, with more rows.
+                Ok(true) if rounds < ROUNDS_MAX && self.is_proved_since().await => rounds += 1,
                 Ok(true) => return,
                 Err(error) => {
                     tracing::error!(%error, "the rows of a filter could not be counted");
@@ -106,6 +117,7 @@ impl Walk {
         let kept = self.inner.tallies.find(&key, record.count);
         let begun = || Tally { stored: record.count, ..Tally::default() };
         let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_else(begun);
+        tally.whole &= tally.counted == record.count;
         if !tally.whole {
             let from = match tally.below {
                 Position::Start => self.beginning(&view, &record, head).await?,
@@ -124,6 +136,7 @@ impl Walk {
                 tally.pass(row.bare.key, (1, matched));
             }
             tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
+            tally.counted = record.count;
             if tally.whole && self.is_behind(&tally, &view, &record).await? {
                 // Rows that come during the second count too are left to the next request.
                 let is_second = tally.is_second;
@@ -133,11 +146,19 @@ impl Walk {
                 return Ok(is_second);
             }
             self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
+            tally.proved = self.inner.doubt(&record, head).is_none();
             self.tally = Some(Box::new(tally));
             return Ok(tally.whole || is_last);
         }
+        tally.proved = self.inner.doubt(&record, head).is_none();
         self.tally = Some(Box::new(tally));
         Ok(true)
+    }
+
+    /// Whether a whole tally's heights were in doubt and are no longer.
+    async fn is_proved_since(&self) -> bool {
+        let was_open = self.tally.as_deref().is_some_and(|tally| tally.whole && !tally.proved);
+        was_open && self.doubt().await.is_none()
     }
 
     /// Whether rows came where a whole tally has been: it was counted in parts while more were loaded.
@@ -173,7 +194,7 @@ impl Walk {
         if doubt.is_none() && tally.whole && !more {
             doubt = self.change().await;
         }
-        let complete = tally.whole && !self.live && !is_cut && doubt.is_none();
+        let complete = tally.whole && tally.proved && !self.live && !is_cut && doubt.is_none();
         let error = none.error.or(doubt.filter(|_| tally.whole && !more));
         End {
             complete,

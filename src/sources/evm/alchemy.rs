@@ -533,6 +533,22 @@ mod tests {
         assert_eq!(lister.reaches(&answers[0], 10_000).await, Ok(false));
     }
 
+    /// Another server of the address may be behind the one that named its head.
+    #[tokio::test(start_paused = true)]
+    async fn near_the_head_three_pages_come_each_with_the_head_of_its_server() {
+        let nodes = ScriptedNodes::new(|_, method, _| match method {
+            METHOD => Ok(json!({"transfers": []})),
+            _ => Ok("0xbb8".into()),
+        });
+        let pool = nodes.pool(&["one"]);
+        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+        lister.note_head(EndpointId(0), 5_000 + HEAD_MARGIN - 1, Instant::now());
+        let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
+        let answers = lister.answers(Side::Got, &ask).await.unwrap();
+        let reach: Vec<Reach> = answers.iter().map(|answer| answer.reach).collect();
+        assert_eq!(reach, [Reach::Head(3_000); AGREEING_NEAR]);
+    }
+
     /// A page of an endpoint that never named a head, next to one that is far above.
     #[tokio::test(start_paused = true)]
     async fn the_head_of_one_endpoint_says_nothing_of_another_ones_pages() {

@@ -56,6 +56,8 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Explorer, 2528),
     (Way::Explorer, 2535),
     (Way::Explorer, 1773),
+    (Way::Lists, 3186),
+    (Way::Lists, 3321),
     (Way::Explorer, 321),
     (Way::Explorer, 702),
     (Way::Explorer, 121),
