@@ -2,6 +2,7 @@
 //! changed (`native_balance.rs`), else unknown.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -26,6 +27,9 @@ pub(super) struct Traced<'a> {
     pub(super) alone: bool,
 }
 
+/// For so long an endpoint that does not show which chain it is of is waited for: one that is down must
+/// not keep histories open for minutes.
+const CHAIN_PATIENCE: Duration = Duration::from_secs(2);
 /// How often a trace is asked for that cannot be read or leaves out calls.
 const TRACE_TRIES: u32 = 2;
 /// Answers that a transaction is too old to be traced, after which none as old is traced for a while.
@@ -100,7 +104,7 @@ impl EvmSource {
 
     /// Whether an endpoint was left out that has not shown yet which chain it is of.
     pub(super) fn awaits_endpoint(&self) -> bool {
-        self.inner.pool.awaits_any(self.inner.limits.state_rest)
+        self.inner.pool.awaits_any(CHAIN_PATIENCE)
     }
 
     /// Returns the transactions without an answer of the method, and the lowest block of which it
