@@ -369,9 +369,7 @@ mod tests {
     use serde_json::json;
     use serde_json::value::to_raw_value;
 
-    use super::super::lists_model::{WALLET, lane};
-    use super::super::lock;
-    use super::super::log_depth::Sentinel;
+    use super::super::lists_model::lane;
     use super::super::log_nodes::Pace;
     use super::super::node_model::ScriptedNodes;
     use super::super::texts::hex_text;
