@@ -19,14 +19,21 @@ pub enum HashCheck {
     Gone,
 }
 
+/// A block's hash, where there was one, and the endpoint, where it is known.
+type HashAnswer = (Option<BlockHash>, Option<EndpointId>);
+
 /// What comes of the answers so far, none of which is the expected hash. `None`: one more is needed.
-fn judge(answers: &[Option<BlockHash>]) -> Option<HashCheck> {
-    let mut hashes = answers.iter().flatten();
+/// One endpoint agrees with itself only where no other one has answered.
+fn judge(answers: &[HashAnswer]) -> Option<HashCheck> {
+    let mut hashes = answers.iter().filter_map(|(hash, by)| hash.map(|hash| (hash, *by)));
     match (answers.len(), hashes.next(), hashes.next()) {
         // One that has no block cannot agree with one that has another hash.
         (0 | 1, _, _) | (2, Some(_), None) => None,
         (_, None, _) => Some(HashCheck::Gone),
-        (_, Some(one), Some(other)) if one == other => Some(HashCheck::Differs),
+        (_, Some((one, by)), Some((other, also))) if one == other => {
+            let is_alone = answers.iter().all(|(_, answered)| *answered == by);
+            Some(if by != also || is_alone { HashCheck::Differs } else { HashCheck::Unknown })
+        }
         (_, Some(_), _) => Some(HashCheck::Unknown),
     }
 }
@@ -34,7 +41,8 @@ fn judge(answers: &[Option<BlockHash>]) -> Option<HashCheck> {
 /// The answers on a block's hash, each of another endpoint than the one before where there is one.
 pub(super) struct HashQuestion {
     expected: BlockHash,
-    answers: Vec<Option<BlockHash>>,
+    answers: Vec<HashAnswer>,
+    /// The last one with another hash.
     other: Option<EndpointId>,
     avoid: Option<EndpointId>,
 }
@@ -52,7 +60,7 @@ impl HashQuestion {
     /// rests for a while.
     pub(super) fn add(
         &mut self,
-        (hash, by): (Option<BlockHash>, Option<EndpointId>),
+        (hash, by): HashAnswer,
         pool: &Pool,
         rest: Duration,
     ) -> Option<HashCheck> {
@@ -63,9 +71,9 @@ impl HashQuestion {
             }
             return Some(HashCheck::Same);
         }
-        self.answers.push(hash);
+        self.answers.push((hash, by));
         self.other = by.filter(|_| hash.is_some()).or(self.other);
-        self.avoid = by.or(self.avoid);
+        self.avoid = self.other.or(by);
         judge(&self.answers)
     }
 }
@@ -76,16 +84,33 @@ mod tests {
 
     #[test]
     fn two_answers_decide_and_one_never_does() {
-        let (one, other) = (Some([1; 32]), Some([2; 32]));
-        assert_eq!(judge(&[one]), None);
-        assert_eq!(judge(&[None]), None);
-        assert_eq!(judge(&[one, one]), Some(HashCheck::Differs));
-        assert_eq!(judge(&[one, other]), Some(HashCheck::Unknown));
-        assert_eq!(judge(&[None, None]), Some(HashCheck::Gone));
-        assert_eq!(judge(&[one, None]), None, "one that has no block cannot agree");
-        assert_eq!(judge(&[None, one]), None);
-        assert_eq!(judge(&[one, None, one]), Some(HashCheck::Differs));
-        assert_eq!(judge(&[None, one, other]), Some(HashCheck::Unknown));
-        assert_eq!(judge(&[one, None, None]), Some(HashCheck::Unknown));
+        let id = |at| Some(EndpointId(at));
+        let (one, other, none) = ([1; 32], [2; 32], (None, None));
+        let by = |hash, at| (Some(hash), id(at));
+        for (answers, check) in [
+            (&[by(one, 0)][..], None),
+            (&[none], None),
+            (&[by(one, 0), by(one, 1)], Some(HashCheck::Differs)),
+            (&[by(one, 0), by(other, 1)], Some(HashCheck::Unknown)),
+            (&[none, (None, id(1))], Some(HashCheck::Gone)),
+            // One that has no block cannot agree with one that has another hash.
+            (&[by(one, 0), none], None),
+            (&[none, by(one, 0)], None),
+            (&[by(one, 0), none, by(one, 1)], Some(HashCheck::Differs)),
+            (&[none, by(one, 0), by(other, 1)], Some(HashCheck::Unknown)),
+            (&[by(one, 0), none, none], Some(HashCheck::Unknown)),
+        ] {
+            assert_eq!(judge(answers), check, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_agrees_with_itself_only_where_it_is_the_only_one() {
+        let by = |at| (Some([1; 32]), Some(EndpointId(at)));
+        assert_eq!(judge(&[by(0), by(0)]), Some(HashCheck::Differs));
+        for none in [(None, None), (None, Some(EndpointId(1)))] {
+            assert_eq!(judge(&[by(0), none, by(0)]), Some(HashCheck::Unknown));
+            assert_eq!(judge(&[none, by(0), by(0)]), Some(HashCheck::Unknown));
+        }
     }
 }

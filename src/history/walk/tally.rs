@@ -118,6 +118,7 @@ impl Walk {
         let begun = || Tally { stored: record.count, ..Tally::default() };
         let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_else(begun);
         tally.whole &= tally.counted == record.count;
+        let mut is_done = true;
         if !tally.whole {
             let from = match tally.below {
                 Position::Start => self.beginning(&view, &record, head).await?,
@@ -146,13 +147,11 @@ impl Walk {
                 return Ok(is_second);
             }
             self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
-            tally.proved = self.inner.doubt(&record, head).is_none();
-            self.tally = Some(Box::new(tally));
-            return Ok(tally.whole || is_last);
+            is_done = tally.whole || is_last;
         }
         tally.proved = self.inner.doubt(&record, head).is_none();
         self.tally = Some(Box::new(tally));
-        Ok(true)
+        Ok(is_done)
     }
 
     /// Whether a whole tally's heights were in doubt and are no longer.

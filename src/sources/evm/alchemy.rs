@@ -75,7 +75,6 @@ struct PageAnswer {
     page: CallResponse,
     reach: Reach,
     asked_at: Instant,
-    came_at: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,9 +193,8 @@ impl AlchemyLister {
         let asked_at = Instant::now();
         let before = self.head_of(on).await?;
         let page = self.pool.call(METHOD, self.params(side, ask, key), &self.on(on)).await?;
-        let came_at = Instant::now();
         let after = self.head_of(on).await?;
-        Ok(PageAnswer { page, reach: Reach::Around([before, after]), asked_at, came_at })
+        Ok(PageAnswer { page, reach: Reach::Around([before, after]), asked_at })
     }
 
     fn on(&self, on: EndpointId) -> CallOptions {
@@ -219,23 +217,23 @@ impl AlchemyLister {
         head >= Some(height.saturating_add(HEAD_MARGIN))
     }
 
-    /// One answer, near the chain's head with its server's head in the same request.
+    /// One answer, with its server's head in the same request where that costs no other one, or the
+    /// chain's head is near.
     async fn answer(&self, side: Side, ask: &PageAsk) -> Result<PageAnswer, UpstreamError> {
         let key = self.keys.get(&side).filter(|_| ask.page > 1);
         let options = CallOptions::new(self.lane.clone());
         let page = Call { method: METHOD, params: self.params(side, ask, key) };
-        let is_near = self.is_near(ask);
-        let head = is_near.then(|| log_requests::head().1);
+        let asks_head = self.is_near(ask) || self.pool.batch_size() > 1;
+        let head = asks_head.then(|| log_requests::head().1);
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
         let asked_at = Instant::now();
         let mut answers = self.pool.batch(&calls, &options).await.into_iter();
-        let came_at = Instant::now();
         let page = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
         let heads: Vec<CallResponse> = answers.flatten().collect();
         let own = heads.iter().find(|head| head.request == page.request);
         let reach = match own.and_then(|head| wire::number(&head.result)) {
             Some(head) => Reach::Head(head),
-            None if is_near => {
+            None if asks_head => {
                 let far = far_head(&heads, page.endpoint, ask.end);
                 if far.is_none() {
                     self.note_apart(&heads);
@@ -245,7 +243,7 @@ impl AlchemyLister {
             None if self.is_far_above(page.endpoint, ask.end) => Reach::Certain,
             None => Reach::Apart,
         };
-        Ok(PageAnswer { page, reach, asked_at, came_at })
+        Ok(PageAnswer { page, reach, asked_at })
     }
 
     /// Heads of other requests show how far apart the servers of their addresses are.
@@ -402,22 +400,16 @@ impl AlchemyLister {
         let [one, two] = match answer.reach {
             Reach::Head(head) | Reach::Far(head) => [head; 2],
             Reach::Around(heads) => heads,
-            Reach::Certain => [self.head_since(on, answer.came_at).await?; 2],
+            Reach::Certain => [self.head_since(on, answer.asked_at).await?; 2],
             Reach::Apart => return Ok(false),
         };
         let reached = [one, two].map(|head| self.note_head(on, head, answer.asked_at).min(head));
         Ok(reached.iter().all(|reached| *reached >= height))
     }
 
-    /// A head that an endpoint was asked for after a page had come.
-    async fn head_since(
-        &mut self,
-        on: EndpointId,
-        came_at: Instant,
-    ) -> Result<Height, UpstreamError> {
-        if let Some((head, asked_at)) = self.named.get(&on)
-            && *asked_at >= came_at
-        {
+    /// A head that an endpoint was asked for since a page was.
+    async fn head_since(&mut self, on: EndpointId, page: Instant) -> Result<Height, UpstreamError> {
+        if let Some((head, _)) = self.named.get(&on).filter(|(_, asked_at)| *asked_at >= page) {
             return Ok(*head);
         }
         let asked_at = Instant::now();
@@ -495,8 +487,8 @@ mod tests {
             AlchemyLister::new(pool, subject(), lane(), (0, 10_000), Arc::clone(&abilities));
         abilities.node_reach.note(EndpointId(0), (), &[10_000]);
         tokio::time::advance(Duration::from_secs(60)).await;
-        let (asked_at, came_at) = (Instant::now(), Instant::now());
-        let answer = PageAnswer { page, reach: Reach::Certain, asked_at, came_at };
+        let asked_at = Instant::now();
+        let answer = PageAnswer { page, reach: Reach::Certain, asked_at };
         for (height, is_reached) in [(10_000, false), (9_337, false), (9_336, true)] {
             assert_eq!(lister.reaches(&answer, height).await, Ok(is_reached), "{height}");
         }
@@ -533,14 +525,18 @@ mod tests {
         assert_eq!(lister.reaches(&answers[0], 10_000).await, Ok(false));
     }
 
+    /// Nodes without a transfer, whose head is 3,000.
+    fn low() -> Arc<ScriptedNodes> {
+        ScriptedNodes::new(|_, method, _| match method {
+            METHOD => Ok(json!({"transfers": []})),
+            _ => Ok("0xbb8".into()),
+        })
+    }
+
     /// Another server of the address may be behind the one that named its head.
     #[tokio::test(start_paused = true)]
     async fn near_the_head_three_pages_come_each_with_the_head_of_its_server() {
-        let nodes = ScriptedNodes::new(|_, method, _| match method {
-            METHOD => Ok(json!({"transfers": []})),
-            _ => Ok("0xbb8".into()),
-        });
-        let pool = nodes.pool(&["one"]);
+        let pool = low().pool(&["one"]);
         let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
         lister.note_head(EndpointId(0), 5_000 + HEAD_MARGIN - 1, Instant::now());
         let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
@@ -552,11 +548,7 @@ mod tests {
     /// A page of an endpoint that never named a head, next to one that is far above.
     #[tokio::test(start_paused = true)]
     async fn the_head_of_one_endpoint_says_nothing_of_another_ones_pages() {
-        let nodes = ScriptedNodes::new(|_, method, _| match method {
-            METHOD => Ok(json!({"transfers": []})),
-            _ => Ok("0xbb8".into()),
-        });
-        let pool = nodes.pool(&["one"]);
+        let pool = low().pool_of_single_calls(&["one"]);
         let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
         lister.note_head(EndpointId(1), 10_000, Instant::now());
         let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
