@@ -399,7 +399,7 @@ impl Inner {
     fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<(), HistoryError> {
         let lapse = walk::millis(self.limits.background_lapse);
         let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
-        self.rereads.succeeded(&wallet);
+        self.rereads.begin_again(&wallet);
         self.attend(wallet, false, |board| {
             board.tell_news();
             if board.background().is_none() {

@@ -87,7 +87,7 @@ impl History {
         if let Some(record) = record {
             inner.usage.forget(record.id);
         }
-        inner.rereads.succeeded(&wallet);
+        inner.rereads.begin_again(&wallet);
         Ok(rows)
     }
 

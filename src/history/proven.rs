@@ -88,6 +88,16 @@ impl Inner {
     }
 }
 
+/// The heights that one read takes of spans in doubt, newest first: the first span below a height,
+/// or the newest of all where none is, and those that lie right below it.
+pub(super) fn next_reread(spans: &[&Span], below: Option<Height>) -> Option<(Height, Height)> {
+    let is_below = |span: &&Span| below.is_none_or(|below| span.high < below);
+    let from = spans.get(spans.iter().position(is_below).unwrap_or(0)..)?;
+    let touches = |(above, below): &(&&Span, &&Span)| below.high.checked_add(1) == Some(above.low);
+    let last = from.iter().zip(from.iter().skip(1)).take_while(touches).count();
+    Some((from.get(last)?.low, from.first()?.high))
+}
+
 /// Whether a read that found these accounts had asked for all that are open: what one that could not
 /// stores is in doubt for it.
 pub(super) fn knows_accounts(record: &WalletRecord, accounts: &[SourceAccount]) -> bool {
@@ -101,6 +111,9 @@ struct Attempt {
     due: Instant,
     pause: Duration,
     failures: usize,
+    /// Where the last one in vain was: the next one is below, so that a height that stays in doubt
+    /// holds up no other.
+    below: Height,
 }
 
 /// Re-reads of unproved spans, with pauses that grow while they bring no better proof.
@@ -121,18 +134,32 @@ impl Rereads {
         }
     }
 
-    pub(super) fn failed(&self, wallet: Wallet, min: Duration, max: Duration) {
+    /// Where the last attempt in vain was.
+    pub(super) fn below(&self, wallet: &Wallet) -> Option<Height> {
+        self.attempts().get(wallet).map(|attempt| attempt.below)
+    }
+
+    pub(super) fn failed(&self, wallet: Wallet, below: Height, (min, max): (Duration, Duration)) {
         let mut attempts = self.attempts();
         if attempts.len() >= REMEMBERED_MAX {
             attempts.clear();
         }
-        let known = attempts.get(&wallet);
+        let known = attempts.get(&wallet).filter(|known| known.failures > 0);
         let pause = known.map_or(min, |known| (known.pause * 2).min(max));
         let failures = known.map_or(1, |known| known.failures.saturating_add(1));
-        attempts.insert(wallet, Attempt { due: Instant::now() + pause, pause, failures });
+        let due = Instant::now() + pause;
+        attempts.insert(wallet, Attempt { due, pause, failures, below });
     }
 
+    /// The next one is due at once.
     pub(super) fn succeeded(&self, wallet: &Wallet) {
+        if let Some(known) = self.attempts().get_mut(wallet) {
+            *known = Attempt { due: Instant::now(), failures: 0, ..*known };
+        }
+    }
+
+    /// The next one is due at once, from the newest height in doubt on.
+    pub(super) fn begin_again(&self, wallet: &Wallet) {
         self.attempts().remove(wallet);
     }
 }
@@ -140,22 +167,49 @@ impl Rereads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Address, ChainId};
+    use crate::domain::{Address, ChainId, Proof};
 
     const WALLET: Wallet = Wallet { chain: ChainId(1), address: Address::Solana([1; 32]) };
+
+    #[test]
+    fn spans_in_doubt_that_touch_are_read_by_one_read_below_what_was_tried_in_vain() {
+        let span = |(low, high)| {
+            let (proof, missing) = (Proof::default(), Vec::new());
+            Span { low, high, decoder: 1, resume: None, proof, missing }
+        };
+        for (spans, below, read) in [
+            (&[][..], None, None),
+            (&[(5, 9)], None, Some((5, 9))),
+            (&[(5, 9)], Some(9), Some((5, 9))),
+            (&[(9, 9), (8, 8), (2, 7)], None, Some((2, 9))),
+            (&[(9, 9), (8, 8), (2, 7)], Some(9), Some((2, 8))),
+            (&[(9, 9), (8, 8), (2, 6), (0, 1)], None, Some((8, 9))),
+            (&[(9, 9), (8, 8), (2, 6), (0, 1)], Some(8), Some((0, 6))),
+            (&[(9, 9), (2, 7), (0, 1)], Some(0), Some((9, 9))),
+        ] {
+            let spans: Vec<Span> = spans.iter().copied().map(span).collect();
+            let spans: Vec<&Span> = spans.iter().collect();
+            assert_eq!(next_reread(&spans, below), read, "{spans:?} {below:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn pauses_between_vain_rereads_grow_and_a_success_ends_them() {
         let (rereads, second) = (Rereads::default(), Duration::from_secs(1));
         assert_eq!(rereads.due(&WALLET), Some(0));
         for (failures, pause) in [(1, 1), (2, 2), (3, 4), (4, 4)] {
-            rereads.failed(WALLET, second, second * 4);
+            rereads.failed(WALLET, 7, (second, second * 4));
             tokio::time::advance((second * pause).saturating_sub(Duration::from_millis(1))).await;
             assert_eq!(rereads.due(&WALLET), None);
             tokio::time::advance(Duration::from_millis(1)).await;
             assert_eq!(rereads.due(&WALLET), Some(failures));
         }
         rereads.succeeded(&WALLET);
-        assert_eq!(rereads.due(&WALLET), Some(0));
+        assert_eq!((rereads.due(&WALLET), rereads.below(&WALLET)), (Some(0), Some(7)));
+        rereads.failed(WALLET, 3, (second, second * 4));
+        tokio::time::advance(second).await;
+        assert_eq!((rereads.due(&WALLET), rereads.below(&WALLET)), (Some(1), Some(3)));
+        rereads.begin_again(&WALLET);
+        assert_eq!((rereads.due(&WALLET), rereads.below(&WALLET)), (Some(0), None));
     }
 }

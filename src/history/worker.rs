@@ -16,7 +16,7 @@ use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, KnownState, Next, plan, reachable_gap, run_ahead};
-use super::proven::knows_accounts;
+use super::proven::{knows_accounts, next_reread};
 use super::pump::{self, Pump};
 use super::tasks::after;
 use super::{Inner, neighbours};
@@ -201,13 +201,11 @@ impl Worker {
         Some(self.inner.standing(self.board.wallet, top, self.read_at))
     }
 
-    /// The span that is to be read again for a better proof, where that is due: another one after
-    /// each attempt in vain, so that one that stays doubtful holds up no other.
+    /// The heights that are to be read again for a better proof, where that is due.
     fn doubtful(&self, record: &WalletRecord) -> Option<(Height, Height)> {
-        let failures = self.inner.rereads.due(&record.wallet)?;
+        self.inner.rereads.due(&record.wallet)?;
         let spans: Vec<&Span> = self.inner.unproved(record, Height::MAX).collect();
-        let span = spans.get(failures.checked_rem(spans.len())?)?;
-        Some((span.low, span.high))
+        next_reread(&spans, self.inner.rereads.below(&record.wallet))
     }
 
     /// Nothing to do: says why where readers wait in vain, then waits for a new demand.
@@ -349,14 +347,14 @@ impl Worker {
         let at = if let Some(at) = self.pumps.iter().position(fits) {
             at
         } else {
-            let another = self.second_way(record, low);
+            let another = self.second_way(record, high);
             self.open(record, Gap { low, high, resume: None }, false, another).await?
         };
         let fetched = match self.fetch(at).await {
             Ok(Some(fetched)) => fetched,
             Ok(None) => return Ok(()),
             Err(error) => {
-                self.reread_failed();
+                self.reread_failed(high);
                 return Err(error);
             }
         };
@@ -366,25 +364,26 @@ impl Worker {
         };
         if !self.source.accepts(raw.proof) {
             self.pumps.remove(at);
-            self.reread_failed();
+            self.reread_failed(raw.high);
             return Ok(());
         }
         self.store(record, raw, Stored::Again, at, None).await.map(drop)
     }
 
     /// The way that is left out where a list lacks what the chain counts, in every second attempt.
-    fn second_way(&self, record: &WalletRecord, low: Height) -> Option<Way> {
+    fn second_way(&self, record: &WalletRecord, high: Height) -> Option<Way> {
         let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
-        let holds = |span: &&Span| (span.low..=span.high).contains(&low);
+        let holds = |span: &&Span| (span.low..=span.high).contains(&high);
         let proof = record.coverage.spans().iter().find(holds)?.proof;
         let is_short = proof.doubts.contains(Doubts::SENT_COUNT) && failures.is_multiple_of(2);
         is_short.then_some(proof.way)
     }
 
-    fn reread_failed(&self) {
+    /// The next attempt is below this height.
+    fn reread_failed(&self, below: Height) {
         let limits = &self.inner.limits;
-        let (min, max) = (limits.reread_pause_min, limits.reread_pause_max);
-        self.inner.rereads.failed(self.board.wallet, min, max);
+        let pauses = (limits.reread_pause_min, limits.reread_pause_max);
+        self.inner.rereads.failed(self.board.wallet, below, pauses);
     }
 
     /// Starts reading a gap; `to_head` asks the source for the upper end.
@@ -485,7 +484,7 @@ impl Worker {
         inner.metrics.chunks_stored.add(1);
         match stored {
             Stored::Again if is_proved => inner.rereads.succeeded(&record.wallet),
-            Stored::Again => self.reread_failed(),
+            Stored::Again => self.reread_failed(low),
             Stored::Checked(_) | Stored::Below => {}
         }
         match self.pumps.get_mut(at) {

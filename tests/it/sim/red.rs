@@ -56,6 +56,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Explorer, 2528),
     (Way::Explorer, 2535),
     (Way::Explorer, 1773),
+    (Way::Explorer, 3369),
     (Way::Lists, 3186),
     (Way::Lists, 3321),
     (Way::Explorer, 321),

@@ -47,9 +47,9 @@ impl Way {
         match self {
             Self::Solana => 600 + 4 * transactions,
             Self::Events => 4_000 + 12 * transactions,
-            // A read near the head begins with how far the index has come, and all of its chain is near.
-            Self::Explorer => 2_300 + 12 * transactions,
-            Self::Logs | Self::Transfers | Self::Portal | Self::Lists => 2_000 + 12 * transactions,
+            Self::Logs | Self::Explorer | Self::Transfers | Self::Portal | Self::Lists => {
+                2_000 + 12 * transactions
+            }
         }
     }
 
