@@ -98,7 +98,8 @@ pub(in crate::demo) fn answer(
     }
     // A public contract always has rows: the newest represent all of them.
     if references::is_busy(model.places(), &account) {
-        return done(&busy_rows(model, list, account, ((low, high), offset.min(BUSY_ROWS_MAX))));
+        let rows = offset.min(BUSY_ROWS_MAX).min(options.rows_max);
+        return done(&busy_rows(model, list, account, ((low, high), rows)));
     }
     let wallet = if low > high { None } else { model.wallet(&account) };
     let Some(wallet) = wallet else { return done(&[]) };

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::discovery::Discovery;
 use super::explorer_wire::ExplorerList;
+use super::page_sizes::PageSizes;
 use super::{EvmSource, Past, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointStatus;
@@ -24,6 +25,7 @@ const SPACING: Duration = Duration::from_secs(10);
 pub(super) struct Abilities {
     calls: Mutex<HashMap<Discovery, CallsSeen>>,
     pub(super) reach: ServerReach<ExplorerList>,
+    pub(super) page_sizes: PageSizes,
     /// Of nodes, by the heads that they name.
     pub(super) node_reach: ServerReach<()>,
 }

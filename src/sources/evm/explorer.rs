@@ -242,7 +242,11 @@ impl ExplorerLister {
             }
         }
         let (one, two) = (self.rows_of(list, &one)?, self.rows_of(list, &two)?);
-        let is_short = one.1 == two.1 && one.1.len() < ask.rows.unwrap_or(self.rows);
+        let count = one.1.len();
+        let is_cut = |id: EndpointId| !self.abilities.page_sizes.gives_more((id, list), count);
+        let is_whole =
+            count < ask.rows.unwrap_or(self.rows) && ![one.0, two.0].into_iter().any(is_cut);
+        let is_short = one.1 == two.1 && is_whole;
         match merge::fuller(one, two) {
             Ok((endpoint, page)) => {
                 let done = self.absorb_page(list, ask, endpoint, page).await;
@@ -300,6 +304,7 @@ impl ExplorerLister {
         // One that confirms an end is shorter than the two before it.
         let is_whole = ask.confirms_end || (count < asked && count < *longest);
         *longest = count.max(*longest);
+        self.abilities.page_sizes.note((endpoint, list), count);
         if list == ExplorerList::Calls {
             self.refusals = 0;
             if count > 0 {

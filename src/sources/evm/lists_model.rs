@@ -307,7 +307,8 @@ impl Model {
         let heights = (0..=listed).rev().step_by(self.ways.busy_apart.max(1));
         let heights = heights.take_while(|at| *at >= low).filter(|at| within.contains(at));
         let heights = heights.take(count);
-        let mut rows: Vec<Value> = heights.flat_map(|at| rows(&busy(at), action)).collect();
+        let rows = heights.flat_map(|at| rows(&busy(at), action));
+        let mut rows: Vec<Value> = rows.take(self.ways.cap).collect();
         let fault = self.ways.busy_fault.filter(|(of, fault, answers)| {
             let is_hit = *of == action && fault.concerns(&within, self.head, count);
             is_hit && self.busy_faults.fetch_add(1, Ordering::Relaxed) < *answers

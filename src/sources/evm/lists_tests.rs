@@ -430,8 +430,8 @@ async fn what_follows_no_calls_is_known_after_some_answers() {
 async fn one_short_or_empty_page_ends_no_list() {
     let all = world(SaleKind::Sell, (1..=50).map(|at| at * 10));
     for every in 2..12 {
-        for kept in [0, 1, 5] {
-            let ways = Ways { short_every: every, kept, ..Ways::default() };
+        for (cap, kept) in [(1_000, 0), (1_000, 1), (1_000, 5), (20, 1), (30, 1), (40, 1)] {
+            let ways = Ways { short_every: every, cap, kept, ..Ways::default() };
             let model = model(&all, 1_000 + ABOVE, ways);
             let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, 1_000)).all().await;
             check(&windows, &expected_of(&all), 0, 1_000, true);

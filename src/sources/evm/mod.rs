@@ -39,6 +39,7 @@ mod native_tests;
 #[cfg(test)]
 mod node_model;
 mod open;
+mod page_sizes;
 mod places;
 mod plain;
 mod pool_events;

@@ -230,6 +230,32 @@ impl TronSource {
         Err(UpstreamError::Unavailable { attempts: 1, last })
     }
 
+    /// Lists that have shown, since all were asked, that they have come to a time.
+    pub(super) fn lists_shown(&self, at: u64) -> Vec<(EndpointId, ListKind)> {
+        let indexed = self.indexed();
+        let Some(since) = indexed.asked_at else { return Vec::new() };
+        let is_shown = |round: &Round| round.at >= since && round.oldest >= at;
+        let all = indexed.by.iter().filter(|(_, reach)| reach.rounds.iter().any(is_shown));
+        all.map(|(of, _)| *of).collect()
+    }
+
+    /// Fails where lists gave their newest pages that have come so far since, as far as is known: they
+    /// may have fallen back after an earlier read, and left out the newest entries.
+    pub(super) fn check_seen(
+        &self,
+        unseen: &[(EndpointId, ListKind)],
+        at: u64,
+    ) -> Result<(), UpstreamError> {
+        let (now, indexed) = (Instant::now(), self.indexed());
+        let age_max = millis(self.inner.limits.indexed_entry_age_max);
+        let is_near = |known: u64| known.saturating_sub(at) <= age_max;
+        if unseen.iter().any(|(_, kind)| indexed.farthest(*kind, now).is_some_and(is_near)) {
+            let last = "lists were not known to have come so far before their pages".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
+        }
+        Ok(())
+    }
+
     async fn check_one_reach(
         &self,
         (id, kind): (EndpointId, ListKind),
@@ -270,7 +296,7 @@ impl TronSource {
         let now = Instant::now();
         let known = self.indexed().farthest(of.1, now);
         let shown = self.show_often(of, account, answers, options).await;
-        let round = round(&shown, known.unwrap_or(at), now, &self.inner.limits);
+        let round = round(&shown, known.unwrap_or(at), Instant::now(), &self.inner.limits);
         self.indexed().take(of, &shown, round);
         round
     }

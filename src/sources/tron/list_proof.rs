@@ -24,7 +24,11 @@ enum Check<T> {
 #[derive(Debug, Clone)]
 pub(super) enum Question {
     /// Whether these endpoints' lists have come as far as the read begins.
-    Reach(Vec<(EndpointId, ListKind)>),
+    Reach {
+        given_by: Vec<(EndpointId, ListKind)>,
+        /// Those of them that had not shown it before their pages.
+        unseen: Vec<(EndpointId, ListKind)>,
+    },
     /// Whether the chain has an account of which the lists show no transaction.
     Existence,
 }
@@ -43,6 +47,8 @@ pub(super) struct ListProof {
     /// The list of transactions has shown an entry, at any height. That of token movements may be
     /// without any.
     shows_account: bool,
+    /// Lists that had come so far when the read began.
+    shown: Vec<(EndpointId, ListKind)>,
     /// The endpoints that gave the newest pages.
     given_by: Vec<(EndpointId, ListKind)>,
     reach: Check<()>,
@@ -50,9 +56,15 @@ pub(super) struct ListProof {
 }
 
 impl ListProof {
-    pub(super) fn new(top_at: u64) -> Self {
-        let given_by = Vec::new();
-        Self { top_at, shows_account: false, given_by, reach: Check::Open, existence: Check::Open }
+    pub(super) fn new(top_at: u64, shown: Vec<(EndpointId, ListKind)>) -> Self {
+        Self {
+            top_at,
+            shows_account: false,
+            shown,
+            given_by: Vec::new(),
+            reach: Check::Open,
+            existence: Check::Open,
+        }
     }
 
     /// A page was taken; `is_top`: it begins where the read begins.
@@ -70,7 +82,10 @@ impl ListProof {
     pub(super) fn question(&mut self, is_begun: bool, has_ended: bool) -> Option<Question> {
         if is_begun && self.reach == Check::Open {
             self.reach = Check::Requested;
-            return Some(Question::Reach(self.given_by.clone()));
+            let given_by = self.given_by.clone();
+            let is_unseen = |of: &&(EndpointId, ListKind)| !self.shown.contains(of);
+            let unseen = given_by.iter().filter(is_unseen).copied().collect();
+            return Some(Question::Reach { given_by, unseen });
         }
         if has_ended && !self.shows_account && self.existence == Check::Open {
             self.existence = Check::Requested;
@@ -114,8 +129,9 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Confirmed, UpstreamError> {
         match question {
-            Question::Reach(given_by) => {
+            Question::Reach { given_by, unseen } => {
                 self.check_reach(&given_by, (top_at, CHECK_ANSWERS), options).await?;
+                self.check_seen(&unseen, top_at)?;
                 Ok(Confirmed::Reach)
             }
             Question::Existence => {
@@ -135,12 +151,13 @@ mod tests {
 
     #[test]
     fn the_newest_pages_count_with_the_reach_of_those_who_gave_them() {
-        let mut proof = ListProof::new(100);
+        let mut proof = ListProof::new(100, vec![(ONE, ListKind::Transactions)]);
         proof.note(ListKind::Transactions, ONE, 3, true);
         assert!(proof.question(false, false).is_none() && proof.is_open(false));
         let asked = proof.question(true, false);
         let of_one = [(ONE, ListKind::Transactions)];
-        assert!(matches!(asked, Some(Question::Reach(by)) if by == of_one));
+        let Some(Question::Reach { given_by, unseen }) = asked else { panic!("{asked:?}") };
+        assert_eq!((given_by.as_slice(), unseen.is_empty()), (&of_one[..], true));
         assert!(proof.question(true, true).is_none() && proof.is_open(false));
         proof.confirm(Confirmed::Reach);
         assert!(!proof.is_open(false) && !proof.is_open(true));
@@ -148,12 +165,15 @@ mod tests {
         proof.note(ListKind::Transfers, OTHER, 3, false);
         assert!(!proof.is_open(false));
         proof.note(ListKind::Transfers, OTHER, 3, true);
-        assert!(proof.is_open(false) && proof.question(true, false).is_some());
+        let asked = proof.question(true, false);
+        let of_other = [(OTHER, ListKind::Transfers)];
+        assert!(matches!(asked, Some(Question::Reach { unseen, .. }) if unseen == of_other));
+        assert!(proof.is_open(false));
     }
 
     #[test]
     fn a_list_without_transactions_waits_for_the_account() {
-        let mut proof = ListProof::new(100);
+        let mut proof = ListProof::new(100, Vec::new());
         proof.note(ListKind::Transactions, ONE, 0, true);
         proof.note(ListKind::Transfers, ONE, 3, true);
         assert!(proof.question(true, false).is_some());

@@ -107,7 +107,7 @@ impl Reading {
             cut: None,
             doubts: Doubts::NONE,
             unconfirmed: Vec::new(),
-            list_proof: ListProof::new(0),
+            list_proof: ListProof::new(0, Vec::new()),
             probes: None,
             missing: 0,
             chunk_min: 1,
@@ -458,7 +458,8 @@ impl PrefetchReader for Reading {
         match event {
             Event::Opened(opening) => {
                 let Opening { high, top_at, low_at, tip } = opening?;
-                (self.tip, self.list_proof) = (tip, ListProof::new(top_at));
+                self.tip = tip;
+                self.list_proof = ListProof::new(top_at, self.source.lists_shown(top_at));
                 if high < self.request.low {
                     self.ended = true;
                     return Ok(());

@@ -303,6 +303,8 @@ fn ranges_max(world: &World) -> u64 {
     /// Logs from the wallet, to it and of it, with a head: one call each; two answers to each range.
     const CALLS: u64 = 4;
     const ANSWERS: u64 = 2;
+    /// At an endpoint of one call a request, logs that must be there are asked for before and after.
+    const LOOKS: u64 = 2;
     let blocks = |peer: &Peer| match &peer.role {
         Role::Rpc(options) => options.log_blocks_max,
         Role::Solana | Role::Explorer(_) | Role::Portal(_) | Role::Tron(_) => None,
@@ -312,7 +314,8 @@ fn ranges_max(world: &World) -> u64 {
     let batches = world.setup.endpoints.iter().map(|(_, batch)| batch.unwrap_or(1));
     let batch = u64::try_from(batches.min().unwrap_or(1)).unwrap();
     let wallets = u64::try_from(world.wallets.len()).unwrap();
-    wallets * ranges * CALLS.div_ceil(batch) * ANSWERS
+    let requests = if batch == 1 { CALLS + LOOKS } else { CALLS.div_ceil(batch) };
+    wallets * ranges * requests * ANSWERS
 }
 
 /// Ends the walk that the client is on, then takes one more from the newest trade to the oldest.
