@@ -247,8 +247,7 @@ impl TronSource {
         at: u64,
     ) -> Result<(), UpstreamError> {
         let (now, indexed) = (Instant::now(), self.indexed());
-        let age_max = millis(self.inner.limits.indexed_entry_age_max);
-        let is_near = |known: u64| known.saturating_sub(at) <= age_max;
+        let is_near = |known: u64| self.is_near(known, at);
         if unseen.iter().any(|(_, kind)| indexed.farthest(*kind, now).is_some_and(is_near)) {
             let last = "lists were not known to have come so far before their pages".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 1, last });
@@ -262,11 +261,9 @@ impl TronSource {
         (at, answers): (u64, u64),
         options: &CallOptions,
     ) -> bool {
-        let limits = &self.inner.limits;
         let known = self.indexed().farthest(kind, Instant::now());
         // Nothing is known of accounts that are busy, or the read begins far below.
-        let is_far_below =
-            |known: u64| known.saturating_sub(at) > millis(limits.indexed_entry_age_max);
+        let is_far_below = |known: u64| !self.is_near(known, at);
         let Some(account) = self.busy_account(kind) else { return true };
         if known.is_some_and(is_far_below) {
             return true;
@@ -315,6 +312,45 @@ impl TronSource {
         join_all(looks).await;
     }
 
+    /// Takes the answers of one round. False where nothing shows how far a list has come.
+    fn take_newest(&self, newest: Newest, at: u64) -> bool {
+        let (now, mut silent) = (Instant::now(), Vec::new());
+        let mut indexed = self.indexed();
+        for (id, kind, answers) in newest {
+            if answers.iter().any(|shown| matches!(shown, Shown::Failed)) {
+                silent.push(kind);
+            }
+            let round = round(&answers, at, now, &self.inner.limits);
+            indexed.take((id, kind), &answers, round);
+        }
+        let is_answered =
+            |kind: ListKind| !silent.contains(&kind) || indexed.farthest(kind, now).is_some();
+        let are_answered = ListKind::BOTH.into_iter().all(is_answered);
+        if are_answered {
+            indexed.asked_at = Some(now);
+        }
+        are_answered
+    }
+
+    /// Looks how far lists have come before the pages of a read that begins at a time near there.
+    pub(super) async fn look_before(&self, at: u64, options: &CallOptions) {
+        let is_near = |kind: ListKind| {
+            self.indexed()
+                .farthest(kind, Instant::now())
+                .is_none_or(|known| self.is_near(known, at))
+        };
+        if ListKind::BOTH.into_iter().any(is_near)
+            && let Some(newest) = self.newest_listed(options).await
+        {
+            self.take_newest(newest, at);
+        }
+    }
+
+    /// Whether a list that had come to the first time may lack entries of the second one now.
+    fn is_near(&self, known: u64, at: u64) -> bool {
+        known.saturating_sub(at) <= millis(self.inner.limits.indexed_entry_age_max)
+    }
+
     /// The height up to which some endpoint's lists are complete: what they have shown, and not so
     /// far up as lists may lack blocks where they show nothing.
     pub(super) fn indexed_to(
@@ -322,25 +358,11 @@ impl TronSource {
         head: &Head,
         newest: Option<Newest>,
     ) -> Result<Height, UpstreamError> {
-        let now = Instant::now();
-        let mut indexed = self.indexed();
-        let mut silent = Vec::new();
-        if let Some(newest) = newest {
-            for (id, kind, answers) in newest {
-                if answers.iter().any(|shown| matches!(shown, Shown::Failed)) {
-                    silent.push(kind);
-                }
-                let round = round(&answers, head.millis, now, &self.inner.limits);
-                indexed.take((id, kind), &answers, round);
-            }
-            let is_answered =
-                |kind: ListKind| !silent.contains(&kind) || indexed.farthest(kind, now).is_some();
-            if !ListKind::BOTH.into_iter().all(is_answered) {
-                let last = "no endpoint shows how far its lists have come".to_owned();
-                return Err(UpstreamError::Unavailable { attempts: 1, last });
-            }
-            indexed.asked_at = Some(now);
+        if newest.is_some_and(|newest| !self.take_newest(newest, head.millis)) {
+            let last = "no endpoint shows how far its lists have come".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
         }
+        let (now, indexed) = (Instant::now(), self.indexed());
         let known = ListKind::BOTH.into_iter().filter_map(|kind| indexed.farthest(kind, now));
         let behind = known.min().map_or(0, |known| head.millis.saturating_sub(known));
         let behind = behind.div_ceil(BLOCK_MILLIS);

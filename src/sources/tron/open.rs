@@ -56,15 +56,13 @@ impl TronSource {
         resume_at: Option<u64>,
         options: &CallOptions,
     ) -> Result<(Height, u64, Option<Tip>), UpstreamError> {
-        if let (Some(high), Some(at)) = (high, resume_at) {
-            return Ok((high, at, None));
-        }
-        let told = match high {
-            Some(high) => self.time_of(high, options).await?.map(|at| (high, at, None)),
-            None => None,
+        let at = match (high, resume_at) {
+            (Some(high), None) => self.time_of(high, options).await?,
+            (_, at) => at,
         };
-        if let Some(told) = told {
-            return Ok(told);
+        if let (Some(high), Some(at)) = (high, at) {
+            self.look_before(at, options).await;
+            return Ok((high, at, None));
         }
         let (head, newest) = join(self.solid_head(options), self.newest_listed(options)).await;
         let head = head?;
