@@ -15,6 +15,7 @@ use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
 use super::list_row::ListRow;
 use super::merge::{self, Merge};
+use super::page_sizes::distinct;
 use super::sent::SentTotals;
 use super::sent_witness::SentWitness;
 use super::subject::Subject;
@@ -303,8 +304,8 @@ impl ExplorerLister {
         let longest = self.longest.entry(endpoint).or_default();
         // One that confirms an end is shorter than the two before it.
         let is_whole = ask.confirms_end || (count < asked && count < *longest);
-        *longest = count.max(*longest);
-        self.abilities.page_sizes.note((endpoint, list), count);
+        *longest = distinct(&page).max(*longest);
+        self.abilities.page_sizes.note((endpoint, list), &page);
         if list == ExplorerList::Calls {
             self.refusals = 0;
             if count > 0 {

@@ -466,7 +466,7 @@ impl ExplorerReach {
     ) -> Result<(Vec<Height>, EndpointId), UpstreamError> {
         let reply = self.busy_page(list, asked, options).await?;
         let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
-        self.abilities.page_sizes.note((reply.endpoint, list), rows.len());
+        self.abilities.page_sizes.note((reply.endpoint, list), &rows);
         let heights = rows.iter().map(|row| row.block.saturating_sub(1)).collect();
         Ok((heights, reply.endpoint))
     }

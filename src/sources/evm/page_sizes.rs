@@ -1,11 +1,17 @@
 //! How many rows each list of an endpoint of an index has given in one page: indexes cut their answers
 //! at caps that they do not name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::explorer_wire::ExplorerList;
+use super::list_row::ListRow;
 use crate::rpc::endpoint::EndpointId;
+
+/// Transactions of a page, at most its rows: an index that repeats a row gives no longer page.
+pub(super) fn distinct(page: &[ListRow]) -> usize {
+    page.iter().map(|row| row.hash).collect::<HashSet<_>>().len()
+}
 
 type ListOf = (EndpointId, ExplorerList);
 
@@ -14,10 +20,10 @@ type ListOf = (EndpointId, ExplorerList);
 pub(super) struct PageSizes(Mutex<HashMap<ListOf, usize>>);
 
 impl PageSizes {
-    pub(super) fn note(&self, of: ListOf, rows: usize) {
+    pub(super) fn note(&self, of: ListOf, page: &[ListRow]) {
         let mut all = self.lock();
         let longest = all.entry(of).or_default();
-        *longest = rows.max(*longest);
+        *longest = distinct(page).max(*longest);
     }
 
     /// Whether a list has given more rows than these in one page: then they were not cut at its cap.
@@ -27,5 +33,36 @@ impl PageSizes {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ListOf, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list_row::What;
+    use super::super::sent::SentNonce;
+    use super::*;
+
+    fn page(ids: &[u8]) -> Vec<ListRow> {
+        let row = |id: &u8| ListRow {
+            hash: [*id; 32],
+            block: 100 - u64::from(*id),
+            index: None,
+            time: None,
+            sent: SentNonce::No,
+            what: What::Nothing,
+        };
+        ids.iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_row_that_is_repeated_makes_no_page_longer() {
+        let of = (EndpointId(0), ExplorerList::Tokens);
+        let sizes = PageSizes::default();
+        assert!(!sizes.gives_more(of, 0));
+        sizes.note(of, &page(&[1, 2, 3]));
+        sizes.note(of, &page(&[1, 1, 2, 3]));
+        assert_eq!([2, 3].map(|rows| sizes.gives_more(of, rows)), [true, false]);
+        let others = [(EndpointId(1), ExplorerList::Tokens), (of.0, ExplorerList::Calls)];
+        assert!(others.into_iter().all(|other| !sizes.gives_more(other, 2)));
     }
 }
