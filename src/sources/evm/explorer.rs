@@ -1,7 +1,7 @@
 //! A wallet's transactions by the account lists of an index of Etherscan's shape: its own
 //! transactions, its token transfers, and the calls that gave it native coin.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
 use super::list_row::ListRow;
 use super::merge::{self, Merge};
-use super::page_sizes::distinct;
+use super::page_sizes::PageSizes;
 use super::sent::SentTotals;
 use super::sent_witness::SentWitness;
 use super::subject::Subject;
@@ -58,8 +58,8 @@ pub(super) struct ExplorerLister {
     /// Rows to ask for, and the most that may be asked for.
     rows: usize,
     rows_max: usize,
-    /// Rows of the longest page that each endpoint gave.
-    longest: HashMap<EndpointId, usize>,
+    /// Pages of this read.
+    page_sizes: PageSizes,
     reach: ExplorerReach,
     avoid: Option<EndpointId>,
     lags: u32,
@@ -94,7 +94,7 @@ impl ExplorerLister {
             calls: Calls::Unseen,
             rows: ROWS_FIRST,
             rows_max: ROWS_MAX,
-            longest: HashMap::new(),
+            page_sizes: PageSizes::default(),
             avoid: None,
             lags: 0,
             refusals: 0,
@@ -151,6 +151,9 @@ impl ExplorerLister {
     /// that stops early, or comes from a backend that is behind, looks like any other; but for one that
     /// confirms an end.
     async fn round(&mut self) -> Result<(), UpstreamError> {
+        if !self.is_top_checked {
+            self.reach.forget_old();
+        }
         self.reach.look_before(self.high).await?;
         let known = self.reach.known();
         let wanted: Vec<(ExplorerList, PageAsk)> = self
@@ -256,7 +259,7 @@ impl ExplorerLister {
                 }
                 done
             }
-            Err(endpoint) => self.lag(endpoint).await,
+            Err(endpoint) => self.miss(endpoint).await,
         }
     }
 
@@ -301,11 +304,11 @@ impl ExplorerLister {
         page: Vec<ListRow>,
     ) -> Result<(), UpstreamError> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
-        let longest = self.longest.entry(endpoint).or_default();
+        let of = (endpoint, list);
         // One that confirms an end is shorter than the two before it.
-        let is_whole = ask.confirms_end || (count < asked && count < *longest);
-        *longest = distinct(&page).max(*longest);
-        self.abilities.page_sizes.note((endpoint, list), &page);
+        let is_whole = ask.confirms_end || (count < asked && self.page_sizes.gives_more(of, count));
+        self.page_sizes.note(of, &page);
+        self.abilities.page_sizes.note(of, &page);
         if list == ExplorerList::Calls {
             self.refusals = 0;
             if count > 0 {
@@ -322,7 +325,7 @@ impl ExplorerLister {
                 }
                 Ok(())
             }
-            Ok(DescentOutcome::Missed) => self.lag(endpoint).await,
+            Ok(DescentOutcome::Missed) => self.miss(endpoint).await,
             Err(fault) => Err(UpstreamError::Rpc {
                 endpoint: self.pool.label(endpoint),
                 code: 0,
@@ -358,6 +361,15 @@ impl ExplorerLister {
             return Ok(());
         }
         Err(error)
+    }
+
+    /// An answer lacks what is known. It may be of an index that has fallen back since it was asked how
+    /// far it had come: it is asked again before the next page.
+    async fn miss(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+        if !self.is_top_checked {
+            self.reach.forget();
+        }
+        self.lag(endpoint).await
     }
 
     /// Another endpoint next time, or the same a little later.

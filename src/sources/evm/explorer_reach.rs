@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join4;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::abilities::Abilities;
 use super::descent::PageAsk;
@@ -41,6 +41,8 @@ const SHORT_MAX: usize = 2;
 const SLOW_MAX: u32 = 4;
 const REFUSED_MAX: u32 = 2;
 const SLOW_PAUSE: Duration = Duration::from_millis(500);
+/// How far an endpoint had come counts so long for the newest pages, which are asked for after it.
+const LOOK_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Whether an endpoint had come to a height before its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,8 +131,8 @@ pub(super) struct ExplorerReach {
     subject: Subject,
     lane: Lane,
     abilities: Arc<Abilities>,
-    /// How far each endpoint's lists have come; `None` where that is not known.
-    heads: Mutex<HashMap<EndpointId, Option<Height>>>,
+    /// How far each endpoint's lists have come, and when that was seen; `None` where that is not known.
+    heads: Mutex<HashMap<EndpointId, (Option<Height>, Instant)>>,
     /// Endpoints whose calls did not show how far they had come.
     silent: Mutex<BTreeSet<EndpointId>>,
     /// The oldest of the newest rows that each list showed before pages were asked for.
@@ -179,7 +181,12 @@ impl ExplorerReach {
 
     /// The lowest height that one of them has come to.
     pub(super) fn lowest(&self) -> Option<Height> {
-        lock(&self.heads).values().copied().flatten().min()
+        lock(&self.heads).values().filter_map(|(head, _)| *head).min()
+    }
+
+    /// Those that were asked long ago are asked again: they may have fallen back since.
+    pub(super) fn forget_old(&self) {
+        lock(&self.heads).retain(|_, (_, at)| at.elapsed() < LOOK_AGE_MAX);
     }
 
     /// They are asked again: heads grow, and servers fall behind.
@@ -217,7 +224,7 @@ impl ExplorerReach {
         if self.pool.endpoints().len() < 2 && self.is_far_above(endpoint, height) {
             return Ok(Reach::Reached);
         }
-        let head = lock(&self.heads).get(&endpoint).copied();
+        let head = lock(&self.heads).get(&endpoint).map(|(head, _)| *head);
         let indexed = if let Some(indexed) = head {
             indexed
         } else {
@@ -373,7 +380,7 @@ impl ExplorerReach {
         let behind = self.abilities.reach.behind(endpoint);
         let lowest = reached.into_iter().min().flatten();
         let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
-        lock(&self.heads).insert(endpoint, lowest);
+        lock(&self.heads).insert(endpoint, (lowest, Instant::now()));
         lowest
     }
 

@@ -44,3 +44,17 @@ pub(super) enum What {
     /// A row without a movement.
     Nothing,
 }
+
+/// A row without a movement for each of these numbers, one of each block, newest first.
+#[cfg(test)]
+pub(super) fn bare_page(ids: &[u8]) -> Vec<ListRow> {
+    let row = |id: &u8| ListRow {
+        hash: [*id; 32],
+        block: 100 - u64::from(*id),
+        index: None,
+        time: None,
+        sent: SentNonce::No,
+        what: What::Nothing,
+    };
+    ids.iter().map(row).collect()
+}

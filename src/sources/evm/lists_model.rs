@@ -175,6 +175,8 @@ pub(super) struct Model {
     busy_faults: AtomicUsize,
     /// Blocks by which single lists are behind.
     fallen: Mutex<HashMap<&'static str, u64>>,
+    /// For so many pages of the wallet.
+    fallen_pages: AtomicUsize,
     pub(super) abilities: Arc<Abilities>,
 }
 
@@ -210,6 +212,7 @@ impl Model {
             traces_asked: AtomicUsize::new(0),
             busy_faults: AtomicUsize::new(0),
             fallen: Mutex::default(),
+            fallen_pages: AtomicUsize::new(usize::MAX),
             abilities: Arc::default(),
         })
     }
@@ -228,6 +231,11 @@ impl Model {
     /// One list is so many blocks behind from now on.
     pub(super) fn fall(&self, action: &'static str, blocks: u64) {
         self.fallen.lock().unwrap().insert(action, blocks);
+    }
+
+    /// No list is behind any more once so many pages of the wallet were given.
+    pub(super) fn rise_after(&self, pages: usize) {
+        self.fallen_pages.store(pages, Ordering::Relaxed);
     }
 
     fn head_of(&self, host: &str) -> Height {
@@ -335,6 +343,8 @@ impl Model {
         let every = self.ways.behind_every;
         let is_behind = every > 0 && asked.is_multiple_of(every);
         let fallen = self.fallen.lock().unwrap().get(action).copied().unwrap_or(0);
+        let pages = self.pages.load(Ordering::Relaxed);
+        let fallen = if pages < self.fallen_pages.load(Ordering::Relaxed) { fallen } else { 0 };
         let lag = self.ways.list_lag + fallen + if is_behind { self.ways.behind } else { 0 };
         self.head_of(host).saturating_sub(lag)
     }

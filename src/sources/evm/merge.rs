@@ -357,19 +357,8 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
+    use super::super::list_row::bare_page as page;
     use super::*;
-
-    fn page(ids: &[u8]) -> Vec<ListRow> {
-        let row = |id: &u8| ListRow {
-            hash: [*id; 32],
-            block: 100 - u64::from(*id),
-            index: None,
-            time: None,
-            sent: SentNonce::No,
-            what: What::Nothing,
-        };
-        ids.iter().map(row).collect()
-    }
 
     #[test]
     fn of_two_pages_the_one_with_all_rows_of_the_other_counts() {

@@ -9,7 +9,7 @@ use super::list_row::ListRow;
 use crate::rpc::endpoint::EndpointId;
 
 /// Transactions of a page, at most its rows: an index that repeats a row gives no longer page.
-pub(super) fn distinct(page: &[ListRow]) -> usize {
+fn distinct(page: &[ListRow]) -> usize {
     page.iter().map(|row| row.hash).collect::<HashSet<_>>().len()
 }
 
@@ -38,21 +38,8 @@ impl PageSizes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::list_row::What;
-    use super::super::sent::SentNonce;
+    use super::super::list_row::bare_page as page;
     use super::*;
-
-    fn page(ids: &[u8]) -> Vec<ListRow> {
-        let row = |id: &u8| ListRow {
-            hash: [*id; 32],
-            block: 100 - u64::from(*id),
-            index: None,
-            time: None,
-            sent: SentNonce::No,
-            what: What::Nothing,
-        };
-        ids.iter().map(row).collect()
-    }
 
     #[test]
     fn a_row_that_is_repeated_makes_no_page_longer() {

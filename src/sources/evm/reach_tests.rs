@@ -160,3 +160,25 @@ async fn how_far_a_list_has_come_goes_down_and_counts_for_a_while() {
     assert_eq!(source.list_head(Discovery::Explorer), 0);
     assert!(source.is_far_down(4_900), "the chain has not become shorter");
 }
+
+/// Seed 691 of account lists: its pages were asked again and again, long after that look, and it had
+/// come up again when it was looked at after them.
+#[tokio::test(start_paused = true)]
+async fn an_index_that_falls_back_between_the_looks_before_and_after_its_pages_hides_nothing() {
+    let model = model(&sales(), 20_000, Ways::default());
+    let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+    let mut lister = ExplorerLister::new(pool, subject(), lane(), (0, model.head), seen);
+    let high = lister.head().await.unwrap().unwrap();
+    lister.set_high(high);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let fall = |blocks| ExplorerList::ALL.map(|list| model.fall(list.action(), blocks));
+    fall(FAR);
+    // Two of each list.
+    model.rise_after(6);
+    let read = lister.next().await;
+    assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{read:?}");
+    fall(0);
+    tokio::time::sleep(Duration::from_secs(121)).await;
+    let windows = Any::Explorer(Box::new(lister)).all().await;
+    check_sales(high, &windows, true);
+}

@@ -1,6 +1,10 @@
 //! What a read by account lists rests on: that the endpoints which gave the newest pages had indexed
 //! so far when they gave them, and that an account without transactions does not exist.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::TronSource;
 use super::lister::ListKind;
 use crate::domain::{Address, Doubts, Proof, Way};
@@ -11,6 +15,9 @@ use crate::rpc::pool::CallOptions;
 /// Answers that show, after the newest pages came, that none of an endpoint's servers has fallen
 /// behind.
 const CHECK_ANSWERS: u64 = 4;
+/// The newest pages that come later than so long after the read began are of lists that may have
+/// fallen back since.
+const SHOWN_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// How far a question has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +56,7 @@ pub(super) struct ListProof {
     shows_account: bool,
     /// Lists that had come so far when the read began.
     shown: Vec<(EndpointId, ListKind)>,
+    began_at: Instant,
     /// The endpoints that gave the newest pages.
     given_by: Vec<(EndpointId, ListKind)>,
     reach: Check<()>,
@@ -61,6 +69,7 @@ impl ListProof {
             top_at,
             shows_account: false,
             shown,
+            began_at: Instant::now(),
             given_by: Vec::new(),
             reach: Check::Open,
             existence: Check::Open,
@@ -70,6 +79,10 @@ impl ListProof {
     /// A page was taken; `is_top`: it begins where the read begins.
     pub(super) fn note(&mut self, kind: ListKind, by: EndpointId, items: usize, is_top: bool) {
         self.shows_account |= kind == ListKind::Transactions && items > 0;
+        if is_top && self.began_at.elapsed() > SHOWN_AGE_MAX {
+            self.shown.clear();
+            self.reach = Check::Open;
+        }
         if is_top && !self.given_by.contains(&(by, kind)) {
             self.given_by.push((by, kind));
             // Another endpoint's newest page counts as well.
@@ -169,6 +182,19 @@ mod tests {
         let of_other = [(OTHER, ListKind::Transfers)];
         assert!(matches!(asked, Some(Question::Reach { unseen, .. }) if unseen == of_other));
         assert!(proof.is_open(false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_newest_pages_that_come_late_are_of_lists_that_have_shown_nothing() {
+        let of_one = (ONE, ListKind::Transactions);
+        for (late, unseen_count) in [(Duration::ZERO, 0), (Duration::from_secs(1), 1)] {
+            let mut proof = ListProof::new(100, vec![of_one]);
+            tokio::time::advance(SHOWN_AGE_MAX + late).await;
+            proof.note(ListKind::Transactions, ONE, 3, true);
+            let asked = proof.question(true, false);
+            let Some(Question::Reach { unseen, .. }) = asked else { panic!("{asked:?}") };
+            assert_eq!(unseen.len(), unseen_count, "{late:?}");
+        }
     }
 
     #[test]

@@ -60,6 +60,7 @@ const KEPT_SEEDS: &[(Way, u64)] = &[
     (Way::Explorer, 3369),
     (Way::Explorer, 1936),
     (Way::Explorer, 659),
+    (Way::Explorer, 691),
     (Way::Lists, 3186),
     (Way::Lists, 3321),
     (Way::Lists, 2931),
