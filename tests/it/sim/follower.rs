@@ -139,6 +139,8 @@ impl Follower {
         if end.error == Some(HistoryError::Changed) {
             say("the follower begins anew");
             self.begin_anew();
+            // It holds nothing now.
+            return;
         }
         if let Some(head) = cursor.head.filter(|_| cursor.live && !world.is_uncertain()) {
             let lacks = self.lacks(world, head);

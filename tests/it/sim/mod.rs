@@ -57,8 +57,10 @@ use world::World;
 const SEEDS: u64 = 500;
 const THREADS: usize = 2;
 /// Seeds that once failed.
-const KEPT_SEEDS: &[u64] =
-    &[240, 260, 301, 357, 489, 624, 646, 707, 729, 774, 1152, 1173, 1229, 1232, 1881];
+const KEPT_SEEDS: &[u64] = &[
+    240, 260, 301, 357, 489, 624, 646, 707, 729, 774, 1152, 1173, 1229, 1232, 1881, 3696, 4145,
+    4622,
+];
 /// Walks of a client until it has all, once nothing fails any more.
 const CALM_TRIES: usize = 60;
 /// Blocks that lists may lag behind at most.
