@@ -66,16 +66,18 @@ impl Desk<'_> {
         if let Some(before) = before {
             let found = self.model.find(&before);
             let slot = found.as_ref().map(|(_, _, spot, _)| spot.height);
-            // A cursor that the node does not have gets an empty page.
+            // A cursor that the node does not have gets an empty page; one that is only above what its
+            // lists have come to is found in its blocks, and the page begins with what they have.
             let slot = slot.or_else(|| self.model.filler_place(&before).map(|place| place.0));
-            let kept = self.node.first_available..=head;
+            let kept = self.node.first_available..=head.saturating_add(self.node.list_lag);
             let Some(slot) = slot.filter(|slot| kept.contains(slot)) else { return Vec::new() };
             edge = Some((before, slot));
             let own = found.filter(|(_, number, spot, _)| wallet.spot(*number) == Some(*spot));
-            below = match own.filter(|_| self.twist.flip.is_none()) {
+            let behind = match own.filter(|_| self.twist.flip.is_none()) {
                 Some((_, number, ..)) => number,
                 None => wallet.count_at(slot),
             };
+            below = below.min(behind);
         }
         let floor = until.and_then(|until| self.model.find(&until)).map(|found| found.2);
         let entries = self.ordered(subject, below, edge);

@@ -84,6 +84,8 @@ pub(super) struct FullPage {
     pub(super) txs: Vec<Timed>,
     pub(super) token: Option<String>,
     pub(super) by: EndpointId,
+    /// No index is so far behind that it may lack what lies at its lowest slot and below.
+    pub(super) is_deep: bool,
 }
 
 impl FullPage {
@@ -326,6 +328,8 @@ impl SolanaSource {
             let time = time.ok_or_else(|| bad("a block without a time"))?;
             txs.push((Box::new(tx), UnixSeconds(time)));
         }
-        Ok(FullPage { txs, token: reply.token, by })
+        let lowest = txs.iter().map(|(tx, _)| tx.slot()).min();
+        let is_deep = lowest.is_some_and(|low| self.have_pages_passed(low, options.without));
+        Ok(FullPage { txs, token: reply.token, by, is_deep })
     }
 }

@@ -15,7 +15,7 @@ use super::{SolanaSource, wire};
 use crate::domain::Height;
 use crate::registry::Chain;
 use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::{EndpointId, EndpointStatus};
+use crate::rpc::endpoint::{EndpointId, EndpointSet, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
@@ -166,6 +166,13 @@ impl SolanaSource {
         let is_open = |id| !self.inner.reach.is_far_above(of_list(id), slot);
         let is_asked = all.iter().any(|status| is_open(status.id));
         self.busy.as_ref().filter(|_| is_asked).map(|busy| call(list, busy))
+    }
+
+    /// The whole pages of each endpoint that may be asked for them have come far above a slot.
+    pub(super) fn have_pages_passed(&self, slot: Height, without: EndpointSet) -> bool {
+        let all = self.inner.pool.endpoints();
+        let mut open = all.iter().map(|status| status.id).filter(|id| !without.contains(*id));
+        open.all(|id| self.inner.reach.is_far_above((id, IndexedList::FullPages), slot))
     }
 
     /// Asked before a read begins. Of pages by endpoints of one call a request alone: others show it in

@@ -166,15 +166,25 @@ impl List {
         self.cursor
     }
 
-    /// What a node must know to answer the next page: asked from the top, one that lags would leave
-    /// out the newest entries without a sign.
+    /// Begun at a signature that is no entry of it, and nothing has come: the page shows by no entry
+    /// that the list has come so far. A node that finds the signature in its blocks gives what its
+    /// index has below it, also where that is behind.
+    fn is_blind(&self) -> bool {
+        self.is_anchored && self.lowest.is_none()
+    }
+
+    /// What a node must know to answer the next page: asked from the top, or from a foreign signature,
+    /// one that lags would leave out the newest entries without a sign.
     pub(super) fn min_slot(&self) -> Option<Height> {
+        if self.is_blind() {
+            return Some(self.high);
+        }
         self.before().is_none().then_some(self.high)
     }
 
     /// The next page decides what is newest: the first one, and where nothing is listed each answer.
     pub(super) fn is_newest(&self, is_first: bool) -> bool {
-        self.before().is_none() && (is_first || self.lowest.is_none())
+        self.is_blind() || self.before().is_none() && (is_first || self.lowest.is_none())
     }
 
     /// The end was reported, and not often enough: the next answer is requested from another
@@ -386,8 +396,22 @@ mod tests {
         assert!(list.is_newest(false), "what another answer lacked may be new");
         list.absorb(&[entry(9, 1)], false);
         assert!(!list.is_newest(false), "it shows an entry that is known to be there");
-        let below = List::new(Kind::Wallet, 0, 100).from(entry(101, 1).id);
-        assert!(!below.is_newest(true));
+    }
+
+    /// It may be no entry of the list: a page that begins below it may be all that the index has.
+    #[test]
+    fn a_page_below_a_foreign_signature_is_of_a_list_that_has_come_far_enough() {
+        let mut below = List::new(Kind::Wallet, 0, 100).from(entry(101, 1).id);
+        assert_eq!((below.is_newest(true), below.min_slot()), (true, Some(100)));
+        below.absorb(&[entry(9, 1)], false);
+        assert_eq!(
+            (below.is_newest(false), below.min_slot()),
+            (false, None),
+            "it holds 9 or misses"
+        );
+        let known =
+            List::new(Kind::Wallet, 0, 100).resumed(entry(102, 1).id, (101, entry(101, 2).id));
+        assert_eq!((known.is_newest(true), known.min_slot()), (false, None));
     }
 
     #[test]

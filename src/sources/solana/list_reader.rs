@@ -418,10 +418,12 @@ impl ListReader {
         }
     }
 
-    /// The wallet's list has ended without any entry, and all below is wanted.
+    /// The wallet's list has ended without any entry. It was read from the top, whichever heights are
+    /// wanted, as one that began at a signature begins anew where nothing comes: so it lacks the
+    /// entries above and below those heights too.
     fn is_nothing_listed(&self) -> bool {
         let is_empty = |wallet: &Listing| wallet.list.has_ended() && wallet.list.lowest().is_none();
-        self.request.low == 0 && self.listings.first().is_some_and(is_empty)
+        self.listings.first().is_some_and(is_empty)
     }
 
     fn ask_existence(&mut self) {

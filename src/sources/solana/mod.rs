@@ -23,6 +23,8 @@ mod owned;
 mod page_reader;
 mod price_wire;
 mod prices;
+#[cfg(test)]
+mod proof_tests;
 mod reader;
 mod scan;
 mod segment;

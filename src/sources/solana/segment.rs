@@ -1,7 +1,9 @@
 //! Pure: one range of slots that is read by full-transaction pages, downwards.
 //!
-//! A page's lowest slot is held back until the next page shows what lies below it. A page that names
-//! no further one may have ended early. So a range ends with a page that holds the anchor, an entry
+//! A page's lowest slot is held back until the next page shows what lies below it. That one is asked
+//! for from this slot, which it must hold: a token proves nothing, as an index that is behind begins
+//! with the newest entry that it has. So tokens lead on inside one slot alone, and far below how far
+//! the indexes have come. A page that names no further one may have ended early. So a range ends with a page that holds the anchor, an entry
 //! known of the range below: between two known entries the answers leave no room. Below the last
 //! known entry there is no anchor, and the end takes a quorum of answers.
 
@@ -53,6 +55,8 @@ pub(super) struct Segment {
     top: Height,
     /// The range of the pages that are linked by a token.
     chain: Option<(Height, Height, String)>,
+    /// The token was given far below how far the indexes have come.
+    is_deep: bool,
     /// Known and not delivered, newest first.
     held: Vec<Timed>,
     pager: Pager<Height, TxId>,
@@ -86,6 +90,7 @@ impl Segment {
             next_high: high,
             top: high,
             chain: None,
+            is_deep: false,
             held: Vec::new(),
             pager: Pager::new(RULES, high),
             newest: None,
@@ -247,20 +252,17 @@ impl Segment {
 
     pub(super) fn absorb(&mut self, page: FullPage, anchor: SegmentAnchor) {
         (self.is_in_flight, self.last_by) = (false, Some(page.by));
+        if self.shows_more_below(&page, anchor) {
+            self.phase = SegmentPhase::Lost;
+            return;
+        }
         let own = self.low..=self.next_high;
         let entries: Vec<EntryMark> = page.entries().filter(|(at, _)| own.contains(at)).collect();
         let has_new = entries.iter().any(|(_, id)| !self.holds(*id));
         if has_new {
             self.pager.clear_votes();
         }
-        let is_linked = self.chain.as_ref().is_some_and(|(.., token)| !token.is_empty());
-        let step = self.pager.absorb(&PageView {
-            entries,
-            // From its lowest slot, the page holds something of that one.
-            overlap: if is_linked { Overlap::Nothing } else { Overlap::Any },
-            has_more: page.token.is_some(),
-            by: Some(page.by),
-        });
+        let step = self.step(entries, &page);
         let has_stopped = page.token.is_none();
         self.phase = if has_stopped { SegmentPhase::Stopped } else { SegmentPhase::Reading };
         if matches!(step, PageOutcome::Miss | PageOutcome::Lost) {
@@ -277,7 +279,9 @@ impl Segment {
             self.count_fruitless();
         }
         self.answered_by.insert(page.by);
-        self.link(page.token);
+        let leads_on = page.is_deep || !matches!(step, PageOutcome::Lower(_));
+        self.is_deep = page.is_deep;
+        self.link(page.token.filter(|_| leads_on));
         self.hold(page.txs);
         let has_ended = match anchor {
             SegmentAnchor::Entry(_) => has_stopped && is_anchored,
@@ -287,6 +291,30 @@ impl Segment {
         if has_ended {
             self.phase = SegmentPhase::Ended;
         }
+    }
+
+    fn step(&mut self, entries: Vec<EntryMark>, page: &FullPage) -> PageOutcome<Height> {
+        let is_linked = self.chain.as_ref().is_some_and(|(.., token)| !token.is_empty());
+        // The slot that the token was given in goes on; an index that has not come to it shows none
+        // of it. One that ended with the page before is asked for again, and then read by lists.
+        let has_edge = entries.iter().any(|(at, _)| *at == self.pager.edge());
+        if is_linked && !has_edge && !self.is_deep {
+            return self.pager.miss();
+        }
+        self.pager.absorb(&PageView {
+            entries,
+            // From its lowest slot, the page holds something of that one.
+            overlap: if is_linked { Overlap::Nothing } else { Overlap::Any },
+            has_more: page.token.is_some(),
+            by: Some(page.by),
+        })
+    }
+
+    /// It holds an entry of the range below that is newer than the newest one known there: that range
+    /// began with a page that lacked it, and is not read again by pages.
+    fn shows_more_below(&self, page: &FullPage, anchor: SegmentAnchor) -> bool {
+        let SegmentAnchor::Entry((mark, _)) = anchor else { return false };
+        page.entries().any(|(at, _)| mark < at && at < self.low)
     }
 
     /// Goes on by the token of a page, or from its lowest slot.
@@ -342,5 +370,143 @@ impl Segment {
     /// All of it is delivered.
     pub(super) fn is_done(&self) -> bool {
         self.next_high < self.low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::decode::solana as decoder;
+    use crate::domain::{Address, UnixSeconds};
+
+    const LIMIT: usize = 4;
+
+    /// One of the servers behind an endpoint; it has indexed the slots up to its head.
+    #[derive(Clone, Copy)]
+    struct Index<'a> {
+        entries: &'a [EntryMark],
+        head: Height,
+        is_deep: bool,
+    }
+
+    fn mark(slot: Height, number: u8) -> EntryMark {
+        let mut id = [number; 64];
+        id[..8].copy_from_slice(&slot.to_be_bytes());
+        (slot, TxId::solana(&id))
+    }
+
+    fn tx((slot, id): EntryMark) -> Timed {
+        let raw = json!({
+            "slot": slot,
+            "transaction": {
+                "signatures": [id.to_string()],
+                "message": {
+                    "header": {"numRequiredSignatures": 1},
+                    "accountKeys": [Address::Solana([7; 32]).to_string()],
+                    "instructions": [],
+                },
+            },
+            "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0]},
+        });
+        let tx = decoder::parse(raw.to_string().as_bytes()).unwrap();
+        (Box::new(tx), UnixSeconds(0))
+    }
+
+    impl Index<'_> {
+        /// Goes on behind the place of a token, also where that is above its head.
+        fn page(self, query: &PageQuery) -> FullPage {
+            let from = query.token.as_ref().map_or(0, |token| token.parse().unwrap());
+            let all = self.entries.iter().enumerate().skip(from);
+            let wanted = query.low..=query.high.min(self.head);
+            let mut found: Vec<(usize, EntryMark)> =
+                all.map(|(at, entry)| (at + 1, *entry)).collect();
+            found.retain(|(_, (slot, _))| wanted.contains(slot));
+            let has_more = found.len() > LIMIT;
+            found.truncate(LIMIT);
+            let token = found.last().filter(|_| has_more).map(|(next, _)| next.to_string());
+            let txs = found.into_iter().map(|(_, entry)| tx(entry)).collect();
+            FullPage { txs, token, by: EndpointId(0), is_deep: self.is_deep }
+        }
+
+        fn give(self, segment: &mut Segment, anchor: SegmentAnchor) {
+            let query = segment.query(anchor, LIMIT, 100);
+            segment.absorb(self.page(&query), anchor);
+        }
+    }
+
+    /// Reads all down to slot 0, with the answer of this number by a server whose index has come to
+    /// this slot alone. Returns what is held, and the number of pages.
+    fn read(entries: &[EntryMark], behind: Option<(usize, Height)>) -> (Vec<EntryMark>, usize) {
+        read_at(entries, behind, false)
+    }
+
+    /// `is_deep`: far below how far the indexes have come.
+    fn read_at(
+        entries: &[EntryMark],
+        behind: Option<(usize, Height)>,
+        is_deep: bool,
+    ) -> (Vec<EntryMark>, usize) {
+        let mut segment = Segment::new(0, 100);
+        let mut pages = 0;
+        while segment.wants_page(SegmentAnchor::None) {
+            pages += 1;
+            let head = behind.filter(|(at, _)| *at == pages).map_or(100, |(_, head)| head);
+            Index { entries, head, is_deep }.give(&mut segment, SegmentAnchor::None);
+        }
+        assert!(segment.has_ended(), "lists read the rest");
+        let mut held: Vec<EntryMark> =
+            segment.held().iter().map(|(tx, _)| (tx.slot(), tx.id().unwrap())).collect();
+        held.sort_by_key(|(slot, id)| (std::cmp::Reverse(*slot), *id));
+        (held, pages)
+    }
+
+    /// Ten slots by four at a time, each page from the lowest slot of the one before: 100 to 97, 97
+    /// to 94, 94 to 91, and 91 once more for the end.
+    #[test]
+    fn a_page_of_a_server_that_is_behind_is_not_gone_on_from() {
+        let entries: Vec<EntryMark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
+        assert_eq!(read(&entries, None), (entries.clone(), 4));
+        // The second page would begin with 95: what is between that and 97 is not there yet.
+        assert_eq!(read(&entries, Some((2, 95))), (entries, 5));
+    }
+
+    /// Twelve slots: 100 to 97, 96 to 93, 92 to 89, and 89 once more for the end. Near the head 97, 94
+    /// and 91 come twice.
+    #[test]
+    fn far_below_the_head_no_slot_is_asked_for_twice() {
+        let entries: Vec<EntryMark> = (89..=100).rev().map(|slot| mark(slot, 0)).collect();
+        assert_eq!(read_at(&entries, None, true), (entries.clone(), 4));
+        assert_eq!(read_at(&entries, None, false), (entries, 5));
+    }
+
+    /// Slot 50 fills a page: 51 and three of it, four of it, the other two by token and 49, and 49
+    /// once more for the end.
+    #[test]
+    fn a_token_leads_on_inside_a_slot_and_not_past_it() {
+        let inside = (1..=6).map(|number| mark(50, number));
+        let entries: Vec<EntryMark> =
+            [mark(51, 0)].into_iter().chain(inside).chain([mark(49, 0)]).collect();
+        assert_eq!(read(&entries, None), (entries.clone(), 4));
+        // The third page, by token, begins with 49: two of slot 50 are not there. The second one is
+        // asked for again, and the third.
+        assert_eq!(read(&entries, Some((3, 49))), (entries, 6));
+    }
+
+    #[test]
+    fn an_entry_above_where_the_segment_below_began_is_not_passed_over() {
+        let entries = [90, 70, 55, 50, 40].map(|slot| mark(slot, 0));
+        for (head, newest) in [(100, 55), (52, 50)] {
+            let whole = Index { entries: &entries, head: 100, is_deep: false };
+            let (mut upper, mut lower) = (Segment::new(60, 100), Segment::new(0, 59));
+            whole.give(&mut upper, SegmentAnchor::Pending);
+            Index { head, ..whole }.give(&mut lower, SegmentAnchor::None);
+            assert_eq!(lower.newest(), Some(mark(newest, 0)));
+            whole.give(&mut upper, SegmentAnchor::Entry(mark(newest, 0)));
+            // Where it began with 50, the upper one is shown 55 too.
+            let is_whole = newest == 55;
+            assert_eq!((upper.has_ended(), upper.is_lost()), (is_whole, !is_whole));
+        }
     }
 }

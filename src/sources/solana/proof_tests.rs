@@ -1,0 +1,200 @@
+//! What a read of lists claims while the index of the only endpoint is behind or gives nothing, with
+//! its blocks, accounts and slots as they should be.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::{SolanaLimits, SolanaSource};
+use crate::domain::{Address, Clock, Doubts, Height, TxId, UnixMillis};
+use crate::registry::Registry;
+use crate::rpc::endpoint::EndpointConfig;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::limits::PoolLimits;
+use crate::rpc::pool::Pool;
+use crate::rpc::priority::Priority;
+use crate::rpc::scheduler::Lane;
+use crate::rpc::transport::{Request, Response, Transport, TransportError};
+use crate::sources::chunk::GapRequest;
+
+const WALLET: [u8; 32] = [42; 32];
+const HEAD: Height = 1_000;
+/// Slots of the wallet's transactions, newest first.
+const OWN: [Height; 3] = [900, 500, 100];
+/// Of the wallet's transactions, and of all others.
+const WALLETS: u8 = 1;
+const FOREIGN: u8 = 2;
+
+#[derive(Debug)]
+struct Epoch;
+
+impl Clock for Epoch {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(0)
+    }
+}
+
+fn id(slot: Height, whose: u8) -> String {
+    let mut id = [whose; 64];
+    id[..8].copy_from_slice(&slot.to_be_bytes());
+    TxId::solana(&id).to_string()
+}
+
+fn slot_of(id: &str) -> Height {
+    let Some(TxId::Solana(id)) = TxId::parse_solana(id) else { unreachable!() };
+    u64::from_be_bytes(id.to_bytes()[..8].try_into().unwrap())
+}
+
+/// A node that finds cursors in its blocks.
+#[derive(Debug)]
+struct Node {
+    /// The slot that its lists have come to; 0: they give nothing at all.
+    listed: AtomicU64,
+    exists: bool,
+}
+
+impl Node {
+    fn new(listed: Height, exists: bool) -> Arc<Self> {
+        Arc::new(Self { listed: AtomicU64::new(listed), exists })
+    }
+
+    fn signatures(&self, params: &Value) -> Value {
+        let listed = self.listed.load(Ordering::Relaxed);
+        let before = params[1]["before"].as_str().map_or(Height::MAX, slot_of);
+        let is_wallets = params[0] == Address::Solana(WALLET).to_string();
+        let (slots, whose): (Vec<Height>, u8) = if is_wallets {
+            (OWN.to_vec(), WALLETS)
+        } else {
+            ((1..=HEAD).rev().collect(), FOREIGN)
+        };
+        let limit = usize::try_from(params[1]["limit"].as_u64().unwrap()).unwrap();
+        let shown = slots.into_iter().filter(|slot| *slot < before && *slot <= listed).take(limit);
+        let row =
+            |slot| json!({"signature": id(slot, whose), "slot": slot, "blockTime": 1, "err": null});
+        shown.map(row).collect()
+    }
+
+    fn result(&self, method: &str, params: &Value) -> Option<Value> {
+        let context = json!({"slot": HEAD});
+        let first = &params[0];
+        Some(match method {
+            "getSlot" => json!(HEAD),
+            "getFirstAvailableBlock" => json!(0),
+            "getLatestBlockhash" => {
+                let hash = Address::Solana([3; 32]).to_string();
+                json!({"context": context, "value": {"blockhash": hash}})
+            }
+            "getTokenAccountsByOwner" => json!({"context": context, "value": []}),
+            "getAccountInfo" => {
+                let owner = Address::Solana([0; 32]).to_string();
+                let account = json!({"data": ["", "base64"], "owner": owner, "executable": false});
+                json!({"context": context, "value": self.exists.then_some(account)})
+            }
+            "getBlocksWithLimit" => json!([first]),
+            "getBlock" => {
+                let hash = Address::Solana([3; 32]).to_string();
+                json!({"blockhash": hash, "signatures": [id(first.as_u64().unwrap(), FOREIGN)]})
+            }
+            "getSignaturesForAddress" => self.signatures(params),
+            "getTransaction" => {
+                let signature = first.as_str().unwrap();
+                json!({
+                    "slot": slot_of(signature),
+                    "blockTime": 1,
+                    "transaction": {
+                        "signatures": [signature],
+                        "message": {
+                            "header": {"numRequiredSignatures": 1},
+                            "accountKeys": [Address::Solana(WALLET).to_string()],
+                            "instructions": [],
+                        },
+                    },
+                    "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0],
+                             "preTokenBalances": [], "postTokenBalances": []},
+                })
+            }
+            _ => return None,
+        })
+    }
+
+    fn answer(&self, call: &Value) -> Value {
+        let id = &call["id"];
+        match self.result(call["method"].as_str().unwrap(), &call["params"]) {
+            Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            None => json!({"jsonrpc": "2.0", "id": id,
+                           "error": {"code": -32601, "message": "Method not found"}}),
+        }
+    }
+}
+
+impl Transport for Node {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let asked: Value = serde_json::from_slice(&request.body).unwrap();
+        let body = match asked.as_array() {
+            Some(calls) => calls.iter().map(|call| self.answer(call)).collect(),
+            None => self.answer(&asked),
+        };
+        let body = body.to_string().into();
+        Box::pin(async move { Ok(Response { status: 200, retry_after: None, body }) })
+    }
+}
+
+/// By a source that has learned nothing yet: the slots that are found, and the doubts.
+async fn read(
+    node: &Arc<Node>,
+    low: Height,
+    high: Option<Height>,
+) -> Result<(Vec<Height>, Doubts), UpstreamError> {
+    let transport: Arc<Node> = Arc::clone(node);
+    let endpoints = vec![EndpointConfig::new("http://one/".to_owned())];
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+    let registry = Registry::embedded().unwrap();
+    let source = SolanaSource::new(pool, None, SolanaLimits::default())
+        .with_busy_account(registry.chain_named("solana").unwrap());
+    let mut reader = source.read(GapRequest {
+        wallet: Address::Solana(WALLET),
+        low,
+        high,
+        resume: None,
+        accounts: Vec::new(),
+        knows_accounts: true,
+        lane: Lane::new(1, Arc::new(Priority::interactive())),
+        first: false,
+        another: None,
+    });
+    let (mut found, mut doubts) = (Vec::new(), Doubts::NONE);
+    while let Some(chunk) = reader.next().await? {
+        found.extend(chunk.txs.iter().map(crate::sources::chunk::RawTx::height));
+        doubts = doubts.union(chunk.proof.doubts);
+    }
+    Ok((found, doubts))
+}
+
+/// Slots are filled from a signature of the block above them: an index that has come to 800 shows
+/// 500 below it, which would end the list.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_behind_the_signature_it_begins_at_fills_nothing() {
+    for (low, high) in [(900, 900), (850, 950)] {
+        let node = Node::new(800, true);
+        let refused = read(&node, low, Some(high)).await;
+        assert!(matches!(refused, Err(UpstreamError::Unavailable { .. })), "{refused:?}");
+        node.listed.store(HEAD, Ordering::Relaxed);
+        assert_eq!(read(&node, low, Some(high)).await, Ok((vec![900], Doubts::NONE)));
+    }
+    // What lies below is listed.
+    assert_eq!(read(&Node::new(800, true), 400, Some(600)).await, Ok((vec![500], Doubts::NONE)));
+}
+
+/// The list of a wallet that was read before shows what was read: a refresh, or a second read of its
+/// heights, that is shown nothing has read nothing.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_gives_nothing_of_an_account_that_exists_is_in_doubt_above_what_is_known() {
+    for high in [None, Some(950)] {
+        let read_again = async |listed, exists| read(&Node::new(listed, exists), 850, high).await;
+        assert_eq!(read_again(0, true).await, Ok((vec![], Doubts::UNCONFIRMED)));
+        assert_eq!(read_again(HEAD, true).await, Ok((vec![900], Doubts::NONE)));
+        assert_eq!(read_again(0, false).await, Ok((vec![], Doubts::NONE)), "it was never used");
+    }
+}
