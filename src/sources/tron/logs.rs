@@ -2,9 +2,11 @@
 //! blocks, downwards.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::TronSource;
 use super::depth::{Deep, VOTES_OF_UNSTEADY};
@@ -25,6 +27,9 @@ pub(super) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 /// Calls of a request in which one is left for events that must be there.
 const SENTINEL_BATCH_MIN: usize = 4;
+/// More than three hours: so far above a search, a head that was named of late is taken to stay above
+/// it.
+const HEAD_MARGIN: u64 = 4_096;
 
 /// What a search gave.
 #[derive(Debug)]
@@ -212,7 +217,8 @@ impl TronSource {
     }
 
     /// Searches windows in as few requests as the endpoint takes. What it was seen to keep it may have
-    /// dropped since: it shows that it goes so deep in the same requests, else behind them.
+    /// dropped since, and it may fall back: it shows that it goes so deep in the same requests, else
+    /// behind them, and that it has come so far in the same, else around them.
     async fn search_once(
         &self,
         wallet: &Account,
@@ -225,11 +231,14 @@ impl TronSource {
         };
         let searches: Vec<Search> = windows.iter().enumerate().flat_map(of).collect();
         let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
+        let high = windows.iter().map(|window| window.high).max().unwrap_or(0);
         let options = CallOptions { on: Some(on), ..options.clone() };
         let at_once = self.inner.pool.calls_at_once();
         let sentinel = self.sentinel(on, low);
         let (asks_head, has_room) = (at_once > 1, at_once >= SENTINEL_BATCH_MIN);
         let extras = Extras { asks_head, sentinel: sentinel.filter(|_| has_room) };
+        let looks = !asks_head && self.may_lack_head(on, high);
+        let before = if looks { self.head_apart(low, &options).await? } else { None };
         let mut answers: Vec<Answer> = windows.iter().map(|_| Answer::default()).collect();
         for part in searches.chunks(at_once.saturating_sub(extras.count()).max(1)) {
             let found = self.search_part(wallet, part, (extras, &options)).await?;
@@ -237,6 +246,15 @@ impl TronSource {
                 if let Some(all) = answers.get_mut(search.at) {
                     all.join(answer);
                 }
+            }
+        }
+        if looks {
+            let after = if before.is_some() { self.head_apart(low, &options).await? } else { None };
+            // One that names no head is below every window.
+            let reached = before.min(after);
+            self.note_log_head(on, reached);
+            for (window, answer) in windows.iter().zip(&mut answers) {
+                answer.is_behind |= reached < Some(window.high);
             }
         }
         if let Some(sentinel) = sentinel.filter(|_| !has_room) {
@@ -274,7 +292,8 @@ impl TronSource {
         let newest = newest.and_then(|newest| wire::quantity(newest));
         let shown = more.next().filter(|_| extras.sentinel.is_some());
         let is_shallow = shown.is_some_and(|shown| shown.as_ref().is_ok_and(|all| is_empty(all)));
-        let reached = self.reached(endpoint, newest, searches);
+        let lowest = searches.iter().map(|search| search.window.low).min().unwrap_or(0);
+        let reached = self.reached(endpoint, newest, lowest);
         let is_apart = newest.is_none() || shown.is_some_and(Result::is_err);
         let answer = |(search, outcome): (&Search, &CallOutcome)| {
             let is_late = reached.is_some_and(|reached| reached < search.window.high);
@@ -291,14 +310,44 @@ impl TronSource {
         &self,
         endpoint: EndpointId,
         newest: Option<Height>,
-        searches: &[Search],
+        lowest: Height,
     ) -> Option<Height> {
-        let lowest = searches.iter().map(|search| search.window.low).min().unwrap_or(0);
         if let Some(newest) = newest.filter(|newest| *newest >= lowest) {
             self.inner.node_reach.note(endpoint, (), &[newest]);
         }
         let late = self.inner.node_reach.reached(endpoint, ());
         newest.map(|newest| late.unwrap_or(newest).min(newest))
+    }
+
+    /// How far the endpoint's servers have come, by the head that it names in a request of its own;
+    /// `None` where it names none.
+    async fn head_apart(
+        &self,
+        lowest: Height,
+        options: &CallOptions,
+    ) -> Result<Option<Height>, UpstreamError> {
+        let asked = self.rpc("eth_blockNumber", &[("eth_blockNumber", json!([]))], options).await;
+        let (answers, endpoint) = match asked {
+            Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(None),
+            asked => asked?,
+        };
+        let newest = answers.first().and_then(|answer| answer.as_ref().ok());
+        let newest = newest.and_then(|newest| wire::quantity(newest));
+        Ok(self.reached(endpoint, newest, lowest))
+    }
+
+    /// Whether nothing of late shows that an endpoint has come far above a height.
+    fn may_lack_head(&self, id: EndpointId, high: Height) -> bool {
+        let heads = self.inner.log_heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = heads.get(&id).and_then(|head| head.get(Instant::now()));
+        head < Some(high.saturating_add(HEAD_MARGIN))
+    }
+
+    /// The lower one of two heads: one false answer makes no search do without them.
+    fn note_log_head(&self, id: EndpointId, head: Option<Height>) {
+        let Some(head) = head else { return };
+        let mut heads = self.inner.log_heads.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.entry(id).or_default().note(head, Instant::now());
     }
 
     fn answer_of(
@@ -405,7 +454,7 @@ fn filters(wallet: &Account, HeightRange { low, high }: HeightRange) -> [Value; 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::super::TronLimits;
     use super::super::fake::{self, FakeNodes, options};
@@ -459,5 +508,62 @@ mod tests {
     async fn an_answer_counts_with_events_that_show_how_deep_it_goes() {
         assert!(confirmed(false).await);
         assert!(!confirmed(true).await);
+    }
+
+    /// Searches a window on a node that takes one call a second, has events of the reference pools and
+    /// none of the wallet, and names these heads by turns. Whether that is confirmed, and how often it
+    /// was asked for its head.
+    async fn paced(searched: HeightRange, heads: [Option<Height>; 2]) -> (bool, usize) {
+        let (refusals, asked) = (AtomicUsize::new(2), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&asked);
+        let named = move || heads[count.fetch_add(1, Ordering::Relaxed) % 2];
+        let answer = move |method: &str, filter: &Value| match method {
+            "eth_blockNumber" => named().map_or(Value::Null, |head| json!(format!("{head:#x}"))),
+            _ if filter["address"].is_array() => json!([{"blockNumber": filter["fromBlock"]}]),
+            _ => json!([]),
+        };
+        let nodes = FakeNodes::new(move |(_, path, body)| {
+            let take = |left: usize| left.checked_sub(1);
+            if refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+                return (429, json!({"Error": "the maximum frequency is 1 time per second"}));
+            }
+            match path {
+                "wallet/getblock" => {
+                    let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
+                    (200, fake::block(height, height * 3_000))
+                }
+                "jsonrpc" => fake::rpc(body, &answer),
+                _ => (404, json!({"error": "not found"})),
+            }
+        });
+        let limits = TronLimits { events_from: 0, ..TronLimits::default() };
+        let source = fake::source(&["one"], nodes, limits);
+        source.events_kept(0, 200_000, &options()).await.unwrap().unwrap();
+        assert_eq!(source.inner.pool.calls_at_once(), 1);
+        let found = source.search(&WALLET, &[searched], &options()).await.unwrap();
+        let [(Found::Rows(rows), is_confirmed)] = found.as_slice() else { panic!("{found:?}") };
+        assert!(rows.is_empty());
+        (*is_confirmed, asked.load(Ordering::Relaxed))
+    }
+
+    /// Four answers have to agree, with a head before and one after each. A window that is in doubt is
+    /// searched twelve times.
+    #[tokio::test(start_paused = true)]
+    async fn a_node_of_one_call_a_request_shows_around_each_search_how_far_it_has_come() {
+        let top = window(199_000, 200_000);
+        assert_eq!(paced(top, [Some(200_000); 2]).await, (true, 8));
+        assert_eq!(paced(top, [Some(199_960); 2]).await, (false, 24), "it lags");
+        for heads in [[200_000, 199_960], [199_960, 200_000]] {
+            assert_eq!(paced(top, heads.map(Some)).await, (false, 24), "it falls back");
+        }
+        assert_eq!(paced(top, [None; 2]).await, (false, 12), "it names no head");
+        assert_eq!(paced(top, [Some(200_000), None]).await, (false, 24));
+    }
+
+    /// Two heads show for all answers of half a minute that it is far above.
+    #[tokio::test(start_paused = true)]
+    async fn far_below_the_head_it_is_asked_for_once() {
+        assert_eq!(paced(window(10, 20), [Some(4_116), Some(4_117)]).await, (true, 2));
+        assert_eq!(paced(window(10, 20), [Some(4_115), Some(5_000)]).await, (true, 8));
     }
 }

@@ -50,7 +50,7 @@ use super::ability::{Ability, AbilityKind, Offered};
 use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reports::SourceStatus;
-use super::server_reach::ServerReach;
+use super::server_reach::{LateHead, ServerReach};
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::Chain;
@@ -80,6 +80,8 @@ struct Inner {
     depths: Mutex<Depths>,
     /// How far the servers of each endpoint have come, by the heads that come with events.
     node_reach: ServerReach<()>,
+    /// The same where searches are requests of their own: heads from around them.
+    log_heads: Mutex<HashMap<EndpointId, LateHead>>,
     /// Heights that lists may lack below the head.
     index_lag: u64,
     /// What `eth_chainId` must answer.
@@ -110,6 +112,7 @@ impl TronSource {
             indexed: Mutex::default(),
             depths: Mutex::default(),
             node_reach: ServerReach::default(),
+            log_heads: Mutex::default(),
             index_lag: chain.index_lag,
             chain_id: chain.chain_id,
             chain_checks: Arc::default(),
