@@ -44,27 +44,46 @@ pub(super) struct HashQuestion {
     answers: Vec<HashAnswer>,
     /// The last one with another hash.
     other: Option<EndpointId>,
+    /// One that has the expected hash where another one has not.
+    same: Option<EndpointId>,
     avoid: Option<EndpointId>,
 }
 
 impl HashQuestion {
     pub(super) fn new(expected: BlockHash) -> Self {
-        Self { expected, answers: Vec::new(), other: None, avoid: None }
+        Self { expected, answers: Vec::new(), other: None, same: None, avoid: None }
     }
 
     pub(super) fn options(&self, options: &CallOptions) -> CallOptions {
-        CallOptions { avoid: self.avoid, ..options.clone() }
+        let mut without = options.without;
+        if self.same.is_some() {
+            self.answered().for_each(|id| without.insert(id));
+        }
+        CallOptions { avoid: self.avoid, without, ..options.clone() }
     }
 
-    /// Takes in what an endpoint, where it is known, returned. An endpoint that is alone with its hash
-    /// rests for a while.
+    fn answered(&self) -> impl Iterator<Item = EndpointId> {
+        self.answers.iter().filter_map(|(_, by)| *by).chain(self.same)
+    }
+
+    /// Takes in what an endpoint, where it is known, returned. One endpoint overrules no other: a third
+    /// one decides between them, where there is such. An endpoint that is alone with its hash rests for
+    /// a while.
     pub(super) fn add(
         &mut self,
         (hash, by): HashAnswer,
         pool: &Pool,
         rest: Duration,
     ) -> Option<HashCheck> {
+        if self.same.is_some() && self.answered().any(|id| by.is_none_or(|by| by == id)) {
+            return Some(HashCheck::Unknown);
+        }
         if hash == Some(self.expected) {
+            let differs = |(hash, other): &HashAnswer| hash.is_some() && *other != by;
+            if self.same.is_none() && self.answers.iter().any(differs) {
+                self.same = by;
+                return (!self.has_third(pool)).then_some(HashCheck::Unknown);
+            }
             if let Some(alone) = self.other {
                 tracing::warn!(endpoint = %pool.label(alone), "alone with its block hash");
                 pool.cool_down(alone, rest);
@@ -74,13 +93,97 @@ impl HashQuestion {
         self.answers.push((hash, by));
         self.other = by.filter(|_| hash.is_some()).or(self.other);
         self.avoid = self.other.or(by);
-        judge(&self.answers)
+        judge(&self.answers).or(self.same.map(|_| HashCheck::Unknown))
+    }
+
+    /// Whether an endpoint works that has not answered.
+    fn has_third(&self, pool: &Pool) -> bool {
+        let has_answered = |id| self.answered().any(|one| one == id);
+        self.same.is_some()
+            && pool.endpoints().iter().any(|one| !one.resting && !has_answered(one.id))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use futures_util::future::{BoxFuture, pending};
+
     use super::*;
+    use crate::domain::{Clock, UnixMillis};
+    use crate::rpc::endpoint::EndpointConfig;
+    use crate::rpc::limits::PoolLimits;
+    use crate::rpc::priority::Priority;
+    use crate::rpc::scheduler::Lane;
+    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+
+    /// Endpoints that are never asked.
+    #[derive(Debug)]
+    struct Unasked;
+
+    impl Transport for Unasked {
+        fn send(&self, _: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+            Box::pin(pending())
+        }
+    }
+
+    impl Clock for Unasked {
+        fn now(&self) -> UnixMillis {
+            UnixMillis(0)
+        }
+    }
+
+    /// What a question comes to of a pool of so many endpoints, and which of them rest then. The
+    /// expected hash is the one of ones.
+    fn checked(endpoints: usize, answers: &[HashAnswer]) -> (Vec<Option<HashCheck>>, Vec<usize>) {
+        let configs = (0..endpoints).map(|at| EndpointConfig::new(format!("http://{at}/")));
+        let limits = PoolLimits::default();
+        let pool = Pool::new(configs.collect(), Arc::new(Unasked), limits, Arc::new(Unasked), 1);
+        let mut question = HashQuestion::new([1; 32]);
+        let rest = Duration::from_secs(600);
+        let checks = answers.iter().map(|answer| question.add(*answer, &pool, rest)).collect();
+        let resting = pool.endpoints().into_iter().filter(|one| one.resting);
+        (checks, resting.map(|one| one.id.0).collect())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_endpoint_overrules_no_other_one() {
+        let by = |hash: u8, at| (Some([hash; 32]), Some(EndpointId(at)));
+        let (same, unknown) = (Some(HashCheck::Same), Some(HashCheck::Unknown));
+        assert_eq!(checked(2, &[by(1, 0)]), (vec![same], vec![]), "in one answer");
+        assert_eq!(checked(2, &[by(2, 0), by(1, 1)]), (vec![None, unknown], vec![]));
+        let none = (None, Some(EndpointId(1)));
+        assert_eq!(checked(2, &[none, by(1, 0)]), (vec![None, same], vec![]));
+        let apart = [by(2, 0), by(1, 1)];
+        for (third, check, resting) in [
+            (by(1, 2), same, vec![0]),
+            (by(2, 2), Some(HashCheck::Differs), vec![]),
+            (by(3, 2), unknown, vec![]),
+            ((None, Some(EndpointId(2))), unknown, vec![]),
+            ((None, None), unknown, vec![]),
+            (by(1, 1), unknown, vec![]),
+            (by(2, 0), unknown, vec![]),
+        ] {
+            let answers = [apart[0], apart[1], third];
+            assert_eq!(checked(3, &answers), (vec![None, None, check], resting), "{third:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_third_answer_is_of_neither_of_the_two() {
+        let configs = (0..3).map(|at| EndpointConfig::new(format!("http://{at}/")));
+        let limits = PoolLimits::default();
+        let pool = Pool::new(configs.collect(), Arc::new(Unasked), limits, Arc::new(Unasked), 1);
+        let options = CallOptions::new(Lane::new(1, Arc::new(Priority::interactive())));
+        let mut question = HashQuestion::new([1; 32]);
+        for (hash, at, excluded) in [([2; 32], 0, [false; 3]), ([1; 32], 1, [true, true, false])] {
+            let answer = (Some(hash), Some(EndpointId(at)));
+            assert_eq!(question.add(answer, &pool, Duration::from_secs(600)), None);
+            let without = question.options(&options).without;
+            assert_eq!([0, 1, 2].map(|at| without.contains(EndpointId(at))), excluded);
+        }
+    }
 
     #[test]
     fn two_answers_decide_and_one_never_does() {

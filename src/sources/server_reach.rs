@@ -67,6 +67,25 @@ impl<L> Default for Shown<L> {
     }
 }
 
+impl<L: Copy + Eq + Hash> Shown<L> {
+    fn behind(&mut self) -> u64 {
+        self.rounds.retain(|round| round.at.elapsed() < AGE_MAX);
+        let mut newest: HashMap<L, Height> = HashMap::new();
+        let behind = |round: &Round<L>| {
+            let known = newest.entry(round.list).or_default();
+            *known = round.newest.max(*known);
+            known.saturating_sub(round.oldest)
+        };
+        self.rounds.iter().map(behind).max().unwrap_or(0)
+    }
+
+    fn reached(&mut self, list: L) -> Option<Height> {
+        let behind = self.behind();
+        let rounds = self.rounds.iter().filter(|round| round.list == list);
+        Some(rounds.map(|round| round.newest).max()?.saturating_sub(behind))
+    }
+}
+
 impl<L: Copy + Eq + Hash> ServerReach<L> {
     /// Takes the newest heights that some answers about one list showed.
     pub(super) fn note(&self, endpoint: EndpointId, list: L, heights: &[Height]) {
@@ -97,25 +116,14 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
     /// The most blocks by which an answer of late was behind what another one had shown of the same
     /// list.
     pub(super) fn behind(&self, endpoint: EndpointId) -> u64 {
-        let mut all = self.lock();
-        let Some(Shown { rounds, .. }) = all.get_mut(&endpoint) else { return 0 };
-        rounds.retain(|round| round.at.elapsed() < AGE_MAX);
-        let mut newest: HashMap<L, Height> = HashMap::new();
-        let behind = |round: &Round<L>| {
-            let known = newest.entry(round.list).or_default();
-            *known = round.newest.max(*known);
-            known.saturating_sub(round.oldest)
-        };
-        rounds.iter().map(behind).max().unwrap_or(0)
+        self.lock().get_mut(&endpoint).map_or(0, Shown::behind)
     }
 
     /// The height that every server of the address is taken to have: the newest one of late, less the
-    /// most by which an answer was behind.
+    /// most by which an answer was behind. Of the same answers both, as what comes between the two would
+    /// raise the one without the other.
     pub(super) fn reached(&self, endpoint: EndpointId, list: L) -> Option<Height> {
-        let behind = self.behind(endpoint);
-        let all = self.lock();
-        let rounds = all.get(&endpoint)?.rounds.iter().filter(|round| round.list == list);
-        Some(rounds.map(|round| round.newest).max()?.saturating_sub(behind))
+        self.lock().get_mut(&endpoint)?.reached(list)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, Shown<L>>> {

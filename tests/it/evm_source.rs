@@ -681,14 +681,18 @@ async fn what_nobody_keeps_is_soon_no_longer_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hash_differs_only_when_two_nodes_agree() {
-    let check = async |salts: [u8; 2]| {
-        let nodes = salts.map(|hash_salt| Ways { hash_salt, ..Ways::default() });
-        let source = source_with(&Net::new(Chain::new(1_000), nodes.to_vec()), 2, 10);
+    let check = async |salts: &[u8]| {
+        let nodes = salts.iter().map(|salt| Ways { hash_salt: *salt, ..Ways::default() });
+        let source = source_with(&Net::new(Chain::new(1_000), nodes.collect()), salts.len(), 10);
         assert_eq!(source.check_hash(2_000, [1; 32], &lane()).await, Ok(HashCheck::Gone));
         source.check_hash(5, [1; 32], &lane()).await.unwrap()
     };
-    assert_eq!(check([1, 1]).await, HashCheck::Same);
-    assert_eq!(check([2, 2]).await, HashCheck::Differs);
-    assert_eq!(check([1, 2]).await, HashCheck::Same);
-    assert_eq!(check([2, 1]).await, HashCheck::Same);
+    assert_eq!(check(&[1, 1]).await, HashCheck::Same);
+    assert_eq!(check(&[2, 2]).await, HashCheck::Differs);
+    for apart in [[1, 2], [2, 1]] {
+        assert_ne!(check(&apart).await, HashCheck::Differs, "one against one");
+    }
+    for alone in [[2, 1, 1], [1, 2, 1], [1, 1, 2]] {
+        assert_eq!(check(&alone).await, HashCheck::Same);
+    }
 }

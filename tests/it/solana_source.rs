@@ -764,16 +764,20 @@ async fn a_block_that_no_node_keeps_says_nothing_of_its_hash() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hash_differs_only_when_two_nodes_agree() {
-    let check = async |salts: [u8; 2]| {
+    let check = async |salts: &[u8]| {
         let mut chain = Chain::new(1000);
         chain.add(5, &[WALLET]);
-        let nodes = salts.map(|hash_salt| Ways { hash_salt, ..Ways::default() });
-        let source = source_with(&Net::new(chain, nodes.to_vec()), 2, 10);
+        let nodes = salts.iter().map(|salt| Ways { hash_salt: *salt, ..Ways::default() });
+        let source = source_with(&Net::new(chain, nodes.collect()), salts.len(), 10);
         assert_eq!(source.check_hash(6, [1; 32], &lane()).await.unwrap(), HashCheck::Gone);
         source.check_hash(5, [1; 32], &lane()).await.unwrap()
     };
-    assert_eq!(check([1, 1]).await, HashCheck::Same);
-    assert_eq!(check([2, 2]).await, HashCheck::Differs);
-    assert_eq!(check([1, 2]).await, HashCheck::Same);
-    assert_eq!(check([2, 1]).await, HashCheck::Same);
+    assert_eq!(check(&[1, 1]).await, HashCheck::Same);
+    assert_eq!(check(&[2, 2]).await, HashCheck::Differs);
+    for apart in [[1, 2], [2, 1]] {
+        assert_ne!(check(&apart).await, HashCheck::Differs, "one against one");
+    }
+    for alone in [[2, 1, 1], [1, 2, 1], [1, 1, 2]] {
+        assert_eq!(check(&alone).await, HashCheck::Same);
+    }
 }
