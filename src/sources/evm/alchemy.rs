@@ -45,6 +45,8 @@ const AGREEING_APART: usize = 6;
 const HEAD_MARGIN: u64 = 4_096;
 /// Pages in a row that lack what is known.
 const LAGS_MAX: u32 = 8;
+/// Transfers of a page that no provider cuts, also one that does not say where it does.
+const UNCUT_MAX: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Side {
@@ -298,12 +300,11 @@ impl AlchemyLister {
             pages.push(self.page(answer)?);
         }
         let mut all = pages.iter().map(|(_, page)| page).zip(pages.iter().skip(1));
-        let is_last = all.all(|(one, (_, two))| one.rows == two.rows)
-            && pages.iter().all(|(_, page)| page.key.is_none());
+        let is_last = all.all(|(one, (_, two))| one.rows == two.rows);
         let mut keys = Vec::new();
         let mut fullest: Option<(usize, Vec<ListRow>)> = None;
         for (at, (endpoint, page)) in pages.into_iter().enumerate() {
-            keys.push((endpoint, page.key));
+            keys.push((endpoint, page.rows.len(), page.key));
             fullest = Some(match fullest {
                 None => (at, page.rows),
                 Some(best) => match merge::fuller(best, (at, page.rows)) {
@@ -313,14 +314,19 @@ impl AlchemyLister {
             });
         }
         let Some((best, rows)) = fullest else { return Ok(()) };
-        let Some((endpoint, key)) = keys.into_iter().nth(best) else { return Ok(()) };
-        let is_whole = key.is_none();
-        match key {
+        let Some((endpoint, ..)) = keys.get(best) else { return Ok(()) };
+        let (endpoint, is_whole) = (*endpoint, keys.iter().all(|(_, _, key)| key.is_none()));
+        // Of the same rows one may lack the key.
+        let is_same = |of: &&(EndpointId, usize, Option<String>)| of.1 == rows.len();
+        match keys.iter().filter(is_same).find_map(|(_, _, key)| key.clone()) {
             Some(key) => drop(self.keys.insert(side, key)),
-            None => drop(self.keys.remove(&side)),
+            None if is_whole => drop(self.keys.remove(&side)),
+            None => return self.miss(endpoint),
         }
+        let is_last = is_last && is_whole;
+        let is_uncut = rows.len() <= UNCUT_MAX;
         self.take(at, endpoint, rows, is_whole)?;
-        if is_last && answers.len() > AGREEING {
+        if is_last && is_uncut && answers.len() > AGREEING {
             self.merge.end(at);
         } else if is_last {
             self.merge.expect_end(at);

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::abilities::Abilities;
+use super::busy_fault::BusyFault;
 use super::subject::Subject;
 use super::texts::hex_text;
 use crate::decode::evm::{Account, Word};
@@ -33,8 +34,6 @@ pub(super) const SETTLEMENT: Account = [
 /// Wrapped ether and the first reference pool.
 const BUSY: [&str; 2] =
     ["0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2", "0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640"];
-/// Blocks next to the head that an index works on.
-const PENDING: u64 = 8;
 const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
 #[derive(Debug, Clone)]
@@ -69,31 +68,6 @@ impl ModelTx {
         let is = |from: &Account, to: &Account| *if gives { from } else { to } == WALLET;
         is(&self.from, &self.to)
             || self.tokens.iter().chain(&self.calls).any(|(from, to, _)| is(from, to))
-    }
-}
-
-/// What is wrong with answers about the rows of accounts that others use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BusyFault {
-    /// The query takes too long; or only where all blocks are asked about.
-    TooLarge,
-    TooLargeInAll,
-    /// Its blocks are worked on; or the newest ones alone, which all that is asked with them is
-    /// refused for.
-    Processing,
-    NewestProcessing,
-    /// Of many rows the first ones alone.
-    Cut,
-}
-
-impl BusyFault {
-    fn concerns(self, within: &RangeInclusive<Height>, head: Height, rows: usize) -> bool {
-        match self {
-            Self::TooLarge | Self::Processing => true,
-            Self::TooLargeInAll => *within.start() == 0,
-            Self::NewestProcessing => within.end() + PENDING > head,
-            Self::Cut => rows >= 10,
-        }
     }
 }
 
@@ -173,9 +147,8 @@ pub(super) struct Model {
     metadata_asked: AtomicUsize,
     traces_asked: AtomicUsize,
     busy_faults: AtomicUsize,
-    /// Blocks by which single lists are behind.
+    /// Blocks by which single lists are behind, for so many pages of the wallet.
     fallen: Mutex<HashMap<&'static str, u64>>,
-    /// For so many pages of the wallet.
     fallen_pages: AtomicUsize,
     pub(super) abilities: Arc<Abilities>,
 }
@@ -342,9 +315,9 @@ impl Model {
         let asked = self.lists_asked.fetch_add(1, Ordering::Relaxed) + 1;
         let every = self.ways.behind_every;
         let is_behind = every > 0 && asked.is_multiple_of(every);
-        let fallen = self.fallen.lock().unwrap().get(action).copied().unwrap_or(0);
-        let pages = self.pages.load(Ordering::Relaxed);
-        let fallen = if pages < self.fallen_pages.load(Ordering::Relaxed) { fallen } else { 0 };
+        let is_low = self.pages.load(Ordering::Relaxed) < self.fallen_pages.load(Ordering::Relaxed);
+        let fallen = self.fallen.lock().unwrap().get(action).copied().filter(|_| is_low);
+        let fallen = fallen.unwrap_or(0);
         let lag = self.ways.list_lag + fallen + if is_behind { self.ways.behind } else { 0 };
         self.head_of(host).saturating_sub(lag)
     }

@@ -7,11 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::alchemy::AlchemyLister;
+use super::busy_fault::BusyFault;
 use super::discovery::{Candidate, Discovery, Window};
 use super::explorer::ExplorerLister;
-use super::lists_model::{
-    BusyFault, Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, lane, subject,
-};
+use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, lane, subject};
 use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};

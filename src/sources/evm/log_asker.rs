@@ -43,6 +43,14 @@ pub(super) struct DepthReply {
     pub(super) kept: Kept,
 }
 
+/// Whether an endpoint keeps the lowest block.
+struct DepthSeen {
+    kept: Kept,
+    is_known: bool,
+    /// It was seen later than what was asked for at the same time.
+    is_later: bool,
+}
+
 /// What some queries came to.
 pub(super) enum QueryOutcome<T> {
     Logs(T),
@@ -91,21 +99,36 @@ impl LogAsker<'_> {
         if !sentinels.is_empty() {
             return self.ask_with(search, open.to_vec(), choice, sentinels).await;
         }
-        let look = self.source.keeps_logs(choice, self.range, self.options);
+        let look = self.depth(choice);
         let answers = self.answers(search, open, choice, &[]);
-        let (outcome, mut kept) = if self.is_tried {
+        let (mut outcome, seen) = if self.is_tried {
             match answers.await {
                 logs @ Ok(QueryOutcome::Logs(_)) => (logs, look.await),
-                other => (other, Kept::Unknown),
+                outcome => return DepthReply { outcome, kept: Kept::Unknown },
             }
         } else {
             join(answers, look).await
         };
+        let mut kept = seen.kept;
+        // What keeps logs now may have had none when it answered.
+        let is_late = !seen.is_known && (self.is_tried || seen.is_later);
+        if is_late && kept == Kept::Yes && matches!(outcome, Ok(QueryOutcome::Logs(_))) {
+            outcome = self.answers(search, open, choice, &[]).await;
+        }
         let is_believed = kept == Kept::Yes && !choice.lacks;
         if matches!(outcome, Ok(QueryOutcome::Logs(_))) && is_believed {
             kept = self.keeps_still(choice).await;
         }
         DepthReply { outcome, kept }
+    }
+
+    /// Whether it keeps the lowest block, as is known, else by a look.
+    async fn depth(&self, choice: LogChoice) -> DepthSeen {
+        if let Some(kept) = self.source.known_depth(choice.on, self.range.0) {
+            return DepthSeen { kept, is_known: true, is_later: false };
+        }
+        let look = self.source.look_at_depth(choice, self.range, self.options).await;
+        DepthSeen { kept: look.kept, is_known: false, is_later: !look.at_once }
     }
 
     /// Whether it keeps the lowest block now that it has answered: what it was seen to keep before, it
@@ -142,7 +165,7 @@ impl LogAsker<'_> {
         choice: LogChoice,
         mut sentinels: Vec<BusyQuery>,
     ) -> DepthReply {
-        let mut shown = Answers::default();
+        let (mut shown, mut is_quiet) = (Answers::default(), false);
         for _ in 0..SILENT_MAX {
             let mut answers = match self.answers(search, &open, choice, &sentinels).await {
                 Ok(QueryOutcome::Logs(answers)) => answers,
@@ -157,12 +180,17 @@ impl LogAsker<'_> {
                 };
             }
             let look = self.source.look_at_depth(choice, self.range, self.options).await;
-            let Some(nearby) = look.nearby else {
+            // What keeps logs now may have had none when it answered: it is asked again.
+            let was_quiet = std::mem::replace(&mut is_quiet, look.nearby.is_none());
+            let is_late = look.kept == Kept::Yes && !was_quiet;
+            if is_quiet && !is_late {
                 let outcome = Ok(QueryOutcome::Logs(shown.and(answers)));
                 return DepthReply { outcome, kept: look.kept };
-            };
+            }
             sentinels.clear();
-            sentinels.extend(self.source.sentinel(nearby, self.range.0, choice.blocks_max));
+            let nearby = look.nearby.into_iter();
+            let sentinel = |nearby| self.source.sentinel(nearby, self.range.0, choice.blocks_max);
+            sentinels.extend(nearby.filter_map(sentinel));
             answers.logs.retain(|(at, _)| !unproven.contains(at));
             shown = shown.and(answers);
             open = unproven;
@@ -365,6 +393,7 @@ impl<T> QueryOutcome<T> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use serde_json::json;
     use serde_json::value::to_raw_value;
@@ -429,5 +458,74 @@ mod tests {
         assert_eq!(look.kept, Kept::Yes);
         let are_asked = |low| !source.sentinels(low, 10_000).is_empty();
         assert_eq!([999, 1_000, 1_001, 50_000].map(are_asked), [false, false, true, true]);
+    }
+
+    const OF_WALLET: Height = 1_500;
+
+    /// A node that has no logs at first. `is_back`: whether it has them, by the filter of a search.
+    fn without_logs_until(
+        is_back: impl Fn(&serde_json::Value) -> bool + Send + Sync + 'static,
+    ) -> Arc<ScriptedNodes> {
+        let has_logs = AtomicBool::new(false);
+        ScriptedNodes::new(move |_, method, params| {
+            let filter = &params[0];
+            has_logs.fetch_or(method == "eth_getLogs" && is_back(filter), Ordering::Relaxed);
+            let height = if filter["address"].is_null() { json!("0x5dc") } else { json!("0x3e8") };
+            let log = json!({
+                "address": hex_text(&[7; 20]), "topics": [hex_text(&[1; 32])], "data": "0x",
+                "blockNumber": height, "transactionHash": hex_text(&[3; 32]), "logIndex": "0x0",
+                "transactionIndex": "0x0", "blockHash": hex_text(&[4; 32]), "removed": false,
+            });
+            Ok(match method {
+                "eth_getLogs" if has_logs.load(Ordering::Relaxed) => json!([log]),
+                "eth_getLogs" => json!([]),
+                "eth_getBlockByNumber" => json!({
+                    "number": filter, "hash": hex_text(&[1; 32]), "timestamp": "0x1",
+                    "transactions": [hex_text(&[2; 32])], "logsBloom": "0x01",
+                }),
+                "eth_getBlockReceipts" => json!([{"logs": [log]}]),
+                _ => json!({"logs": [log]}),
+            })
+        })
+    }
+
+    /// The wallet's logs in one search of blocks far below the head.
+    async fn logs_of_wallet(nodes: &Arc<ScriptedNodes>, batch: usize) -> Vec<Height> {
+        let (source, options) = (nodes.source(&["one"]), CallOptions::new(lane()));
+        let asker = LogAsker {
+            source: &source,
+            wallet: [5; 20],
+            options: &options,
+            range: (1_000, 2_000),
+            blocks: 1_001,
+            is_tried: false,
+        };
+        let query = Query::new(TransferSide::BOTH[0], (1_000, 2_000), None);
+        let search = LogSearch::new(vec![query], false);
+        let reply = asker.ask(&search, &search.open(), LogChoice { batch, ..choice() }).await;
+        assert_eq!(reply.kept, Kept::Yes);
+        let Ok(QueryOutcome::Logs(answers)) = reply.outcome else { panic!("no logs") };
+        answers.logs.iter().flat_map(|(_, logs)| logs).map(|log| log.block).collect()
+    }
+
+    /// Its old logs come back while the blocks of a look at its depth are asked for.
+    #[tokio::test(start_paused = true)]
+    async fn answers_of_before_a_look_that_shows_no_busy_contract_are_asked_for_again() {
+        let is_whole_block =
+            |filter: &serde_json::Value| filter["address"].is_null() && filter["topics"].is_null();
+        let nodes = without_logs_until(is_whole_block);
+        assert_eq!(logs_of_wallet(&nodes, 20).await, [OF_WALLET]);
+    }
+
+    /// They come back while logs of busy contracts are looked for in more blocks.
+    #[tokio::test(start_paused = true)]
+    async fn answers_of_before_what_shows_the_depth_are_asked_for_again() {
+        let is_further = |filter: &serde_json::Value| {
+            let from = filter["fromBlock"].as_str().unwrap();
+            let from = u64::from_str_radix(from.trim_start_matches("0x"), 16).unwrap();
+            !filter["address"].is_null() && from + 100 < 1_000
+        };
+        let nodes = without_logs_until(is_further);
+        assert_eq!(logs_of_wallet(&nodes, 1).await, [OF_WALLET]);
     }
 }

@@ -64,6 +64,8 @@ pub(super) struct DepthLook {
     pub(super) kept: Kept,
     /// What has logs there, for a search in the same request.
     pub(super) nearby: Option<Nearby>,
+    /// The first request of the look showed it, which goes out with those of that moment.
+    pub(super) at_once: bool,
 }
 
 /// A block that holds something.
@@ -88,19 +90,6 @@ enum Sample {
 
 impl EvmSource {
     /// Whether an endpoint keeps logs down to `low`, by logs that must be there, else by receipts.
-    pub(super) async fn keeps_logs(
-        &self,
-        choice: LogChoice,
-        (low, high): (Height, Height),
-        options: &CallOptions,
-    ) -> Kept {
-        if let Some(kept) = self.known_depth(choice.on, low) {
-            return kept;
-        }
-        self.look_at_depth(choice, (low, high), options).await.kept
-    }
-
-    /// The same by a new look.
     pub(super) async fn look_at_depth(
         &self,
         choice: LogChoice,
@@ -111,14 +100,15 @@ impl EvmSource {
         let look = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some((at, nearby))) => {
                 self.note_logs_kept(choice.on, at);
-                DepthLook { kept: Kept::Yes, nearby: Some(nearby) }
+                let at_once = self.reaches(choice.blocks_max).first() == Some(&nearby.blocks);
+                DepthLook { kept: Kept::Yes, nearby: Some(nearby), at_once }
             }
             // A refusal may be about the blocks below.
             Ok(None) | Err(UpstreamError::Rpc { .. }) => {
                 let kept = self.looked_at_receipts(choice, (low, high), &options).await;
-                DepthLook { kept, nearby: None }
+                DepthLook { kept, nearby: None, at_once: false }
             }
-            Err(error) => DepthLook { kept: of_error(&error), nearby: None },
+            Err(error) => DepthLook { kept: of_error(&error), nearby: None, at_once: false },
         };
         // Near the chain's beginning there may be none, and above it some.
         if look.kept == Kept::Yes && low >= self.sentinel_blocks() {

@@ -19,6 +19,10 @@ const LACKING_REST: Duration = Duration::from_secs(30);
 /// answer at the same address.
 const KEPT_REST: Duration = Duration::from_secs(30);
 
+/// Calls of a request that has room for the head of its server, also far below one that it named of late:
+/// it may have been set up anew from older blocks since.
+const HEAD_BATCH_MIN: usize = 8;
+
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
 
@@ -270,7 +274,8 @@ fn choice(
         on: endpoint.id,
         blocks_max: node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most),
         blocks_likely: node.and_then(|node| node.blocks_likely(now)).unwrap_or(most).min(most),
-        asks_head: node.is_none_or(|node| node.head.get(now) < Some(certain)),
+        asks_head: endpoint.batch >= HEAD_BATCH_MIN
+            || node.is_none_or(|node| node.head.get(now) < Some(certain)),
         batch: endpoint.batch,
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
         is_doubtful: endpoint.resting || fails || !is_checked,

@@ -5,10 +5,14 @@ mod abi;
 mod abilities;
 mod activity;
 mod alchemy;
+#[cfg(test)]
+mod alchemy_tests;
 mod alchemy_wire;
 pub(super) mod balances;
 mod block_payments;
 mod blocks;
+#[cfg(test)]
+mod busy_fault;
 mod by_block;
 mod descent;
 mod discovery;

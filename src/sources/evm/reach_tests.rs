@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::alchemy::AlchemyLister;
+use super::busy_fault::BusyFault;
 use super::discovery::Discovery;
 use super::explorer::ExplorerLister;
 use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::ExplorerList;
-use super::lists_model::{BusyFault, Ways, lane, subject};
+use super::lists_model::{Ways, lane, subject};
 use super::lists_tests::{
     Any, FAR, FAR_BEHIND, ListWay, NEAR_HEAD, SaleKind, check, check_sales, expected, model,
     read_from_head, sales, with_list_behind, world,
