@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, stream};
 use tokio::time::timeout;
 use warp::reply::Response;
@@ -26,13 +27,26 @@ const LINE_BYTES_BESIDE_ROWS: usize = 512;
 struct Lines {
     app: Arc<App>,
     wallet: Wallet,
-    walk: Guarded,
+    walk: Walking,
     native_decimals: u8,
     numbers: Numbers,
     /// A step that was taken before the stream was opened.
     first: Option<Step>,
     ended: bool,
     _place: StreamPlace,
+}
+
+/// A walk, or the step that it takes: one that takes longer than a silence may goes on behind the blank
+/// line. Begun anew, it would never come to its own time limit.
+enum Walking {
+    Between(Box<Guarded>),
+    Stepping(BoxFuture<'static, (Box<Guarded>, Step)>),
+    Gone,
+}
+
+async fn stepped(mut walk: Box<Guarded>) -> (Box<Guarded>, Step) {
+    let step = walk.next().await;
+    (walk, step)
 }
 
 /// Opens the stream. A key without quota left is refused here where the first rows would need it,
@@ -56,6 +70,7 @@ pub(super) async fn answer(
     let (packing, app) = (app.packing.clone(), Arc::clone(app));
     let (wallet, coding) = (asked.wallet, asked.coding);
     drop(asked);
+    let walk = Walking::Between(Box::new(walk));
     let lines =
         Lines { app, wallet, walk, native_decimals, numbers, first, ended: false, _place: place };
     let frames = stream::unfold(lines, |mut lines| async move {
@@ -78,34 +93,53 @@ impl Lines {
         if self.ended {
             return None;
         }
-        let step = match self.first.take() {
-            Some(step) => step,
-            None => match timeout(self.app.limits.heartbeat, self.walk.next()).await {
-                Ok(step) => step,
-                Err(_) => return Some(Bytes::from_static(b"\n")),
-            },
+        let Some((mut walk, step)) = self.step().await else {
+            return (!self.ended).then(|| Bytes::from_static(b"\n"));
         };
         let mut frame = Vec::new();
-        self.write(&mut frame, &step);
-        let is_prompt = self.walk.is_prompt();
+        self.write(&mut frame, &walk, &step);
+        let is_prompt = walk.is_prompt();
         while is_prompt && !self.ended && frame.len() < self.app.limits.frame_bytes {
-            match self.walk.next().now_or_never() {
-                Some(step) => self.write(&mut frame, &step),
+            match walk.next().now_or_never() {
+                Some(step) => self.write(&mut frame, &walk, &step),
                 None => break,
             }
         }
+        self.walk = Walking::Between(walk);
         Some(frame.into())
     }
 
-    fn write(&mut self, out: &mut Vec<u8>, step: &Step) {
+    /// The walk and its next step; `None` where that takes longer than a silence may.
+    async fn step(&mut self) -> Option<(Box<Guarded>, Step)> {
+        let mut stepping = match std::mem::replace(&mut self.walk, Walking::Gone) {
+            Walking::Between(walk) => match self.first.take() {
+                Some(step) => return Some((walk, step)),
+                None => stepped(walk).boxed(),
+            },
+            Walking::Stepping(stepping) => stepping,
+            Walking::Gone => {
+                self.ended = true;
+                return None;
+            }
+        };
+        match timeout(self.app.limits.heartbeat, &mut stepping).await {
+            Ok(stepped) => Some(stepped),
+            Err(_) => {
+                self.walk = Walking::Stepping(stepping);
+                None
+            }
+        }
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, walk: &Guarded, step: &Step) {
         match step {
             Step::Rows(rows) => {
                 out.reserve(rows.len() * ROW_BYTES_TYPICAL + LINE_BYTES_BESIDE_ROWS);
                 out.extend_from_slice(b"{\"trades\":[");
                 rows_json(rows, self.native_decimals, self.numbers, out);
                 out.extend_from_slice(b"],\"cursor\":");
-                string(out, &self.cursor());
-                if self.walk.is_live() {
+                string(out, &self.cursor(walk));
+                if walk.is_live() {
                     out.extend_from_slice(b",\"live\":true");
                 }
                 out.extend_from_slice(b"}\n");
@@ -113,20 +147,20 @@ impl Lines {
                 self.app.metrics.trades_written.inc_by(written);
             }
             Step::End(end) => {
-                self.write_final(out, end);
+                self.write_final(out, walk, end);
                 self.ended = true;
             }
         }
         self.app.metrics.stream_lines.inc();
     }
 
-    fn write_final(&self, out: &mut Vec<u8>, end: &End) {
+    fn write_final(&self, out: &mut Vec<u8>, walk: &Guarded, end: &End) {
         let is_whole = end.complete && !end.more;
         if is_whole {
             out.extend_from_slice(b"{\"complete\":true");
         } else {
             out.extend_from_slice(b"{\"complete\":false,\"cursor\":");
-            string(out, &self.cursor());
+            string(out, &self.cursor(walk));
         }
         out.extend_from_slice(
             format!(",\"tradeCount\":{},\"wallet\":", end.trade_count).as_bytes(),
@@ -148,7 +182,7 @@ impl Lines {
         out.extend_from_slice(b"}\n");
     }
 
-    fn cursor(&self) -> String {
-        self.walk.cursor().encode(&self.wallet)
+    fn cursor(&self, walk: &Guarded) -> String {
+        walk.cursor().encode(&self.wallet)
     }
 }

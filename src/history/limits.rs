@@ -89,7 +89,8 @@ pub struct HistoryLimits {
     pub tallies_kept_max: usize,
     /// How often counted usage is written down.
     pub usage_flush_every: Duration,
-    /// (key, wallet) pairs whose delivered ranges stay in memory after they were written down.
+    /// (key, wallet) pairs whose delivered ranges stay in memory after they were written down; one of
+    /// many ranges counts as several.
     pub usage_wallets_cached_max: usize,
     /// Delivered ranges of one (key, wallet); above it neighbours are joined, and what stands between
     /// them is read for free.

@@ -35,6 +35,10 @@ impl Inner {
     /// The first doubt of what is covered without a gap from a height downwards.
     pub(super) fn doubt(&self, record: &WalletRecord, from: Height) -> Option<HistoryError> {
         let floor = record.coverage.run_low(from)?;
+        // Of a chain that was switched off since nothing says what its proofs are worth.
+        if !self.sources.contains_key(&record.wallet.chain) {
+            return Some(HistoryError::ChainDisabled);
+        }
         let span = self.unproved(record, from).next().filter(|span| span.high >= floor)?;
         let (doubts, low, high) = (span.proof.doubts, span.low, span.high);
         Some(match self.depth_cut(record).filter(|first| high < *first) {

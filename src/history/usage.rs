@@ -9,11 +9,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::domain::{KeyId, Position, TradeKey};
 use crate::store::{Counted, Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
 
+/// A pair weighs one more for each so many ranges of it.
+const RANGES_PER_WEIGHT: usize = 16;
+
 #[derive(Debug, Default)]
 struct KeyUsage {
     total: u64,
     wallets: HashMap<WalletId, Delivered>,
+    /// Sum over `wallets`, kept up to date: rows are delivered too often to add it up each time.
+    weight: usize,
+    /// Counted since it was last given to a write.
     dirty: HashSet<WalletId>,
+    /// Given to the write that runs: until that has ended, a view lacks it.
+    writing: HashSet<WalletId>,
+}
+
+impl KeyUsage {
+    fn put(&mut self, wallet: WalletId, delivered: Delivered) {
+        self.remove(wallet);
+        self.weight += weight(&delivered.ranges);
+        self.wallets.insert(wallet, delivered);
+    }
+
+    fn remove(&mut self, wallet: WalletId) {
+        let removed = self.wallets.remove(&wallet);
+        self.weight -= removed.map_or(0, |delivered| weight(&delivered.ranges));
+    }
+
+    /// Keeps only what the store does not have yet.
+    fn evict(&mut self) {
+        let Self { wallets, weight: total, dirty, writing, .. } = self;
+        wallets.retain(|wallet, _| dirty.contains(wallet) || writing.contains(wallet));
+        *total = wallets.values().map(|delivered| weight(&delivered.ranges)).sum();
+    }
 }
 
 /// What a key was given of one wallet.
@@ -28,6 +56,9 @@ struct Delivered {
 pub(super) struct Usage {
     store: Store,
     keys: Mutex<HashMap<KeyId, KeyUsage>>,
+    /// Held by the one flush that runs.
+    flushing: tokio::sync::Mutex<()>,
+    /// Weight of all pairs above which those that are written down leave memory.
     wallets_cached_max: usize,
     ranges_max: usize,
 }
@@ -45,7 +76,8 @@ pub(super) struct Delivery<'a, K> {
 
 impl Usage {
     pub(super) fn new(store: Store, wallets_cached_max: usize, ranges_max: usize) -> Self {
-        Self { store, keys: Mutex::default(), wallets_cached_max, ranges_max }
+        let flushing = tokio::sync::Mutex::default();
+        Self { store, keys: Mutex::default(), flushing, wallets_cached_max, ranges_max }
     }
 
     /// Counts a delivery and returns how many of its rows the quota allows.
@@ -97,8 +129,7 @@ impl Usage {
         let (allowed, ranges) = self.store.recount(key, wallet, &change).await?;
         self.make_room();
         let mut keys = self.keys();
-        let known = keys.entry(key).or_default();
-        known.wallets.insert(wallet, Delivered { ranges, credit: None });
+        keys.entry(key).or_default().put(wallet, Delivered { ranges, credit: None });
         Ok(allowed)
     }
 
@@ -124,8 +155,10 @@ impl Usage {
         let Some(delivered) = delivery.rows.get(..allowed).filter(|rows| !rows.is_empty()) else {
             return Some(0);
         };
+        let before = weight(ranges);
         if join(ranges, delivery.after, delivered) {
             bound(ranges, self.ranges_max);
+            usage.weight = usage.weight + weight(ranges) - before;
             usage.dirty.insert(delivery.wallet);
         }
         usage.total += counted.saturating_sub(credited);
@@ -146,40 +179,51 @@ impl Usage {
         }
     }
 
-    /// Writes down what was counted since the last flush.
+    /// Writes down what was counted since the last flush, once a flush that runs has ended.
     pub(super) async fn flush(&self) -> Result<(), StoreError> {
+        let _turn = self.flushing.lock().await;
         let updates = self.take_dirty();
         if updates.is_empty() {
             return Ok(());
         }
-        let marks: Vec<_> = updates.iter().map(|update| (update.key, update.wallet)).collect();
         let written = self.store.write_usage(updates).await;
-        if written.is_err() {
-            let mut keys = self.keys();
-            for (key, wallet) in marks {
-                keys.entry(key).or_default().dirty.insert(wallet);
+        self.after_write(&written);
+        written
+    }
+
+    fn after_write(&self, written: &Result<(), StoreError>) {
+        for usage in self.keys().values_mut() {
+            let writing = std::mem::take(&mut usage.writing);
+            if written.is_err() {
+                usage.dirty.extend(writing);
             }
         }
-        written
+        // Ranges grow without a load, and only now may those that grew be left out.
+        self.make_room();
     }
 
     /// Leaves out what is in memory of a wallet that was forgotten.
     pub(super) fn forget(&self, wallet: WalletId) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         for usage in keys.values_mut() {
-            usage.wallets.remove(&wallet);
+            usage.remove(wallet);
             usage.dirty.remove(&wallet);
+            usage.writing.remove(&wallet);
         }
     }
 
+    /// What is to be written: also what a flush took whose caller stopped waiting.
     fn take_dirty(&self) -> Vec<UsageUpdate> {
         let mut keys = self.keys();
         let mut updates = Vec::new();
-        for (key, usage) in keys.iter_mut() {
-            for wallet in usage.dirty.drain() {
-                let delivered = usage.wallets.get(&wallet).cloned().unwrap_or_default();
-                let Delivered { ranges, credit } = delivered;
-                updates.push(UsageUpdate { key: *key, wallet, ranges, total: usage.total, credit });
+        for (&key, usage) in keys.iter_mut() {
+            let KeyUsage { total, wallets, dirty, writing, .. } = usage;
+            writing.extend(dirty.drain());
+            for &wallet in writing.iter() {
+                // An update replaces what is stored: an empty one would wipe it.
+                let known = wallets.get(&wallet).cloned();
+                let Some(Delivered { ranges, credit }) = known else { continue };
+                updates.push(UsageUpdate { key, wallet, ranges, total: *total, credit });
             }
         }
         updates
@@ -199,27 +243,29 @@ impl Usage {
         if let Some(total) = total {
             keys.entry(key).or_insert(KeyUsage { total, ..KeyUsage::default() });
         }
-        if let Some(usage) = keys.get_mut(&key) {
-            usage.wallets.entry(wallet).or_insert(Delivered { ranges, credit });
+        if let Some(usage) = keys.get_mut(&key)
+            && !usage.wallets.contains_key(&wallet)
+        {
+            usage.put(wallet, Delivered { ranges, credit });
         }
         Ok(())
     }
 
     fn make_room(&self) {
         let mut keys = self.keys();
-        let cached: usize = keys.values().map(|usage| usage.wallets.len()).sum();
-        if cached <= self.wallets_cached_max {
-            return;
-        }
-        for usage in keys.values_mut() {
-            let KeyUsage { wallets, dirty, .. } = usage;
-            wallets.retain(|wallet, _| dirty.contains(wallet));
+        let weight: usize = keys.values().map(|usage| usage.weight).sum();
+        if weight > self.wallets_cached_max {
+            keys.values_mut().for_each(KeyUsage::evict);
         }
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<KeyId, KeyUsage>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn weight(ranges: &[DeliveredRange]) -> usize {
+    1 + ranges.len() / RANGES_PER_WEIGHT
 }
 
 /// How many rows may go out when `left` more may be counted, and how many of them count.
@@ -326,18 +372,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{TxId, UnixSeconds};
+    use crate::domain::{Address, ChainId, TxId, UnixSeconds, Wallet};
+    use crate::store::StoreOptions;
+
+    const KEY: KeyId = KeyId(1);
 
     /// Row `at` counted from the newest.
     fn key(at: u32) -> TradeKey {
-        let time = UnixSeconds(1000 - at);
-        TradeKey {
-            time,
-            height: u64::from(1000 - at),
-            index: 0,
-            tx: TxId::solana(&[1; 64]),
-            leg: 0,
-        }
+        let (time, tx) = (UnixSeconds(1000 - at), TxId::solana(&[1; 64]));
+        TradeKey { time, height: u64::from(1000 - at), index: 0, tx, leg: 0 }
     }
 
     proptest! {
@@ -402,17 +445,10 @@ mod tests {
         // The other way round: the late one is gone.
         let mut ranges = Vec::new();
         join(&mut ranges, Position::Start, &[at(1, 5, 0)]);
-        assert_eq!(allowance(&ranges, Position::Start, &[at(1, 0, 0)], 9), (1, 0));
-        assert_eq!(
-            allowance(&ranges, Position::Start, &[at(2, 5, 0)], 9),
-            (1, 1),
-            "another transaction"
-        );
-        assert_eq!(
-            allowance(&ranges, Position::Start, &[at(1, 0, 1)], 9),
-            (1, 1),
-            "another row of it"
-        );
+        let of = |row| allowance(&ranges, Position::Start, &[row], 9);
+        assert_eq!(of(at(1, 0, 0)), (1, 0));
+        assert_eq!(of(at(2, 5, 0)), (1, 1), "another transaction");
+        assert_eq!(of(at(1, 0, 1)), (1, 1), "another row of it");
     }
 
     /// The lower one of two rows of a block was false and is gone: the other one stands alone now.
@@ -458,5 +494,105 @@ mod tests {
         let rows: Vec<TradeKey> = (0..6).map(key).collect();
         assert_eq!(allowance(&ranges, Position::Start, &rows, 2), (5, 2));
         assert_eq!(allowance(&ranges, Position::Start, &rows, 0), (3, 0));
+    }
+
+    fn range(from: u32, to: u32) -> DeliveredRange {
+        DeliveredRange { from: key(from), to: key(to) }
+    }
+
+    /// On a store in a folder, with two wallets in it.
+    async fn open(cached: usize, ranges_max: usize) -> (tempfile::TempDir, Usage, [WalletId; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = StoreOptions { cache_bytes: 1 << 20 };
+        let store = Store::open_in_step(folder.path(), options).unwrap();
+        let wallet = |byte| Wallet { chain: ChainId(1), address: Address::Solana([byte; 32]) };
+        let one = store.intern(&wallet(1)).await.unwrap().id;
+        let other = store.intern(&wallet(2)).await.unwrap().id;
+        (folder, Usage::new(store, cached, ranges_max), [one, other])
+    }
+
+    /// Hands out so many rows from one on, counted from the newest.
+    async fn deliver(usage: &Usage, wallet: WalletId, first: u32, count: u32) {
+        let rows: Vec<TradeKey> = (first..first + count).map(key).collect();
+        let above = first.checked_sub(1).map(key);
+        let after = above.map_or(Position::Start, Position::After);
+        let delivery = Delivery { key: KEY, quota: None, wallet, after, rows: &rows };
+        assert_eq!(usage.deliver(&delivery).await.unwrap(), rows.len());
+    }
+
+    async fn stored(usage: &Usage, wallet: WalletId) -> Vec<DeliveredRange> {
+        usage.store.view().unwrap().usage(KEY, wallet).await.unwrap()
+    }
+
+    /// Weight and wallets in memory.
+    fn held(usage: &Usage) -> (usize, Vec<WalletId>) {
+        let keys = usage.keys();
+        (keys[&KEY].weight, keys[&KEY].wallets.keys().copied().collect())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_delivered_while_a_pair_is_written_is_not_lost() {
+        let (_folder, usage, [one, other]) = open(0, 64).await;
+        deliver(&usage, one, 0, 2).await;
+        let updates = usage.take_dirty();
+        // The commit runs: a load makes room, and the walk goes on.
+        deliver(&usage, other, 0, 1).await;
+        deliver(&usage, one, 2, 2).await;
+        usage.after_write(&usage.store.write_usage(updates).await);
+        assert_eq!(stored(&usage, one).await, [range(0, 1)]);
+        usage.flush().await.unwrap();
+        assert_eq!(held(&usage), (0, vec![]));
+        // A mark without ranges wipes nothing.
+        usage.keys().get_mut(&KEY).unwrap().dirty.insert(one);
+        usage.flush().await.unwrap();
+        assert_eq!(stored(&usage, one).await, [range(0, 3)]);
+        deliver(&usage, one, 0, 4).await;
+        assert_eq!(usage.total(KEY).await.unwrap(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_or_abandoned_write_keeps_what_was_counted() {
+        let (_folder, usage, [one, _]) = open(0, 64).await;
+        deliver(&usage, one, 0, 2).await;
+        let taken = || {
+            let updates = usage.take_dirty().into_iter();
+            updates.map(|update| (update.wallet, update.ranges, update.total)).collect::<Vec<_>>()
+        };
+        for _ in 0..2 {
+            assert_eq!(taken(), [(one, vec![range(0, 1)], 2)]);
+        }
+        usage.store.close().await;
+        assert!(usage.flush().await.is_err());
+        assert_eq!(taken(), [(one, vec![range(0, 1)], 2)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flush_waits_for_the_one_that_runs() {
+        let (_folder, usage, [one, _]) = open(9, 64).await;
+        deliver(&usage, one, 0, 2).await;
+        let turn = usage.flushing.lock().await;
+        let second = std::time::Duration::from_secs(1);
+        assert!(tokio::time::timeout(second, usage.flush()).await.is_err());
+        drop(turn);
+        usage.flush().await.unwrap();
+        assert_eq!(stored(&usage, one).await, [range(0, 1)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_ranges_weigh_more_than_their_pair() {
+        // 32 ranges weigh 1 + 32 / 16; where 31 are allowed, they are joined to 16.
+        for (cached, max, kept, loaded) in [(3, 64, 3, 3), (2, 64, 0, 3), (2, 31, 2, 2)] {
+            let (_folder, usage, [one, other]) = open(cached, max).await;
+            for at in 0..32 {
+                deliver(&usage, one, 2 * at, 1).await;
+            }
+            usage.flush().await.unwrap();
+            assert_eq!(held(&usage).0, kept, "{cached} {max}");
+            deliver(&usage, one, 0, 1).await;
+            assert_eq!(held(&usage), (loaded, vec![one]));
+            usage.forget(one);
+            deliver(&usage, other, 0, 1).await;
+            assert_eq!(held(&usage), (1, vec![other]));
+        }
     }
 }

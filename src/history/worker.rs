@@ -47,6 +47,8 @@ pub(super) struct Worker {
     standing: Option<Standing>,
     /// Held while kept block hashes are read and written: one writer's would replace the other's.
     anchoring: Arc<Mutex<()>>,
+    /// The wallet as it was when there was last nothing to do.
+    seen: Option<WalletRecord>,
     /// When the last read from the head began, and the last one that came to something.
     opened_at: Instant,
     read_at: Option<Instant>,
@@ -89,6 +91,7 @@ impl Worker {
             holding,
             standing: None,
             anchoring: Arc::default(),
+            seen: None,
             opened_at: Instant::now(),
             read_at: None,
         }
@@ -214,6 +217,10 @@ impl Worker {
         record: &WalletRecord,
         demands: &[Demand],
     ) -> Result<Flow, IngestError> {
+        // Another process on the same store may have written what readers here wait for.
+        if self.seen.replace(record.clone()).is_some_and(|seen| seen != *record) {
+            self.board.tell_news();
+        }
         let blocked = self.blocked(record, demands);
         if let Some(first) = blocked {
             self.board.tell_failure(HistoryError::HistoryCut { first });

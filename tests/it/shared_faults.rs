@@ -359,6 +359,32 @@ async fn stays_away(filter: Filter, answers: i64) {
     world.close().await;
 }
 
+/// The step that waits for the database goes on behind the blank lines, to its own end.
+#[tokio::test]
+async fn over_http_a_stream_ends_with_an_error_once_the_database_stays_away() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let world = world(arms::connect(&wire.url).await);
+    let wallet = served::wallet(1);
+    world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
+    wire.silence_after(12);
+    let silent = async {
+        wire.is_silent().await;
+        tokio::time::pause();
+    };
+    let path = format!("/v1/wallets/{}/history", wallet.address);
+    let answer = async { tokio::time::timeout(PATIENCE * 10, world.get(&path)).await };
+    let (answer, ()) = tokio::join!(answer, silent);
+    let body = String::from_utf8_lossy(answer.expect("it ends").body()).into_owned();
+    let last: serde_json::Value =
+        serde_json::from_str(body.trim_end().lines().last().unwrap()).unwrap();
+    assert!(last["complete"] == false && last["error"]["code"].is_string(), "{last}");
+    assert!(body.contains("\n\n"), "blank lines meanwhile");
+    tokio::time::resume();
+    wire.open();
+    world.close().await;
+}
+
 /// A chunk that only another epoch would take.
 fn late(id: blotter::store::WalletId) -> Chunk {
     Chunk { epoch: 9, ..chunk(id, 30, 39, vec![]) }

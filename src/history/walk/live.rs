@@ -30,7 +30,15 @@ impl Walk {
         // A row may have come since the walk was held against the store: behind the position it is
         // still to be delivered, and above it the next comparison shows it.
         let is_other = !self.request.filter.is_timed() && self.passed != Some(count);
-        if self.passed.is_some() && (follows || is_other) {
+        // A filter's `from` ends a walk above heights that nothing is known of.
+        let since = match self.request.filter.from {
+            Some(_) => self.count_since(&view, &record, head).await?,
+            None => record.coverage.is_complete(head).then_some(count),
+        };
+        // With a `to` too, what the walk has passed is counted from elsewhere.
+        let is_open = self.request.filter.from.is_some() && self.request.filter.to.is_none();
+        let is_late = is_open && since.is_some() && self.passed != since;
+        if self.passed.is_some() && (follows || is_other || is_late) {
             return Ok(None);
         }
         // What is too new for the filter is behind the walk as well.
@@ -44,11 +52,7 @@ impl Walk {
                 None => break newest,
             }
         };
-        // A filter's `from` ends a walk above heights that nothing is known of.
-        self.passed = match self.request.filter.from {
-            Some(_) => self.count_since(&view, &record, head).await?,
-            None => record.coverage.is_complete(head).then_some(count),
-        };
+        self.passed = since;
         self.explained = None;
         self.position = newest.map_or(Position::Start, Position::After);
         self.live = true;
