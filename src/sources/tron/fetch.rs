@@ -6,6 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use serde_json::json;
 
 use super::TronSource;
+use super::info_answers::{InfoAnswers, InternalGivers, has_internal};
 use super::seen::{FAILED_ANSWERS, SeenTx, SentTx, TxPurpose};
 use super::timeline::Relevance;
 use super::wire::{self, Unreadable};
@@ -113,8 +114,8 @@ impl TronSource {
         }
     }
 
-    /// A transaction with its info; an info that alone says that it failed is asked for once more, of
-    /// another endpoint where there is one.
+    /// A transaction with its info, which is asked for once more, of another endpoint where there is
+    /// one, where it lacks a side of the wallet that the list shows, or inner calls that are proven.
     async fn with_info(
         &self,
         id: Word,
@@ -122,19 +123,62 @@ impl TronSource {
         (wallet, seen): (&Account, &SeenTx),
         options: &CallOptions,
     ) -> Result<Fetched, UpstreamError> {
+        let mut answers = InfoAnswers::new(wallet, seen, sent.kind);
+        let mut options = options.clone();
+        loop {
+            match self.confirmed_info(id, sent, (wallet, seen), &options).await {
+                Ok((Fetched::Transaction(tx), by)) => {
+                    if has_internal(&tx) {
+                        self.internal_givers().gave();
+                    }
+                    answers.add(tx);
+                    options.avoid = Some(by);
+                }
+                // Inner calls that no other answer has cost none of the transaction.
+                other if !answers.is_settled() => return other.map(|(fetched, _)| fetched),
+                Ok(_) | Err(_) => {}
+            }
+            if answers.asks_again(|| self.may_give_internal()) {
+                continue;
+            }
+            if answers.is_fruitless() {
+                self.internal_givers().gave_none();
+            }
+            return Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction));
+        }
+    }
+
+    fn may_give_internal(&self) -> bool {
+        let endpoints = self.inner.pool.endpoints().len();
+        self.internal_givers().may_give(endpoints)
+    }
+
+    fn internal_givers(&self) -> MutexGuard<'_, InternalGivers> {
+        self.inner.internal_givers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A transaction with its info; an info that alone says that it failed is asked for once more, of
+    /// another endpoint where there is one.
+    async fn confirmed_info(
+        &self,
+        id: Word,
+        sent: &SentTx,
+        (wallet, seen): (&Account, &SeenTx),
+        options: &CallOptions,
+    ) -> Result<(Fetched, EndpointId), UpstreamError> {
         let (body, mut options) = (json!({"value": hex::encode(id)}), options.clone());
         let mut failures = sent.failures;
         loop {
             let reply = self.post_solid(INFO, &body, &options).await?;
             if wire::is_empty(&reply.body) {
-                return Ok(Fetched::Missing);
+                return Ok((Fetched::Missing, reply.endpoint));
             }
             let listed = (sent.json.as_str(), wallet, seen);
             let info = (reply.body.as_ref(), reply.endpoint);
             let fetched = self.joined(id, listed, info, &options).await?;
             failures += 1;
             if failures >= FAILED_ANSWERS || !matches!(fetched, Fetched::Failed(_)) {
-                return Ok(fetched);
+                return Ok((fetched, reply.endpoint));
             }
             options.avoid = Some(reply.endpoint);
         }
@@ -321,5 +365,142 @@ mod tests {
         let crate::sources::chunk::RawTx::Tron(tx, _) = found.raw else { panic!("another family") };
         assert!(tx.call.succeeded);
         assert_eq!(Address::Tron(tx.call.from), Address::Tron(WALLET));
+    }
+
+    const TOKEN: &str = "41eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
+    const CALLED: &str = "41dddddddddddddddddddddddddddddddddddddddd";
+    const POOL: Account = [8; 20];
+    const HOSTS: [&str; 2] = ["one", "other"];
+
+    /// Infos by how many were asked for before, and by the host that is asked.
+    fn info_nodes(give: impl Fn(u64, &str) -> Value + Send + Sync + 'static) -> Arc<FakeNodes> {
+        let asked = AtomicU64::new(0);
+        FakeNodes::new(move |(host, path, _)| match path {
+            "walletsolidity/gettransactioninfobyid" => {
+                (200, give(asked.fetch_add(1, Ordering::Relaxed), host))
+            }
+            _ => (404, json!({"error": "not found"})),
+        })
+    }
+
+    async fn given(source: &TronSource, seen: &SeenTx) -> Transaction {
+        let fetched_tx = source.fetch(ID, &WALLET, seen.clone(), false, &options()).await.unwrap();
+        let Fetched::Transaction(tx) = fetched_tx else { panic!("{fetched_tx:?}") };
+        *tx
+    }
+
+    fn transfer(contract: &str, from: Account, to: Account) -> Value {
+        let word = |account: Account| format!("{:0>64}", hex::encode(account));
+        let topic = "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+        json!({"address": contract, "topics": [topic, word(from), word(to)],
+               "data": format!("{:064x}", 5)})
+    }
+
+    /// Tokens of the wallet for TRX, which the called contract pays.
+    fn sale(contract: &str, has_internal: bool) -> Value {
+        let mut sale = info("SUCCESS");
+        sale["log"] = json!([transfer(contract, WALLET, POOL)]);
+        if has_internal {
+            let to = format!("41{}", hex::encode(WALLET));
+            sale["internal_transactions"] = json!([{"caller_address": CALLED,
+                "transferTo_address": to, "callValueInfo": [{"callValue": 9}]}]);
+        }
+        sale
+    }
+
+    /// Tokens for tokens: one of the two transfers alone is no trade.
+    #[tokio::test(start_paused = true)]
+    async fn an_info_with_one_of_two_listed_transfers_is_confirmed_by_another_endpoint() {
+        let seen = SeenTx { gave: true, got: true, ..listed(&["SUCCESS"]) };
+        for shown in [0, 1] {
+            for (cut_by, asked, logs) in [("", 1, 2), ("one", 2, 2), ("one other", 2, 1)] {
+                let nodes = info_nodes(move |_, host| {
+                    let both = [transfer(TOKEN, WALLET, POOL), transfer(TOKEN, POOL, WALLET)];
+                    let mut swap = info("SUCCESS");
+                    let is_cut = cut_by.contains(host);
+                    swap["log"] = if is_cut { json!([both[shown]]) } else { json!(both) };
+                    swap["internal_transactions"] = json!([]);
+                    swap
+                });
+                let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+                let tx = given(&source, &seen).await;
+                assert_eq!(tx.call.logs.len(), logs, "only {shown}, by {cut_by}");
+                assert_eq!(nodes.count("infobyid"), asked, "only {shown}, by {cut_by}");
+            }
+        }
+    }
+
+    /// Events of fewer topics name the wallet without a side.
+    #[tokio::test(start_paused = true)]
+    async fn an_event_of_another_shape_shows_both_sides() {
+        let seen = SeenTx { gave: true, got: true, ..listed(&["SUCCESS"]) };
+        let nodes = info_nodes(|_, _| {
+            let mut swap = sale(CALLED, true);
+            swap["log"][0]["topics"].as_array_mut().unwrap().pop();
+            swap
+        });
+        let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+        given(&source, &seen).await;
+        assert_eq!(nodes.count("infobyid"), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn internal_transactions_that_one_endpoint_has_are_found_whichever_answers_first() {
+        for (giver, asked) in [("one", 1), ("other", 2)] {
+            let nodes = info_nodes(move |_, host| sale(TOKEN, host == giver));
+            let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+            assert!(has_internal(&given(&source, &listed(&["SUCCESS"])).await), "{giver}");
+            assert_eq!(nodes.count("infobyid"), asked, "{giver}");
+        }
+    }
+
+    /// Servers behind one address.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_gave_internal_transactions_is_asked_for_them_again() {
+        let nodes = info_nodes(|asked, _| sale(TOKEN, asked % 2 == 1));
+        let source = fake::source(&["one"], nodes.clone(), TronLimits::default());
+        for (has, asked) in [(false, 1), (true, 2), (true, 4)] {
+            assert_eq!(has_internal(&given(&source, &listed(&["SUCCESS"])).await), has, "{asked}");
+            assert_eq!(nodes.count("infobyid"), asked);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_no_endpoint_has_internal_transactions_each_info_is_asked_for_once() {
+        // Of twelve transactions, the first eight are asked for a second time by two endpoints.
+        for (hosts, asked) in [(&HOSTS[..1], 12), (&HOSTS[..], 20)] {
+            let nodes = info_nodes(|_, _| sale(TOKEN, false));
+            let source = fake::source(hosts, nodes.clone(), TronLimits::default());
+            for _ in 0..12 {
+                assert!(!has_internal(&given(&source, &listed(&["SUCCESS"])).await));
+            }
+            assert_eq!(nodes.count("infobyid"), asked);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn internal_transactions_are_asked_for_where_an_inner_call_is_proven() {
+        for (contract, inner, asked) in [(CALLED, false, 1), (CALLED, true, 2), (TOKEN, false, 2)] {
+            let nodes = info_nodes(move |_, _| sale(contract, false));
+            let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+            let seen = SeenTx { inner, ..listed(&["SUCCESS"]) };
+            given(&source, &seen).await;
+            assert_eq!(nodes.count("infobyid"), asked, "{contract}, {inner}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_answer_without_the_transaction_leaves_the_first_one() {
+        for second in [json!({}), json!({"id": "00"}), info("REVERT")] {
+            let nodes = info_nodes(
+                move |asked, _| {
+                    if asked == 0 { sale(TOKEN, false) } else { second.clone() }
+                },
+            );
+            let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+            let tx = given(&source, &listed(&["SUCCESS"])).await;
+            assert_eq!(tx.call.logs.len(), 1);
+            assert!(nodes.count("infobyid") > 1);
+        }
     }
 }

@@ -13,6 +13,7 @@ mod existence;
 mod fake;
 mod fetch;
 mod indexed;
+mod info_answers;
 mod limits;
 mod list;
 mod list_proof;
@@ -39,6 +40,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use depth::Depths;
 use indexed::Indexed;
+use info_answers::InternalGivers;
 pub use limits::{TronDiscovery, TronLimits};
 use offer::Offers;
 use prices::References;
@@ -89,6 +91,7 @@ struct Inner {
     chain_checks: Arc<ChainChecks>,
     /// What the protocol's exchanges exchange; it never changes.
     exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
+    internal_givers: Mutex<InternalGivers>,
     readers: Arc<AtomicUsize>,
     /// The chain row's pools, and those of them that are what it says, once that was asked.
     references: References,
@@ -117,6 +120,7 @@ impl TronSource {
             chain_id: chain.chain_id,
             chain_checks: Arc::default(),
             exchanges: Mutex::default(),
+            internal_givers: Mutex::default(),
             readers: Arc::default(),
             references,
             known_references: KnownPools::default(),
