@@ -34,7 +34,7 @@ mod words;
 
 pub use explain::explain;
 pub use raw::{RawError, parse};
-pub use trace::{parse_flat_trace, parse_trace};
+pub use trace::{is_flat_trace_whole, parse_flat_trace, parse_trace};
 pub use transaction::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
 pub(super) use words::topic;
 

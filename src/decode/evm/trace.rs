@@ -56,13 +56,14 @@ fn native_move(
 }
 
 /// Parses an answer of `debug_traceTransaction` with the `callTracer`: the value transfers of calls
-/// below the outermost that were not reverted, callers before their callees.
+/// below the outermost that were not reverted, callers before their callees. Of a transaction that
+/// succeeded: a trace whose outermost call failed is of no use.
 pub fn parse_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     let outermost: Frame<'_> = read(text, "trace")?;
     moves(outermost.kind)?;
     let mut found = Vec::new();
     if outermost.error.is_some() {
-        return Ok(found);
+        return Err(RawError::Broken("a trace that failed"));
     }
     let mut scanned = text.len();
     let mut waiting = children(outermost.calls, &mut scanned)?;
@@ -146,12 +147,28 @@ pub fn parse_flat_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
         }
         undone = None;
         if entry.error.is_some() {
+            if entry.trace_address.is_empty() {
+                return Err(RawError::Broken("a trace that failed"));
+            }
             undone = Some(&entry.trace_address);
         } else if !entry.trace_address.is_empty() {
             found.extend(flat_move(entry)?);
         }
     }
     Ok(found)
+}
+
+#[derive(Deserialize)]
+struct CallCount {
+    subtraces: Option<usize>,
+}
+
+/// Whether each call of an answer of `trace_transaction` is in it, as far as all entries name how many
+/// they made.
+pub fn is_flat_trace_whole(text: &[u8]) -> bool {
+    let Ok(entries) = serde_json::from_slice::<Vec<CallCount>>(text) else { return true };
+    let made = entries.iter().map(|entry| entry.subtraces);
+    made.sum::<Option<usize>>().is_none_or(|made| made + 1 == entries.len())
 }
 
 fn flat_move(entry: &Entry<'_>) -> Result<Option<NativeMove>, RawError> {
@@ -229,8 +246,33 @@ mod tests {
             &tree(&[frame("CALL", 2, 3, "0x9", &failed), frame("CALL", 2, 3, "0x8", &inner)]),
             &[(2, 3, 8), (3, 4, 7)],
         );
-        let all = frame("CALL", 1, 2, "0x64", &failed);
-        check(&all, &[]);
+    }
+
+    /// The transaction went through: a node that ran it again in another way shows nothing of it.
+    #[test]
+    fn a_trace_whose_outermost_call_failed_is_refused() {
+        let all = frame("CALL", 1, 2, "0x64", r#","error":"out of gas""#);
+        assert_eq!(parse_trace(all.as_bytes()), Err(RawError::Broken("a trace that failed")));
+        let flat = format!(
+            r#"[{{"type":"call","action":{{"from":"{}","to":"{}","value":"0x1"}},
+            "traceAddress":[],"error":"Out of gas"}}]"#,
+            text(1),
+            text(2)
+        );
+        assert_eq!(parse_flat_trace(flat.as_bytes()), Err(RawError::Broken("a trace that failed")));
+    }
+
+    #[test]
+    fn a_flat_list_that_lacks_calls_is_not_whole() {
+        let whole = |counts: &[&str]| {
+            let entries: Vec<String> =
+                counts.iter().map(|count| format!(r#"{{"subtraces":{count}}}"#)).collect();
+            is_flat_trace_whole(format!("[{}]", entries.join(",")).as_bytes())
+        };
+        assert!(whole(&["2", "1", "0", "0"]) && whole(&["0"]));
+        assert!(!whole(&["2", "1", "0"]) && !whole(&["1"]));
+        assert!(whole(&["2", "null"]), "not all name it");
+        assert!(is_flat_trace_whole(br#"{"type":"CALL"}"#), "no list");
     }
 
     #[test]

@@ -353,7 +353,10 @@ impl CandidateTx {
     /// those of their logs: they are held against them for a few answers.
     fn is_sound(&self, chain_id: Option<u64>, parsed: &Transaction) -> bool {
         let (Some(tx), Some(receipt)) = (&self.tx, &self.receipt) else { return false };
-        let is_listed = self.candidate.transfer.is_none_or(|transfer| transfer.is_in(parsed));
+        // One answer may have lost the log.
+        let is_listed = self.candidate.transfer.is_none_or(|transfer| {
+            transfer.is_in(parsed) || (self.unfilled > 0 && transfer.may_be_native(parsed))
+        });
         let is_filled = || receipts::fills_filter(&receipt.result, &parsed.logs);
         is_listed
             && receipts::are_of_one(chain_id, [&tx.result, &receipt.result], parsed)
@@ -379,4 +382,57 @@ fn timed(
 
 fn is_null(raw: &RawValue) -> bool {
     raw.get().trim() == "null"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::super::receipts::TokenTransfer;
+    use super::super::texts::hex_text;
+    use super::*;
+
+    const WALLET: Account = [5; 20];
+
+    /// Settles answers about a purchase for native coin, of which a list shows the token that came. The
+    /// receipt has its transfer or no log at all.
+    fn settled(one: &mut CandidateTx, has_log: bool) -> Option<EndpointId> {
+        let hash = hex_text(&[1; 32]);
+        let to = hex_text(&[&[0; 12][..], &WALLET].concat());
+        let topics = [hex_text(&[2; 32]), hex_text(&[0; 32]), to];
+        let log = json!({"address": hex_text(&[7; 20]), "topics": topics, "data": "0x01"});
+        let logs = if has_log { vec![log] } else { Vec::new() };
+        let tx = json!({
+            "hash": hash, "blockNumber": "0x9", "transactionIndex": "0x0", "value": "0x64",
+            "from": hex_text(&WALLET), "to": hex_text(&[8; 20]), "input": "0x",
+        });
+        let receipt = json!({"transactionHash": hash, "status": "0x1", "logs": logs});
+        let answer = |result| {
+            let result = to_raw_value(&result).unwrap();
+            Some(CallResponse { result, endpoint: EndpointId(3), request: 1 })
+        };
+        (one.tx, one.receipt) = (answer(tx), answer(receipt));
+        one.settle(Some(1), true)
+    }
+
+    /// Some indexes list native coin as a token, which leaves no log; and one answer may lack the log.
+    #[test]
+    fn that_a_listed_token_left_no_log_takes_two_answers() {
+        let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: false });
+        let candidate = Candidate {
+            hash: [1; 32],
+            block: 9,
+            index: None,
+            time: None,
+            whole: None,
+            calls: None,
+            sent: Some(true),
+            transfer,
+        };
+        let mut one = CandidateTx::new(candidate.clone());
+        assert_eq!((settled(&mut one, false), one.is_done(true)), (Some(EndpointId(3)), false));
+        assert_eq!((settled(&mut one, false), one.is_done(true)), (None, true));
+        let mut other = CandidateTx::new(candidate);
+        assert_eq!((settled(&mut other, true), other.is_done(true)), (None, true));
+    }
 }

@@ -51,12 +51,12 @@ impl EvmSource {
         log.topics.first().is_some_and(|topic| !tables.events(topic).is_empty())
     }
 
-    /// Whether a trace has calls of all that must have run: the recipient, and the pools that report
-    /// a trade. One that leaves out calls would hide what they paid.
+    /// Whether a trace has calls of all that must have run, the recipient and the pools that report
+    /// a trade, and as many as it names. One that leaves out calls would hide what they paid.
     fn shows_calls(&self, trace: &RawValue, tx: &Transaction) -> bool {
         let pools = tx.logs.iter().filter(|log| self.is_known_event(log));
         let ran: BTreeSet<Account> = pools.map(|log| log.address).chain(tx.to).collect();
-        receipts::names_all(trace, &ran)
+        receipts::names_all(trace, &ran) && evm::is_flat_trace_whole(trace.get().as_bytes())
     }
 
     /// Sets what is known. Never fails: what an endpoint may give later counts as refused, and what

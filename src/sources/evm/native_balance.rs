@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::block_payments::is_lone;
 use super::native::Traced;
 use super::{EvmSource, Past, wire};
-use crate::decode::evm::{Account, NativeFlows};
+use crate::decode::evm::{Account, NativeFlows, Transaction};
 use crate::domain::{Height, Units};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
@@ -114,19 +114,25 @@ impl EvmSource {
         let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
         let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
         let read = |one: Traced<'a>| {
-            let balances = self.read_balances(&one, [next(), next()]);
+            let balances = self.read_balances(wallet, &one, [next(), next()]);
             (one, balances)
         };
         wanted.into_iter().map(read).collect()
     }
 
-    fn read_balances(&self, one: &Traced<'_>, [before, after]: [Answer; 2]) -> Balances {
+    fn read_balances(
+        &self,
+        wallet: &Account,
+        one: &Traced<'_>,
+        [before, after]: [Answer; 2],
+    ) -> Balances {
         let is_lost = |answer: &Answer| self.is_lost(answer, one.tx.block);
         if [&before, &after].into_iter().any(is_lost) {
             return Balances::Gone;
         }
         let (Ok(before), Ok(after)) = (before, after) else { return Balances::Open };
-        net(&before.result, &after.result, one.fee).map_or(Balances::Open, Balances::Given)
+        net([&before.result, &after.result], (one.tx, one.fee), wallet)
+            .map_or(Balances::Open, Balances::Given)
     }
 
     /// No endpoint has it; or each refuses it in words of its own, in several rounds, and none of them
@@ -172,14 +178,20 @@ fn highest_below<'a>(
     blocks.filter(|block| lowest.is_none_or(|lowest| *block < lowest)).max()
 }
 
-/// From the balance before and after.
-fn net(before: &RawValue, after: &RawValue, fee: Option<Units>) -> Option<NativeFlows> {
-    let (before, after) = (wire::units(before)?, wire::units(after)?);
-    let with_fee = after.checked_add(fee?)?;
-    Some(NativeFlows::Net {
-        gained: with_fee.saturating_sub(before),
-        lost: before.saturating_sub(with_fee),
-    })
+/// From the balance before and after a transaction of the wallet's own. It had what it sent and the
+/// fee, and lost no more than that, but for a wallet whose own code was called: one false answer that
+/// a balance is zero would else be an amount.
+fn net(
+    [before, after]: [&RawValue; 2],
+    (tx, fee): (&Transaction, Option<Units>),
+    wallet: &Account,
+) -> Option<NativeFlows> {
+    let (before, after, fee) = (wire::units(before)?, wire::units(after)?, fee?);
+    let with_fee = after.checked_add(fee)?;
+    let (gained, lost) = (with_fee.saturating_sub(before), before.saturating_sub(with_fee));
+    let had_it = tx.value.checked_add(fee).is_some_and(|sent| sent <= before);
+    let is_called = tx.to.as_ref() == Some(wallet);
+    (had_it && (is_called || lost <= tx.value)).then_some(NativeFlows::Net { gained, lost })
 }
 
 fn balance_calls(wallet: &Account, block: u64) -> [Call; 2] {

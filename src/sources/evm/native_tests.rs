@@ -1,6 +1,6 @@
 //! What no endpoint has of a transaction's inner movements, and what one has not given yet.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -64,8 +64,12 @@ fn by_balance() -> NativeFlows {
 }
 
 async fn flows(source: &EvmSource) -> NativeFlows {
+    flows_with_fee(source, 0).await
+}
+
+async fn flows_with_fee(source: &EvmSource, fee: u64) -> NativeFlows {
     let mut tx = sale();
-    let open = vec![Traced { tx: &mut tx, fee: Some(Units::ZERO), alone: true }];
+    let open = vec![Traced { tx: &mut tx, fee: Some(Units::from(fee)), alone: true }];
     source.fill_native(&WALLET, open, &CallOptions::new(lane())).await;
     tx.native
 }
@@ -150,6 +154,48 @@ async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
             }
         }
         assert_eq!(flows(&source).await, by_balance(), "{fails}");
+    }
+}
+
+/// A server without a state that gives zero for it, once. Before the sale the wallet had 100, after it
+/// 130, and 1 of it was the fee.
+#[tokio::test(start_paused = true)]
+async fn a_balance_that_cannot_be_is_no_amount() {
+    for lacking in [BLOCK - 1, BLOCK] {
+        let is_asked = AtomicBool::new(false);
+        let nodes = ScriptedNodes::new(move |_, method, params| {
+            let is_it = method == "eth_getBalance" && params[1] == format!("{lacking:#x}");
+            let lacks = is_it && !is_asked.swap(true, Ordering::Relaxed);
+            if lacks { Ok("0x0".into()) } else { state(method, params) }
+        });
+        let source = nodes.source(&["one"]);
+        assert_eq!(flows_with_fee(&source, 1).await, NativeFlows::Refused, "{lacking}");
+        let all = NativeFlows::Net { gained: Units::from(31_u64), lost: Units::ZERO };
+        assert_eq!(flows_with_fee(&source, 1).await, all, "{lacking}");
+    }
+}
+
+/// One answer that leaves out the payment, or shows a failure.
+#[tokio::test(start_paused = true)]
+async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
+    let (router, wallet) = (hex_text(&ROUTER), hex_text(&WALLET));
+    let entry = |from: &str, to: &str, value: &str, subtraces: u32, at: &[u32]| {
+        json!({
+            "type": "call", "subtraces": subtraces, "traceAddress": at,
+            "action": {"callType": "call", "from": from, "to": to, "value": value},
+        })
+    };
+    let whole = [entry(&wallet, &router, "0x0", 1, &[]), entry(&router, &wallet, "0x1e", 0, &[0])];
+    let mut failed = whole.clone();
+    failed[0]["error"] = "out of gas".into();
+    for wrong in [json!(whole[..1]), json!(failed)] {
+        let (is_asked, right) = (AtomicBool::new(false), json!(whole));
+        let nodes = ScriptedNodes::new(move |_, method, _| match method {
+            "trace_transaction" if is_asked.swap(true, Ordering::Relaxed) => Ok(right.clone()),
+            "trace_transaction" => Ok(wrong.clone()),
+            _ => Err(NO_METHOD),
+        });
+        assert_eq!(flows(&nodes.source(&["one"])).await, traced());
     }
 }
 

@@ -23,10 +23,14 @@ pub(super) struct TokenTransfer {
 }
 
 impl TokenTransfer {
-    /// Whether the transaction, as a receipt has it, can be the listed one.
+    /// Whether a receipt has a log that can be the listed transfer.
     pub(super) fn is_in(self, tx: &Transaction) -> bool {
-        let is_native = !self.is_logged && tx.value != Units::ZERO;
-        tx.succeeded && (is_native || tx.logs.iter().any(|log| log.mentions(&self.wallet)))
+        tx.succeeded && tx.logs.iter().any(|log| log.mentions(&self.wallet))
+    }
+
+    /// Whether the listed transfer can be native coin, which leaves no log.
+    pub(super) fn may_be_native(self, tx: &Transaction) -> bool {
+        tx.succeeded && !self.is_logged && tx.value != Units::ZERO
     }
 }
 
