@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::SolanaSource;
 use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
+use super::{SolanaSource, wire};
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
@@ -315,6 +315,10 @@ impl SolanaSource {
             }
             if tx.failed() {
                 continue;
+            }
+            // Without them it would look like one that moved no token.
+            if !wire::has_token_balances(raw.get()) {
+                return Err(bad("getTransactionsForAddress gave no token balances"));
             }
             if !tx.names(&wallet.0) {
                 self.inner.page_offers.learned().by_owner.insert(by);
