@@ -122,13 +122,11 @@ impl Lines {
                 return None;
             }
         };
-        match timeout(self.app.limits.heartbeat, &mut stepping).await {
-            Ok(stepped) => Some(stepped),
-            Err(_) => {
-                self.walk = Walking::Stepping(stepping);
-                None
-            }
+        let stepped = timeout(self.app.limits.heartbeat, &mut stepping).await.ok();
+        if stepped.is_none() {
+            self.walk = Walking::Stepping(stepping);
         }
+        stepped
     }
 
     fn write(&mut self, out: &mut Vec<u8>, walk: &Guarded, step: &Step) {

@@ -29,7 +29,7 @@ fn read(node: &DemoNode, hash: &TxId, traced: bool) -> Transaction {
     let tx = ask(node, "eth_getTransactionByHash", json!([hash])).to_string();
     let receipt = ask(node, "eth_getTransactionReceipt", json!([hash])).to_string();
     let mut tx = parse(tx.as_bytes(), receipt.as_bytes()).unwrap();
-    if traced {
+    if traced && tx.succeeded {
         let options = json!([hash, {"tracer": "callTracer"}]);
         let trace = ask(node, "debug_traceTransaction", options).to_string();
         tx.native = NativeFlows::Calls(parse_trace(trace.as_bytes()).unwrap());

@@ -46,8 +46,7 @@ pub(super) struct DepthReply {
 /// Whether an endpoint keeps the lowest block.
 struct DepthSeen {
     kept: Kept,
-    is_known: bool,
-    /// It was seen later than what was asked for at the same time.
+    /// Logs that were asked for later than the search show it.
     is_later: bool,
 }
 
@@ -111,8 +110,7 @@ impl LogAsker<'_> {
         };
         let mut kept = seen.kept;
         // What keeps logs now may have had none when it answered.
-        let is_late = !seen.is_known && (self.is_tried || seen.is_later);
-        if is_late && kept == Kept::Yes && matches!(outcome, Ok(QueryOutcome::Logs(_))) {
+        if seen.is_later && kept == Kept::Yes && matches!(outcome, Ok(QueryOutcome::Logs(_))) {
             outcome = self.answers(search, open, choice, &[]).await;
         }
         let is_believed = kept == Kept::Yes && !choice.lacks;
@@ -125,10 +123,12 @@ impl LogAsker<'_> {
     /// Whether it keeps the lowest block, as is known, else by a look.
     async fn depth(&self, choice: LogChoice) -> DepthSeen {
         if let Some(kept) = self.source.known_depth(choice.on, self.range.0) {
-            return DepthSeen { kept, is_known: true, is_later: false };
+            return DepthSeen { kept, is_later: false };
         }
         let look = self.source.look_at_depth(choice, self.range, self.options).await;
-        DepthSeen { kept: look.kept, is_known: false, is_later: !look.at_once }
+        // Where no busy contract has logs, a second answer to each search would double them.
+        let is_later = look.nearby.is_some() && (self.is_tried || !look.at_once);
+        DepthSeen { kept: look.kept, is_later }
     }
 
     /// Whether it keeps the lowest block now that it has answered: what it was seen to keep before, it

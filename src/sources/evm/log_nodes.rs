@@ -19,9 +19,10 @@ const LACKING_REST: Duration = Duration::from_secs(30);
 /// answer at the same address.
 const KEPT_REST: Duration = Duration::from_secs(30);
 
-/// Calls of a request that has room for the head of its server, also far below one that it named of late:
-/// it may have been set up anew from older blocks since.
+/// Calls of a request that has room for the head of its server, also far below one that it named so
+/// long ago: it may have been set up anew from older blocks since.
 const HEAD_BATCH_MIN: usize = 8;
+const HEAD_FRESH: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
@@ -33,6 +34,8 @@ struct LogNode {
     /// Topics in one position that it takes; `None`: it has refused no number of them.
     topics_max: Option<usize>,
     head: LateHead,
+    /// When it last named one.
+    head_at: Option<Instant>,
     failed_until: Option<Instant>,
     /// A range of so many blocks took too long of late.
     slow: Option<(u64, Instant)>,
@@ -156,7 +159,11 @@ impl EvmSource {
     }
 
     pub(super) fn note_log_head(&self, id: EndpointId, head: Height) {
-        self.with_log_node(id, |node| node.head.note(head, Instant::now()));
+        let now = Instant::now();
+        self.with_log_node(id, |node| {
+            node.head.note(head, now);
+            node.head_at = Some(now);
+        });
     }
 
     pub(super) fn note_log_blocks(&self, id: EndpointId, most: u64) {
@@ -269,12 +276,14 @@ fn choice(
 ) -> LogChoice {
     let most = limits.log_blocks_max;
     let certain = high.saturating_add(limits.log_head_margin);
+    let is_fresh = |at: Instant| now.duration_since(at) < HEAD_FRESH;
+    let is_late = !node.and_then(|node| node.head_at).is_some_and(is_fresh);
     let fails = node.and_then(|node| node.failed_until).is_some_and(|until| until > now);
     LogChoice {
         on: endpoint.id,
         blocks_max: node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most),
         blocks_likely: node.and_then(|node| node.blocks_likely(now)).unwrap_or(most).min(most),
-        asks_head: endpoint.batch >= HEAD_BATCH_MIN
+        asks_head: (endpoint.batch >= HEAD_BATCH_MIN && is_late)
             || node.is_none_or(|node| node.head.get(now) < Some(certain)),
         batch: endpoint.batch,
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),

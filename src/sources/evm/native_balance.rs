@@ -2,7 +2,6 @@
 //! transaction, nothing else of the wallet is known in the block and the block shows nothing else.
 
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::block_payments::is_lone;
 use super::native::Traced;
@@ -22,6 +21,8 @@ enum Balances {
     Gone,
     /// One of them is to be asked for later.
     Open,
+    /// They cannot be those of the transaction alone.
+    Odd,
 }
 
 /// Transactions by what their balances came to.
@@ -30,6 +31,7 @@ struct Asked<'a> {
     given: Vec<(Traced<'a>, NativeFlows)>,
     gone: Vec<Traced<'a>>,
     open: Vec<Traced<'a>>,
+    odd: Vec<Traced<'a>>,
 }
 
 impl<'a> Asked<'a> {
@@ -39,6 +41,7 @@ impl<'a> Asked<'a> {
                 Balances::Given(flows) => self.given.push((one, flows)),
                 Balances::Gone => self.gone.push(one),
                 Balances::Open => self.open.push(one),
+                Balances::Odd => self.odd.push(one),
             }
         }
     }
@@ -55,7 +58,10 @@ impl EvmSource {
         let (wanted, mut left): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|one| self.may_have_balances(wallet, one));
         let are_all_asked = !self.awaits_endpoint();
-        let Asked { given, gone, mut open } = self.ask_balances(wallet, wanted, options).await;
+        let asked = self.ask_balances(wallet, wanted, options).await;
+        let Asked { given, gone, mut open, odd } = asked;
+        // Two answers are: something else moved the balance, which no other one will show.
+        left.extend(odd);
         if are_all_asked && !self.awaits_endpoint() {
             let others = given.iter().map(|(one, _)| one).chain(&open);
             if let Some(top) = highest_below(&gone, others) {
@@ -87,6 +93,8 @@ impl EvmSource {
     ) -> Asked<'a> {
         let mut asked = Asked::default();
         asked.take(self.balances_once(wallet, wanted, options).await);
+        let odd = std::mem::take(&mut asked.odd);
+        asked.take(self.balances_once(wallet, odd, options).await);
         let mut lower = std::mem::take(&mut asked.gone);
         lower.sort_by_key(|one| one.tx.block);
         let highest = lower.pop().into_iter().collect();
@@ -131,8 +139,11 @@ impl EvmSource {
             return Balances::Gone;
         }
         let (Ok(before), Ok(after)) = (before, after) else { return Balances::Open };
-        net([&before.result, &after.result], (one.tx, one.fee), wallet)
-            .map_or(Balances::Open, Balances::Given)
+        let balances = [&before.result, &after.result].map(|one| wire::units(one));
+        let ([Some(before), Some(after)], Some(fee)) = (balances, one.fee) else {
+            return Balances::Open;
+        };
+        net([before, after], (one.tx, fee), wallet).map_or(Balances::Odd, Balances::Given)
     }
 
     /// No endpoint has it; or each refuses it in words of its own, in several rounds, and none of them
@@ -182,11 +193,10 @@ fn highest_below<'a>(
 /// fee, and lost no more than that, but for a wallet whose own code was called: one false answer that
 /// a balance is zero would else be an amount.
 fn net(
-    [before, after]: [&RawValue; 2],
-    (tx, fee): (&Transaction, Option<Units>),
+    [before, after]: [Units; 2],
+    (tx, fee): (&Transaction, Units),
     wallet: &Account,
 ) -> Option<NativeFlows> {
-    let (before, after, fee) = (wire::units(before)?, wire::units(after)?, fee?);
     let with_fee = after.checked_add(fee)?;
     let (gained, lost) = (with_fee.saturating_sub(before), before.saturating_sub(with_fee));
     let had_it = tx.value.checked_add(fee).is_some_and(|sent| sent <= before);
