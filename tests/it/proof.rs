@@ -1,12 +1,13 @@
 //! What a read did not establish is never called complete, and is read again.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use blotter::decode::solana::DECODER_VERSION;
 use blotter::demo::solana::WalletPlan;
 use blotter::demo::{Faults, Rate};
 use blotter::domain::{Doubts, Proof, UnixMillis, Wallet, Way};
-use blotter::history::{End, Extent, HistoryError};
+use blotter::history::{End, Extent, HistoryError, Step};
 use blotter::store::{Chunk, WalletPatch, WalletRecord};
 
 use crate::support::trades::chunk;
@@ -86,6 +87,22 @@ async fn pages_do_not_end_complete_below_a_missing_transaction() {
     let (rows, end) = finish(&mut world.walk(wallet, Extent::Rows(10), Some(walk.cursor()))).await;
     assert!(rows.is_empty());
     assert_unproved(&end, &lost);
+}
+
+/// A reload switches the chain off under an open walk: nothing says any more what its proofs are worth.
+#[tokio::test(start_paused = true)]
+async fn a_chain_that_is_switched_off_makes_no_open_walk_complete() {
+    let (world, wallet) = loaded(60).await;
+    let truth = world.truth(wallet);
+    let lost = truth[20];
+    lose(&world, wallet, &lost).await;
+    world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
+    let mut walk = world.walk(wallet, Extent::All, None);
+    let Step::Rows(first) = walk.next().await else { panic!("no rows") };
+    world.history.replace_sources(HashMap::from([(wallet.chain, None)]));
+    let (rest, end) = finish(&mut walk).await;
+    same(&[first.to_vec(), rest].concat(), &without(&truth, &lost));
+    assert!(!end.complete && end.error == Some(HistoryError::ChainDisabled), "{end:?}");
 }
 
 /// With growing pauses, and not more often: a node that never gives it is not asked all the time.

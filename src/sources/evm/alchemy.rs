@@ -26,7 +26,7 @@ use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 use crate::sources::server_reach::LateHead;
 
-const METHOD: &str = "alchemy_getAssetTransfers";
+pub(super) const METHOD: &str = "alchemy_getAssetTransfers";
 /// Transfers in a page: the most that is given.
 const PAGE_MAX: usize = 1_000;
 /// Chains of which it lists inner calls: Ethereum and Polygon.

@@ -6,13 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::alchemy::AlchemyLister;
+use super::alchemy::{AlchemyLister, METHOD};
 use super::lists_model::{lane, subject};
 use super::node_model::ScriptedNodes;
 use super::texts::hex_text;
 use crate::domain::Height;
-
-const METHOD: &str = "alchemy_getAssetTransfers";
 
 fn sent(id: u16, block: Height) -> Value {
     json!({
