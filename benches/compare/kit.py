@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import resource
 import selectors
 import shutil
@@ -227,12 +228,12 @@ class Bench:
         path.write_text(f'[server]\nfreshness = "30d"\nstream_window = "1h"\nconnections = 22000\n{text}')
         return path
 
-    def demo(self, folder, large):
+    def demo(self, folder, large, *more):
         """The demo chain with its server, with a key that may have many streams."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         key = self.key(folder)
         child = self.spawn([self.args.binary, "demo", "--listen", "127.0.0.1:0", "--data-dir", folder, "--large", large,
-                            "--config", self.config("demo")], ready="http://", name="demo")
+                            "--config", self.config("demo"), *more], ready="http://", name="demo")
         wallets = {}
         for line in child.log.read_text().splitlines():
             parts = line.split()
@@ -240,10 +241,16 @@ class Bench:
                 wallets[parts[0]] = parts[1]
         return Server(child, key, wallets)
 
-    def serve(self, folder):
-        """The server on a folder that was filled; there is no node that it could ask."""
+    def node(self, large):
+        """The address of the demo's Solana node, in a process that does nothing else."""
+        server = self.demo(self.scratch / "node", large, "--node", "127.0.0.1:0")
+        return re.search(r"node:\s+(\S+/sol)\s", server.child.log.read_text())[1]
+
+    def serve(self, folder, node="http://127.0.0.1:9"):
+        """The server on a folder that was filled; without `node` there is none that it could ask."""
         key = self.key(folder)
-        config = self.config("serve", '[chains.sol]\nrpc = ["http://127.0.0.1:9"]\n')
+        # As the demo asks its own.
+        config = self.config("serve", f'[chains.sol]\nrpc = [{{ url = "{node}", concurrency = 32, batch = 100 }}]\n')
         child = self.spawn([self.args.binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--config", config],
                            ready="http://", name="serve")
         return Server(child, key, {})

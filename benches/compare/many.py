@@ -149,8 +149,9 @@ def size(bench, report):
 
 def loading(serving, report):
     """Wallets that are being loaded next to a steady rate of pages of a stored one."""
-    bench, server = serving.bench, serving.demo
+    bench = serving.bench
     serving.stored
+    server = serving.apart()
     seconds = 4 if bench.args.short else 15
     chance = random.Random(5)
     paths = [f"{serving.path}?limit={PAGE}&cursor={cursor}" for cursor in chance.sample(serving.cursors, min(400, len(serving.cursors)))]
@@ -173,6 +174,7 @@ def loading(serving, report):
                  not alone.failed and not busy.failed and wallets > 0)
     report.value("the same: loaded meanwhile", f"{rows / took:,.0f} rows/s")
     report.value("the same: memory at most", f"{status_of(server.pid, 'VmHWM') / 1024:.0f} MiB")
+    bench.stop(server.child)
 
 
 class Loaders:

@@ -33,11 +33,10 @@ class Serving:
         """The server, with its large wallet loaded to the end."""
         if self._demo is None:
             bench = self.bench
-            trades = round(bench.args.rows / ROWS_A_TRADE)
             server = self.start()
             self.wallet = server.wallets["large"]
             self.path = history(self.wallet)
-            note(f"loading the demo's wallet of {trades} trades")
+            note(f"loading the demo's wallet of {self.trades} trades")
             began, before = time.perf_counter(), cpu(server.pid)
             self.rows = load(server, self.wallet)
             note(f"{self.rows} rows, loaded in {time.perf_counter() - began:.0f} s, {cpu(server.pid) - before:.0f} s of processor")
@@ -45,15 +44,27 @@ class Serving:
         return self._demo
 
     def start(self):
-        bench = self.bench
-        trades = round(bench.args.rows / ROWS_A_TRADE)
-        return bench.demo(bench.keep / f"demo-{trades}", trades)
+        return self.bench.demo(self.folder, self.trades)
 
     def fresh(self):
         """The same folder, served by a new process."""
         self.bench.stop(self.demo.child)
         self._demo = self.start()
         return self._demo
+
+    def apart(self):
+        """The same folder, served by a process that asks the demo's node in another one."""
+        self.bench.stop(self.demo.child)
+        self._demo = None
+        return self.bench.serve(self.folder, self.bench.node(self.trades))
+
+    @property
+    def trades(self):
+        return round(self.bench.args.rows / ROWS_A_TRADE)
+
+    @property
+    def folder(self):
+        return self.bench.keep / f"demo-{self.trades}"
 
     @property
     def stored(self):

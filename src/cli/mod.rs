@@ -39,8 +39,10 @@ mod verify;
 mod version;
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use clap::Parser as _;
 use tokio::runtime::Runtime;
@@ -180,8 +182,12 @@ fn read_wallet(
     }
 }
 
+/// One thread more than there are processors, as loading tasks take turns by as many as there are
+/// (`history/turns.rs`): one thread always looks at the sockets.
 fn runtime() -> Result<Runtime, CliError> {
-    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let threads = available_parallelism().map_or(1, NonZero::get) + 1;
+    let built =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     built.map_err(|error| CliError::failed("the runtime cannot be started", error))
 }
 

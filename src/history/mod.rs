@@ -29,6 +29,7 @@ mod roster;
 mod scanning;
 mod sharing;
 mod tasks;
+mod turns;
 mod usage;
 mod walk;
 mod worker;

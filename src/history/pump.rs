@@ -57,7 +57,7 @@ impl Pump {
         let (chunk_sender, chunks) = mpsc::channel(WAITING_CHUNKS_MAX);
         let (asks, ask_receiver) = mpsc::channel(1);
         let (run_ahead, wanted) = watch::channel(RunAhead::Unknown);
-        let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, wanted));
+        let task = tasks.spawn_load(run(reader, chunk_sender, ask_receiver, wanted));
         let began = Instant::now();
         Self {
             low,
@@ -69,7 +69,7 @@ impl Pump {
             ahead: None,
             run_ahead,
             began,
-            _task: task,
+            _task: AbortOnDropHandle::new(task),
         }
     }
 

@@ -40,7 +40,7 @@ impl Inner {
         boards.insert(wallet, Arc::clone(&board));
         drop(boards);
         let inner = Arc::clone(self);
-        self.tasks.spawn(async move { inner.work(board).await });
+        self.tasks.spawn_load(async move { inner.work(board).await });
         Ok(result)
     }
 

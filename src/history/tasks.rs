@@ -7,11 +7,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::turns::Turns;
+
 /// All background tasks of the process. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
+    turns: Turns,
 }
 
 impl Tasks {
@@ -25,6 +28,14 @@ impl Tasks {
         F: Future<Output = ()> + Send + 'static,
     {
         self.tracker.spawn(future)
+    }
+
+    /// Starts a task that loads: it leaves room for those that answer requests.
+    pub(super) fn spawn_load<F>(&self, future: F) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.spawn(self.turns.take(future))
     }
 
     /// A task that ends when the handle is dropped.

@@ -7,6 +7,7 @@ use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
 use sha3::{Digest as _, Keccak256};
 
+use super::pool_makers::{PoolMakers, PoolPlace};
 use super::{Chain, RegistryError};
 use crate::domain::{Account, Address, Family, Word};
 
@@ -160,6 +161,7 @@ pub struct EvmTables {
     events: HashMap<Word, Vec<Event>>,
     contracts: HashMap<Account, Vec<(Vec<String>, Contract)>>,
     factories: Vec<Factory>,
+    makers: PoolMakers,
 }
 
 impl EvmTables {
@@ -177,6 +179,15 @@ impl EvmTables {
     /// Factories that may have pools on a chain.
     pub fn factories<'a>(&'a self, chain: &'a Chain) -> impl Iterator<Item = &'a Factory> {
         self.factories.iter().filter(|factory| on(&factory.chains, chain))
+    }
+
+    /// The name of the factory of a pool, derived at most once in a while.
+    pub fn maker(
+        &self,
+        place: PoolPlace,
+        derive: impl FnOnce() -> Option<Arc<str>>,
+    ) -> Option<Arc<str>> {
+        self.makers.get(place, derive)
     }
 
     /// Whether a trade through this contract may reach a wallet that did not send the transaction.
@@ -297,6 +308,7 @@ pub(super) fn parse(text: &str, chains: &[Chain]) -> Result<EvmTables, RegistryE
         factories: factories.collect::<Result<_, _>>()?,
         events: events(file.event, &mut names)?,
         contracts: contracts(file.contract, &mut names)?,
+        makers: PoolMakers::default(),
     })
 }
 

@@ -2,10 +2,12 @@
 
 mod chains;
 mod evm;
+mod pool_makers;
 mod solana;
 
 pub use chains::{Chain, Finality, NativeCoin, OwnChain, ReferenceId, ReferenceVaults};
 pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, PoolSalt};
+pub use pool_makers::PoolPlace;
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;

@@ -7,7 +7,7 @@ use sha3::{Digest as _, Keccak256};
 use super::ledger::Asset;
 use super::scene::{Scene, Venue};
 use super::transaction::{Account, Log, Word};
-use crate::registry::{Factory, PoolSalt};
+use crate::registry::{Chain, EvmTables, Factory, PoolPlace, PoolSalt};
 
 /// Fees of pools, in millionths, the most common ones first.
 const FEES: [u32; 9] = [3_000, 500, 10_000, 100, 2_500, 200, 250, 300, 400];
@@ -15,7 +15,7 @@ const FEES: [u32; 9] = [3_000, 500, 10_000, 100, 2_500, 200, 250, 300, 400];
 const SPACINGS: [u32; 6] = [200, 100, 1, 50, 2_000, 10];
 
 /// The name of the factory that created the pool.
-pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<str>> {
+pub(super) fn maker(scene: &Scene<'_>, venue: &Venue<'_>) -> Option<Arc<str>> {
     let mut tokens = venue.assets.iter().filter_map(|asset| match asset {
         Asset::Token(token) => Some(*token),
         Asset::Native => None,
@@ -23,26 +23,30 @@ pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<
     let (Some(a), Some(b), None) = (tokens.next(), tokens.next(), tokens.next()) else {
         return None;
     };
-    made_of(scene, venue, a, b).or_else(|| {
+    let tables = (scene.tables, scene.chain);
+    made_of(tables, venue.log, a, b).or_else(|| {
         // The pool may be of the token's previous contract.
         let mirrors =
             scene.chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok());
         let pairs = mirrors.flat_map(|mirror: Account| [(a, mirror), (mirror, b)]);
-        pairs.into_iter().find_map(|(a, b)| made_of(scene, venue, a, b))
+        pairs.into_iter().find_map(|(a, b)| made_of(tables, venue.log, a, b))
     })
 }
 
-fn made_of<'a>(
-    scene: &Scene<'a>,
-    venue: &Venue<'_>,
+fn made_of(
+    (tables, chain): (&EvmTables, &Chain),
+    log: &Log,
     a: Account,
     b: Account,
-) -> Option<&'a Arc<str>> {
-    let pair = if a < b { [a, b] } else { [b, a] };
-    let factories: Vec<&Factory> = scene.tables.factories(scene.chain).collect();
-    let pool = &venue.log.address;
-    let mut kinds = likely_first(venue.log).into_iter();
-    kinds.find_map(|kind| maker_of_kind(&factories, kind, &pair, pool)).map(|made| &made.name)
+) -> Option<Arc<str>> {
+    let (pool, pair) = (log.address, if a < b { [a, b] } else { [b, a] });
+    let place = PoolPlace { chain: chain.id, pool, pair };
+    tables.maker(place, || {
+        let factories: Vec<&Factory> = tables.factories(chain).collect();
+        let mut kinds = likely_first(log).into_iter();
+        let made = kinds.find_map(|kind| maker_of_kind(&factories, kind, &pair, &pool))?;
+        Some(Arc::clone(&made.name))
+    })
 }
 
 /// The kinds of salt, those of pools with such an event first: at most one factory derives an
@@ -123,6 +127,27 @@ mod tests {
         let mut bytes = [0; 20];
         hex::decode_to_slice(text, &mut bytes).unwrap();
         bytes
+    }
+
+    /// The pair of WETH and USDC, as Uniswap's own explorer shows it; no factory of Base derives it.
+    #[test]
+    fn a_factory_of_one_chain_makes_no_pool_of_another() {
+        let registry = Registry::embedded().unwrap();
+        let pair = account("b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
+        let weth = account("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
+        let usdc = account("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");
+        let log = Log { address: pair, topics: Vec::new(), data: vec![0; 4 * 32] };
+        let made = |slug: &str, a, b| {
+            let chain = registry.chain_named(slug).unwrap();
+            made_of((registry.evm(), chain), &log, a, b)
+        };
+        // Each twice: derived, then known.
+        for _ in 0..2 {
+            assert_eq!(made("eth", weth, usdc).as_deref(), Some("Uniswap V2"));
+            assert_eq!(made("eth", usdc, weth).as_deref(), Some("Uniswap V2"));
+            assert_eq!(made("base", weth, usdc), None);
+            assert_eq!(made("eth", weth, pair), None);
+        }
     }
 
     /// Whichever kinds of salt are tried first, the same factory is found.

@@ -99,7 +99,7 @@ fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
         return venue.name(scene.chain).clone();
     }
     if let Some(name) = pools::maker(scene, venue) {
-        return name.clone();
+        return name;
     }
     let routers = words(venue.log).filter_map(address).filter_map(|who| scene.contract(&who));
     let own =

@@ -1,0 +1,124 @@
+//! Turns of loading tasks. The runtime polls its tasks in the order in which they became ready: a
+//! page would wait behind each of fifty wallets that have something to decode. So at most one loading
+//! task a processor is ready there, and the others wait here, in turn.
+
+use std::num::NonZero;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::thread::available_parallelism;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::PollSemaphore;
+
+/// The turns of one process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Turns(Arc<Semaphore>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self::new(available_parallelism().map_or(1, NonZero::get))
+    }
+}
+
+impl Turns {
+    /// So many tasks at the same time.
+    fn new(count: usize) -> Self {
+        Self(Arc::new(Semaphore::new(count)))
+    }
+
+    /// The work, each poll of which waits for a turn and holds it for no longer.
+    pub(super) fn take<F: Future>(&self, work: F) -> InTurn<F> {
+        InTurn { turn: PollSemaphore::new(Arc::clone(&self.0)), work: Box::pin(work) }
+    }
+}
+
+pub(super) struct InTurn<F> {
+    turn: PollSemaphore,
+    work: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for InTurn<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // `None` would say that the semaphore is closed, which it never is.
+        let turn = ready!(self.turn.poll_acquire(context));
+        let polled = self.work.as_mut().poll(context);
+        drop(turn);
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Barrier, mpsc};
+    use std::thread;
+
+    use super::*;
+
+    /// Polls itself again `left` times, and counts how many do so at the same time.
+    async fn busy(polled: Arc<AtomicUsize>, most: Arc<AtomicUsize>, left: usize) {
+        for _ in 0..left {
+            let now = polled.fetch_add(1, Ordering::SeqCst) + 1;
+            most.fetch_max(now, Ordering::SeqCst);
+            thread::yield_now();
+            polled.fetch_sub(1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn no_more_tasks_are_polled_at_the_same_time_than_there_are_turns() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(6).build().unwrap();
+        let (turns, polled, most) = (Turns::new(2), Arc::default(), Arc::default());
+        let work = || turns.take(busy(Arc::clone(&polled), Arc::clone(&most), 200));
+        let tasks: Vec<_> = (0..20).map(|_| runtime.spawn(work())).collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        assert!(most.load(Ordering::SeqCst) <= 2);
+        assert_eq!(turns.0.available_permits(), 2, "all turns are given back");
+    }
+
+    /// A task that is blocked in its poll holds the only turn, and the others go on after it.
+    #[test]
+    fn what_takes_no_turns_goes_on_next_to_what_waits_for_one() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let (turns, barrier) = (Turns::new(1), Arc::new(Barrier::new(2)));
+        let (begun, holds) = mpsc::channel();
+        let held = Arc::clone(&barrier);
+        let first = runtime.spawn(turns.take(async move {
+            begun.send(()).unwrap();
+            held.wait();
+        }));
+        holds.recv().unwrap();
+        let second = runtime.spawn(turns.take(async { 2 }));
+        assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+        assert!(!second.is_finished());
+        barrier.wait();
+        assert_eq!(runtime.block_on(second).unwrap(), 2);
+        runtime.block_on(first).unwrap();
+    }
+
+    /// Dropped while it waits: its place in the queue goes with it.
+    #[test]
+    fn a_task_that_ends_while_it_waits_keeps_no_turn() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let turns = Turns::new(1);
+        runtime.block_on(async {
+            let permit = turns.0.clone().acquire_owned().await.unwrap();
+            let mut waits = turns.take(async {});
+            assert!(futures_util::poll!(&mut waits).is_pending());
+            drop(waits);
+            drop(permit);
+            turns.take(async {}).await;
+        });
+        assert_eq!(turns.0.available_permits(), 1);
+    }
+}
