@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the memory of a server under many idle streams, and under one large wallet.
 
-    python3 tests/memory/run.py PROGRAM [--streams N] [--large N]
+    python3 tests/memory/run.py PROGRAM [--streams N] [--large N] [--cache SIZE]
 
 PROGRAM is a release build. Each part has a server of its own before the built-in demo chain, whose
 node is in another process. Idle streams: each has got a wallet's whole history and follows what is
@@ -109,8 +109,9 @@ async def idle(program, count):
         return len(held) - cut == count
 
 
-def large(program, trades):
-    with served(program, "", ("--large", str(trades))) as (child, port, folder, key, said):
+def large(program, trades, cache):
+    config = f'[storage]\ncache = "{cache}"\n' if cache else ""
+    with served(program, config, ("--large", str(trades))) as (child, port, folder, key, said):
         wallet = re.search(r"^large\s+(\S+)", said, re.M)[1]
         good = True
         for what in ("loaded and streamed", "streamed again from the store"):
@@ -133,13 +134,14 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--large", type=int, default=1_000_000)
+    parser.add_argument("--cache", help="storage.cache of the server before the large wallet, such as \"1 MiB\"")
     given = parser.parse_args()
     program = os.path.abspath(given.program)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     good = asyncio.run(idle(program, given.streams)) if given.streams else True
     if given.large:
-        good &= large(program, given.large)
+        good &= large(program, given.large, given.cache)
     sys.exit(not good)
 
 
