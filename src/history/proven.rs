@@ -78,9 +78,7 @@ impl Inner {
         self.completeness(record, head) == Completeness::Complete
     }
 
-    /// Spans up to a height that do not count towards a complete history, newest first. A chain's
-    /// first block holds its first balances and no trade: nothing in it can be missed, and read by
-    /// itself it shows nothing that could prove it.
+    /// Spans up to a height that do not count towards a complete history, newest first.
     pub(super) fn unproved<'a>(
         &'a self,
         record: &'a WalletRecord,
@@ -88,8 +86,14 @@ impl Inner {
     ) -> impl Iterator<Item = &'a Span> {
         let source = self.sources.get(&record.wallet.chain);
         let accepts = move |proof| source.as_ref().is_none_or(|source| source.accepts(proof));
-        record.coverage.unproved(height, accepts).filter(|span| span.high > 0)
+        record.coverage.unproved(height, accepts).filter(|span| may_hold_trades(span))
     }
+}
+
+/// A chain's first block holds its first balances and no trade: nothing in it can be missed, and read
+/// by itself it shows nothing that could prove it.
+fn may_hold_trades(span: &Span) -> bool {
+    span.high > 0
 }
 
 /// The heights that one read takes of spans in doubt, newest first: the first span below a height,
@@ -175,12 +179,21 @@ mod tests {
 
     const WALLET: Wallet = Wallet { chain: ChainId(1), address: Address::Solana([1; 32]) };
 
+    fn span((low, high): (Height, Height)) -> Span {
+        let (proof, missing) = (Proof::default(), Vec::new());
+        Span { low, high, decoder: 1, resume: None, proof, missing }
+    }
+
+    #[test]
+    fn a_chains_first_block_needs_no_proof_by_itself() {
+        assert!(!may_hold_trades(&span((0, 0))));
+        for heights in [(0, 1), (1, 1), (0, 9)] {
+            assert!(may_hold_trades(&span(heights)), "{heights:?}");
+        }
+    }
+
     #[test]
     fn spans_in_doubt_that_touch_are_read_by_one_read_below_what_was_tried_in_vain() {
-        let span = |(low, high)| {
-            let (proof, missing) = (Proof::default(), Vec::new());
-            Span { low, high, decoder: 1, resume: None, proof, missing }
-        };
         for (spans, below, read) in [
             (&[][..], None, None),
             (&[(5, 9)], None, Some((5, 9))),

@@ -481,6 +481,22 @@ mod tests {
     use super::super::node_model::ScriptedNodes;
     use super::*;
 
+    /// Nearer to the page it may be the head of another server of the address.
+    #[test]
+    fn a_head_next_to_a_page_is_far_above_it_by_the_margin_at_its_own_endpoint() {
+        let head = |on: usize, height: Height| CallResponse {
+            result: serde_json::value::to_raw_value(&format!("{height:#x}")).unwrap(),
+            endpoint: EndpointId(on),
+            request: 1,
+        };
+        let (certain, own) = (1_000 + HEAD_MARGIN, EndpointId(0));
+        assert_eq!(far_head(&[head(0, certain)], own, 1_000), Some(certain));
+        assert_eq!(far_head(&[head(0, certain - 1)], own, 1_000), None);
+        assert_eq!(far_head(&[head(1, certain)], own, 1_000), None);
+        let both = [head(0, certain + 9), head(0, certain - 1)];
+        assert_eq!(far_head(&both, own, 1_000), None, "the lower one counts");
+    }
+
     /// A head that was named before the page was asked for shows nothing of the server that gave it.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_fell_back_is_asked_for_its_head_again() {
