@@ -183,7 +183,7 @@ fn read_wallet(
 }
 
 /// One thread more than there are processors, as loading tasks take turns by as many as there are
-/// (`history/turns.rs`): one thread always looks at the sockets.
+/// (`history/turns.rs`): one is left for sockets and answers.
 fn runtime() -> Result<Runtime, CliError> {
     let threads = available_parallelism().map_or(1, NonZero::get) + 1;
     let built =

@@ -134,7 +134,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--large", type=int, default=1_000_000)
-    parser.add_argument("--cache", help="storage.cache of the server before the large wallet, such as \"1 MiB\"")
+    parser.add_argument("--cache", help="storage.cache of the server before the large wallet, such as 1MiB")
     given = parser.parse_args()
     program = os.path.abspath(given.program)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
