@@ -55,9 +55,6 @@ pub struct EvmLimits {
     pub state_rest: Duration,
     /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
-    /// Answers of one page or window of a list.
-    pub list_bytes_max: usize,
-    pub list_rows_max: usize,
 }
 
 impl Default for EvmLimits {
@@ -88,8 +85,6 @@ impl Default for EvmLimits {
             missing_max: 64,
             state_rest: Duration::from_secs(600),
             bench: Duration::from_secs(600),
-            list_bytes_max: 64 << 20,
-            list_rows_max: 100_000,
         }
     }
 }
