@@ -18,8 +18,9 @@ use crate::sources::chunk::Tip;
 use crate::sources::hash_check::{HashCheck, HashQuestion};
 
 impl EvmSource {
+    /// The newest block that cannot be taken back.
     pub(crate) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
-        self.final_head(&CallOptions::new(lane.clone())).await
+        Ok(self.tagged_head(&CallOptions::new(lane.clone())).await?.0)
     }
 
     /// The newest final block, with its hash where a node reports it.
@@ -33,12 +34,7 @@ impl EvmSource {
         }
         // Without its hash, a block that is replaced later would go unnoticed.
         let block = self.block_at(height, options).await?;
-        Ok((height, block.map(|(block, _)| Tip { height, hash: block.hash })))
-    }
-
-    /// The newest block that cannot be taken back.
-    async fn final_head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
-        Ok(self.tagged_head(options).await?.0)
+        Ok((height, block.map(|block| Tip { height, hash: block.hash })))
     }
 
     async fn tagged_head(
@@ -52,12 +48,12 @@ impl EvmSource {
             Finality::Depth(depth) => return Ok((self.head_below(depth, options).await?, None)),
         };
         match self.block(json!(tag), options).await {
-            Ok(Some((block, _))) => {
+            Ok((Some(block), _)) => {
                 let tip = Tip { height: block.number, hash: block.hash };
                 Ok((block.number, Some(tip)))
             }
             // Nodes that do not know the tag answer null or refuse it.
-            Ok(None) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotSupported { .. }) => {
+            Ok((None, _)) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotSupported { .. }) => {
                 Ok((self.head_below(chain.index_lag, options).await?, None))
             }
             Err(error) => Err(error),
@@ -81,7 +77,7 @@ impl EvmSource {
         lane: &Lane,
     ) -> Result<Option<Word>, UpstreamError> {
         let block = self.block_at(height, &CallOptions::new(lane.clone())).await?;
-        Ok(block.map(|(block, _)| block.hash))
+        Ok(block.map(|block| block.hash))
     }
 
     pub(crate) async fn check_hash(
@@ -95,7 +91,7 @@ impl EvmSource {
         let mut question = HashQuestion::new(expected);
         loop {
             let options = question.options(&options);
-            let (block, by) = self.ask_block(json!(format!("{height:#x}")), &options).await?;
+            let (block, by) = self.block(json!(format!("{height:#x}")), &options).await?;
             let hash = block.filter(|block| block.number == height).map(|block| block.hash);
             if let Some(check) = question.add((hash, Some(by)), pool, rest) {
                 return Ok(check);
@@ -109,7 +105,7 @@ impl EvmSource {
         lane: &Lane,
     ) -> Result<Vec<TxId>, UpstreamError> {
         let block = self.block_at(height, &CallOptions::new(lane.clone())).await?;
-        let hashes = block.map(|(block, _)| block.transactions).unwrap_or_default();
+        let hashes = block.map(|block| block.transactions).unwrap_or_default();
         Ok(hashes.into_iter().map(TxId::Evm).collect())
     }
 
@@ -117,21 +113,12 @@ impl EvmSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
-        let block = self.block(json!(format!("{height:#x}")), options).await?;
-        Ok(block.filter(|(block, _)| block.number == height))
+    ) -> Result<Option<BlockHead>, UpstreamError> {
+        let (block, _) = self.block(json!(format!("{height:#x}")), options).await?;
+        Ok(block.filter(|block| block.number == height))
     }
 
     async fn block(
-        &self,
-        which: serde_json::Value,
-        options: &CallOptions,
-    ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
-        let (block, by) = self.ask_block(which, options).await?;
-        Ok(block.map(|block| (block, by)))
-    }
-
-    async fn ask_block(
         &self,
         which: serde_json::Value,
         options: &CallOptions,
