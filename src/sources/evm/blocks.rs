@@ -144,7 +144,7 @@ impl EvmSource {
                 return Ok(times);
             }
             self.pause_for_missing(attempt).await;
-            let calls: Vec<Call> = wanted.iter().map(|height| block_call(*height)).collect();
+            let calls: Vec<Call> = wanted.iter().map(|height| block_call(*height, false)).collect();
             let options = CallOptions { avoid, ..options.clone() };
             for (height, answer) in wanted.iter().zip(self.inner.pool.batch(&calls, &options).await)
             {
@@ -163,6 +163,13 @@ impl EvmSource {
     }
 }
 
-fn block_call(height: Height) -> Call {
-    Call { method: "eth_getBlockByNumber", params: json!([format!("{height:#x}"), false]) }
+/// Asks for a block: with its whole transactions, else with their hashes.
+pub(super) fn block_call(height: Height, is_whole: bool) -> Call {
+    Call { method: "eth_getBlockByNumber", params: json!([format!("{height:#x}"), is_whole]) }
+}
+
+pub(super) const BLOCK_RECEIPTS: &str = "eth_getBlockReceipts";
+
+pub(super) fn receipts_call(height: Height) -> Call {
+    Call { method: BLOCK_RECEIPTS, params: json!([format!("{height:#x}")]) }
 }

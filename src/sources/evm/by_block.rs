@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures_util::future::join;
-use serde_json::json;
 
+use super::blocks::{BLOCK_RECEIPTS, block_call, receipts_call};
 use super::fetch::CandidateTx;
 use super::{EvmSource, wire};
 use crate::domain::Height;
@@ -20,7 +20,7 @@ impl EvmSource {
         open: Vec<&'a mut CandidateTx>,
         options: &CallOptions,
     ) -> (Vec<&'a mut CandidateTx>, Vec<&'a mut CandidateTx>) {
-        if self.inner.pool.parallel(RECEIPTS, options.without) == 0 {
+        if self.inner.pool.parallel(BLOCK_RECEIPTS, options.without) == 0 {
             return (Vec::new(), open);
         }
         let mut wanted: HashMap<Height, usize> = HashMap::new();
@@ -40,16 +40,8 @@ impl EvmSource {
         if blocks.is_empty() {
             return;
         }
-        let receipts = |height: &Height| {
-            let params = json!([format!("{height:#x}")]);
-            Call { method: RECEIPTS, params }
-        };
-        let whole = |height: &Height| {
-            let params = json!([format!("{height:#x}"), true]);
-            Call { method: "eth_getBlockByNumber", params }
-        };
-        let receipts: Vec<Call> = blocks.iter().map(receipts).collect();
-        let wholes: Vec<Call> = blocks.iter().map(whole).collect();
+        let receipts: Vec<Call> = blocks.iter().map(|height| receipts_call(*height)).collect();
+        let wholes: Vec<Call> = blocks.iter().map(|height| block_call(*height, true)).collect();
         let pool = &self.inner.pool;
         let (receipts, wholes) =
             join(pool.batch(&receipts, options), pool.batch(&wholes, options)).await;
@@ -62,8 +54,6 @@ impl EvmSource {
         }
     }
 }
-
-const RECEIPTS: &str = "eth_getBlockReceipts";
 
 impl CandidateTx {
     fn fill_from_block(&mut self, block: &CallResponse, receipts: &CallResponse) {

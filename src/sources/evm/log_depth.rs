@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::blocks::{block_call, receipts_call};
 use super::log_nodes::{Kept, LogChoice};
 use super::{EvmSource, lock, wire};
 use crate::decode::evm::Word;
@@ -282,8 +283,7 @@ impl EvmSource {
         let step = ((top - low) / SAMPLES).max(1);
         let heights = (0..SAMPLES).map(|at| low + at * step).filter(|height| *height <= top);
         let heights: Vec<Height> = heights.collect();
-        let calls: Vec<Call> =
-            heights.iter().map(|at| by_height("eth_getBlockByNumber", *at)).collect();
+        let calls: Vec<Call> = heights.iter().map(|at| block_call(*at, false)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
         for (height, answer) in heights.into_iter().zip(answers) {
             let answer = answer?;
@@ -308,7 +308,7 @@ impl EvmSource {
         let at = format!("{:#x}", filled.height);
         let mut calls = vec![
             Call { method: "eth_getLogs", params: json!([{"fromBlock": at, "toBlock": at}]) },
-            by_height("eth_getBlockReceipts", filled.height),
+            receipts_call(filled.height),
         ];
         let receipt = |hash: Word| Call {
             method: "eth_getTransactionReceipt",
@@ -355,13 +355,6 @@ fn has_logs(block: &str) -> bool {
     let filter = block.split_once("\"logsBloom\"").map_or("", |(_, behind)| behind);
     let digits = filter.split('"').nth(1).and_then(|text| text.strip_prefix("0x"));
     digits.is_some_and(|digits| digits.bytes().any(|digit| digit != b'0'))
-}
-
-fn by_height(method: &'static str, height: Height) -> Call {
-    let at = format!("{height:#x}");
-    let params: Value =
-        if method == "eth_getBlockByNumber" { json!([at, false]) } else { json!([at]) };
-    Call { method, params }
 }
 
 fn is_something(answer: &Result<CallResponse, UpstreamError>) -> bool {

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::block_payments::is_lone;
+use super::blocks::block_call;
 use super::native::Traced;
 use super::{EvmSource, Past, wire};
 use crate::decode::evm::{Account, NativeFlows, Transaction};
@@ -162,7 +163,8 @@ impl EvmSource {
         options: &CallOptions,
     ) -> (Vec<Traced<'a>>, Vec<Traced<'a>>) {
         let (mut crowded, mut unseen) = (Vec::new(), Vec::new());
-        let calls: Vec<Call> = given.iter().map(|(one, _)| whole_block(one.tx.block)).collect();
+        let calls: Vec<Call> =
+            given.iter().map(|(one, _)| block_call(one.tx.block, true)).collect();
         if calls.is_empty() {
             return (crowded, unseen);
         }
@@ -210,8 +212,4 @@ fn balance_calls(wallet: &Account, block: u64) -> [Call; 2] {
         method: "eth_getBalance",
         params: json!([wallet, format!("{height:#x}")]),
     })
-}
-
-fn whole_block(block: u64) -> Call {
-    Call { method: "eth_getBlockByNumber", params: json!([format!("{block:#x}"), true]) }
 }

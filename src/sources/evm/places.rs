@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::blocks::{block_call, receipts_call};
 use super::fetch::CandidateTx;
 use super::{EvmSource, Past, wire};
 use crate::rpc::batch::{Call, CallResponse};
@@ -29,8 +30,7 @@ impl EvmSource {
                 places.push((at, Part::Tx));
             }
             if with_receipts && one.receipt.is_none() {
-                let params = json!([format!("{:#x}", one.candidate.block)]);
-                calls.push(Call { method: "eth_getBlockReceipts", params });
+                calls.push(receipts_call(one.candidate.block));
                 places.push((at, Part::Receipt));
             }
         }
@@ -56,13 +56,13 @@ enum Part {
 }
 
 fn by_place(one: &CandidateTx) -> Call {
-    let block = format!("{:#x}", one.candidate.block);
+    let block = one.candidate.block;
     match one.candidate.index {
         Some(index) => Call {
             method: "eth_getTransactionByBlockNumberAndIndex",
-            params: json!([block, format!("{index:#x}")]),
+            params: json!([format!("{block:#x}"), format!("{index:#x}")]),
         },
-        None => Call { method: "eth_getBlockByNumber", params: json!([block, true]) },
+        None => block_call(block, true),
     }
 }
 
