@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use super::abilities::Abilities;
 use super::alchemy_wire::{TransferPage, page};
+use super::blocks::head_call;
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_row::ListRow;
-use super::log_requests;
 use super::merge::{self, Merge};
 use super::subject::Subject;
 use super::texts::hex_text;
@@ -226,7 +226,7 @@ impl AlchemyLister {
         let options = CallOptions::new(self.lane.clone());
         let page = Call { method: METHOD, params: self.params(side, ask, key) };
         let asks_head = self.is_near(ask) || self.pool.batch_size() > 1;
-        let head = asks_head.then(|| log_requests::head().1);
+        let head = asks_head.then(head_call);
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
         let asked_at = Instant::now();
         let mut answers = self.pool.batch(&calls, &options).await.into_iter();

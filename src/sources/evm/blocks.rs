@@ -9,7 +9,7 @@ use super::wire::{self, BlockHead};
 use crate::decode::evm::Word;
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
-use crate::rpc::batch::Call;
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -67,6 +67,10 @@ impl EvmSource {
     /// The newest block, which may still be reorged.
     pub(super) async fn newest(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
         let answer = self.inner.pool.call("eth_blockNumber", json!([]), options).await?;
+        self.head_in(&answer)
+    }
+
+    pub(super) fn head_in(&self, answer: &CallResponse) -> Result<Height, UpstreamError> {
         wire::number(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, "eth_blockNumber gave no number"))
     }
@@ -161,6 +165,10 @@ impl EvmSource {
         }
         Ok(times)
     }
+}
+
+pub(super) fn head_call() -> Call {
+    Call { method: "eth_blockNumber", params: json!([]) }
 }
 
 /// Asks for a block: with its whole transactions, else with their hashes.

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use futures_util::future::join;
 
 use super::EvmSource;
+use super::blocks::head_call;
 use super::log_depth::BusyQuery;
 use super::log_nodes::{Kept, LogChoice};
-use super::log_requests::{self, RequestPart, apart, with_extras};
+use super::log_requests::{RequestPart, apart, with_extras};
 use super::log_search::{LogSearch, Query, TransferSide};
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
@@ -39,7 +40,7 @@ pub(super) struct LogAsker<'a> {
 
 /// The answers of an endpoint, and whether it keeps what they are about.
 pub(super) struct DepthReply {
-    pub(super) outcome: Result<QueryOutcome<Answers>, UpstreamError>,
+    pub(super) outcome: Result<Answers, SearchFault>,
     pub(super) kept: Kept,
 }
 
@@ -50,9 +51,8 @@ struct DepthSeen {
     is_later: bool,
 }
 
-/// What some queries came to.
-pub(super) enum QueryOutcome<T> {
-    Logs(T),
+/// Why some queries gave no logs.
+pub(super) enum SearchFault {
     TooMuch(Shrink),
     /// The same, by the time that it takes.
     TooSlow,
@@ -62,6 +62,13 @@ pub(super) enum QueryOutcome<T> {
     Behind,
     /// It does not keep logs that are so old, and another one may.
     Lacks,
+    Failed(UpstreamError),
+}
+
+impl From<UpstreamError> for SearchFault {
+    fn from(error: UpstreamError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// What was found, by the number of the query.
@@ -102,7 +109,7 @@ impl LogAsker<'_> {
         let answers = self.answers(search, open, choice, &[]);
         let (mut outcome, seen) = if self.is_tried {
             match answers.await {
-                logs @ Ok(QueryOutcome::Logs(_)) => (logs, look.await),
+                logs @ Ok(_) => (logs, look.await),
                 outcome => return DepthReply { outcome, kept: Kept::Unknown },
             }
         } else {
@@ -110,11 +117,11 @@ impl LogAsker<'_> {
         };
         let mut kept = seen.kept;
         // What keeps logs now may have had none when it answered.
-        if seen.is_later && kept == Kept::Yes && matches!(outcome, Ok(QueryOutcome::Logs(_))) {
+        if seen.is_later && kept == Kept::Yes && outcome.is_ok() {
             outcome = self.answers(search, open, choice, &[]).await;
         }
         let is_believed = kept == Kept::Yes && !choice.lacks;
-        if matches!(outcome, Ok(QueryOutcome::Logs(_))) && is_believed {
+        if outcome.is_ok() && is_believed {
             kept = self.keeps_still(choice).await;
         }
         DepthReply { outcome, kept }
@@ -168,24 +175,20 @@ impl LogAsker<'_> {
         let (mut shown, mut is_quiet) = (Answers::default(), false);
         for _ in 0..SILENT_MAX {
             let mut answers = match self.answers(search, &open, choice, &sentinels).await {
-                Ok(QueryOutcome::Logs(answers)) => answers,
+                Ok(answers) => answers,
                 outcome => return DepthReply { outcome, kept: Kept::Unknown },
             };
             let unproven = std::mem::take(&mut answers.unproven);
             if unproven.is_empty() {
                 self.source.note_logs_kept(choice.on, self.range.0);
-                return DepthReply {
-                    outcome: Ok(QueryOutcome::Logs(shown.and(answers))),
-                    kept: Kept::Yes,
-                };
+                return DepthReply { outcome: Ok(shown.and(answers)), kept: Kept::Yes };
             }
             let look = self.source.look_at_depth(choice, self.range, self.options).await;
             // What keeps logs now may have had none when it answered: it is asked again.
             let was_quiet = std::mem::replace(&mut is_quiet, look.nearby.is_none());
             let is_late = look.kept == Kept::Yes && !was_quiet;
             if is_quiet && !is_late {
-                let outcome = Ok(QueryOutcome::Logs(shown.and(answers)));
-                return DepthReply { outcome, kept: look.kept };
+                return DepthReply { outcome: Ok(shown.and(answers)), kept: look.kept };
             }
             sentinels.clear();
             let nearby = look.nearby.into_iter();
@@ -195,7 +198,7 @@ impl LogAsker<'_> {
             shown = shown.and(answers);
             open = unproven;
         }
-        DepthReply { outcome: Ok(QueryOutcome::Lacks), kept: Kept::No }
+        DepthReply { outcome: Err(SearchFault::Lacks), kept: Kept::No }
     }
 
     fn sentinels(&self, queries: usize, choice: LogChoice) -> Vec<BusyQuery> {
@@ -223,11 +226,11 @@ impl LogAsker<'_> {
         open: &[usize],
         choice: LogChoice,
         sentinels: &[BusyQuery],
-    ) -> Result<QueryOutcome<Answers>, UpstreamError> {
+    ) -> Result<Answers, SearchFault> {
         let queries: Vec<(usize, &Query)> =
             open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
         let calls = queries.iter().map(|(_, query)| query.call(&self.wallet)).collect();
-        let heads = choice.asks_head.then(log_requests::head);
+        let heads = choice.asks_head.then(|| (RequestPart::Head, head_call()));
         let busy = sentinels.iter().map(|sentinel| (RequestPart::Sentinel, sentinel.call.clone()));
         let extras: Vec<_> = heads.into_iter().chain(busy).collect();
         let (parts, calls) = with_extras(calls, &extras, choice.batch);
@@ -253,42 +256,19 @@ impl LogAsker<'_> {
         let is_open = choice.asks_head && !are_far_above(&heads, high, margin);
         let heads_in: BTreeSet<u64> = heads.iter().flatten().map(|head| head.request).collect();
         let apart = if is_open { apart(open, &found, &heads_in) } else { Vec::new() };
-        let asked = self.read_all(&queries, found);
+        let read = |((at, query), answer): (&(usize, &Query), _)| {
+            Ok((*at, self.read(answer, (query.low, query.high))?))
+        };
+        let logs: Result<Found, SearchFault> = queries.iter().zip(found).map(read).collect();
         // One error for the whole batch counts for its queries, not for the head.
-        if matches!(asked, Ok(QueryOutcome::Logs(_)) | Err(_)) {
+        if matches!(logs, Ok(_) | Err(SearchFault::Failed(_))) {
             for head in heads {
                 if !self.has_come(high, choice, head)? {
-                    return Ok(QueryOutcome::Behind);
+                    return Err(SearchFault::Behind);
                 }
             }
         }
-        Ok(match asked? {
-            QueryOutcome::Logs(logs) => QueryOutcome::Logs(Answers { logs, apart, unproven }),
-            other @ (QueryOutcome::TooMuch(_)
-            | QueryOutcome::TooSlow
-            | QueryOutcome::Pruned(_)
-            | QueryOutcome::Behind
-            | QueryOutcome::Lacks) => other.without_logs(),
-        })
-    }
-
-    fn read_all(
-        &self,
-        queries: &[(usize, &Query)],
-        answers: Vec<Result<CallResponse, UpstreamError>>,
-    ) -> Result<QueryOutcome<Found>, UpstreamError> {
-        let mut logs = Vec::new();
-        for ((at, query), answer) in queries.iter().zip(answers) {
-            match self.read(answer, query.low, query.high)? {
-                QueryOutcome::Logs(found) => logs.push((*at, found)),
-                other @ (QueryOutcome::TooMuch(_)
-                | QueryOutcome::TooSlow
-                | QueryOutcome::Pruned(_)
-                | QueryOutcome::Behind
-                | QueryOutcome::Lacks) => return Ok(other.without_logs()),
-            }
-        }
-        Ok(QueryOutcome::Logs(logs))
+        Ok(Answers { logs: logs?, apart, unproven })
     }
 
     /// Whether the endpoint says that it has the highest of these blocks, and each of its servers may:
@@ -299,11 +279,7 @@ impl LogAsker<'_> {
         choice: LogChoice,
         answer: Result<CallResponse, UpstreamError>,
     ) -> Result<bool, UpstreamError> {
-        let answer = answer?;
-        let head = wire::number(&answer.result).ok_or_else(|| {
-            self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
-        })?;
-        self.source.note_log_head(choice.on, head);
+        let head = self.source.note_log_head(answer)?;
         let reach = &self.source.inner.abilities.node_reach;
         reach.note(choice.on, (), &[head]);
         Ok(high.is_none_or(|high| reach.reached(choice.on, ()) >= Some(high)))
@@ -312,28 +288,21 @@ impl LogAsker<'_> {
     fn read(
         &self,
         answer: Result<CallResponse, UpstreamError>,
-        low: Height,
-        high: Height,
-    ) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
+        range: (Height, Height),
+    ) -> Result<Vec<FoundLog>, SearchFault> {
         let first_blocks = self.source.inner.limits.log_blocks_first;
         let answer = match answer {
             Ok(answer) => answer,
             Err(UpstreamError::Rpc { message, endpoint, code }) => {
-                return refused(code, message, endpoint, (low, high));
+                return Err(refused(code, message, endpoint, range));
             }
             // Large ranges may take longer than an endpoint has time.
             Err(UpstreamError::Unavailable { .. }) if self.blocks > first_blocks => {
-                return Ok(QueryOutcome::TooMuch(Shrink::To(first_blocks)));
+                return Err(SearchFault::TooMuch(Shrink::To(first_blocks)));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
-        let logs = wire::logs(&answer.result)
-            .ok_or_else(|| self.source.malformed(answer.endpoint, "eth_getLogs gave no logs"))?;
-        if logs.iter().any(|log| !(low..=high).contains(&log.block)) {
-            let what = "eth_getLogs gave logs of other blocks";
-            return Err(self.source.malformed(answer.endpoint, what));
-        }
-        Ok(QueryOutcome::Logs(logs))
+        Ok(self.source.logs_in(&answer, range)?)
     }
 }
 
@@ -363,30 +332,17 @@ fn refused(
     message: String,
     endpoint: String,
     (low, high): (Height, Height),
-) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
+) -> SearchFault {
     let error = |message| UpstreamError::Rpc { endpoint, code, message };
     if ranges::is_time_out(code, &message) {
-        return Ok(QueryOutcome::TooSlow);
+        return SearchFault::TooSlow;
     }
     if classify::is_pruned(code, &message) {
-        return Ok(QueryOutcome::Pruned(error(message)));
+        return SearchFault::Pruned(error(message));
     }
     match ranges::of_error(code, &message, low, high) {
-        Some(shrink) if low < high => Ok(QueryOutcome::TooMuch(shrink)),
-        _ => Err(error(message)),
-    }
-}
-
-impl<T> QueryOutcome<T> {
-    /// The same of another kind, where it holds no logs.
-    pub(super) fn without_logs<U>(self) -> QueryOutcome<U> {
-        match self {
-            Self::TooMuch(shrink) => QueryOutcome::TooMuch(shrink),
-            Self::TooSlow => QueryOutcome::TooSlow,
-            Self::Pruned(error) => QueryOutcome::Pruned(error),
-            Self::Behind => QueryOutcome::Behind,
-            Self::Lacks | Self::Logs(_) => QueryOutcome::Lacks,
-        }
+        Some(shrink) if low < high => SearchFault::TooMuch(shrink),
+        _ => SearchFault::Failed(error(message)),
     }
 }
 
@@ -504,7 +460,7 @@ mod tests {
         let search = LogSearch::new(vec![query], false);
         let reply = asker.ask(&search, &search.open(), LogChoice { batch, ..choice() }).await;
         assert_eq!(reply.kept, Kept::Yes);
-        let Ok(QueryOutcome::Logs(answers)) = reply.outcome else { panic!("no logs") };
+        let Ok(answers) = reply.outcome else { panic!("no logs") };
         answers.logs.iter().flat_map(|(_, logs)| logs).map(|log| log.block).collect()
     }
 

@@ -12,7 +12,6 @@ use super::{EvmSource, lock, wire};
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
@@ -343,10 +342,6 @@ impl EvmSource {
         } else {
             Kept::Unknown
         }
-    }
-
-    fn logs_kept_from(&self, on: EndpointId) -> Option<Height> {
-        lock(&self.inner.log_nodes).kept_from(on)
     }
 }
 

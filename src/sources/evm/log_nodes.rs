@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::wire::{self, FoundLog};
 use super::{EvmLimits, EvmSource, lock};
 use crate::domain::Height;
+use crate::rpc::batch::CallResponse;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
+use crate::rpc::error::UpstreamError;
 use crate::rpc::selection::SLOWER_MAX;
 use crate::sources::server_reach::LateHead;
 
@@ -78,12 +81,6 @@ impl LogNode {
 
     fn kept_from(&self, now: Instant) -> Option<Height> {
         self.kept.filter(|(_, until)| *until > now).map(|(height, _)| height)
-    }
-}
-
-impl LogNodes {
-    pub(super) fn kept_from(&self, id: EndpointId) -> Option<Height> {
-        self.0.get(&id).and_then(|node| node.kept_from(Instant::now()))
     }
 }
 
@@ -158,12 +155,33 @@ impl EvmSource {
         best.map(|(_, choice)| choice)
     }
 
-    pub(super) fn note_log_head(&self, id: EndpointId, head: Height) {
-        let now = Instant::now();
-        self.with_log_node(id, |node| {
+    /// Takes note of the head that an endpoint named in a request for logs.
+    pub(super) fn note_log_head(
+        &self,
+        answer: Result<CallResponse, UpstreamError>,
+    ) -> Result<Height, UpstreamError> {
+        let (answer, now) = (answer?, Instant::now());
+        let head = self.head_in(&answer)?;
+        self.with_log_node(answer.endpoint, |node| {
             node.head.note(head, now);
             node.head_at = Some(now);
         });
+        Ok(head)
+    }
+
+    /// The logs of an answer, each of a block that was asked about.
+    pub(super) fn logs_in(
+        &self,
+        answer: &CallResponse,
+        (low, high): (Height, Height),
+    ) -> Result<Vec<FoundLog>, UpstreamError> {
+        let malformed = |what| self.malformed(answer.endpoint, what);
+        let logs = wire::logs(&answer.result);
+        let logs = logs.ok_or_else(|| malformed("eth_getLogs gave no logs"))?;
+        if logs.iter().any(|log| !(low..=high).contains(&log.block)) {
+            return Err(malformed("eth_getLogs gave logs of other blocks"));
+        }
+        Ok(logs)
     }
 
     pub(super) fn note_log_blocks(&self, id: EndpointId, most: u64) {
@@ -214,6 +232,11 @@ impl EvmSource {
     pub(super) fn note_log_failure(&self, id: EndpointId) {
         let until = Instant::now() + self.inner.limits.bench;
         self.with_log_node(id, |node| node.failed_until = Some(until));
+    }
+
+    /// The lowest height of which it is known now to keep logs.
+    pub(super) fn logs_kept_from(&self, id: EndpointId) -> Option<Height> {
+        lock(&self.inner.log_nodes).0.get(&id)?.kept_from(Instant::now())
     }
 
     /// What is known of its logs at a height.

@@ -4,8 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 
@@ -16,10 +14,6 @@ pub(super) enum RequestPart {
     Head,
     /// Logs that are there wherever logs so old are kept.
     Sentinel,
-}
-
-pub(super) fn head() -> (RequestPart, Call) {
-    (RequestPart::Head, Call { method: "eth_blockNumber", params: json!([]) })
 }
 
 /// Each request that an endpoint makes of these calls holds the extra ones too, where it takes as
@@ -56,6 +50,7 @@ pub(super) fn apart(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use serde_json::value::to_raw_value;
 
     use super::*;

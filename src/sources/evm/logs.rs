@@ -10,7 +10,7 @@ use futures_util::future::join;
 
 use super::EvmSource;
 use super::discovery::{Candidate, ListRequest, Window};
-use super::log_asker::{Answers, LogAsker, QueryOutcome};
+use super::log_asker::{Answers, LogAsker, SearchFault};
 use super::log_nodes::{Kept, LogChoice, Pace};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::log_sizes::LogSizes;
@@ -73,33 +73,33 @@ impl LogLister {
             self.sizes.limit(choice.blocks_max);
             let ranges = self.ranges(high);
             match Box::pin(self.search(&ranges, choice)).await {
-                Ok(QueryOutcome::Logs((logs, doubts))) => {
+                Ok((logs, doubts)) => {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
                     self.time_outs = 0;
                     self.adapt(ranges.len(), logs.len(), choice);
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
-                Ok(QueryOutcome::Lacks) => drop(lacking.insert(choice.on)),
-                Ok(QueryOutcome::TooMuch(shrink)) => {
+                Err(SearchFault::Lacks) => drop(lacking.insert(choice.on)),
+                Err(SearchFault::TooMuch(shrink)) => {
                     if shrink == Shrink::Half {
                         self.source.note_refused_logs(choice.on, self.sizes.blocks);
                     }
                     self.shrink(shrink, choice);
                 }
-                Ok(QueryOutcome::TooSlow) => last = self.slow(choice),
-                Ok(QueryOutcome::Pruned(error)) => {
+                Err(SearchFault::TooSlow) => last = self.slow(choice),
+                Err(SearchFault::Pruned(error)) => {
                     last = error;
                     self.pruned.insert(choice.on);
                 }
-                Ok(QueryOutcome::Behind) => {
+                Err(SearchFault::Behind) => {
                     last = UpstreamError::Unavailable {
                         attempts: 1,
                         last: format!("no node gives logs up to block {high} yet"),
                     };
                     self.without.insert(choice.on);
                 }
-                Err(error) => {
+                Err(SearchFault::Failed(error)) => {
                     last = error;
                     self.without.insert(choice.on);
                     self.source.note_log_failure(choice.on);
@@ -155,7 +155,7 @@ impl LogLister {
         &mut self,
         ranges: &[(Height, Height)],
         choice: LogChoice,
-    ) -> Result<QueryOutcome<(Vec<FoundLog>, Doubts)>, UpstreamError> {
+    ) -> Result<(Vec<FoundLog>, Doubts), SearchFault> {
         let low = ranges.last().map_or(0, |(low, _)| *low);
         let high = ranges.first().map_or(low, |(_, high)| *high);
         let is_doubted = self.source.is_log_node_doubted(choice.on);
@@ -171,25 +171,16 @@ impl LogLister {
             asker.ask(&search, &again, second).await
         };
         let (first, again) = join(asker.ask(&search, &open, choice), second_answer).await;
-        match first.outcome? {
-            QueryOutcome::Logs(answers) => self.take(&mut search, choice, answers),
-            QueryOutcome::TooMuch(shrink) => return Ok(QueryOutcome::TooMuch(shrink)),
-            other @ (QueryOutcome::TooSlow
-            | QueryOutcome::Pruned(_)
-            | QueryOutcome::Behind
-            | QueryOutcome::Lacks) => {
-                return Ok(other.without_logs());
-            }
-        }
+        self.take(&mut search, choice, first.outcome?);
         if first.kept == Kept::No && !choice.lacks {
-            return Ok(QueryOutcome::Lacks);
+            return Err(SearchFault::Lacks);
         }
         match again.outcome {
-            Ok(QueryOutcome::Logs(answers)) if again.kept != Kept::No => {
+            Ok(answers) if again.kept != Kept::No => {
                 self.take(&mut search, second, answers);
             }
             answer if second.on != choice.on => {
-                self.note_failure(second, answer.is_err());
+                self.note_failure(second, &answer);
                 failed.insert(second.on);
             }
             _ => {}
@@ -201,7 +192,7 @@ impl LogLister {
         }
         let (logs, witnesses) = search.finish(high);
         self.witnesses.extend(witnesses);
-        Ok(QueryOutcome::Logs((logs, doubts)))
+        Ok((logs, doubts))
     }
 
     /// Asks on until enough answers agree, in turns where there are several endpoints.
@@ -218,11 +209,11 @@ impl LogLister {
             let Some(next) = next else { return };
             let reply = self.asker(range).ask(search, &open, next).await;
             match reply.outcome {
-                Ok(QueryOutcome::Logs(answers)) if reply.kept != Kept::No || next.lacks => {
+                Ok(answers) if reply.kept != Kept::No || next.lacks => {
                     self.take(search, next, answers);
                 }
                 answer => {
-                    self.note_failure(next, answer.is_err());
+                    self.note_failure(next, &answer);
                     failed.insert(next.on);
                 }
             }
@@ -241,8 +232,8 @@ impl LogLister {
         }
     }
 
-    fn note_failure(&self, by: LogChoice, fails: bool) {
-        if fails {
+    fn note_failure(&self, by: LogChoice, outcome: &Result<Answers, SearchFault>) {
+        if matches!(outcome, Err(SearchFault::Failed(_))) {
             self.source.note_log_failure(by.on);
         }
     }

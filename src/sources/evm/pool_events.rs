@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
+use super::blocks::head_call;
 use super::log_nodes::LogChoice;
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
@@ -174,14 +175,12 @@ impl EvmSource {
         let options = CallOptions { on: Some(choice.on), ..options.clone() };
         let mut calls: Vec<Call> = asked.iter().map(|range| emitters.query(*range)).collect();
         if choice.asks_head {
-            calls.push(Call { method: "eth_blockNumber", params: json!([]) });
+            calls.push(head_call());
         }
         let mut answers = self.inner.pool.batch(&calls, &options).await;
         if choice.asks_head {
-            let answer = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))?;
-            let head = wire::number(&answer.result)
-                .ok_or_else(|| self.malformed(choice.on, "eth_blockNumber gave no number"))?;
-            self.note_log_head(choice.on, head);
+            let answer = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint));
+            let head = self.note_log_head(answer)?;
             let high = asked.iter().map(|range| range.1).max().unwrap_or(0);
             if head < high {
                 let last = format!("no node gives logs up to block {high} yet");

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
+use super::blocks::head_call;
 use super::log_nodes::LogChoice;
 use super::log_search::{TRANSFER, TransferSide, USER_OPERATION};
 use super::ranges::{self, Shrink};
@@ -120,44 +121,26 @@ impl EvmSource {
         let range = (low.saturating_sub(overlap), high);
         let queries = queries(tops, range, size);
         let mut calls: Vec<Call> = queries.iter().map(|(_, call)| call.clone()).collect();
-        calls.push(Call { method: "eth_blockNumber", params: json!([]) });
+        calls.push(head_call());
         let options = CallOptions { on: Some(choice.on), ..options.clone() };
         let mut answers = self.inner.pool.batch(&calls, &options).await;
         let head = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint));
         let mut logs = Vec::new();
         for ((range, _), answer) in queries.iter().zip(answers) {
-            logs.extend(self.logs_of(answer, *range)?);
+            let answer = answer.map_err(|error| of_error(error, *range))?;
+            logs.extend(self.logs_in(&answer, *range).map_err(Failure::Endpoint)?);
         }
-        self.check_head(choice, high, head).map_err(Failure::Endpoint)?;
-        Ok(logs)
-    }
-
-    fn logs_of(
-        &self,
-        answer: Result<CallResponse, UpstreamError>,
-        (low, high): (Height, Height),
-    ) -> Result<Vec<FoundLog>, Failure> {
-        let answer = answer.map_err(|error| of_error(error, (low, high)))?;
-        let malformed = |what| Failure::Endpoint(self.malformed(answer.endpoint, what));
-        let logs = wire::logs(&answer.result);
-        let logs = logs.ok_or_else(|| malformed("eth_getLogs gave no logs"))?;
-        if logs.iter().any(|log| !(low..=high).contains(&log.block)) {
-            return Err(malformed("eth_getLogs gave logs of other blocks"));
-        }
+        self.check_head(high, head).map_err(Failure::Endpoint)?;
         Ok(logs)
     }
 
     /// An endpoint that has not come so far gives no logs for blocks that it lacks.
     fn check_head(
         &self,
-        choice: LogChoice,
         high: Height,
         answer: Result<CallResponse, UpstreamError>,
     ) -> Result<(), UpstreamError> {
-        let answer = answer?;
-        let newest = wire::number(&answer.result)
-            .ok_or_else(|| self.malformed(answer.endpoint, "eth_blockNumber gave no number"))?;
-        self.note_log_head(choice.on, newest);
+        let newest = self.note_log_head(answer)?;
         if newest < high {
             let last = format!("endpoint has blocks up to {newest} only, of {high}");
             return Err(UpstreamError::Unavailable { attempts: 1, last });
