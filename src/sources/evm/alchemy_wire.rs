@@ -73,7 +73,7 @@ fn row(raw: &RawTransfer<'_>) -> Option<ListRow> {
     let time = raw.metadata.as_ref().and_then(|metadata| metadata.block_timestamp).and_then(time);
     Some(ListRow {
         hash: texts::word(raw.hash)?,
-        block: texts::height(texts::scalar(Some(raw.block_num))?)?,
+        block: texts::number(texts::scalar(Some(raw.block_num))?)?,
         index: None,
         time,
         sent: SentNonce::No,

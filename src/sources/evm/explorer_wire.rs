@@ -213,14 +213,14 @@ pub(super) fn rows(list: ExplorerList, body: &[u8], wallet: &Account) -> Option<
 /// The newest block of an answer that was found good.
 pub(super) fn head(body: &[u8]) -> Option<Height> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
-    texts::height(texts::scalar(envelope.result)?)
+    texts::number(texts::scalar(envelope.result)?)
 }
 
 fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow> {
     let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
     Some(ListRow {
         hash: texts::word(texts::scalar(raw.hash)?)?,
-        block: texts::height(texts::scalar(raw.block_number)?)?,
+        block: texts::number(texts::scalar(raw.block_number)?)?,
         index: texts::scalar(raw.transaction_index).and_then(texts::index),
         time: texts::scalar(raw.time_stamp).and_then(texts::time),
         sent: if list == ExplorerList::Transactions { sent(raw, wallet) } else { SentNonce::No },
@@ -248,7 +248,7 @@ fn sent(raw: &RawRow<'_>, wallet: &Account) -> SentNonce {
     if from.as_ref() != Some(wallet) {
         return SentNonce::No;
     }
-    texts::scalar(raw.nonce).and_then(texts::height).map_or(SentNonce::Unnumbered, SentNonce::Nonce)
+    texts::scalar(raw.nonce).and_then(texts::number).map_or(SentNonce::Unnumbered, SentNonce::Nonce)
 }
 
 fn token(raw: &RawRow<'_>) -> Option<What> {

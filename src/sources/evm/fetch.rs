@@ -398,8 +398,7 @@ mod tests {
     /// receipt has its transfer or no log at all.
     fn settled(one: &mut CandidateTx, has_log: bool) -> Option<EndpointId> {
         let hash = hex_text(&[1; 32]);
-        let to = hex_text(&[&[0; 12][..], &WALLET].concat());
-        let topics = [hex_text(&[2; 32]), hex_text(&[0; 32]), to];
+        let topics = [hex_text(&[2; 32]), hex_text(&[0; 32]), wire::topic(&WALLET)];
         let log = json!({"address": hex_text(&[7; 20]), "topics": topics, "data": "0x01"});
         let logs = if has_log { vec![log] } else { Vec::new() };
         let tx = json!({

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 use super::abilities::Abilities;
 use super::busy_fault::BusyFault;
+use super::log_search::TRANSFER;
 use super::subject::Subject;
 use super::texts::hex_text;
+use super::wire::topic;
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Clock, Height, UnixMillis};
 use crate::registry::Registry;
@@ -34,7 +36,6 @@ pub(super) const SETTLEMENT: Account = [
 /// Wrapped ether and the first reference pool.
 const BUSY: [&str; 2] =
     ["0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2", "0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640"];
-const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
 #[derive(Debug, Clone)]
 pub(super) struct ModelTx {
@@ -525,7 +526,6 @@ fn portal_rows(tx: &ModelTx, traced: bool) -> Option<Value> {
     if !full && !tokens.iter().any(|(_, to, _)| *to == WALLET) {
         return None;
     }
-    let topic = |account: &Account| format!("0x{}{}", "00".repeat(12), hex::encode(account));
     let logs: Vec<Value> = (0..)
         .zip(tokens)
         .filter(|(_, (from, to, _))| full || *from == WALLET || *to == WALLET)

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::texts::{self, hex_text};
+use super::wire::topic;
 use crate::decode::evm::{Account, Log, NativeMove, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 use crate::sources::gateway::lines;
@@ -85,8 +86,7 @@ fn fields(native: NativeBy) -> Value {
 /// (and traces); of what only came in, which is mostly spam, only the transfer and who sent it.
 pub(super) fn query(wallet: &Account, (from, to): (Height, Height), native: NativeBy) -> Value {
     let with_traces = native == NativeBy::Traces;
-    let (plain, padded, transfer) =
-        (hex_text(wallet), hex_text(&padded(wallet)), hex_text(&TRANSFER));
+    let (plain, padded, transfer) = (hex_text(wallet), topic(wallet), hex_text(&TRANSFER));
     let gave = json!({
         "topic0": [transfer], "topic1": [padded], "transaction": true, "transactionLogs": true,
         "transactionTraces": with_traces,
@@ -114,25 +114,16 @@ pub(super) fn details_query(
     native: NativeBy,
 ) -> Value {
     let tokens: Vec<String> = tokens.iter().map(|token| hex_text(token)).collect();
-    let senders: Vec<String> = senders.iter().map(|sender| hex_text(&padded(sender))).collect();
+    let senders: Vec<String> = senders.iter().map(topic).collect();
     let came = json!({
         "address": tokens, "topic0": [hex_text(&TRANSFER)], "topic1": senders,
-        "topic2": [hex_text(&padded(wallet))], "transaction": true, "transactionLogs": true,
+        "topic2": [topic(wallet)], "transaction": true, "transactionLogs": true,
         "transactionTraces": native == NativeBy::Traces,
     });
     json!({
         "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(native),
         "logs": [came],
     })
-}
-
-/// An account as a topic.
-pub(super) fn padded(account: &Account) -> Word {
-    let mut word = [0; 32];
-    if let Some(tail) = word.last_chunk_mut::<20>() {
-        *tail = *account;
-    }
-    word
 }
 
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use crate::decode::evm::{Account, Word};
-use crate::domain::{Height, Units, UnixSeconds};
+use super::wire::bytes;
+pub(super) use super::wire::{account, data, hex as hex_text, word};
+use crate::domain::{Units, UnixSeconds};
 
 /// A scalar of any type; `None` for what is absent, null or empty.
 pub(super) fn scalar(raw: Option<&RawValue>) -> Option<&str> {
@@ -12,29 +13,9 @@ pub(super) fn scalar(raw: Option<&RawValue>) -> Option<&str> {
     (!text.is_empty() && text != "null").then_some(text)
 }
 
-pub(super) fn word(text: &str) -> Option<Word> {
-    bytes(text)
-}
-
-pub(super) fn account(text: &str) -> Option<Account> {
-    bytes(text)
-}
-
 /// The first four bytes of an input; `None` where it holds no call.
 pub(super) fn selector(text: &str) -> Option<[u8; 4]> {
-    let mut bytes = [0; 4];
-    hex::decode_to_slice(text.strip_prefix("0x")?.get(..8)?, &mut bytes).ok()?;
-    Some(bytes)
-}
-
-pub(super) fn data(text: &str) -> Option<Vec<u8>> {
-    hex::decode(text.strip_prefix("0x")?).ok()
-}
-
-fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    hex::decode_to_slice(text.strip_prefix("0x")?, &mut bytes).ok()?;
-    Some(bytes)
+    bytes(text.get(..10)?)
 }
 
 /// Base units: hex with its prefix, else decimal.
@@ -53,20 +34,12 @@ pub(super) fn number(text: &str) -> Option<u64> {
     units(text)?.try_into().ok()
 }
 
-pub(super) fn height(text: &str) -> Option<Height> {
-    number(text)
-}
-
 pub(super) fn index(text: &str) -> Option<u32> {
     number(text)?.try_into().ok()
 }
 
 pub(super) fn time(text: &str) -> Option<UnixSeconds> {
     index(text).map(UnixSeconds)
-}
-
-pub(super) fn hex_text(bytes: &[u8]) -> String {
-    format!("0x{}", hex::encode(bytes))
 }
 
 #[cfg(test)]

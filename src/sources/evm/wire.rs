@@ -31,21 +31,26 @@ fn hex_digits(text: &str) -> Option<&str> {
 }
 
 pub(super) fn word(text: &str) -> Option<Word> {
-    let mut word = [0; 32];
-    hex::decode_to_slice(text.strip_prefix("0x")?, &mut word).ok()?;
-    Some(word)
+    bytes(text)
 }
 
 pub(crate) fn account(text: &str) -> Option<Account> {
-    let mut account = [0; 20];
-    hex::decode_to_slice(text.strip_prefix("0x")?, &mut account).ok()?;
-    Some(account)
+    bytes(text)
+}
+
+pub(super) fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    hex::decode_to_slice(text.strip_prefix("0x")?, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+pub(super) fn data(text: &str) -> Option<Vec<u8>> {
+    hex::decode(text.strip_prefix("0x")?).ok()
 }
 
 /// What an `eth_call` gave.
 pub(crate) fn returned(raw: &RawValue) -> Option<Vec<u8>> {
-    let text: String = serde_json::from_str(raw.get()).ok()?;
-    hex::decode(text.strip_prefix("0x")?).ok()
+    data(&serde_json::from_str::<String>(raw.get()).ok()?)
 }
 
 /// The low 20 bytes of a topic.
@@ -139,7 +144,7 @@ fn found(log: &RawLog<'_>) -> Option<FoundLog> {
     Some(FoundLog {
         address: account(log.address)?,
         topics: log.topics.iter().map(|text| word(text)).collect::<Option<_>>()?,
-        data: hex::decode(log.data.strip_prefix("0x")?).ok()?,
+        data: data(log.data)?,
         block: hex_number(log.block_number)?,
         hash: word(log.transaction_hash)?,
         index: log.transaction_index.and_then(small),
