@@ -1,7 +1,7 @@
 //! What was learned of whether an index follows inner calls, and with that what each endpoint offers.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -39,13 +39,13 @@ struct CallsSeen {
 
 impl Abilities {
     pub(super) fn note_calls(&self, kind: Discovery) {
-        self.lock().entry(kind).or_default().has_worked = true;
+        lock(&self.calls).entry(kind).or_default().has_worked = true;
     }
 
     /// A proper answer shows that it follows none: no error, no refusal.
     pub(super) fn note_no_calls(&self, kind: Discovery) {
         let now = Instant::now();
-        let mut all = self.lock();
+        let mut all = lock(&self.calls);
         let ability = all.entry(kind).or_default();
         if ability.last.is_none_or(|last| now.duration_since(last) >= SPACING) {
             ability.absences = ability.absences.saturating_add(1);
@@ -64,11 +64,7 @@ impl Abilities {
     }
 
     fn get(&self, kind: Discovery) -> Option<CallsSeen> {
-        self.lock().get(&kind).copied()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Discovery, CallsSeen>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.calls).get(&kind).copied()
     }
 }
 

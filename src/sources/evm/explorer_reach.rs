@@ -1,7 +1,7 @@
 //! How far the lists of the endpoints of an index have come, as far as their own answers show.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join4;
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::abilities::Abilities;
 use super::descent::PageAsk;
 use super::explorer_wire::{self as wire, ExplorerList, NOT_INDEXED, PAGE_TOO_LARGE};
+use super::lock;
 use super::subject::Subject;
 use super::texts::hex_text;
 use crate::domain::Height;
@@ -530,8 +531,4 @@ async fn head(pool: &Pool, options: &CallOptions) -> Result<Option<Height>, Upst
         }
     }
     Ok(None)
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,10 +2,11 @@
 //! at caps that they do not name.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::explorer_wire::ExplorerList;
 use super::list_row::ListRow;
+use super::lock;
 use crate::rpc::endpoint::EndpointId;
 
 /// Transactions of a page, at most its rows: an index that repeats a row gives no longer page.
@@ -21,18 +22,14 @@ pub(super) struct PageSizes(Mutex<HashMap<ListOf, usize>>);
 
 impl PageSizes {
     pub(super) fn note(&self, of: ListOf, page: &[ListRow]) {
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         let longest = all.entry(of).or_default();
         *longest = distinct(page).max(*longest);
     }
 
     /// Whether a list has given more rows than these in one page: then they were not cut at its cap.
     pub(super) fn gives_more(&self, of: ListOf, rows: usize) -> bool {
-        self.lock().get(&of).is_some_and(|longest| *longest > rows)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ListOf, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).get(&of).is_some_and(|longest| *longest > rows)
     }
 }
 
