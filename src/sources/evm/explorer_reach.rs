@@ -258,8 +258,7 @@ impl ExplorerReach {
         if lock(&self.heads).contains_key(&endpoint) {
             return !lock(&self.silent).contains(&endpoint);
         }
-        let reach = &self.abilities.reach;
-        !reach.is_known(endpoint) || reach.newest(endpoint, ExplorerList::Calls) >= Some(height)
+        self.abilities.reach.newest(endpoint, ExplorerList::Calls) >= Some(height)
     }
 
     /// Whether a list of an endpoint shows no longer rows that are as new as before its pages: how
