@@ -1,10 +1,9 @@
 //! What a wallet holds of tokens now.
 
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::EvmSource;
-use super::wire;
+use super::tokens::call;
+use super::{EvmSource, wire};
 use crate::domain::{Address, Units};
 use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
@@ -27,11 +26,7 @@ impl EvmSource {
         let mut data = BALANCE_OF.to_vec();
         data.extend([0; WORD - 20]);
         data.extend(wallet.bytes());
-        let call = |mint: &Address| Call {
-            method: "eth_call",
-            params: json!([{"to": wire::hex(mint.bytes()), "data": wire::hex(&data)}, "latest"]),
-        };
-        let calls: Vec<Call> = mints.iter().map(call).collect();
+        let calls: Vec<Call> = mints.iter().map(|mint| call(mint.bytes(), &data)).collect();
         let mut balances = Vec::with_capacity(mints.len());
         for answer in self.inner.pool.batch(&calls, &options).await {
             balances.push(match answer {

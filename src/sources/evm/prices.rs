@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::tokens::call;
 use super::{EvmSource, ReferencePool, abi, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Moment, Price};
@@ -97,12 +98,8 @@ impl EvmSource {
         pools: &[Account],
         options: &CallOptions,
     ) -> Result<Vec<Option<[Account; 2]>>, UpstreamError> {
-        let call = |(to, selector): (&Account, [u8; 4])| {
-            let query = serde_json::json!({"to": wire::hex(to), "data": wire::hex(&selector)});
-            Call { method: "eth_call", params: serde_json::json!([query, "latest"]) }
-        };
         let calls: Vec<Call> =
-            pools.iter().flat_map(|to| TOKENS.map(|selector| call((to, selector)))).collect();
+            pools.iter().flat_map(|to| TOKENS.map(|selector| call(to, &selector))).collect();
         let mut returned = Vec::with_capacity(calls.len());
         for answer in self.inner.pool.batch(&calls, options).await {
             let data = self.returned(answer)?;
@@ -119,11 +116,7 @@ impl EvmSource {
         options: &CallOptions,
     ) -> Result<HashMap<Account, u8>, UpstreamError> {
         let coins: Vec<Account> = coins.collect::<BTreeSet<_>>().into_iter().collect();
-        let call = |to: &Account| {
-            let query = serde_json::json!({"to": wire::hex(to), "data": wire::hex(&abi::DECIMALS)});
-            Call { method: "eth_call", params: serde_json::json!([query, "latest"]) }
-        };
-        let calls: Vec<Call> = coins.iter().map(call).collect();
+        let calls: Vec<Call> = coins.iter().map(|to| call(to, &abi::DECIMALS)).collect();
         let mut decimals = HashMap::new();
         for (coin, answer) in coins.into_iter().zip(self.inner.pool.batch(&calls, options).await) {
             let returned = abi::decimals(&self.returned(answer)?);
