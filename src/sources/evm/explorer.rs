@@ -107,10 +107,11 @@ impl ExplorerLister {
         }
     }
 
-    /// What the wallet sent is held against what these nodes count.
-    pub(super) fn counted_by(mut self, nodes: Pool, low: Height) -> Self {
+    /// What the wallet sent is held against what nodes count, where there are such.
+    pub(super) fn counted_by(mut self, nodes: Option<Pool>, low: Height) -> Self {
         let range = (low, self.high);
-        self.witness = Some(SentWitness::new(nodes, &self.subject, self.lane.clone(), range));
+        let witness = |nodes| SentWitness::new(nodes, &self.subject, self.lane.clone(), range);
+        self.witness = nodes.map(witness);
         self
     }
 

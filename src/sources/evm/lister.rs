@@ -30,6 +30,7 @@ impl Lister {
         let subject = source.subject(listing.wallet);
         let (lane, range) = (listing.options.lane.clone(), (listing.low, listing.high));
         let abilities = Arc::clone(&source.inner.abilities);
+        let counting = subject.chain.counts_sent.then(|| source.inner.pool.clone());
         let pool = |pool: &Option<Pool>| {
             let absent = || UpstreamError::NotSupported { method: kind.to_string() };
             pool.clone().ok_or_else(absent)
@@ -38,23 +39,13 @@ impl Lister {
             Discovery::Portal => {
                 let pool = pool(&source.inner.portal)?;
                 let windows = source.inner.limits.portal_windows_max;
-                let counts = subject.chain.counts_sent;
                 let lister = PortalLister::new(pool, subject, (lane, range), abilities, windows);
-                Self::Portal(Box::new(if counts {
-                    lister.counted_by(source.inner.pool.clone())
-                } else {
-                    lister
-                }))
+                Self::Portal(Box::new(lister.counted_by(counting)))
             }
             Discovery::Explorer => {
                 let pool = pool(&source.inner.explorer)?;
-                let counts = subject.chain.counts_sent;
                 let lister = ExplorerLister::new(pool, subject, lane, range, abilities);
-                Self::Explorer(Box::new(if counts {
-                    lister.counted_by(source.inner.pool.clone(), listing.low)
-                } else {
-                    lister
-                }))
+                Self::Explorer(Box::new(lister.counted_by(counting, listing.low)))
             }
             Discovery::Alchemy => {
                 let pool = source.inner.pool.clone();

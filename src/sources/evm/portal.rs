@@ -105,12 +105,13 @@ impl PortalLister {
         }
     }
 
-    /// What the wallet sent is held against what these nodes count.
-    pub(super) fn counted_by(self, nodes: Pool) -> Self {
+    /// What the wallet sent is held against what nodes count, where there are such.
+    pub(super) fn counted_by(mut self, nodes: Option<Pool>) -> Self {
         let Gateway { subject, lane, .. } = &*self.gateway;
         let range = (self.low, self.top.unwrap_or(self.low));
-        let witness = SentWitness::new(nodes, subject, lane.clone(), range);
-        Self { sent: Some(SentCheck::new(witness, self.low)), ..self }
+        let witness = |nodes| SentWitness::new(nodes, subject, lane.clone(), range);
+        self.sent = nodes.map(|nodes| SentCheck::new(witness(nodes), self.low));
+        self
     }
 
     /// Begins further down, before anything is listed.
