@@ -14,6 +14,7 @@ use super::blocks::head_call;
 use super::descent::{DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_row::ListRow;
+use super::log_search::TransferSide;
 use super::merge::{self, Merge};
 use super::subject::Subject;
 use super::texts::hex_text;
@@ -31,7 +32,6 @@ pub(super) const METHOD: &str = "alchemy_getAssetTransfers";
 const PAGE_MAX: usize = 1_000;
 /// Chains of which it lists inner calls: Ethereum and Polygon.
 const CHAINS_WITH_CALLS: [u64; 2] = [1, 137];
-const SIDES: [Side; 2] = [Side::Gave, Side::Got];
 /// Answers that have to agree.
 const AGREEING: usize = 2;
 /// More of them near the chain's head: even the calls of one request may be answered by several servers
@@ -48,12 +48,6 @@ const LAGS_MAX: u32 = 8;
 /// Transfers of a page that no provider cuts, also one that does not say where it does.
 const UNCUT_MAX: usize = 100;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Side {
-    Gave,
-    Got,
-}
-
 #[derive(Debug)]
 pub(super) struct AlchemyLister {
     pool: Pool,
@@ -63,7 +57,7 @@ pub(super) struct AlchemyLister {
     high: Height,
     with_calls: bool,
     /// How to turn the page inside a block.
-    keys: HashMap<Side, String>,
+    keys: HashMap<TransferSide, String>,
     lags: u32,
     /// A block that each node had of late.
     heads: HashMap<EndpointId, LateHead>,
@@ -83,14 +77,12 @@ struct PageAnswer {
 enum Reach {
     /// The page is far below a head.
     Certain,
-    /// The head of the server that gave the page.
+    /// The head of the server that gave the page, or one of another request that is far above it.
     Head(Height),
     /// Its head came from another request, and so perhaps from another server and after the page.
     Apart,
     /// Heads of its address: named before the page was asked for, and after it came.
     Around([Height; 2]),
-    /// A head of another request that is far above the page.
-    Far(Height),
 }
 
 impl AlchemyLister {
@@ -106,7 +98,7 @@ impl AlchemyLister {
             pool,
             subject,
             lane,
-            merge: Merge::new(SIDES.len(), low, high),
+            merge: Merge::new(TransferSide::BOTH.len(), low, high),
             high,
             with_calls,
             keys: HashMap::new(),
@@ -144,11 +136,11 @@ impl AlchemyLister {
     }
 
     async fn round(&mut self) -> Result<(), UpstreamError> {
-        let wanted: Vec<(usize, Side, PageAsk)> = self
+        let wanted: Vec<(usize, TransferSide, PageAsk)> = self
             .merge
             .wanted()
             .into_iter()
-            .filter_map(|(at, ask)| Some((at, *SIDES.get(at)?, ask)))
+            .filter_map(|(at, ask)| Some((at, *TransferSide::BOTH.get(at)?, ask)))
             .collect();
         let answers = join_all(wanted.iter().map(|(_, side, ask)| self.answers(*side, ask))).await;
         let with_calls = self.with_calls;
@@ -166,7 +158,11 @@ impl AlchemyLister {
 
     /// As many answers as have to agree: a page that stops early, or comes from a server that is
     /// behind, looks like any other. One where it is to confirm an end.
-    async fn answers(&self, side: Side, ask: &PageAsk) -> Result<Vec<PageAnswer>, UpstreamError> {
+    async fn answers(
+        &self,
+        side: TransferSide,
+        ask: &PageAsk,
+    ) -> Result<Vec<PageAnswer>, UpstreamError> {
         let (count, apart) = match (ask.confirms_end, self.is_near(ask)) {
             (true, _) => (1, 1),
             (false, true) => (AGREEING_NEAR, AGREEING_APART),
@@ -187,14 +183,13 @@ impl AlchemyLister {
     /// after the page may have come so far in between.
     async fn answer_around(
         &self,
-        side: Side,
+        side: TransferSide,
         ask: &PageAsk,
         on: EndpointId,
     ) -> Result<PageAnswer, UpstreamError> {
-        let key = self.keys.get(&side).filter(|_| ask.page > 1);
         let asked_at = Instant::now();
         let before = self.head_of(on).await?;
-        let page = self.pool.call(METHOD, self.params(side, ask, key), &self.on(on)).await?;
+        let page = self.pool.call(METHOD, self.params(side, ask), &self.on(on)).await?;
         let after = self.head_of(on).await?;
         Ok(PageAnswer { page, reach: Reach::Around([before, after]), asked_at })
     }
@@ -221,10 +216,9 @@ impl AlchemyLister {
 
     /// One answer, with its server's head in the same request where that costs no other one, or the
     /// chain's head is near.
-    async fn answer(&self, side: Side, ask: &PageAsk) -> Result<PageAnswer, UpstreamError> {
-        let key = self.keys.get(&side).filter(|_| ask.page > 1);
+    async fn answer(&self, side: TransferSide, ask: &PageAsk) -> Result<PageAnswer, UpstreamError> {
         let options = CallOptions::new(self.lane.clone());
-        let page = Call { method: METHOD, params: self.params(side, ask, key) };
+        let page = Call { method: METHOD, params: self.params(side, ask) };
         let asks_head = self.is_near(ask) || self.pool.batch_size() > 1;
         let head = asks_head.then(head_call);
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
@@ -240,7 +234,7 @@ impl AlchemyLister {
                 if far.is_none() {
                     self.note_apart(&heads);
                 }
-                far.map_or(Reach::Apart, Reach::Far)
+                far.map_or(Reach::Apart, Reach::Head)
             }
             None if self.is_far_above(page.endpoint, ask.end) => Reach::Certain,
             None => Reach::Apart,
@@ -257,14 +251,15 @@ impl AlchemyLister {
         }
     }
 
-    fn params(&self, side: Side, ask: &PageAsk, key: Option<&String>) -> Value {
+    fn params(&self, side: TransferSide, ask: &PageAsk) -> Value {
+        let key = self.keys.get(&side).filter(|_| ask.page > 1);
         let mut categories = vec!["external", "erc20"];
         if self.with_calls {
             categories.push("internal");
         }
         let side = match side {
-            Side::Gave => "fromAddress",
-            Side::Got => "toAddress",
+            TransferSide::Gave => "fromAddress",
+            TransferSide::Got => "toAddress",
         };
         let mut filter = serde_json::Map::new();
         for (name, value) in [
@@ -288,7 +283,7 @@ impl AlchemyLister {
     async fn absorb(
         &mut self,
         at: usize,
-        side: Side,
+        side: TransferSide,
         end: Height,
         answers: &[PageAnswer],
     ) -> Result<(), UpstreamError> {
@@ -404,7 +399,7 @@ impl AlchemyLister {
     ) -> Result<bool, UpstreamError> {
         let on = answer.page.endpoint;
         let [one, two] = match answer.reach {
-            Reach::Head(head) | Reach::Far(head) => [head; 2],
+            Reach::Head(head) => [head; 2],
             Reach::Around(heads) => heads,
             Reach::Certain => [self.head_since(on, answer.asked_at).await?; 2],
             Reach::Apart => return Ok(false),
@@ -542,7 +537,7 @@ mod tests {
         let pool = nodes.pool_of_single_calls(&["one"]);
         let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 10_000), Arc::default());
         let ask = PageAsk { low: 0, end: 10_000, page: 1, rows: None, confirms_end: true };
-        let answers = lister.answers(Side::Got, &ask).await.unwrap();
+        let answers = lister.answers(TransferSide::Got, &ask).await.unwrap();
         assert_eq!(answers.len(), 1);
         assert_eq!(lister.reaches(&answers[0], 10_000).await, Ok(false));
     }
@@ -562,7 +557,7 @@ mod tests {
         let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
         lister.note_head(EndpointId(0), 5_000 + HEAD_MARGIN - 1, Instant::now());
         let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
-        let answers = lister.answers(Side::Got, &ask).await.unwrap();
+        let answers = lister.answers(TransferSide::Got, &ask).await.unwrap();
         let reach: Vec<Reach> = answers.iter().map(|answer| answer.reach).collect();
         assert_eq!(reach, [Reach::Head(3_000); AGREEING_NEAR]);
     }
@@ -575,7 +570,7 @@ mod tests {
         lister.note_head(EndpointId(1), 10_000, Instant::now());
         let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
         assert!(!lister.is_near(&ask));
-        let answers = lister.answers(Side::Got, &ask).await.unwrap();
+        let answers = lister.answers(TransferSide::Got, &ask).await.unwrap();
         assert_eq!(answers.len(), AGREEING_APART);
         assert_eq!(lister.reaches(&answers[0], 5_000).await, Ok(false));
     }
