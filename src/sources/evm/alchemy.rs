@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::abilities::Abilities;
 use super::alchemy_wire::{TransferPage, page};
 use super::blocks::head_call;
-use super::descent::{DescentOutcome, PageAsk};
+use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_row::ListRow;
 use super::log_search::TransferSide;
@@ -322,9 +322,9 @@ impl AlchemyLister {
         let is_uncut = rows.len() <= UNCUT_MAX;
         self.take(at, endpoint, rows, is_whole)?;
         if is_last && is_uncut && answers.len() > AGREEING {
-            self.merge.end(at);
+            self.merge.on_list(at, Descent::end);
         } else if is_last {
-            self.merge.expect_end(at);
+            self.merge.on_list(at, Descent::expect_end);
         }
         Ok(())
     }
@@ -453,7 +453,7 @@ impl AlchemyLister {
         // A key is good for some minutes, and only where it was given.
         if ask.page > 1 && self.lags < LAGS_MAX {
             self.lags += 1;
-            self.merge.restart(at);
+            self.merge.on_list(at, Descent::restart);
             return Ok(());
         }
         Err(error)

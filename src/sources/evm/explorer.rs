@@ -9,7 +9,7 @@ use futures_util::future::{join, join_all};
 use tokio::time::sleep;
 
 use super::abilities::Abilities;
-use super::descent::{DescentOutcome, PageAsk};
+use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::{Discovery, Window};
 use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
@@ -237,10 +237,8 @@ impl ExplorerLister {
     ) -> Result<(), UpstreamError> {
         let [one, two] = replies;
         for reply in [&one, &two] {
-            match self.reach.of(reply.endpoint, ask.end, known).await? {
-                Reach::Reached => {}
-                Reach::Behind => return self.lag(reply.endpoint).await,
-                Reach::Unknown => return Ok(()),
+            if !self.has_come(reply.endpoint, ask.end, known).await? {
+                return Ok(());
             }
             if !self.is_top_checked {
                 self.top.insert(reply.endpoint);
@@ -256,7 +254,7 @@ impl ExplorerLister {
             Ok((endpoint, page)) => {
                 let done = self.absorb_page(list, ask, endpoint, page).await;
                 if is_short {
-                    self.merge.expect_end(at(list));
+                    self.merge.on_list(at(list), Descent::expect_end);
                 }
                 done
             }
@@ -272,16 +270,28 @@ impl ExplorerLister {
         reply: Reply,
         known: &BTreeSet<EndpointId>,
     ) -> Result<(), UpstreamError> {
-        match self.reach.of(reply.endpoint, ask.end, known).await? {
-            Reach::Reached => {}
-            Reach::Behind => return self.lag(reply.endpoint).await,
-            Reach::Unknown => return Ok(()),
+        if !self.has_come(reply.endpoint, ask.end, known).await? {
+            return Ok(());
         }
         let (endpoint, page) = self.rows_of(list, &reply)?;
         if !self.merge.shows_end(at(list), &page) {
             return Ok(());
         }
         self.absorb_page(list, ask, endpoint, page).await
+    }
+
+    /// Whether an endpoint had come to a height before its answer. Where not, it is asked again.
+    async fn has_come(
+        &mut self,
+        endpoint: EndpointId,
+        height: Height,
+        known: &BTreeSet<EndpointId>,
+    ) -> Result<bool, UpstreamError> {
+        let reach = self.reach.of(endpoint, height, known).await?;
+        if reach == Reach::Behind {
+            self.lag(endpoint).await?;
+        }
+        Ok(reach == Reach::Reached)
     }
 
     fn rows_of(
@@ -357,7 +367,7 @@ impl ExplorerLister {
             } else {
                 tracing::warn!(%error, "account lists are read without inner calls");
                 self.calls = Calls::NotListed;
-                self.merge.drop_list(at(list));
+                self.merge.on_list(at(list), Descent::give_up);
             }
             return Ok(());
         }

@@ -201,17 +201,9 @@ impl Merge {
         }
     }
 
-    /// See [`Descent::expect_end`].
-    pub(super) fn expect_end(&mut self, list: usize) {
+    pub(super) fn on_list(&mut self, list: usize, change: fn(&mut Descent)) {
         if let Some(list) = self.lists.get_mut(list) {
-            list.expect_end();
-        }
-    }
-
-    /// See [`Descent::end`].
-    pub(super) fn end(&mut self, list: usize) {
-        if let Some(list) = self.lists.get_mut(list) {
-            list.end();
+            change(list);
         }
     }
 
@@ -222,19 +214,6 @@ impl Merge {
 
     pub(super) fn is_ended(&self, list: usize) -> bool {
         self.lists.get(list).is_none_or(Descent::is_ended)
-    }
-
-    pub(super) fn restart(&mut self, list: usize) {
-        if let Some(list) = self.lists.get_mut(list) {
-            list.restart();
-        }
-    }
-
-    /// Leaves a list out from here on.
-    pub(super) fn drop_list(&mut self, list: usize) {
-        if let Some(list) = self.lists.get_mut(list) {
-            list.give_up();
-        }
     }
 
     /// Holds what the wallet sent against the chain's counts, from here on.
