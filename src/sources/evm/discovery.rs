@@ -67,6 +67,22 @@ pub(super) struct Candidate {
     pub(super) transfer: Option<TokenTransfer>,
 }
 
+impl Candidate {
+    /// Of which nothing else is known.
+    pub(super) fn bare(hash: Word, block: Height) -> Self {
+        Self {
+            hash,
+            block,
+            index: None,
+            time: None,
+            whole: None,
+            calls: None,
+            sent: None,
+            transfer: None,
+        }
+    }
+}
+
 /// Heights for which the list contains every candidate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {

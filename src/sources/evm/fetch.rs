@@ -418,16 +418,7 @@ mod tests {
     #[test]
     fn that_a_listed_token_left_no_log_takes_two_answers() {
         let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: false });
-        let candidate = Candidate {
-            hash: [1; 32],
-            block: 9,
-            index: None,
-            time: None,
-            whole: None,
-            calls: None,
-            sent: Some(true),
-            transfer,
-        };
+        let candidate = Candidate { sent: Some(true), transfer, ..Candidate::bare([1; 32], 9) };
         let mut one = CandidateTx::new(candidate.clone());
         assert_eq!((settled(&mut one, false), one.is_done(true)), (Some(EndpointId(3)), false));
         assert_eq!((settled(&mut one, false), one.is_done(true)), (None, true));

@@ -334,14 +334,9 @@ impl LogLister {
         for log in logs {
             let Some(sent) = self.concerns(&log) else { continue };
             let entry = found.entry((log.block, log.hash)).or_insert(Candidate {
-                hash: log.hash,
-                block: log.block,
                 index: log.index,
-                time: None,
-                whole: None,
-                calls: None,
-                sent: None,
                 transfer: Some(transfer),
+                ..Candidate::bare(log.hash, log.block)
             });
             entry.time = entry.time.or(log.time);
             if sent {

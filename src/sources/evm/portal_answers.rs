@@ -124,14 +124,10 @@ mod tests {
     fn candidate(block: Height) -> Candidate {
         let number = u8::try_from(block).unwrap();
         Candidate {
-            hash: [number; 32],
-            block,
             index: Some(0),
-            time: None,
-            whole: None,
             calls: Some(Vec::new()),
             sent: Some(true),
-            transfer: None,
+            ..Candidate::bare([number; 32], block)
         }
     }
 

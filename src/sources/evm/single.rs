@@ -26,17 +26,7 @@ impl EvmSource {
         let Some(block) = wire::seen(&answer.result).and_then(|seen| seen.block) else {
             return Ok(None);
         };
-        let candidate = Candidate {
-            hash,
-            block,
-            index: None,
-            time: None,
-            whole: None,
-            calls: None,
-            sent: None,
-            transfer: None,
-        };
-        let found = self.fetch_one(wallet, candidate, &options).await?;
+        let found = self.fetch_one(wallet, Candidate::bare(hash, block), &options).await?;
         Ok(found.map(|(raw, fee)| FoundTx { raw, fee }))
     }
 }
