@@ -2,7 +2,7 @@
 
 use super::receipts::TokenTransfer;
 use crate::decode::evm::{Account, NativeMove, Transaction, Word};
-use crate::domain::{Doubts, Height, Resume, UnixSeconds, Way};
+use crate::domain::{Doubts, Height, UnixSeconds, Way};
 use crate::rpc::pool::CallOptions;
 
 /// A way to find a wallet's transactions.
@@ -90,7 +90,6 @@ pub(super) struct Window {
     pub(super) high: Height,
     /// Newest first.
     pub(super) found: Vec<Candidate>,
-    pub(super) resume: Option<Resume>,
     /// Transactions that only brought unsolicited tokens.
     pub(super) skipped: usize,
     /// What the list did not establish of these heights.

@@ -14,7 +14,7 @@ use super::discovery::Candidate;
 use super::native::Traced;
 use super::{fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
-use crate::domain::{Doubts, Height, Proof, Resume, TxId, Units, UnixSeconds};
+use crate::domain::{Doubts, Height, Proof, TxId, Units, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -34,8 +34,6 @@ pub(super) struct Batch {
     pub(super) low: Height,
     pub(super) high: Height,
     pub(super) candidates: Vec<Candidate>,
-    /// How the list goes on below.
-    pub(super) resume: Option<Resume>,
     /// What the list established of these heights.
     pub(super) proof: Proof,
 }
@@ -72,7 +70,7 @@ impl EvmSource {
         batch: Batch,
         options: CallOptions,
     ) -> Result<RawChunk, UpstreamError> {
-        let Batch { wallet, low, high, candidates, resume, proof } = batch;
+        let Batch { wallet, low, high, candidates, proof } = batch;
         let mut blocks: HashMap<Height, u32> = HashMap::new();
         for candidate in &candidates {
             *blocks.entry(candidate.block).or_default() += 1;
@@ -105,7 +103,7 @@ impl EvmSource {
             high,
             txs,
             late: Vec::new(),
-            resume,
+            resume: None,
             proof,
             missing,
             accounts: Vec::new(),

@@ -344,7 +344,7 @@ impl LogLister {
             }
         }
         let found = found.into_values().rev().collect();
-        Window { low, high, found, resume: None, skipped: 0, doubts }
+        Window { low, high, found, skipped: 0, doubts }
     }
 
     /// Whether a log makes its transaction a candidate, and whether the wallet gave something by it

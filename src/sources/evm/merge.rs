@@ -308,8 +308,7 @@ impl Merge {
         for row in self.lists.iter_mut().flat_map(|list| list.take_from(low)) {
             sights.entry((row.block, row.hash)).or_default().add(&row, &subject.wallet);
         }
-        let mut window =
-            Window { low, high: top, found: Vec::new(), resume: None, skipped: 0, doubts };
+        let mut window = Window { low, high: top, found: Vec::new(), skipped: 0, doubts };
         let shown = TokenTransfer { wallet: subject.wallet, is_logged: false };
         for ((block, hash), sight) in sights {
             match sight.verdict(subject, calls_until.is_none() && !self.sends) {

@@ -332,7 +332,6 @@ impl PortalLister {
             low,
             high: window.high,
             found,
-            resume: None,
             skipped: window.skipped,
             // That a balance changed nowhere else is nothing that rows of changes show.
             doubts: match self.mode.native {

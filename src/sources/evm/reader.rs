@@ -12,7 +12,7 @@ use super::fetch::Batch;
 use super::lister::Lister;
 use super::open::{Opened, Wanted};
 use crate::decode::evm::Account;
-use crate::domain::{Address, Height, Proof, Resume};
+use crate::domain::{Address, Height, Proof};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
@@ -267,7 +267,7 @@ impl Reading {
 
     /// Cuts a window into chunks, each of whole heights.
     fn take(&mut self, kind: Discovery, window: Window) {
-        let Window { low, high, found, resume, skipped, doubts } = window;
+        let Window { low, high, found, skipped, doubts } = window;
         let proof = Proof::of(kind.way()).with(doubts).with(kind.blind_spots());
         if skipped > 0 {
             tracing::debug!(low, high, skipped, "transactions that only brought something");
@@ -278,25 +278,19 @@ impl Reading {
             let is_new_height = part.last().is_some_and(|last| last.block != candidate.block);
             if is_new_height && part.len() >= self.chunk_size {
                 let bottom = candidate.block.saturating_add(1);
-                self.cut((bottom, top), std::mem::take(&mut part), None, proof);
+                self.cut((bottom, top), std::mem::take(&mut part), proof);
                 top = candidate.block;
             }
             part.push(candidate);
         }
-        self.cut((low, top), part, resume, proof);
+        self.cut((low, top), part, proof);
     }
 
-    fn cut(
-        &mut self,
-        (low, high): (Height, Height),
-        candidates: Vec<Candidate>,
-        resume: Option<Resume>,
-        proof: Proof,
-    ) {
+    fn cut(&mut self, (low, high): (Height, Height), candidates: Vec<Candidate>, proof: Proof) {
         let limits = &self.source.inner.limits;
         self.chunk_size = (self.chunk_size * 2).min(limits.chunk_max);
         let wallet = self.wallet;
-        self.waiting.push_back(Batch { wallet, low, high, candidates, resume, proof });
+        self.waiting.push_back(Batch { wallet, low, high, candidates, proof });
     }
 }
 
