@@ -435,17 +435,8 @@ impl AlchemyLister {
         with_calls: bool,
         error: UpstreamError,
     ) -> Result<(), UpstreamError> {
-        let message = match &error {
-            UpstreamError::Rpc { message, .. } => message.to_lowercase(),
-            UpstreamError::NoEndpoint
-            | UpstreamError::NotSupported { .. }
-            | UpstreamError::Unavailable { .. }
-            | UpstreamError::Refused { .. }
-            | UpstreamError::Malformed { .. }
-            | UpstreamError::HistoryCut { .. }
-            | UpstreamError::WrongChain { .. }
-            | UpstreamError::NotAWallet { .. } => return Err(error),
-        };
+        let UpstreamError::Rpc { message, .. } = &error else { return Err(error) };
+        let message = message.to_lowercase();
         if with_calls && (message.contains("categor") || message.contains("internal transfer")) {
             self.with_calls = false;
             return Ok(());

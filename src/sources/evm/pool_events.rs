@@ -287,15 +287,14 @@ async fn events_by_portal(
 ) -> Result<Vec<PoolEvent>, UpstreamError> {
     let options = CallOptions::new(options.lane.clone());
     let (mut events, mut next) = (Vec::new(), low);
-    let mut paths = ["/finalized-stream", "/stream"].into_iter().peekable();
+    let mut path = "/finalized-stream";
     for _ in 0..STREAMS_MAX {
-        let Some(path) = paths.peek().copied() else { break };
         let body = emitters.portal_query((next, high)).to_string().into();
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body: Some(body) };
         let reply = match portal.ask(&ask, read_stream, &options).await {
             // Not all gateways distinguish finalized blocks.
             Err(UpstreamError::NotSupported { .. }) if path == "/finalized-stream" => {
-                paths.next();
+                path = "/stream";
                 continue;
             }
             answered => answered?,

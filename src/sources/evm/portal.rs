@@ -241,22 +241,12 @@ impl PortalLister {
             }
             Trouble::Error(error) => error,
         };
-        let code = match &error {
-            UpstreamError::Rpc { code, .. } => *code,
-            UpstreamError::NotSupported { .. } if self.mode.finalized_only => {
-                self.mode.finalized_only = false;
-                self.begin_again(top);
-                return Ok(());
-            }
-            UpstreamError::NotSupported { .. }
-            | UpstreamError::NoEndpoint
-            | UpstreamError::Unavailable { .. }
-            | UpstreamError::Refused { .. }
-            | UpstreamError::Malformed { .. }
-            | UpstreamError::HistoryCut { .. }
-            | UpstreamError::WrongChain { .. }
-            | UpstreamError::NotAWallet { .. } => return Err(error),
-        };
+        if self.mode.finalized_only && matches!(error, UpstreamError::NotSupported { .. }) {
+            self.mode.finalized_only = false;
+            self.begin_again(top);
+            return Ok(());
+        }
+        let UpstreamError::Rpc { code, .. } = error else { return Err(error) };
         self.begin_again(top);
         // The answer is longer than is taken.
         let length = self.span.min(top - self.low + 1);
