@@ -336,17 +336,14 @@ impl CandidateTx {
         let receipt = self.receipt.as_ref().filter(|_| with_receipt)?;
         let parsed = evm::parse(tx.result.get().as_bytes(), receipt.result.get().as_bytes());
         if let Some(parsed) = parsed.ok().filter(|parsed| self.is_sound(chain_id, parsed)) {
-            let fee = self.receipt.as_ref().map(|receipt| fees::fee(chain_id, &receipt.result));
-            self.done = Some((parsed, fee.flatten()));
+            self.done = Some((parsed, fees::fee(chain_id, &receipt.result)));
             return None;
         }
         self.unfilled += 1;
         self.tx = None;
         self.receipt.take().map(|answer| answer.endpoint)
     }
-}
 
-impl CandidateTx {
     /// Whether the answers agree with each other and with the list. Some chains' filters are not
     /// those of their logs: they are held against them for a few answers.
     fn is_sound(&self, chain_id: Option<u64>, parsed: &Transaction) -> bool {

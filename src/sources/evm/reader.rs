@@ -186,8 +186,7 @@ impl Reading {
             Ok(None) => {
                 self.source.note_list_success(kind);
                 // Another way reads what lies below.
-                let below = self.floor.checked_sub(1).filter(|below| *below >= self.request.low);
-                self.listing = below.map_or(Listing::Done, |high| Listing::Closed(Some(high)));
+                self.listing = self.listing_below(self.floor);
             }
             Err(error) => self.change_list(kind, error),
         }
@@ -239,13 +238,8 @@ impl Reading {
 
     /// What is found goes on below where this list ended, by the next way.
     fn change_list(&mut self, kind: Discovery, error: UpstreamError) {
-        let others = self
-            .source
-            .inner
-            .discovery
-            .iter()
-            .filter(|other| **other != kind && !self.failed.contains(*other));
-        if others.count() == 0 {
+        let is_other = |other: &Discovery| *other != kind && !self.failed.contains(other);
+        if !self.source.inner.discovery.iter().any(is_other) {
             return self.fail(error);
         }
         self.source.list_failed(kind, &error);
@@ -253,11 +247,13 @@ impl Reading {
         self.listing = match self.listed_to {
             // Nothing was listed: the next list reports its own head.
             None => Listing::Closed(self.request.high),
-            Some(above) => match above.checked_sub(1).filter(|high| *high >= self.request.low) {
-                Some(high) => Listing::Closed(Some(high)),
-                None => Listing::Done,
-            },
+            Some(above) => self.listing_below(above),
         };
+    }
+
+    fn listing_below(&self, height: Height) -> Listing {
+        let below = height.checked_sub(1).filter(|below| *below >= self.request.low);
+        below.map_or(Listing::Done, |high| Listing::Closed(Some(high)))
     }
 
     fn fail(&mut self, error: UpstreamError) {
