@@ -36,7 +36,6 @@ struct Envelope<'a> {
     /// `Some` for a null result too: the raw text is then `null`.
     #[serde(default, borrow, deserialize_with = "present")]
     result: Option<&'a RawValue>,
-    #[serde(default)]
     error: Option<RpcError>,
 }
 

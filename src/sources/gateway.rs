@@ -27,7 +27,6 @@ struct RawLine<'a> {
 /// What `/metadata` says of a dataset.
 #[derive(Deserialize)]
 struct RawMetadata<'a> {
-    #[serde(default)]
     start_block: Option<Height>,
     #[serde(default, borrow)]
     dataset: Option<&'a RawValue>,

@@ -14,7 +14,6 @@ use crate::domain::{Units, UnixSeconds};
 struct RawPage<'a> {
     #[serde(borrow)]
     transfers: Vec<RawTransfer<'a>>,
-    #[serde(default)]
     page_key: Option<String>,
 }
 
@@ -24,10 +23,8 @@ struct RawTransfer<'a> {
     #[serde(borrow)]
     block_num: &'a RawValue,
     hash: &'a str,
-    #[serde(default)]
     unique_id: Option<&'a str>,
     from: &'a str,
-    #[serde(default)]
     to: Option<&'a str>,
     category: &'a str,
     #[serde(default, borrow)]
@@ -46,7 +43,6 @@ struct RawContract<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
-    #[serde(default)]
     block_timestamp: Option<&'a str>,
 }
 

@@ -205,7 +205,6 @@ struct RawBlock<'a> {
 #[derive(Deserialize)]
 struct RawHeader<'a> {
     number: Height,
-    #[serde(default)]
     timestamp: Option<u32>,
     #[serde(default, borrow)]
     miner: Option<&'a str>,
@@ -229,11 +228,9 @@ struct RawTx<'a> {
     transaction_index: u32,
     hash: &'a str,
     from: &'a str,
-    #[serde(default)]
     to: Option<&'a str>,
     #[serde(default, borrow)]
     value: Option<&'a RawValue>,
-    #[serde(default)]
     sighash: Option<&'a str>,
     #[serde(default, borrow)]
     status: Option<&'a RawValue>,
@@ -264,7 +261,6 @@ struct RawTrace<'a> {
     trace_address: Vec<u32>,
     #[serde(rename = "type")]
     kind: &'a str,
-    #[serde(default)]
     subtraces: Option<usize>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
