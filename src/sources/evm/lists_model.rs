@@ -134,7 +134,7 @@ impl Default for Ways {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Model {
     /// In the chain's order.
     pub(super) txs: Vec<ModelTx>,
@@ -174,21 +174,8 @@ impl Model {
     pub(super) fn new(mut txs: Vec<ModelTx>, head: Height, ways: Ways) -> Arc<Self> {
         txs.sort_by_key(|tx| (tx.block, tx.index));
         txs.dedup_by_key(|tx| (tx.block, tx.index));
-        Arc::new(Self {
-            txs,
-            head,
-            ways,
-            sent: AtomicUsize::new(0),
-            calls_asked: AtomicUsize::new(0),
-            pages: AtomicUsize::new(0),
-            lists_asked: AtomicUsize::new(0),
-            metadata_asked: AtomicUsize::new(0),
-            traces_asked: AtomicUsize::new(0),
-            busy_faults: AtomicUsize::new(0),
-            fallen: Mutex::default(),
-            fallen_pages: AtomicUsize::new(usize::MAX),
-            abilities: Arc::default(),
-        })
+        let fallen_pages = AtomicUsize::new(usize::MAX);
+        Arc::new(Self { txs, head, ways, fallen_pages, ..Self::default() })
     }
 
     pub(super) fn pool(self: &Arc<Self>, hosts: &[&str]) -> Pool {
@@ -367,11 +354,11 @@ impl Model {
 
     fn portal(&self, host: &str, query: &Value) -> (u16, String) {
         let (from, to) = (query["fromBlock"].as_u64().unwrap(), query["toBlock"].as_u64().unwrap());
-        if query["fields"].get("trace").is_some() && !self.ways.has_calls || from < self.ways.first
-        {
+        let traced = query["fields"].get("trace").is_some();
+        if traced && !self.ways.has_calls || from < self.ways.first {
             return (400, "column 'trace_address' is not found".to_owned());
         }
-        if query["fields"].get("trace").is_some() {
+        if traced {
             let asked = self.traces_asked.fetch_add(1, Ordering::Relaxed);
             if let Some(text) = self.ways.refuses_traces.get(asked) {
                 return (400, (*text).to_owned());
@@ -382,7 +369,6 @@ impl Model {
             return (204, String::new());
         }
         let to = to.min(head);
-        let traced = query["fields"].get("trace").is_some();
         let mut lines: Vec<(Height, Value)> = Vec::new();
         for tx in self.txs.iter().filter(|tx| (from..=to).contains(&tx.block)) {
             if lines.len() > self.ways.blocks {

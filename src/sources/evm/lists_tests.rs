@@ -10,6 +10,7 @@ use super::alchemy::AlchemyLister;
 use super::busy_fault::BusyFault;
 use super::discovery::{Candidate, Discovery, Window};
 use super::explorer::ExplorerLister;
+use super::lister::Lister;
 use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, lane, subject};
 use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Word};
@@ -179,23 +180,15 @@ pub(super) fn check(
     }
 }
 
-/// The lister under test, by the way it asks.
-pub(super) enum Any {
-    Explorer(Box<ExplorerLister>),
-    Alchemy(Box<AlchemyLister>),
-    Portal(Box<PortalLister>),
+/// The account lists of the model's one endpoint, down from a height.
+pub(super) fn explorer(model: &Arc<Model>, high: Height) -> ExplorerLister {
+    let seen = Arc::clone(&model.abilities);
+    ExplorerLister::new(model.pool(&["one"]), subject(), lane(), (0, high), seen)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ListWay {
-    Explorer,
-    Alchemy,
-    Portal,
-}
-
-impl Any {
-    pub(super) fn new(
-        way: ListWay,
+impl Lister {
+    pub(super) fn of_model(
+        way: Discovery,
         model: &Arc<Model>,
         hosts: &[&str],
         range: (Height, Height),
@@ -203,23 +196,16 @@ impl Any {
         let (pool, subject, lane) = (model.pool(hosts), subject(), lane());
         let seen = Arc::clone(&model.abilities);
         match way {
-            ListWay::Explorer => {
+            Discovery::Explorer => {
                 Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range, seen)))
             }
-            ListWay::Alchemy => {
+            Discovery::Alchemy => {
                 Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range, seen)))
             }
-            ListWay::Portal => {
+            Discovery::Portal => {
                 Self::Portal(Box::new(PortalLister::new(pool, subject, (lane, range), seen, 3)))
             }
-        }
-    }
-
-    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
-        match self {
-            Self::Explorer(lister) => lister.next().await,
-            Self::Alchemy(lister) => lister.next().await,
-            Self::Portal(lister) => lister.next().await,
+            Discovery::Logs => panic!("the model has no logs"),
         }
     }
 
@@ -242,7 +228,7 @@ impl Any {
 /// Blocks of the chain above what is read: an index is not known to have the newest ones.
 const ABOVE: u64 = 100;
 
-async fn run(way: ListWay, seed: u64) {
+async fn run(way: Discovery, seed: u64) {
     let dice = &mut Dice(seed * 7_919 + 1);
     let head = dice.roll(400) + 20;
     let count = dice.roll(120);
@@ -258,12 +244,12 @@ async fn run(way: ListWay, seed: u64) {
     let has_calls = ways.has_calls;
     let txs = all.iter().map(|(tx, _)| tx.clone()).collect();
     let model = Model::new(txs, head + ABOVE, ways);
-    let windows = Any::new(way, &model, &["one"], (low, high)).all().await;
+    let windows = Lister::of_model(way, &model, &["one"], (low, high)).all().await;
     check(&windows, &expected(&all, low, high), low, high, has_calls);
     let shows_none = |found: &Candidate| found.calls.as_ref().is_some_and(Vec::is_empty);
     let mut found = windows.iter().flat_map(|window| &window.found);
     assert!(
-        way != ListWay::Alchemy || !found.any(shows_none),
+        way != Discovery::Alchemy || !found.any(shows_none),
         "no list shows that there is no call"
     );
 }
@@ -271,21 +257,21 @@ async fn run(way: ListWay, seed: u64) {
 #[tokio::test(start_paused = true)]
 async fn the_explorer_tells_what_the_chain_holds() {
     for seed in 1..100 {
-        run(ListWay::Explorer, seed).await;
+        run(Discovery::Explorer, seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn asset_transfers_tell_what_the_chain_holds() {
     for seed in 1..100 {
-        run(ListWay::Alchemy, seed).await;
+        run(Discovery::Alchemy, seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_gateway_tells_what_the_chain_holds() {
     for seed in 1..100 {
-        run(ListWay::Portal, seed).await;
+        run(Discovery::Portal, seed).await;
     }
 }
 
@@ -303,11 +289,11 @@ pub(super) fn model(all: &[(ModelTx, SaleKind)], head: Height, ways: Ways) -> Ar
 /// An index that lags behind the other one never makes a hole.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_lags_is_not_believed_above_its_head() {
-    for way in [ListWay::Explorer, ListWay::Portal] {
+    for way in [Discovery::Explorer, Discovery::Portal] {
         let all = world(SaleKind::Sell, (0..100).map(|at| at * 10));
         let lag = HashMap::from([("two".to_owned(), 300)]);
         let model = model(&all, 1_000, Ways { lag, ..Ways::default() });
-        let windows = Any::new(way, &model, &["two", "one"], (0, 995)).all().await;
+        let windows = Lister::of_model(way, &model, &["two", "one"], (0, 995)).all().await;
         check(&windows, &expected(&all, 0, 995), 0, 995, true);
     }
 }
@@ -316,13 +302,11 @@ async fn an_endpoint_that_lags_is_not_believed_above_its_head() {
 async fn each_tells_its_own_head() {
     let lag = HashMap::from([("one".to_owned(), 30)]);
     let model = model(&[], 1_000, Ways { lag, ..Ways::default() });
-    let range = (0, 1_000);
-    let seen = || Arc::clone(&model.abilities);
-    let explorer = ExplorerLister::new(model.pool(&["one"]), subject(), lane(), range, seen());
-    // Below what its lists are seen to hold.
-    assert_eq!(explorer.head().await, Ok(Some(969)));
-    let mut portal = PortalLister::new(model.pool(&["one"]), subject(), (lane(), range), seen(), 3);
-    assert_eq!(portal.head().await, Ok(Some(970)));
+    // That of account lists is below what they are seen to hold.
+    for (way, head) in [(Discovery::Explorer, 969), (Discovery::Portal, 970)] {
+        let mut lister = Lister::of_model(way, &model, &["one"], (0, 1_000));
+        assert_eq!(lister.head().await, Ok(Some(head)));
+    }
 }
 
 /// Below its first block the gateway covers nothing; the next way takes over there.
@@ -330,7 +314,7 @@ async fn each_tells_its_own_head() {
 async fn a_gateway_without_the_oldest_blocks_says_so() {
     let all = world(SaleKind::Sell, (0..100).map(|at| at * 10));
     let model = model(&all, 1_000, Ways { first: 405, ..Ways::default() });
-    let mut lister = Any::new(ListWay::Portal, &model, &["one"], (0, 1_000));
+    let mut lister = Lister::of_model(Discovery::Portal, &model, &["one"], (0, 1_000));
     let window = lister.next().await.unwrap().unwrap();
     assert_eq!(window.doubts, Doubts::NONE, "its refusal said nothing about traces");
     check(&[window], &expected(&all, 405, 1_000), 405, 1_000, true);
@@ -342,10 +326,10 @@ async fn a_gateway_without_the_oldest_blocks_says_so() {
 async fn a_flood_of_spam_costs_no_candidate() {
     let mut all = world(SaleKind::Spam, 1..=100_000);
     all.extend(world(SaleKind::Sell, (1..=20).map(|at| 200_000 + at)));
-    for way in [ListWay::Explorer, ListWay::Alchemy, ListWay::Portal] {
+    for way in [Discovery::Explorer, Discovery::Alchemy, Discovery::Portal] {
         let ways = Ways { cap: 10_000, blocks: 20_000, ..Ways::default() };
         let model = model(&all, 300_000 + ABOVE, ways);
-        let windows = Any::new(way, &model, &["one"], (0, 300_000)).all().await;
+        let windows = Lister::of_model(way, &model, &["one"], (0, 300_000)).all().await;
         check(&windows, &expected(&all, 0, 300_000), 0, 300_000, true);
         let sent = model.sent.load(Ordering::Relaxed);
         assert!(sent < 260, "{way:?}: {sent} requests");
@@ -356,11 +340,12 @@ async fn a_flood_of_spam_costs_no_candidate() {
 #[tokio::test(start_paused = true)]
 async fn a_small_wallet_is_read_with_few_requests() {
     let all = world(SaleKind::Sell, [10, 20, 30_000].into_iter());
-    for (way, most) in [(ListWay::Explorer, 12), (ListWay::Alchemy, 7), (ListWay::Portal, 3)] {
+    for (way, most) in [(Discovery::Explorer, 12), (Discovery::Alchemy, 7), (Discovery::Portal, 3)]
+    {
         let model = model(&all, 40_000 + ABOVE, Ways::default());
-        let mut lister = Any::new(way, &model, &["one"], (0, 40_000));
+        let mut lister = Lister::of_model(way, &model, &["one"], (0, 40_000));
         // How far an index has come is asked for first, once a read.
-        if let Any::Explorer(lister) = &lister {
+        if let Lister::Explorer(lister) = &lister {
             lister.head().await.unwrap();
         }
         let looks = model.sent.load(Ordering::Relaxed);
@@ -375,12 +360,12 @@ async fn a_small_wallet_is_read_with_few_requests() {
 #[tokio::test(start_paused = true)]
 async fn times_come_with_the_rows() {
     let all = world(SaleKind::Buy, std::iter::once(77));
-    for way in [ListWay::Explorer, ListWay::Portal] {
+    for way in [Discovery::Explorer, Discovery::Portal] {
         let model = model(&all, 100 + ABOVE, Ways::default());
-        let windows = Any::new(way, &model, &["one"], (0, 100)).all().await;
+        let windows = Lister::of_model(way, &model, &["one"], (0, 100)).all().await;
         let found = windows.into_iter().find_map(|mut window| window.found.pop()).unwrap();
         assert_eq!(found.time, Some(UnixSeconds(1_700_000_077)));
-        assert_eq!((found.sent, found.whole.is_some()), (Some(true), way == ListWay::Portal));
+        assert_eq!((found.sent, found.whole.is_some()), (Some(true), way == Discovery::Portal));
     }
 }
 
@@ -388,13 +373,14 @@ async fn times_come_with_the_rows() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
     let all = world(SaleKind::Sell, (1..=50).map(|at| at * 10));
-    for (refusals, expected) in [(3, Doubts::NONE), (usize::MAX, Doubts::INNER_CALLS)] {
+    for (refusals, doubts) in [(3, Doubts::NONE), (usize::MAX, Doubts::INNER_CALLS)] {
         let ways = Ways { refuses_calls: refusals, ..Ways::default() };
         let model = model(&all, 1_000 + ABOVE, ways);
         for _ in 0..4 {
-            let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, 1_000)).all().await;
-            check(&windows, &expected_of(&all), 0, 1_000, expected.is_empty());
-            assert!(windows.iter().all(|window| window.doubts == expected), "{refusals}");
+            let windows =
+                Lister::of_model(Discovery::Explorer, &model, &["one"], (0, 1_000)).all().await;
+            check(&windows, &expected(&all, 0, 1_000), 0, 1_000, doubts.is_empty());
+            assert!(windows.iter().all(|window| window.doubts == doubts), "{refusals}");
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
         // A refusal is no proof that there are none.
@@ -402,23 +388,17 @@ async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
     }
 }
 
-fn expected_of(all: &[(ModelTx, SaleKind)]) -> Expected {
-    expected(all, 0, 1_000)
-}
-
 /// Index and gateway that follow no calls show so, by proper answers and repeatedly.
 #[tokio::test(start_paused = true)]
 async fn what_follows_no_calls_is_known_after_some_answers() {
     let all = world(SaleKind::Buy, [10, 20].into_iter());
-    for (way, kind) in
-        [(ListWay::Explorer, Discovery::Explorer), (ListWay::Portal, Discovery::Portal)]
-    {
+    for way in [Discovery::Explorer, Discovery::Portal] {
         let ways = Ways { has_calls: false, lists_no_calls: true, ..Ways::default() };
         let model = model(&all, 1_000 + ABOVE, ways);
         for known in [false, false, true] {
-            let windows = Any::new(way, &model, &["one"], (0, 1_000)).all().await;
+            let windows = Lister::of_model(way, &model, &["one"], (0, 1_000)).all().await;
             assert!(windows.iter().all(|window| window.doubts == Doubts::INNER_CALLS));
-            assert_eq!(model.abilities.has_no_calls(kind), known, "{way:?}");
+            assert_eq!(model.abilities.has_no_calls(way), known, "{way:?}");
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
     }
@@ -432,8 +412,9 @@ async fn one_short_or_empty_page_ends_no_list() {
         for (cap, kept) in [(1_000, 0), (1_000, 1), (1_000, 5), (20, 1), (30, 1), (40, 1)] {
             let ways = Ways { short_every: every, cap, kept, ..Ways::default() };
             let model = model(&all, 1_000 + ABOVE, ways);
-            let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, 1_000)).all().await;
-            check(&windows, &expected_of(&all), 0, 1_000, true);
+            let windows =
+                Lister::of_model(Discovery::Explorer, &model, &["one"], (0, 1_000)).all().await;
+            check(&windows, &expected(&all, 0, 1_000), 0, 1_000, true);
         }
     }
 }
@@ -443,8 +424,7 @@ async fn one_short_or_empty_page_ends_no_list() {
 async fn how_far_lists_have_come_is_learned_from_the_lists() {
     for list_lag in [0, 6, 70, 500] {
         let model = model(&[], 10_000, Ways { list_lag, ..Ways::default() });
-        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
-        let lister = ExplorerLister::new(pool, subject(), lane(), (0, 10_000), seen);
+        let lister = explorer(&model, 10_000);
         assert_eq!(lister.head().await, Ok(Some(10_000 - list_lag - 1)));
     }
 }
@@ -457,16 +437,15 @@ async fn old_rows_of_busy_accounts_show_a_list_far_behind_and_those_of_quiet_one
     let by_head = head - subject().chain.index_lag;
     for (busy_apart, reach) in [(1, head - list_lag - 1), (10_000, by_head)] {
         let model = model(&[], head, Ways { list_lag, busy_apart, ..Ways::default() });
-        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
-        let lister = ExplorerLister::new(pool, subject(), lane(), (0, head), seen);
+        let lister = explorer(&model, head);
         assert_eq!(lister.head().await, Ok(Some(reach)), "rows {busy_apart} blocks apart");
     }
 }
 
-/// An index of 20,000 blocks, one of whose lists ends in the middle of the sales, or is whole.
-pub(super) fn with_list_behind(action: &'static str, is_behind: bool, ways: Ways) -> Arc<Model> {
+/// An index of 20,000 blocks, one of whose lists ends in the middle of the sales.
+pub(super) fn with_list_behind(action: &'static str, ways: Ways) -> Arc<Model> {
     let model = model(&sales(), 20_000, ways);
-    model.fall(action, if is_behind { FAR } else { 0 });
+    model.fall(action, FAR);
     model
 }
 
@@ -481,11 +460,10 @@ pub(super) fn sales() -> Vec<(ModelTx, SaleKind)> {
 
 /// Down from as far as its lists are found to have come.
 pub(super) async fn read_from_head(model: &Arc<Model>) -> (Height, Vec<Window>) {
-    let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
-    let mut lister = ExplorerLister::new(pool, subject(), lane(), (0, model.head), seen);
+    let mut lister = explorer(model, model.head);
     let high = lister.head().await.unwrap().unwrap();
     lister.set_high(high);
-    (high, Any::Explorer(Box::new(lister)).all().await)
+    (high, Lister::Explorer(Box::new(lister)).all().await)
 }
 
 #[track_caller]
@@ -504,12 +482,13 @@ async fn calls_that_do_not_show_how_far_they_have_come_are_not_known() {
     for fault in [BusyFault::TooLarge, BusyFault::Processing, BusyFault::Cut] {
         let busy_fault = Some(("txlistinternal", fault, usize::MAX));
         let ways = Ways { busy_fault, ..Ways::default() };
-        let model = with_list_behind("txlistinternal", true, ways);
+        let model = with_list_behind("txlistinternal", ways);
         let (high, windows) = read_from_head(&model).await;
         assert_eq!(high, NEAR_HEAD, "as far as the other lists");
         check_sales(high, &windows, false);
         // Another read, of heights that were looked at.
-        let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).all().await;
+        let windows =
+            Lister::of_model(Discovery::Explorer, &model, &["one"], (0, high)).all().await;
         check_sales(high, &windows, false);
     }
 }
@@ -538,7 +517,7 @@ async fn old_rows_are_not_passed_over_where_nothing_shows_how_much_an_account_is
     for action in ["txlist", "tokentx", "txlistinternal"] {
         for answers in [1, usize::MAX] {
             let busy_fault = Some((action, BusyFault::Cut, answers));
-            let model = with_list_behind(action, true, Ways { busy_fault, ..Ways::default() });
+            let model = with_list_behind(action, Ways { busy_fault, ..Ways::default() });
             let (high, windows) = read_from_head(&model).await;
             let is_open = action == "txlistinternal" && answers > 1;
             let reach = if is_open { NEAR_HEAD } else { FAR_BEHIND };
@@ -552,15 +531,16 @@ async fn old_rows_are_not_passed_over_where_nothing_shows_how_much_an_account_is
 #[tokio::test(start_paused = true)]
 async fn a_list_that_falls_back_alone_between_two_reads_is_noticed() {
     for action in ["txlist", "tokentx", "txlistinternal"] {
-        let model = with_list_behind(action, false, Ways::default());
+        let model = model(&sales(), 20_000, Ways::default());
         let (high, windows) = read_from_head(&model).await;
         check_sales(high, &windows, true);
         model.fall(action, FAR);
-        let read = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).next().await;
+        let read = Lister::of_model(Discovery::Explorer, &model, &["one"], (0, high)).next().await;
         assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{action}: {read:?}");
         model.fall(action, 0);
         tokio::time::sleep(Duration::from_secs(121)).await;
-        let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).all().await;
+        let windows =
+            Lister::of_model(Discovery::Explorer, &model, &["one"], (0, high)).all().await;
         check_sales(high, &windows, true);
     }
 }
@@ -571,8 +551,7 @@ async fn an_index_counts_as_far_as_the_server_of_it_that_is_farthest_behind() {
     for every in [2, 3] {
         let ways = Ways { behind_every: every, behind: 70, ..Ways::default() };
         let model = model(&[], 10_000, ways);
-        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
-        let lister = ExplorerLister::new(pool, subject(), lane(), (0, 10_000), seen);
+        let lister = explorer(&model, 10_000);
         assert_eq!(lister.head().await, Ok(Some(10_000 - 70 - 1)), "every {every}");
     }
 }
@@ -586,10 +565,10 @@ async fn asset_transfers_count_as_far_as_the_server_that_is_farthest_behind() {
         model.abilities.node_reach.note(EndpointId(0), (), &[head]);
     }
     for (high, is_read) in [(931, false), (930, true)] {
-        let read = Any::new(ListWay::Alchemy, &model, &["one"], (0, high)).next().await;
+        let read = Lister::of_model(Discovery::Alchemy, &model, &["one"], (0, high)).next().await;
         assert_eq!(read.is_ok(), is_read, "up to {high}");
     }
     tokio::time::sleep(Duration::from_secs(121)).await;
-    let windows = Any::new(ListWay::Alchemy, &model, &["one"], (0, 931)).all().await;
+    let windows = Lister::of_model(Discovery::Alchemy, &model, &["one"], (0, 931)).all().await;
     check(&windows, &expected(&all, 0, 931), 0, 931, true);
 }

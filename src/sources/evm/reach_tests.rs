@@ -9,12 +9,12 @@ use std::time::Duration;
 use super::alchemy::AlchemyLister;
 use super::busy_fault::BusyFault;
 use super::discovery::Discovery;
-use super::explorer::ExplorerLister;
 use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::ExplorerList;
+use super::lister::Lister;
 use super::lists_model::{Ways, lane, subject};
 use super::lists_tests::{
-    Any, FAR, FAR_BEHIND, ListWay, NEAR_HEAD, SaleKind, check, check_sales, expected, model,
+    FAR, FAR_BEHIND, NEAR_HEAD, SaleKind, check, check_sales, expected, explorer, model,
     read_from_head, sales, with_list_behind, world,
 };
 use super::node_model::{NO_METHOD, ScriptedNodes};
@@ -36,17 +36,17 @@ async fn calls_are_known_below_the_newest_blocks_that_an_index_always_works_on()
     assert_eq!(high, NEAR_HEAD - subject().chain.index_lag);
     check_sales(high, &windows, true);
     // Another read, of heights that were looked at; and one after the list has fallen back.
-    let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).all().await;
+    let windows = Lister::of_model(Discovery::Explorer, &model, &["one"], (0, high)).all().await;
     check_sales(high, &windows, true);
     model.fall("txlistinternal", FAR);
     // What it lists of the blocks near the height is nothing, which shows no reach.
-    let windows = Any::new(ListWay::Explorer, &model, &["one"], (0, high)).all().await;
+    let windows = Lister::of_model(Discovery::Explorer, &model, &["one"], (0, high)).all().await;
     check_sales(high, &windows, false);
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_are_behind_and_worked_on_are_not_known() {
-    let model = with_list_behind("txlistinternal", true, newest_worked_on());
+    let model = with_list_behind("txlistinternal", newest_worked_on());
     let (high, windows) = read_from_head(&model).await;
     assert_eq!(high, NEAR_HEAD);
     check_sales(high, &windows, false);
@@ -88,7 +88,7 @@ async fn a_node_of_one_call_a_request_is_read_in_as_few_requests_far_below_its_h
     let pool = model.pool_with(&["one"], limits);
     let seen = Arc::clone(&model.abilities);
     let lister = AlchemyLister::new(pool, subject(), lane(), (0, 50_000), seen);
-    let windows = Any::Alchemy(Box::new(lister)).all().await;
+    let windows = Lister::Alchemy(Box::new(lister)).all().await;
     check(&windows, &expected(&all, 0, 50_000), 0, 50_000, true);
     let sent = model.sent.load(Ordering::Relaxed);
     assert!(sent < 80, "{sent} requests");
@@ -99,9 +99,8 @@ async fn a_node_of_one_call_a_request_is_read_in_as_few_requests_far_below_its_h
 async fn calls_that_are_behind_by_a_later_look_count_no_more_than_the_pages_before_it() {
     let busy_fault = Some(("txlistinternal", BusyFault::Processing, 1));
     let ways = Ways { busy_fault, ..Ways::default() };
-    let model = with_list_behind("txlistinternal", true, ways);
-    let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
-    let mut lister = ExplorerLister::new(pool, subject(), lane(), (0, 20_000), seen);
+    let model = with_list_behind("txlistinternal", ways);
+    let mut lister = explorer(&model, 20_000);
     assert_eq!(lister.head().await, Ok(Some(NEAR_HEAD)));
     lister.set_high(NEAR_HEAD);
     for _ in 0..2 {
@@ -117,9 +116,8 @@ async fn calls_that_are_behind_by_a_later_look_count_no_more_than_the_pages_befo
 #[tokio::test(start_paused = true)]
 async fn the_old_rows_of_an_account_that_has_few_of_them_are_passed_over() {
     for action in ["txlist", "tokentx", "txlistinternal"] {
-        let model = with_list_behind(action, true, Ways { busy_apart: 2_000, ..Ways::default() });
-        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
-        let lister = ExplorerLister::new(pool, subject(), lane(), (0, model.head), seen);
+        let model = with_list_behind(action, Ways { busy_apart: 2_000, ..Ways::default() });
+        let lister = explorer(&model, model.head);
         let by_head = model.head - subject().chain.index_lag;
         assert_eq!(lister.head().await, Ok(Some(by_head)), "{action}");
     }
@@ -167,8 +165,7 @@ async fn how_far_a_list_has_come_goes_down_and_counts_for_a_while() {
 #[tokio::test(start_paused = true)]
 async fn an_index_that_falls_back_between_the_looks_before_and_after_its_pages_hides_nothing() {
     let model = model(&sales(), 20_000, Ways::default());
-    let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
-    let mut lister = ExplorerLister::new(pool, subject(), lane(), (0, model.head), seen);
+    let mut lister = explorer(&model, model.head);
     let high = lister.head().await.unwrap().unwrap();
     lister.set_high(high);
     tokio::time::advance(Duration::from_secs(60)).await;
@@ -180,6 +177,6 @@ async fn an_index_that_falls_back_between_the_looks_before_and_after_its_pages_h
     assert!(matches!(read, Err(UpstreamError::Unavailable { .. })), "{read:?}");
     fall(0);
     tokio::time::sleep(Duration::from_secs(121)).await;
-    let windows = Any::Explorer(Box::new(lister)).all().await;
+    let windows = Lister::Explorer(Box::new(lister)).all().await;
     check_sales(high, &windows, true);
 }
