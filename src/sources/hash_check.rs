@@ -134,12 +134,16 @@ mod tests {
         }
     }
 
+    fn pool(endpoints: usize) -> Pool {
+        let configs = (0..endpoints).map(|at| EndpointConfig::new(format!("http://{at}/")));
+        let limits = PoolLimits::default();
+        Pool::new(configs.collect(), Arc::new(Unasked), limits, Arc::new(Unasked), 1)
+    }
+
     /// What a question comes to of a pool of so many endpoints, and which of them rest then. The
     /// expected hash is the one of ones.
     fn checked(endpoints: usize, answers: &[HashAnswer]) -> (Vec<Option<HashCheck>>, Vec<usize>) {
-        let configs = (0..endpoints).map(|at| EndpointConfig::new(format!("http://{at}/")));
-        let limits = PoolLimits::default();
-        let pool = Pool::new(configs.collect(), Arc::new(Unasked), limits, Arc::new(Unasked), 1);
+        let pool = pool(endpoints);
         let mut question = HashQuestion::new([1; 32]);
         let rest = Duration::from_secs(600);
         let checks = answers.iter().map(|answer| question.add(*answer, &pool, rest)).collect();
@@ -172,9 +176,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_third_answer_is_of_neither_of_the_two() {
-        let configs = (0..3).map(|at| EndpointConfig::new(format!("http://{at}/")));
-        let limits = PoolLimits::default();
-        let pool = Pool::new(configs.collect(), Arc::new(Unasked), limits, Arc::new(Unasked), 1);
+        let pool = pool(3);
         let options = CallOptions::new(Lane::new(1, Arc::new(Priority::interactive())));
         let mut question = HashQuestion::new([1; 32]);
         for (hash, at, excluded) in [([2; 32], 0, [false; 3]), ([1; 32], 1, [true, true, false])] {

@@ -317,36 +317,23 @@ fn choice(
 
 #[cfg(test)]
 mod tests {
+    use super::super::node_model::{NO_METHOD, ScriptedNodes};
     use super::*;
-
-    fn endpoint(batch: usize) -> EndpointStatus {
-        EndpointStatus {
-            id: EndpointId(0),
-            label: "https://node.example".to_owned(),
-            resting: false,
-            in_flight: 0,
-            batch,
-            latency: Duration::ZERO,
-            last_error: None,
-            answered_ago: None,
-            worked: Vec::new(),
-            not_offered: Vec::new(),
-            calls: std::collections::BTreeMap::new(),
-        }
-    }
 
     /// Servers behind one address differ by some blocks: a head that has just come to the range, named
     /// by one of them, says nothing of the others.
     #[tokio::test(start_paused = true)]
     async fn a_range_near_the_last_head_is_searched_with_the_head_of_its_server() {
         let (now, limits) = (Instant::now(), EvmLimits::default());
+        let nodes = ScriptedNodes::new(|_, _, _| Err(NO_METHOD));
+        let endpoint = nodes.pool_of_single_calls(&["one"]).endpoints().remove(0);
         let asks = |head: Option<Height>| {
             let mut node = LogNode { head_at: head.map(|_| now), ..LogNode::default() };
             if let Some(head) = head {
                 node.head.note(head, now);
             }
             let chosen = (true, &limits, now);
-            choice(&endpoint(1), Some(&node), (10, 100), chosen).asks_head
+            choice(&endpoint, Some(&node), (10, 100), chosen).asks_head
         };
         let certain = 100 + limits.log_head_margin;
         assert!(asks(None) && asks(Some(99)) && asks(Some(100)) && asks(Some(certain - 1)));
