@@ -97,7 +97,7 @@ impl Pool {
     /// Ends a cooldown.
     pub(crate) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));
-        self.inner.admission.look_again();
+        self.inner.admission.dispatch();
     }
 
     /// Calls that fit one request of the endpoint that takes most, by the rates that refusals named of

@@ -81,14 +81,9 @@ struct Waiter {
     grant: oneshot::Sender<Result<Permit, UpstreamError>>,
 }
 
-#[derive(Default)]
-struct LaneQueue {
-    waiters: VecDeque<Waiter>,
-}
-
 struct State {
     endpoints: Vec<Endpoint>,
-    lanes: HashMap<u64, LaneQueue>,
+    lanes: HashMap<u64, VecDeque<Waiter>>,
     /// Lanes with waiters, in turn.
     turns: VecDeque<u64>,
     waiting: usize,
@@ -263,28 +258,21 @@ impl Admission {
         if needs.is_opinion {
             return own.map_or(Duration::ZERO, |own| own * 4).max(limits.hedge_other_after_min);
         }
-        let all = state.endpoints.iter().enumerate();
-        let able = all.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now));
+        let able = state.able(needs, now);
         let usual = own.or_else(|| able.filter_map(|(_, endpoint)| endpoint.usual(now)).min());
         usual.map_or(limits.hedge_other_after_min, |usual| (usual * 4).max(limits.hedge_after_min))
     }
 
     /// Whether an endpoint could serve this, now or later.
     pub(super) fn is_servable(&self, needs: &Needs) -> bool {
-        self.state().is_servable(needs, Instant::now())
+        self.state().able(needs, Instant::now()).next().is_some()
     }
 
     /// Endpoints that could serve this about now.
     pub(super) fn choices(&self, needs: &Needs) -> usize {
         let (now, state) = (Instant::now(), self.state());
-        let all = state.endpoints.iter().enumerate();
-        let rests = |e: &Endpoint| e.is_resting(Some(needs.method), now);
-        all.filter(|(at, e)| needs.may_use(*at, e, now) && !rests(e)).count()
-    }
-
-    /// Grants what has become free.
-    pub(super) fn look_again(self: &Arc<Self>) {
-        self.dispatch();
+        let able = state.able(needs, now);
+        able.filter(|(_, endpoint)| !endpoint.is_resting(Some(needs.method), now)).count()
     }
 
     /// Rejects waiters whose method turned out to be unsupported everywhere, or disabled for too
@@ -296,9 +284,9 @@ impl Admission {
         let mut refused = Vec::new();
         let mut lanes = std::mem::take(&mut state.lanes);
         for queue in lanes.values_mut() {
-            for waiter in std::mem::take(&mut queue.waiters) {
+            for waiter in std::mem::take(queue) {
                 match state.check(&waiter.needs, wait_max, now) {
-                    Ok(()) => queue.waiters.push_back(waiter),
+                    Ok(()) => queue.push_back(waiter),
                     Err(error) => refused.push((waiter, error)),
                 }
             }
@@ -323,14 +311,14 @@ impl Admission {
         }
         let lane = waiter.needs.lane.id;
         let queue = state.lanes.entry(lane).or_default();
-        let is_new = queue.waiters.is_empty();
+        let is_new = queue.is_empty();
         let (rank, first) = (waiter.needs.lane.rank, lapsed || waiter.needs.is_second);
         let before = |other: &Waiter| {
             let other = other.needs.lane.rank;
             other < rank || (other == rank && !first)
         };
-        let place = queue.waiters.partition_point(before);
-        queue.waiters.insert(place, waiter);
+        let place = queue.partition_point(before);
+        queue.insert(place, waiter);
         if is_new {
             state.turns.push_back(lane);
         }
@@ -339,7 +327,7 @@ impl Admission {
     }
 
     /// Grants all that can be granted now; returns when a rate, a cooldown or a lease ends next.
-    fn dispatch(self: &Arc<Self>) -> Option<Instant> {
+    pub(super) fn dispatch(self: &Arc<Self>) -> Option<Instant> {
         let now = Instant::now();
         let until = now + self.limits.turn_wait_max;
         loop {
@@ -394,11 +382,7 @@ impl State {
         if self.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);
         }
-        let all = self.endpoints.iter().enumerate();
-        let able: Vec<&Endpoint> = all
-            .filter(|(at, endpoint)| needs.may_use(*at, endpoint, now))
-            .map(|(_, endpoint)| endpoint)
-            .collect();
+        let able: Vec<&Endpoint> = self.able(needs, now).map(|(_, endpoint)| endpoint).collect();
         if able.is_empty() {
             return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
         }
@@ -431,7 +415,7 @@ impl State {
             let Some(queue) = self.lanes.get(&lane) else { continue };
             // Not only the front: a waiter for a certain endpoint, or for a fast one, must not
             // block the others.
-            let waiting = queue.waiters.iter().enumerate();
+            let waiting = queue.iter().enumerate();
             let waiting = waiting.filter(|(_, waiter)| !waiter.grant.is_closed());
             let served = waiting.into_iter().find_map(|(place, waiter)| {
                 let of_kind = waiter.needs.lane.priority.is_interactive() == interactive;
@@ -444,9 +428,9 @@ impl State {
             let Some((place, at)) = served else { continue };
             self.turns.remove(turn);
             let queue = self.lanes.get_mut(&lane)?;
-            let waiter = queue.waiters.remove(place)?;
+            let waiter = queue.remove(place)?;
             self.waiting = self.waiting.saturating_sub(1);
-            if queue.waiters.is_empty() {
+            if queue.is_empty() {
                 self.lanes.remove(&lane);
             } else {
                 self.turns.push_back(lane);
@@ -463,11 +447,11 @@ impl State {
         let Self { lanes, turns, waiting, .. } = self;
         turns.retain(|lane| {
             let Some(queue) = lanes.get_mut(lane) else { return false };
-            while queue.waiters.front().is_some_and(|waiter| waiter.grant.is_closed()) {
-                queue.waiters.pop_front();
+            while queue.front().is_some_and(|waiter| waiter.grant.is_closed()) {
+                queue.pop_front();
                 *waiting = waiting.saturating_sub(1);
             }
-            let kept = !queue.waiters.is_empty();
+            let kept = !queue.is_empty();
             if !kept {
                 lanes.remove(lane);
             }
@@ -475,16 +459,15 @@ impl State {
         });
     }
 
-    /// Whether an endpoint may serve this at some time.
-    fn is_servable(&self, needs: &Needs, now: Instant) -> bool {
-        let mut all = self.endpoints.iter().enumerate();
-        all.any(|(at, endpoint)| needs.may_use(at, endpoint, now))
+    /// Endpoints that may serve this at some time.
+    fn able(&self, needs: &Needs, now: Instant) -> impl Iterator<Item = (usize, &Endpoint)> {
+        let all = self.endpoints.iter().enumerate();
+        all.filter(move |(at, endpoint)| needs.may_use(*at, endpoint, now))
     }
 
     /// The endpoint that serves this now, where none is worth waiting for.
     fn choose(&self, needs: &Needs, ahead: usize, now: Instant) -> Option<usize> {
-        let able = self.endpoints.iter().enumerate();
-        let able = able.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now));
+        let able = self.able(needs, now);
         let offers =
             able.map(|(at, endpoint)| endpoint.offer(at, needs.method, needs.calls, now)).collect();
         let offers = match needs.avoid {
