@@ -41,7 +41,7 @@ impl EndpointSet {
 }
 
 /// Configuration of an endpoint; `None` takes the pool's default.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct EndpointConfig {
     pub url: SecretUrl,
     /// Calls in 1,000 seconds, so that slow rates remain integers; a batch costs as many as it

@@ -17,14 +17,6 @@ impl Default for RateAccount {
     }
 }
 
-impl PartialEq for RateAccount {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for RateAccount {}
-
 impl RateAccount {
     fn paid_until(&self) -> MutexGuard<'_, Instant> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

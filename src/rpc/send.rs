@@ -9,8 +9,7 @@ use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, timeout};
 
 use super::endpoint::{EndpointConfig, EndpointId};
-use super::exchange::Ask;
-use super::exchange::Received;
+use super::exchange::{Ask, Received};
 use super::policy::{self, Failure};
 use super::pool::{Inner, Pool};
 use super::retry::Sent;

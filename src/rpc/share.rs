@@ -13,14 +13,6 @@ impl Default for RateShare {
     }
 }
 
-impl PartialEq for RateShare {
-    fn eq(&self, other: &Self) -> bool {
-        self.processes() == other.processes()
-    }
-}
-
-impl Eq for RateShare {}
-
 impl RateShare {
     pub fn set(&self, processes: u32) {
         self.0.store(processes.max(1), Ordering::Relaxed);
