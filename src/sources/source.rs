@@ -19,6 +19,17 @@ use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::scheduler::Lane;
 
+/// The same of every family.
+macro_rules! each {
+    ($of:ident, $value:expr, $one:ident => $done:expr) => {
+        match $value {
+            $of::Solana($one) => $done,
+            $of::Evm($one) => $done,
+            $of::Tron($one) => $done,
+        }
+    };
+}
+
 /// A chain's nodes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum Source {
@@ -73,11 +84,7 @@ impl Source {
         height: Height,
         lane: &Lane,
     ) -> Result<Option<[u8; 32]>, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.block_hash(height, lane).await,
-            Self::Evm(source) => source.block_hash(height, lane).await,
-            Self::Tron(source) => source.block_hash(height, lane).await,
-        }
+        each!(Self, self, source => source.block_hash(height, lane).await)
     }
 
     /// Holds a kept hash against the chain.
@@ -87,11 +94,7 @@ impl Source {
         expected: [u8; 32],
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.check_hash(height, expected, lane).await,
-            Self::Evm(source) => source.check_hash(height, expected, lane).await,
-            Self::Tron(source) => source.check_hash(height, expected, lane).await,
-        }
+        each!(Self, self, source => source.check_hash(height, expected, lane).await)
     }
 
     /// The transactions of a block in their order.
@@ -100,11 +103,7 @@ impl Source {
         height: Height,
         lane: &Lane,
     ) -> Result<Vec<TxId>, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.block_order(height, lane).await,
-            Self::Evm(source) => source.block_order(height, lane).await,
-            Self::Tron(source) => source.block_order(height, lane).await,
-        }
+        each!(Self, self, source => source.block_order(height, lane).await)
     }
 
     /// Symbols and decimals; tokens unknown to every endpoint have neither.
@@ -113,11 +112,7 @@ impl Source {
         mints: &[Address],
         lane: &Lane,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.tokens(mints, lane).await,
-            Self::Evm(source) => source.tokens(mints, lane).await,
-            Self::Tron(source) => source.tokens(mints, lane).await,
-        }
+        each!(Self, self, source => source.tokens(mints, lane).await)
     }
 
     /// The names that contracts of pools have themselves; those without one are left out.
@@ -139,11 +134,7 @@ impl Source {
         mints: &[Address],
         lane: &Lane,
     ) -> Result<Vec<Option<Units>>, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.balances(wallet, mints, lane).await,
-            Self::Evm(source) => source.balances(wallet, mints, lane).await,
-            Self::Tron(source) => source.balances(wallet, mints, lane).await,
-        }
+        each!(Self, self, source => source.balances(wallet, mints, lane).await)
     }
 
     /// Looks up what prices of the native coin need first, where that is not known yet. Fails silently:
@@ -163,11 +154,7 @@ impl Source {
         at: &[Moment],
         lane: &Lane,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.native_prices(at, lane).await,
-            Self::Evm(source) => source.native_prices(at, lane).await,
-            Self::Tron(source) => source.native_prices(at, lane).await,
-        }
+        each!(Self, self, source => source.native_prices(at, lane).await)
     }
 
     /// Whether a span that was read so counts towards a complete history, by what is configured
@@ -192,11 +179,7 @@ impl Source {
 
     /// The final head.
     pub async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.head(lane).await,
-            Self::Evm(source) => source.head(lane).await,
-            Self::Tron(source) => source.head(lane).await,
-        }
+        each!(Self, self, source => source.head(lane).await)
     }
 
     /// Drives the checks of nodes about themselves, for which no read waits; never ready. Nothing
@@ -206,28 +189,16 @@ impl Source {
     }
 
     fn chain_checks(&self) -> &ChainChecks {
-        match self {
-            Self::Solana(source) => source.chain_checks(),
-            Self::Evm(source) => source.chain_checks(),
-            Self::Tron(source) => source.chain_checks(),
-        }
+        each!(Self, self, source => source.chain_checks())
     }
 
     /// What was found out about each endpoint, in the order of the status.
     pub fn abilities(&self) -> Vec<Vec<Ability>> {
-        match self {
-            Self::Solana(source) => source.abilities(),
-            Self::Evm(source) => source.abilities(),
-            Self::Tron(source) => source.abilities(),
-        }
+        each!(Self, self, source => source.abilities())
     }
 
     pub async fn activity(&self, wallet: Address, lane: &Lane) -> Result<Activity, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.activity(wallet, lane).await,
-            Self::Evm(source) => source.activity(wallet, lane).await,
-            Self::Tron(source) => source.activity(wallet, lane).await,
-        }
+        each!(Self, self, source => source.activity(wallet, lane).await)
     }
 
     /// Looks for wallets that moved. Each way is blind to some trades: owner-only ones on Solana,
@@ -237,48 +208,28 @@ impl Source {
         targets: &[ScanTarget],
         lane: &Lane,
     ) -> Result<Scanned, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.scan(targets, lane).await,
-            Self::Evm(source) => source.scan(targets, lane).await,
-            Self::Tron(source) => source.scan(targets, lane).await,
-        }
+        each!(Self, self, source => source.scan(targets, lane).await)
     }
 
     pub fn status(&self) -> SourceStatus {
-        match self {
-            Self::Solana(source) => source.status(),
-            Self::Evm(source) => source.status(),
-            Self::Tron(source) => source.status(),
-        }
+        each!(Self, self, source => source.status())
     }
 }
 
 impl GapReader {
     /// The next chunk; `None` after the one that reaches the lower end. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        match &mut self.0 {
-            Reader::Solana(reader) => reader.next().await,
-            Reader::Evm(reader) => reader.next().await,
-            Reader::Tron(reader) => reader.next().await,
-        }
+        each!(Reader, &mut self.0, reader => reader.next().await)
     }
 
     /// Drives the requests in flight without delivering; never ready. For the time in which no
     /// reader takes chunks.
     pub async fn drive(&mut self) -> Infallible {
-        match &mut self.0 {
-            Reader::Solana(reader) => reader.drive().await,
-            Reader::Evm(reader) => reader.drive().await,
-            Reader::Tron(reader) => reader.drive().await,
-        }
+        each!(Reader, &mut self.0, reader => reader.drive().await)
     }
 
     /// How far it fetches ahead; what is not known to be wanted grows with each chunk.
     pub fn set_run_ahead(&mut self, run_ahead: RunAhead) {
-        match &mut self.0 {
-            Reader::Solana(reader) => reader.set_run_ahead(run_ahead),
-            Reader::Evm(reader) => reader.set_run_ahead(run_ahead),
-            Reader::Tron(reader) => reader.set_run_ahead(run_ahead),
-        }
+        each!(Reader, &mut self.0, reader => reader.set_run_ahead(run_ahead))
     }
 }
