@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::flow::Flow;
 use super::{Decoded, DecodedTrade};
 use crate::domain::{Address, Side, Units};
 
@@ -84,37 +85,12 @@ pub enum Why {
     NoTrade,
 }
 
-/// Received less given, before the sign is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct NetBalance {
-    pub(super) got: Units,
-    pub(super) gave: Units,
-}
-
-impl NetBalance {
-    /// The net amount, and whether it was received; `None` where both are the same.
-    pub(super) fn rest(self) -> Option<(Units, bool)> {
-        match self.got.checked_sub(self.gave) {
-            Some(rest) if rest.is_zero() => None,
-            Some(rest) => Some((rest, true)),
-            None => Some((self.gave.saturating_sub(self.got), false)),
-        }
-    }
-
-    pub(super) fn add(&mut self, units: Units, came: bool) {
-        let sum = if came { &mut self.got } else { &mut self.gave };
-        *sum = sum.saturating_add(units);
-    }
-}
-
 impl Explanation {
     /// Lists what the rows and the named items leave of the movements.
     pub(super) fn list_left_out(&mut self) {
-        let mut left: BTreeMap<Asset, NetBalance> = BTreeMap::new();
+        let mut left: BTreeMap<Asset, Flow> = BTreeMap::new();
         for Movement { asset, got, gave } in &self.movements {
-            let balance = left.entry(*asset).or_default();
-            balance.add(*got, true);
-            balance.add(*gave, false);
+            left.entry(*asset).or_default().join(Flow { got: *got, gave: *gave });
         }
         for trade in &self.decoded.trades {
             take_row(&mut left, trade);
@@ -126,8 +102,9 @@ impl Explanation {
             }
         }
         let is_trade = !self.decoded.trades.is_empty();
-        for (asset, balance) in left {
-            let Some((units, came)) = balance.rest() else { continue };
+        for (asset, flow) in left {
+            let Some((side, units)) = flow.net() else { continue };
+            let came = side == Side::Buy;
             let row = self.decoded.trades.iter().find(|trade| Asset::Token(trade.mint) == asset);
             let why = match asset {
                 _ if !is_trade => Why::NoTrade,
@@ -164,7 +141,7 @@ impl Explanation {
     }
 }
 
-fn take_row(left: &mut BTreeMap<Asset, NetBalance>, trade: &DecodedTrade) {
+fn take_row(left: &mut BTreeMap<Asset, Flow>, trade: &DecodedTrade) {
     let bought = trade.side == Side::Buy;
     let mut take = |asset, units: Option<Units>, came: bool| {
         // Already subtracted from the movements, so it counts on the other side.

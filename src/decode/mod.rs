@@ -2,6 +2,7 @@
 
 pub mod evm;
 pub mod explain;
+mod flow;
 pub mod solana;
 mod transaction;
 pub mod tron;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::decode;
-use super::ledger::{Asset as Moved, Flow, Ledger};
+use super::ledger::{Asset as Moved, Ledger};
 use super::own::{Leg, Own, of_sponsors};
 use super::scene::Scene;
 use super::transaction::{Account, NativeFlows, Transaction};
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
+use crate::decode::flow::Flow;
 use crate::domain::{Address, Units};
 use crate::registry::{Chain, ContractKind, EventKind, EvmTables};
 
@@ -87,17 +88,13 @@ fn movements(chain: &Chain, ledger: &Ledger, wallet: &Account, tx: &Transaction)
         let told_by_balance = matches!(tx.native, NativeFlows::Net { .. });
         match asset {
             Moved::Native if told_by_balance => {}
-            _ if ledger.is_measure(asset) => {
-                native.got = native.got.saturating_add(flow.got);
-                native.gave = native.gave.saturating_add(flow.gave);
-            }
+            _ if ledger.is_measure(asset) => native.join(flow),
             Moved::Token(token) => tokens.push((token, flow)),
             Moved::Native => {}
         }
     }
     if let NativeFlows::Net { gained, lost } = tx.native {
-        native.got = native.got.saturating_add(gained);
-        native.gave = native.gave.saturating_add(lost);
+        native.join(Flow { got: gained, gave: lost });
     }
     let native = (native != Flow::default()).then_some(Movement {
         asset: Asset::Native,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 use super::words::{ZERO, address, topic, units, word};
+use crate::decode::flow::Flow;
 use crate::domain::Units;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
@@ -58,25 +59,6 @@ pub(super) struct Ledger {
     pub(super) unwraps: Vec<(Account, Units)>,
     /// Whether all movements of native coin are among the moves.
     pub(super) native_known: bool,
-}
-
-/// What an account received and gave of one asset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Flow {
-    pub(super) got: Units,
-    pub(super) gave: Units,
-}
-
-impl Flow {
-    pub(super) fn add(&mut self, amount: Units, got: bool) {
-        // More than 2^256 never exists: a contract that reports it is wrong, and the sum stays
-        // below.
-        if got {
-            self.got = self.got.saturating_add(amount);
-        } else {
-            self.gave = self.gave.saturating_add(amount);
-        }
-    }
 }
 
 /// Movements of native coin, and whether they are complete.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::ledger::{Asset, Flow, Ledger};
+use super::ledger::{Asset, Ledger};
 use super::scene::Scene;
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word};
+use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
 
@@ -51,10 +52,9 @@ impl Own {
         leave_out_deposits(scene, ledger, wallet, &mut flows);
         for (asset, flow) in flows {
             if ledger.is_measure(asset) {
-                known.got = known.got.saturating_add(flow.got);
-                known.gave = known.gave.saturating_add(flow.gave);
+                known.join(flow);
             } else if let Asset::Token(token) = asset {
-                legs.extend(net(flow).map(|(side, units)| Leg { token, side, units }));
+                legs.extend(flow.net().map(|(side, units)| Leg { token, side, units }));
             }
         }
         let measure = match scene.tx.native {
@@ -69,8 +69,7 @@ impl Own {
             }
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped_flow(ledger, wallet);
-                flow.got = flow.got.saturating_add(gained);
-                flow.gave = flow.gave.saturating_add(lost);
+                flow.join(Flow { got: gained, gave: lost });
                 flow.into()
             }
             NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused => Measure::Unknown,
@@ -204,18 +203,9 @@ fn wrapped_flow(ledger: &Ledger, wallet: &Account) -> Flow {
     ledger.of(wallet).get(&Asset::Token(ledger.wrapped)).copied().unwrap_or_default()
 }
 
-fn net(flow: Flow) -> Option<(Side, Units)> {
-    let Flow { got, gave } = flow;
-    match got.cmp(&gave) {
-        std::cmp::Ordering::Equal => None,
-        std::cmp::Ordering::Greater => Some((Side::Buy, got.saturating_sub(gave))),
-        std::cmp::Ordering::Less => Some((Side::Sell, gave.saturating_sub(got))),
-    }
-}
-
 impl From<Flow> for Measure {
     fn from(flow: Flow) -> Self {
-        match net(flow) {
+        match flow.net() {
             None => Self::None,
             Some((Side::Buy, units)) => Self::Got(units),
             Some((Side::Sell, units)) => Self::Gave(units),

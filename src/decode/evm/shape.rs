@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use super::ledger::{Asset, Flow, Ledger, Move, is_movement, transfer};
+use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own};
 use super::scene::Scene;
 use super::transaction::{Account, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
+use crate::decode::flow::Flow;
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
 

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ledger::{Asset, Flow, Ledger, Move};
+use super::ledger::{Asset, Ledger, Move};
 use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
 use super::transaction::Account;
+use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 

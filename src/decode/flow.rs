@@ -1,0 +1,31 @@
+//! What was received and given of one asset.
+
+use crate::domain::{Side, Units};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Flow {
+    pub(super) got: Units,
+    pub(super) gave: Units,
+}
+
+impl Flow {
+    /// More than 2^256 never exists: a contract that reports it is wrong, and the sum stays below.
+    pub(super) fn join(&mut self, other: Self) {
+        self.got = self.got.saturating_add(other.got);
+        self.gave = self.gave.saturating_add(other.gave);
+    }
+
+    pub(super) fn add(&mut self, amount: Units, got: bool) {
+        let sum = if got { &mut self.got } else { &mut self.gave };
+        *sum = sum.saturating_add(amount);
+    }
+
+    /// What is left of the two; `None` where both are the same.
+    pub(super) fn net(self) -> Option<(Side, Units)> {
+        match self.got.checked_sub(self.gave) {
+            Some(rest) if rest.is_zero() => None,
+            Some(rest) => Some((Side::Buy, rest)),
+            None => Some((Side::Sell, self.gave.saturating_sub(self.got))),
+        }
+    }
+}
