@@ -26,13 +26,10 @@ pub fn explain(
         let (why, asset) = (Why::NetworkFee, Asset::Native);
         explanation.left_out.push(LeftOut { why, asset, units, came: false });
     }
-    let Ok(wrapped) = chain.wrapped_native.bytes().try_into() else { return explanation };
     if !tx.succeeded {
         return explanation;
     }
-    let mirrors: Vec<Account> =
-        chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok()).collect();
-    let ledger = Ledger::read(tx, wrapped, &mirrors);
+    let Some(ledger) = Ledger::read(tx, chain) else { return explanation };
     let scene = Scene::read(tables, chain, tx, &ledger);
     explanation.decoded = decode(tables, chain, wallet, tx);
     let net = matches!(tx.native, NativeFlows::Net { .. });

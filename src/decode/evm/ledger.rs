@@ -6,6 +6,7 @@ use super::transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Wor
 use super::words::{ZERO, address, topic, units, word};
 use crate::decode::flow::Flow;
 use crate::domain::Units;
+use crate::registry::Chain;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
 const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
@@ -61,6 +62,10 @@ pub(super) struct Ledger {
     pub(super) native_known: bool,
 }
 
+pub(super) fn mirrors(chain: &Chain) -> impl Iterator<Item = Account> {
+    chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok())
+}
+
 /// Movements of native coin, and whether they are complete.
 fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool) {
     let value = tx.to.map(|to| NativeMove { from: tx.from, to, value: tx.value });
@@ -100,10 +105,13 @@ pub(super) fn is_movement(log: &Log) -> bool {
 }
 
 impl Ledger {
-    /// Reads the logs, the value and the inner calls as far as they are known. `mirrors` only
-    /// repeat movements of other assets.
-    pub(super) fn read(tx: &Transaction, wrapped: Account, mirrors: &[Account]) -> Self {
-        let (native, native_known) = native_moves(tx, mirrors);
+    /// Reads the logs, the value and the inner calls as far as they are known. `None` for a chain
+    /// of another kind of addresses.
+    pub(super) fn read(tx: &Transaction, chain: &Chain) -> Option<Self> {
+        let wrapped = chain.wrapped_native.bytes().try_into().ok()?;
+        // They only repeat movements of other assets.
+        let mirrors: Vec<Account> = mirrors(chain).collect();
+        let (native, native_known) = native_moves(tx, &mirrors);
         let mut ledger = Self {
             moves: Vec::with_capacity(tx.logs.len() + 8),
             uniques: Vec::new(),
@@ -122,7 +130,7 @@ impl Ledger {
             ledger.read_mirror(log);
         }
         ledger.add_wraps(tx);
-        ledger
+        Some(ledger)
     }
 
     fn push(&mut self, asset: Asset, from: Account, to: Account, amount: Units) {

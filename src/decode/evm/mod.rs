@@ -50,18 +50,14 @@ pub const DECODER_VERSION: u16 = 3;
 
 /// The trades of a wallet in a transaction.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
-    let mut decoded = Decoded::default();
-    let Ok(wrapped) = chain.wrapped_native.bytes().try_into() else { return decoded };
     if !tx.succeeded {
-        return decoded;
+        return Decoded::default();
     }
-    let mirrors: Vec<Account> =
-        chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok()).collect();
-    let ledger = Ledger::read(tx, wrapped, &mirrors);
+    let Some(ledger) = Ledger::read(tx, chain) else { return Decoded::default() };
     let scene = Scene::read(tables, chain, tx, &ledger);
     let own = Own::read(&scene, &ledger, wallet);
     if own.legs.is_empty() {
-        return decoded;
+        return Decoded::default();
     }
     match trade::traded(&scene, &ledger, wallet, &own) {
         Ok(legs) => {
@@ -69,9 +65,6 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
             decoded.notes.extend(shape::note(&scene));
             decoded
         }
-        Err(note) => {
-            decoded.notes.extend(note);
-            decoded
-        }
+        Err(note) => Decoded { notes: note.into_iter().collect(), ..Decoded::default() },
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sha3::{Digest as _, Keccak256};
 
-use super::ledger::Asset;
+use super::ledger::{Asset, mirrors};
 use super::scene::{Scene, Venue};
 use super::transaction::{Account, Log, Word};
 use crate::registry::{Chain, EvmTables, Factory, PoolPlace, PoolSalt};
@@ -26,9 +26,7 @@ pub(super) fn maker(scene: &Scene<'_>, venue: &Venue<'_>) -> Option<Arc<str>> {
     let tables = (scene.tables, scene.chain);
     made_of(tables, venue.log, a, b).or_else(|| {
         // The pool may be of the token's previous contract.
-        let mirrors =
-            scene.chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok());
-        let pairs = mirrors.flat_map(|mirror: Account| [(a, mirror), (mirror, b)]);
+        let pairs = mirrors(scene.chain).flat_map(|mirror| [(a, mirror), (mirror, b)]);
         pairs.into_iter().find_map(|(a, b)| made_of(tables, venue.log, a, b))
     })
 }
