@@ -9,7 +9,8 @@ use crate::domain::Units;
 use crate::registry::Chain;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
-const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+pub(in crate::decode) const TRANSFER: Word =
+    topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 /// `Approval(address,address,uint256)`.
 const APPROVAL: Word = topic("8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925");
 /// `TransferSingle` and `TransferBatch` of ERC-1155: operator, from, to.
@@ -18,8 +19,10 @@ const TRANSFER_SINGLE: Word =
 const TRANSFER_BATCH: Word =
     topic("4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb");
 /// `Deposit(address,uint256)` and `Withdrawal(address,uint256)` of wrapped native coin (WETH9).
-const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
-const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
+pub(in crate::decode) const DEPOSIT: Word =
+    topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
+pub(in crate::decode) const WITHDRAWAL: Word =
+    topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 
 /// Polygon's own token contract logs every movement of native coin: `LogTransfer(token, from, to,
 /// amount, …)`, and with a `LogFeeTransfer` at the end of each transaction.

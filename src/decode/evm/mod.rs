@@ -33,10 +33,12 @@ mod values;
 mod words;
 
 pub use explain::explain;
+pub(super) use ledger::{DEPOSIT, TRANSFER, WITHDRAWAL};
+pub(super) use raw::bytes;
 pub use raw::{RawError, parse};
 pub use trace::{is_flat_trace_whole, parse_flat_trace, parse_trace};
 pub use transaction::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
-pub(super) use words::topic;
+pub(super) use words::{topic, units, word};
 
 use ledger::Ledger;
 use own::Own;

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::calldata;
-use super::transaction::{Account, Log, NativeFlows, Transaction, Word};
+use super::transaction::{Log, NativeFlows, Transaction, Word};
 use crate::domain::Units;
 
 /// Bounds of one answer; blocks allow far less.
@@ -71,8 +71,8 @@ struct RawLog<'a> {
 pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
     let tx: RawTransaction<'_> = read(tx, "transaction")?;
     let receipt: Receipt<'_> = read(receipt, "receipt")?;
-    let hash = word(tx.hash, "hash")?;
-    if word(receipt.transaction_hash, "hash")? != hash {
+    let hash: Word = bytes(tx.hash, "hash")?;
+    if bytes(receipt.transaction_hash, "hash")? != hash {
         return Err(RawError::Broken("receipt: it belongs to another transaction"));
     }
     if receipt.logs.len() > LIMITS.logs {
@@ -85,8 +85,8 @@ pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
         hash,
         block: number(block, "block number")?,
         index: u32::try_from(index).map_err(|_| RawError::Broken("position in the block"))?,
-        from: account(tx.from, "sender")?,
-        to: tx.to.filter(|to| !to.is_empty()).map(|to| account(to, "recipient")).transpose()?,
+        from: bytes(tx.from, "sender")?,
+        to: tx.to.filter(|to| !to.is_empty()).map(|to| bytes(to, "recipient")).transpose()?,
         value: quantity(tx.value, "value")?,
         selector: selector(tx.input),
         terms: calldata::terms(tx.input),
@@ -119,25 +119,17 @@ fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
         return Err(RawError::TooMany("topics"));
     }
     Ok(Log {
-        address: account(raw.address, "log address")?,
-        topics: raw.topics.iter().map(|topic| word(topic, "topic")).collect::<Result<_, _>>()?,
+        address: bytes(raw.address, "log address")?,
+        topics: raw.topics.iter().map(|topic| bytes(topic, "topic")).collect::<Result<_, _>>()?,
         data: const_hex::decode(raw.data).map_err(|_| RawError::Broken("log data"))?,
     })
 }
 
-fn digits(text: &str) -> &str {
-    text.strip_prefix("0x").unwrap_or(text)
-}
-
-pub(super) fn account(text: &str, what: &'static str) -> Result<Account, RawError> {
-    bytes(text, what)
-}
-
-fn word(text: &str, what: &'static str) -> Result<Word, RawError> {
-    bytes(text, what)
-}
-
-fn bytes<const N: usize>(text: &str, what: &'static str) -> Result<[u8; N], RawError> {
+/// An account or a word.
+pub(in crate::decode) fn bytes<const N: usize>(
+    text: &str,
+    what: &'static str,
+) -> Result<[u8; N], RawError> {
     let mut bytes = [0; N];
     const_hex::decode_to_slice(text, &mut bytes).map_err(|_| RawError::Broken(what))?;
     Ok(bytes)
@@ -165,8 +157,8 @@ fn number(text: &str, what: &'static str) -> Result<u64, RawError> {
 }
 
 fn selector(input: &str) -> Option<[u8; 4]> {
-    let mut bytes = [0; 4];
-    const_hex::decode_to_slice(digits(input).get(..8)?, &mut bytes).ok()?;
+    let (mut bytes, digits) = ([0; 4], input.strip_prefix("0x").unwrap_or(input));
+    const_hex::decode_to_slice(digits.get(..8)?, &mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::raw::{RawError, account, quantity, read};
+use super::raw::{RawError, bytes, quantity, read};
 use super::transaction::NativeMove;
 use crate::domain::Units;
 
@@ -50,8 +50,8 @@ fn native_move(
     if value == Units::ZERO {
         return Ok(None);
     }
-    let from = account(from.ok_or(RawError::Missing("caller"))?, "caller")?;
-    let to = account(to.ok_or(RawError::Missing("callee"))?, "callee")?;
+    let from = bytes(from.ok_or(RawError::Missing("caller"))?, "caller")?;
+    let to = bytes(to.ok_or(RawError::Missing("callee"))?, "callee")?;
     Ok((from != to).then_some(NativeMove { from, to, value }))
 }
 

@@ -13,12 +13,12 @@ pub(super) fn address(word: &Word) -> Option<Account> {
     (padding == &[0; 12]).then(|| bytes.try_into().ok())?
 }
 
-pub(super) fn units(word: &Word) -> Units {
+pub(in crate::decode) fn units(word: &Word) -> Units {
     Units::from_be_bytes(*word)
 }
 
 /// The word at an index of an event's data.
-pub(super) fn word(log: &Log, at: usize) -> Option<&Word> {
+pub(in crate::decode) fn word(log: &Log, at: usize) -> Option<&Word> {
     let (words, _) = log.data.as_chunks::<32>();
     words.get(at)
 }

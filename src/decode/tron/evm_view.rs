@@ -3,15 +3,13 @@
 
 use super::payout::RouterCall;
 use super::transaction::{AssetMove, Transaction};
-use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word, topic};
+use crate::decode::evm::{
+    self, Account, DEPOSIT, Log, NativeFlows, NativeMove, TRANSFER, WITHDRAWAL, Word, topic, units,
+    word,
+};
 use crate::domain::{Address, Units};
 use crate::registry::{Chain, EvmTables};
 
-/// `Transfer(address,address,uint256)`.
-const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
-/// WTRX's `Deposit` and `Withdrawal(address,uint256)`.
-const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
-const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 /// `SunPump`'s `TokenPurchased(address,address,uint256,uint256,uint256,uint256)`: token, buyer, TRX
 /// for the curve, fee, tokens, remainder.
 const PURCHASED: Word = topic("63abb62535c21a5d221cf9c15994097b8880cc986d82faf80f57382b998dbae5");
@@ -84,7 +82,7 @@ impl EvmView {
                     && log.topics.first() == Some(&kind)
                     && (log.topics.get(1) == Some(&its)) == own
             });
-            logs.filter_map(|log| word(log, 0))
+            logs.filter_map(|log| word(log, 0).map(units))
         };
         let sum = |kind, own| of(kind, own).fold(Units::ZERO, Units::saturating_add);
         let others = [DEPOSIT, WITHDRAWAL].iter().any(|kind| !sum(*kind, false).is_zero());
@@ -135,25 +133,18 @@ fn curve_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     let mut bought = call.logs.iter().filter(|log| log.topics.first() == Some(&PURCHASED));
     let (log, None) = (bought.next()?, bought.next()) else { return None };
     let is_own = call.to == Some(log.address) && log.topics.get(2) == Some(&padded(wallet));
-    let outlay = word(log, 0)?.checked_add(word(log, 1)?)?;
+    let outlay = units(word(log, 0)?).checked_add(units(word(log, 1)?))?;
     (is_own && outlay <= call.value).then_some(outlay)
 }
 
 /// The buyer's cost at the called exchange, which refunds the remainder at once.
 fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
-    let is_v1 =
-        |log: &&Log| matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE));
     let mut swaps = call.logs.iter().filter(|log| is_v1(log));
     let (log, None) = (swaps.next()?, swaps.next()) else { return None };
     let [V1_TOKEN_PURCHASE, buyer, sold, _] = log.topics.as_slice() else { return None };
-    let outlay = Units::from_be_bytes(*sold);
+    let outlay = units(sold);
     let is_own = call.to == Some(log.address) && *buyer == padded(wallet);
     (is_own && outlay <= call.value).then_some(outlay)
-}
-
-fn word(log: &Log, at: usize) -> Option<Units> {
-    let (words, _) = log.data.as_chunks::<32>();
-    words.get(at).map(|word| Units::from_be_bytes(*word))
 }
 
 fn transfer(moved: &AssetMove) -> Option<Log> {

@@ -180,8 +180,7 @@ fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
 
 /// The last 20 bytes of a word; contracts ignore the bytes before them.
 fn account(words: &[u8], at: usize) -> Option<Account> {
-    let bytes: &[u8; WORD] = words.get(at.checked_mul(WORD)?..)?.first_chunk()?;
-    bytes.last_chunk().copied()
+    word(words, at)?.to_be_bytes::<WORD>().last_chunk().copied()
 }
 
 #[cfg(test)]
@@ -225,34 +224,26 @@ mod tests {
         }
     }
 
+    /// `moved`: what was wrapped, and unwrapped at once.
+    fn routed<'a>(
+        call: &'a evm::Transaction,
+        input: &'a [u8],
+        moved: (u64, u64),
+    ) -> RouterCall<'a> {
+        let (wrapped, unwrapped) = (Units::from(moved.0), Units::from(moved.1));
+        RouterCall { call, input, wrapped, unwrapped, last_unwrapped: unwrapped, is_known: true }
+    }
+
     #[track_caller]
     fn paid(swap: Word, input: &[u8], expected: Option<u64>) {
         let call = call(0, swap);
-        let (wrapped, unwrapped) = (Units::ZERO, Units::from(VALUE));
-        let call_of_router = RouterCall {
-            call: &call,
-            input,
-            wrapped,
-            unwrapped,
-            last_unwrapped: unwrapped,
-            is_known: true,
-        };
-        assert_eq!(call_of_router.paid(), expected.map(Units::from));
+        assert_eq!(routed(&call, input, (0, VALUE)).paid(), expected.map(Units::from));
     }
 
     #[track_caller]
     fn spent(swap: Word, input: &[u8], moved: (u64, u64), expected: Option<u64>) {
         let call = call(VALUE, swap);
-        let (wrapped, unwrapped) = (Units::from(moved.0), Units::from(moved.1));
-        let call_of_router = RouterCall {
-            call: &call,
-            input,
-            wrapped,
-            unwrapped,
-            last_unwrapped: unwrapped,
-            is_known: true,
-        };
-        assert_eq!(call_of_router.spent(), expected.map(Units::from));
+        assert_eq!(routed(&call, input, moved).spent(), expected.map(Units::from));
     }
 
     /// Commands with one input of words each.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::envelope::{ContractCall, RawTransaction, Ret, Text};
 use super::transaction::{Asset, AssetMove, NativeTrade, Transaction};
 pub use crate::decode::evm::RawError;
-use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word};
+use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word, bytes};
 use crate::domain::{Address, Family, Units, UnixSeconds};
 
 /// Bounds of one answer; blocks allow far less.
@@ -152,8 +152,7 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
     let owner = account(&value.owner_address)?;
     let target = value.contract_address.as_ref().or(value.to_address.as_ref());
     let to = target.map(|to| account(to)).transpose()?;
-    let mut assets = Vec::new();
-    assets.extend(outermost_asset(value, owner, to));
+    let mut assets: Vec<AssetMove> = outermost_asset(value, owner, to).into_iter().collect();
     let native = internal_moves(info.internal_transactions.as_deref(), &mut assets)?;
     let millis = info.time_millis.ok_or(RawError::Missing("block time"))?;
     let time = u32::try_from(millis / 1000).map_err(|_| RawError::Broken("block time"))?;
@@ -278,14 +277,8 @@ fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
     })
 }
 
-fn digits(text: &str) -> &str {
-    text.strip_prefix("0x").unwrap_or(text)
-}
-
 fn word(text: &str) -> Result<Word, RawError> {
-    let mut bytes = [0; 32];
-    const_hex::decode_to_slice(text, &mut bytes).map_err(|_| RawError::Broken("word"))?;
-    Ok(bytes)
+    bytes(text, "word")
 }
 
 /// The last 20 bytes of an address in any of its forms: 21 bytes behind `41`, 20 bytes, or `T…`.
@@ -295,11 +288,8 @@ pub fn account(text: &str) -> Result<Account, RawError> {
     {
         return Ok(account);
     }
-    let hex = digits(text);
-    let hex = if hex.len() == 42 { hex.get(2..).unwrap_or_default() } else { hex };
-    let mut bytes = [0; 20];
-    const_hex::decode_to_slice(hex, &mut bytes).map_err(|_| RawError::Broken("address"))?;
-    Ok(bytes)
+    let hex = text.strip_prefix("0x").unwrap_or(text);
+    bytes(if hex.len() == 42 { hex.get(2..).unwrap_or_default() } else { hex }, "address")
 }
 
 /// An address in a topic without the `41` prefix that callers may leave in: contracts read only the
