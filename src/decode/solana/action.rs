@@ -246,7 +246,7 @@ fn token(data: &[u8], accounts: &[u8], keys: &[AccountKey]) -> Option<Action> {
     }
 }
 
-fn u64_at(data: &[u8], at: usize) -> Option<u64> {
+pub(super) fn u64_at(data: &[u8], at: usize) -> Option<u64> {
     let end = at.checked_add(8)?;
     Some(u64::from_le_bytes(data.get(at..end)?.try_into().ok()?))
 }

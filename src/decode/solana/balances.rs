@@ -81,14 +81,7 @@ pub(super) struct LedgerAccount {
     lamports: u64,
     tokens: u64,
     /// Of a wrapped-SOL account: the lamports that are not wrapped SOL.
-    rent: u64,
-}
-
-impl LedgerAccount {
-    /// Of a wrapped-SOL account: the lamports that are not wrapped SOL.
-    pub(super) fn rent(&self) -> u64 {
-        self.rent
-    }
+    pub(super) rent: u64,
 }
 
 /// All movements of one transaction, as one wallet sees them.
@@ -425,7 +418,7 @@ impl Ledger {
 }
 
 /// Bytes that every account is charged for in addition to its data.
-const ACCOUNT_OVERHEAD: u64 = 128;
+pub(super) const ACCOUNT_OVERHEAD: u64 = 128;
 const TOKEN_ACCOUNT_SPACE: u64 = 165;
 /// The rate until 2026, when it began to fall; used only as a bound here.
 const RENT_RATE_MAX: u64 = 6_960;

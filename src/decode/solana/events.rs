@@ -1,6 +1,7 @@
 //! Events of the few programs whose balances do not say enough. A program calls itself with the
 //! event as data; the same tag means different things in different programs.
 
+use super::action::u64_at;
 use super::base58::address;
 use super::keys::AccountKey;
 use super::transaction::{Instruction, Transaction};
@@ -33,10 +34,10 @@ impl Filled {
             user: key(body, 0)?,
             input: key(body, 64)?,
             output: key(body, 96)?,
-            given: units(body, 128)?,
-            got: units(body, 136)?,
+            given: u64_at(body, 128)?,
+            got: u64_at(body, 136)?,
             fee_mint: key(body, 144)?,
-            fee: units(body, 176)?,
+            fee: u64_at(body, 176)?,
         })
     }
 }
@@ -56,8 +57,8 @@ impl CurveSale {
     pub(super) fn read(tx: &Transaction, call: &Instruction) -> Option<Self> {
         let data = data(tx, call, &PUMP_FUN)?;
         let body = body(&data, Self::TAG)?;
-        let price = units(body, 32)?;
-        let (fee, creator_fee) = (units(body, 161)?, units(body, 209)?);
+        let price = u64_at(body, 32)?;
+        let (fee, creator_fee) = (u64_at(body, 161)?, u64_at(body, 209)?);
         let is_sale = body.get(48) == Some(&0);
         let paid = price.checked_sub(fee)?.checked_sub(creator_fee)?;
         is_sale.then_some(Self { user: key(body, 49)?, paid })
@@ -75,8 +76,4 @@ fn body(data: &[u8], tag: [u8; 8]) -> Option<&[u8]> {
 
 fn key(body: &[u8], at: usize) -> Option<AccountKey> {
     body.get(at..at + 32)?.try_into().ok()
-}
-
-fn units(body: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?))
 }

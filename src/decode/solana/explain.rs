@@ -126,7 +126,7 @@ fn rent(ledger: &Ledger) -> Vec<LeftOut> {
         match flow.means {
             Means::Create if !wrapped => put = put.saturating_add(flow.amount),
             Means::Create => {
-                let rent = flow.to.map_or(0, |to| ledger.account(to).rent());
+                let rent = flow.to.map_or(0, |to| ledger.account(to).rent);
                 put = put.saturating_add(rent.min(flow.amount));
             }
             Means::Close { rent } => back = back.saturating_add(rent),

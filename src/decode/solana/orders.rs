@@ -19,8 +19,7 @@ pub(super) struct Fill<'a> {
 /// The fills of the wallet's orders, one a program.
 pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &AccountKey) -> Vec<Fill<'a>> {
     let mut fills: Vec<Fill<'a>> = Vec::new();
-    let range = 0..scene.tx.instructions.len();
-    for program in scene.programs(&range).filter(|program| keeps_orders(program.kind)) {
+    for program in scene.programs(&scene.whole).filter(|program| keeps_orders(program.kind)) {
         if fills.iter().any(|fill| fill.program.id == program.id) {
             continue;
         }
@@ -38,9 +37,8 @@ fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
     let is_call = |at: usize| {
         scene.instruction(at).and_then(|i| scene.program(i)).is_some_and(|p| p.id == program.id)
     };
-    (0..scene.tx.instructions.len())
-        .filter(|at| is_call(*at) && !scene.callers(*at).skip(1).any(is_call))
-        .collect()
+    let all = scene.whole.clone();
+    all.filter(|at| is_call(*at) && !scene.callers(*at).skip(1).any(is_call)).collect()
 }
 
 /// The wallet only receives; accounts of the order, listed with it in the call, lose something
@@ -79,9 +77,13 @@ fn for_maker(
             (true, true) | (false, false) => {}
         }
     }
-    let gained: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
-    let given = lost.assets().filter(|(asset, sum)| *sum < 0 && !gained.contains(asset));
-    for (asset, sum) in given {
+    swap_of(net, &lost)
+}
+
+/// What the wallet got, for what was lost of other assets.
+fn swap_of(mut net: Net, lost: &Net) -> Option<Net> {
+    let got: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
+    for (asset, sum) in lost.assets().filter(|(asset, sum)| *sum < 0 && !got.contains(asset)) {
         net.add(asset, sum);
     }
     net.is_swap().then_some(net)
@@ -107,11 +109,7 @@ fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net>
             net.merge(&paid);
         }
     }
-    let got: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
-    for (asset, sum) in taken.assets().filter(|(asset, sum)| *sum < 0 && !got.contains(asset)) {
-        net.add(asset, sum);
-    }
-    net.is_swap().then_some(net)
+    swap_of(net, &taken)
 }
 
 /// The fill as Jupiter DCA's event reports it, for a user who is paid only when the order ends.

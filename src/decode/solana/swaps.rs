@@ -3,12 +3,10 @@
 
 use std::ops::Range;
 
-use super::balances::{Asset, Flow, Ledger, Means};
+use super::balances::{ACCOUNT_OVERHEAD, Asset, Flow, Ledger, Means};
 use super::scene::Scene;
 use crate::registry::{AccountKind, ProgramKind};
 
-/// Bytes that every account is charged for in addition to its data.
-const ACCOUNT_OVERHEAD: u64 = 128;
 /// The greatest growth of an account in one instruction.
 const GROWTH_MAX: u64 = 10_240;
 /// Lamports of rent a byte, where the transaction does not reveal it: the rate until 2026, and the
@@ -103,7 +101,7 @@ impl Scene<'_> {
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
             Means::Close { rent } => amount - i128::from(rent),
             Means::Create => match flow.to.map(|to| ledger.account(to)) {
-                Some(account) if account.wrapped && out => amount - i128::from(account.rent()),
+                Some(account) if account.wrapped && out => amount - i128::from(account.rent),
                 _ => 0,
             },
         }
