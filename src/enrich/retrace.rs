@@ -4,6 +4,7 @@
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
+use super::prices::transactions;
 use super::{Enricher, Lookups, valuation};
 use crate::decode::{Decoded, DecodedTrade};
 use crate::domain::{Trade, TxId, ValueSource, Wallet};
@@ -30,8 +31,7 @@ pub(super) async fn retrace(
     id: WalletId,
     trades: &mut [Trade],
 ) -> Result<Retraced, StoreError> {
-    let by_tx = || trades.chunk_by(|a, b| a.key.tx == b.key.tx);
-    let waiting: Vec<TxId> = by_tx()
+    let waiting: Vec<TxId> = transactions(trades)
         .filter(|rows| valuation::awaits_native(rows))
         .filter_map(|rows| rows.first().map(|row| row.key.tx))
         .collect();

@@ -30,7 +30,7 @@ impl DecodedTx {
             venue: trade.venue,
         };
         let mut rows: Vec<Trade> = decoded.trades.into_iter().zip(0..).map(row).collect();
-        valuation::classify_values(&mut rows);
+        valuation::mark_routed(&mut rows);
         if awaits_native {
             valuation::await_native(&mut rows);
         }

@@ -84,17 +84,15 @@ fn narrow(wide: Wide) -> Option<Units> {
     Units::uint_try_from(wide).ok().filter(|units| !units.is_zero())
 }
 
-/// Marks how the transaction values the rows of one transaction.
-pub(super) fn classify_values(rows: &mut [Trade]) {
-    let routed = match rows {
-        // One token for another at one value: what the route passed through.
-        [one, other] => one.side != other.side && one.native == other.native,
-        _ => false,
-    };
-    for row in rows.iter_mut() {
-        let source = ValueSource::of_transaction(row.native);
-        let routed = routed && source.is_of_transaction();
-        row.valued = if routed { ValueSource::Route } else { source };
+/// Marks rows of one transaction whose value its route passed through: one token for another at one
+/// value.
+pub(super) fn mark_routed(rows: &mut [Trade]) {
+    if let [one, other] = rows
+        && one.side != other.side
+        && one.native == other.native
+        && one.valued.is_of_transaction()
+    {
+        (one.valued, other.valued) = (ValueSource::Route, ValueSource::Route);
     }
 }
 
@@ -479,7 +477,7 @@ mod tests {
     fn one_token_for_another_at_one_value_went_through_native_coin() {
         use Side::{Buy, Sell};
         let valued = |mut rows: Vec<Trade>| {
-            classify_values(&mut rows);
+            mark_routed(&mut rows);
             rows.iter().map(|row| row.valued).collect::<Vec<_>>()
         };
         let (x, y) = (coin(8), coin(9));

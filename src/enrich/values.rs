@@ -10,7 +10,7 @@ use super::prices::{Quote, Quotes, moment, moments, quotes, transactions};
 use super::rows::DecodedTx;
 use super::valuation::{self, Coins, TOKEN_AGE_MAX, TokenValue};
 use super::{Enricher, Lookups, SidePayments};
-use crate::domain::{Address, ChainId, LearnedPrice, Trade, UnixSeconds, ValueSource};
+use crate::domain::{Address, ChainId, LearnedPrice, Trade, Units, UnixSeconds, ValueSource};
 use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
 
 /// Chains whose prices were waited for in vain, until when.
@@ -59,12 +59,10 @@ pub(super) async fn set(
 ) -> Result<Vec<PriceRecord>, StoreError> {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain.id, lookups.enricher);
     let coins = coins(lookups, trades, tokens).await?;
-    let of = |rows: &[Trade]| {
-        let tx = rows.first().map(|row| row.key.tx);
-        tx.and_then(|tx| side_payment.get(&tx).copied()).unwrap_or_default()
-    };
     let own: Vec<LearnedPrice> = transactions(trades)
-        .filter_map(|rows| valuation::teaches(&coins, rows, of(rows)))
+        .filter_map(|rows| {
+            valuation::teaches(&coins, rows, paid_aside(side_payment, rows.first()?))
+        })
         .collect();
     let moments = moments(&coins, trades);
     let is_paused = kept.price_pauses.holds(chain);
@@ -106,7 +104,7 @@ pub(super) async fn settle(
 
 fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, quotes: &Quotes) {
     let Some(first) = rows.first() else { return };
-    let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
+    let side_payment = paid_aside(side_payment, first);
     let waits = if !valuation::wants_price(coins, rows) {
         valuation::awaits_native(rows)
     } else if !valuation::knows_decimals(coins, rows) {
@@ -124,6 +122,11 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, 
     for row in rows.iter_mut().filter(|row| row.native.is_none()) {
         row.valued = if waits { ValueSource::Pending } else { ValueSource::Unknown };
     }
+}
+
+/// What the transaction of a row moved in addition to its tokens.
+fn paid_aside(side_payment: &SidePayments, row: &Trade) -> Units {
+    side_payment.get(&row.key.tx).copied().unwrap_or_default()
 }
 
 /// What other trades say about each transaction.
@@ -153,7 +156,7 @@ async fn by_tokens(
         let stored: Vec<Trade> = stored.into_iter().map(|row| row.trade).collect();
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
         let others: Vec<&Trade> = read.chain(&stored).collect();
-        let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
+        let side_payment = paid_aside(side_payment, first);
         all.push(valuation::by_token(rows, side_payment, &others));
     }
     Ok(all)
