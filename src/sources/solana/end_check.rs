@@ -6,10 +6,10 @@
 
 use super::fetch::{PageReply, PageRequest};
 use super::full_pages::FIRST_SLOT;
+use super::hint::Mark;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::list_page::ListPage;
 use super::listing::{FIRST_HEIGHTS, Listing, PageState};
-use super::segment::EntryMark;
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -55,7 +55,7 @@ impl EndCheck {
         wallet: [u8; 32],
         (low, high): (Height, Height),
         oldest: Option<Height>,
-        marks: Option<(EntryMark, EntryMark)>,
+        marks: Option<(Mark, Mark)>,
         avoid: Option<EndpointId>,
     ) -> Self {
         let list = List::new(Kind::Wallet, low, high);

@@ -7,6 +7,7 @@ use super::SolanaSource;
 use super::index_reach::IndexedList;
 use super::list::{Entry, PAGE_MAX};
 use super::list_page::ListPage;
+use super::timeline::Timed;
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
@@ -38,10 +39,10 @@ pub(super) struct PageRequest {
 pub(super) type PageReply = Result<ListPage, UpstreamError>;
 
 /// A requested transaction: received, or returned by no endpoint.
-pub(super) type FetchedEntry = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
+pub(super) type FetchedEntry = (Entry, Option<Timed>);
 
 /// The same as one answer has it.
-type Read = Result<Option<(Box<Transaction>, UnixSeconds)>, UpstreamError>;
+type Read = Result<Option<Timed>, UpstreamError>;
 
 impl SolanaSource {
     /// Pages with the newest entries count where their list is known to have come as far as is wanted.

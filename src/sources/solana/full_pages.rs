@@ -16,8 +16,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
+use super::timeline::Timed;
 use super::{SolanaSource, wire};
-use crate::decode::solana::{self as decoder, Transaction};
+use crate::decode::solana as decoder;
 use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::{EndpointId, EndpointSet};
@@ -30,9 +31,6 @@ pub(super) const FIRST_SLOT: Height = 111_491_819;
 const PAGE_SIZES: [usize; 2] = [1000, 100];
 /// Of the first page, so that the first rows come early.
 pub(super) const PAGE_FIRST: usize = 100;
-
-/// A transaction with its block's time.
-pub(super) type Timed = (Box<Transaction>, UnixSeconds);
 
 /// A page to be requested.
 #[derive(Debug, Clone)]

@@ -6,16 +6,14 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::hint::Mark;
 use super::list::Entry;
-use crate::decode::solana::Transaction;
-use crate::domain::{Height, TxId, UnixSeconds};
-
-/// A transaction with its block's time.
-type Timed = (Box<Transaction>, UnixSeconds);
+use super::timeline::Timed;
+use crate::domain::{Height, TxId};
 
 #[derive(Debug, Default)]
 pub(super) struct LateEntries {
-    seen: BTreeSet<(Height, TxId)>,
+    seen: BTreeSet<Mark>,
     waiting: Vec<Entry>,
     /// Requested ones, and how often no endpoint returned one that waits.
     in_flight: HashSet<TxId>,
@@ -35,7 +33,7 @@ impl LateEntries {
 
     /// Leaves out transactions that are delivered while a list of a late account is read: others list
     /// them too.
-    pub(super) fn skip(&mut self, delivered: impl Iterator<Item = (Height, TxId)>) {
+    pub(super) fn skip(&mut self, delivered: impl Iterator<Item = Mark>) {
         self.seen.extend(delivered);
     }
 
@@ -44,11 +42,6 @@ impl LateEntries {
         if let Some(above) = reach.checked_add(1) {
             self.seen.split_off(&(above, TxId::solana(&[0; 64])));
         }
-    }
-
-    #[cfg(test)]
-    pub(super) fn seen(&self) -> usize {
-        self.seen.len()
     }
 
     /// Whether anything is not received yet.
@@ -110,9 +103,9 @@ mod tests {
         let mut late = LateEntries::default();
         late.skip((10..1000).map(|slot| (slot, TxId::solana(&[7; 64]))));
         late.forget_above(Height::MAX);
-        assert_eq!(late.seen(), 990);
+        assert_eq!(late.seen.len(), 990);
         late.forget_above(19);
-        assert_eq!(late.seen(), 10);
+        assert_eq!(late.seen.len(), 10);
         // What is still known is no news; what was forgotten would be.
         late.add(&[entry(15), entry(19)], 5);
         assert!(!late.is_open());

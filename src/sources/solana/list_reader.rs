@@ -13,7 +13,7 @@ use super::SolanaSource;
 use super::existence::Existence;
 use super::fetch::{FetchedEntry, PageReply, PageRequest};
 use super::gateway::Owned;
-use super::hint::{hint, resume};
+use super::hint::{Mark, hint, resume};
 use super::index_reach::IndexedList;
 use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
@@ -21,10 +21,9 @@ use super::list_page::ListPage;
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
 use super::owned::OwnedState;
-use super::timeline::{ReadyTxs, Timeline};
+use super::timeline::{ReadyTxs, Timed, Timeline};
 use super::wire::Balance;
-use crate::decode::solana::Transaction;
-use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSeconds, Way};
+use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -76,7 +75,7 @@ pub(super) struct ListReader {
     missing: usize,
     late: LateEntries,
     /// Of delivered heights, and given by no endpoint.
-    late_missing: Vec<(Height, TxId)>,
+    late_missing: Vec<Mark>,
     owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
@@ -325,13 +324,9 @@ impl ListReader {
         self.torn(number, error)
     }
 
-    fn fetched(
-        &mut self,
-        entry: Entry,
-        tx: Option<(Box<Transaction>, UnixSeconds)>,
-    ) -> Result<(), UpstreamError> {
+    fn fetched(&mut self, entry: Entry, tx: Option<Timed>) -> Result<(), UpstreamError> {
         let is_late = self.late.is_in_flight(&entry.id);
-        let Some((tx, time)) = tx else {
+        let Some(tx) = tx else {
             let tries = if is_late {
                 self.late.put_back(entry)
             } else {
@@ -356,11 +351,11 @@ impl ListReader {
             }
             return Ok(());
         };
-        self.list_shown(&tx, entry.slot);
+        self.list_shown(&tx.0, entry.slot);
         if is_late {
-            self.late.put(&entry.id, (tx, time));
+            self.late.put(&entry.id, tx);
         } else {
-            self.timeline.put(entry.slot, entry.id, tx, time);
+            self.timeline.put(entry.slot, entry.id, tx);
         }
         Ok(())
     }
@@ -577,7 +572,7 @@ impl ListReader {
     }
 }
 
-fn raw(txs: Vec<(Box<Transaction>, UnixSeconds)>) -> Vec<RawTx> {
+fn raw(txs: Vec<Timed>) -> Vec<RawTx> {
     txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
 }
 

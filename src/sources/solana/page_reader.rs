@@ -6,10 +6,12 @@ use futures_util::FutureExt as _;
 use super::SolanaSource;
 use super::end_check::{EndCheck, EndQuestion, EndVerdict};
 use super::fetch::PageReply;
-use super::full_pages::{FIRST_SLOT, FullPage, PageQuery, Timed};
+use super::full_pages::{FIRST_SLOT, FullPage, PageQuery};
+use super::hint::Mark;
 use super::open::Opening;
-use super::segment::{EntryMark, SegmentChunk};
+use super::segment::SegmentChunk;
 use super::segments::{PageRoom, SegmentRequest, Segments};
+use super::timeline::Timed;
 use super::wire::Balance;
 use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, Way};
 use crate::rpc::endpoint::EndpointId;
@@ -51,7 +53,7 @@ pub(super) struct PageReader {
     /// Doubts that this read has left so far.
     doubts: Doubts,
     /// The lowest delivered entry that names the wallet.
-    lowest_named: Option<EntryMark>,
+    lowest_named: Option<Mark>,
     is_from_head: bool,
     /// Lists read on from this height.
     lists_from: Option<Height>,
@@ -234,7 +236,7 @@ impl PageReader {
     }
 
     /// The lowest entry that names the wallet, after one of a slot above it.
-    fn lowest_marks(&self) -> Option<(EntryMark, EntryMark)> {
+    fn lowest_marks(&self) -> Option<(Mark, Mark)> {
         let held = self.segments.iter().flat_map(Segments::oldest_held);
         let named = held.filter_map(|tx| self.named(tx)).chain(self.lowest_named);
         let mut named = named.peekable();
@@ -242,7 +244,7 @@ impl PageReader {
         Some((named.find(|(slot, _)| *slot > tail.0)?, tail))
     }
 
-    fn named(&self, (tx, _): &Timed) -> Option<EntryMark> {
+    fn named(&self, (tx, _): &Timed) -> Option<Mark> {
         tx.names(&self.wallet).then(|| tx.id().map(|id| (tx.slot(), id)))?
     }
 

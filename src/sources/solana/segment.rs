@@ -9,7 +9,9 @@
 
 use std::collections::BTreeSet;
 
-use super::full_pages::{FullPage, PageQuery, Timed};
+use super::full_pages::{FullPage, PageQuery};
+use super::hint::Mark;
+use super::timeline::Timed;
 use crate::domain::{Height, TxId};
 use crate::rpc::endpoint::EndpointId;
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
@@ -25,15 +27,13 @@ const RULES: PagerRules = PagerRules {
     pages_inside_max: u32::MAX,
 };
 
-pub(super) type EntryMark = (Height, TxId);
-
 /// What is known below a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SegmentAnchor {
     /// A segment below has not answered yet.
     Pending,
     /// The newest entry known below.
-    Entry(EntryMark),
+    Entry(Mark),
     /// There is none below.
     None,
 }
@@ -60,7 +60,7 @@ pub(super) struct Segment {
     /// Known and not delivered, newest first.
     held: Vec<Timed>,
     pager: Pager<Height, TxId>,
-    newest: Option<EntryMark>,
+    newest: Option<Mark>,
     oldest: Option<Height>,
     last_by: Option<EndpointId>,
     answered_by: BTreeSet<EndpointId>,
@@ -106,7 +106,7 @@ impl Segment {
 
     /// The oldest transactions of a wallet, by a page that begins with the oldest: all but those of
     /// its newest slot, which may continue. `None` for a page of one slot.
-    pub(super) fn of_oldest(low: Height, page: FullPage) -> Option<(Self, EntryMark)> {
+    pub(super) fn of_oldest(low: Height, page: FullPage) -> Option<(Self, Mark)> {
         let top = page.entries().max_by_key(|(slot, _)| *slot)?;
         let mut segment = Self::new(low, top.0.checked_sub(1)?);
         segment.answered_by.insert(page.by);
@@ -125,7 +125,7 @@ impl Segment {
         self.next_high
     }
 
-    pub(super) fn newest(&self) -> Option<EntryMark> {
+    pub(super) fn newest(&self) -> Option<Mark> {
         self.newest
     }
 
@@ -257,7 +257,7 @@ impl Segment {
             return;
         }
         let own = self.low..=self.next_high;
-        let entries: Vec<EntryMark> = page.entries().filter(|(at, _)| own.contains(at)).collect();
+        let entries: Vec<Mark> = page.entries().filter(|(at, _)| own.contains(at)).collect();
         let has_new = entries.iter().any(|(_, id)| !self.holds(*id));
         if has_new {
             self.pager.clear_votes();
@@ -293,7 +293,7 @@ impl Segment {
         }
     }
 
-    fn step(&mut self, entries: Vec<EntryMark>, page: &FullPage) -> PageOutcome<Height> {
+    fn step(&mut self, entries: Vec<Mark>, page: &FullPage) -> PageOutcome<Height> {
         let is_linked = self.chain.as_ref().is_some_and(|(.., token)| !token.is_empty());
         // The slot that the token was given in goes on; an index that has not come to it shows none
         // of it. One that ended with the page before is asked for again, and then read by lists.
@@ -386,18 +386,18 @@ mod tests {
     /// One of the servers behind an endpoint; it has indexed the slots up to its head.
     #[derive(Clone, Copy)]
     struct Index<'a> {
-        entries: &'a [EntryMark],
+        entries: &'a [Mark],
         head: Height,
         is_deep: bool,
     }
 
-    fn mark(slot: Height, number: u8) -> EntryMark {
+    fn mark(slot: Height, number: u8) -> Mark {
         let mut id = [number; 64];
         id[..8].copy_from_slice(&slot.to_be_bytes());
         (slot, TxId::solana(&id))
     }
 
-    fn tx((slot, id): EntryMark) -> Timed {
+    fn tx((slot, id): Mark) -> Timed {
         let raw = json!({
             "slot": slot,
             "transaction": {
@@ -420,8 +420,7 @@ mod tests {
             let from = query.token.as_ref().map_or(0, |token| token.parse().unwrap());
             let all = self.entries.iter().enumerate().skip(from);
             let wanted = query.low..=query.high.min(self.head);
-            let mut found: Vec<(usize, EntryMark)> =
-                all.map(|(at, entry)| (at + 1, *entry)).collect();
+            let mut found: Vec<(usize, Mark)> = all.map(|(at, entry)| (at + 1, *entry)).collect();
             found.retain(|(_, (slot, _))| wanted.contains(slot));
             let has_more = found.len() > LIMIT;
             found.truncate(LIMIT);
@@ -438,16 +437,16 @@ mod tests {
 
     /// Reads all down to slot 0, with the answer of this number by a server whose index has come to
     /// this slot alone. Returns what is held, and the number of pages.
-    fn read(entries: &[EntryMark], behind: Option<(usize, Height)>) -> (Vec<EntryMark>, usize) {
+    fn read(entries: &[Mark], behind: Option<(usize, Height)>) -> (Vec<Mark>, usize) {
         read_at(entries, behind, false)
     }
 
     /// `is_deep`: far below how far the indexes have come.
     fn read_at(
-        entries: &[EntryMark],
+        entries: &[Mark],
         behind: Option<(usize, Height)>,
         is_deep: bool,
-    ) -> (Vec<EntryMark>, usize) {
+    ) -> (Vec<Mark>, usize) {
         let mut segment = Segment::new(0, 100);
         let mut pages = 0;
         while segment.wants_page(SegmentAnchor::None) {
@@ -456,7 +455,7 @@ mod tests {
             Index { entries, head, is_deep }.give(&mut segment, SegmentAnchor::None);
         }
         assert!(segment.has_ended(), "lists read the rest");
-        let mut held: Vec<EntryMark> =
+        let mut held: Vec<Mark> =
             segment.held().iter().map(|(tx, _)| (tx.slot(), tx.id().unwrap())).collect();
         held.sort_by_key(|(slot, id)| (std::cmp::Reverse(*slot), *id));
         (held, pages)
@@ -466,7 +465,7 @@ mod tests {
     /// to 94, 94 to 91, and 91 once more for the end.
     #[test]
     fn a_page_of_a_server_that_is_behind_is_not_gone_on_from() {
-        let entries: Vec<EntryMark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
+        let entries: Vec<Mark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
         assert_eq!(read(&entries, None), (entries.clone(), 4));
         // The second page would begin with 95: what is between that and 97 is not there yet.
         assert_eq!(read(&entries, Some((2, 95))), (entries, 5));
@@ -476,7 +475,7 @@ mod tests {
     /// and 91 come twice.
     #[test]
     fn far_below_the_head_no_slot_is_asked_for_twice() {
-        let entries: Vec<EntryMark> = (89..=100).rev().map(|slot| mark(slot, 0)).collect();
+        let entries: Vec<Mark> = (89..=100).rev().map(|slot| mark(slot, 0)).collect();
         assert_eq!(read_at(&entries, None, true), (entries.clone(), 4));
         assert_eq!(read_at(&entries, None, false), (entries, 5));
     }
@@ -486,7 +485,7 @@ mod tests {
     #[test]
     fn a_token_leads_on_inside_a_slot_and_not_past_it() {
         let inside = (1..=6).map(|number| mark(50, number));
-        let entries: Vec<EntryMark> =
+        let entries: Vec<Mark> =
             [mark(51, 0)].into_iter().chain(inside).chain([mark(49, 0)]).collect();
         assert_eq!(read(&entries, None), (entries.clone(), 4));
         // The third page, by token, begins with 49: two of slot 50 are not there. The second one is

@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 
-use super::full_pages::{FullPage, PAGE_FIRST, PageQuery, Timed};
-use super::segment::{EntryMark, Segment, SegmentAnchor, SegmentChunk};
+use super::full_pages::{FullPage, PAGE_FIRST, PageQuery};
+use super::hint::Mark;
+use super::segment::{Segment, SegmentAnchor, SegmentChunk};
+use super::timeline::Timed;
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 
@@ -43,7 +45,7 @@ pub(super) struct Segments {
     next_number: u64,
     known_to: Height,
     /// The newest entry of the page of the oldest transactions, once that is here.
-    bottom: Option<EntryMark>,
+    bottom: Option<Mark>,
     /// Of the last segment that was delivered to its end.
     last: Option<Height>,
 }

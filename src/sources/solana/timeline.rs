@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 
+use super::hint::Mark;
 use super::list::Entry;
 use crate::decode::solana::Transaction;
 use crate::domain::{Height, TxId, UnixSeconds};
@@ -11,7 +12,7 @@ use crate::sources::prefetch::{ChunkSizes, Fetch, Ready, ReorderBuffer};
 /// Newest first, then by id.
 type Key = (Reverse<Height>, TxId);
 /// A transaction with its block's time.
-type Timed = (Box<Transaction>, UnixSeconds);
+pub(super) type Timed = (Box<Transaction>, UnixSeconds);
 pub(super) type ReadyTxs = Ready<Timed, TxId>;
 
 /// Entries that are not delivered yet, newest first.
@@ -23,12 +24,12 @@ pub(super) struct Timeline {
     /// With the times that the lists report.
     planned: ReorderBuffer<Key, Option<i64>, Timed>,
     /// The wallet list's entries, for the hint of where to go on.
-    marks: VecDeque<(Height, TxId)>,
-    last_marks: Vec<(Height, TxId)>,
+    marks: VecDeque<Mark>,
+    last_marks: Vec<Mark>,
     skipped: usize,
     done: bool,
     /// Entries that no endpoint gives.
-    lost: BTreeSet<(Height, TxId)>,
+    lost: BTreeSet<Mark>,
 }
 
 impl Timeline {
@@ -109,8 +110,8 @@ impl Timeline {
     }
 
     /// A transaction has come.
-    pub(super) fn put(&mut self, slot: Height, id: TxId, tx: Box<Transaction>, time: UnixSeconds) {
-        self.planned.put(&(Reverse(slot), id), (tx, time));
+    pub(super) fn put(&mut self, slot: Height, id: TxId, tx: Timed) {
+        self.planned.put(&(Reverse(slot), id), tx);
     }
 
     /// No node gave it: it waits again. Returns how often it was tried.
@@ -204,7 +205,7 @@ impl Timeline {
 
     /// The last entry of the wallet's list above the next chunk, and one of two slots above it (of
     /// one, where there are no more): where a list that goes on is asked from.
-    pub(super) fn last_two(&self) -> Option<((Height, TxId), (Height, TxId))> {
+    pub(super) fn last_two(&self) -> Option<(Mark, Mark)> {
         let tail = *self.last_marks.last()?;
         let mut above = self.last_marks.iter().rev().skip_while(|(slot, _)| *slot <= tail.0);
         let first = *above.next()?;
@@ -213,7 +214,7 @@ impl Timeline {
     }
 
     /// What was known when the reading began, so that a hint can be given before two entries came.
-    pub(super) fn remember(&mut self, above: (Height, TxId), tail: (Height, TxId)) {
+    pub(super) fn remember(&mut self, above: Mark, tail: Mark) {
         self.last_marks = vec![above, tail];
     }
 
