@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::SolanaSource;
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
-use crate::domain::{Height, TxId};
+use crate::domain::{Height, TxId, UnixSeconds};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -118,8 +118,23 @@ impl SolanaSource {
         }
     }
 
+    /// The time of a slot's block: as it is reported, else as its block has it; `None` where there is
+    /// none.
+    pub(super) async fn time_of(
+        &self,
+        slot: Height,
+        reported: Option<i64>,
+        options: &CallOptions,
+    ) -> Result<Option<UnixSeconds>, UpstreamError> {
+        let time = match reported.and_then(|time| u64::try_from(time).ok()) {
+            Some(time) => Some(time),
+            None => self.time_near(slot, options).await?,
+        };
+        Ok(time.and_then(|time| u32::try_from(time).ok()).map(UnixSeconds))
+    }
+
     /// A slot's time, else that of the nearest lower slot that has one.
-    pub(super) async fn time_near(
+    async fn time_near(
         &self,
         slot: Height,
         options: &CallOptions,

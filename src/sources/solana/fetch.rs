@@ -10,7 +10,7 @@ use super::list_page::ListPage;
 use super::timeline::Timed;
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
-use crate::domain::{Address, Height, TxId, UnixSeconds};
+use crate::domain::{Address, Height, TxId};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -161,13 +161,8 @@ impl SolanaSource {
         let Some(tx) = right else {
             return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
         };
-        let reported = tx.block_time().or(entry.time).and_then(|time| u64::try_from(time).ok());
-        let time = match reported {
-            Some(time) => Some(time),
-            None => self.time_near(entry.slot, options).await?,
-        };
-        match time.and_then(|time| u32::try_from(time).ok()) {
-            Some(time) => Ok(Some((Box::new(tx), UnixSeconds(time)))),
+        match self.time_of(entry.slot, tx.block_time().or(entry.time), options).await? {
+            Some(time) => Ok(Some((Box::new(tx), time))),
             None => Err(self.malformed(answer.endpoint, "a block without a time")),
         }
     }

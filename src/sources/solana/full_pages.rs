@@ -19,7 +19,7 @@ use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
 use super::timeline::Timed;
 use super::{SolanaSource, wire};
 use crate::decode::solana as decoder;
-use crate::domain::{Address, Height, TxId, UnixSeconds};
+use crate::domain::{Address, Height, TxId};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::{EndpointId, EndpointSet};
 use crate::rpc::error::UpstreamError;
@@ -321,14 +321,9 @@ impl SolanaSource {
             if !tx.names(&wallet.0) {
                 self.inner.page_offers.learned().by_owner.insert(by);
             }
-            let reported = tx.block_time().and_then(|time| u64::try_from(time).ok());
-            let time = match reported {
-                Some(time) => Some(time),
-                None => self.time_near(tx.slot(), options).await?,
-            };
-            let time = time.and_then(|time| u32::try_from(time).ok());
+            let time = self.time_of(tx.slot(), tx.block_time(), options).await?;
             let time = time.ok_or_else(|| bad("a block without a time"))?;
-            txs.push((Box::new(tx), UnixSeconds(time)));
+            txs.push((Box::new(tx), time));
         }
         let lowest = txs.iter().map(|(tx, _)| tx.slot()).min();
         let is_deep = lowest.is_some_and(|low| self.have_pages_passed(low, options.without));

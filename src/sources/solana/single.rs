@@ -27,13 +27,8 @@ impl SolanaSource {
         let Some(tx) = parsed else {
             return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
         };
-        let reported = tx.block_time().and_then(|time| u64::try_from(time).ok());
-        let time = match reported {
-            Some(time) => Some(time),
-            None => self.time_near(tx.slot(), &options).await?,
-        };
-        let time = time.and_then(|time| u32::try_from(time).ok());
-        let time = UnixSeconds(time.unwrap_or_default());
+        let time = self.time_of(tx.slot(), tx.block_time(), &options).await?;
+        let time = time.unwrap_or(UnixSeconds(0));
         Ok(Some(FoundTx { raw: RawTx::Solana(Box::new(tx), time), fee: None }))
     }
 }
