@@ -7,9 +7,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
-use super::SolanaSource;
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
+use super::{SolanaSource, is_refusal};
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -183,11 +183,7 @@ impl SolanaSource {
                 Ok(answer) => wire::number(&answer.result)
                     .map(|first| Some(self.note_first_kept(id, first)))
                     .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
-                Err(
-                    UpstreamError::NotSupported { .. }
-                    | UpstreamError::Refused { .. }
-                    | UpstreamError::Rpc { .. },
-                ) => Ok(None),
+                Err(error) if is_refusal(&error) => Ok(None),
                 Err(error) => Err(error),
             }
         });

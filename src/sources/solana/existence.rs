@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{SolanaSource, wire};
+use super::{SolanaSource, is_refusal, wire};
 use crate::domain::Address;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -28,11 +28,7 @@ impl SolanaSource {
         let params = json!([wallet.to_string(), how]);
         let answer = match self.inner.pool.call("getAccountInfo", params, options).await {
             Ok(answer) => answer,
-            Err(
-                UpstreamError::NotSupported { .. }
-                | UpstreamError::Refused { .. }
-                | UpstreamError::Rpc { .. },
-            ) => return Ok(true),
+            Err(error) if is_refusal(&error) => return Ok(true),
             Err(error) => return Err(error),
         };
         let account = wire::account(&answer.result)

@@ -11,7 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
-use super::{SolanaSource, wire};
+use super::{SolanaSource, is_refusal, wire};
 use crate::domain::Height;
 use crate::registry::Chain;
 use crate::rpc::batch::{Call, CallResponse};
@@ -348,11 +348,7 @@ impl SolanaSource {
     ) -> Shown {
         let shown = match answer {
             Ok(answer) => shown(&slots(of.1, &answer.result).unwrap_or_default(), slot),
-            Err(
-                UpstreamError::NotSupported { .. }
-                | UpstreamError::Refused { .. }
-                | UpstreamError::Rpc { .. },
-            ) => Shown::Nothing,
+            Err(error) if is_refusal(error) => Shown::Nothing,
             Err(_) => Shown::Failed,
         };
         self.inner.reach.note(of, shown);

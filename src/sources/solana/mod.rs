@@ -142,3 +142,13 @@ impl SolanaSource {
         UpstreamError::Malformed { endpoint, what: what.to_owned() }
     }
 }
+
+/// No endpoint serves the method, or the node refuses the question: to ask again changes nothing.
+fn is_refusal(error: &UpstreamError) -> bool {
+    matches!(
+        error,
+        UpstreamError::NotSupported { .. }
+            | UpstreamError::Refused { .. }
+            | UpstreamError::Rpc { .. }
+    )
+}

@@ -6,9 +6,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::join;
 use serde_json::{Value, json};
 
-use super::SolanaSource;
 use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
+use super::{SolanaSource, is_refusal};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
@@ -129,12 +129,8 @@ impl SolanaSource {
         let answer = match reported {
             Ok(answer) => answer,
             // None that offers it, or none of those now: they may rest for long.
-            Err(
-                UpstreamError::NotSupported { .. }
-                | UpstreamError::Rpc { .. }
-                | UpstreamError::Refused { .. }
-                | UpstreamError::Unavailable { attempts: 0, .. },
-            ) => return Ok(None),
+            Err(UpstreamError::Unavailable { attempts: 0, .. }) => return Ok(None),
+            Err(error) if is_refusal(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let what = "getLatestBlockhash gave no block";
@@ -161,13 +157,7 @@ impl SolanaSource {
                     all.extend(accounts);
                 }
                 // A service that wants more for it than for the rest.
-                Err(
-                    UpstreamError::NotSupported { .. }
-                    | UpstreamError::Refused { .. }
-                    | UpstreamError::Rpc { .. },
-                ) => {
-                    return Ok(None);
-                }
+                Err(error) if is_refusal(&error) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
@@ -178,11 +168,7 @@ impl SolanaSource {
     fn inspect(&self, answer: Result<CallResponse, UpstreamError>) -> Result<(), UpstreamError> {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(
-                UpstreamError::NotSupported { .. }
-                | UpstreamError::Refused { .. }
-                | UpstreamError::Rpc { .. },
-            ) => return Ok(()),
+            Err(error) if is_refusal(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
         let account = wire::account(&answer.result)
