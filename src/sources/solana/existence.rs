@@ -13,7 +13,7 @@ use crate::rpc::pool::CallOptions;
 pub(super) enum Existence {
     Open,
     Asked,
-    Known(bool),
+    Known,
 }
 
 impl SolanaSource {

@@ -70,11 +70,10 @@ impl PrefetchReader for ListReader {
             }
             ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
             ListEvent::Exists(exists) => {
-                let exists = exists?;
-                self.existence = Existence::Known(exists);
-                if exists {
+                if exists? {
                     self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
                 }
+                self.existence = Existence::Known;
             }
             ListEvent::Owned(Ok(found)) => {
                 let entries = found.into_iter().map(|(_, entry)| entry).collect();
@@ -106,8 +105,7 @@ impl PrefetchReader for ListReader {
         if matches!(self.phase, Phase::Opening | Phase::Ended) || self.late.is_open() {
             return Ok(None);
         }
-        let is_known = matches!(self.existence, Existence::Known(_));
-        if self.is_nothing_listed() && !is_known {
+        if self.is_nothing_listed() && self.existence != Existence::Known {
             return Ok(None);
         }
         let frontier = self.frontier();
