@@ -74,38 +74,28 @@ impl ListReader {
 
     /// What is new of accounts, for the next chunk, of which this is the highest slot.
     pub(super) fn take_news(&mut self, high: Height) -> Vec<SourceAccount> {
-        // Reported once all above the place where it was found is here: what goes on below would not
-        // look there again.
         for listing in &mut self.listings {
+            let account = listing.address;
+            let closed = SourceAccount { account, amount: None, oldest: None };
+            let known = self.known.get(&account).copied().unwrap_or(closed);
+            // Reported once all above the place where it was found is here: what goes on below would
+            // not look there again.
             if listing.is_late && listing.list.is_known_above() {
                 listing.is_late = false;
-                let account = listing.address;
-                let closed = SourceAccount { account, amount: None, oldest: None };
-                let known = self.known.get(&account).copied();
-                self.news.entry(account).or_insert(known.unwrap_or(closed));
+                self.news.entry(account).or_insert(known);
             }
-        }
-        for listing in &self.listings {
-            let is_account = listing.list.kind == Kind::Account && !listing.is_late;
-            if is_account && listing.is_whole() && !listing.is_reported {
-                let known = self.known.get(&listing.address).copied();
-                let news = self.news.entry(listing.address).or_insert_with(|| {
-                    known.unwrap_or(SourceAccount {
-                        account: listing.address,
-                        amount: None,
-                        oldest: None,
-                    })
-                });
-                // Something has shown the account, so that its list cannot be empty.
-                if listing.list.lowest().is_none() && news.amount != Some(SourceAccount::OPEN) {
-                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
-                    continue;
-                }
-                news.oldest = Some(listing.list.lowest().unwrap_or(high));
+            let has_ended = listing.is_whole() && !listing.is_late && !listing.is_reported;
+            listing.is_reported |= has_ended;
+            if !has_ended || listing.list.kind != Kind::Account {
+                continue;
             }
-        }
-        for listing in &mut self.listings {
-            listing.is_reported |= listing.is_whole() && !listing.is_late;
+            let news = self.news.entry(account).or_insert(known);
+            // Something has shown the account, so that its list cannot be empty.
+            if listing.list.lowest().is_none() && news.amount != Some(SourceAccount::OPEN) {
+                self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                continue;
+            }
+            news.oldest = Some(listing.list.lowest().unwrap_or(high));
         }
         let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
         for account in &accounts {
