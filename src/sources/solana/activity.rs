@@ -4,15 +4,13 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::timeout;
 
+use super::SolanaSource;
 use super::list::{Entry, PAGE_MAX};
-use super::{SolanaSource, wire};
 use crate::domain::{Address, Height, TxId};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::activity::{Activity, Sample, extrapolate};
-
-const METHOD: &str = "getSignaturesForAddress";
 
 impl SolanaSource {
     pub(crate) async fn activity(
@@ -64,8 +62,7 @@ impl SolanaSource {
             None => json!({"limit": PAGE_MAX, "commitment": "finalized"}),
         };
         let params = json!([wallet.to_string(), how]);
-        let answer = self.inner.pool.call(METHOD, params, options).await?;
-        wire::signatures(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, METHOD))
+        self.entries(&self.inner.pool.call("getSignaturesForAddress", params, options).await?)
     }
 }
 

@@ -266,8 +266,7 @@ impl SolanaSource {
 
     pub(super) fn is_unproved_by_pages(&self, wallet: Address) -> bool {
         let unproved = &self.inner.page_offers.learned().unproved;
-        let reads = |bytes| unproved.get(bytes).is_some_and(|reads| *reads >= DOUBTFUL_READS);
-        matches!(&wallet, Address::Solana(bytes) if reads(bytes))
+        unproved.get(wallet.bytes()).is_some_and(|reads| *reads >= DOUBTFUL_READS)
     }
 
     /// Requests for pages that the endpoints take in the time of one answer.

@@ -6,7 +6,6 @@ mod events;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
 use super::SolanaSource;
@@ -23,7 +22,7 @@ use super::open::Opening;
 use super::owned::OwnedState;
 use super::timeline::{ReadyTxs, Timed, Timeline};
 use super::wire::Balance;
-use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, Way};
+use crate::domain::{Doubts, Height, Proof, SourceAccount, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -95,13 +94,9 @@ impl std::fmt::Debug for ListReader {
 
 impl ListReader {
     pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
-        let wallet = match request.wallet {
-            Address::Solana(bytes) => bytes,
-            // The registry gives a Solana source to Solana chains only.
-            Address::Evm(_) | Address::Tron(_) => [0; 32],
-        };
         let mut reader = Self {
-            wallet,
+            // The registry gives a Solana source to Solana chains only.
+            wallet: request.wallet.bytes().try_into().unwrap_or_default(),
             phase: Phase::Opening,
             doubts: Doubts::NONE,
             existence: Existence::Open,
@@ -481,7 +476,10 @@ impl ListReader {
         for ((on, avoid, in_time, is_newest), requests) in accounts {
             for group in requests.chunks(self.group_size(is_newest)) {
                 let options = CallOptions { on, avoid, in_time, ..self.options.clone() };
-                self.prefetcher.push(pages(self.source.clone(), group.to_vec(), options));
+                let (source, asked) = (self.source.clone(), group.to_vec());
+                self.prefetcher.push(Box::pin(async move {
+                    ListEvent::Pages(source.pages(asked, options).await)
+                }));
             }
         }
     }
@@ -574,12 +572,4 @@ impl ListReader {
 
 fn raw(txs: Vec<Timed>) -> Vec<RawTx> {
     txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
-}
-
-fn pages(
-    source: SolanaSource,
-    asked: Vec<PageRequest>,
-    options: CallOptions,
-) -> BoxFuture<'static, ListEvent> {
-    Box::pin(async move { ListEvent::Pages(source.pages(asked, options).await) })
 }

@@ -13,7 +13,7 @@ use super::segment::SegmentChunk;
 use super::segments::{PageRoom, SegmentRequest, Segments};
 use super::timeline::Timed;
 use super::wire::Balance;
-use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, Way};
+use crate::domain::{Doubts, Height, Proof, SourceAccount, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -72,13 +72,9 @@ impl std::fmt::Debug for PageReader {
 
 impl PageReader {
     pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
-        let wallet = match request.wallet {
-            Address::Solana(bytes) => bytes,
-            // The registry gives a Solana source to Solana chains only.
-            Address::Evm(_) | Address::Tron(_) => [0; 32],
-        };
         let mut reader = Self {
-            wallet,
+            // The registry gives a Solana source to Solana chains only.
+            wallet: request.wallet.bytes().try_into().unwrap_or_default(),
             prefetcher: Prefetcher::new(&source.inner.readers),
             segments: None,
             is_oldest_asked: false,

@@ -71,7 +71,7 @@ impl SolanaSource {
         moved
     }
 
-    fn entries(&self, answer: &CallResponse) -> Result<Vec<Entry>, UpstreamError> {
+    pub(super) fn entries(&self, answer: &CallResponse) -> Result<Vec<Entry>, UpstreamError> {
         wire::signatures(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, "getSignaturesForAddress"))
     }
