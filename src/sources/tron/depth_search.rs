@@ -265,20 +265,12 @@ impl TronSource {
         let call = [("eth_getLogs", json!([filter]))];
         let (answers, endpoint) =
             self.rpc_asker(search_reading).ask("eth_getLogs", &call, options).await?;
-        match answers.into_iter().next() {
-            Some(Ok(raw)) => {
-                let heights = wire::heights(&raw);
-                let heights =
-                    heights.ok_or_else(|| self.malformed(endpoint, "no list of events"))?;
-                Ok(heights.into_iter().filter(|height| (low..=high).contains(height)).min())
-            }
-            Some(Err(error)) => {
-                let endpoint = self.inner.pool.label(endpoint);
-                let (code, message) = (error.code, error.message);
-                Err(UpstreamError::Rpc { endpoint, code, message })
-            }
-            None => Err(self.malformed(endpoint, "no answer to eth_getLogs")),
-        }
+        let no_answer = || self.malformed(endpoint, "no answer to eth_getLogs");
+        let answer = answers.into_iter().next().ok_or_else(no_answer)?;
+        let raw = answer.map_err(|error| self.refused(endpoint, error))?;
+        let heights = wire::heights(&raw);
+        let heights = heights.ok_or_else(|| self.malformed(endpoint, "no list of events"))?;
+        Ok(heights.into_iter().filter(|height| (low..=high).contains(height)).min())
     }
 
     /// Whether a block's transactions have events, as their infos say; unknown where that is not

@@ -18,7 +18,7 @@ use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::{CallOutcome, RpcError};
+use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::pager::RangeVotes;
 
@@ -367,10 +367,7 @@ impl TronSource {
                 let range = wire::range_named(&error.message).unwrap_or(0);
                 Ok(Answer { too_much: Some(range), ..Answer::default() })
             }
-            Err(RpcError { code, message }) => {
-                let (endpoint, message) = (self.inner.pool.label(endpoint), message.clone());
-                Err(UpstreamError::Rpc { endpoint, code: *code, message })
-            }
+            Err(error) => Err(self.refused(endpoint, error.clone())),
         }
     }
 }

@@ -61,7 +61,7 @@ use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
-use crate::rpc::jsonrpc::{self, CallOutcome};
+use crate::rpc::jsonrpc::{self, CallOutcome, RpcError};
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 
@@ -209,6 +209,11 @@ impl TronSource {
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
         let endpoint = self.inner.pool.label(endpoint);
         UpstreamError::Malformed { endpoint, what: what.to_owned() }
+    }
+
+    /// What an endpoint says of one of several calls.
+    fn refused(&self, by: EndpointId, RpcError { code, message }: RpcError) -> UpstreamError {
+        UpstreamError::Rpc { endpoint: self.inner.pool.label(by), code, message }
     }
 }
 

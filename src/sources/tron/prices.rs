@@ -13,7 +13,7 @@ use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::{CallOutcome, RpcError};
+use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::wire as evm_wire;
@@ -146,12 +146,8 @@ impl TronSource {
                 Ok(answered) => answered,
                 // What is said of all of them.
                 Err(UpstreamError::Rpc { code, message, endpoint }) => {
-                    let error = RpcError { code, message };
-                    left.extend(smaller(&asked, &error).ok_or(UpstreamError::Rpc {
-                        endpoint,
-                        code,
-                        message: error.message,
-                    })?);
+                    let parts = smaller(&asked, &message);
+                    left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -160,10 +156,8 @@ impl TronSource {
                 match answer {
                     Ok(result) => events.extend(self.read_events(&result, *range, endpoint)?),
                     Err(error) => {
-                        let parts = smaller(std::slice::from_ref(range), &error);
-                        let RpcError { code, message } = error;
-                        let endpoint = self.inner.pool.label(endpoint);
-                        left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
+                        let parts = smaller(std::slice::from_ref(range), &error.message);
+                        left.extend(parts.ok_or_else(|| self.refused(endpoint, error))?);
                     }
                 }
             }
@@ -188,10 +182,10 @@ impl TronSource {
 
 /// Smaller ranges where the node says that these are too large and they can be split: of as many
 /// blocks as it names, else halves.
-fn smaller(ranges: &[Range], error: &RpcError) -> Option<Vec<Range>> {
+fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     let can_split = ranges.iter().any(|(low, high)| low < high);
-    let named = wire::range_named(&error.message);
-    (wire::is_too_much(&error.message) && can_split).then(|| {
+    let named = wire::range_named(message);
+    (wire::is_too_much(message) && can_split).then(|| {
         let part = |range: &Range| {
             let blocks = range.1 - range.0;
             let fits = named.filter(|named| *named <= blocks);

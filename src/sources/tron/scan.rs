@@ -17,7 +17,7 @@ use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::{CallOutcome, RpcError};
+use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
@@ -104,7 +104,8 @@ impl TronSource {
         let searches = searches.iter().map(|filter| (LOGS, json!([filter])));
         let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
         let (mut answers, by) = self.rpc_asker(search_reading).ask(LOGS, &calls, options).await?;
-        let newest = answers.pop().map(|answer| self.result(by, answer)).transpose()?;
+        let result = |answer: CallOutcome| answer.map_err(|error| self.refused(by, error));
+        let newest = answers.pop().map(result).transpose()?;
         let newest = newest.and_then(|newest| wire::quantity(&newest));
         if newest.is_none_or(|newest| newest < window.high) {
             let last = format!("endpoint has not come to block {}", window.high);
@@ -112,21 +113,10 @@ impl TronSource {
         }
         let mut all = Vec::new();
         for answer in answers {
-            let found = wire::transfer_ends(&self.result(by, answer)?, window);
+            let found = wire::transfer_ends(&result(answer)?, window);
             all.extend(found.ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))?);
         }
         Ok(all)
-    }
-
-    fn result(
-        &self,
-        by: EndpointId,
-        answer: CallOutcome,
-    ) -> Result<Box<serde_json::value::RawValue>, UpstreamError> {
-        answer.map_err(|RpcError { code, message }| {
-            let endpoint = self.inner.pool.label(by);
-            UpstreamError::Rpc { endpoint, code, message }
-        })
     }
 
     /// Two searches for each group of wallets and range of blocks.
