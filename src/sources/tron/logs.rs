@@ -23,8 +23,7 @@ use crate::rpc::pool::CallOptions;
 use crate::sources::pager::RangeVotes;
 
 /// keccak256 of `Transfer(address,address,uint256)`.
-pub(super) const TRANSFER: &str =
-    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 /// Calls of a request in which one is left for events that must be there.
 const SENTINEL_BATCH_MIN: usize = 4;
 /// More than three hours: so far above a search, a head that was named of late is taken to stay above
@@ -225,9 +224,10 @@ impl TronSource {
         windows: &[HeightRange],
         (on, options): (EndpointId, &CallOptions),
     ) -> Result<Vec<Answer>, UpstreamError> {
+        let topic = topic(wallet);
         let of = |(at, window): (usize, &HeightRange)| {
             let window = *window;
-            filters(wallet, window).map(|filter| Search { at, window, filter })
+            filters(&topic, window).map(|filter| Search { at, window, filter })
         };
         let searches: Vec<Search> = windows.iter().enumerate().flat_map(of).collect();
         let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
@@ -435,9 +435,13 @@ fn refused_by_length(searches: &[Search], range: u64) -> Vec<Answer> {
 /// What the transport says of a request without an answer.
 const TIMEOUT: &str = "no answer in time";
 
-/// Transfers from the wallet, and to it.
-fn filters(wallet: &Account, HeightRange { low, high }: HeightRange) -> [Value; 2] {
-    let topic = format!("0x{:0>64}", hex::encode(wallet));
+/// An account as a topic.
+pub(super) fn topic(account: &Account) -> Value {
+    format!("0x{:0>64}", hex::encode(account)).into()
+}
+
+/// Transfers from one wallet or one of some, and to such.
+pub(super) fn filters(wallets: &Value, HeightRange { low, high }: HeightRange) -> [Value; 2] {
     let filter = |topics: Value| {
         json!({
             "fromBlock": format!("{low:#x}"),
@@ -445,7 +449,7 @@ fn filters(wallet: &Account, HeightRange { low, high }: HeightRange) -> [Value; 
             "topics": topics,
         })
     };
-    [filter(json!([TRANSFER, topic])), filter(json!([TRANSFER, null, topic]))]
+    [filter(json!([TRANSFER, wallets])), filter(json!([TRANSFER, null, wallets]))]
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::TronSource;
 use super::depth_search::{Look, Sight};
-use super::logs::TRANSFER;
+use super::logs::{filters, topic};
 use super::search::search_reading;
 use super::wire;
 use super::wire::HeightRange;
@@ -124,18 +124,12 @@ impl TronSource {
         let limits = &self.inner.limits;
         let mut accounts: Vec<&Account> = tops.keys().collect();
         accounts.sort_unstable();
-        let topics: Vec<Value> = accounts
-            .into_iter()
-            .map(|account| format!("0x{:0>64}", hex::encode(account)).into())
-            .collect();
+        let topics: Vec<Value> = accounts.into_iter().map(topic).collect();
         let (mut searches, mut from) = (Vec::new(), low);
         while from <= high {
             let to = high.min(from.saturating_add(limits.logs_range_max.max(1) - 1));
             for group in topics.chunks(limits.scan_topics_max.max(1)) {
-                for topics in [json!([TRANSFER, group]), json!([TRANSFER, null, group])] {
-                    let (from, to) = (format!("{from:#x}"), format!("{to:#x}"));
-                    searches.push(json!({"fromBlock": from, "toBlock": to, "topics": topics}));
-                }
+                searches.extend(filters(&group.into(), HeightRange { low: from, high: to }));
             }
             from = to.saturating_add(1);
         }
