@@ -331,9 +331,7 @@ impl TronSource {
             Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(None),
             asked => asked?,
         };
-        let newest = answers.first().and_then(|answer| answer.as_ref().ok());
-        let newest = newest.and_then(|newest| wire::quantity(newest));
-        Ok(self.reached(endpoint, newest, lowest))
+        Ok(self.reached(endpoint, wire::first_quantity(&answers), lowest))
     }
 
     /// Whether nothing of late shows that an endpoint has come far above a height.

@@ -6,12 +6,11 @@ use serde_json::json;
 
 use super::TronSource;
 use super::blocks::{BLOCK_MILLIS, Head};
-use super::wire::rpc_reading;
+use super::wire::{first_quantity, rpc_reading};
 use crate::domain::Height;
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, Tip};
 
@@ -94,7 +93,9 @@ impl TronSource {
             let asked = async move {
                 let call = [("eth_chainId", json!([]))];
                 match asker.ask("eth_chainId", &call, &options).await {
-                    Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
+                    Ok((answers, _))
+                        if first_quantity(&answers).is_some_and(|id| id != expected) =>
+                    {
                         ChainCheck::Mismatch
                     }
                     Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
@@ -107,9 +108,4 @@ impl TronSource {
         };
         self.inner.chain_checks.check(&self.inner.pool, ask).await
     }
-}
-
-fn chain_id(answers: &[CallOutcome]) -> Option<u64> {
-    let text: String = serde_json::from_str(answers.first()?.as_ref().ok()?.get()).ok()?;
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

@@ -2,6 +2,7 @@
 
 use super::wire;
 use crate::rpc::ask::ReplyClass;
+use crate::rpc::classify::words;
 
 /// Of a search that a node or what stands before it ended.
 const TOO_LONG: &str = "the search takes too long";
@@ -15,10 +16,7 @@ pub(super) fn is_too_wide(message: &str) -> bool {
 
 /// As [`wire::rpc_reading`], but a search that takes too long is not tried again as it is.
 pub(super) fn search_reading(status: u16, body: &[u8]) -> ReplyClass {
-    let is_slow = |text: &str| {
-        let text = text.to_lowercase();
-        TIMEOUT_WORDS.iter().any(|words| text.contains(words))
-    };
+    let is_slow = |text: &str| words::holds(&text.to_lowercase(), &TIMEOUT_WORDS);
     match wire::rpc_reading(status, body) {
         ReplyClass::Again(_) | ReplyClass::Unknown { .. } | ReplyClass::Refused { .. }
             if matches!(status, 408 | 504 | 524) =>

@@ -15,7 +15,7 @@ use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
 use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
-use crate::rpc::jsonrpc::RpcError;
+use crate::rpc::jsonrpc::{CallOutcome, RpcError};
 
 /// What answers with an error have in common: nodes use `Error`, the index `success` and `error`.
 #[derive(Deserialize, Default)]
@@ -102,9 +102,13 @@ fn beginning(body: &[u8]) -> String {
 
 /// The seconds in "the query server is suspended for 30s".
 fn suspension(text: &str) -> Option<Duration> {
-    let (_, rest) = text.split_once("suspended for ")?;
+    number_behind(text, "suspended for ").map(Duration::from_secs)
+}
+
+fn number_behind(text: &str, words: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(words)?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok().map(Duration::from_secs)
+    digits.parse().ok()
 }
 
 /// An answer that is not of the shape that was asked for.
@@ -221,11 +225,17 @@ const TOKEN_CALLS: [&str; 6] =
 
 /// `/v1/accounts/{address}/transactions`.
 pub(super) fn transactions(body: &[u8], wallet: &Account) -> Option<Page> {
-    let page: Envelope<&RawValue> = serde_json::from_slice(body).ok()?;
-    let items = page.data.len();
-    let rows = page.data.into_iter().map(|item| transaction_row(item, wallet));
-    let rows = rows.collect::<Option<Vec<FoundRow>>>()?;
-    Some(Page { rows, items, fingerprint: fingerprint(page.meta) })
+    page(body, |item: &&RawValue| transaction_row(item, wallet))
+}
+
+fn page<'a, T: Deserialize<'a>>(
+    body: &'a [u8],
+    row: impl Fn(&T) -> Option<FoundRow>,
+) -> Option<Page> {
+    let Envelope { data, meta } = serde_json::from_slice::<Envelope<T>>(body).ok()?;
+    let rows = data.iter().map(row).collect::<Option<Vec<FoundRow>>>()?;
+    let fingerprint = meta.and_then(|meta| meta.fingerprint).filter(|text| !text.is_empty());
+    Some(Page { rows, items: data.len(), fingerprint })
 }
 
 fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<FoundRow> {
@@ -293,9 +303,7 @@ struct Transfer<'a> {
 
 /// `/v1/accounts/{address}/transactions/trc20`.
 pub(super) fn transfers(body: &[u8], wallet: &Account) -> Option<Page> {
-    let page: Envelope<Transfer<'_>> = serde_json::from_slice(body).ok()?;
-    let items = page.data.len();
-    let rows = page.data.iter().map(|item| {
+    page(body, |item: &Transfer<'_>| {
         let is = |text: &str| account(text).as_ref() == Some(wallet);
         let moved = item.kind.as_deref().is_none_or(|kind| kind == "Transfer")
             && item.value.bytes().any(|digit| digit != b'0');
@@ -307,13 +315,7 @@ pub(super) fn transfers(body: &[u8], wallet: &Account) -> Option<Page> {
             height: None,
             seen,
         })
-    });
-    let rows = rows.collect::<Option<Vec<FoundRow>>>()?;
-    Some(Page { rows, items, fingerprint: fingerprint(page.meta) })
-}
-
-fn fingerprint(meta: Option<Meta>) -> Option<String> {
-    meta?.fingerprint.filter(|text| !text.is_empty())
+    })
 }
 
 #[derive(Deserialize)]
@@ -392,7 +394,15 @@ pub(super) fn is_empty(body: &[u8]) -> bool {
 
 /// A number of JSON-RPC.
 pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
-    let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
+    hex_number(&serde_json::from_str::<Text<'_>>(raw.get()).ok()?)
+}
+
+/// That of the first of some answers.
+pub(super) fn first_quantity(answers: &[CallOutcome]) -> Option<u64> {
+    quantity(answers.first()?.as_ref().ok()?)
+}
+
+fn hex_number(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
@@ -434,8 +444,7 @@ pub(super) fn heights(raw: &RawValue) -> Option<Vec<Height>> {
         height: Text<'a>,
     }
     let events: Vec<At<'_>> = serde_json::from_str(raw.get()).ok()?;
-    let height = |event: &At<'_>| u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok();
-    events.iter().map(height).collect()
+    events.iter().map(|event| hex_number(&event.height)).collect()
 }
 
 /// The text of the one of a block's transactions, or of its infos, that has an id under a name.
@@ -504,15 +513,12 @@ const TOO_MUCH: &[&str] =
     &["block range", "range limit", "too many results", "query returned more", "exceeds the limit"];
 
 pub(super) fn is_too_much(message: &str) -> bool {
-    let message = message.to_lowercase();
-    TOO_MUCH.iter().any(|text| message.contains(text))
+    words::holds(&message.to_lowercase(), TOO_MUCH)
 }
 
 /// The blocks that a node allows: "exceed max block range: 5000".
 pub(super) fn range_named(message: &str) -> Option<u64> {
-    let (_, rest) = message.split_once("range: ")?;
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok().filter(|range| *range > 0)
+    number_behind(message, "range: ").filter(|range| *range > 0)
 }
 
 #[derive(Deserialize)]
@@ -525,6 +531,17 @@ struct Event<'a> {
     height: Text<'a>,
     #[serde(borrow, rename = "transactionHash")]
     id: Text<'a>,
+}
+
+impl Event<'_> {
+    fn height(&self) -> Option<Height> {
+        hex_number(&self.height)
+    }
+
+    /// Non-fungible tokens have their number as a topic, and no amount.
+    fn moves_amount(&self) -> bool {
+        self.topics.len() == 3 && self.data.bytes().skip(2).any(|digit| digit != b'0')
+    }
 }
 
 /// Inclusive heights.
@@ -544,14 +561,12 @@ impl HeightRange {
 pub(super) fn logs(raw: &RawValue, wallet: &Account, window: HeightRange) -> Option<Vec<FoundRow>> {
     let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
     let rows = events.iter().map(|event| {
-        let height = u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok()?;
+        let height = event.height()?;
         let names = |at: usize| {
             let word = event.topics.get(at).and_then(|topic| word(topic));
             word.is_some_and(|word| word.get(12..) == Some(wallet.as_slice()))
         };
-        // Non-fungible tokens have their number as a topic, and no amount.
-        let is_amount = event.topics.len() == 3;
-        let moved = is_amount && event.data.bytes().skip(2).any(|digit| digit != b'0');
+        let moved = event.moves_amount();
         let (gave, got) = (moved && names(1), moved && names(2));
         let seen = SeenTx { gave, got, ..SeenTx::default() };
         Some(FoundRow { id: word(&event.id)?, at: height, height: Some(height), seen })
@@ -568,14 +583,17 @@ pub(super) fn transfer_ends(
     let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
     let mut all = Vec::new();
     for event in &events {
-        let height = u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok()?;
+        let height = event.height()?;
         if !(window.low..=window.high).contains(&height) {
             return None;
         }
         let end = |at: usize| word(event.topics.get(at)?)?.last_chunk().copied();
-        let moved =
-            event.topics.len() == 3 && event.data.bytes().skip(2).any(|digit| digit != b'0');
-        all.extend(end(1).zip(end(2)).filter(|_| moved).map(|(from, to)| (height, [from, to])));
+        all.extend(
+            end(1)
+                .zip(end(2))
+                .filter(|_| event.moves_amount())
+                .map(|(from, to)| (height, [from, to])),
+        );
     }
     Some(all)
 }
