@@ -40,7 +40,7 @@ impl TronSource {
         first: Sample,
         options: &CallOptions,
     ) -> (Vec<Sample>, Option<u64>) {
-        let made = self.account_made(wallet, options).await.ok().flatten();
+        let made = self.account_state(wallet, options).await.ok().and_then(|(made, _)| made);
         let Some(made) = made.filter(|made| *made > 0) else { return (vec![first], None) };
         let pages = self.inner.limits.activity_pages;
         let step = first.to.saturating_sub(made) / pages.saturating_add(1);

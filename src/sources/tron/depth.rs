@@ -277,10 +277,7 @@ mod tests {
     fn source(kept_from: &Arc<AtomicU64>) -> TronSource {
         let kept_from = Arc::clone(kept_from);
         let nodes = FakeNodes::new(move |(_, path, body)| match path {
-            "wallet/getblock" => {
-                let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
-                (200, fake::block(height, height * 3_000))
-            }
+            "wallet/getblock" => fake::header(body),
             "jsonrpc" => fake::rpc(body, |_, filter| {
                 let high = fake::quantity(&filter["toBlock"]);
                 let is_kept = high >= kept_from.load(Ordering::Relaxed);

@@ -322,10 +322,7 @@ mod tests {
             _ => json!([{"id": "01"}, {"id": "02", "log": [{"topics": [topic]}]}]),
         };
         FakeNodes::new(move |(_, path, body)| match path {
-            "wallet/getblock" => {
-                let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
-                (200, fake::block(height, height * 3_000))
-            }
+            "wallet/getblock" => fake::header(body),
             "wallet/gettransactioninfobyblocknum" => (200, info(body["num"].as_u64().unwrap())),
             "jsonrpc" => fake::rpc(body, |_, filter| {
                 let first = if filter["address"].is_array() { POOLS } else { FIRST }.max(events);

@@ -47,15 +47,7 @@ impl TronSource {
 
     /// When the account was made, in milliseconds; accounts of the first block have no time. `None`
     /// where the node does not have it.
-    pub(super) async fn account_made(
-        &self,
-        wallet: Address,
-        options: &CallOptions,
-    ) -> Result<Option<u64>, UpstreamError> {
-        Ok(self.account_state(wallet, options).await?.0)
-    }
-
-    async fn account_state(
+    pub(super) async fn account_state(
         &self,
         wallet: Address,
         options: &CallOptions,

@@ -101,6 +101,12 @@ pub(super) fn block(height: u64, millis: u64) -> Value {
            "block_header": {"raw_data": {"number": height, "timestamp": millis}}})
 }
 
+/// The answer to `wallet/getblock` of a chain with a block each three seconds.
+pub(super) fn header(body: &Value) -> (u16, Value) {
+    let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
+    (200, block(height, height * 3_000))
+}
+
 /// A number of JSON-RPC.
 pub(super) fn quantity(value: &Value) -> u64 {
     u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()

@@ -380,10 +380,7 @@ fn is_of_request(code: i64) -> bool {
 
 /// The registry gives a Tron source to Tron chains only.
 pub(super) fn account(wallet: Address) -> [u8; 20] {
-    match wallet {
-        Address::Tron(account) | Address::Evm(account) => account,
-        Address::Solana(_) => [0; 20],
-    }
+    wallet.bytes().try_into().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -481,10 +481,7 @@ mod tests {
         let dropped = Arc::new(AtomicBool::new(false));
         let is_dropped = Arc::clone(&dropped);
         let nodes = FakeNodes::new(move |(_, path, body)| match path {
-            "wallet/getblock" => {
-                let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
-                (200, fake::block(height, height * 3_000))
-            }
+            "wallet/getblock" => fake::header(body),
             "jsonrpc" => fake::rpc(body, |method, filter| match method {
                 "eth_blockNumber" => json!("0x30d40"),
                 _ if filter["address"].is_array() && !is_dropped.load(Ordering::Relaxed) => {
@@ -527,10 +524,7 @@ mod tests {
                 return (429, json!({"Error": "the maximum frequency is 1 time per second"}));
             }
             match path {
-                "wallet/getblock" => {
-                    let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
-                    (200, fake::block(height, height * 3_000))
-                }
+                "wallet/getblock" => fake::header(body),
                 "jsonrpc" => fake::rpc(body, &answer),
                 _ => (404, json!({"error": "not found"})),
             }

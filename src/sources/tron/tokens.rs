@@ -44,7 +44,7 @@ impl<T> Answer<T> {
 }
 
 /// A field of a token, over the answers about it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Field<T> {
     value: Option<T>,
     absences: u32,
@@ -83,8 +83,7 @@ type Fields = (Answer<Arc<str>>, Answer<u8>);
 impl Open {
     fn new(mint: Address) -> Self {
         let by_http = mint.as_tron_asset().is_some();
-        let symbol = Field { value: None, absences: 0 };
-        Self { mint, symbol, decimals: Field { value: None, absences: 0 }, by_http }
+        Self { mint, symbol: Field::default(), decimals: Field::default(), by_http }
     }
 
     fn is_settled(&self) -> bool {
