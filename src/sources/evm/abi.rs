@@ -62,12 +62,12 @@ pub(super) fn results(data: &[u8], count: usize) -> Option<Vec<Option<&[u8]>>> {
 }
 
 /// `uint8`, under any name in the contract.
-pub(super) fn decimals(data: &[u8]) -> Option<u8> {
+pub(crate) fn decimals(data: &[u8]) -> Option<u8> {
     number(data, 0)?.try_into().ok()
 }
 
 /// A string; of tokens from before the standard, 32 bytes.
-pub(super) fn symbol(data: &[u8]) -> Option<Arc<str>> {
+pub(crate) fn symbol(data: &[u8]) -> Option<Arc<str>> {
     let text = tail(data, 0).and_then(bytes);
     let fixed = || data.get(..WORD).filter(|_| data.len() == WORD);
     symbol::symbol(text.or_else(fixed)?)

@@ -1,7 +1,7 @@
 //! Reads an EVM wallet's transactions: windows of candidates from a list, transactions and receipts
 //! prefetched, native flows from any endpoint that has them.
 
-mod abi;
+pub(super) mod abi;
 mod abilities;
 mod activity;
 mod alchemy;

@@ -16,7 +16,7 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::evm::wire as evm_wire;
+use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::reference::{
     self, DECIMALS_MAX, PoolEvent, Range, ReferencePool, Search, TOPICS,
 };
@@ -96,9 +96,7 @@ impl TronSource {
             return Ok(None);
         }
         let reported = self.constants(&[(stable, DECIMALS)], options).await?;
-        let word = reported.first().and_then(|data| data.as_deref()?.first_chunk::<32>().copied());
-        let decimals: Option<u8> =
-            word.and_then(|word| crate::domain::Units::from_be_bytes(word).try_into().ok());
+        let decimals = reported.first().and_then(|data| abi::decimals(data.as_deref()?));
         let decimals = decimals.filter(|reported| *reported <= DECIMALS_MAX);
         Ok(decimals.map(|stable_decimals| ReferencePool {
             emitter,

@@ -16,11 +16,10 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::evm::wire as evm_wire;
+use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::reports::TokenMeta;
 use crate::sources::symbol::symbol;
 
-const WORD: usize = 32;
 /// `symbol()` and `decimals()`.
 const SYMBOL: &str = "0x95d89b41";
 const DECIMALS: &str = "0x313ce567";
@@ -197,7 +196,7 @@ impl TronSource {
         }
         let fields = pairs
             .iter()
-            .map(|[symbol, decimals]| (read(symbol, abi_text), read(decimals, abi_decimals)));
+            .map(|[symbol, decimals]| (read(symbol, abi::symbol), read(decimals, abi::decimals)));
         Ok((fields.collect(), endpoint))
     }
 
@@ -214,8 +213,8 @@ impl TronSource {
             });
         }
         let (symbol, decimals) = join(
-            self.constant(mint, "symbol()", options, abi_text),
-            self.constant(mint, "decimals()", options, abi_decimals),
+            self.constant(mint, "symbol()", options, abi::symbol),
+            self.constant(mint, "decimals()", options, abi::decimals),
         )
         .await;
         Ok((symbol?, decimals?))
@@ -321,28 +320,6 @@ impl Asset {
     }
 }
 
-/// A text of the contract interface: where it begins, its length, its bytes; or one word, as the
-/// oldest tokens have it.
-fn abi_text(data: &[u8]) -> Option<Arc<str>> {
-    if data.len() == WORD {
-        return symbol(data);
-    }
-    let begin = number(data.get(..WORD)?)?;
-    let body = data.get(begin..)?;
-    let length = number(body.get(..WORD)?)?;
-    symbol(body.get(WORD..)?.get(..length)?)
-}
-
-fn abi_decimals(data: &[u8]) -> Option<u8> {
-    u8::try_from(number(data.get(..WORD)?)?).ok()
-}
-
-fn number(word: &[u8]) -> Option<usize> {
-    let (zeros, tail) = word.split_last_chunk::<4>()?;
-    let is_small = zeros.iter().all(|byte| *byte == 0);
-    is_small.then(|| usize::try_from(u32::from_be_bytes(*tail)).ok())?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,12 +335,12 @@ mod tests {
             r#"{{"result":{{"result":true}},"constant_result":["{usdt}"],
             "transaction":{{"ret":[{{}}],"visible":false}}}}"#
         );
-        assert_eq!(abi_text(&constant(&answer).unwrap()).as_deref(), Some("USDT"));
+        assert_eq!(abi::symbol(&constant(&answer).unwrap()).as_deref(), Some("USDT"));
         let six = format!(r#"{{"constant_result":["{:064x}"]}}"#, 6);
-        assert_eq!(abi_decimals(&constant(&six).unwrap()), Some(6));
+        assert_eq!(abi::decimals(&constant(&six).unwrap()), Some(6));
         // One word, padded.
         assert_eq!(
-            abi_text(&hex::decode(format!("{:0<64}", "4d4b52")).unwrap()).as_deref(),
+            abi::symbol(&hex::decode(format!("{:0<64}", "4d4b52")).unwrap()).as_deref(),
             Some("MKR")
         );
     }
@@ -375,13 +352,13 @@ mod tests {
         assert_eq!(constant(reverted), None);
         let no_contract = r#"{"result":{"code":"CONTRACT_VALIDATE_ERROR","message":"53"}}"#;
         assert_eq!(constant(no_contract), None);
-        assert_eq!(abi_decimals(&[0xff; 32]), None);
-        assert_eq!(abi_decimals(&[0; 8]), None);
-        assert_eq!(abi_text(&[0xff; 96]), None);
+        assert_eq!(abi::decimals(&[0xff; 32]), None);
+        assert_eq!(abi::decimals(&[0; 8]), None);
+        assert_eq!(abi::symbol(&[0xff; 96]), None);
         let mut wild = [0; 64];
         wild[31] = 32;
         wild[60] = 0xff;
-        assert_eq!(abi_text(&wild), None);
+        assert_eq!(abi::symbol(&wild), None);
     }
 
     #[test]
