@@ -2,13 +2,13 @@
 //! stays.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::time::timeout;
 
 use super::{EnrichCache, Enricher, Lookups};
 use crate::decode::{Decoded, DecodedTrade, NoteKind};
-use crate::domain::{Address, ChainId, Family};
+use crate::domain::{Address, ChainId, Family, lock};
 use crate::registry::{Chain, EvmTables};
 
 /// What the contracts of pairs add to the name of their protocol.
@@ -22,12 +22,11 @@ pub(super) struct PoolNames(Mutex<HashMap<(ChainId, Address), Arc<str>>>);
 
 impl PoolNames {
     fn get(&self, chain: ChainId, pool: Address) -> Option<Arc<str>> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(&(chain, pool)).cloned()
+        lock(&self.0).get(&(chain, pool)).cloned()
     }
 
     fn add(&self, chain: ChainId, pool: Address, name: &Arc<str>, max: usize) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = lock(&self.0);
         if names.len() >= max {
             names.clear();
         }

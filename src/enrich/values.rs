@@ -1,7 +1,7 @@
 //! Sets native values of rows: by looked-up prices, then by the wallet's other trades.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -10,7 +10,7 @@ use super::prices::{Quote, Quotes, moment, moments, quotes, transactions};
 use super::rows::DecodedTx;
 use super::valuation::{self, Coins, TOKEN_AGE_MAX, TokenValue};
 use super::{Enricher, Lookups, SidePayments};
-use crate::domain::{Address, ChainId, LearnedPrice, Trade, Units, UnixSeconds, ValueSource};
+use crate::domain::{Address, ChainId, LearnedPrice, Trade, Units, UnixSeconds, ValueSource, lock};
 use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
 
 /// Chains whose prices were waited for in vain, until when.
@@ -20,14 +20,12 @@ pub(super) struct PricePauses(Mutex<HashMap<ChainId, Instant>>);
 impl PricePauses {
     /// Whether the prices of a chain were waited for in vain lately.
     fn holds(&self, chain: ChainId) -> bool {
-        let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses.get(&chain).is_some_and(|until| Instant::now() < *until)
+        lock(&self.0).get(&chain).is_some_and(|until| Instant::now() < *until)
     }
 
     /// No chunk waits for the chain's prices until then.
     fn begin(&self, chain: ChainId, time: Duration) {
-        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses.insert(chain, Instant::now() + time);
+        lock(&self.0).insert(chain, Instant::now() + time);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Blocks: their hashes, the order of their transactions, their times.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
 use super::{SolanaSource, is_refusal};
-use crate::domain::{Height, TxId, UnixSeconds};
+use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -157,15 +156,13 @@ impl SolanaSource {
     }
 
     fn note_first_kept(&self, id: EndpointId, first: Height) -> (EndpointId, Height) {
-        let mut known = self.inner.first_kept.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(id, first);
+        lock(&self.inner.first_kept).insert(id, first);
         (id, first)
     }
 
     /// The first block that an endpoint keeps, where it was asked.
     pub(super) fn known_first_kept(&self, id: EndpointId) -> Option<Height> {
-        let known = self.inner.first_kept.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&id).copied()
+        lock(&self.inner.first_kept).get(&id).copied()
     }
 
     /// The first block that each of those nodes keeps; none of one that cannot say. An error only

@@ -7,7 +7,7 @@
 //! returned one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use futures_util::future::join_all;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
 use super::timeline::Timed;
 use super::{SolanaSource, wire};
 use crate::decode::solana as decoder;
-use crate::domain::{Address, Height, TxId};
+use crate::domain::{Address, Height, TxId, lock};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::{EndpointId, EndpointSet};
 use crate::rpc::error::UpstreamError;
@@ -134,7 +134,7 @@ struct Learned {
 
 impl PageOffers {
     fn learned(&self) -> MutexGuard<'_, Learned> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn note(&self, id: EndpointId, offer: PageOffer) {

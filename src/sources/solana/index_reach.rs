@@ -3,7 +3,7 @@
 //! what the list holds, and neither does that `minContextSlot` is obeyed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::{SolanaSource, is_refusal, wire};
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::registry::Chain;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::{EndpointId, EndpointSet, EndpointStatus};
@@ -109,7 +109,7 @@ pub(super) struct IndexReach(Mutex<HashMap<(EndpointId, IndexedList), Known>>);
 
 impl IndexReach {
     fn known(&self) -> MutexGuard<'_, HashMap<(EndpointId, IndexedList), Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn note(&self, of: (EndpointId, IndexedList), shown: Shown) {

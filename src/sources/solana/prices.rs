@@ -3,7 +3,7 @@
 //! each takes the last block of a grid of slots, whose result is cached.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::SolanaSource;
 use super::blocks::NO_BLOCK;
 use super::price_wire::{self, Mints, Vaults};
-use crate::domain::{Address, Height, Moment, Price};
+use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -57,10 +57,6 @@ impl References {
         let pools = chain.reference_vaults.iter().filter_map(vaults).collect();
         Self { pools, mints, kept: Mutex::default() }
     }
-
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<Height, Option<Price>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl SolanaSource {
@@ -76,7 +72,7 @@ impl SolanaSource {
         let slots: BTreeSet<Height> = at.iter().map(|moment| grid(moment.height)).collect();
         let mut known: HashMap<Height, Option<Price>> = HashMap::new();
         {
-            let kept = self.references.kept();
+            let kept = lock(&self.references.kept);
             known.extend(slots.iter().filter_map(|slot| Some((*slot, *kept.get(slot)?))));
         }
         let open: Vec<Height> =
@@ -102,7 +98,7 @@ impl SolanaSource {
     }
 
     fn keep(&self, slot: Height, price: Option<Price>) {
-        let mut kept = self.references.kept();
+        let mut kept = lock(&self.references.kept);
         kept.insert(slot, price);
         // The oldest slots go: what is asked for again is mostly new.
         while kept.len() > KEPT_MAX {

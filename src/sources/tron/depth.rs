@@ -3,7 +3,6 @@
 //! has shown events at least as deep.
 
 use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -11,7 +10,7 @@ use tokio::time::Instant;
 
 use super::TronSource;
 use super::depth_search::Witness;
-use crate::domain::{Doubts, Height};
+use crate::domain::{Doubts, Height, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -172,7 +171,7 @@ impl TronSource {
 
     /// Who may be asked for events from a height on.
     pub(super) fn deep(&self, low: Height) -> Deep {
-        let depths = self.depths();
+        let depths = lock(&self.inner.depths);
         let known = |id: &EndpointId| depths.by.get(id).copied().unwrap_or_default();
         let all = self.endpoint_ids();
         let with = |is_deep: &dyn Fn(Option<Height>) -> bool| -> Vec<EndpointId> {
@@ -199,7 +198,7 @@ impl TronSource {
     /// Events that show again how deep an endpoint keeps them, for a request about blocks down to
     /// a height.
     pub(super) fn sentinel(&self, id: EndpointId, low: Height) -> Option<Witness> {
-        let known = self.depths().by.get(&id).copied().unwrap_or_default();
+        let known = lock(&self.inner.depths).by.get(&id).copied().unwrap_or_default();
         let searches = [known.above, known.searched].into_iter().flatten();
         let mut deep = searches.filter(|searched| searched.shows(low));
         deep.next()?.witness
@@ -207,7 +206,7 @@ impl TronSource {
 
     /// What was found of an endpoint's events.
     pub(super) fn events_of(&self, id: EndpointId) -> Ability {
-        let known = self.depths().by.get(&id).and_then(|known| known.depth());
+        let known = lock(&self.inner.depths).by.get(&id).and_then(|known| known.depth());
         let new = |offered| Ability::new(AbilityKind::Events, offered);
         match known {
             None => new(Offered::Unknown),
@@ -221,12 +220,12 @@ impl TronSource {
 
     /// An endpoint's answers to one search differ.
     pub(super) fn note_unsteady(&self, id: EndpointId) {
-        self.depths().by.entry(id).or_default().is_unsteady = true;
+        lock(&self.inner.depths).by.entry(id).or_default().is_unsteady = true;
     }
 
     /// An endpoint gave no answer to a search.
     pub(super) fn note_search_failure(&self, id: EndpointId) {
-        self.depths().by.entry(id).or_default().failed_at = Some(Instant::now());
+        lock(&self.inner.depths).by.entry(id).or_default().failed_at = Some(Instant::now());
     }
 
     /// `Err`: nothing was learned now.
@@ -237,7 +236,7 @@ impl TronSource {
         floor: Height,
         options: &CallOptions,
     ) -> Result<Depth, UpstreamError> {
-        let known = self.depths().by.get(&id).copied().unwrap_or_default();
+        let known = lock(&self.inner.depths).by.get(&id).copied().unwrap_or_default();
         if let Some(depth) = known.answer(low, self.inner.limits.depth_age_max) {
             return Ok(depth);
         }
@@ -250,15 +249,11 @@ impl TronSource {
             };
         let witness = found.and_then(|found| found.witness);
         let searched = Searched { depth, low, at: Instant::now(), witness };
-        let mut depths = self.depths();
+        let mut depths = lock(&self.inner.depths);
         let known = depths.by.entry(id).or_default();
         known.take(searched);
         known.begins = found.and_then(|found| found.begins);
         Ok(depth)
-    }
-
-    fn depths(&self) -> MutexGuard<'_, Depths> {
-        self.inner.depths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

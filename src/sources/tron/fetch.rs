@@ -1,18 +1,15 @@
 //! Fetching: which listed transactions are worth it, and each with its info.
 
-use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
-
 use serde_json::json;
 
 use super::TronSource;
-use super::info_answers::{InfoAnswers, InternalGivers, has_internal};
+use super::info_answers::{InfoAnswers, has_internal};
 use super::seen::{FAILED_ANSWERS, SeenTx, SentTx, TxPurpose};
 use super::timeline::Relevance;
 use super::wire::{self, Unreadable};
 use crate::decode::evm::{Account, Word};
-use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
-use crate::domain::Height;
+use crate::decode::tron::{ExchangeId, Transaction, parse};
+use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -129,7 +126,7 @@ impl TronSource {
             match self.confirmed_info(id, sent, (wallet, seen), &options).await {
                 Ok((Fetched::Transaction(tx), by)) => {
                     if has_internal(&tx) {
-                        self.internal_givers().gave();
+                        lock(&self.inner.internal_givers).gave();
                     }
                     answers.add(tx);
                     options.avoid = Some(by);
@@ -142,7 +139,7 @@ impl TronSource {
                 continue;
             }
             if answers.is_fruitless() {
-                self.internal_givers().gave_none();
+                lock(&self.inner.internal_givers).gave_none();
             }
             return Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction));
         }
@@ -150,11 +147,7 @@ impl TronSource {
 
     fn may_give_internal(&self) -> bool {
         let endpoints = self.inner.pool.endpoints().len();
-        self.internal_givers().may_give(endpoints)
-    }
-
-    fn internal_givers(&self) -> MutexGuard<'_, InternalGivers> {
-        self.inner.internal_givers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.internal_givers).may_give(endpoints)
     }
 
     /// A transaction with its info; an info that alone says that it failed is asked for once more, of
@@ -216,7 +209,7 @@ impl TronSource {
         tx: &mut Transaction,
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
-        let assets = self.exchanges().get(&exchange).copied();
+        let assets = lock(&self.inner.exchanges).get(&exchange).copied();
         if let Some(assets) = assets {
             tx.set_exchange_assets(assets);
             return Ok(());
@@ -235,7 +228,7 @@ impl TronSource {
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
             if let Some(assets) = told {
                 tx.set_exchange_assets(assets);
-                let mut known = self.exchanges();
+                let mut known = lock(&self.inner.exchanges);
                 if known.len() < self.inner.limits.exchanges_max {
                     known.insert(exchange, assets);
                 }
@@ -244,10 +237,6 @@ impl TronSource {
             options.avoid = Some(reply.endpoint);
         }
         Ok(())
-    }
-
-    fn exchanges(&self) -> MutexGuard<'_, HashMap<ExchangeId, [Asset; 2]>> {
-        self.inner.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,6 @@
 //! nothing of what they hold, and neither does one list of the other.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,7 +12,7 @@ use super::blocks::{BLOCK_MILLIS, Head};
 use super::list::IndexedList;
 use super::lister::{LATEST, ListError, ListKind};
 use super::{TronLimits, TronSource};
-use crate::domain::{Address, Height};
+use crate::domain::{Address, Height, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -129,7 +128,7 @@ impl TronSource {
     /// The newest entries that the lists show; `None` where that was asked lately.
     pub(super) async fn newest_listed(&self, options: &CallOptions) -> Option<Newest> {
         let limits = &self.inner.limits;
-        if self.has_no_lists() || self.indexed().is_known(Instant::now(), limits) {
+        if self.has_no_lists() || lock(&self.inner.indexed).is_known(Instant::now(), limits) {
             return None;
         }
         let all = self.inner.pool.endpoints().into_iter();
@@ -137,7 +136,7 @@ impl TronSource {
         if awake.is_empty() {
             awake = self.endpoint_ids();
         }
-        let open = self.offers().open(&awake, Instant::now());
+        let open = lock(&self.inner.offers).open(&awake, Instant::now());
         let of_kinds = |id: EndpointId| ListKind::BOTH.map(|kind| (id, kind));
         let asked = open
             .into_iter()
@@ -153,7 +152,7 @@ impl TronSource {
         account: Address,
         options: &CallOptions,
     ) -> (EndpointId, ListKind, Vec<Shown>) {
-        let is_new = !self.indexed().by.contains_key(&(id, kind));
+        let is_new = !lock(&self.inner.indexed).by.contains_key(&(id, kind));
         let answers = if is_new { FIRST_ANSWERS } else { ANSWERS };
         (id, kind, self.show_often((id, kind), account, answers, options).await)
     }
@@ -184,7 +183,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Shown {
         let limits = &self.inner.limits;
-        let is_new = !self.indexed().by.contains_key(&(id, kind));
+        let is_new = !lock(&self.inner.indexed).by.contains_key(&(id, kind));
         let wait = if is_new { limits.indexed_first_wait } else { limits.indexed_wait };
         let list = IndexedList::new(LATEST + nudge);
         let page = self.page(account, kind, list.cursor(), BUSY, options);
@@ -232,7 +231,7 @@ impl TronSource {
 
     /// Lists that have shown, since all were asked, that they have come to a time.
     pub(super) fn lists_shown(&self, at: u64) -> Vec<(EndpointId, ListKind)> {
-        let indexed = self.indexed();
+        let indexed = lock(&self.inner.indexed);
         let Some(since) = indexed.asked_at else { return Vec::new() };
         let is_shown = |round: &Round| round.at >= since && round.oldest >= at;
         let all = indexed.by.iter().filter(|(_, reach)| reach.rounds.iter().any(is_shown));
@@ -246,7 +245,7 @@ impl TronSource {
         unseen: &[(EndpointId, ListKind)],
         at: u64,
     ) -> Result<(), UpstreamError> {
-        let (now, indexed) = (Instant::now(), self.indexed());
+        let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let is_near = |known: u64| self.is_near(known, at);
         if unseen.iter().any(|(_, kind)| indexed.farthest(*kind, now).is_some_and(is_near)) {
             let last = "lists were not known to have come so far before their pages".to_owned();
@@ -261,14 +260,14 @@ impl TronSource {
         (at, answers): (u64, u64),
         options: &CallOptions,
     ) -> bool {
-        let known = self.indexed().farthest(kind, Instant::now());
+        let known = lock(&self.inner.indexed).farthest(kind, Instant::now());
         // Nothing is known of accounts that are busy, or the read begins far below.
         let is_far_below = |known: u64| !self.is_near(known, at);
         let Some(account) = self.busy_account(kind) else { return true };
         if known.is_some_and(is_far_below) {
             return true;
         }
-        let is_silent = || known.is_none() && self.indexed().is_silent((id, kind));
+        let is_silent = || known.is_none() && lock(&self.inner.indexed).is_silent((id, kind));
         for _ in 0..REACH_TRIES {
             if is_silent() {
                 return true;
@@ -291,10 +290,10 @@ impl TronSource {
         options: &CallOptions,
     ) -> Option<Round> {
         let now = Instant::now();
-        let known = self.indexed().farthest(of.1, now);
+        let known = lock(&self.inner.indexed).farthest(of.1, now);
         let shown = self.show_often(of, account, answers, options).await;
         let round = round(&shown, known.unwrap_or(at), Instant::now(), &self.inner.limits);
-        self.indexed().take(of, &shown, round);
+        lock(&self.inner.indexed).take(of, &shown, round);
         round
     }
 
@@ -315,7 +314,7 @@ impl TronSource {
     /// Takes the answers of one round. False where nothing shows how far a list has come.
     fn take_newest(&self, newest: Newest, at: u64) -> bool {
         let (now, mut silent) = (Instant::now(), Vec::new());
-        let mut indexed = self.indexed();
+        let mut indexed = lock(&self.inner.indexed);
         for (id, kind, answers) in newest {
             if answers.iter().any(|shown| matches!(shown, Shown::Failed)) {
                 silent.push(kind);
@@ -335,7 +334,7 @@ impl TronSource {
     /// Looks how far lists have come before the pages of a read that begins at a time near there.
     pub(super) async fn look_before(&self, at: u64, options: &CallOptions) {
         let is_near = |kind: ListKind| {
-            self.indexed()
+            lock(&self.inner.indexed)
                 .farthest(kind, Instant::now())
                 .is_none_or(|known| self.is_near(known, at))
         };
@@ -362,7 +361,7 @@ impl TronSource {
             let last = "no endpoint shows how far its lists have come".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 1, last });
         }
-        let (now, indexed) = (Instant::now(), self.indexed());
+        let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let known = ListKind::BOTH.into_iter().filter_map(|kind| indexed.farthest(kind, now));
         let behind = known.min().map_or(0, |known| head.millis.saturating_sub(known));
         let behind = behind.div_ceil(BLOCK_MILLIS);
@@ -378,17 +377,13 @@ impl TronSource {
         at: u64,
     ) -> Vec<EndpointId> {
         let now = Instant::now();
-        let indexed = self.indexed();
+        let indexed = lock(&self.inner.indexed);
         if at >= LATEST || indexed.farthest(kind, now).is_none() {
             return ids.to_vec();
         }
         let has_come =
             |id: &&EndpointId| indexed.reach(**id, kind, now).is_some_and(|reach| reach >= at);
         ids.iter().filter(has_come).copied().collect()
-    }
-
-    fn indexed(&self) -> MutexGuard<'_, Indexed> {
-        self.inner.indexed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,16 +1,14 @@
 //! How a wallet's transactions are found: by the index's two lists, or by events.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use futures_util::future::join;
 use tokio::time::{Instant, sleep_until};
 
 use super::list::{IndexedList, ListCursor, ListOutcome, PAGE_MAX};
-use super::offer::{ListRefusal, Offers};
+use super::offer::ListRefusal;
 use super::windows::Windows;
 use super::wire::{self, Page};
 use super::{TronDiscovery, TronSource};
-use crate::domain::{Address, Height};
+use crate::domain::{Address, Height, lock};
 use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -122,7 +120,7 @@ impl TronSource {
         };
         let malformed = || self.malformed(reply.endpoint, "a list gave no entries");
         let page = page.ok_or_else(malformed).map_err(ListError::Failed)?;
-        self.offers().worked(reply.endpoint);
+        lock(&self.inner.offers).worked(reply.endpoint);
         Ok((page, reply.endpoint))
     }
 
@@ -230,14 +228,14 @@ impl TronSource {
     /// Endpoints that may be asked for lists. Where lists have worked and all are paused after a
     /// refusal, the first pause to end is waited for: it is short.
     async fn open_lists(&self, all: &[EndpointId]) -> Vec<EndpointId> {
-        let open = self.offers().open(all, Instant::now());
+        let open = lock(&self.inner.offers).open(all, Instant::now());
         if !open.is_empty() || !self.has_lists() {
             return open;
         }
-        let next = self.offers().next_open(all);
+        let next = lock(&self.inner.offers).next_open(all);
         let Some(next) = next else { return open };
         sleep_until(next).await;
-        self.offers().open(all, Instant::now())
+        lock(&self.inner.offers).open(all, Instant::now())
     }
 
     /// Notes a refusal of the endpoint that was asked, or of those with the label that gave it.
@@ -249,7 +247,7 @@ impl TronSource {
             ids = all.iter().map(|one| one.id).collect();
         }
         let how = if is_absent(code) { ListRefusal::Absent } else { ListRefusal::Other };
-        let mut offers = self.offers();
+        let mut offers = lock(&self.inner.offers);
         for id in &ids {
             offers.refused(*id, how, Instant::now(), &self.inner.limits);
         }
@@ -263,7 +261,7 @@ impl TronSource {
             let options = CallOptions { on: Some(id), ..options.clone() };
             match self.inner.pool.ask(&ask, list_reading, &options).await {
                 Ok(reply) if wire::transactions(&reply.body, &account(wallet)).is_some() => {
-                    self.offers().worked(id);
+                    lock(&self.inner.offers).worked(id);
                     return true;
                 }
                 Err(UpstreamError::Rpc { endpoint, code, .. }) => {
@@ -281,19 +279,19 @@ impl TronSource {
         match limits.discovery {
             TronDiscovery::Lists => false,
             TronDiscovery::Events => true,
-            TronDiscovery::Auto => self.offers().is_absent(&self.endpoint_ids(), limits),
+            TronDiscovery::Auto => lock(&self.inner.offers).is_absent(&self.endpoint_ids(), limits),
         }
     }
 
     /// Some endpoint may be asked for lists now, though none was found to have them.
     pub(super) fn may_ask_lists(&self) -> bool {
         let is_off = self.inner.limits.discovery == TronDiscovery::Events;
-        !is_off && !self.offers().open(&self.endpoint_ids(), Instant::now()).is_empty()
+        !is_off && !lock(&self.inner.offers).open(&self.endpoint_ids(), Instant::now()).is_empty()
     }
 
     /// Lists are what this chain is read by, and a refusal is waited for.
     pub(super) fn has_lists(&self) -> bool {
-        self.inner.limits.discovery == TronDiscovery::Lists || self.offers().has_worked()
+        self.inner.limits.discovery == TronDiscovery::Lists || lock(&self.inner.offers).has_worked()
     }
 
     pub(super) fn list_error(&self, error: ListError) -> UpstreamError {
@@ -311,10 +309,6 @@ impl TronSource {
 
     pub(super) fn endpoint_ids(&self) -> Vec<EndpointId> {
         self.inner.pool.endpoints().into_iter().map(|one| one.id).collect()
-    }
-
-    pub(super) fn offers(&self) -> MutexGuard<'_, Offers> {
-        self.inner.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -343,7 +337,7 @@ fn question(wallet: Address, kind: ListKind, cursor: &ListCursor, limit: usize) 
 }
 
 /// As [`wire::reading`], but what an endpoint seems not to offer is a refusal: whether it has lists
-/// is decided by more than one answer ([`Offers`]).
+/// is decided by more than one answer ([`Offers`](super::offer::Offers)).
 fn list_reading(status: u16, body: &[u8]) -> ReplyClass {
     match wire::reading(status, body) {
         ReplyClass::Again(message)

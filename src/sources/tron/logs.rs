@@ -2,7 +2,6 @@
 //! blocks, downwards.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ use super::search::{is_too_wide, search_reading};
 use super::seen::SeenTx;
 use super::wire::{self, FoundRow, HeightRange};
 use crate::decode::evm::{Account, Word};
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
@@ -336,7 +335,7 @@ impl TronSource {
 
     /// Whether nothing of late shows that an endpoint has come far above a height.
     fn may_lack_head(&self, id: EndpointId, high: Height) -> bool {
-        let heads = self.inner.log_heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let heads = lock(&self.inner.log_heads);
         let head = heads.get(&id).and_then(|head| head.get(Instant::now()));
         head < Some(high.saturating_add(HEAD_MARGIN))
     }
@@ -344,7 +343,7 @@ impl TronSource {
     /// The lower one of two heads: one false answer makes no search do without them.
     fn note_log_head(&self, id: EndpointId, head: Option<Height>) {
         let Some(head) = head else { return };
-        let mut heads = self.inner.log_heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heads = lock(&self.inner.log_heads);
         heads.entry(id).or_default().note(head, Instant::now());
     }
 

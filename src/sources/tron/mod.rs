@@ -54,7 +54,7 @@ use super::known_pools::KnownPools;
 use super::reports::SourceStatus;
 use super::server_reach::{LateHead, ServerReach};
 use crate::decode::tron::{Asset, ExchangeId};
-use crate::domain::{Address, Doubts, Height, Proof};
+use crate::domain::{Address, Doubts, Height, Proof, lock};
 use crate::registry::Chain;
 use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::chain_check::ChainChecks;
@@ -156,7 +156,7 @@ impl TronSource {
 
     pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {
         let of = |status: &EndpointStatus| {
-            let lists = match self.offers().of(status.id, &self.inner.limits) {
+            let lists = match lock(&self.inner.offers).of(status.id, &self.inner.limits) {
                 Some(true) => Offered::Yes,
                 Some(false) => Offered::No,
                 None => Offered::Unknown,
