@@ -145,17 +145,10 @@ impl Ledger {
     fn read_log(&mut self, log: &Log) {
         let token = log.address;
         match log.topics.as_slice() {
-            [TRANSFER, from, to] => {
-                if let (Some(from), Some(to), Some(amount)) =
-                    (address(from), address(to), word(log, 0))
-                {
-                    self.push(Asset::Token(token), from, to, units(amount));
-                }
-            }
-            // Early tokens index nothing.
-            [TRANSFER] => {
-                let side = |at| word(log, at).and_then(address);
-                if let (Some(from), Some(to), Some(amount)) = (side(0), side(1), word(log, 2)) {
+            [TRANSFER] | [TRANSFER, _, _] => {
+                // Early tokens index nothing.
+                let amount = word(log, if log.topics.len() == 1 { 2 } else { 0 });
+                if let (Some((from, to)), Some(amount)) = (transfer(log), amount) {
                     self.push(Asset::Token(token), from, to, units(amount));
                 }
             }

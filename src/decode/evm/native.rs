@@ -4,7 +4,7 @@ use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, Log, Word};
-use super::words::{NATIVE_PLACEHOLDER, ZERO, address, nth, units};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::domain::Units;
 use crate::registry::{EventKind, Payout};
 
@@ -138,7 +138,7 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
         return Some(value);
     }
     let whole = |word: &Word| units(word) == value || units(word) == value.wrapping_neg();
-    if unwrapped.is_zero() && pools().any(|venue| super::words::words(venue.log).any(whole)) {
+    if unwrapped.is_zero() && pools().any(|venue| words(venue.log).any(whole)) {
         return Some(value);
     }
     let by_called = |who: &Account| *who == to;
@@ -247,7 +247,7 @@ fn after_giving<'a>(
 
 /// The native coin that an event says was paid to the wallet.
 fn payout(venue: &Venue<'_>, pays: Payout, wallet: &Account) -> Option<Units> {
-    let account = |at: usize| nth(venue.log, at).and_then(address);
+    let account = |at: usize| words(venue.log).nth(at).and_then(address);
     if account(pays.to) != Some(*wallet) {
         return None;
     }
@@ -257,5 +257,5 @@ fn payout(venue: &Venue<'_>, pays: Payout, wallet: &Account) -> Option<Units> {
             return None;
         }
     }
-    nth(venue.log, pays.amount).map(units)
+    words(venue.log).nth(pays.amount).map(units)
 }

@@ -29,11 +29,6 @@ pub(super) fn words(log: &Log) -> impl Iterator<Item = &Word> {
     log.topics.iter().skip(1).chain(words)
 }
 
-/// One of these words.
-pub(super) fn nth(log: &Log, at: usize) -> Option<&Word> {
-    words(log).nth(at)
-}
-
 /// A topic, decoded at compile time.
 #[expect(
     clippy::indexing_slicing,
