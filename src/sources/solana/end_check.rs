@@ -84,16 +84,8 @@ impl EndCheck {
             return None;
         }
         self.listing.state = PageState::Asked { is_first: false };
-        let list = &self.listing.list;
-        let request = PageRequest {
-            list: 0,
-            address: self.listing.address,
-            before: list.before(),
-            min_slot: list.min_slot(),
-            lowest: list.lowest(),
-            // Where there are pages, they have shown what is newest.
-            is_newest: list.is_newest(false),
-        };
+        // Where there are pages, they have shown what is newest.
+        let request = self.listing.request(0, self.high, false);
         Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
     }
 

@@ -448,14 +448,7 @@ impl ListReader {
             }
             listing.state = PageState::Asked { is_first };
             let from_head = self.request.high.is_none() && is_first;
-            let request = PageRequest {
-                list: number,
-                address: listing.address,
-                before: listing.list.before(),
-                min_slot: listing.min_slot(self.head),
-                lowest: listing.list.lowest(),
-                is_newest: listing.list.is_newest(is_first),
-            };
+            let request = listing.request(number, self.head, is_first);
             let is_newest = request.is_newest;
             let second = listing.list.wants_second_answer() || listing.list.missed();
             let on = self.head_by.filter(|_| from_head);

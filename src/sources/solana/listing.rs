@@ -1,5 +1,6 @@
 //! A list with what is needed to ask for its next page, and whether its end can be believed.
 
+use super::fetch::PageRequest;
 use super::list::{Kind, List};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
@@ -97,11 +98,19 @@ impl Listing {
         }
     }
 
-    /// The slot that a server must have come to for the next page of a read that begins at `head`: a
-    /// late list is of all that is above it too.
-    pub(super) fn min_slot(&self, head: Height) -> Option<Height> {
-        let slot = self.list.min_slot()?;
-        Some(if self.is_late { slot.max(head) } else { slot })
+    /// The next page, of the list of this number in a read that begins at `head`.
+    pub(super) fn request(&self, number: usize, head: Height, is_first: bool) -> PageRequest {
+        let list = &self.list;
+        // A late list is of all that is above it too.
+        let min_slot = |slot: Height| if self.is_late { slot.max(head) } else { slot };
+        PageRequest {
+            list: number,
+            address: self.address,
+            before: list.before(),
+            min_slot: list.min_slot().map(min_slot),
+            lowest: list.lowest(),
+            is_newest: list.is_newest(is_first),
+        }
     }
 
     pub(super) fn wants_proof(&self) -> bool {

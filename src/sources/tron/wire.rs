@@ -588,12 +588,8 @@ pub(super) fn transfer_ends(
             return None;
         }
         let end = |at: usize| word(event.topics.get(at)?)?.last_chunk().copied();
-        all.extend(
-            end(1)
-                .zip(end(2))
-                .filter(|_| event.moves_amount())
-                .map(|(from, to)| (height, [from, to])),
-        );
+        let moved = event.moves_amount();
+        all.extend(end(1).zip(end(2)).filter(|_| moved).map(|(from, to)| (height, [from, to])));
     }
     Some(all)
 }
