@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::decode;
 use super::ledger::{Asset as Moved, Ledger};
-use super::own::{Leg, Own, of_sponsors};
+use super::own::{Own, of_sponsors};
 use super::scene::Scene;
 use super::transaction::{Account, NativeFlows, Transaction};
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
@@ -37,19 +37,15 @@ pub fn explain(
     explanation.movements = movements(chain, &ledger, wallet, tx);
     explanation.venues = venues(&scene);
     explanation.list_left_out();
-    name_sponsors(&mut explanation, chain, &of_sponsors(&scene, &ledger, wallet));
-    name_followers(&mut explanation, chain, &Own::read(&scene, &ledger, wallet));
+    name_sponsors(&mut explanation, &of_sponsors(&scene, &ledger, wallet));
+    name_followers(&mut explanation, &Own::read(&scene, &ledger, wallet));
     explanation
 }
 
 /// Marks what gas sponsors kept.
-fn name_sponsors(explanation: &mut Explanation, chain: &Chain, sponsored: &BTreeMap<Moved, Flow>) {
+fn name_sponsors(explanation: &mut Explanation, sponsored: &BTreeMap<Moved, Flow>) {
     let kept = |mint: &Address| {
-        let is = |(asset, _): &(&Moved, &Flow)| match asset {
-            Moved::Token(token) => Address::from_bytes(chain.family, token) == Some(*mint),
-            Moved::Native => false,
-        };
-        let (_, flow) = sponsored.iter().find(is)?;
+        let flow = sponsored.get(&Moved::Token(mint.bytes().try_into().ok()?))?;
         flow.gave.checked_sub(flow.got)
     };
     for out in &mut explanation.left_out {
@@ -63,10 +59,9 @@ fn name_sponsors(explanation: &mut Explanation, chain: &Chain, sponsored: &BTree
 }
 
 /// Marks tokens without a row that only follow a token with one.
-fn name_followers(explanation: &mut Explanation, chain: &Chain, own: &Own) {
+fn name_followers(explanation: &mut Explanation, own: &Own) {
     let follows = |mint: &Address| {
-        let is = |leg: &&Leg| Address::from_bytes(chain.family, &leg.token) == Some(*mint);
-        let leg = own.legs.iter().find(is);
+        let leg = own.legs.iter().find(|leg| mint.bytes() == leg.token);
         leg.is_some_and(|leg| !own.exchanged.contains(leg))
     };
     for out in &mut explanation.left_out {
