@@ -30,23 +30,10 @@ pub(super) fn words(log: &Log) -> impl Iterator<Item = &Word> {
 }
 
 /// A topic, decoded at compile time.
-#[expect(
-    clippy::indexing_slicing,
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    reason = "runs at build time, where a wrong text stops the build"
-)]
+#[expect(clippy::panic, reason = "runs at build time, where a wrong text stops the build")]
 pub(in crate::decode) const fn topic(text: &str) -> Word {
-    let (text, mut word) = (text.as_bytes(), [0_u8; 32]);
-    assert!(text.len() == 64, "a topic has 64 digits");
-    let mut at = 0;
-    while at < text.len() {
-        let digit = (text[at] as char).to_digit(16);
-        assert!(digit.is_some(), "a character that is no hex digit");
-        if let Some(digit) = digit {
-            word[at / 2] = word[at / 2] << 4 | digit as u8;
-        }
-        at += 1;
+    match const_hex::const_decode_to_array(text.as_bytes()) {
+        Ok(word) => word,
+        Err(_) => panic!("a topic has 64 hex digits"),
     }
-    word
 }
