@@ -49,7 +49,7 @@ pub fn limb_text(limb: u32) -> [u8; 8] {
         u64::from(PAIRS.get(at).copied().unwrap_or_default())
     };
     let high = limb / PAIR;
-    let [first, middle, last] = [high / PAIR, high % PAIR, limb % PAIR].map(pair);
+    let (first, middle, last) = (pair(high / PAIR), pair(high % PAIR), pair(limb % PAIR));
     (first >> 8 | middle << 8 | last << 24).to_le_bytes()
 }
 
