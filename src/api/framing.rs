@@ -43,8 +43,16 @@ impl ByteCounter {
         Arc::clone(&self.framing)
     }
 
-    pub(super) fn count(&mut self, bytes: &[u8]) {
-        for byte in bytes {
+    pub(super) fn count(&mut self, mut bytes: &[u8]) {
+        loop {
+            if self.matched == 0 {
+                // Nothing in the rest of a line matters.
+                let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
+                bytes = bytes.get(end + 1..).unwrap_or_default();
+                self.matched = 1;
+            }
+            let Some((byte, rest)) = bytes.split_first() else { return };
+            bytes = rest;
             self.matched = match LINE.get(self.matched) {
                 Some(expected) if byte.eq_ignore_ascii_case(expected) => self.matched + 1,
                 _ => usize::from(*byte == b'\n'),
