@@ -42,3 +42,14 @@ impl UpstreamError {
         }
     }
 }
+
+/// An answer; `None` for an error that a retry soon would give again.
+pub(crate) fn unless_final<T>(
+    answered: Result<T, UpstreamError>,
+) -> Result<Option<T>, UpstreamError> {
+    match answered {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_final() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

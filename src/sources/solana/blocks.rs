@@ -11,7 +11,7 @@ use super::wire::{self, Block};
 use super::{SolanaSource, is_refusal};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::hash_check::{HashCheck, HashQuestion};
@@ -74,11 +74,8 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> Result<Option<TxId>, UpstreamError> {
         let params = json!([height.saturating_add(1), 1, {"commitment": "finalized"}]);
-        let answer = match self.inner.pool.call("getBlocksWithLimit", params, options).await {
-            Ok(answer) => answer,
-            Err(error) if error.is_final() => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let answer = self.inner.pool.call("getBlocksWithLimit", params, options).await;
+        let Some(answer) = unless_final(answer)? else { return Ok(None) };
         let slots: Vec<Height> = serde_json::from_str(answer.result.get()).unwrap_or_default();
         let Some(&slot) = slots.first() else { return Ok(None) };
         let block = self.block(slot, "signatures", options).await?;
@@ -142,14 +139,9 @@ impl SolanaSource {
         for near in (lowest..=slot).rev() {
             let asked =
                 self.inner.pool.call("getBlockTime", Value::Array(vec![near.into()]), options);
-            match asked.await {
-                Ok(answer) => {
-                    if let Some(time) = wire::number(&answer.result) {
-                        return Ok(Some(time));
-                    }
-                }
-                Err(error) if error.is_final() => {}
-                Err(error) => return Err(error),
+            let answer = unless_final(asked.await)?;
+            if let Some(time) = answer.and_then(|answer| wire::number(&answer.result)) {
+                return Ok(Some(time));
             }
         }
         Ok(None)

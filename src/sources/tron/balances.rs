@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::TronSource;
 use crate::domain::{Address, Units};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::balances::balance;
@@ -31,13 +31,10 @@ impl TronSource {
                 ("eth_call", json!([{"to": to, "data": data}, "latest"]))
             };
             let calls: Vec<_> = group.iter().map(call).collect();
-            let answers = match self.rpc("eth_call", &calls, &options).await {
-                Ok((answers, _)) => answers,
-                Err(error) if error.is_final() => {
-                    balances.extend(group.iter().map(|_| None));
-                    continue;
-                }
-                Err(error) => return Err(error),
+            let answered = self.rpc("eth_call", &calls, &options).await;
+            let Some((answers, _)) = unless_final(answered)? else {
+                balances.extend(group.iter().map(|_| None));
+                continue;
             };
             balances.extend(group.iter().zip(answers).map(|(mint, answer)| {
                 let is_contract = mint.as_tron_asset().is_none();

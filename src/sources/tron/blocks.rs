@@ -7,7 +7,7 @@ use super::wire::{self, Block, Unreadable};
 use crate::domain::{Height, TxId};
 use crate::rpc::ask::Reply;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::hash_check::{HashCheck, HashQuestion};
@@ -87,21 +87,13 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
         let body = json!({"id_or_num": height.to_string(), "detail": false});
-        match self.post("wallet/getblock", &body, options).await {
-            Ok(reply) => {
-                // Nodes that do not know the question answer with their newest block.
-                let block = self.read_block(&reply)?.filter(|block| block.height == height);
-                if let Some(block) = block {
-                    return Ok(Some((block, reply.endpoint)));
-                }
-            }
-            Err(error) if error.is_final() => {}
-            Err(error) => return Err(error),
+        // Nodes that do not know the question answer with their newest block.
+        if let Some(reply) = unless_final(self.post("wallet/getblock", &body, options).await)?
+            && let Some(block) = self.read_block(&reply)?.filter(|block| block.height == height)
+        {
+            return Ok(Some((block, reply.endpoint)));
         }
-        match self.whole_block(height, options).await {
-            Err(error) if error.is_final() => Ok(None),
-            reported => reported,
-        }
+        Ok(unless_final(self.whole_block(height, options).await)?.flatten())
     }
 
     /// The lowest block from `low` to `high` that is returned, and `low` itself where that is;

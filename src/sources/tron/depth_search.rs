@@ -13,7 +13,8 @@ use super::search::{is_too_wide, search_reading};
 use super::wire::{self, BlockEvents};
 use crate::decode::evm::Word;
 use crate::domain::Height;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::ask::Reply;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::wire as evm_wire;
 use crate::sources::reference::TOPICS;
@@ -281,11 +282,9 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<BlockEvents, UpstreamError> {
         let body = json!({"num": height});
-        match self.post("wallet/gettransactioninfobyblocknum", &body, options).await {
-            Ok(reply) => Ok(wire::block_events(&reply.body)),
-            Err(error) if error.is_final() => Ok(BlockEvents::Unknown),
-            Err(error) => Err(error),
-        }
+        let answer = self.post("wallet/gettransactioninfobyblocknum", &body, options).await;
+        let events = |reply: Reply| wire::block_events(&reply.body);
+        Ok(unless_final(answer)?.map_or(BlockEvents::Unknown, events))
     }
 }
 

@@ -8,7 +8,7 @@ use super::TronSource;
 use super::wire::{self, Unreadable};
 use crate::domain::{Address, Doubts};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 
 const ACCOUNT: [&str; 2] = ["walletsolidity/getaccount", "wallet/getaccount"];
@@ -27,11 +27,8 @@ impl TronSource {
     ) -> Result<Doubts, UpstreamError> {
         let (mut options, mut missing) = (options.clone(), 0);
         for _ in 0..TRIES {
-            let (made, by) = match self.account_state(wallet, &options).await {
-                Ok(state) => state,
-                Err(error) if error.is_final() => return Ok(Doubts::NONE),
-                Err(error) => return Err(error),
-            };
+            let state = self.account_state(wallet, &options).await;
+            let Some((made, by)) = unless_final(state)? else { return Ok(Doubts::NONE) };
             if made.is_some_and(|made| made <= top_at) {
                 return Ok(Doubts::UNCONFIRMED);
             }
@@ -68,11 +65,9 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<bool, UpstreamError> {
         let options = CallOptions { on: Some(by), ..options.clone() };
-        match self.post_solid(NEWEST, &json!({}), &options).await {
-            Ok(reply) => Ok(self.read_block(&reply)?.is_some_and(|block| block.millis >= at)),
-            Err(error) if error.is_final() => Ok(false),
-            Err(error) => Err(error),
-        }
+        let answer = self.post_solid(NEWEST, &json!({}), &options).await;
+        let Some(reply) = unless_final(answer)? else { return Ok(false) };
+        Ok(self.read_block(&reply)?.is_some_and(|block| block.millis >= at))
     }
 }
 

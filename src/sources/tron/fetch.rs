@@ -11,7 +11,7 @@ use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{ExchangeId, Transaction, parse};
 use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 
 const TRANSACTION: [&str; 2] = ["walletsolidity/gettransactionbyid", "wallet/gettransactionbyid"];
@@ -217,12 +217,9 @@ impl TronSource {
         let (body, mut options) = (json!({"id": exchange}), options.clone());
         // The transaction went through: an exchange that a node does not know is asked for again.
         for _ in 0..self.inner.limits.missing_tries_max {
-            let reply = match self.post("wallet/getexchangebyid", &body, &options).await {
-                Ok(reply) => reply,
-                // Then it stays untold, and so does the trade.
-                Err(error) if error.is_final() => return Ok(()),
-                Err(error) => return Err(error),
-            };
+            let answer = self.post("wallet/getexchangebyid", &body, &options).await;
+            // Else it stays unknown, and so does the trade.
+            let Some(reply) = unless_final(answer)? else { return Ok(()) };
             let what = "getexchangebyid gave none";
             let told = wire::exchange(&reply.body)
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;

@@ -12,7 +12,7 @@ use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 
 const INFOS: [&str; 2] =
@@ -80,11 +80,8 @@ impl TronSource {
         id: &Word,
         options: &mut CallOptions,
     ) -> Result<Option<(Box<RawValue>, EndpointId)>, UpstreamError> {
-        let reply = match self.post_solid(INFOS, &json!({"num": height}), options).await {
-            Ok(reply) => reply,
-            Err(error) if error.is_final() => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let answer = self.post_solid(INFOS, &json!({"num": height}), options).await;
+        let Some(reply) = unless_final(answer)? else { return Ok(None) };
         options.avoid = Some(reply.endpoint);
         let list: Option<&RawValue> = serde_json::from_slice(&reply.body).ok();
         let info = list.and_then(|list| wire::of_block(list, "id", id));

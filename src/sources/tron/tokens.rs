@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use tokio::time::{Instant, timeout_at};
 
@@ -12,7 +12,7 @@ use super::TronSource;
 use super::wire::is_empty;
 use crate::domain::Address;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
@@ -203,9 +203,11 @@ impl TronSource {
     async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields, UpstreamError> {
         if let Some(number) = mint.as_tron_asset() {
             let body = json!({"value": number.to_string()});
-            let answer = self.query("wallet/getassetissuebyid", &body, options).await?;
-            let Some(body) = answer else { return Ok((Answer::Absent, Answer::Absent)) };
-            let asset = serde_json::from_slice::<Asset>(&body).ok();
+            let answer = self.post("wallet/getassetissuebyid", &body, options).await;
+            let Some(reply) = unless_final(answer)? else {
+                return Ok((Answer::Absent, Answer::Absent));
+            };
+            let asset = serde_json::from_slice::<Asset>(&reply.body).ok();
             // One that moved exists: nothing about it is no answer.
             return Ok(match asset.filter(|asset| asset.id.is_some()).map(|one| one.meta(mint)) {
                 Some(meta) => (Answer::of(meta.symbol), Answer::of(meta.decimals)),
@@ -235,28 +237,13 @@ impl TronSource {
             "parameter": "",
             "visible": false,
         });
-        let Some(body) = self.query("wallet/triggerconstantcontract", &body, options).await? else {
-            return Ok(Answer::Absent);
-        };
-        if is_empty(&body) {
+        let answer = self.post("wallet/triggerconstantcontract", &body, options).await;
+        let Some(reply) = unless_final(answer)? else { return Ok(Answer::Absent) };
+        if is_empty(&reply.body) {
             return Ok(Answer::Silent);
         }
-        let data = serde_json::from_slice::<Constant>(&body).ok().and_then(Constant::bytes);
+        let data = serde_json::from_slice::<Constant>(&reply.body).ok().and_then(Constant::bytes);
         Ok(Answer::of(data.as_deref().and_then(decode)))
-    }
-
-    /// An answer, `None` where it was refused for good.
-    async fn query(
-        &self,
-        name: &'static str,
-        body: &Value,
-        options: &CallOptions,
-    ) -> Result<Option<bytes::Bytes>, UpstreamError> {
-        match self.post(name, body, options).await {
-            Ok(reply) => Ok(Some(reply.body)),
-            Err(error) if error.is_final() => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 }
 
