@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::join4;
+use futures_util::future::{join4, try_join_all};
 use tokio::time::{Instant, sleep};
 
 use super::abilities::Abilities;
@@ -33,8 +33,8 @@ const USED_ROWS_MIN: usize = 10;
 const PAUSES: u64 = 4;
 /// Blocks by which an index may fall back: what is further below its newest rows is not looked at again.
 const FALL_MAX: u64 = 10_000;
-/// Answers about the newest rows of each list.
-const NEWEST_ANSWERS: usize = 3;
+/// Rows of each answer about the newest ones of a list.
+const NEWEST_ROWS: [usize; 3] = [1, 2, USED_ROWS];
 /// Times that an answer which is too short to show how much an account is used is asked for again.
 const SHORT_MAX: usize = 2;
 /// Times that a query for so few rows that took too long is sent again; and one for calls that was
@@ -278,7 +278,7 @@ impl ExplorerReach {
         let low = before.saturating_sub(FALL_MAX);
         // Calls of newer blocks may be worked on, and are refused together with those below them.
         let end = if is_calls { shown.saturating_add(1) } else { NEWEST };
-        let asked = BusyAsk { low: Some(low), end, rows: NEWEST_ANSWERS + 1 };
+        let asked = BusyAsk { low: Some(low), end, rows: NEWEST_ROWS.len() + 1 };
         match self.newest_page(list, asked, &self.on(endpoint)).await {
             Ok((page, _)) => {
                 let newest = page.first().copied().unwrap_or(low);
@@ -447,19 +447,24 @@ impl ExplorerReach {
         Ok((page, is_all))
     }
 
-    /// Of several answers, each to another question, so that no cache gives it. One after the other:
-    /// all at once would fill the endpoint's places and drive other requests to slower endpoints.
+    /// Of several answers, each to another question, so that no cache gives it. The first one comes
+    /// alone where the list was not seen before: one that is refused is asked for once.
     async fn newest_rows(
         &self,
         list: ExplorerList,
         (low, end): (Option<Height>, Height),
         options: &CallOptions,
     ) -> Result<Newest, UpstreamError> {
+        let page = |rows| self.newest_page(list, BusyAsk { low, end, rows }, options);
+        let seen = options.on.and_then(|endpoint| self.abilities.reach.newest(endpoint, list));
+        let (first, rest): (&[usize], &[usize]) = match seen {
+            Some(_) => (&[], &NEWEST_ROWS),
+            None => NEWEST_ROWS.split_at(1),
+        };
         let mut newest = Newest::default();
-        for rows in (1..NEWEST_ANSWERS).chain([USED_ROWS]) {
-            let asked = BusyAsk { low, end, rows };
-            let (page, _) = self.newest_page(list, asked, options).await?;
-            newest.add(&page, false);
+        for rows in [first, rest] {
+            let pages = try_join_all(rows.iter().map(|rows| page(*rows))).await?;
+            pages.iter().for_each(|(page, _)| newest.add(page, false));
         }
         Ok(newest)
     }
