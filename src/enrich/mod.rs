@@ -110,11 +110,11 @@ impl Lookups<'_> {
         is_stored: bool,
     ) -> Result<Enriched, EnrichError> {
         // None needs the answers of the others.
-        let (positions, (tokens, doubts), (), wait) = try_join!(
+        let (positions, (tokens, doubts), (), asked) = try_join!(
             order::look_up(self, id, &txs, is_stored),
             tokens::look_up(self, &txs),
             ready(pools::learn_names(self, txs.iter().map(|tx| &tx.decoded))),
-            ready(values::prepare(self, &txs)),
+            ready(values::ask(self, &txs)),
         )?;
         order::set(&mut txs, &positions);
         for tx in &mut txs {
@@ -122,7 +122,7 @@ impl Lookups<'_> {
         }
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();
         let mut trades: Vec<Trade> = txs.into_iter().flat_map(DecodedTx::into_rows).collect();
-        let prices = values::set(self, id, &mut trades, &side_payment, &tokens, wait).await?;
+        let prices = values::set(self, id, &mut trades, &side_payment, &tokens, asked).await?;
         Ok(Enriched { trades, side_payment, tokens, prices, doubts })
     }
 
@@ -131,7 +131,8 @@ impl Lookups<'_> {
         let coins = values::coins(self, waiting, &[]).await?;
         let moments = prices::moments(&coins, waiting);
         let deadline = Instant::now() + self.enricher.limits.values_ask_max;
-        prices::quotes(self, &moments, &[], Some(deadline)).await
+        let reference = self.source.native_prices(&moments, self.lane);
+        prices::quotes(self, reference, &moments, &[], Some(deadline)).await
     }
 
     /// Values a wallet's stored rows that wait: by prices, by its other trades, and by reading their

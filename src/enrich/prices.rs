@@ -13,12 +13,10 @@ use crate::domain::{LearnedPrice, Minute, Moment, Price, Trade, UnixSeconds, Val
 use crate::rpc::UpstreamError;
 use crate::store::{KeptCandle, PriceRecord, StoreError};
 
-type Prices = Result<Vec<Option<Price>>, UpstreamError>;
+pub(super) type Prices = Result<Vec<Option<Price>>, UpstreamError>;
 
-/// Where prices of a chain come from.
+/// Where prices of a chain come from, where its reference pools have none.
 pub(super) trait Quoting: Sync {
-    /// From the chain's reference pools.
-    fn reference(&self, at: &[Moment]) -> impl Future<Output = Prices> + Send;
     /// From the candle source; `None` where none is configured.
     fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<Prices>> + Send;
     fn learned(
@@ -85,16 +83,18 @@ pub(super) fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
 }
 
 /// Looks up prices, until `deadline` at most; without one no source is queried and every value is
-/// deferred. `own` are learned prices that are not stored yet.
+/// deferred. `reference` asks the reference pools for all moments, `own` are learned prices that are not
+/// stored yet.
 pub(super) async fn quotes(
     sources: &impl Quoting,
+    reference: impl Future<Output = Prices>,
     moments: &[Moment],
     own: &[LearnedPrice],
     deadline: Option<Instant>,
 ) -> Result<Quotes, StoreError> {
     let mut quotes = Quotes { is_asked: !moments.is_empty(), ..Quotes::default() };
     let (Some(deadline), false) = (deadline, moments.is_empty()) else { return Ok(quotes) };
-    let asked = async { or_next_source(sources.reference(moments).await, moments.len()) };
+    let asked = async { or_next_source(reference.await, moments.len()) };
     let Some(found) = in_time(asked, deadline, &mut quotes.late).await else {
         return Ok(quotes);
     };
@@ -202,10 +202,6 @@ async fn in_time<T>(
 }
 
 impl Quoting for Lookups<'_> {
-    async fn reference(&self, at: &[Moment]) -> Prices {
-        self.source.native_prices(at, self.lane).await
-    }
-
     async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
         let candles = self.enricher.candles.as_ref()?;
         Some(candles.prices(&self.chain.slug, at, self.lane).await)
@@ -267,11 +263,6 @@ mod tests {
     }
 
     impl Quoting for Script {
-        async fn reference(&self, at: &[Moment]) -> Prices {
-            self.asked.lock().unwrap().push("reference");
-            self.reference.give(at.len()).await
-        }
-
         async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
             assert!(at.iter().all(|time| time.0 % 60 == 0), "by the minute");
             self.asked.lock().unwrap().push("candles");
@@ -301,13 +292,21 @@ mod tests {
         }
     }
 
+    impl Script {
+        async fn reference(&self) -> Prices {
+            self.asked.lock().unwrap().push("reference");
+            self.reference.give(1).await
+        }
+    }
+
     fn script(reference: Answer) -> Script {
         let (learned, asked) = (Vec::new(), Mutex::default());
         Script { reference, learned, candles: None, kept: KeptCandle::Unasked, asked }
     }
 
     async fn quote(script: &Script) -> (Quote, Vec<&'static str>) {
-        let quotes = quotes(script, &[AT], &[], Some(Instant::now() + WAIT)).await.unwrap();
+        let deadline = Some(Instant::now() + WAIT);
+        let quotes = quotes(script, script.reference(), &[AT], &[], deadline).await.unwrap();
         (quotes.at(AT), std::mem::take(&mut script.asked.lock().unwrap()))
     }
 
@@ -401,7 +400,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nobody_is_asked_while_the_sources_rest() {
         let script = script(Answer::Price(10));
-        let found = quotes(&script, &[AT], &[], None).await.unwrap();
+        let found = quotes(&script, script.reference(), &[AT], &[], None).await.unwrap();
         assert_eq!(found.at(AT), Quote::Later);
         assert!(script.asked.lock().unwrap().is_empty());
     }

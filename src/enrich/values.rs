@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::prices::{Quote, Quotes, moment, moments, quotes, transactions};
+use super::prices::{Prices, Quote, Quotes, moment, moments, quotes, transactions};
 use super::rows::DecodedTx;
 use super::valuation::{self, Coins, TOKEN_AGE_MAX, TokenValue};
 use super::{Enricher, Lookups, SidePayments};
-use crate::domain::{Address, ChainId, LearnedPrice, Trade, Units, UnixSeconds, ValueSource, lock};
+use crate::domain::{
+    Address, ChainId, LearnedPrice, Moment, Price, Trade, Units, UnixSeconds, ValueSource, lock,
+};
+use crate::rpc::UpstreamError;
 use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
 
 /// Chains whose prices were waited for in vain, until when.
@@ -29,31 +32,58 @@ impl PricePauses {
     }
 }
 
-/// Looks up what prices need first, where a row may want one. Returns how long the chunk may still
-/// wait for the prices themselves; a wait in vain here is one for those too.
-pub(super) async fn prepare(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> Duration {
-    let (chain, Enricher { limits, kept, .. }) = (lookups.chain, lookups.enricher);
-    let most = limits.value_wait_max;
-    let is_wanted = txs.iter().any(|one| valuation::may_want_price(chain, &one.decoded.trades));
-    if !is_wanted || kept.price_pauses.holds(chain.id) {
-        return most;
-    }
-    let began = Instant::now();
-    if timeout(most, lookups.source.prepare_prices(lookups.lane)).await.is_err() {
-        kept.price_pauses.begin(chain.id, limits.values_rest);
-    }
-    most.saturating_sub(began.elapsed())
+/// The answer of the reference pools for a chunk's moments.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// `None`: they were not asked, or did not answer in time.
+    prices: Option<Result<HashMap<Moment, Option<Price>>, UpstreamError>>,
+    /// How long the chunk may still wait for prices.
+    wait: Duration,
 }
 
-/// Gives the rows of a chunk their values. Waits for prices no longer than `wait`, and not at all
-/// where that was in vain lately. Returns the prices to be kept.
+impl Asked {
+    fn of(&self, moments: &[Moment]) -> Option<Prices> {
+        match self.prices.as_ref()? {
+            Err(error) => Some(Err(error.clone())),
+            Ok(prices) => {
+                let all: Option<_> = moments.iter().map(|at| prices.get(at).copied()).collect();
+                all.map(Ok)
+            }
+        }
+    }
+}
+
+/// Asks the reference pools for the prices that rows may want: that takes none of what is asked at the
+/// same time. Where it takes too long, other prices are not waited for either.
+pub(super) async fn ask(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> Asked {
+    let (chain, Enricher { limits, kept, .. }) = (lookups.chain, lookups.enricher);
+    let wait = limits.value_wait_max;
+    let wanting = txs.iter().filter(|tx| valuation::may_want_price(chain, &tx.decoded.trades));
+    let moments: BTreeSet<Moment> =
+        wanting.map(|tx| Moment { height: tx.height, time: tx.time }).collect();
+    if moments.is_empty() || kept.price_pauses.holds(chain.id) {
+        return Asked { prices: None, wait };
+    }
+    let (moments, began): (Vec<Moment>, _) = (moments.into_iter().collect(), Instant::now());
+    let asked = lookups.source.native_prices(&moments, lookups.lane);
+    let prices = timeout(wait, asked).await.ok();
+    if prices.is_none() {
+        kept.price_pauses.begin(chain.id, limits.values_rest);
+    }
+    let by_moment = |prices: Vec<Option<Price>>| moments.into_iter().zip(prices).collect();
+    let prices = prices.map(|prices| prices.map(by_moment));
+    Asked { prices, wait: wait.saturating_sub(began.elapsed()) }
+}
+
+/// Gives the rows of a chunk their values. Waits for prices no longer than is left, and not at all where
+/// that was in vain lately. Returns the prices to be kept.
 pub(super) async fn set(
     lookups: &Lookups<'_>,
     id: WalletId,
     trades: &mut [Trade],
     side_payment: &SidePayments,
     tokens: &[TokenRecord],
-    wait: Duration,
+    asked: Asked,
 ) -> Result<Vec<PriceRecord>, StoreError> {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain.id, lookups.enricher);
     let coins = coins(lookups, trades, tokens).await?;
@@ -64,8 +94,14 @@ pub(super) async fn set(
         .collect();
     let moments = moments(&coins, trades);
     let is_paused = kept.price_pauses.holds(chain);
-    let deadline = (!is_paused).then(|| Instant::now() + wait);
-    let quotes = quotes(lookups, &moments, &own, deadline).await?;
+    let deadline = (!is_paused).then(|| Instant::now() + asked.wait);
+    let reference = async {
+        match asked.of(&moments) {
+            Some(prices) => prices,
+            None => lookups.source.native_prices(&moments, lookups.lane).await,
+        }
+    };
+    let quotes = quotes(lookups, reference, &moments, &own, deadline).await?;
     if quotes.late {
         kept.price_pauses.begin(chain, limits.values_rest);
     }

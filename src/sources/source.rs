@@ -137,16 +137,6 @@ impl Source {
         each!(Self, self, source => source.balances(wallet, mints, lane).await)
     }
 
-    /// Looks up what prices of the native coin need first, where that is not known yet. Fails silently:
-    /// prices ask for it again.
-    pub async fn prepare_prices(&self, lane: &Lane) {
-        match self {
-            Self::Solana(_) => {}
-            Self::Evm(source) => source.prepare_prices(lane).await,
-            Self::Tron(source) => source.prepare_prices(lane).await,
-        }
-    }
-
     /// Price of the native coin at each moment, in their order, from the chain's reference pools.
     /// `None`: there is no price, now or later. An error: nothing was learned, retry.
     pub async fn native_prices(

@@ -17,12 +17,6 @@ use crate::sources::reference::{DECIMALS_MAX, Search};
 const TOKENS: [[u8; 4]; 2] = [[0x0d, 0xfe, 0x16, 0x81], [0xd2, 0x12, 0x20, 0xa7]];
 
 impl EvmSource {
-    pub(crate) async fn prepare_prices(&self, lane: &Lane) {
-        if let Err(error) = self.references(&CallOptions::new(lane.clone())).await {
-            tracing::debug!(%error, "reference pools are looked up with the first prices");
-        }
-    }
-
     pub(crate) async fn native_prices(
         &self,
         at: &[Moment],

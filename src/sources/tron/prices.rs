@@ -37,12 +37,6 @@ pub(super) struct References {
 }
 
 impl TronSource {
-    pub(crate) async fn prepare_prices(&self, lane: &Lane) {
-        if let Err(error) = self.references(&CallOptions::new(lane.clone())).await {
-            tracing::debug!(%error, "reference pools are looked up with the first prices");
-        }
-    }
-
     pub(crate) async fn native_prices(
         &self,
         at: &[Moment],
