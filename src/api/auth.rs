@@ -10,7 +10,7 @@ use warp::http::HeaderMap;
 use warp::http::header::AUTHORIZATION;
 
 use super::gate::{Bucket, Places};
-use crate::domain::{ChainId, KeyId, UnixMillis};
+use crate::domain::{ChainId, KeyId, UnixMillis, lock};
 use crate::history::{History, HistoryError};
 
 /// What is known of a key, without its text.
@@ -129,7 +129,7 @@ impl Keys {
     /// From now on these keys are valid and no others. Answers that are being written for a key
     /// that is no longer valid end.
     pub fn replace(&self, ring: KeyRing) {
-        let mut states = self.inner.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = lock(&self.inner.states);
         states.retain(|id, _| ring.by_id.contains_key(id));
         *self.inner.ring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ring);
         self.inner.changes.send_replace(());
@@ -156,7 +156,7 @@ impl Keys {
         if !key.is_valid(now) {
             return None;
         }
-        let mut states = self.inner.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = lock(&self.inner.states);
         let state = Arc::clone(states.entry(key.id).or_default());
         Some(Caller { key: Arc::clone(key), state })
     }

@@ -1,9 +1,10 @@
 //! How much a caller may do at one time: requests by a token bucket, streams by counted places.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::domain::lock;
 use tokio::time::Instant;
 
 /// A rate of requests and what may be saved up of it.
@@ -50,7 +51,7 @@ impl Bucket {
         rate: RequestRate,
         now: Instant,
     ) -> Result<RateState, (RateState, Duration)> {
-        let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut full_at = lock(&self.0);
         let window = rate.window();
         let used = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         let state = |used: Duration| RateState {

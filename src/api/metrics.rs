@@ -1,6 +1,6 @@
 //! The numbers that `/metrics` shows. Labels are bounded: never a wallet, a key or an address.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use crate::domain::lock;
 use crate::history::{History, StoreFailure, StoreStats};
 
 /// Seconds until an answer begins: stored pages take milliseconds, live ones up to `page_wait`.
@@ -159,7 +160,7 @@ impl Collector for Collected {
         gauge(&mut encoder, "walks", "Open walks", metrics.walks.get())?;
         let help = "Wallets that are followed by scans of their chain";
         gauge(&mut encoder, "wallets_followed", help, self.history.followed())?;
-        let sizes = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let sizes = *lock(&self.store);
         if let Some(stats) = sizes {
             gauge(&mut encoder, "store_file_bytes", "Length of the store", stats.file_bytes)?;
             gauge(&mut encoder, "store_trades", "Trades stored", stats.rows)?;
@@ -202,7 +203,7 @@ struct Calls<'a> {
 impl Collected {
     async fn refresh(&self) {
         let sizes = self.history.store_stats().await.ok();
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = sizes;
+        *lock(&self.store) = sizes;
     }
 
     /// Room of a store that is a file, and whether background work is paused.

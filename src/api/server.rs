@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -28,6 +28,7 @@ use super::current::Current;
 use super::framing::{ByteCounter, Framing};
 use super::stall::StallGuard;
 use super::visitors::{OpenConnections, Peer, Seat};
+use crate::domain::lock;
 
 /// Said without reading the request, when there is no room for one more connection, at all or of
 /// its address.
@@ -186,12 +187,12 @@ enum Waiting {
 
 impl HalfOpen {
     fn has_asked(&self) {
-        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::HasRequested;
+        *lock(&self.seat) = Waiting::HasRequested;
     }
 
     /// Counts a connection that has asked for nothing yet. False where its address has too many.
     fn count(&self, peer: Peer, max: u32) -> bool {
-        let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seat = lock(&self.seat);
         if let Waiting::New = *seat {
             let Some(taken) = self.crowd.seat(peer, max) else { return false };
             *seat = Waiting::Counted(taken);

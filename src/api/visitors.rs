@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -13,6 +13,7 @@ use warp::http::HeaderMap;
 
 use super::error::ApiError;
 use super::gate::{Bucket, RateState, RequestRate};
+use crate::domain::lock;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Of an IPv6 address, what one household or server mostly has to itself.
@@ -109,7 +110,7 @@ impl OpenConnections {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -134,7 +135,7 @@ impl Visitors {
         rate: RequestRate,
         max: usize,
     ) -> Result<RateState, ApiError> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         if known.len() >= max && !known.contains_key(&who) {
             // The budget of all bounds what this forgives.
             known.clear();

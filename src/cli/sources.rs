@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::clock::SystemClock;
 use super::config::Config;
@@ -11,7 +11,7 @@ use super::config::secret::ConfigUrl;
 use super::config::units::RateSetting;
 use super::errors::CliError;
 use super::seed::random_seed;
-use crate::domain::{ChainId, Family};
+use crate::domain::{ChainId, Family, lock};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, RateShare, SecretText, Transport};
 use crate::sources::{
@@ -41,7 +41,7 @@ impl ListRates {
         let key = query.split('&').find(|part| part.to_lowercase().starts_with("apikey="));
         let mut hasher = DefaultHasher::new();
         (host, key).hash(&mut hasher);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         known.entry(hasher.finish()).or_default().clone()
     }
 }

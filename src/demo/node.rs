@@ -18,6 +18,7 @@ use super::mix::{self, Dice};
 use super::rpc::{DemoError, HttpAnswer};
 use super::service::{DemoRequest, Options, Service};
 use super::solana::{NodeOptions, SolanaModel};
+use crate::domain::lock;
 
 /// The body of a garbled answer, and that of a proxy's error page.
 const GARBAGE: &str = "{\"jsonrpc\":\"2.0\",\u{1}";
@@ -194,7 +195,7 @@ impl DemoNode {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.inner.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.counts)
     }
 
     /// Counts a request as open until the guard is dropped.

@@ -131,7 +131,7 @@ impl Lookups<'_> {
         let coins = values::coins(self, waiting, &[]).await?;
         let moments = prices::moments(&coins, waiting);
         let deadline = Instant::now() + self.enricher.limits.values_ask_max;
-        let reference = self.source.native_prices(&moments, self.lane);
+        let reference = Box::pin(self.source.native_prices(&moments, self.lane));
         prices::quotes(self, reference, &moments, &[], Some(deadline)).await
     }
 

@@ -34,14 +34,14 @@ impl PricePauses {
 
 /// The answer of the reference pools for a chunk's moments.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ReferencePrices {
     /// `None`: they were not asked, or did not answer in time.
     prices: Option<Result<HashMap<Moment, Option<Price>>, UpstreamError>>,
     /// How long the chunk may still wait for prices.
     wait: Duration,
 }
 
-impl Asked {
+impl ReferencePrices {
     fn of(&self, moments: &[Moment]) -> Option<Prices> {
         match self.prices.as_ref()? {
             Err(error) => Some(Err(error.clone())),
@@ -55,24 +55,24 @@ impl Asked {
 
 /// Asks the reference pools for the prices that rows may want: that takes none of what is asked at the
 /// same time. Where it takes too long, other prices are not waited for either.
-pub(super) async fn ask(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> Asked {
+pub(super) async fn ask(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> ReferencePrices {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain, lookups.enricher);
     let wait = limits.value_wait_max;
     let wanting = txs.iter().filter(|tx| valuation::may_want_price(chain, &tx.decoded.trades));
     let moments: BTreeSet<Moment> =
         wanting.map(|tx| Moment { height: tx.height, time: tx.time }).collect();
     if moments.is_empty() || kept.price_pauses.holds(chain.id) {
-        return Asked { prices: None, wait };
+        return ReferencePrices { prices: None, wait };
     }
     let (moments, began): (Vec<Moment>, _) = (moments.into_iter().collect(), Instant::now());
-    let asked = lookups.source.native_prices(&moments, lookups.lane);
+    let asked = Box::pin(lookups.source.native_prices(&moments, lookups.lane));
     let prices = timeout(wait, asked).await.ok();
     if prices.is_none() {
         kept.price_pauses.begin(chain.id, limits.values_rest);
     }
     let by_moment = |prices: Vec<Option<Price>>| moments.into_iter().zip(prices).collect();
     let prices = prices.map(|prices| prices.map(by_moment));
-    Asked { prices, wait: wait.saturating_sub(began.elapsed()) }
+    ReferencePrices { prices, wait: wait.saturating_sub(began.elapsed()) }
 }
 
 /// Gives the rows of a chunk their values. Waits for prices no longer than is left, and not at all where
@@ -83,7 +83,7 @@ pub(super) async fn set(
     trades: &mut [Trade],
     side_payment: &SidePayments,
     tokens: &[TokenRecord],
-    asked: Asked,
+    asked: ReferencePrices,
 ) -> Result<Vec<PriceRecord>, StoreError> {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain.id, lookups.enricher);
     let coins = coins(lookups, trades, tokens).await?;
@@ -98,7 +98,7 @@ pub(super) async fn set(
     let reference = async {
         match asked.of(&moments) {
             Some(prices) => prices,
-            None => lookups.source.native_prices(&moments, lookups.lane).await,
+            None => Box::pin(lookups.source.native_prices(&moments, lookups.lane)).await,
         }
     };
     let quotes = quotes(lookups, reference, &moments, &own, deadline).await?;

@@ -6,7 +6,7 @@
 //! deleted.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -17,7 +17,7 @@ use super::limits::HistoryLimits;
 use super::proven::knows_accounts;
 use super::{History, Inner, walk};
 use crate::decode;
-use crate::domain::{Doubts, Height, KeyId, Position, Span, TxId, UnixMillis, Wallet, Way};
+use crate::domain::{Doubts, Height, KeyId, Position, Span, TxId, UnixMillis, Wallet, Way, lock};
 use crate::rpc::{Lane, Priority};
 use crate::sources::{GapRequest, RawChunk, RawTx, Source};
 use crate::store::{Pending, WalletRecord, Written};
@@ -92,7 +92,7 @@ pub(super) struct Audits(Mutex<HashMap<Wallet, Progress>>);
 
 impl Audits {
     fn all(&self) -> MutexGuard<'_, HashMap<Wallet, Progress>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// A client asked for the wallet.

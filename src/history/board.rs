@@ -1,14 +1,14 @@
 //! The demand registry of one wallet: readers register demand, the worker reports news.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::error::HistoryError;
 use super::plan::Demand;
-use crate::domain::{Height, UnixSeconds, Wallet};
+use crate::domain::{Height, UnixSeconds, Wallet, lock};
 use crate::rpc::Priority;
 use crate::store::Pending;
 
@@ -62,7 +62,7 @@ impl Board {
     }
 
     fn demands(&self) -> MutexGuard<'_, Demands> {
-        self.demands.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.demands)
     }
 
     /// The worker is notified only of demand for more: a page of stored rows wakes no task.

@@ -2,11 +2,11 @@
 //! They load again when they are asked for; cursors stay valid, and usage is kept.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::error::HistoryError;
 use super::{History, Inner};
-use crate::domain::{Height, Position, UnixMillis, Wallet};
+use crate::domain::{Height, Position, UnixMillis, Wallet, lock};
 use crate::store::{StoreSize, WalletId, WalletPatch, WalletRecord, Written};
 
 /// How large the store may become.
@@ -49,27 +49,23 @@ pub(super) struct Keeper {
     turn: tokio::sync::Mutex<()>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Keeper {
     pub(super) fn capacity(&self) -> Capacity {
-        *locked(&self.capacity)
+        *lock(&self.capacity)
     }
 
     /// Notes that a wallet was asked for, of so many at most.
     pub(super) fn used(&self, wallet: Wallet, now: UnixMillis, max: usize) {
         // Without a limit no order is needed.
         if self.capacity().max_bytes.is_some() {
-            let mut used = locked(&self.used);
+            let mut used = lock(&self.used);
             used.insert(wallet, now);
             bound(&mut used, max);
         }
     }
 
     fn last_use(&self, record: &WalletRecord) -> UnixMillis {
-        let used = locked(&self.used).get(&record.wallet).copied();
+        let used = lock(&self.used).get(&record.wallet).copied();
         used.max(record.checked_at).unwrap_or(UnixMillis(0))
     }
 }
@@ -88,7 +84,7 @@ fn bound(used: &mut HashMap<Wallet, UnixMillis>, max: usize) {
 impl History {
     /// Limits the store from now on.
     pub fn set_capacity(&self, capacity: Capacity) {
-        *locked(&self.inner.keeper.capacity) = capacity;
+        *lock(&self.inner.keeper.capacity) = capacity;
     }
 }
 
@@ -132,7 +128,7 @@ impl Inner {
             return Ok(None);
         }
         let Some(size) = self.store.size()? else { return Ok(None) };
-        let used = locked(&self.keeper.gauge).used(size);
+        let used = lock(&self.keeper.gauge).used(size);
         let free = size.disk_free_bytes.unwrap_or(u64::MAX);
         if capacity.max_bytes.is_none() && free >= capacity.min_free_bytes {
             return Ok(None);
@@ -257,11 +253,11 @@ mod tests {
     #[test]
     fn the_wallets_whose_use_is_remembered_are_bounded() {
         let keeper = Keeper::default();
-        *locked(&keeper.capacity) = Capacity { max_bytes: Some(1), min_free_bytes: 0 };
+        *lock(&keeper.capacity) = Capacity { max_bytes: Some(1), min_free_bytes: 0 };
         let wallet = |seed| Wallet { chain: ChainId(1), address: Address::Solana([seed; 32]) };
         for seed in 0..=u8::MAX {
             keeper.used(wallet(seed), UnixMillis(u64::from(seed)), 10);
-            let used = locked(&keeper.used);
+            let used = lock(&keeper.used);
             assert!(used.len() <= 10 && used.contains_key(&wallet(seed)), "{} wallets", used.len());
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::error::HistoryError;
 use super::{Capacity, History, Inner};
-use crate::domain::{ChainId, Coverage, Height, UnixSeconds, Wallet};
+use crate::domain::{ChainId, Coverage, Height, UnixSeconds, Wallet, lock};
 use crate::sources::Source;
 use crate::store::{StoreSize, StoreStats};
 
@@ -161,7 +161,7 @@ impl Inner {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<Wallet>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     pub(super) fn is_held(&self, wallet: &Wallet) -> bool {

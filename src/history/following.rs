@@ -4,12 +4,12 @@
 //! proved: a wallet that scans call quiet reads for itself too, in turn with the others.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::time::Instant;
 
 use super::limits::HistoryLimits;
-use crate::domain::{Address, ChainId, Height, Wallet};
+use crate::domain::{Address, ChainId, Height, Wallet, lock};
 use crate::sources::{ScanTarget, Scanned};
 
 /// Whether a followed wallet reads for itself now.
@@ -78,7 +78,7 @@ pub(super) struct Following(Mutex<Table>);
 
 impl Following {
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// A worker says what its wallet's reads cover and when the last one began. With it, whether the

@@ -36,7 +36,7 @@ mod worker;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -58,7 +58,7 @@ pub use sharing::Sharing;
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
-use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
+use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, lock};
 use crate::enrich::{EnrichCache, Enricher};
 use crate::registry::Registry;
 use crate::rpc::RateShare;
@@ -268,6 +268,6 @@ impl Inner {
     }
 
     fn boards(&self) -> MutexGuard<'_, HashMap<Wallet, Arc<Board>>> {
-        self.boards.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.boards)
     }
 }

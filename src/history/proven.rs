@@ -1,14 +1,14 @@
 //! Whether what is stored of a wallet is complete: covered without a gap, by reads that are accepted.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Inner;
 use super::error::HistoryError;
-use crate::domain::{Doubts, Height, SourceAccount, Span, Wallet};
+use crate::domain::{Doubts, Height, SourceAccount, Span, Wallet, lock};
 use crate::store::WalletRecord;
 
 /// Wallets whose next re-read is remembered; above it all are due again.
@@ -130,7 +130,7 @@ pub(super) struct Rereads(Mutex<HashMap<Wallet, Attempt>>);
 
 impl Rereads {
     fn attempts(&self) -> MutexGuard<'_, HashMap<Wallet, Attempt>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// How many attempts failed in a row; `None` while the next one is not due.

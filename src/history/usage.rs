@@ -4,9 +4,9 @@
 //! of the store by at most one flush, so a crash may count a little too little, never too much.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use crate::domain::{KeyId, Position, TradeKey};
+use crate::domain::{KeyId, Position, TradeKey, lock};
 use crate::store::{Counted, Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
 
 /// A pair weighs one more for each so many ranges of it.
@@ -204,7 +204,7 @@ impl Usage {
 
     /// Leaves out what is in memory of a wallet that was forgotten.
     pub(super) fn forget(&self, wallet: WalletId) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = lock(&self.keys);
         for usage in keys.values_mut() {
             usage.remove(wallet);
             usage.dirty.remove(&wallet);
@@ -260,7 +260,7 @@ impl Usage {
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<KeyId, KeyUsage>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.keys)
     }
 }
 

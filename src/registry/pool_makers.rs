@@ -1,11 +1,11 @@
 //! Factories of pools that were derived before: a derivation takes up to sixty hashes, and wallets
 //! trade in the same pools again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use foldhash::HashMap;
 
-use crate::domain::{Account, ChainId};
+use crate::domain::{Account, ChainId, lock};
 
 /// Derived pools that are kept, about 130 bytes each; beyond that all are derived again.
 const POOLS_MAX: usize = 16_384;
@@ -29,12 +29,12 @@ impl PoolMakers {
         place: PoolPlace,
         derive: impl FnOnce() -> Option<Arc<str>>,
     ) -> Option<Arc<str>> {
-        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&place) {
+        if let Some(known) = lock(&self.0).get(&place) {
             return known.clone();
         }
         // Without the lock: others look up meanwhile.
         let derived = derive();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         if known.len() >= POOLS_MAX {
             known.clear();
         }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, Either, Shared, select};
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::pool::Pool;
+use crate::domain::lock;
 
 /// An endpoint that reports another chain is disabled for this long at first, and for twice as long
 /// each time that it does so again: one answer may have been that of a confused proxy.
@@ -224,8 +225,4 @@ pub(crate) async fn checked<T, F: Future<Output = Result<T, UpstreamError>>>(
         (CheckOutcome::Unchanged, Either::Left(opened)) => opened.await,
         (CheckOutcome::Unchanged, Either::Right(opened)) => opened,
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
 //! What a wallet's requests have in common: whether a caller waits for them, how many calls they
 //! made, and which endpoints they went to.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::domain::lock;
 use tokio::time::Instant;
 
 /// Whether a caller waits for a wallet's answers, which may change while requests wait; how many
@@ -32,7 +33,7 @@ impl Priority {
 
     /// Labels of the endpoints that requests went to within this time.
     pub(crate) fn endpoints(&self, age: Duration) -> Vec<String> {
-        let used = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = lock(&self.endpoints);
         let young = used.iter().filter(|(_, at)| at.elapsed() <= age);
         young.map(|(label, _)| label.clone()).collect()
     }
@@ -48,7 +49,7 @@ impl Priority {
     /// Records a request of so many calls that goes to an endpoint.
     pub(super) fn record(&self, calls: usize, endpoint: &str, now: Instant) {
         self.calls.fetch_add(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed);
-        let mut used = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.endpoints);
         match used.iter_mut().find(|(label, _)| label == endpoint) {
             Some((_, at)) => *at = now,
             None => used.push((endpoint.to_owned(), now)),

@@ -1,9 +1,10 @@
 //! When the calls so far are paid for by a rate (generic cell rate algorithm), on tokio's clock, so
 //! that it works on paused time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::domain::lock;
 use tokio::time::Instant;
 
 /// The account of one rate. Endpoints of several pools that share it stay within the rate together:
@@ -19,7 +20,7 @@ impl Default for RateAccount {
 
 impl RateAccount {
     fn paid_until(&self) -> MutexGuard<'_, Instant> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// When a request may begin that runs at most so far ahead of the rate.

@@ -6,7 +6,7 @@
 //! delivery.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
@@ -17,6 +17,7 @@ use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::priority::Priority;
 use super::selection;
+use crate::domain::lock;
 
 /// The wallet for which a request is made, and its priority.
 #[derive(Debug, Clone)]
@@ -203,7 +204,7 @@ impl Admission {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Reads or changes the state of an endpoint.

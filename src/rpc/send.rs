@@ -1,7 +1,7 @@
 //! One request to one endpoint, hedged with another one when it takes too long.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -15,6 +15,7 @@ use super::pool::{Inner, Pool};
 use super::retry::Sent;
 use super::scheduler::{Needs, Permit};
 use super::transport::{HttpMethod, Request, TransportError};
+use crate::domain::lock;
 
 impl Pool {
     /// Sends, and hedges with another endpoint when this one takes far longer than usual.
@@ -166,7 +167,7 @@ impl Place {
     }
 
     fn give_back(&self) {
-        let permit = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let permit = lock(&self.0).take();
         drop(permit);
     }
 }

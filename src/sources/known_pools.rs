@@ -1,11 +1,12 @@
 //! Which pools of a chain's row nodes know for what the row says.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::reference::ReferencePool;
+use crate::domain::lock;
 
 /// A node that has not come so far yet, or answers nonsense, knows none of a pool that is there:
 /// the pools that are missing are asked for again after so long.
@@ -44,6 +45,6 @@ impl KnownPools {
     }
 
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

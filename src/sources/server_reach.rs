@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
 
 /// What was seen counts so long, and so much of it.
@@ -127,7 +127,7 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, Shown<L>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -220,6 +220,6 @@ impl GapReader {
 
     /// How far it fetches ahead; what is not known to be wanted grows with each chunk.
     pub fn set_run_ahead(&mut self, run_ahead: RunAhead) {
-        each!(Reader, &mut self.0, reader => reader.set_run_ahead(run_ahead))
+        each!(Reader, &mut self.0, reader => reader.set_run_ahead(run_ahead));
     }
 }

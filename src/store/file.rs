@@ -17,6 +17,7 @@ use super::read_only::{ReadOnly, is_refusal};
 use super::schema::{self, FileFormat};
 use super::snapshot::{Latest, Snapshot};
 use super::{StoreError, StoreOptions, upgrade};
+use crate::domain::lock;
 
 /// redb's mark at the start of a file, the page of its header, and more than it writes before it
 /// sets the mark.
@@ -163,7 +164,7 @@ impl Shared {
     }
 
     fn retired(&self) -> MutexGuard<'_, Option<Opened>> {
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.retired)
     }
 
     pub(super) fn backend(&self) -> SharedBackend {

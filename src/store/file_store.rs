@@ -1,7 +1,7 @@
 //! The embedded arm: one file, one writer thread, many readers.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use redb::StorageBackend;
@@ -15,7 +15,7 @@ use super::{
     Chunk, FILE_NAME, LIMITS, NewValue, PriceRecord, StoreError, StoreOptions, StoreStats,
     TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
 };
-use crate::domain::{Height, Wallet};
+use crate::domain::{Height, Wallet, lock};
 
 /// The open store; clones share it. Dropping the last one writes what was sent and closes the
 /// file, which blocks for the time of a commit.
@@ -233,7 +233,7 @@ impl FileStoreInner {
     }
 
     fn join(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {

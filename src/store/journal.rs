@@ -1,6 +1,6 @@
 //! What is committed while a copy of the file is made, to be committed to the copy as well.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use redb::{Database, Durability};
 
@@ -9,7 +9,7 @@ use super::forget::forget_in;
 use super::intern::Known;
 use super::job::Job;
 use super::{LIMITS, StoreError};
-use crate::domain::Wallet;
+use crate::domain::{Wallet, lock};
 
 /// One committed change.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Journal(Mutex<State>);
 
 impl Journal {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// # Errors

@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use crate::domain::lock;
 use redb::backends::FileBackend;
 use redb::{BackendError, DatabaseError, StorageBackend};
 
@@ -54,7 +55,7 @@ impl ReadOnly {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn writable(&self) -> io::Result<MutexGuard<'_, State>> {

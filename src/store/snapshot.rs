@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
 use super::{LIMITS, StoreError, WalletId, WalletRecord};
-use crate::domain::{UnixSeconds, Wallet};
+use crate::domain::{UnixSeconds, Wallet, lock};
 
 type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
 
@@ -53,7 +53,7 @@ impl<K: Eq + Hash, V: Clone> Kept<K, V> {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<K, V>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -164,7 +164,7 @@ impl Latest {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Keeps a running server's keys equal to the keys of its store.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::file::{KeyEntry, KeysError};
 use super::store::KeyStore;
 use crate::api::{KeyInfo, KeyRing, Keys};
-use crate::domain::UnixMillis;
+use crate::domain::{UnixMillis, lock};
 use crate::history::{Share, Tasks};
 use crate::registry::Registry;
 
@@ -47,7 +47,7 @@ impl KeysWatch {
     pub(in crate::cli) async fn follow(&self) -> Result<(), KeysError> {
         // The whole text is compared: times and sizes of files can stay the same over a change.
         let now = (self.file.text().await?, self.file.share());
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if now != *known {
             let entries = self.file.parse(&now.0);
             let share = now.1;

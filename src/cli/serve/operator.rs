@@ -1,7 +1,7 @@
 //! What a running server does for its operator.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::cli::keys::audit::Audit;
 use crate::cli::keys::watch::KeysWatch;
 use crate::cli::seed::random_seed;
 use crate::cli::version::VERSION;
-use crate::domain::{Address, Clock as _, UnixMillis, Wallet};
+use crate::domain::{Address, Clock as _, UnixMillis, Wallet, lock};
 use crate::history::{History, HistoryError, Status};
 use crate::registry::Chain;
 
@@ -122,8 +122,7 @@ impl Operator {
         };
         self.audit.record("reload", &outcome);
         let time = SystemClock.now().seconds().to_string();
-        *self.reloaded.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(json!({ "time": time, "outcome": outcome }));
+        *lock(&self.reloaded) = Some(json!({ "time": time, "outcome": outcome }));
         done
     }
 
@@ -144,7 +143,7 @@ impl Operator {
                 })
             })
             .collect();
-        let reloaded = self.reloaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reloaded = lock(&self.reloaded).clone();
         Ok(json!({
             "version": VERSION,
             "process": std::process::id(),

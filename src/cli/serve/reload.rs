@@ -1,7 +1,7 @@
 //! Reads the configuration again while the server runs, and puts in force what can be changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::cli::engine::capacity;
 use crate::cli::errors::CliError;
 use crate::cli::serve::api_limits;
 use crate::cli::sources::{Nodes, source};
-use crate::domain::ChainId;
+use crate::domain::{ChainId, lock};
 use crate::history::History;
 use crate::registry::Registry;
 use crate::sources::Source;
@@ -69,7 +69,7 @@ impl Reload {
         if let Some(access) = &self.access {
             access.reopen();
         }
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&self.running);
         let wanted = (self.load)()?;
         let differing = differing(&running, &wanted)?;
         let at_start = |name: &String| AT_START.contains(&name.as_str());

@@ -2,11 +2,11 @@
 //! counted is kept for the next page.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::ending::count_below;
 use super::{End, Walk};
-use crate::domain::{Filter, Height, Position, TradeKey};
+use crate::domain::{Filter, Height, Position, TradeKey, lock};
 use crate::history::error::HistoryError;
 use crate::store::{View, WalletId, WalletRecord};
 
@@ -70,14 +70,14 @@ pub(in crate::history) struct Tallies(Mutex<HashMap<TallyKey, (Tally, u64)>>);
 
 impl Tallies {
     fn find(&self, key: &TallyKey, rows: u64) -> Option<Tally> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock(&self.0);
         // Rows that come in below an unfinished one are still to be counted; those that came in where it
         // has been show when it is whole.
         kept.get(key).filter(|(tally, at)| !tally.whole || *at == rows).map(|(tally, _)| *tally)
     }
 
     fn keep(&self, key: TallyKey, tally: Tally, rows: u64, max: usize) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         if kept.len() >= max && !kept.contains_key(&key) {
             kept.clear();
         }

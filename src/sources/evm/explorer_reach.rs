@@ -10,10 +10,9 @@ use tokio::time::{Instant, sleep};
 use super::abilities::Abilities;
 use super::descent::PageAsk;
 use super::explorer_wire::{self as wire, ExplorerList, NOT_INDEXED, PAGE_TOO_LARGE};
-use super::lock;
 use super::subject::Subject;
 use super::texts::hex_text;
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::rpc::ask::Reply;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -463,8 +462,9 @@ impl ExplorerReach {
         };
         let mut newest = Newest::default();
         for rows in [first, rest] {
-            let pages = try_join_all(rows.iter().map(|rows| page(*rows))).await?;
-            pages.iter().for_each(|(page, _)| newest.add(page, false));
+            for (page, _) in try_join_all(rows.iter().map(|rows| page(*rows))).await? {
+                newest.add(&page, false);
+            }
         }
         Ok(newest)
     }

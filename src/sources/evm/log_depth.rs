@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::blocks::{block_call, receipts_call};
 use super::log_nodes::{Kept, LogChoice};
-use super::{EvmSource, lock, wire};
+use super::{EvmSource, wire};
 use crate::decode::evm::Word;
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::wire::{self, FoundLog};
-use super::{EvmLimits, EvmSource, lock};
-use crate::domain::Height;
+use super::{EvmLimits, EvmSource};
+use crate::domain::{Height, lock};
 use crate::rpc::batch::CallResponse;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;

@@ -71,7 +71,7 @@ pub(super) mod wire;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
 
@@ -85,7 +85,7 @@ use super::reference::ReferencePool;
 use super::reports::{SourceStatus, TokenMeta};
 use super::server_reach::LateHead;
 use crate::decode::evm::Account;
-use crate::domain::{Address, Doubts, Height, Proof, Way};
+use crate::domain::{Address, Doubts, Height, Proof, Way, lock};
 use crate::registry::{Chain, Registry};
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::EndpointId;
@@ -308,8 +308,4 @@ impl EvmSource {
             pruned.insert(what, (height, until));
         }
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

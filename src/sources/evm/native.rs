@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{EvmSource, Past, lock, receipts, wire};
+use super::{EvmSource, Past, receipts, wire};
 use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
-use crate::domain::{Height, Units};
+use crate::domain::{Height, Units, lock};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::classify;
 use crate::rpc::error::UpstreamError;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::explorer_wire::ExplorerList;
 use super::list_row::ListRow;
-use super::lock;
+use crate::domain::lock;
 use crate::rpc::endpoint::EndpointId;
 
 /// Transactions of a page, at most its rows: an index that repeats a row gives no longer page.

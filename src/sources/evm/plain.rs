@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{EvmSource, lock, wire};
+use super::{EvmSource, wire};
 use crate::decode::evm::Account;
-use crate::domain::{Doubts, Height, Proof};
+use crate::domain::{Doubts, Height, Proof, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::pool::CallOptions;
 

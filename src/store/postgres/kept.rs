@@ -1,8 +1,9 @@
 //! What this process remembers of the database, bounded.
 
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use crate::domain::lock;
 use foldhash::HashMap;
 
 /// Entries up to a number; one too many begins anew.
@@ -34,6 +35,6 @@ impl<K: Eq + Hash, V: Clone> CachedState<K, V> {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<K, V>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.entries)
     }
 }

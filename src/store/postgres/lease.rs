@@ -4,12 +4,13 @@
 //! process which slept past its lease changes nothing. Taking over a dead process's wallet raises the
 //! epoch as well.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::domain::lock;
 use crate::store::Share;
 
 /// This process among those that share the store.
@@ -46,12 +47,12 @@ impl Lease {
     }
 
     pub(super) fn until(&self) -> Option<Instant> {
-        *self.until.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.until)
     }
 
     pub(super) fn renewed(&self, node: i64, until: Instant) {
         self.node.store(node, Ordering::Release);
-        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        *lock(&self.until) = Some(until);
     }
 
     pub(super) fn lose(&self) {

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
+use crate::domain::lock;
 use tokio_postgres::{Client, Error, Statement};
 
 /// What moves the bytes of a connection; it ends when the connection is closed.
@@ -76,8 +77,4 @@ impl Session {
             *driver = None;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! The reading side: each read is one statement.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio_postgres::Row;
 
@@ -11,7 +11,7 @@ use super::slice::StoredSlice;
 use super::store::{PgInner, PgStore, number, record_of, unsigned, wallet_id};
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
-    UnixMillis, UnixSeconds, Wallet,
+    UnixMillis, UnixSeconds, Wallet, lock,
 };
 use crate::store::codec::{self, WalletState, corrupt};
 use crate::store::key::{RowKey, time_of};
@@ -117,7 +117,7 @@ impl PgView {
     }
 
     fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 
     pub(in crate::store) async fn wallet(
