@@ -13,12 +13,12 @@ use crate::domain::{LearnedPrice, Minute, Moment, Price, Trade, UnixSeconds, Val
 use crate::rpc::UpstreamError;
 use crate::store::{KeptCandle, PriceRecord, StoreError};
 
-pub(super) type Prices = Result<Vec<Option<Price>>, UpstreamError>;
+pub(super) type PriceAnswer = Result<Vec<Option<Price>>, UpstreamError>;
 
 /// Where prices of a chain come from, where its reference pools have none.
 pub(super) trait Quoting: Sync {
     /// From the candle source; `None` where none is configured.
-    fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<Prices>> + Send;
+    fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<PriceAnswer>> + Send;
     fn learned(
         &self,
         from: UnixSeconds,
@@ -87,7 +87,7 @@ pub(super) fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
 /// stored yet.
 pub(super) async fn quotes(
     sources: &impl Quoting,
-    reference: impl Future<Output = Prices>,
+    reference: impl Future<Output = PriceAnswer>,
     moments: &[Moment],
     own: &[LearnedPrice],
     deadline: Option<Instant>,
@@ -117,7 +117,7 @@ pub(super) async fn quotes(
 }
 
 /// Pools that no node can read, now or later, have no price: the next source is queried.
-fn or_next_source(prices: Prices, count: usize) -> Prices {
+fn or_next_source(prices: PriceAnswer, count: usize) -> PriceAnswer {
     match prices {
         Err(error) if error.is_final() => {
             tracing::debug!(%error, "no node returns the state of reference pools; using the next price source");
@@ -202,7 +202,7 @@ async fn in_time<T>(
 }
 
 impl Quoting for Lookups<'_> {
-    async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
+    async fn candles(&self, at: &[UnixSeconds]) -> Option<PriceAnswer> {
         let candles = self.enricher.candles.as_ref()?;
         Some(candles.prices(&self.chain.slug, at, self.lane).await)
     }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     impl Answer {
-        async fn give(self, count: usize) -> Prices {
+        async fn give(self, count: usize) -> PriceAnswer {
             match self {
                 Self::Price(price) => Ok(vec![Some(Price(price)); count]),
                 Self::Unavailable => Ok(vec![None; count]),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     impl Quoting for Script {
-        async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
+        async fn candles(&self, at: &[UnixSeconds]) -> Option<PriceAnswer> {
             assert!(at.iter().all(|time| time.0 % 60 == 0), "by the minute");
             self.asked.lock().unwrap().push("candles");
             match self.candles {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     impl Script {
-        async fn reference(&self) -> Prices {
+        async fn reference(&self) -> PriceAnswer {
             self.asked.lock().unwrap().push("reference");
             self.reference.give(1).await
         }

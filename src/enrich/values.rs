@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::prices::{Prices, Quote, Quotes, moment, moments, quotes, transactions};
+use super::prices::{PriceAnswer, Quote, Quotes, moment, moments, quotes, transactions};
 use super::rows::DecodedTx;
 use super::valuation::{self, Coins, TOKEN_AGE_MAX, TokenValue};
 use super::{Enricher, Lookups, SidePayments};
@@ -42,7 +42,7 @@ pub(super) struct ReferencePrices {
 }
 
 impl ReferencePrices {
-    fn of(&self, moments: &[Moment]) -> Option<Prices> {
+    fn of(&self, moments: &[Moment]) -> Option<PriceAnswer> {
         match self.prices.as_ref()? {
             Err(error) => Some(Err(error.clone())),
             Ok(prices) => {

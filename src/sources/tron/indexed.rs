@@ -167,10 +167,14 @@ impl TronSource {
         let options = CallOptions { on: Some(id), ..options.clone() };
         // Each is another question with the same answer, so that no cache gives it.
         let one = |nudge| self.show_one((id, kind), account, nudge, &options);
-        let mut shown = vec![one(0).await];
         // An endpoint without the list is not asked for it again.
-        if matches!(shown.as_slice(), [Shown::Entries { .. }]) {
-            shown.extend(join_all((1..answers).map(one)).await);
+        let is_new = !lock(&self.inner.indexed).by.contains_key(&(id, kind));
+        let first = if is_new { 1 } else { answers };
+        let mut shown = join_all((0..first).map(one)).await;
+        if matches!(shown.first(), Some(Shown::Entries { .. })) {
+            shown.extend(join_all((first..answers).map(one)).await);
+        } else {
+            shown.truncate(1);
         }
         shown
     }
