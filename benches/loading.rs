@@ -221,11 +221,11 @@ const CALLS_AT_LEAST: [(Way, u64, u64); 7] = [
 const QUESTIONS: [(Way, u32, f64); 7] = [
     (Way::Solana, 3, 6.5),
     (Way::SolanaPages, 2, 5.5),
-    (Way::Evm(Discovery::Portal), 2, 10.5),
-    (Way::Evm(Discovery::Explorer), 3, 9.5),
-    (Way::Evm(Discovery::Logs), 4, 12.5),
-    (Way::TronLists, 3, 11.5),
-    (Way::TronEvents, 4, 14.5),
+    (Way::Evm(Discovery::Portal), 2, 9.5),
+    (Way::Evm(Discovery::Explorer), 3, 8.5),
+    (Way::Evm(Discovery::Logs), 4, 11.5),
+    (Way::TronLists, 3, 10.5),
+    (Way::TronEvents, 4, 12.5),
 ];
 const PAGE: u64 = 100;
 
