@@ -4,6 +4,7 @@
 //! All requests in flight live in the prefetcher, so that dropping a `next_chunk` loses nothing and
 //! dropping the reader cancels everything.
 
+mod ready;
 mod reorder;
 mod run_ahead;
 
@@ -15,10 +16,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 
+pub(super) use ready::{ChunkSizes, Ready};
 pub(super) use reorder::{Fetch, ReorderBuffer};
 pub use run_ahead::RunAhead;
 
-use crate::domain::Height;
 use crate::rpc::error::UpstreamError;
 
 /// Why more is requested.
@@ -42,25 +43,6 @@ pub(super) struct Depth {
     pub(super) max: usize,
     /// Of all readers of the source together.
     pub(super) total_max: usize,
-}
-
-/// How much makes a chunk of a timeline of listed transactions.
-#[derive(Debug)]
-pub(super) struct ChunkSizes {
-    pub(super) chunk_min: usize,
-    pub(super) chunk_max: usize,
-    /// Entries passed over after which an empty chunk is worth it.
-    pub(super) skipped_max: usize,
-}
-
-/// What such a timeline delivers at once: transactions, and ids of those that are listed and that no
-/// endpoint gives.
-#[derive(Debug)]
-pub(super) struct Ready<T, I> {
-    pub(super) low: Height,
-    pub(super) high: Height,
-    pub(super) txs: Vec<T>,
-    pub(super) missing: Vec<(Height, I)>,
 }
 
 /// The requests in flight of one reader, and how far they may run ahead.
