@@ -8,6 +8,9 @@ use blotter::demo::DemoTransport;
 use blotter::rpc::{Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::TRIP;
 
 /// Calls without which there are no rows: what is asked once more is not among the least.
 const TRANSACTIONS: [&str; 5] = [
@@ -33,6 +36,9 @@ pub(crate) struct Seen {
     by_request: bool,
     counts: Mutex<Counts>,
     hasher: RandomState,
+    began: Instant,
+    /// Each request with the round trips since the beginning.
+    prints: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -97,8 +103,9 @@ fn count(of: &HashSet<u64>) -> u64 {
 
 impl Seen {
     pub(crate) fn new(inner: DemoTransport, wallet: String, by_request: bool) -> Arc<Self> {
-        let (counts, hasher) = (Mutex::default(), RandomState::new());
-        Arc::new(Self { inner, wallet, by_request, counts, hasher })
+        let (counts, hasher, began) = (Mutex::default(), RandomState::new(), Instant::now());
+        let prints = std::env::args().any(|arg| arg == "--requests");
+        Arc::new(Self { inner, wallet, by_request, counts, hasher, began, prints })
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -175,9 +182,25 @@ impl Seen {
     }
 }
 
+/// What is asked, in few words: methods and how often, or the address.
+fn summary(request: &Request) -> String {
+    let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+    let calls = body.as_array().map_or_else(|| std::slice::from_ref(&body), Vec::as_slice);
+    let mut methods: BTreeMap<&str, u64> = BTreeMap::new();
+    for call in calls {
+        *methods.entry(call["method"].as_str().unwrap_or("")).or_default() += 1;
+    }
+    let is_rpc = methods.keys().any(|method| !method.is_empty());
+    if is_rpc { format!("{methods:?}") } else { request.url.expose().to_owned() }
+}
+
 impl Transport for Seen {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         self.note(&request);
+        if self.prints {
+            let trips = self.began.elapsed().as_secs_f64() / TRIP.as_secs_f64();
+            println!("{trips:.2} {}", summary(&request));
+        }
         self.inner.send(request)
     }
 }

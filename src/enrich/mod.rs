@@ -7,6 +7,7 @@ mod limits;
 mod order;
 mod pools;
 mod prices;
+mod reference;
 mod retrace;
 mod rows;
 mod tokens;
@@ -110,11 +111,11 @@ impl Lookups<'_> {
         is_stored: bool,
     ) -> Result<Enriched, EnrichError> {
         // None needs the answers of the others.
-        let (positions, (tokens, doubts), (), asked) = try_join!(
+        let (positions, (tokens, doubts), (), reference) = try_join!(
             order::look_up(self, id, &txs, is_stored),
             tokens::look_up(self, &txs),
             ready(pools::learn_names(self, txs.iter().map(|tx| &tx.decoded))),
-            ready(values::ask(self, &txs)),
+            ready(reference::ask(self, &txs)),
         )?;
         order::set(&mut txs, &positions);
         for tx in &mut txs {
@@ -122,7 +123,7 @@ impl Lookups<'_> {
         }
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();
         let mut trades: Vec<Trade> = txs.into_iter().flat_map(DecodedTx::into_rows).collect();
-        let prices = values::set(self, id, &mut trades, &side_payment, &tokens, asked).await?;
+        let prices = values::set(self, id, &mut trades, &side_payment, &tokens, &reference).await?;
         Ok(Enriched { trades, side_payment, tokens, prices, doubts })
     }
 

@@ -4,16 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use super::prices::{PriceAnswer, Quote, Quotes, moment, moments, quotes, transactions};
-use super::rows::DecodedTx;
+use super::prices::{Quote, Quotes, moment, moments, quotes, transactions};
+use super::reference::ReferencePrices;
 use super::valuation::{self, Coins, TOKEN_AGE_MAX, TokenValue};
 use super::{Enricher, Lookups, SidePayments};
-use crate::domain::{
-    Address, ChainId, LearnedPrice, Moment, Price, Trade, Units, UnixSeconds, ValueSource, lock,
-};
-use crate::rpc::UpstreamError;
+use crate::domain::{Address, ChainId, LearnedPrice, Trade, Units, UnixSeconds, ValueSource, lock};
 use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
 
 /// Chains whose prices were waited for in vain, until when.
@@ -22,57 +19,14 @@ pub(super) struct PricePauses(Mutex<HashMap<ChainId, Instant>>);
 
 impl PricePauses {
     /// Whether the prices of a chain were waited for in vain lately.
-    fn holds(&self, chain: ChainId) -> bool {
+    pub(super) fn holds(&self, chain: ChainId) -> bool {
         lock(&self.0).get(&chain).is_some_and(|until| Instant::now() < *until)
     }
 
     /// No chunk waits for the chain's prices until then.
-    fn begin(&self, chain: ChainId, time: Duration) {
+    pub(super) fn begin(&self, chain: ChainId, time: Duration) {
         lock(&self.0).insert(chain, Instant::now() + time);
     }
-}
-
-/// The answer of the reference pools for a chunk's moments.
-#[derive(Debug)]
-pub(super) struct ReferencePrices {
-    /// `None`: they were not asked, or did not answer in time.
-    prices: Option<Result<HashMap<Moment, Option<Price>>, UpstreamError>>,
-    /// How long the chunk may still wait for prices.
-    wait: Duration,
-}
-
-impl ReferencePrices {
-    fn of(&self, moments: &[Moment]) -> Option<PriceAnswer> {
-        match self.prices.as_ref()? {
-            Err(error) => Some(Err(error.clone())),
-            Ok(prices) => {
-                let all: Option<_> = moments.iter().map(|at| prices.get(at).copied()).collect();
-                all.map(Ok)
-            }
-        }
-    }
-}
-
-/// Asks the reference pools for the prices that rows may want: that takes none of what is asked at the
-/// same time. Where it takes too long, other prices are not waited for either.
-pub(super) async fn ask(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> ReferencePrices {
-    let (chain, Enricher { limits, kept, .. }) = (lookups.chain, lookups.enricher);
-    let wait = limits.value_wait_max;
-    let wanting = txs.iter().filter(|tx| valuation::may_want_price(chain, &tx.decoded.trades));
-    let moments: BTreeSet<Moment> =
-        wanting.map(|tx| Moment { height: tx.height, time: tx.time }).collect();
-    if moments.is_empty() || kept.price_pauses.holds(chain.id) {
-        return ReferencePrices { prices: None, wait };
-    }
-    let (moments, began): (Vec<Moment>, _) = (moments.into_iter().collect(), Instant::now());
-    let asked = Box::pin(lookups.source.native_prices(&moments, lookups.lane));
-    let prices = timeout(wait, asked).await.ok();
-    if prices.is_none() {
-        kept.price_pauses.begin(chain.id, limits.values_rest);
-    }
-    let by_moment = |prices: Vec<Option<Price>>| moments.into_iter().zip(prices).collect();
-    let prices = prices.map(|prices| prices.map(by_moment));
-    ReferencePrices { prices, wait: wait.saturating_sub(began.elapsed()) }
 }
 
 /// Gives the rows of a chunk their values. Waits for prices no longer than is left, and not at all where
@@ -83,7 +37,7 @@ pub(super) async fn set(
     trades: &mut [Trade],
     side_payment: &SidePayments,
     tokens: &[TokenRecord],
-    asked: ReferencePrices,
+    reference: &ReferencePrices,
 ) -> Result<Vec<PriceRecord>, StoreError> {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain.id, lookups.enricher);
     let coins = coins(lookups, trades, tokens).await?;
@@ -94,9 +48,9 @@ pub(super) async fn set(
         .collect();
     let moments = moments(&coins, trades);
     let is_paused = kept.price_pauses.holds(chain);
-    let deadline = (!is_paused).then(|| Instant::now() + asked.wait);
+    let deadline = (!is_paused).then(|| Instant::now() + reference.wait);
     let reference = async {
-        match asked.of(&moments) {
+        match reference.of(&moments) {
             Some(prices) => prices,
             None => Box::pin(lookups.source.native_prices(&moments, lookups.lane)).await,
         }

@@ -32,12 +32,14 @@ type Refusal = Option<(i64, &'static str)>;
 struct Tracing {
     node: DemoTransport,
     refusal: Mutex<Refusal>,
-    /// What the reference pools are is said after so long, and what they exchanged never.
-    quiet: Mutex<Option<Duration>>,
+    /// Words of requests that are answered after so long.
+    delays: Mutex<Vec<(&'static str, Duration)>>,
 }
 
 /// `token0()`, which the reference pools alone are asked for.
 const TOKEN: &str = "0x0dfe1681";
+/// `symbol()`, inside of one call for many.
+const SYMBOL: &str = "95d89b41";
 /// `Sync(uint112,uint112)`, by which their prices are looked for.
 const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
 /// No request waits for so long.
@@ -58,12 +60,11 @@ impl Tracing {
         Some(json!({"jsonrpc": "2.0", "id": call["id"], "error": error}))
     }
 
-    /// How long a request about reference pools waits before it is answered.
+    /// How long a request waits before it is answered.
     fn delay(&self, request: &Request) -> Option<Duration> {
-        let quiet = (*self.quiet.lock().unwrap())?;
         let text = String::from_utf8_lossy(&request.body);
-        let delays = [(TOKEN, quiet), (SYNC, NEVER)];
-        delays.into_iter().find(|(word, _)| text.contains(word)).map(|(_, delay)| delay)
+        let delays = self.delays.lock().unwrap();
+        delays.iter().find(|(word, _)| text.contains(word)).map(|(_, delay)| *delay)
     }
 }
 
@@ -116,8 +117,8 @@ fn world(refusal: Refusal) -> World {
     let model = EvmModel::new(11, &chain);
     let node = DemoNode::evm(model.clone(), 1);
     let node = DemoTransport::new([("demo.test/rpc".to_owned(), node)]);
-    let (refusal, quiet) = (Mutex::new(refusal), Mutex::new(None));
-    let node = Arc::new(Tracing { node, refusal, quiet });
+    let (refusal, delays) = (Mutex::new(refusal), Mutex::default());
+    let node = Arc::new(Tracing { node, refusal, delays });
     let transport: Arc<dyn Transport> = node.clone();
     let url = "https://demo.test/rpc".to_owned();
     let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
@@ -244,9 +245,9 @@ async fn a_node_without_traces_leaves_nothing_waiting() {
 }
 
 /// Time of a stream of trades that want a price, and how many rows wait for theirs then.
-async fn priced(quiet: Option<Duration>) -> (Duration, usize) {
+async fn priced(delays: &[(&'static str, Duration)]) -> (Duration, usize) {
     let world = world(None);
-    *world.node.quiet.lock().unwrap() = quiet;
+    *world.node.delays.lock().unwrap() = delays.to_vec();
     let plan = WalletPlan { only: Some(TradeKind::V3Dollar), ..WalletPlan::trades(60) };
     let wallet = world.add(plan);
     let began = Instant::now();
@@ -259,10 +260,23 @@ async fn priced(quiet: Option<Duration>) -> (Duration, usize) {
 /// Three seconds in all, for what the reference pools are and for what they exchanged.
 #[tokio::test(start_paused = true)]
 async fn a_chunk_waits_once_for_prices_that_do_not_come() {
-    let (plain, _) = priced(None).await;
+    let (plain, _) = priced(&[]).await;
     for quiet in [Duration::from_secs(2), NEVER] {
-        let (held, pending) = priced(Some(quiet)).await;
+        let (held, pending) = priced(&[(TOKEN, quiet), (SYNC, NEVER)]).await;
         assert!(pending > 0, "{quiet:?}");
         assert!(held <= plain + Duration::from_secs(4), "{held:?}, {plain:?}, {quiet:?}");
     }
+}
+
+/// The two waits of the first chunk are one.
+#[tokio::test(start_paused = true)]
+async fn prices_are_asked_for_while_tokens_are() {
+    const WAIT: Duration = Duration::from_secs(2);
+    let (plain, _) = priced(&[]).await;
+    let (tokens, _) = priced(&[(SYMBOL, WAIT)]).await;
+    let (prices, _) = priced(&[(SYNC, WAIT)]).await;
+    let (both, pending) = priced(&[(SYMBOL, WAIT), (SYNC, WAIT)]).await;
+    assert_eq!(pending, 0);
+    assert!(tokens >= plain + WAIT && prices >= plain + WAIT, "{tokens:?} {prices:?} {plain:?}");
+    assert!(both + plain + WAIT <= tokens + prices, "{both:?} {tokens:?} {prices:?} {plain:?}");
 }
