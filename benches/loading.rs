@@ -214,18 +214,22 @@ const CALLS_AT_LEAST: [(Way, u64, u64); 7] = [
     (Way::TronEvents, 2, 10_000),
 ];
 
-/// Questions that need the answer of the one before, until the newest rows of a wallet are known: to the
-/// head or the accounts, the list, its transactions, their tokens.
+/// Questions that need the answer of the one before, until a page of a wallet's newest rows is known. All
+/// end with tokens and prices. Solana: accounts, lists, transactions, lists of accounts that these show,
+/// their transactions; its pages of transactions: a page. A gateway: head, logs, details of what came
+/// in. Account lists: how far they have come, pages, transactions. Logs: head, logs, transactions,
+/// receipts, traces. Tron's lists: how far they have come, pages, transactions in two turns of 64; its
+/// events: head, blocks kept, events, transactions, what came of them.
 ///
 /// Then the round trips that a page of the first wallet may take, and one of the next.
 const QUESTIONS: [(Way, u32, [f64; 2]); 7] = [
-    (Way::Solana, 3, [6.5, 6.5]),
+    (Way::Solana, 6, [6.5, 6.5]),
     (Way::SolanaPages, 2, [5.5, 3.5]),
-    (Way::Evm(Discovery::Portal), 2, [9.5, 7.5]),
-    (Way::Evm(Discovery::Explorer), 3, [8.5, 6.5]),
-    (Way::Evm(Discovery::Logs), 4, [11.5, 9.5]),
-    (Way::TronLists, 3, [10.5, 8.5]),
-    (Way::TronEvents, 4, [12.5, 11.5]),
+    (Way::Evm(Discovery::Portal), 4, [5.5, 5.5]),
+    (Way::Evm(Discovery::Explorer), 4, [5.5, 4.5]),
+    (Way::Evm(Discovery::Logs), 6, [9.5, 7.5]),
+    (Way::TronLists, 5, [7.5, 6.5]),
+    (Way::TronEvents, 6, [12.5, 11.5]),
 ];
 const PAGE: u64 = 100;
 

@@ -198,7 +198,7 @@ impl World {
         let clock = TestClock::start();
         let ends = (0..trips.len()).map(|at| allowed.endpoint(&format!("http://{}", name(at))));
         let pools = Pools { seen: &seen, clock: &clock };
-        let source = pools.source(way, &chain, &registry, ends.collect());
+        let source = pools.source(way, &chain, &registry, (ends.collect(), allowed));
         let history = History::new(HistoryParts {
             store: Store::in_step(Disk::default(), StoreOptions { cache_bytes: 64 << 20 }).unwrap(),
             registry,
@@ -282,7 +282,7 @@ impl Pools<'_> {
         way: Way,
         chain: &Chain,
         registry: &Arc<Registry>,
-        endpoints: Vec<EndpointConfig>,
+        (endpoints, allowed): (Vec<EndpointConfig>, Allowed),
     ) -> Source {
         let rpc = self.pool(endpoints);
         match way {
@@ -292,7 +292,9 @@ impl Pools<'_> {
                 Source::Solana(source.with_busy_account(chain))
             }
             Way::Evm(discovery) => {
-                let index = || self.pool(vec![EndpointConfig::new("http://index/")]);
+                let concurrency = Some(usize::try_from(allowed.concurrency).unwrap());
+                let index = EndpointConfig { concurrency, ..EndpointConfig::new("http://index/") };
+                let index = || self.pool(vec![index.clone()]);
                 Source::Evm(EvmSource::new(EvmParts {
                     rpc,
                     explorer: (discovery == Discovery::Explorer).then(index),

@@ -38,6 +38,7 @@ mod estimates;
 mod evm_corpus;
 mod evm_decode;
 mod evm_explain;
+mod evm_likely;
 mod evm_long_tail;
 mod evm_payouts;
 mod evm_proof;

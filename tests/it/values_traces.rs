@@ -38,6 +38,7 @@ struct Tracing {
 
 /// `token0()`, which the reference pools alone are asked for.
 const TOKEN: &str = "0x0dfe1681";
+const RECEIPT: &str = "eth_getTransactionReceipt";
 /// `symbol()`, inside of one call for many.
 const SYMBOL: &str = "95d89b41";
 /// `Sync(uint112,uint112)`, by which their prices are looked for.
@@ -266,6 +267,15 @@ async fn a_chunk_waits_once_for_prices_that_do_not_come() {
         assert!(pending > 0, "{quiet:?}");
         assert!(held <= plain + Duration::from_secs(4), "{held:?}, {plain:?}, {quiet:?}");
     }
+}
+
+/// What the pools are is the same for all wallets: it is asked for next to the list.
+#[tokio::test(start_paused = true)]
+async fn what_the_reference_pools_are_is_asked_for_while_transactions_are() {
+    const WAIT: Duration = Duration::from_secs(2);
+    let (receipts, _) = priced(&[(RECEIPT, WAIT)]).await;
+    let (both, pending) = priced(&[(TOKEN, WAIT), (RECEIPT, WAIT)]).await;
+    assert_eq!((both, pending), (receipts, 0));
 }
 
 /// The two waits of the first chunk are one.

@@ -19,6 +19,8 @@ use crate::sources::server_reach::ServerReach;
 /// Answers, each so long after the one before, after which an ability counts as not offered.
 const ABSENCES_MIN: u32 = 3;
 const SPACING: Duration = Duration::from_secs(10);
+/// Windows are not expected for so long after one that proved to be another.
+const UNPROVED_REST: Duration = Duration::from_secs(300);
 
 /// Of the ways that may follow inner calls or not, and how far their lists have come.
 #[derive(Debug, Default)]
@@ -28,6 +30,8 @@ pub(super) struct Abilities {
     pub(super) page_sizes: PageSizes,
     /// Of nodes, by the heads that they name.
     pub(super) node_reach: ServerReach<()>,
+    /// When a window that was expected last proved to be another one.
+    unproved_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -38,6 +42,16 @@ struct CallsSeen {
 }
 
 impl Abilities {
+    /// A window was not the one that was expected: what was requested of it was requested in vain.
+    pub(super) fn note_unproved(&self) {
+        *lock(&self.unproved_at) = Some(Instant::now());
+    }
+
+    /// Whether windows prove to be those that were expected.
+    pub(super) fn are_proved(&self) -> bool {
+        lock(&self.unproved_at).is_none_or(|at| at.elapsed() >= UNPROVED_REST)
+    }
+
     pub(super) fn note_calls(&self, kind: Discovery) {
         lock(&self.calls).entry(kind).or_default().has_worked = true;
     }

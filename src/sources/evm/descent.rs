@@ -57,7 +57,7 @@ pub(super) enum Fault {
     Misses,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Descent {
     low: Height,
     pager: Pager<Height, Word>,
@@ -71,7 +71,7 @@ pub(super) struct Descent {
     expects_end: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inside {
     page: u32,
     /// Rows of each page.

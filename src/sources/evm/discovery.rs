@@ -84,7 +84,7 @@ impl Candidate {
 }
 
 /// Heights for which the list contains every candidate.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) low: Height,
     pub(super) high: Height,

@@ -141,11 +141,30 @@ impl ExplorerLister {
             Box::pin(self.check_top()).await?;
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.subject, until) {
-                let doubts = window.doubts.union(self.doubts());
-                return Ok(Some(Window { doubts, ..window }));
+                return Ok(Some(self.doubted(window)));
             }
             self.round().await?;
         }
+    }
+
+    /// The next heights down, before the endpoints that gave them have shown that they have not fallen
+    /// behind meanwhile: what it holds may be asked for, and counts for nothing. `None` where there is
+    /// nothing of the kind. Cancel safe as [`Self::next`] is.
+    pub(super) async fn likely(&mut self) -> Result<Option<Window>, UpstreamError> {
+        while !self.is_top_checked && !self.merge.is_done() {
+            self.look_for_calls().await?;
+            self.look_at_counts().await?;
+            if self.merge.is_ready() {
+                let window = self.merge.clone().take(&self.subject, self.calls_until());
+                return Ok(window.map(|window| self.doubted(window)));
+            }
+            self.round().await?;
+        }
+        Ok(None)
+    }
+
+    fn doubted(&self, window: Window) -> Window {
+        Window { doubts: window.doubts.union(self.doubts()), ..window }
     }
 
     /// One page of each list that holds up the next window. Each is asked for twice, because a page

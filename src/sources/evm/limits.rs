@@ -14,8 +14,10 @@ pub struct EvmLimits {
     pub joined_max: usize,
     /// The first chunk, so that the first rows come early.
     pub chunk_first: usize,
-    /// Blocks of the first log query, and of the largest.
+    /// Blocks of the first log query, the same at most where longer ones were answered of late, and of
+    /// the largest.
     pub log_blocks_first: u64,
+    pub log_blocks_known: u64,
     pub log_blocks_max: u64,
     /// Logs in an answer below which the next query is larger.
     pub log_few: usize,
@@ -66,6 +68,7 @@ impl Default for EvmLimits {
             joined_max: 200,
             chunk_first: 20,
             log_blocks_first: 10_000,
+            log_blocks_known: 160_000,
             log_blocks_max: 1 << 40,
             log_few: 500,
             log_queries_small: 16,

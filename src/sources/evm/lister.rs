@@ -74,6 +74,14 @@ impl Lister {
         }
     }
 
+    /// The next window down before it is proved; `None` where none is known before that.
+    pub(super) async fn likely(&mut self) -> Result<Option<Window>, UpstreamError> {
+        match self {
+            Self::Explorer(lister) => lister.likely().await,
+            Self::Portal(_) | Self::Alchemy(_) | Self::Logs(_) => Ok(None),
+        }
+    }
+
     /// The next window down; `None` below the lowest.
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         match self {

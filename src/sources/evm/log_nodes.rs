@@ -44,6 +44,8 @@ struct LogNode {
     slow: Option<(u64, Instant)>,
     /// A range of so many blocks was refused of late, without a limit in words.
     refused: Option<(u64, Instant)>,
+    /// The longest range that it answered of late.
+    answered: Option<(u64, Instant)>,
     /// A height whose logs it was seen to keep, and so those above it; until when.
     kept: Option<(Height, Instant)>,
     /// A height whose logs it was seen to lack, and so those below it.
@@ -191,6 +193,28 @@ impl EvmSource {
             let least = node.named(now).unwrap_or(most).min(most).max(1);
             node.named = Some((least, until));
         });
+    }
+
+    pub(super) fn note_answered_logs(&self, id: EndpointId, blocks: u64) {
+        let now = Instant::now();
+        let until = now + self.inner.limits.bench;
+        self.with_log_node(id, |node| {
+            let known = node.answered.filter(|(_, until)| *until > now).map(|(blocks, _)| blocks);
+            node.answered = Some((known.unwrap_or(0).max(blocks), until));
+        });
+    }
+
+    /// Blocks of the first range of a read: more where an endpoint took more of late, as it does of most
+    /// wallets. Short ones show best from where on one has logs that lacks some.
+    pub(super) fn log_blocks_first(&self) -> u64 {
+        let (now, limits) = (Instant::now(), &self.inner.limits);
+        let answered = |node: &LogNode| {
+            let is_short = node.lacking.is_some();
+            let (blocks, _) = node.answered.filter(|(_, until)| *until > now && !is_short)?;
+            Some(blocks.min(node.blocks_likely(now).unwrap_or(u64::MAX)))
+        };
+        let known = lock(&self.inner.log_nodes).0.values().filter_map(answered).max();
+        known.unwrap_or(0).clamp(limits.log_blocks_first, limits.log_blocks_known)
     }
 
     /// So many blocks were refused without a limit: another endpoint may take them.

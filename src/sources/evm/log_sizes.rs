@@ -15,6 +15,8 @@ pub(super) struct LogSizes {
     refused: Option<RefusedSize>,
     /// Ranges for which the next size that is refused is not tried again.
     rest: u32,
+    /// What is asked for at first where nothing is known.
+    usual: u64,
 }
 
 /// A size that is not tried again for a while.
@@ -26,9 +28,9 @@ struct RefusedSize {
 }
 
 impl LogSizes {
-    pub(super) fn new(limits: &EvmLimits) -> Self {
-        let (blocks, rest) = (limits.log_blocks_first, limits.log_queries_small);
-        Self { blocks, ranges: 1, answered: 0, refused: None, rest }
+    pub(super) fn new(limits: &EvmLimits, blocks: u64) -> Self {
+        let (usual, rest) = (limits.log_blocks_first, limits.log_queries_small);
+        Self { blocks, ranges: 1, answered: 0, refused: None, rest, usual }
     }
 
     /// No size was refused of late.
@@ -51,6 +53,7 @@ impl LogSizes {
         let most = match shrink {
             Shrink::To(blocks) | Shrink::AtMost(blocks) => blocks,
             Shrink::Half if (1..refused).contains(&self.answered) => self.answered,
+            Shrink::Half if self.answered == 0 && refused > self.usual => self.usual,
             Shrink::Half => refused / 2,
         };
         if shrink == Shrink::Half {
@@ -115,7 +118,7 @@ mod tests {
     /// Queries until so many blocks are searched at an endpoint that takes `takes` of them.
     fn queries(takes: u64, blocks: u64) -> u64 {
         let limits = EvmLimits::default();
-        let (mut sizes, mut left, mut sent) = (LogSizes::new(&limits), blocks, 0);
+        let (mut sizes, mut left, mut sent) = (LogSizes::new(&limits, 10_000), blocks, 0);
         while left > 0 {
             let ranges = u64::try_from(sizes.ranges).unwrap().min(left.div_ceil(sizes.blocks));
             sent += ranges * QUERIES[usize::from(ranges > 1)];
@@ -142,7 +145,7 @@ mod tests {
     #[test]
     fn a_size_that_was_answered_is_gone_back_to() {
         let limits = EvmLimits::default();
-        let mut sizes = LogSizes::new(&limits);
+        let mut sizes = LogSizes::new(&limits, 10_000);
         sizes.note_answered(1, &limits);
         sizes.grow(u64::MAX, &limits);
         assert_eq!((sizes.blocks, sizes.ranges), (40_000, 1));
@@ -156,5 +159,14 @@ mod tests {
             assert_eq!((sizes.blocks, sizes.ranges), (blocks, ranges));
             assert_eq!(sizes.is_tried(), ranges == 1);
         }
+    }
+    /// What other wallets took says nothing of one with many more logs.
+    #[test]
+    fn a_first_size_that_is_refused_gives_way_to_the_usual_one() {
+        let mut sizes = LogSizes::new(&EvmLimits::default(), 160_000);
+        sizes.shrink(Shrink::Half);
+        assert_eq!(sizes.blocks, 10_000);
+        sizes.shrink(Shrink::Half);
+        assert_eq!(sizes.blocks, 5_000);
     }
 }

@@ -47,7 +47,7 @@ const TIME_OUTS_MAX: u32 = 6;
 
 impl LogLister {
     pub(super) fn new(source: EvmSource, listing: ListRequest) -> Self {
-        let sizes = LogSizes::new(&source.inner.limits);
+        let sizes = LogSizes::new(&source.inner.limits, source.log_blocks_first());
         let next_high = (listing.low <= listing.high).then_some(listing.high);
         Self {
             source,
@@ -317,6 +317,7 @@ impl LogLister {
     fn adapt(&mut self, ranges: usize, logs: usize, choice: LogChoice) {
         let limits = &self.source.inner.limits;
         self.sizes.note_answered(ranges, limits);
+        self.source.note_answered_logs(choice.on, self.sizes.blocks);
         if logs >= limits.log_few {
             return;
         }

@@ -148,7 +148,7 @@ impl Sight {
 }
 
 /// The lists of one wallet, each at its own height.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Merge {
     low: Height,
     /// The next window's top; `None` below the lowest.

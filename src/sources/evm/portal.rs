@@ -211,12 +211,15 @@ impl PortalLister {
         self.low.max(self.first_used())
     }
 
-    /// The first window by itself: it shows how long the others may be.
+    /// The first window shows how long the others may be. Until then each is longer than the one above
+    /// it, as it will be where that one holds little.
     fn begin_windows(&mut self) {
-        let most = if self.given == 0 { 1 } else { self.windows_max };
-        while self.in_flight.len() < most {
+        while self.in_flight.len() < self.windows_max {
             let Some(top) = self.top else { return };
-            let low = top.saturating_sub(self.span - 1).max(self.low).max(self.first_used());
+            let longer = if self.given == 0 { self.in_flight.len() } else { 0 };
+            let times = GROWTH.pow(u32::try_from(longer).unwrap_or(0));
+            let span = self.span.saturating_mul(times).min(SPAN_MAX);
+            let low = top.saturating_sub(span - 1).max(self.low).max(self.first_used());
             let low = low.min(top);
             self.begun_above_first = self.first.is_some();
             let read = read_agreed(Arc::clone(&self.gateway), self.mode, (low, top));

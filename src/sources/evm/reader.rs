@@ -27,6 +27,8 @@ type Listed = (Lister, Result<Option<Window>, UpstreamError>);
 enum Listing {
     /// To be opened, down from this height; `None`: from the head.
     Closed(Option<Height>),
+    /// Nothing was listed by it.
+    Open(Discovery, Lister),
     Idle(Discovery, Lister),
     /// Being opened, or its next window is requested.
     InFlight,
@@ -69,6 +71,8 @@ struct Reading {
     listing: Listing,
     /// What is listed ends above this height; `None` while nothing is.
     listed_to: Option<Height>,
+    /// The first window, as long as it is not proved: what it holds is requested and not delivered.
+    likely: Option<Window>,
     failed: Vec<Discovery>,
     /// The lowest height that the list in hand is read for.
     floor: Height,
@@ -92,6 +96,8 @@ struct Reading {
 
 enum Event {
     Opened(Result<Opened, UpstreamError>),
+    /// What the list shows before it is proved.
+    Likely(Discovery, Listed),
     Listed(Discovery, Listed),
     Fetched(u64, Chunk),
 }
@@ -108,6 +114,7 @@ impl Reading {
             listing: if wallet.is_some() { Listing::Closed(request.high) } else { Listing::Done },
             wallet: wallet.unwrap_or_default(),
             listed_to: None,
+            likely: None,
             failed: source.second_opinion(request.another),
             floor: request.low,
             waiting: VecDeque::new(),
@@ -158,26 +165,86 @@ impl Reading {
                 let opened = self.source.clone().open(wanted);
                 self.prefetcher.push(opened.map(Event::Opened).boxed());
             }
-            Listing::Idle(kind, mut lister) => self.prefetcher.push(
+            Listing::Open(kind, mut lister) if self.may_expect() => self.prefetcher.push(
                 async move {
-                    let window = lister.next().await;
-                    Event::Listed(kind, (lister, window))
+                    let window = lister.likely().await;
+                    Event::Likely(kind, (lister, window))
                 }
                 .boxed(),
             ),
+            Listing::Open(kind, mut lister) | Listing::Idle(kind, mut lister) => {
+                let listed = async move {
+                    let window = lister.next().await;
+                    Event::Listed(kind, (lister, window))
+                };
+                self.prefetcher.push(listed.boxed());
+            }
             other @ (Listing::InFlight | Listing::Done) => self.listing = other,
         }
     }
 
+    /// The first rows of a wallet wait for their prices, and these for what the reference pools are. It is
+    /// asked for again there where it fails here.
+    fn learn_references(&mut self) {
+        if !self.request.first {
+            return;
+        }
+        let (source, lane) = (self.source.clone(), self.request.lane.clone());
+        let learned = async move { source.native_prices(&[], &lane).await };
+        self.prefetcher.set_aside(learned.map(drop).boxed());
+    }
+
     fn opened(&mut self, opened: Opened) {
         let Opened { kind, lister, low, high, tip, .. } = opened;
+        // A search for logs chooses its first endpoint by what is under way at each.
+        if kind != Discovery::Logs {
+            self.learn_references();
+        }
         self.tip = tip.or(self.tip);
         self.floor = low;
         let is_below = high < low;
-        self.listing = if is_below { Listing::Done } else { Listing::Idle(kind, lister) };
+        self.listing = if is_below { Listing::Done } else { Listing::Open(kind, lister) };
+    }
+
+    /// What lies above the first window would be dropped with it.
+    fn may_expect(&self) -> bool {
+        self.listed_to.is_none() && self.source.inner.abilities.are_proved()
+    }
+
+    fn likely(&mut self, kind: Discovery, (lister, window): Listed) {
+        match window {
+            Ok(window) => {
+                self.likely.clone_from(&window);
+                if let Some(window) = window {
+                    self.take(kind, window);
+                }
+                self.listing = Listing::Idle(kind, lister);
+            }
+            Err(error) => self.change_list(kind, error),
+        }
+    }
+
+    /// Whether a window is the one that was likely. What was requested of another one is dropped.
+    fn proves_likely(&mut self, window: &Result<Option<Window>, UpstreamError>) -> bool {
+        let Some(likely) = self.likely.take() else { return false };
+        if matches!(window, Ok(Some(window)) if *window == likely) {
+            return true;
+        }
+        self.source.inner.abilities.note_unproved();
+        self.waiting.clear();
+        self.prefetcher.cancel_all();
+        self.chunks.take_before(None);
+        self.under_way = 0;
+        self.listed_to = None;
+        self.chunk_size = self.source.inner.limits.chunk_first;
+        false
     }
 
     fn listed(&mut self, kind: Discovery, (lister, window): Listed) {
+        if self.proves_likely(&window) {
+            self.listing = Listing::Idle(kind, lister);
+            return;
+        }
         match window {
             Ok(Some(window)) => {
                 self.take(kind, window);
@@ -263,6 +330,9 @@ impl Reading {
 
     /// Cuts a window into chunks, each of whole heights.
     fn take(&mut self, kind: Discovery, window: Window) {
+        if kind == Discovery::Logs && self.listed_to.is_none() {
+            self.learn_references();
+        }
         let Window { low, high, found, skipped, doubts } = window;
         let proof = Proof::of(kind.way()).with(doubts).with(kind.blind_spots());
         if skipped > 0 {
@@ -316,7 +386,7 @@ impl PrefetchReader for Reading {
         let wanted = self.prefetcher.run_ahead().transactions();
         let room = self.run_ahead.max(wanted).min(limits.run_ahead_max);
         self.request_chunks(room);
-        if self.under_way < room && self.waiting.is_empty() {
+        if self.likely.is_some() || self.under_way < room && self.waiting.is_empty() {
             self.request_window();
         }
     }
@@ -325,6 +395,7 @@ impl PrefetchReader for Reading {
         match event {
             Event::Opened(Ok(opened)) => self.opened(opened),
             Event::Opened(Err(error)) => self.fail(error),
+            Event::Likely(kind, listed) => self.likely(kind, listed),
             Event::Listed(kind, listed) => self.listed(kind, listed),
             Event::Fetched(number, chunk) => self.chunks.put(&number, chunk),
         }
@@ -332,6 +403,9 @@ impl PrefetchReader for Reading {
     }
 
     fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        if self.likely.is_some() {
+            return Ok(None);
+        }
         let Some(mut chunk) = self.pop_ready() else { return Ok(None) };
         chunk.tip = self.tip.take();
         // Each is completed and stored in a turn of its own, which takes several answers. Where it is

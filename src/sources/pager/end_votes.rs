@@ -9,7 +9,7 @@ pub(in crate::sources) struct Quorum {
     pub(in crate::sources) of_one: u8,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct EndVotes {
     count: u8,
     last_by: Option<EndpointId>,

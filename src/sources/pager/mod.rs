@@ -68,7 +68,7 @@ pub(super) enum PageOutcome<P> {
 }
 
 /// The state of one list.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Pager<P, K> {
     rules: PagerRules,
     /// The lowest position seen, or the top of the list. Not all of its entries may be known.

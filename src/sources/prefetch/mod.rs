@@ -9,6 +9,7 @@ mod reorder;
 mod run_ahead;
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,6 +49,8 @@ pub(super) struct Depth {
 /// The requests in flight of one reader, and how far they may run ahead.
 pub(super) struct Prefetcher<E> {
     in_flight: FuturesUnordered<BoxFuture<'static, E>>,
+    /// For which no chunk waits.
+    aside: Option<BoxFuture<'static, ()>>,
     /// An error that came while no reader took chunks.
     failure: Option<UpstreamError>,
     run_ahead: RunAhead,
@@ -66,6 +69,7 @@ impl<E> Prefetcher<E> {
         readers.fetch_add(1, Ordering::Relaxed);
         Self {
             in_flight: FuturesUnordered::new(),
+            aside: None,
             failure: None,
             run_ahead: RunAhead::default(),
             is_exhausted: false,
@@ -108,9 +112,28 @@ impl<E> Prefetcher<E> {
         self.in_flight.push(request);
     }
 
+    /// Works on something next to what is in flight, as long as the reader is.
+    pub(super) fn set_aside(&mut self, work: BoxFuture<'static, ()>) {
+        self.aside = Some(work);
+    }
+
     /// Cancels what is in flight.
     pub(super) fn cancel_all(&mut self) {
-        self.in_flight = FuturesUnordered::new();
+        (self.in_flight, self.aside) = (FuturesUnordered::new(), None);
+    }
+
+    /// What comes next of what is in flight; `None` where nothing is.
+    async fn next_event(&mut self) -> Option<E> {
+        poll_fn(|context| {
+            // What chunks wait for goes first.
+            let event = self.in_flight.poll_next_unpin(context);
+            let is_done = |aside: &mut BoxFuture<'_, ()>| aside.poll_unpin(context).is_ready();
+            if event.is_pending() && self.aside.as_mut().is_some_and(is_done) {
+                self.aside = None;
+            }
+            event
+        })
+        .await
     }
 
     pub(super) fn delivered(&self) -> usize {
@@ -188,7 +211,7 @@ pub(super) async fn next_chunk<R: PrefetchReader>(
         if reader.has_ended() {
             continue;
         }
-        match reader.prefetcher().in_flight.next().await {
+        match reader.prefetcher().next_event().await {
             Some(event) => reader.absorb(event)?,
             None => return Err(stalled()),
         }
@@ -209,7 +232,7 @@ pub(super) async fn drive<R: PrefetchReader>(reader: &mut R) -> Infallible {
             return std::future::pending().await;
         }
         reader.request_more(Urgency::Ahead);
-        match reader.prefetcher().in_flight.next().await {
+        match reader.prefetcher().next_event().await {
             Some(event) => {
                 let failure = reader.absorb(event).err();
                 reader.prefetcher().failure = failure;
@@ -299,5 +322,29 @@ mod tests {
         assert_eq!(Arc::strong_count(&place), 1, "the other request is still under way");
         let next = next_chunk(&mut reader).now_or_never();
         assert!(matches!(next, Some(Err(UpstreamError::NoEndpoint))), "{next:?}");
+    }
+
+    #[test]
+    fn what_no_chunk_waits_for_is_done_next_to_the_requests_and_ends_with_them() {
+        let mut reader = Idle(Prefetcher::new(&Arc::default()));
+        let works = Arc::new(AtomicUsize::new(0));
+        let work = |ends: bool| {
+            let works = Arc::clone(&works);
+            Box::pin(async move {
+                works.fetch_add(1, Ordering::Relaxed);
+                if !ends {
+                    future::pending::<()>().await;
+                }
+                drop(works);
+            })
+        };
+        for ends in [true, false] {
+            reader.0.set_aside(work(ends));
+            reader.0.push(Box::pin(future::pending()));
+            assert!(drive(&mut reader).now_or_never().is_none());
+        }
+        assert_eq!((works.load(Ordering::Relaxed), Arc::strong_count(&works)), (2, 2));
+        reader.0.cancel_all();
+        assert_eq!(Arc::strong_count(&works), 1);
     }
 }

@@ -40,6 +40,12 @@ pub(super) fn want_listed(seen: &SeenTx) -> Relevance {
     }
 }
 
+/// Decides by what each list has shown once: of one that is shown as failed two answers decide.
+pub(super) fn want_shown(seen: &SeenTx) -> Relevance {
+    let is_doubtful = seen.sent.as_ref().is_some_and(|sent| sent.failures > 0);
+    if is_doubtful { Relevance::Pass } else { want_listed(seen) }
+}
+
 /// Decides by events: the sender is not known yet.
 pub(super) fn want_found(seen: &SeenTx) -> Relevance {
     if seen.gave || seen.got { Relevance::Fetch } else { Relevance::Pass }

@@ -94,6 +94,15 @@ impl IndexedList {
         (!self.pager.has_ended() && below > floor).then_some(below)
     }
 
+    /// Above this moment the list was shown at least once; at its top, `u64::MAX` where it was not.
+    pub(super) fn shown_above(&self) -> u64 {
+        match self.tops {
+            _ if self.is_begun() => self.pager.edge(),
+            0 => u64::MAX,
+            _ => self.top_end,
+        }
+    }
+
     pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> ListOutcome {
         if self.is_wrong(page) {
             return self.missed();

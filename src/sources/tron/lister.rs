@@ -82,6 +82,15 @@ impl Lister {
             Self::Events { windows, .. } => windows.frontier(),
         }
     }
+
+    /// Above this place all lists have shown their newest entries once, while they are asked a second
+    /// time; `None` where nothing is asked a second time.
+    pub(super) fn likely(&self) -> Option<u64> {
+        let Self::Index { listings, .. } = self else { return None };
+        let is_begun = listings.iter().all(|listing| listing.list.is_begun());
+        let shown = listings.iter().map(|listing| listing.list.shown_above());
+        shown.max().filter(|at| !is_begun && *at < u64::MAX)
+    }
 }
 
 impl OpenList {

@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 
+use futures_util::FutureExt as _;
 use tokio::time::sleep;
 
 use super::TronSource;
 use super::depth::EventDepth;
-use super::fetch::{Fetched, want_found, want_listed};
+use super::fetch::{Fetched, want_found, want_listed, want_shown};
 use super::list::{ListOutcome, PAGE_MAX};
 use super::list_proof::{Confirmed, ListProof};
 use super::lister::{ListError, ListKind, Lister, OpenList, account};
@@ -126,6 +127,17 @@ impl Reading {
         self.prefetcher.push(Box::pin(async move {
             Event::Opened(source.open(&request, resume_at, &options).await)
         }));
+    }
+
+    /// The first rows of a wallet wait for their prices, and these for what the reference pools are. It is
+    /// asked for again there where it fails here.
+    fn learn_references(&mut self) {
+        if !self.request.first {
+            return;
+        }
+        let (source, lane) = (self.source.clone(), self.request.lane.clone());
+        let learned = async move { source.native_prices(&[], &lane).await };
+        self.prefetcher.set_aside(learned.map(drop).boxed());
     }
 
     fn page(
@@ -447,8 +459,13 @@ impl PrefetchReader for Reading {
         let want = if by_events { want_found } else { want_listed };
         self.timeline.decide(frontier, limits.passed_max, want);
         let ahead = self.prefetcher.list_ahead(limits.list_ahead_max, urgency);
-        if self.timeline.waiting(ahead) < ahead {
+        let likely = self.lister.as_ref().and_then(Lister::likely);
+        // What is likely is not delivered before the lists are known.
+        if likely.is_some() || self.timeline.waiting(ahead) < ahead {
             self.ask_lists(frontier);
+        }
+        if let Some(likely) = likely {
+            self.timeline.expect(likely, want_shown);
         }
         self.ask_transactions(urgency);
         self.ask_proof();
@@ -458,6 +475,7 @@ impl PrefetchReader for Reading {
         match event {
             Event::Opened(opening) => {
                 let Opening { high, top_at, low_at, tip } = opening?;
+                self.learn_references();
                 self.tip = tip;
                 self.list_proof = ListProof::new(top_at, self.source.lists_shown(top_at));
                 if high < self.request.low {

@@ -145,6 +145,19 @@ impl Timeline {
         }
     }
 
+    /// Has entries above a place asked for that are wanted by what was shown of them so far. Whether the
+    /// others are is decided once all lists are known.
+    pub(super) fn expect(&mut self, likely: u64, want: impl Fn(&SeenTx) -> Relevance) {
+        let above = self.planned.iter_mut().take_while(|((Reverse(at), _), _)| *at > likely);
+        for (_, slot) in above {
+            let is_too_low = slot.known.height.is_some_and(|height| height < self.low);
+            let is_open = matches!(slot.fetch, Fetch::Undecided) && !is_too_low;
+            if is_open && want(&slot.known.seen) == Relevance::Fetch {
+                slot.fetch = Fetch::Waiting { retries: 0 };
+            }
+        }
+    }
+
     /// Entries that wait to be asked for, counted up to `most`.
     pub(super) fn waiting(&self, most: usize) -> usize {
         self.planned.values().filter(|slot| slot.is_waiting()).take(most).count()
@@ -327,6 +340,28 @@ mod tests {
             height: Some(at),
             seen: SeenTx { gave: true, ..SeenTx::default() },
         }
+    }
+
+    #[test]
+    fn what_was_shown_once_is_asked_for_and_decides_nothing_else() {
+        let mut timeline = Timeline::new(10, 1_000);
+        let of = |id: u8, at, gave| {
+            let seen = SeenTx { gave, ..SeenTx::default() };
+            FoundRow { id: [id; 32], at, height: Some(at), seen }
+        };
+        let want = |seen: &SeenTx| if seen.gave { Relevance::Fetch } else { Relevance::Pass };
+        timeline.add(vec![of(1, 900, true), of(2, 800, false), of(3, 700, true), of(4, 5, true)]);
+        timeline.decide(Some(u64::MAX), 100, want);
+        assert_eq!(timeline.waiting(10), 0);
+        timeline.expect(750, want);
+        assert_eq!(timeline.waiting(10), 1);
+        assert_eq!(timeline.take().map(|taken| taken.key.0.0), Some(900));
+        // The other list shows that the wallet gave something in this one.
+        timeline.add(vec![of(2, 800, true)]);
+        timeline.decide(Some(600), 100, want);
+        assert_eq!(timeline.waiting(10), 2);
+        timeline.expect(0, want);
+        assert_eq!(timeline.waiting(10), 2, "one below the wanted heights");
     }
 
     #[test]

@@ -135,46 +135,65 @@ impl TronSource {
         }
     }
 
-    /// Asks once about each.
+    /// Asks once about each: contracts and TRC-10 tokens at the same time.
     async fn token_round(
         &self,
         open: &mut [&mut Open],
         options: &mut CallOptions,
     ) -> Result<(), UpstreamError> {
-        let limits = &self.inner.limits;
-        let mut failure = None;
-        let mut contracts: Vec<&mut Open> =
-            open.iter_mut().filter(|one| !one.by_http).map(|one| &mut **one).collect();
         let asked = options.clone();
-        for group in contracts.chunks_mut(limits.tokens_batch.max(1)) {
+        let each = open.iter_mut().map(|one| &mut **one);
+        let (mut rest, mut contracts): (Vec<_>, Vec<_>) = each.partition(|one| one.by_http);
+        let by_rpc = self.ask_contracts(&mut contracts, &asked, &mut options.avoid);
+        let (by_rpc, by_http) = join(by_rpc, self.ask_one_by_one(&mut rest, &asked)).await;
+        // Not every node speaks JSON-RPC.
+        let mut turned: Vec<_> = contracts.into_iter().filter(|one| one.by_http).collect();
+        self.ask_one_by_one(&mut turned, &asked).await.and(by_rpc).and(by_http)
+    }
+
+    async fn ask_contracts(
+        &self,
+        contracts: &mut [&mut Open],
+        asked: &CallOptions,
+        avoid: &mut Option<EndpointId>,
+    ) -> Result<(), UpstreamError> {
+        let mut outcome = Ok(());
+        for group in contracts.chunks_mut(self.inner.limits.tokens_batch.max(1)) {
             let mints: Vec<Address> = group.iter().map(|one| one.mint).collect();
-            match self.contracts(&mints, &asked).await {
+            match self.contracts(&mints, asked).await {
                 Ok((fields, by)) => {
-                    options.avoid = Some(by);
+                    *avoid = Some(by);
                     group.iter_mut().zip(fields).for_each(|(one, fields)| one.take(fields));
                 }
-                // Not every node speaks JSON-RPC.
                 Err(error) if error.is_final() => {
                     for one in group.iter_mut() {
                         one.by_http = true;
                     }
                 }
-                Err(error) => failure = Some(error),
+                Err(error) => outcome = Err(error),
             }
         }
-        let mut rest: Vec<&mut Open> =
-            open.iter_mut().filter(|one| one.by_http).map(|one| &mut **one).collect();
-        for group in rest.chunks_mut(limits.tokens_parallel.max(1)) {
-            let answers = group.iter().map(|one| self.token(one.mint, &asked));
-            for (one, answer) in join_all(answers).await.into_iter().enumerate() {
-                match (group.get_mut(one), answer) {
-                    (Some(one), Ok(fields)) => one.take(fields),
-                    (_, Err(error)) => failure = Some(error),
-                    (None, Ok(_)) => {}
+        outcome
+    }
+
+    /// By the HTTP interface.
+    async fn ask_one_by_one(
+        &self,
+        tokens: &mut [&mut Open],
+        asked: &CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let mut outcome = Ok(());
+        for group in tokens.chunks_mut(self.inner.limits.tokens_parallel.max(1)) {
+            let answers = group.iter().map(|one| self.token(one.mint, asked));
+            let answers = join_all(answers).await;
+            for (one, answer) in group.iter_mut().zip(answers) {
+                match answer {
+                    Ok(fields) => one.take(fields),
+                    Err(error) => outcome = Err(error),
                 }
             }
         }
-        failure.map_or(Ok(()), Err)
+        outcome
     }
 
     /// Many contracts in one request.
