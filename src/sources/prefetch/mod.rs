@@ -125,10 +125,10 @@ impl<E> Prefetcher<E> {
     /// What comes next of what is in flight; `None` where nothing is.
     async fn next_event(&mut self) -> Option<E> {
         poll_fn(|context| {
-            // What chunks wait for goes first.
+            // What chunks wait for is requested first.
             let event = self.in_flight.poll_next_unpin(context);
             let is_done = |aside: &mut BoxFuture<'_, ()>| aside.poll_unpin(context).is_ready();
-            if event.is_pending() && self.aside.as_mut().is_some_and(is_done) {
+            if self.aside.as_mut().is_some_and(is_done) {
                 self.aside = None;
             }
             event
