@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 
-use futures_util::FutureExt as _;
 use tokio::time::sleep;
 
 use super::TronSource;
@@ -127,17 +126,6 @@ impl Reading {
         self.prefetcher.push(Box::pin(async move {
             Event::Opened(source.open(&request, resume_at, &options).await)
         }));
-    }
-
-    /// The first rows of a wallet wait for their prices, and these for what the reference pools are. It is
-    /// asked for again there where it fails here.
-    fn learn_references(&mut self) {
-        if !self.request.first {
-            return;
-        }
-        let (source, lane) = (self.source.clone(), self.request.lane.clone());
-        let learned = async move { source.native_prices(&[], &lane).await };
-        self.prefetcher.set_aside(learned.map(drop).boxed());
     }
 
     fn page(
@@ -475,7 +463,6 @@ impl PrefetchReader for Reading {
         match event {
             Event::Opened(opening) => {
                 let Opening { high, top_at, low_at, tip } = opening?;
-                self.learn_references();
                 self.tip = tip;
                 self.list_proof = ListProof::new(top_at, self.source.lists_shown(top_at));
                 if high < self.request.low {
