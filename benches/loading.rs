@@ -229,7 +229,7 @@ const QUESTIONS: [(Way, u32, [f64; 2]); 7] = [
     (Way::Evm(Discovery::Explorer), 4, [5.5, 4.5]),
     (Way::Evm(Discovery::Logs), 6, [9.5, 7.5]),
     (Way::TronLists, 5, [9.5, 6.5]),
-    (Way::TronEvents, 6, [13.5, 11.5]),
+    (Way::TronEvents, 6, [12.5, 11.5]),
 ];
 const PAGE: u64 = 100;
 

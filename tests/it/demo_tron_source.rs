@@ -67,20 +67,6 @@ impl World {
         facts
     }
 
-    /// The same where answers fail: it goes on below what was given, as the loader does.
-    async fn read_through_faults(&self, wallet: Address, low: u64) -> Vec<Fact> {
-        let (source, mut facts) = (self.source(None), Vec::new());
-        let (mut high, mut errors) = (None, 0);
-        loop {
-            let gap = request(wallet, low, high);
-            let (error, lowest) = self.drain(&source, gap, &mut facts).await;
-            let Some(error) = error else { return facts };
-            errors += 1;
-            assert!(errors < 4, "{error}");
-            high = lowest.map(|lowest| lowest - 1).or(high);
-        }
-    }
-
     /// Reads until the end or an error; returns the lowest block.
     async fn drain(
         &self,
@@ -126,16 +112,13 @@ impl World {
     async fn check(&self, plan: WalletPlan, shown: impl Fn(&TrueTrade) -> bool) {
         let wallet = self.model.add_named("trader", plan);
         let found = self.read(&self.source(None), wallet, low(&plan)).await;
-        compare(&plan, &found, &self.truth(wallet, shown));
+        let truth = self.truth(wallet, shown);
+        assert!(u64::try_from(truth.len()).unwrap() >= plan.trades * 3 / 4);
+        for (found, truth) in found.iter().zip(&truth) {
+            assert_eq!(found, truth);
+        }
+        assert_eq!(found.len(), truth.len());
     }
-}
-
-fn compare(plan: &WalletPlan, found: &[Fact], truth: &[Fact]) {
-    assert!(u64::try_from(truth.len()).unwrap() >= plan.trades * 3 / 4);
-    for (found, truth) in found.iter().zip(truth) {
-        assert_eq!(found, truth);
-    }
-    assert_eq!(found.len(), truth.len());
 }
 
 fn facts(truth: impl Iterator<Item = TrueTrade>) -> Vec<Fact> {
@@ -202,10 +185,7 @@ async fn faults_change_nothing_but_the_time() {
             suspended: Rate(2),
             ..storm
         });
-        let plan = mixed(250);
-        let wallet = world.model.add_named("trader", plan);
-        let found = world.read_through_faults(wallet, low(&plan)).await;
-        compare(&plan, &found, &world.truth(wallet, |t| lists || has_events(t)));
+        world.check(mixed(250), |t| lists || has_events(t)).await;
         let faults = world.node.stats().faults;
         assert!(!lists || faults.contains_key("lost_cursor"), "{faults:?}");
     }

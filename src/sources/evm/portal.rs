@@ -217,7 +217,7 @@ impl PortalLister {
         while self.in_flight.len() < self.windows_max {
             let Some(top) = self.top else { return };
             let longer = if self.given == 0 { self.in_flight.len() } else { 0 };
-            let times = GROWTH.pow(u32::try_from(longer).unwrap_or(0));
+            let times = GROWTH.saturating_pow(u32::try_from(longer).unwrap_or(u32::MAX));
             let span = self.span.saturating_mul(times).min(SPAN_MAX);
             let low = top.saturating_sub(span - 1).max(self.low).max(self.first_used());
             let low = low.min(top);

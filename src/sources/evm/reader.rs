@@ -206,7 +206,7 @@ impl Reading {
         self.listing = if is_below { Listing::Done } else { Listing::Open(kind, lister) };
     }
 
-    /// What lies above the first window would be dropped with it.
+    /// Only the first window: one that proves to be another takes all that was requested with it.
     fn may_expect(&self) -> bool {
         self.listed_to.is_none() && self.source.inner.abilities.are_proved()
     }
