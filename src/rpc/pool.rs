@@ -11,7 +11,7 @@ use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointSet, Endpoin
 use super::limits::PoolLimits;
 use super::scheduler::{Admission, Lane};
 use super::transport::Transport;
-use crate::domain::Clock;
+use crate::domain::{Clock, UnixMillis};
 
 /// The lane and the endpoint preferences of a call.
 #[derive(Debug, Clone)]
@@ -105,6 +105,10 @@ impl Pool {
     pub fn calls_at_once(&self) -> usize {
         let now = Instant::now();
         most(self.inner.admission.each(|_, endpoint| endpoint.calls_at_once(now)))
+    }
+
+    pub(crate) fn now(&self) -> UnixMillis {
+        self.inner.clock.now()
     }
 
     pub fn label(&self, id: EndpointId) -> String {

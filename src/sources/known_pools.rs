@@ -8,9 +8,14 @@ use tokio::time::Instant;
 use super::reference::ReferencePool;
 use crate::domain::lock;
 
+/// Answers in a row that know nothing of a pool, of different endpoints where there are some, after which
+/// it is missing: a row that is stored without a value for that gets none later.
+pub(super) const MISSING_ANSWERS: usize = 3;
 /// A node that has not come so far yet, or answers nonsense, knows none of a pool that is there:
 /// the pools that are missing are asked for again after so long.
 const MISSING_REST: Duration = Duration::from_secs(600);
+/// The same where the answer does not come.
+const UNANSWERED_REST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Known {
@@ -30,7 +35,7 @@ impl KnownPools {
         let known = known.as_mut()?;
         let now = Instant::now();
         if known.again_at.is_some_and(|at| at <= now) {
-            known.again_at = Some(now + MISSING_REST);
+            known.again_at = Some(now + UNANSWERED_REST);
             return None;
         }
         Some(Arc::clone(&known.pools))

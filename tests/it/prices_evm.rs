@@ -4,6 +4,8 @@
 #![expect(clippy::print_stderr, reason = "shows how far estimates are off")]
 
 use std::future;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -190,12 +192,22 @@ async fn where_nobody_can_tell_there_is_no_price() {
 struct Refusing {
     node: DemoTransport,
     says: Mutex<Option<(&'static str, Value)>>,
+    /// Which of the requests for calls it answers so.
+    spoilt: Range<usize>,
+    asked: AtomicUsize,
 }
 
 impl Refusing {
     fn new(world: &World, says: (&'static str, Value)) -> Arc<Self> {
         let node = DemoTransport::new([("demo.test/rpc".to_owned(), world.rpc.clone())]);
-        Arc::new(Self { node, says: Mutex::new(Some(says)) })
+        let (says, asked) = (Mutex::new(Some(says)), AtomicUsize::new(0));
+        Arc::new(Self { node, says, spoilt: 0..usize::MAX, asked })
+    }
+
+    /// Contracts return nothing in one request, whichever it is.
+    fn once(world: &World, at: usize) -> Arc<Self> {
+        let whole = Arc::into_inner(Self::new(world, ("result", json!("0x")))).unwrap();
+        Arc::new(Self { spoilt: at..at + 1, ..whole })
     }
 
     fn recover(&self) {
@@ -208,6 +220,13 @@ impl Transport for Refusing {
         let asked: Value = serde_json::from_slice(&request.body).unwrap();
         let answer = |call: &Value, (field, value): &(&str, Value)| json!({"jsonrpc": "2.0", "id": call["id"], *field: value});
         let is_call = |call: &Value| call["method"] == "eth_call";
+        let all = asked.as_array().map_or(std::slice::from_ref(&asked), Vec::as_slice);
+        if all.iter().any(is_call) {
+            let number = self.asked.fetch_add(1, Ordering::Relaxed);
+            if !self.spoilt.contains(&number) {
+                return self.node.send(request);
+            }
+        }
         let body = match (&*self.says.lock().unwrap(), &asked) {
             (Some(says), Value::Array(calls)) if calls.iter().any(is_call) => {
                 Value::Array(calls.iter().map(|call| answer(call, says)).collect())
@@ -239,6 +258,19 @@ async fn an_error_is_not_taken_for_what_a_pool_exchanges() {
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         let shown = source.native_prices(&at, &lane()).await.unwrap();
         assert_eq!(shown, expected, "{message}");
+    }
+}
+
+/// A row that is stored without a value for that gets none later.
+#[tokio::test(start_paused = true)]
+async fn one_answer_that_knows_nothing_of_pools_or_coins_is_asked_again_at_once() {
+    let world = world("eth");
+    let sides = world.dollar_sides(TradeKind::V2Hop, 20);
+    let at: Vec<Moment> = sides.into_iter().map(|side| side.0).collect();
+    let expected = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    for request in 0..2 {
+        let source = world.source_by(Refusing::once(&world, request), false);
+        assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), expected, "{request}");
     }
 }
 

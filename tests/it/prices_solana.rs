@@ -3,14 +3,19 @@
 
 #![expect(clippy::print_stderr, reason = "shows how far estimates are off")]
 
-use std::sync::Arc;
+use std::future;
+use std::sync::{Arc, Mutex};
 
 use blotter::demo::solana::{SolanaModel, TradeKind, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Moment, Price, Units};
 use blotter::registry::Registry;
-use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::rpc::{
+    EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
+};
 use blotter::sources::{SolanaLimits, SolanaSource, Source};
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 
 use super::support::prices::Errors;
 use super::support::reading::lane;
@@ -18,7 +23,10 @@ use super::support::script::Epoch;
 
 fn source(node: &DemoNode, with_references: bool) -> Source {
     let mounts = [("demo.test/sol".to_owned(), node.clone())];
-    let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+    source_by(Arc::new(DemoTransport::new(mounts)), with_references)
+}
+
+fn source_by(transport: Arc<dyn Transport>, with_references: bool) -> Source {
     let endpoints = vec![EndpointConfig::new("https://demo.test/sol")];
     let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 7);
     let source = SolanaSource::new(pool, None, SolanaLimits::default());
@@ -89,4 +97,55 @@ async fn a_price_depends_on_its_slot_alone_and_is_asked_once() {
     }
     let nobody = source(&node, false).native_prices(&at, &lane()).await.unwrap();
     assert!(nobody.iter().all(Option::is_none));
+}
+
+/// Some first answers about blocks are spoilt, and then all of them.
+#[derive(Debug)]
+struct Pruned {
+    node: DemoTransport,
+    says: (&'static str, Value),
+    left: Mutex<u32>,
+}
+
+impl Transport for Pruned {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let asked: Value = serde_json::from_slice(&request.body).unwrap();
+        let call = asked.get(0).unwrap_or(&asked);
+        let mut left = self.left.lock().unwrap();
+        if call["method"] != "getBlock" || *left == 0 {
+            return self.node.send(request);
+        }
+        *left -= 1;
+        let (field, value) = &self.says;
+        let answer = json!({"jsonrpc": "2.0", "id": call["id"], *field: value});
+        let body = if asked.is_array() { json!([answer]) } else { answer };
+        let body = body.to_string().into();
+        Box::pin(future::ready(Ok(Response { status: 200, retry_after: None, body })))
+    }
+}
+
+/// Servers of one address start and prune apart: what one of them does not have, another one gives, and
+/// what none shows is asked again later.
+#[tokio::test(start_paused = true)]
+async fn one_answer_without_a_block_is_no_price_that_is_not_there() {
+    let model = SolanaModel::new(11);
+    let node = DemoNode::new(model.clone(), 1);
+    let at = [sides(&model, 200, true)[0].0];
+    let expected = source(&node, true).native_prices(&at, &lane()).await.unwrap();
+    assert!(expected[0].is_some());
+    let error = |code: i64| ("error", json!({"code": code, "message": "not here"}));
+    for says in [("result", Value::Null), error(-32001), error(-32007), error(-32009)] {
+        let by = |left| {
+            let node = DemoTransport::new([("demo.test/sol".to_owned(), node.clone())]);
+            let transport = Arc::new(Pruned { node, says: says.clone(), left: Mutex::new(left) });
+            source_by(transport, true)
+        };
+        let shown = by(1).native_prices(&at, &lane()).await;
+        assert_eq!(shown.unwrap(), expected, "{says:?}");
+    }
+    let never = ("result", Value::Null);
+    let node = DemoTransport::new([("demo.test/sol".to_owned(), node.clone())]);
+    let transport = Arc::new(Pruned { node, says: never, left: Mutex::new(u32::MAX) });
+    let shown = source_by(transport, true).native_prices(&at, &lane()).await;
+    assert!(shown.is_err(), "{shown:?}");
 }

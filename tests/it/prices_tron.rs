@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blotter::domain::{Address, Moment, Price, UnixSeconds};
+use blotter::domain::{Address, Clock as _, Moment, Price, UnixSeconds};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{
     EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
@@ -24,8 +24,19 @@ struct Node {
     chain: Chain,
     blocks_max: u64,
     queries: Mutex<u64>,
-    /// It has not come so far that the pair is made.
-    lags: Mutex<bool>,
+    /// So many calls of the pair are answered as if it were not made yet.
+    lags: Mutex<u32>,
+    /// So many searches are answered with nothing.
+    empty: Mutex<u32>,
+    head: Mutex<u64>,
+}
+
+/// Whether one of those that are left is taken.
+fn is_left(count: &Mutex<u32>) -> bool {
+    let mut left = count.lock().unwrap();
+    let is_some = *left > 0;
+    *left = left.saturating_sub(1);
+    is_some
 }
 
 fn hex_of(address: &Address) -> String {
@@ -46,7 +57,9 @@ impl Node {
         let (id, first) = (&call["id"], &call["params"][0]);
         let result = match call["method"].as_str().unwrap() {
             "eth_call" => self.call(first),
+            "eth_getLogs" if is_left(&self.empty) => Ok(json!([])),
             "eth_getLogs" => self.logs(first),
+            "eth_blockNumber" => Ok(format!("{:#x}", *self.head.lock().unwrap()).into()),
             other => panic!("{other}"),
         };
         match result {
@@ -61,7 +74,7 @@ impl Node {
         let (pair, usdt) = (&self.chain.reference_pools[0], &self.chain.stablecoins[0]);
         let to = call["to"].as_str().unwrap();
         Ok(match (to, call["data"].as_str().unwrap()) {
-            (to, _) if *self.lags.lock().unwrap() && to == hex_of(pair) => "0x".into(),
+            (to, _) if to == hex_of(pair) && is_left(&self.lags) => "0x".into(),
             (to, "0x0dfe1681") if to == hex_of(pair) => padded(&self.chain.wrapped_native).into(),
             (to, "0xd21220a7") if to == hex_of(pair) => padded(usdt).into(),
             (to, "0x313ce567") if to == hex_of(usdt) => format!("0x{:064x}", 6).into(),
@@ -116,6 +129,8 @@ fn source(blocks_max: u64) -> (Source, Arc<Node>) {
         blocks_max,
         queries: Mutex::default(),
         lags: Mutex::default(),
+        empty: Mutex::default(),
+        head: Mutex::new(20_000_000),
     });
     let endpoints = vec![EndpointConfig::new("https://tron.test")];
     let transport: Arc<dyn Transport> = Arc::<Node>::clone(&node);
@@ -138,7 +153,8 @@ async fn the_state_of_a_pair_is_the_price_at_a_height() {
         let (source, node) = source(blocks_max);
         let told = source.native_prices(&at(&[8_000_014, 8_000_019, 8_000_023]), &lane()).await;
         assert_eq!(told.unwrap(), [8_000_010, 8_000_010, 8_000_020].map(|at| Some(exact(at))));
-        assert_eq!(*node.queries.lock().unwrap(), if blocks_max == 7 { 5 } else { 1 });
+        // Of five ranges of seven blocks, two have no event and are asked twice.
+        assert_eq!(*node.queries.lock().unwrap(), if blocks_max == 7 { 7 } else { 1 });
         // In the block of an event: between what it was and what it became.
         let told = source.native_prices(&at(&[8_000_010]), &lane()).await.unwrap();
         assert_eq!(told[0], Some(exact(8_000_005)));
@@ -155,13 +171,50 @@ async fn a_quiet_pair_is_looked_at_further_back_and_then_it_says_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_pair_that_the_node_did_not_know_is_asked_for_again() {
     let (source, node) = source(5_000);
-    *node.lags.lock().unwrap() = true;
+    *node.lags.lock().unwrap() = u32::MAX;
     let at = at(&[8_000_014]);
     assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), [None]);
-    *node.lags.lock().unwrap() = false;
+    *node.lags.lock().unwrap() = 0;
     tokio::time::sleep(Duration::from_secs(599)).await;
     assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), [None]);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let told = source.native_prices(&at, &lane()).await.unwrap();
     assert_eq!(told, [Some(exact(8_000_010))]);
+}
+
+/// A row that is stored without a value for that gets none later.
+#[tokio::test(start_paused = true)]
+async fn one_answer_that_does_not_know_the_pair_is_asked_again_at_once() {
+    for calls in [1, 2, 3, 4] {
+        let (source, node) = source(5_000);
+        *node.lags.lock().unwrap() = calls;
+        let told = source.native_prices(&at(&[8_000_014]), &lane()).await.unwrap();
+        assert_eq!(told, [Some(exact(8_000_010))], "{calls}");
+    }
+}
+
+/// A server that dropped old events, or has not indexed new ones, answers with nothing and no error.
+#[tokio::test(start_paused = true)]
+async fn one_answer_without_events_is_asked_again() {
+    let (source, node) = source(5_000);
+    *node.empty.lock().unwrap() = 1;
+    let told = source.native_prices(&at(&[8_000_014]), &lane()).await.unwrap();
+    assert_eq!(told, [Some(exact(8_000_010))]);
+}
+
+/// Events from further away would give another price.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_not_come_to_a_new_block_gives_no_price_for_it() {
+    let (source, node) = source(5_000);
+    let time = Epoch.now().seconds();
+    for (head, old) in [(8_000_013, false), (8_000_014, false), (8_000_013, true)] {
+        *node.head.lock().unwrap() = head;
+        let time = if old { UnixSeconds(time.0 - 20_000) } else { time };
+        let shown = source.native_prices(&[Moment { height: 8_000_014, time }], &lane()).await;
+        if head < 8_000_014 && !old {
+            assert!(shown.is_err(), "{shown:?}");
+        } else {
+            assert_eq!(shown.unwrap(), [Some(exact(8_000_010))]);
+        }
+    }
 }

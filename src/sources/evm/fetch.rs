@@ -207,9 +207,13 @@ impl EvmSource {
             }
             self.pause_for_missing(attempt).await;
             let options = CallOptions { avoid, ..options.clone() };
-            if attempt == BY_PLACE || open.iter().any(|one| self.is_forgotten(one, attempt)) {
-                self.ask_by_place(&mut open, with_receipts, &options).await;
-                open.retain(|one| !one.is_done(with_receipts));
+            let is_lacked = attempt == BY_PLACE;
+            let is_by_place =
+                |one: &mut &mut CandidateTx| is_lacked || self.is_forgotten(one, attempt);
+            let mut placed: Vec<_> = open.extract_if(.., is_by_place).collect();
+            if !placed.is_empty() {
+                self.ask_by_place(&mut placed, (with_receipts, is_lacked), &options).await;
+                open.extend(placed.into_iter().filter(|one| !one.is_done(with_receipts)));
             }
             if attempt == 0 && with_receipts {
                 let (mut crowded, mut single) = self.by_block(open, &options);
@@ -381,8 +385,12 @@ fn is_null(raw: &RawValue) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
     use serde_json::value::to_raw_value;
 
+    use super::super::Discovery;
+    use super::super::lists_model::lane;
+    use super::super::node_model::ScriptedNodes;
     use super::super::receipts::TokenTransfer;
     use super::super::texts::hex_text;
     use super::*;
@@ -419,5 +427,26 @@ mod tests {
         assert_eq!((settled(&mut one, false), one.is_done(true)), (None, true));
         let mut other = CandidateTx::new(candidate);
         assert_eq!((settled(&mut other, true), other.is_done(true)), (None, true));
+    }
+
+    /// Near the head, a server that is behind has it by its hash a little later.
+    #[tokio::test(start_paused = true)]
+    async fn look_ups_by_hash_that_find_nothing_near_the_head_show_nothing_of_others() {
+        for (head, is_forgotten) in [(60, false), (5_000, true)] {
+            let nodes = ScriptedNodes::new(|_, method, _| match method {
+                "eth_getTransactionByBlockNumberAndIndex" => Ok(json!({
+                    "hash": hex_text(&[1; 32]), "blockNumber": "0x9", "transactionIndex": "0x0",
+                    "value": "0x64", "from": hex_text(&WALLET), "to": hex_text(&[8; 20]), "input": "0x",
+                })),
+                _ => Ok(Value::Null),
+            });
+            let source = nodes.source(&["one"]);
+            source.note_list_head(Discovery::Logs, head);
+            let listed =
+                || CandidateTx::new(Candidate { index: Some(0), ..Candidate::bare([1; 32], 9) });
+            let options = CallOptions::new(lane());
+            assert_eq!(source.ask_until(&mut [listed()], false, &options).await, Ok(Vec::new()));
+            assert_eq!(source.is_forgotten(&listed(), 0), is_forgotten, "{head}");
+        }
     }
 }

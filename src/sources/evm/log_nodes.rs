@@ -199,8 +199,8 @@ impl EvmSource {
         let now = Instant::now();
         let until = now + self.inner.limits.bench;
         self.with_log_node(id, |node| {
-            let known = node.answered.filter(|(_, until)| *until > now).map(|(blocks, _)| blocks);
-            node.answered = Some((known.unwrap_or(0).max(blocks), until));
+            let longer = node.answered.filter(|(most, until)| *until > now && *most > blocks);
+            node.answered = longer.or(Some((blocks, until)));
         });
     }
 
@@ -220,7 +220,10 @@ impl EvmSource {
     /// So many blocks were refused without a limit: another endpoint may take them.
     pub(super) fn note_refused_logs(&self, id: EndpointId, blocks: u64) {
         let until = Instant::now() + self.inner.limits.bench;
-        self.with_log_node(id, |node| node.refused = Some((blocks, until)));
+        self.with_log_node(id, |node| {
+            node.refused = Some((blocks, until));
+            node.answered = node.answered.filter(|(most, _)| *most < blocks);
+        });
     }
 
     pub(super) fn note_log_topics(&self, id: EndpointId, most: usize) {
@@ -372,6 +375,24 @@ mod tests {
         assert_eq!(node.depth(100, after(29)), Some(Kept::Yes));
         assert_eq!(node.depth(99, after(29)), None);
         assert_eq!(node.depth(100, after(31)), None);
+    }
+
+    /// What is answered again and again is shorter, and keeps no long range alive that is refused now.
+    #[tokio::test(start_paused = true)]
+    async fn a_read_begins_with_a_range_that_was_answered_of_late_and_not_refused_since() {
+        let source = ScriptedNodes::new(|_, _, _| Err(NO_METHOD)).source(&["one"]);
+        let (id, limits) = (EndpointId(0), EvmLimits::default());
+        let usual = limits.log_blocks_first;
+        assert_eq!(source.log_blocks_first(), usual);
+        source.note_answered_logs(id, 80_000);
+        tokio::time::advance(limits.bench / 2).await;
+        source.note_answered_logs(id, 5);
+        assert_eq!(source.log_blocks_first(), 80_000);
+        tokio::time::advance(limits.bench / 2).await;
+        assert_eq!(source.log_blocks_first(), usual, "it was too long ago");
+        source.note_answered_logs(id, 80_000);
+        source.note_refused_logs(id, 80_000);
+        assert_eq!(source.log_blocks_first(), usual, "it is refused");
     }
 
     /// One of several servers of an address may have named it.

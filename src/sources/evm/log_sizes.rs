@@ -38,9 +38,9 @@ impl LogSizes {
         self.refused.is_none()
     }
 
-    /// The next size is larger than what was answered, and near one that was refused.
+    /// The next size may be refused: a size was of late, and none as large as the next was answered.
     pub(super) fn is_tried(&self) -> bool {
-        self.refused.is_some() && self.answered > 0 && self.blocks > self.answered
+        self.refused.is_some() && self.blocks > self.answered
     }
 
     pub(super) fn limit(&mut self, most: u64) {
@@ -164,9 +164,11 @@ mod tests {
     #[test]
     fn a_first_size_that_is_refused_gives_way_to_the_usual_one() {
         let mut sizes = LogSizes::new(&EvmLimits::default(), 160_000);
+        assert!(!sizes.is_tried(), "nothing was refused");
         sizes.shrink(Shrink::Half);
         assert_eq!(sizes.blocks, 10_000);
         sizes.shrink(Shrink::Half);
         assert_eq!(sizes.blocks, 5_000);
+        assert!(sizes.is_tried(), "nothing was answered");
     }
 }

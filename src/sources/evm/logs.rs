@@ -77,7 +77,7 @@ impl LogLister {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
                     self.time_outs = 0;
-                    self.adapt(ranges.len(), logs.len(), choice);
+                    self.adapt(&ranges, logs.len(), choice);
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
                 Err(SearchFault::Lacks) => drop(lacking.insert(choice.on)),
@@ -170,7 +170,17 @@ impl LogLister {
             }
             asker.ask(&search, &again, second).await
         };
-        let (first, again) = join(asker.ask(&search, &open, choice), second_answer).await;
+        let first_answer = asker.ask(&search, &open, choice);
+        let (first, again) = if asker.is_tried {
+            let first = first_answer.await;
+            // What is refused would be refused twice.
+            if let Err(fault) = first.outcome {
+                return Err(fault);
+            }
+            (first, second_answer.await)
+        } else {
+            join(first_answer, second_answer).await
+        };
         self.take(&mut search, choice, first.outcome?);
         if first.kept == Kept::No && !choice.lacks {
             return Err(SearchFault::Lacks);
@@ -314,10 +324,12 @@ impl LogLister {
     }
 
     /// Larger ranges, or more of them at once, while answers are small.
-    fn adapt(&mut self, ranges: usize, logs: usize, choice: LogChoice) {
+    fn adapt(&mut self, ranges: &[(Height, Height)], logs: usize, choice: LogChoice) {
         let limits = &self.source.inner.limits;
-        self.sizes.note_answered(ranges, limits);
-        self.source.note_answered_logs(choice.on, self.sizes.blocks);
+        self.sizes.note_answered(ranges.len(), limits);
+        // The lowest range may be shorter than the size.
+        let longest = ranges.iter().map(|(low, high)| high - low + 1).max();
+        self.source.note_answered_logs(choice.on, longest.unwrap_or(1));
         if logs >= limits.log_few {
             return;
         }

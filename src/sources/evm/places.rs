@@ -16,11 +16,12 @@ impl EvmSource {
         attempt == 0 && self.is_pruned(Past::Hashes, one.candidate.block)
     }
 
-    /// Fills in what blocks hold of these transactions. Never fails: not every endpoint offers it.
+    /// Fills in what blocks hold of these transactions. Never fails: not every endpoint offers it. `lacked`:
+    /// look-ups by hash gave none of them.
     pub(super) async fn ask_by_place(
         &self,
         open: &mut [&mut CandidateTx],
-        with_receipts: bool,
+        (with_receipts, lacked): (bool, bool),
         options: &CallOptions,
     ) {
         let (mut calls, mut places) = (Vec::new(), Vec::new());
@@ -42,7 +43,8 @@ impl EvmSource {
         }
         for one in open {
             one.settle(self.inner.chain.chain_id, with_receipts);
-            if one.is_done(with_receipts) {
+            // Near the head, nodes that are behind do not know it by its hash yet.
+            if lacked && one.is_done(with_receipts) && self.is_far_down(one.candidate.block) {
                 self.note_pruned(Past::Hashes, one.candidate.block);
             }
         }

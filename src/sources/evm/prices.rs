@@ -11,6 +11,7 @@ use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
+use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{DECIMALS_MAX, Search};
 
 /// `token0()` and `token1()` (Uniswap/v2-core, v3-core).
@@ -51,8 +52,9 @@ impl EvmSource {
             chain.stablecoins.iter().filter_map(|coin| account(coin.bytes())).collect();
         let mut found: Vec<(Account, Option<[u8; 32]>, bool, Account)> = Vec::new();
         let native = account(chain.wrapped_native.bytes()).unwrap_or_default();
-        for (emitter, tokens) in emitters.iter().zip(self.tokens_of(&emitters, options).await?) {
-            match tokens {
+        let exchanged = self.tokens_of(&emitters, options).await?;
+        for emitter in &emitters {
+            match exchanged.get(emitter).copied() {
                 Some([one, stable]) if one == native && stables.contains(&stable) => {
                     found.push((*emitter, None, true, stable));
                 }
@@ -76,7 +78,8 @@ impl EvmSource {
                 found.push((manager, Some(row.id), true, stable));
             }
         }
-        let decimals = self.decimals_of(found.iter().map(|one| one.3), options).await?;
+        let stables: BTreeSet<Account> = found.iter().map(|one| one.3).collect();
+        let decimals = self.decimals_of(stables, options).await?;
         let pools = found.into_iter().filter_map(|(emitter, id, native_first, stable)| {
             let stable_decimals = *decimals.get(&stable)?;
             let native_decimals = chain.native.decimals;
@@ -86,39 +89,69 @@ impl EvmSource {
         Ok(self.inner.references.set(pools.collect(), wanted))
     }
 
-    /// What each pool says that it exchanges; `None` where it says nothing of the kind.
+    /// What each pool says that it exchanges. One that says nothing of the kind is asked again, as its node
+    /// may not know it yet.
     async fn tokens_of(
         &self,
         pools: &[Account],
         options: &CallOptions,
-    ) -> Result<Vec<Option<[Account; 2]>>, UpstreamError> {
-        let calls: Vec<Call> =
-            pools.iter().flat_map(|to| TOKENS.map(|selector| call(to, &selector))).collect();
-        let mut returned = Vec::with_capacity(calls.len());
-        for answer in self.inner.pool.batch(&calls, options).await {
-            let data = self.returned(answer)?;
-            let word = data.first_chunk::<32>();
-            returned.push(word.and_then(wire::account_of));
+    ) -> Result<HashMap<Account, [Account; 2]>, UpstreamError> {
+        let (mut tokens, mut options) = (HashMap::new(), options.clone());
+        for _ in 0..MISSING_ANSWERS {
+            let open: Vec<Account> =
+                pools.iter().copied().filter(|pool| !tokens.contains_key(pool)).collect();
+            let calls: Vec<Call> =
+                open.iter().flat_map(|to| TOKENS.map(|selector| call(to, &selector))).collect();
+            let mut returned = Vec::with_capacity(calls.len());
+            for data in self.returned_of(&calls, &mut options).await? {
+                returned.push(data.first_chunk::<32>().and_then(wire::account_of));
+            }
+            let (pairs, _) = returned.as_chunks::<2>();
+            let both = |(pool, [first, second]): (Account, &[Option<Account>; 2])| {
+                Some((pool, [(*first)?, (*second)?]))
+            };
+            tokens.extend(open.into_iter().zip(pairs).filter_map(both));
         }
-        let (pairs, _) = returned.as_chunks::<2>();
-        Ok(pairs.iter().map(|[first, second]| Some([(*first)?, (*second)?])).collect())
+        Ok(tokens)
     }
 
+    /// Of coins that give some; the others are asked again, as above.
     async fn decimals_of(
         &self,
-        coins: impl Iterator<Item = Account>,
+        coins: BTreeSet<Account>,
         options: &CallOptions,
     ) -> Result<HashMap<Account, u8>, UpstreamError> {
-        let coins: Vec<Account> = coins.collect::<BTreeSet<_>>().into_iter().collect();
-        let calls: Vec<Call> = coins.iter().map(|to| call(to, &abi::DECIMALS)).collect();
-        let mut decimals = HashMap::new();
-        for (coin, answer) in coins.into_iter().zip(self.inner.pool.batch(&calls, options).await) {
-            let returned = abi::decimals(&self.returned(answer)?);
-            if let Some(returned) = returned.filter(|returned| *returned <= DECIMALS_MAX) {
-                decimals.insert(coin, returned);
+        let (mut decimals, mut options) = (HashMap::new(), options.clone());
+        for _ in 0..MISSING_ANSWERS {
+            let open: Vec<Account> =
+                coins.iter().copied().filter(|coin| !decimals.contains_key(coin)).collect();
+            let calls: Vec<Call> = open.iter().map(|to| call(to, &abi::DECIMALS)).collect();
+            for (coin, data) in open.into_iter().zip(self.returned_of(&calls, &mut options).await?)
+            {
+                let returned = abi::decimals(&data).filter(|returned| *returned <= DECIMALS_MAX);
+                decimals.extend(returned.map(|returned| (coin, returned)));
             }
         }
         Ok(decimals)
+    }
+
+    /// What contracts return. An endpoint of which a contract returns nothing is avoided next.
+    async fn returned_of(
+        &self,
+        calls: &[Call],
+        options: &mut CallOptions,
+    ) -> Result<Vec<Vec<u8>>, UpstreamError> {
+        if calls.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::with_capacity(calls.len());
+        for answer in self.inner.pool.batch(calls, options).await {
+            let by = answer.as_ref().ok().map(|answer| answer.endpoint);
+            let data = self.returned(answer)?;
+            options.avoid = by.filter(|_| data.is_empty()).or(options.avoid);
+            all.push(data);
+        }
+        Ok(all)
     }
 
     /// A contract's return data; none where it reverts or does not exist. Any other error says

@@ -129,6 +129,14 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         retries + 1
     }
 
+    /// An entry that was requested, by what is known of it no longer: it waits again.
+    pub(in crate::sources) fn request_again(&mut self, key: &K) {
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        let before = std::mem::replace(&mut slot.fetch, Fetch::Waiting { retries: 0 });
+        let is_under_way = matches!(before, Fetch::InFlight { .. } | Fetch::Ready(_));
+        self.under_way -= usize::from(is_under_way);
+    }
+
     /// An entry in flight of which there is nothing to hand out.
     pub(in crate::sources) fn pass(&mut self, key: &K) {
         if let Some(slot) = self.slots.get_mut(key)
@@ -198,7 +206,7 @@ mod tests {
         /// What is under way is always the number of entries in flight or ready.
         #[test]
         fn the_depth_is_counted_exactly(
-            steps in proptest::collection::vec((0_u8..6, 0_u8..20), 0..60),
+            steps in proptest::collection::vec((0_u8..7, 0_u8..20), 0..60),
         ) {
             let mut buffer = buffer(20);
             for (what, key) in steps {
@@ -208,6 +216,7 @@ mod tests {
                     2 => drop(buffer.put_back(&key)),
                     3 => buffer.pass(&key),
                     4 => drop(buffer.pop_ready()),
+                    5 => buffer.request_again(&key),
                     _ => drop(buffer.take_before(Some(&(key / 8)))),
                 }
                 let counts = |slot: &&Slot<(), u8>| {

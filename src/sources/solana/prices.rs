@@ -7,13 +7,14 @@ use std::sync::Mutex;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::SolanaSource;
 use super::blocks::NO_BLOCK;
 use super::price_wire::{self, Mints, Vaults};
 use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
+use crate::rpc::batch::CallResponse;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
@@ -120,16 +121,8 @@ impl SolanaSource {
         });
         let References { pools, mints, .. } = self.references.as_ref();
         for slot in (slot.saturating_sub(SLOTS_MAX - 1)..=slot).rev() {
-            let asked = self.inner.pool.call("getBlock", json!([slot, how]), options);
-            let answer = match asked.await {
-                Ok(answer) => answer,
-                // No block, or one that is longer than an answer may be.
-                Err(UpstreamError::Rpc { code, .. })
-                    if NO_BLOCK.contains(&code) || code == TOO_LARGE =>
-                {
-                    continue;
-                }
-                Err(error) => return Err(error),
+            let Some(answer) = self.price_block(json!([slot, how]), options).await? else {
+                continue;
             };
             let price = price_wire::price(&answer.result, pools, mints)
                 .map_err(|()| self.malformed(answer.endpoint, "getBlock gave no block"))?;
@@ -138,6 +131,33 @@ impl SolanaSource {
             }
         }
         Ok(None)
+    }
+
+    /// A slot's block; `None` where it has none, or one that is longer than an answer may be. That it has
+    /// none, or that no node keeps it, takes two answers: servers of one address start and prune apart.
+    async fn price_block(
+        &self,
+        params: Value,
+        options: &CallOptions,
+    ) -> Result<Option<CallResponse>, UpstreamError> {
+        let mut options = options.clone();
+        for is_last in [false, true] {
+            match self.inner.pool.call("getBlock", params.clone(), &options).await {
+                // What a node does not know now it may know later.
+                Ok(answer) if answer.result.get() == "null" => {
+                    options.avoid = Some(answer.endpoint)
+                }
+                Ok(answer) => return Ok(Some(answer)),
+                Err(UpstreamError::Rpc { code: TOO_LARGE, .. }) => return Ok(None),
+                Err(UpstreamError::Rpc { code, .. }) if is_last && NO_BLOCK.contains(&code) => {
+                    return Ok(None);
+                }
+                Err(UpstreamError::Rpc { .. }) if !is_last => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let last = "no node gives the block of a price yet".to_owned();
+        Err(UpstreamError::Unavailable { attempts: 2, last })
     }
 }
 

@@ -29,9 +29,9 @@ impl InternalGivers {
         self.fruitless = self.fruitless.saturating_add(1);
     }
 
-    /// Whether a second answer may have what one lacks.
-    pub(super) fn may_give(&self, endpoints: usize) -> bool {
-        self.has_any || endpoints > 1 && self.fruitless < FRUITLESS_MAX
+    /// Whether a second answer may have what one lacks: of one address too, before one has shown any.
+    pub(super) fn may_give(&self) -> bool {
+        self.has_any || self.fruitless < FRUITLESS_MAX
     }
 }
 

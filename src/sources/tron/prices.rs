@@ -1,7 +1,7 @@
 //! Price of the native coin from the chain's reference pools, by the nodes' JSON-RPC, which has
 //! pools in the form of EVM chains.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
@@ -17,6 +17,7 @@ use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::{abi, wire as evm_wire};
+use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{
     self, DECIMALS_MAX, PoolEvent, Range, ReferencePool, Search, TOPICS,
 };
@@ -25,6 +26,8 @@ use crate::sources::reference::{
 const FIRST: &str = "0x0dfe1681";
 const SECOND: &str = "0xd21220a7";
 const DECIMALS: &str = "0x313ce567";
+/// So old a block is one to which every server that answers has come.
+const RECENT_SECONDS: u64 = 3 * 60 * 60;
 
 /// What is known of the chain's row.
 #[derive(Debug)]
@@ -44,12 +47,14 @@ impl TronSource {
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
         let options = CallOptions::new(lane.clone());
         let pools = self.references(&options).await?;
+        let asks_head = self.is_recent(at);
         let mut search = Search::new(&pools, at);
         for blocks in Search::reaches(self.inner.references.blocks) {
             if search.open().is_empty() {
                 break;
             }
-            let events = self.pool_events(&pools, search.open(), blocks, &options).await?;
+            let ranges = reference::ranges(search.open(), blocks);
+            let events = self.pool_events(&pools, ranges, asks_head, &options).await?;
             search.read(&pools, &events, blocks);
         }
         Ok(search.prices(at))
@@ -63,20 +68,40 @@ impl TronSource {
             return Ok(known);
         }
         let row = &self.inner.references;
-        let asked = row.pools.iter().map(|emitter| self.reference(*emitter, options));
+        let asked = row.pools.iter().map(|emitter| self.confirmed_reference(*emitter, options));
         let pools = try_join_all(asked).await?.into_iter().flatten();
         Ok(self.inner.known_references.set(pools.collect(), row.pools.len()))
     }
 
-    /// What a pool and its coins say of themselves; `None` where it is no pool of the native coin and a
-    /// stablecoin.
-    async fn reference(
+    /// The same by several answers where it is none: a node may not know it yet.
+    async fn confirmed_reference(
         &self,
         emitter: Account,
         options: &CallOptions,
     ) -> Result<Option<ReferencePool>, UpstreamError> {
+        let mut options = options.clone();
+        for _ in 0..MISSING_ANSWERS {
+            match self.reference(emitter, &options).await {
+                Ok(Ok(pool)) => return Ok(Some(pool)),
+                Ok(Err(by)) => options.avoid = Some(by),
+                // A refusal of a request with one call.
+                Err(UpstreamError::Rpc { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a pool and its coins say of themselves; an endpoint by which it is no pool of the native coin
+    /// and a stablecoin.
+    async fn reference(
+        &self,
+        emitter: Account,
+        options: &CallOptions,
+    ) -> Result<Result<ReferencePool, EndpointId>, UpstreamError> {
         let row = &self.inner.references;
-        let sides = self.constants(&[(emitter, FIRST), (emitter, SECOND)], options).await?;
+        let calls = [(emitter, FIRST), (emitter, SECOND)];
+        let (sides, by) = self.constants(&calls, options).await?;
         let side = |at: usize| {
             let word = sides.get(at)?.as_deref()?.first_chunk::<32>()?;
             evm_wire::account_of(word)
@@ -84,48 +109,56 @@ impl TronSource {
         let (native_first, stable) = match (side(0), side(1)) {
             (Some(one), Some(stable)) if one == row.wrapped => (true, stable),
             (Some(stable), Some(one)) if one == row.wrapped => (false, stable),
-            _ => return Ok(None),
+            _ => return Ok(Err(by)),
         };
         if !row.stables.contains(&stable) {
-            return Ok(None);
+            return Ok(Err(by));
         }
-        let reported = self.constants(&[(stable, DECIMALS)], options).await?;
+        let (reported, by) = self.constants(&[(stable, DECIMALS)], options).await?;
         let decimals = reported.first().and_then(|data| abi::decimals(data.as_deref()?));
         let decimals = decimals.filter(|reported| *reported <= DECIMALS_MAX);
-        Ok(decimals.map(|stable_decimals| ReferencePool {
+        let pool = decimals.map(|stable_decimals| ReferencePool {
             emitter,
             id: None,
             native_first,
             native_decimals: row.native_decimals,
             stable_decimals,
-        }))
+        });
+        Ok(pool.ok_or(by))
     }
 
-    /// What contracts answer to calls without arguments; `None` where one does not.
+    /// What contracts answer to calls without arguments, and by which endpoint; `None` where one does not.
     async fn constants(
         &self,
         asked: &[(Account, &str)],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Vec<u8>>>, UpstreamError> {
+    ) -> Result<(Vec<Option<Vec<u8>>>, EndpointId), UpstreamError> {
         let call = |(to, data): &(Account, &str)| {
             ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
         };
         let calls: Vec<_> = asked.iter().map(call).collect();
-        let (answers, _) = self.rpc("eth_call", &calls, options).await?;
+        let (answers, by) = self.rpc("eth_call", &calls, options).await?;
         let data = |answer: &CallOutcome| evm_wire::returned(answer.as_ref().ok()?);
-        Ok(answers.iter().map(data).collect())
+        Ok((answers.iter().map(data).collect(), by))
     }
 
+    /// Whether some of these moments are so new that a server may not have come so far.
+    fn is_recent(&self, at: &[Moment]) -> bool {
+        let newest = at.iter().map(|moment| u64::from(moment.time.0)).max();
+        let now = self.inner.pool.now().0 / 1_000;
+        newest.is_some_and(|newest| newest.saturating_add(RECENT_SECONDS) > now)
+    }
+
+    /// `asks_head`: that the server has come so far is shown in front of the events.
     async fn pool_events(
         &self,
         pools: &[ReferencePool],
-        heights: &BTreeSet<Height>,
-        blocks: u64,
+        ranges: Vec<Range>,
+        asks_head: bool,
         options: &CallOptions,
     ) -> Result<Vec<PoolEvent>, UpstreamError> {
         let limits = &self.inner.limits;
         let emitters: Vec<Account> = pools.iter().map(|pool| pool.emitter).collect();
-        let ranges = reference::ranges(heights, blocks);
         let mut left: VecDeque<Range> =
             ranges.into_iter().flat_map(|r| reference::split(r, limits.logs_range_max)).collect();
         let mut events = Vec::new();
@@ -134,7 +167,8 @@ impl TronSource {
             let asked: Vec<Range> = left.drain(..count).collect();
             let calls: Vec<_> =
                 asked.iter().map(|range| ("eth_getLogs", filter(&emitters, *range))).collect();
-            let (answers, endpoint) = match self.rpc("eth_getLogs", &calls, options).await {
+            let high = asked.iter().map(|range| range.1).max().filter(|_| asks_head);
+            let (answers, endpoint) = match self.confirmed_events(&calls, high, options).await {
                 Ok(answered) => answered,
                 // What is said of all of them.
                 Err(UpstreamError::Rpc { code, message, endpoint }) => {
@@ -157,6 +191,55 @@ impl TronSource {
         // Stable: inside a block they stay in the order in which they came.
         events.sort_by_key(|event| event.height);
         Ok(events)
+    }
+
+    /// Pools of reference are busy: that a range has no event takes a second answer, of another endpoint
+    /// where there is one. A price from events further away would be a wrong one.
+    async fn confirmed_events(
+        &self,
+        calls: &[(&str, Value)],
+        high: Option<Height>,
+        options: &CallOptions,
+    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+        let (mut answers, endpoint) = self.events_up_to(calls, high, options).await?;
+        let is_nothing = |answer: &CallOutcome| answer.as_ref().is_ok_and(|all| all.get() == "[]");
+        let empty: Vec<usize> = (0..)
+            .zip(&answers)
+            .filter(|(_, answer)| is_nothing(answer))
+            .map(|(at, _)| at)
+            .collect();
+        if empty.is_empty() {
+            return Ok((answers, endpoint));
+        }
+        let again: Vec<_> = empty.iter().filter_map(|at| calls.get(*at).cloned()).collect();
+        let elsewhere = CallOptions { avoid: Some(endpoint), ..options.clone() };
+        let (found, by) = self.events_up_to(&again, high, &elsewhere).await?;
+        for (at, answer) in empty.into_iter().zip(found) {
+            let has_some = answer.as_ref().is_ok_and(|all| all.get() != "[]");
+            if let Some(place) = answers.get_mut(at).filter(|_| has_some) {
+                *place = answer;
+            }
+        }
+        Ok((answers, by))
+    }
+
+    /// Answers of a server that shows in front of them that it has come to a height.
+    async fn events_up_to(
+        &self,
+        calls: &[(&str, Value)],
+        high: Option<Height>,
+        options: &CallOptions,
+    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+        let Some(high) = high else { return self.rpc("eth_getLogs", calls, options).await };
+        let head = ("eth_blockNumber", json!([]));
+        let all: Vec<_> = [head].into_iter().chain(calls.iter().cloned()).collect();
+        let (mut answers, by) = self.rpc("eth_getLogs", &all, options).await?;
+        let events = answers.split_off(1);
+        if wire::first_quantity(&answers).is_none_or(|head| head < high) {
+            let last = format!("no node gives events up to block {high} yet");
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
+        }
+        Ok((events, by))
     }
 
     fn read_events(

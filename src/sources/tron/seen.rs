@@ -53,7 +53,14 @@ pub(super) enum TxPurpose {
     NativeTrade,
 }
 
+/// Whether a transaction was shown on each side of the wallet, in an inner call and by itself.
+pub(super) type Sides = [bool; 4];
+
 impl SeenTx {
+    pub(super) fn sides(&self) -> Sides {
+        [self.gave, self.got, self.inner, self.sent.is_some()]
+    }
+
     pub(super) fn join(&mut self, other: Self) {
         self.gave |= other.gave;
         self.got |= other.got;

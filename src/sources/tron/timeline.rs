@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::seen::SeenTx;
+use super::seen::{SeenTx, Sides};
 use super::wire::FoundRow;
 use crate::decode::evm::Word;
 use crate::decode::tron::Transaction;
@@ -23,10 +23,20 @@ pub(super) type Key = (Reverse<u64>, Word);
 struct Listed {
     height: Option<Height>,
     seen: SeenTx,
+    /// What was shown of it when it was requested last.
+    requested_for: Option<Sides>,
     /// Looked at only to learn how far down it stands.
     is_probe: bool,
     /// No endpoint gives it.
     is_lost: bool,
+}
+
+impl Listed {
+    /// Since it was requested, more of it was shown: what came then was held against less, and may lack
+    /// that.
+    fn is_outdated(&self) -> bool {
+        self.requested_for.is_some_and(|sides| sides != self.seen.sides())
+    }
 }
 
 /// An entry to be asked for.
@@ -104,11 +114,16 @@ impl Timeline {
             if self.delivered_at.is_some_and(|delivered| at >= delivered) {
                 continue;
             }
-            let at = *self.places.entry(id).or_insert(at);
+            let key = (Reverse(*self.places.entry(id).or_insert(at)), id);
             let new = || (Listed::default(), Fetch::Undecided);
-            let listed = &mut self.planned.insert_with((Reverse(at), id), new).known;
+            let slot = self.planned.insert_with(key, new);
+            let listed = &mut slot.known;
             listed.height = listed.height.or(height);
             listed.seen.join(seen);
+            let has_come = matches!(slot.fetch, Fetch::Ready(_) | Fetch::Passed);
+            if has_come && listed.is_outdated() && !listed.is_lost {
+                self.planned.request_again(&key);
+            }
         }
     }
 
@@ -167,7 +182,8 @@ impl Timeline {
     pub(super) fn take(&mut self) -> Option<Taken> {
         let (keys, tries) = self.planned.take_waiting(1);
         let key = keys.into_iter().next()?;
-        let listed = &self.planned.get_mut(&key)?.known;
+        let listed = &mut self.planned.get_mut(&key)?.known;
+        listed.requested_for = Some(listed.seen.sides());
         let (height, seen, is_probe) = (listed.height, listed.seen.clone(), listed.is_probe);
         Some(Taken { key, height, seen, tries, is_probe })
     }
@@ -186,6 +202,9 @@ impl Timeline {
     pub(super) fn put(&mut self, key: &Key, tx: Box<Transaction>) {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = Some(tx.call.block);
+            if slot.known.is_outdated() {
+                return self.planned.request_again(key);
+            }
             self.planned.put(key, tx);
         }
     }
@@ -194,6 +213,9 @@ impl Timeline {
     pub(super) fn pass(&mut self, key: &Key, height: Option<Height>) {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = slot.known.height.or(height);
+            if slot.known.is_outdated() {
+                return self.planned.request_again(key);
+            }
             self.planned.pass(key);
         }
     }
@@ -362,6 +384,36 @@ mod tests {
         assert_eq!(timeline.waiting(10), 2);
         timeline.expect(0, want);
         assert_eq!(timeline.waiting(10), 2, "one below the wanted heights");
+    }
+
+    /// What came was held against what the first answer had shown, and may lack the rest.
+    #[test]
+    fn what_was_asked_for_by_one_answer_is_asked_for_again_where_the_next_one_shows_more() {
+        let want = |_: &SeenTx| Relevance::Fetch;
+        let shown =
+            |got| FoundRow { seen: SeenTx { gave: true, got, ..SeenTx::default() }, ..row(900) };
+        for has_come in [false, true] {
+            for grows in [false, true] {
+                let mut timeline = Timeline::new(10, 1_000);
+                timeline.add(vec![shown(false)]);
+                timeline.expect(0, want);
+                let key = timeline.take().unwrap().key;
+                if has_come {
+                    timeline.pass(&key, None);
+                }
+                timeline.add(vec![shown(grows)]);
+                assert_eq!(timeline.waiting(9), usize::from(has_come && grows));
+                if !has_come {
+                    timeline.pass(&key, None);
+                }
+                timeline.decide(Some(600), 100, want);
+                assert_eq!((timeline.waiting(9), timeline.under_way()), (usize::from(grows), 0));
+                let again = timeline.take();
+                assert_eq!(again.as_ref().map(|taken| taken.seen.got), grows.then_some(true));
+                timeline.pass(&key, None);
+                assert_eq!(timeline.waiting(9), 0, "as much was shown when it was asked for");
+            }
+        }
     }
 
     #[test]
