@@ -61,11 +61,8 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
         .map_err(|rule| ApiError::InvalidAddress { rule })?;
     let wallet = Wallet { chain: chain.id, address };
     let report = call.app.history.coverage(wallet).await?;
-    let mut response = reply::json(StatusCode::OK, &body(report.as_ref(), &wallet, chain));
-    if let Some(state) = rate {
-        reply::put_rate(response.headers_mut(), state);
-    }
-    Ok(response)
+    let response = reply::json(StatusCode::OK, &body(report.as_ref(), &wallet, chain));
+    Ok(reply::rated(response, rate))
 }
 
 /// The same as a text, for the command line.

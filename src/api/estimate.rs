@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 use warp::http::header::CONTENT_TYPE;
@@ -18,6 +19,7 @@ use super::call::{ApiCall, find_chain};
 use super::dto::{EstimateRow, EstimatesBody};
 use super::error::ApiError;
 use super::gate::RequestRate;
+use super::parameters::refuse_misspelt;
 use super::reply;
 use super::visitors::{Peer, client, take};
 use crate::domain::row_json::rows_json;
@@ -61,6 +63,8 @@ impl RequestParts {
 struct EstimateRequest {
     addresses: Vec<String>,
     chain: Option<String>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, Value>,
 }
 
 fn wrong(rule: impl Into<String>) -> ApiError {
@@ -88,6 +92,10 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     let body = body.await.map_err(|_| wrong("it did not arrive in time"))??;
     let asked: EstimateRequest = serde_json::from_slice(&body)
         .map_err(|_| wrong("expected JSON such as {\"addresses\":[\"…\"],\"chain\":\"sol\"}"))?;
+    // Without it the estimate would be of another chain.
+    for name in asked.others.keys() {
+        refuse_misspelt(name.as_bytes(), &["addresses", "chain"])?;
+    }
     let max = limits.estimate_addresses_max;
     if asked.addresses.is_empty() || asked.addresses.len() > max {
         return Err(wrong(format!("addresses has to hold 1 to {max}")));
@@ -111,11 +119,8 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     for (wallet, estimate) in wallets.iter().zip(join_all(estimates).await) {
         rows.push(row(wallet, &estimate?, chain.native.decimals, caller.is_some()));
     }
-    let mut response = reply::json(StatusCode::OK, &EstimatesBody { addresses: rows });
-    if let Some(state) = rate {
-        reply::put_rate(response.headers_mut(), state);
-    }
-    Ok(response)
+    let response = reply::json(StatusCode::OK, &EstimatesBody { addresses: rows });
+    Ok(reply::rated(response, rate))
 }
 
 /// Pages of other sites send other types without asking the server beforehand.

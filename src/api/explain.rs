@@ -112,11 +112,7 @@ pub(super) async fn answer(
     }
     let explained = call.app.history.explain(wallet, tx).await?.ok_or(ApiError::NotFound)?;
     let body = body(&explained, &wallet, chain);
-    let mut response = reply::json(StatusCode::OK, &body);
-    if let Some(state) = rate {
-        reply::put_rate(response.headers_mut(), state);
-    }
-    Ok(response)
+    Ok(reply::rated(reply::json(StatusCode::OK, &body), rate))
 }
 
 /// The same as a text, for the command line.

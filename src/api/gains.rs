@@ -110,7 +110,7 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
     let chain = find_chain(call, Some(&caller), query.chain.as_deref())?;
     let address = Address::parse(chain.family, &decode_segment(segment)?)
         .map_err(|rule| ApiError::InvalidAddress { rule })?;
-    let mut response = if call.method == Verb::HEAD {
+    let response = if call.method == Verb::HEAD {
         reply::head_of_stream(reply::JSON)
     } else {
         let places = Places::take(&call.app, &caller)?;
@@ -120,10 +120,7 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
         drop(walk);
         respond(call, &query, chain, address, read, places, as_of).await
     };
-    if let Some(state) = rate {
-        reply::put_rate(response.headers_mut(), state);
-    }
-    Ok(response)
+    Ok(reply::rated(response, rate))
 }
 
 /// A request's place among its key's and among all.

@@ -217,16 +217,13 @@ async fn history(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let asked = ApiRequest::parse(call, segment, &caller)?;
-    let mut response = if call.method == Method::HEAD {
+    let response = if call.method == Method::HEAD {
         // The head alone: nothing is loaded and nothing counts.
         reply::head_of_stream(if asked.limit.is_some() { reply::JSON } else { reply::NDJSON })
     } else {
         read(call, &caller, asked).await?
     };
-    if let Some(state) = rate {
-        reply::put_rate(response.headers_mut(), state);
-    }
-    Ok(response)
+    Ok(reply::rated(response, rate))
 }
 
 async fn read(call: &ApiCall, caller: &Caller, asked: ApiRequest) -> Result<Response, ApiError> {
@@ -353,11 +350,7 @@ async fn usage(call: &ApiCall) -> Result<Response, ApiError> {
         quota: key.quota,
         remaining: key.quota.map(|quota| quota.saturating_sub(trades_counted)),
     };
-    let mut response = reply::json(StatusCode::OK, &body);
-    if let Some(state) = rate {
-        reply::put_rate(response.headers_mut(), state);
-    }
-    Ok(response)
+    Ok(reply::rated(reply::json(StatusCode::OK, &body), rate))
 }
 
 async fn metrics(call: &ApiCall) -> Result<Response, ApiError> {

@@ -45,7 +45,7 @@ pub(super) fn parameters<const N: usize>(
 }
 
 /// Refuses a name that is nearly a known one.
-fn refuse_misspelt(name: &[u8], names: &[&'static str]) -> Result<(), ApiError> {
+pub(super) fn refuse_misspelt(name: &[u8], names: &[&'static str]) -> Result<(), ApiError> {
     let Ok(name) = std::str::from_utf8(name) else { return Ok(()) };
     match names.iter().copied().find(|known| is_near(name, known)) {
         Some(known) => Err(ApiError::MisspeltParameter { name: name.to_owned(), known }),

@@ -190,8 +190,16 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
     response
 }
 
+/// With what a key with a rate has left.
+pub(super) fn rated(mut response: Response, rate: Option<RateState>) -> Response {
+    if let Some(state) = rate {
+        put_rate(response.headers_mut(), state);
+    }
+    response
+}
+
 /// The fields of draft-ietf-httpapi-ratelimit-headers.
-pub(super) fn put_rate(headers: &mut HeaderMap, state: RateState) {
+fn put_rate(headers: &mut HeaderMap, state: RateState) {
     let RateState { burst, window_seconds, remaining, reset_seconds } = state;
     put(headers, RATE_POLICY, format!("\"default\";q={burst};w={window_seconds}"));
     put(headers, RATE, format!("\"default\";r={remaining};t={reset_seconds}"));

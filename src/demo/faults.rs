@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::mix::Dice;
 use super::refusal::Refusal;
+use crate::domain::defaults;
 
 /// With transient faults, so many answers to a question are correct after a false one.
 const SPARED: u32 = 3;
@@ -22,113 +23,73 @@ impl Rate {
     }
 }
 
-/// The faults of one endpoint. All are off by default.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Faults {
-    /// Status 429 without and with `Retry-After`.
-    pub too_many: Rate,
-    pub too_many_with_wait: Rate,
-    /// The delay in `Retry-After`, in whole seconds.
-    pub retry_after: Duration,
-    /// Status 503.
-    pub unavailable: Rate,
-    /// No answer at all.
-    pub silence: Rate,
-    /// The body takes `slow_for` longer than the head of the answer.
-    pub slow_body: Rate,
-    pub slow_for: Duration,
-    /// The connection ends in the middle of the body.
-    pub cut_body: Rate,
-    /// A body that is not JSON, or an HTML page.
-    pub garbage: Rate,
-    pub html: Rate,
-    /// Entries of a batch in another order.
-    pub reordered: Rate,
-    /// An answer with the id of another call (per call).
-    pub wrong_id: Rate,
-    /// `null` in place of the result (per call).
-    pub null_result: Rate,
-    /// A JSON-RPC error that asks for a retry (per call).
-    pub busy: Rate,
-    /// A page that repeats an entry at its edge, or lacks one of the slot in which the page begins.
-    pub duplicate: Rate,
-    pub lost: Rate,
-    /// An empty page in place of a full one.
-    pub empty_page: Rate,
-    /// A page of signatures, or of whole transactions, that ends early though more follows, after
-    /// its fifth entry or later.
-    pub short_page: Rate,
-    /// Transactions of one slot in another order than in the previous answer.
-    pub flipped_order: Rate,
-    /// A head that is behind once, and by how many slots.
-    pub head_back: Rate,
-    pub head_back_slots: u64,
-    /// Time to the answer, and the maximum of additional random time.
-    pub latency: Duration,
-    pub latency_jitter: Duration,
-    /// Requests in one second beyond which status 429 is returned.
-    pub requests_per_second: Option<u32>,
-    /// A list page that ends early without a cursor, on lists with cursors.
-    pub lost_cursor: Rate,
-    /// No request is served for `suspended_for`, like Tron's index after too many requests.
-    pub suspended: Rate,
-    pub suspended_for: Duration,
-    /// Events of a range omitted silently: all of them, or those after the first ones; and all of
-    /// them in another order.
-    pub empty_logs: Rate,
-    pub short_logs: Rate,
-    pub flipped_logs: Rate,
-    /// A page of account lists that ends early without a sign.
-    pub short_list: Rate,
-    /// `null` in place of a token's metadata.
-    pub null_tokens: Rate,
-    /// A receipt, or Tron's info, without its events.
-    pub bare_receipts: Rate,
-    /// Silently false answers do not repeat for the same question.
-    pub transient: bool,
-    /// Refused methods, lists or paths, each with its refusal.
-    pub refused: Vec<(&'static str, Refusal)>,
-}
-
-impl Default for Faults {
-    fn default() -> Self {
-        Self {
-            too_many: Rate::NEVER,
-            too_many_with_wait: Rate::NEVER,
-            retry_after: Duration::from_secs(1),
-            unavailable: Rate::NEVER,
-            silence: Rate::NEVER,
-            slow_body: Rate::NEVER,
-            slow_for: Duration::from_secs(5),
-            cut_body: Rate::NEVER,
-            garbage: Rate::NEVER,
-            html: Rate::NEVER,
-            reordered: Rate::NEVER,
-            wrong_id: Rate::NEVER,
-            null_result: Rate::NEVER,
-            busy: Rate::NEVER,
-            duplicate: Rate::NEVER,
-            lost: Rate::NEVER,
-            empty_page: Rate::NEVER,
-            short_page: Rate::NEVER,
-            flipped_order: Rate::NEVER,
-            head_back: Rate::NEVER,
-            head_back_slots: 50,
-            latency: Duration::ZERO,
-            latency_jitter: Duration::ZERO,
-            requests_per_second: None,
-            lost_cursor: Rate::NEVER,
-            suspended: Rate::NEVER,
-            suspended_for: Duration::from_secs(30),
-            empty_logs: Rate::NEVER,
-            short_logs: Rate::NEVER,
-            flipped_logs: Rate::NEVER,
-            short_list: Rate::NEVER,
-            null_tokens: Rate::NEVER,
-            bare_receipts: Rate::NEVER,
-            transient: false,
-            refused: Vec::new(),
-        }
+defaults! {
+    /// The faults of one endpoint. All are off by default.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Faults {
+        /// Status 429 without and with `Retry-After`.
+        pub too_many: Rate = Rate::NEVER,
+        pub too_many_with_wait: Rate = Rate::NEVER,
+        /// The delay in `Retry-After`, in whole seconds.
+        pub retry_after: Duration = Duration::from_secs(1),
+        /// Status 503.
+        pub unavailable: Rate = Rate::NEVER,
+        /// No answer at all.
+        pub silence: Rate = Rate::NEVER,
+        /// The body takes `slow_for` longer than the head of the answer.
+        pub slow_body: Rate = Rate::NEVER,
+        pub slow_for: Duration = Duration::from_secs(5),
+        /// The connection ends in the middle of the body.
+        pub cut_body: Rate = Rate::NEVER,
+        /// A body that is not JSON, or an HTML page.
+        pub garbage: Rate = Rate::NEVER,
+        pub html: Rate = Rate::NEVER,
+        /// Entries of a batch in another order.
+        pub reordered: Rate = Rate::NEVER,
+        /// An answer with the id of another call (per call).
+        pub wrong_id: Rate = Rate::NEVER,
+        /// `null` in place of the result (per call).
+        pub null_result: Rate = Rate::NEVER,
+        /// A JSON-RPC error that asks for a retry (per call).
+        pub busy: Rate = Rate::NEVER,
+        /// A page that repeats an entry at its edge, or lacks one of the slot in which the page begins.
+        pub duplicate: Rate = Rate::NEVER,
+        pub lost: Rate = Rate::NEVER,
+        /// An empty page in place of a full one.
+        pub empty_page: Rate = Rate::NEVER,
+        /// A page of signatures, or of whole transactions, that ends early though more follows, after
+        /// its fifth entry or later.
+        pub short_page: Rate = Rate::NEVER,
+        /// Transactions of one slot in another order than in the previous answer.
+        pub flipped_order: Rate = Rate::NEVER,
+        /// A head that is behind once, and by how many slots.
+        pub head_back: Rate = Rate::NEVER,
+        pub head_back_slots: u64 = 50,
+        /// Time to the answer, and the maximum of additional random time.
+        pub latency: Duration = Duration::ZERO,
+        pub latency_jitter: Duration = Duration::ZERO,
+        /// Requests in one second beyond which status 429 is returned.
+        pub requests_per_second: Option<u32> = None,
+        /// A list page that ends early without a cursor, on lists with cursors.
+        pub lost_cursor: Rate = Rate::NEVER,
+        /// No request is served for `suspended_for`, like Tron's index after too many requests.
+        pub suspended: Rate = Rate::NEVER,
+        pub suspended_for: Duration = Duration::from_secs(30),
+        /// Events of a range omitted silently: all of them, or those after the first ones; and all of
+        /// them in another order.
+        pub empty_logs: Rate = Rate::NEVER,
+        pub short_logs: Rate = Rate::NEVER,
+        pub flipped_logs: Rate = Rate::NEVER,
+        /// A page of account lists that ends early without a sign.
+        pub short_list: Rate = Rate::NEVER,
+        /// `null` in place of a token's metadata.
+        pub null_tokens: Rate = Rate::NEVER,
+        /// A receipt, or Tron's info, without its events.
+        pub bare_receipts: Rate = Rate::NEVER,
+        /// Silently false answers do not repeat for the same question.
+        pub transient: bool = false,
+        /// Refused methods, lists or paths, each with its refusal.
+        pub refused: Vec<(&'static str, Refusal)> = Vec::new(),
     }
 }
 

@@ -22,23 +22,20 @@ use tokio::sync::watch;
 use super::node::{DemoNode, DemoResponse, NodeAnswer};
 use super::service::DemoRequest;
 use super::transport::route;
+use crate::domain::defaults;
 
 const CUT_AFTER: Duration = Duration::from_millis(5);
 
-/// Bounds of the demo server.
-#[derive(Debug, Clone, Copy)]
-pub struct LoopbackLimits {
-    /// Bytes of a request's body.
-    pub request_max: usize,
-    /// Connections at once; further ones wait to be accepted.
-    pub connections_max: usize,
-    /// How long a stop waits for open connections.
-    pub drain: Duration,
-}
-
-impl Default for LoopbackLimits {
-    fn default() -> Self {
-        Self { request_max: 4 << 20, connections_max: 1_024, drain: Duration::from_secs(2) }
+defaults! {
+    /// Bounds of the demo server.
+    #[derive(Debug, Clone, Copy)]
+    pub struct LoopbackLimits {
+        /// Bytes of a request's body.
+        pub request_max: usize = 4 << 20,
+        /// Connections at once; further ones wait to be accepted.
+        pub connections_max: usize = 1_024,
+        /// How long a stop waits for open connections.
+        pub drain: Duration = Duration::from_secs(2),
     }
 }
 

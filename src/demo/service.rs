@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use http::Method;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions, tron};
@@ -260,18 +261,9 @@ fn parameters(query: &str) -> HashMap<String, String> {
     decoded.collect()
 }
 
-/// Decodes percent-encoding (RFC 3986); invalid codes are kept.
+/// Invalid codes are kept.
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let code = behind.first_chunk::<2>().filter(|_| *first == b'%');
-        let mut byte = [*first];
-        let coded = code.is_some_and(|code| hex::decode_to_slice(code, &mut byte).is_ok());
-        bytes.extend(byte);
-        rest = if coded { behind.get(2..).unwrap_or_default() } else { behind };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -24,12 +24,16 @@ pub(super) trait Quoting: Sync {
         from: UnixSeconds,
         to: UnixSeconds,
     ) -> impl Future<Output = Result<Vec<LearnedPrice>, StoreError>> + Send;
+    fn now(&self) -> UnixSeconds;
     /// Earlier answers of the candle source.
     fn kept_candle(
         &self,
         minute: Minute,
     ) -> impl Future<Output = Result<KeptCandle, StoreError>> + Send;
 }
+
+/// Seconds after which a candle source that has no price of a minute will not have one later.
+const CANDLE_SETTLED_AFTER: u32 = 2 * 60 * 60;
 
 /// What became of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +167,13 @@ async fn candles(
         match answer {
             Some(None) => found.extend(unasked.into_iter().map(|minute| (minute, None))),
             Some(Some(prices)) if prices.len() == unasked.len() => {
-                for (minute, price) in unasked.into_iter().zip(prices) {
+                let now = sources.now().0;
+                let is_settled =
+                    |minute: Minute| minute.start().0.saturating_add(CANDLE_SETTLED_AFTER) < now;
+                let known = unasked.into_iter().zip(prices);
+                for (minute, price) in
+                    known.filter(|(minute, price)| price.is_some() || is_settled(*minute))
+                {
                     quotes.news.push(PriceRecord::Candle(minute, price));
                     found.insert(minute, price);
                 }
@@ -215,6 +225,10 @@ impl Quoting for Lookups<'_> {
         self.enricher.store.view()?.learned_prices(self.chain.id, from, to).await
     }
 
+    fn now(&self) -> UnixSeconds {
+        self.enricher.clock.now().seconds()
+    }
+
     async fn kept_candle(&self, minute: Minute) -> Result<KeptCandle, StoreError> {
         self.enricher.store.view()?.candle(self.chain.id, minute).await
     }
@@ -258,6 +272,7 @@ mod tests {
         reference: Answer,
         learned: Vec<u128>,
         candles: Option<Answer>,
+        now: UnixSeconds,
         kept: KeptCandle,
         asked: Mutex<Vec<&'static str>>,
     }
@@ -287,6 +302,10 @@ mod tests {
             Ok(self.learned.iter().zip(0..).map(price).collect())
         }
 
+        fn now(&self) -> UnixSeconds {
+            self.now
+        }
+
         async fn kept_candle(&self, _: Minute) -> Result<KeptCandle, StoreError> {
             Ok(self.kept)
         }
@@ -301,7 +320,8 @@ mod tests {
 
     fn script(reference: Answer) -> Script {
         let (learned, asked) = (Vec::new(), Mutex::default());
-        Script { reference, learned, candles: None, kept: KeptCandle::Unasked, asked }
+        let now = UnixSeconds(AT.time.0 + CANDLE_SETTLED_AFTER + 60);
+        Script { reference, learned, candles: None, now, kept: KeptCandle::Unasked, asked }
     }
 
     async fn quote(script: &Script) -> (Quote, Vec<&'static str>) {
@@ -383,6 +403,20 @@ mod tests {
         ] {
             let found = quote(&Script { candles, kept, ..script(Answer::Unavailable) }).await;
             assert_eq!(found, (expected, vec!["reference", "learned"]));
+        }
+    }
+
+    /// The newest records of a price service come late.
+    #[tokio::test(start_paused = true)]
+    async fn a_candle_that_is_not_there_yet_is_asked_for_again() {
+        let candles = Some(Answer::Unavailable);
+        let settled = script(Answer::Unavailable).now;
+        for (now, expected) in [(AT.time, Quote::Later), (settled, Quote::Unavailable)] {
+            let script = Script { candles, now, ..script(Answer::Unavailable) };
+            assert_eq!(quote(&script).await.0, expected, "{now:?}");
+            let mut found = Quotes::default();
+            super::candles(&script, &[AT], Instant::now() + WAIT, &mut found).await.unwrap();
+            assert_eq!(found.news.is_empty(), expected == Quote::Later, "what is kept");
         }
     }
 

@@ -77,7 +77,7 @@ pub(super) async fn settle(
     for rows in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx) {
         by_price(coins, rows, side_payment, quotes);
     }
-    let value = by_tokens(lookups, id, trades, side_payment).await?;
+    let value = by_tokens(lookups, coins, id, trades, side_payment).await?;
     for (rows, value) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(value) {
         for row in rows.iter_mut().filter(|row| row.native.is_none()) {
             (row.native, row.valued) = match value {
@@ -120,6 +120,7 @@ fn paid_aside(side_payment: &SidePayments, row: &Trade) -> Units {
 /// What other trades say about each transaction.
 async fn by_tokens(
     lookups: &Lookups<'_>,
+    coins: &Coins<'_>,
     id: WalletId,
     trades: &[Trade],
     side_payment: &SidePayments,
@@ -143,7 +144,9 @@ async fn by_tokens(
         let stored = store.view()?.rows_between(id, newest, oldest, max).await?;
         let stored: Vec<Trade> = stored.into_iter().map(|row| row.trade).collect();
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
-        let others: Vec<&Trade> = read.chain(&stored).collect();
+        // What waits for tokens alone would wait for this one in its turn, and gives no token a value.
+        let stored = transactions(&stored).filter(|rows| !valuation::awaits_tokens(coins, rows));
+        let others: Vec<&Trade> = read.chain(stored.flatten()).collect();
         let side_payment = paid_aside(side_payment, first);
         all.push(valuation::by_token(rows, side_payment, &others));
     }

@@ -86,6 +86,7 @@ impl<'txn> Tables<'txn> {
         let trades = in_order(chunk, &wallet)?;
         let (id, chain) = (chunk.id, wallet.chain);
         let unseen = self.unseen(&wallet, &state, chunk)?;
+        let waiting = self.wanted.waiting(chain, &unseen)?;
         let gone = self.clear(id, chain, &mut state, chunk.low, chunk.high)?;
         let row = |trade: &&Trade| {
             Ok((RowKey::new(id, &trade.key), self.names.stored(known, chain, trade)?))
@@ -93,7 +94,7 @@ impl<'txn> Tables<'txn> {
         let mut rows = trades.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
         values::keep(&gone, &mut rows)?;
         self.wanted.add(chain, &rows, &trades, &chunk.side_payment)?;
-        self.wanted.keep(chain, &unseen)?;
+        self.wanted.put_back(waiting)?;
         rows.extend(unseen);
         rows.sort_by(|(one, _), (other, _)| one.bytes().cmp(other.bytes()));
         let ordered = self.rows.keep_order(id, &rows)?;

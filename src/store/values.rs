@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use redb::{Table, WriteTransaction};
+use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use crate::domain::{ChainId, Trade, TxId, Units, ValueSource};
 
@@ -15,6 +15,9 @@ use super::trade_codec::{self, StoredTrade};
 
 /// A deleted row, key and value, whose transaction does not contain its value.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
+
+/// A transaction with a row that waits, and what it moved in addition to its tokens.
+type Waiting = (Vec<u8>, Option<[u8; 32]>);
 
 /// The transactions with a row that waits.
 pub(super) struct PendingValues<'txn> {
@@ -49,14 +52,28 @@ impl<'txn> PendingValues<'txn> {
         Ok(())
     }
 
-    /// Rows that stay where they were, after [`PendingValues::forget`] of all rows there.
-    pub(super) fn keep(
-        &mut self,
+    /// What waits of these rows, before [`PendingValues::forget`] of all rows there.
+    pub(super) fn waiting(
+        &self,
         chain: ChainId,
         rows: &[(RowKey, StoredTrade)],
-    ) -> Result<(), StoreError> {
-        for (key, _) in rows.iter().filter(|(_, row)| row.valued == ValueSource::Pending) {
-            self.table.insert(wanted_value_key(chain, key.bytes()).as_slice(), ())?;
+    ) -> Result<Vec<Waiting>, StoreError> {
+        let pending = rows.iter().filter(|(_, row)| row.valued == ValueSource::Pending);
+        let waiting = pending.map(|(key, _)| {
+            let key = wanted_value_key(chain, key.bytes());
+            let side_payment = self.side_payment.get(key.as_slice())?.map(|units| units.value());
+            Ok((key, side_payment))
+        });
+        waiting.collect()
+    }
+
+    /// Rows that stay where they were go on waiting.
+    pub(super) fn put_back(&mut self, waiting: Vec<Waiting>) -> Result<(), StoreError> {
+        for (key, side_payment) in waiting {
+            self.table.insert(key.as_slice(), ())?;
+            if let Some(units) = side_payment {
+                self.side_payment.insert(key.as_slice(), units)?;
+            }
         }
         Ok(())
     }

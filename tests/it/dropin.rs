@@ -252,6 +252,7 @@ async fn estimates_tell_exact_and_approximate() {
         "{\"addresses\":[1]}".into(),
         format!("{{\"addresses\":[{many}]}}"),
         format!("{{\"addresses\":[\"{}\"],\"chain\":\"doge\"}}", known.address),
+        format!("{{\"addresses\":[\"{}\"],\"chian\":\"sol\"}}", known.address),
         format!("{{\"addresses\":[\"{}\",\"0x1\"]}}", known.address),
         " ".repeat(20_000),
     ];

@@ -1,6 +1,7 @@
 //! Native values: given once, kept, waited for where a source fails, and never at the cost of a
 //! stream.
 
+use std::collections::HashSet;
 use std::future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -222,6 +223,7 @@ both_arms! {
     a_row_that_is_read_otherwise_keeps_nothing,
     rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows,
     what_came_beside_waits_with_the_rows_and_goes_with_them,
+    what_came_beside_stays_with_rows_that_a_second_read_leaves_out,
     prices_of_a_chunk_are_kept_by_chain_and_minute,
 }
 
@@ -384,6 +386,20 @@ async fn what_came_beside_waits_with_the_rows_and_goes_with_them(store: Store) {
     assert_eq!(write(ValueSource::Pending, 6).await, [Units::from(6)]);
     assert!(write(ValueSource::Unknown, 7).await.is_empty());
     assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO]);
+}
+
+/// A price that comes later would take what was paid for the tokens' alone.
+async fn what_came_beside_stays_with_rows_that_a_second_read_leaves_out(store: Store) {
+    let id = store.intern(&wallet(1)).await.unwrap().id;
+    let rows = pair(15, None, ValueSource::Pending);
+    let side_payment = [(rows[0].key.tx, Units::from(5))].into();
+    store.write_chunk(Chunk { side_payment, ..chunk(id, 10, 20, rows) }).await.unwrap();
+    let second = Chunk { reread: Some(HashSet::new()), ..chunk(id, 10, 20, vec![]) };
+    store.write_chunk(second).await.unwrap();
+    let view = store.view().unwrap();
+    let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).await.unwrap();
+    let left: Vec<_> = all.iter().map(|one| (one.trades.len(), one.side_payment)).collect();
+    assert_eq!(left, [(2, Units::from(5))]);
 }
 
 /// The pending values of a forgotten wallet block no other wallet's.

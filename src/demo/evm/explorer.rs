@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::demo::faults::Twist;
-use crate::domain::Height;
+use crate::domain::{Height, defaults};
 
 use super::coins::Coin;
 use super::hash::{Account, tail};
@@ -20,34 +20,23 @@ const BUSY_ROWS_MAX: usize = 25;
 /// Rows that paging by number reaches.
 const WINDOW_MAX: usize = 10_000;
 
-/// Options of an explorer endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExplorerOptions {
-    /// Blocks by which the index lags behind the newest block.
-    pub lag: u64,
-    /// Blocks by which the lists lag behind the head that the index reports.
-    pub list_lag: u64,
-    /// Maximum number of rows in one answer.
-    pub rows_max: usize,
-    /// Whether inner calls are listed.
-    pub calls: bool,
-    /// Also lists delegate calls, with the value of the enclosing call, as Blockscout does, and
-    /// reports its head in Blockscout's format.
-    pub blockscout: bool,
-    /// Every list lacks what wallets sent with this nonce.
-    pub hidden_nonce: Option<u64>,
-}
-
-impl Default for ExplorerOptions {
-    fn default() -> Self {
-        Self {
-            lag: 0,
-            list_lag: 0,
-            rows_max: 10_000,
-            calls: true,
-            blockscout: false,
-            hidden_nonce: None,
-        }
+defaults! {
+    /// Options of an explorer endpoint.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ExplorerOptions {
+        /// Blocks by which the index lags behind the newest block.
+        pub lag: u64 = 0,
+        /// Blocks by which the lists lag behind the head that the index reports.
+        pub list_lag: u64 = 0,
+        /// Maximum number of rows in one answer.
+        pub rows_max: usize = 10_000,
+        /// Whether inner calls are listed.
+        pub calls: bool = true,
+        /// Also lists delegate calls, with the value of the enclosing call, as Blockscout does, and
+        /// reports its head in Blockscout's format.
+        pub blockscout: bool = false,
+        /// Every list lacks what wallets sent with this nonce.
+        pub hidden_nonce: Option<u64> = None,
     }
 }
 

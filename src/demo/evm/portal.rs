@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::demo::faults::Twist;
 use crate::demo::timeline::Spot;
-use crate::domain::Height;
+use crate::domain::{Height, defaults};
 
 use super::filter::LogFilter;
 use super::hash::{Account, Word};
@@ -18,42 +18,27 @@ use super::tx::{Frame, Op};
 use super::wallet::WalletHistory;
 use super::wire;
 
-/// Options of a gateway.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "what a gateway offers, each by itself")]
-pub struct PortalOptions {
-    /// Blocks by which it lags behind the chain's heads.
-    pub lag: u64,
-    /// First block that it has.
-    pub first: Height,
-    /// Transactions after which an answer ends early.
-    pub transactions_max: usize,
-    /// Whether it has traces, and the balances before and after each transaction.
-    pub traces: bool,
-    pub state_diffs: bool,
-    /// Whether it distinguishes final blocks.
-    pub finalized: bool,
-    /// Returns all that it knows of next to what was asked for.
-    pub ignores_filters: bool,
-    /// Every answer lacks what wallets sent with this nonce.
-    pub hidden_nonce: Option<u64>,
-    /// Transactions come with their nonces, where these are asked for.
-    pub nonces: bool,
-}
-
-impl Default for PortalOptions {
-    fn default() -> Self {
-        Self {
-            lag: 0,
-            first: 0,
-            transactions_max: 500,
-            traces: true,
-            state_diffs: true,
-            finalized: true,
-            ignores_filters: false,
-            hidden_nonce: None,
-            nonces: true,
-        }
+defaults! {
+    /// Options of a gateway.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct PortalOptions {
+        /// Blocks by which it lags behind the chain's heads.
+        pub lag: u64 = 0,
+        /// First block that it has.
+        pub first: Height = 0,
+        /// Transactions after which an answer ends early.
+        pub transactions_max: usize = 500,
+        /// Whether it has traces, and the balances before and after each transaction.
+        pub traces: bool = true,
+        pub state_diffs: bool = true,
+        /// Whether it distinguishes final blocks.
+        pub finalized: bool = true,
+        /// Returns all that it knows of next to what was asked for.
+        pub ignores_filters: bool = false,
+        /// Every answer lacks what wallets sent with this nonce.
+        pub hidden_nonce: Option<u64> = None,
+        /// Transactions come with their nonces, where these are asked for.
+        pub nonces: bool = true,
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::demo::faults::Twist;
 use crate::demo::rpc::CallReply;
-use crate::domain::Height;
+use crate::domain::{Height, defaults};
 
 use super::digits;
 use super::keys::ModelKey;
@@ -20,46 +20,30 @@ const BLOCKS_MAX: u64 = 500_000;
 /// generated.
 const FILLERS_MAX: u32 = 8_192;
 
-/// Options of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeOptions {
-    /// Slots by which this node's head lags behind the model's.
-    pub lag: u64,
-    /// Slots by which its lists lag behind its own head, also where `minContextSlot` demands more.
-    pub list_lag: u64,
-    /// First block that the node keeps; 0 keeps all.
-    pub first_available: Height,
-    /// Maximum size of a batch; a larger one gets one error object.
-    pub batch_max: usize,
-    /// Whether `getTransactionsForAddress` is available.
-    pub transactions_for_address: bool,
-    /// Transactions in a page of that method, the first slot that its index keeps, and whether it
-    /// finds transactions that name token accounts alone.
-    pub full_page_max: u64,
-    pub full_pages_from: Height,
-    pub full_pages_by_owner: bool,
-    /// Slots by which that index lags behind the node's head.
-    pub full_pages_lag: u64,
-    /// Whether transactions contain their position in the block.
-    pub transaction_index: bool,
-    pub genesis_hash: String,
-}
-
-impl Default for NodeOptions {
-    fn default() -> Self {
-        Self {
-            lag: 0,
-            list_lag: 0,
-            first_available: 0,
-            batch_max: 100,
-            transactions_for_address: false,
-            full_page_max: 100,
-            full_pages_from: 0,
-            full_pages_by_owner: true,
-            full_pages_lag: 0,
-            transaction_index: true,
-            genesis_hash: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d".to_owned(),
-        }
+defaults! {
+    /// Options of a node.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct NodeOptions {
+        /// Slots by which this node's head lags behind the model's.
+        pub lag: u64 = 0,
+        /// Slots by which its lists lag behind its own head, also where `minContextSlot` demands more.
+        pub list_lag: u64 = 0,
+        /// First block that the node keeps; 0 keeps all.
+        pub first_available: Height = 0,
+        /// Maximum size of a batch; a larger one gets one error object.
+        pub batch_max: usize = 100,
+        /// Whether `getTransactionsForAddress` is available.
+        pub transactions_for_address: bool = false,
+        /// Transactions in a page of that method, the first slot that its index keeps, and whether it
+        /// finds transactions that name token accounts alone.
+        pub full_page_max: u64 = 100,
+        pub full_pages_from: Height = 0,
+        pub full_pages_by_owner: bool = true,
+        /// Slots by which that index lags behind the node's head.
+        pub full_pages_lag: u64 = 0,
+        /// Whether transactions contain their position in the block.
+        pub transaction_index: bool = true,
+        pub genesis_hash: String = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d".to_owned(),
     }
 }
 

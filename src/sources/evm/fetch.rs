@@ -208,9 +208,8 @@ impl EvmSource {
             self.pause_for_missing(attempt).await;
             let options = CallOptions { avoid, ..options.clone() };
             let is_lacked = attempt == BY_PLACE;
-            let is_by_place =
-                |one: &mut &mut CandidateTx| is_lacked || self.is_forgotten(one, attempt);
-            let mut placed: Vec<_> = open.extract_if(.., is_by_place).collect();
+            let mut placed: Vec<_> =
+                open.extract_if(.., |one| is_lacked || self.is_forgotten(one, attempt)).collect();
             if !placed.is_empty() {
                 self.ask_by_place(&mut placed, (with_receipts, is_lacked), &options).await;
                 open.extend(placed.into_iter().filter(|one| !one.is_done(with_receipts)));

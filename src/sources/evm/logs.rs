@@ -10,7 +10,7 @@ use futures_util::future::join;
 
 use super::EvmSource;
 use super::discovery::{Candidate, ListRequest, Window};
-use super::log_asker::{Answers, LogAsker, SearchFault};
+use super::log_asker::{Answers, DepthReply, LogAsker, SearchFault};
 use super::log_nodes::{Kept, LogChoice, Pace};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::log_sizes::LogSizes;
@@ -171,18 +171,16 @@ impl LogLister {
             asker.ask(&search, &again, second).await
         };
         let first_answer = asker.ask(&search, &open, choice);
-        let (first, again) = if asker.is_tried {
-            let first = first_answer.await;
+        let (answers, kept, again) = if asker.is_tried {
+            let DepthReply { outcome, kept } = first_answer.await;
             // What is refused would be refused twice.
-            if let Err(fault) = first.outcome {
-                return Err(fault);
-            }
-            (first, second_answer.await)
+            (outcome?, kept, second_answer.await)
         } else {
-            join(first_answer, second_answer).await
+            let (first, again) = join(first_answer, second_answer).await;
+            (first.outcome?, first.kept, again)
         };
-        self.take(&mut search, choice, first.outcome?);
-        if first.kept == Kept::No && !choice.lacks {
+        self.take(&mut search, choice, answers);
+        if kept == Kept::No && !choice.lacks {
             return Err(SearchFault::Lacks);
         }
         match again.outcome {
@@ -197,7 +195,7 @@ impl LogLister {
         }
         self.confirm(&mut search, (low, high), second.on, failed).await;
         let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
-        if first.kept != Kept::Yes || choice.lacks {
+        if kept != Kept::Yes || choice.lacks {
             doubts = doubts.union(Doubts::DEPTH);
         }
         let (logs, witnesses) = search.finish(high);

@@ -106,8 +106,8 @@ const DOUBTFUL_READS: u32 = 2;
 /// What one endpoint offers.
 #[derive(Debug, Clone, Copy)]
 enum PageOffer {
-    /// Pages of at most so many transactions.
-    Takes(usize),
+    /// Pages of at most so many transactions; of fewer than it once took, until then.
+    Takes(usize, Option<Instant>),
     /// Nothing that can be used, until then.
     Lacks(Instant),
 }
@@ -146,7 +146,7 @@ impl SolanaSource {
     /// Transactions on a page of one endpoint, where that is known.
     pub(super) fn page_size(&self, id: EndpointId) -> Option<u64> {
         match self.inner.page_offers.learned().offers.get(&id)? {
-            PageOffer::Takes(limit) => u64::try_from(*limit).ok(),
+            PageOffer::Takes(limit, _) => u64::try_from(*limit).ok(),
             PageOffer::Lacks(_) => None,
         }
     }
@@ -155,7 +155,7 @@ impl SolanaSource {
     pub(super) fn page_plan(&self) -> Option<PagePlan> {
         let learned = self.inner.page_offers.learned();
         let takes = |offer: &PageOffer| match offer {
-            PageOffer::Takes(limit) => Some(*limit),
+            PageOffer::Takes(limit, _) => Some(*limit),
             PageOffer::Lacks(_) => None,
         };
         let limit = learned.offers.values().filter_map(takes).max()?;
@@ -179,8 +179,8 @@ impl SolanaSource {
         let (learned, now) = (self.inner.page_offers.learned(), Instant::now());
         let is_open = |id: &EndpointId| match learned.offers.get(id) {
             None => true,
-            Some(PageOffer::Lacks(until)) => *until <= now,
-            Some(PageOffer::Takes(_)) => false,
+            Some(PageOffer::Lacks(until) | PageOffer::Takes(_, Some(until))) => *until <= now,
+            Some(PageOffer::Takes(_, None)) => false,
         };
         self.inner.pool.endpoints().into_iter().map(|status| status.id).filter(is_open).collect()
     }
@@ -210,7 +210,7 @@ impl SolanaSource {
             };
             match self.inner.pool.call(METHOD, query.params(wallet), &options).await {
                 Ok(answer) if serde_json::from_str::<Reply<'_>>(answer.result.get()).is_ok() => {
-                    return self.inner.page_offers.note(id, PageOffer::Takes(limit));
+                    return self.inner.page_offers.note(id, PageOffer::Takes(limit, None));
                 }
                 // Another page size may do.
                 Err(UpstreamError::Rpc { .. }) => {}
@@ -228,13 +228,15 @@ impl SolanaSource {
         self.inner.page_offers.note(id, PageOffer::Lacks(until));
     }
 
-    /// A page was larger than is taken: smaller ones are requested, where there is a smaller size.
+    /// A page was larger than is taken, or came at a bad time: smaller ones are requested for a while,
+    /// where there is a smaller size.
     pub(super) fn shrink_pages(&self, limit: usize) -> bool {
+        let until = Instant::now() + self.inner.limits.full_pages_recheck;
         let mut learned = self.inner.page_offers.learned();
         let Some(smaller) = PAGE_SIZES.into_iter().find(|size| *size < limit) else { return false };
         for offer in learned.offers.values_mut() {
-            if matches!(offer, PageOffer::Takes(size) if *size == limit) {
-                *offer = PageOffer::Takes(smaller);
+            if matches!(offer, PageOffer::Takes(size, _) if *size == limit) {
+                *offer = PageOffer::Takes(smaller, Some(until));
             }
         }
         true

@@ -1,6 +1,8 @@
 //! One gap by pages of full transactions, as far down as the method reaches: segments at once, in
 //! order, their end held against the wallet's list of signatures.
 
+use std::collections::BTreeMap;
+
 use futures_util::FutureExt as _;
 
 use super::SolanaSource;
@@ -328,12 +330,19 @@ impl PageReader {
 
     /// The heights that lists have to read, from `high` down.
     fn rest(&self, high: Height) -> GapRequest {
-        let known = if self.accounts.is_empty() { &self.request.accounts } else { &self.accounts };
+        // One that was open at an earlier head and is closed now may have moved in what is left.
+        let was_open = |known: &&SourceAccount| self.accounts.is_empty() || known.amount.is_some();
+        let known = self.request.accounts.iter().filter(was_open);
+        let mut accounts: BTreeMap<_, SourceAccount> =
+            known.map(|known| (known.account, *known)).collect();
+        for seen in &self.accounts {
+            accounts.entry(seen.account).or_insert(*seen).amount = seen.amount;
+        }
         GapRequest {
             high: Some(high),
             resume: None,
             first: false,
-            accounts: known.clone(),
+            accounts: accounts.into_values().collect(),
             // From the head they were asked for here: what an earlier read knew may lack new ones.
             knows_accounts: !self.accounts.is_empty()
                 || !self.is_from_head && self.request.knows_accounts,

@@ -145,7 +145,7 @@ impl SolanaSource {
             match self.inner.pool.call("getBlock", params.clone(), &options).await {
                 // What a node does not know now it may know later.
                 Ok(answer) if answer.result.get() == "null" => {
-                    options.avoid = Some(answer.endpoint)
+                    options.avoid = Some(answer.endpoint);
                 }
                 Ok(answer) => return Ok(Some(answer)),
                 Err(UpstreamError::Rpc { code: TOO_LARGE, .. }) => return Ok(None),

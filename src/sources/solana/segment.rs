@@ -508,4 +508,30 @@ mod tests {
             assert_eq!((upper.has_ended(), upper.is_lost()), (is_whole, !is_whole));
         }
     }
+
+    /// A shallow server ends the range, and the oldest transactions come from a deep one after that.
+    #[test]
+    fn oldest_transactions_that_come_behind_an_end_take_no_ones_place() {
+        use super::super::segments::{PageRoom, Segments};
+        let entries = [mark(90, 1), mark(80, 2), mark(30, 3), mark(20, 4)];
+        let shallow = Index { entries: &entries[..2], head: 100, is_deep: false };
+        let mut segments = Segments::new(0, 100);
+        let room = PageRoom { segments: 4, held: 100, limit: LIMIT };
+        for _ in 0..3 {
+            for request in segments.requests(room) {
+                segments.absorb(request.number, shallow.page(&request.query));
+            }
+        }
+        assert_eq!(segments.end().and_then(Segment::oldest), Some(80), "as it seems");
+        let oldest = entries[2..].iter().rev().copied().map(tx).collect();
+        segments.set_oldest(FullPage {
+            txs: oldest,
+            token: None,
+            by: EndpointId(0),
+            is_deep: false,
+        });
+        assert_eq!(segments.end().and_then(Segment::oldest), Some(80), "it is what is checked");
+        let delivered = segments.deliver(false, 100).map(|(chunk, _)| chunk.low);
+        assert!(delivered.is_none_or(|low| low > 30), "{delivered:?}");
+    }
 }

@@ -57,9 +57,12 @@ impl Segments {
         Self { all, next_number: 1, known_to: high, bottom: None, last: None }
     }
 
-    /// The oldest transactions are known: what lies between may be read at once.
+    /// The oldest transactions are known: what lies between may be read at once. Where the lowest segment
+    /// has ended they come too late: another end would take the place of the one that is being checked.
     pub(super) fn set_oldest(&mut self, page: FullPage) {
-        let Some(last) = self.all.back_mut() else { return };
+        let Some(last) = self.all.back_mut().filter(|last| !last.segment.has_ended()) else {
+            return;
+        };
         let low = last.segment.low();
         let Some((oldest, mark)) = Segment::of_oldest(low, page) else { return };
         if last.segment.split_off(mark.0).is_some() {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
+use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 
@@ -44,7 +45,7 @@ fn without_roots(url: &str) -> (String, Option<PathBuf>) {
     for pair in query.split('&') {
         match pair.split_once('=') {
             Some(("sslrootcert", "system")) => {}
-            Some(("sslrootcert", path)) => roots = Some(PathBuf::from(unescaped(path))),
+            Some(("sslrootcert", path)) => roots = Some(PathBuf::from(decoded(path))),
             Some(("sslmode", "verify-full")) => kept.push("sslmode=require"),
             Some(_) | None => kept.push(pair),
         }
@@ -52,22 +53,9 @@ fn without_roots(url: &str) -> (String, Option<PathBuf>) {
     (format!("{base}?{}", kept.join("&")), roots)
 }
 
-/// Undoes the percent-encoding of a path.
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        let code = behind.get(..2).filter(|_| first == b'%');
-        let code = code.and_then(|digits| std::str::from_utf8(digits).ok());
-        if let Some(byte) = code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            bytes.push(byte);
-            rest = behind.get(2..).unwrap_or_default();
-        } else {
-            bytes.push(first);
-            rest = behind;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// A path without percent-encoding.
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// The settings for one of several hosts.

@@ -327,9 +327,9 @@ impl PgInner {
                 && let Some(key) = read_row_key(&key, wallet.address.family())
                 && !seen.contains(&key.tx)
             {
+                // What it waits for stays with it.
                 unseen.push((RowKey::new(id, &key), decode_trade(TRADES, &value)?));
-            }
-            if is_valued_beside(&value) {
+            } else if is_valued_beside(&value) {
                 gone.push((key, value));
             }
         }

@@ -1,0 +1,24 @@
+//! Limits and options: what a field means and its usual value stand in one place.
+
+/// Declares a struct with the value of each field, which its `Default` has.
+macro_rules! defaults {
+    (
+        $(#[$meta:meta])*
+        $visible:vis struct $name:ident {
+            $($(#[$doc:meta])* $field_visible:vis $field:ident: $type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$meta])*
+        $visible struct $name {
+            $($(#[$doc])* $field_visible $field: $type,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $value,)+ }
+            }
+        }
+    };
+}
+
+pub(crate) use defaults;
