@@ -222,13 +222,13 @@ impl Reading {
         progress: &ProgressLine,
     ) -> Result<(), CliError> {
         self.has_answered = true;
-        // The last page has no cursor; its rows then stand behind the one before it.
-        let is_last = page.cursor.is_none();
-        let cursor = page.cursor.or_else(|| self.cursor.take());
-        let shown = cursor.as_deref().unwrap_or_default();
         let oldest = page.trades.last().map(|last| last.block_time.clone());
-        writer.rows(page.trades, shown)?;
-        self.cursor = cursor.filter(|_| !is_last);
+        if let Some(cursor) = &page.cursor {
+            writer.rows(page.trades, cursor)?;
+        } else {
+            writer.last_rows(page.trades, self.cursor.as_deref().unwrap_or_default())?;
+        }
+        self.cursor = page.cursor;
         self.trade_count = page.trade_count;
         progress.total(page.complete.then_some(page.trade_count));
         if let Some(oldest) = oldest {

@@ -9,6 +9,11 @@ pub(super) trait RowSink {
     /// `cursor` stands behind the last of them.
     fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError>;
 
+    /// The last rows of a history, behind which no cursor stands: this one is in front of them.
+    fn last_rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
+        self.rows(rows, cursor)
+    }
+
     /// Rows taken so far, those of an earlier call that is gone on with among them.
     fn written(&self) -> u64;
 }

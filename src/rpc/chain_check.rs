@@ -11,17 +11,19 @@ use futures_util::future::{BoxFuture, Either, Shared, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::pool::Pool;
 use crate::domain::lock;
 
-/// An endpoint that reports another chain is disabled for this long at first, and for twice as long
-/// each time that it does so again: one answer may have been that of a confused proxy.
+/// An endpoint that reports another chain is asked again after this long at first, and after twice as
+/// long each time that it does so again: one answer may have been that of a confused proxy.
 const WRONG_CHAIN_COOLDOWN_FIRST: Duration = Duration::from_secs(60);
 const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
+/// Until it reports the right chain, nothing else is asked of it.
+const WRONG_CHAIN_EXCLUSION: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Reads continue after this long if no endpoint reports its chain.
 const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longest cooldown of an endpoint that has not answered yet.
@@ -57,19 +59,23 @@ pub(crate) struct ChainChecks {
 #[derive(Debug, Default)]
 struct Answers {
     known: Mutex<HashMap<EndpointId, bool>>,
-    /// The last cooldown of those that reported another chain.
-    cooldowns: Mutex<HashMap<EndpointId, Duration>>,
+    /// The last cooldown of those that reported another chain, and its end.
+    cooldowns: Mutex<HashMap<EndpointId, (Duration, Instant)>>,
     news: Notify,
 }
 
 impl Answers {
     fn next_cooldown(&self, id: EndpointId) -> Duration {
         let mut cooldowns = lock(&self.cooldowns);
-        let last = cooldowns.get(&id).copied();
+        let last = cooldowns.get(&id).map(|(last, _)| *last);
         let next = last.map_or(WRONG_CHAIN_COOLDOWN_FIRST, |last| last.saturating_mul(2));
         let next = next.min(WRONG_CHAIN_COOLDOWN_MAX);
-        cooldowns.insert(id, next);
+        cooldowns.insert(id, (next, Instant::now() + next));
         next
+    }
+
+    fn is_cooling_down(&self, id: EndpointId) -> bool {
+        lock(&self.cooldowns).get(&id).is_some_and(|(_, until)| Instant::now() < *until)
     }
 
     fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
@@ -80,8 +86,9 @@ impl Answers {
                 lock(&self.known).insert(id, true);
             }
             ChainCheck::Mismatch => {
-                tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled for a while");
+                tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
                 pool.cool_down(id, self.next_cooldown(id));
+                pool.exclude(id, WRONG_CHAIN_EXCLUSION);
                 lock(&self.known).insert(id, false);
             }
             ChainCheck::Unknown => {}
@@ -154,12 +161,11 @@ impl ChainChecks {
     /// Endpoints without an answer, and those of another chain whose cooldown is over.
     fn unknown(&self, pool: &Pool) -> Vec<EndpointId> {
         let known = self.known();
-        let is_open = |id: &EndpointId, resting: bool| match known.get(id) {
+        let is_open = |id: &EndpointId| match known.get(id) {
             None => true,
-            Some(right) => !right && !resting,
+            Some(right) => !right && !self.reported.is_cooling_down(*id),
         };
-        let all = pool.endpoints().into_iter();
-        all.filter(|one| is_open(&one.id, one.resting)).map(|one| one.id).collect()
+        pool.endpoints().into_iter().map(|one| one.id).filter(is_open).collect()
     }
 
     /// Joins the open queries, or starts them.

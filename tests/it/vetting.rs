@@ -83,6 +83,28 @@ async fn a_node_of_another_chain_tells_nothing_however_late_it_says_so() {
     }
 }
 
+/// It is asked for its chain again and again, and for nothing that a read rests on.
+#[tokio::test(start_paused = true)]
+async fn a_node_of_another_chain_tells_nothing_once_it_is_asked_again() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    let genesis_hash = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY".to_owned();
+    world.nodes[0].set_options(NodeOptions { genesis_hash, ..world.nodes[0].options() });
+    let asked = || {
+        let stats = world.nodes[0].stats();
+        let of_reads =
+            ["getTransaction", "getTokenAccountsByOwner", "getSlot", "getLatestBlockhash"];
+        let of_reads: u64 = of_reads.iter().map(|method| stats.calls_of(method)).sum();
+        (stats.calls_of("getGenesisHash"), of_reads)
+    };
+    read(&world, "first", Faults::none()).await;
+    let (_, known) = asked();
+    for number in 1..6 {
+        sleep(Duration::from_secs(61 << number)).await;
+        read(&world, &format!("wallet {number}"), Faults::none()).await;
+        assert_eq!(asked(), (number + 1, known), "{:?}", world.nodes[0].stats());
+    }
+}
+
 /// Accounts are found one after another: the second answer on the end of each is no slow node's.
 #[tokio::test(start_paused = true)]
 async fn a_slow_node_is_not_waited_for_at_each_account() {

@@ -27,7 +27,7 @@ use chains::{ChainLayer, check_chain, own_chain};
 use environment::Environment;
 use error::ConfigError;
 use estimates::Estimates;
-use secret::{OptionalSecret, OptionalUrl};
+use secret::{OptionalSecret, OptionalUrl, without_value};
 use storage_engine::StorageEngine;
 use units::{OptionalSize, RateSetting, Size, Wait, serde_as_text};
 
@@ -238,7 +238,7 @@ impl Layer {
 
 /// The parser's own words on one line; its picture of the line is left to `place`.
 fn reason(error: &toml::de::Error) -> String {
-    error.message().lines().collect::<Vec<_>>().join(", ")
+    without_value(&error.message().lines().collect::<Vec<_>>().join(", "))
 }
 
 /// `file, line 3 (listen = "x")`.
@@ -550,9 +550,16 @@ mod tests {
     /// A key that was written into the wrong place is not shown again.
     #[test]
     fn errors_show_no_values() {
-        let file = "[chains.sol]\nrpc = ['ftp://me:word@h.example']\n";
-        let text = merged(&Flags::default(), &[], Some(file)).unwrap_err().to_string();
-        assert!(!text.contains("word"), "{text}");
+        for setting in [
+            "[chains.sol]\nrpc = ['ftp://me:word@h.example']",
+            // A text in place of a list or a table, as the variables have them.
+            "[chains.sol]\nrpc = 'https://h.example/word'",
+            "[chains.eth]\nexplorer = 'https://h.example/api?apikey=word, expected word'",
+            "[chains.sol]\nrpc = [{ url = 'https://h.example', headers = 'Bearer word' }]",
+        ] {
+            let text = merged(&Flags::default(), &[], Some(setting)).unwrap_err().to_string();
+            assert!(!text.contains("word") && text.contains("line 2"), "{text}");
+        }
     }
 
     #[test]

@@ -170,6 +170,19 @@ impl Serialize for ConfigSecret {
     }
 }
 
+/// A value of the wrong type may be a secret: its kind alone is named.
+pub(super) fn without_value(reason: &str) -> String {
+    const FOUND: [&str; 2] = ["invalid type: ", "invalid value: "];
+    const EXPECTED: &str = ", expected ";
+    let parts = FOUND.iter().find_map(|found| {
+        let (before, rest) = reason.split_once(found)?;
+        let (value, expected) = rest.rsplit_once(EXPECTED)?;
+        let kind = value.split([' ', '"', '`']).next().unwrap_or_default();
+        Some([before, found, kind, EXPECTED, expected].concat())
+    });
+    parts.unwrap_or_else(|| reason.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

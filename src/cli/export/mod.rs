@@ -211,14 +211,20 @@ impl Export {
 
 impl RowSink for Export {
     fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
-        self.start()?;
-        self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)?;
+        self.last_rows(rows, cursor)?;
         self.cursor = Some(cursor.to_owned());
         if self.saved_at.elapsed() >= CHECKPOINT_EVERY {
             self.save()?;
         }
         Ok(())
+    }
+
+    /// Nothing is noted behind them: a call that goes on would read them again.
+    fn last_rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
+        self.start()?;
+        self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        self.cursor = None;
+        self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)
     }
 
     fn written(&self) -> u64 {

@@ -34,14 +34,22 @@ impl KeyStore {
         Self::File(KeysFile::new(folder))
     }
 
-    /// Adds the keys that another store lacks: how many there were.
+    /// Adds the keys that another store lacks, and revokes there what is revoked here: how many there
+    /// were of both.
     pub(in crate::cli) async fn copy_to(&self, other: &Self) -> Result<usize, KeysError> {
         let keys = self.list().await?;
         let add = |there: &mut Vec<KeyEntry>| {
-            let known = |key: &KeyEntry, all: &[KeyEntry]| all.iter().any(|one| one.id == key.id);
-            let new: Vec<_> = keys.iter().filter(|key| !known(key, there)).cloned().collect();
-            let count = new.len();
-            there.extend(new);
+            let mut count = 0;
+            for key in &keys {
+                match there.iter_mut().find(|known| known.id == key.id) {
+                    None => there.push(key.clone()),
+                    Some(known) if known.revoked.is_none() && key.revoked.is_some() => {
+                        known.revoked = key.revoked;
+                    }
+                    Some(_) => continue,
+                }
+                count += 1;
+            }
             Ok(count)
         };
         match other {
@@ -137,4 +145,26 @@ async fn change<T>(
         }
     }
     Err(KeysError::Contended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(1_790_000_000_000);
+
+    #[tokio::test]
+    async fn a_key_that_is_revoked_between_two_copies_is_revoked_in_both_stores() {
+        let temp = tempfile::tempdir().unwrap();
+        let of = |name: &str| KeyStore::of_folder(&temp.path().join(name));
+        let (from, to) = (of("from"), of("to"));
+        let created = from.create(KeyTerms::default(), NOW).await.unwrap();
+        from.create(KeyTerms::default(), NOW).await.unwrap();
+        assert_eq!(from.copy_to(&to).await.unwrap(), 2);
+        assert_eq!(from.copy_to(&to).await.unwrap(), 0);
+        from.revoke(created.id, NOW).await.unwrap();
+        assert_eq!(from.copy_to(&to).await.unwrap(), 1);
+        let states: Vec<_> = to.list().await.unwrap().iter().map(|key| key.state(NOW)).collect();
+        assert_eq!(states, ["revoked", "active"]);
+    }
 }

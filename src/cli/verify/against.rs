@@ -10,6 +10,7 @@ use crate::cli::args::VerifyArgs;
 use crate::cli::config::Config;
 use crate::cli::config::chains::{ChainLayer, NodeSetting};
 use crate::cli::config::secret::ConfigUrl;
+use crate::cli::config::storage_engine::StorageEngine;
 use crate::cli::demo::Scratch;
 use crate::cli::errors::CliError;
 use crate::cli::http_get::require_private;
@@ -45,6 +46,8 @@ pub(super) fn against(
     let scratch = Scratch::new()?;
     let mut config = Config::clone(context.config);
     scratch.path().clone_into(&mut config.storage.path);
+    // Not the database, which holds what is compared.
+    config.storage.engine = StorageEngine::File;
     let layer = ChainLayer { rpc: Some(vec![NodeSetting::plain(node)]), ..ChainLayer::default() };
     config.chains.insert(chain.slug.clone(), layer);
     let context = Context { config: &config, ..*context };
