@@ -26,8 +26,9 @@ struct Node {
     queries: Mutex<u64>,
     /// So many calls of the pair are answered as if it were not made yet.
     lags: Mutex<u32>,
-    /// So many searches are answered with nothing.
+    /// The first answer to so many searches more is nothing.
     empty: Mutex<u32>,
+    searched: Mutex<Vec<Value>>,
     head: Mutex<u64>,
 }
 
@@ -53,11 +54,18 @@ fn price(height: u64) -> u64 {
 }
 
 impl Node {
+    fn is_first(&self, filter: &Value) -> bool {
+        let mut searched = self.searched.lock().unwrap();
+        let is_first = !searched.contains(filter);
+        searched.push(filter.clone());
+        is_first
+    }
+
     fn answer(&self, call: &Value) -> Value {
         let (id, first) = (&call["id"], &call["params"][0]);
         let result = match call["method"].as_str().unwrap() {
             "eth_call" => self.call(first),
-            "eth_getLogs" if is_left(&self.empty) => Ok(json!([])),
+            "eth_getLogs" if self.is_first(first) && is_left(&self.empty) => Ok(json!([])),
             "eth_getLogs" => self.logs(first),
             "eth_blockNumber" => Ok(format!("{:#x}", *self.head.lock().unwrap()).into()),
             other => panic!("{other}"),
@@ -130,6 +138,7 @@ fn source(blocks_max: u64) -> (Source, Arc<Node>) {
         queries: Mutex::default(),
         lags: Mutex::default(),
         empty: Mutex::default(),
+        searched: Mutex::default(),
         head: Mutex::new(20_000_000),
     });
     let endpoints = vec![EndpointConfig::new("https://tron.test")];
@@ -197,7 +206,7 @@ async fn one_answer_that_does_not_know_the_pair_is_asked_again_at_once() {
 #[tokio::test(start_paused = true)]
 async fn one_answer_without_events_is_asked_again() {
     let (source, node) = source(5_000);
-    *node.empty.lock().unwrap() = 1;
+    *node.empty.lock().unwrap() = u32::MAX;
     let told = source.native_prices(&at(&[8_000_014]), &lane()).await.unwrap();
     assert_eq!(told, [Some(exact(8_000_010))]);
 }
