@@ -22,8 +22,6 @@ use crate::domain::lock;
 /// long each time that it does so again: one answer may have been that of a confused proxy.
 const WRONG_CHAIN_COOLDOWN_FIRST: Duration = Duration::from_secs(60);
 const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
-/// Until it reports the right chain, nothing else is asked of it.
-const WRONG_CHAIN_EXCLUSION: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Reads continue after this long if no endpoint reports its chain.
 const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longest cooldown of an endpoint that has not answered yet.
@@ -43,7 +41,7 @@ pub(crate) enum ChainCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckOutcome {
     Unchanged,
-    EndpointsDisabled,
+    EndpointsChanged,
 }
 
 type Round = Shared<BoxFuture<'static, ()>>;
@@ -78,7 +76,7 @@ impl Answers {
         lock(&self.cooldowns).get(&id).is_some_and(|(_, until)| Instant::now() < *until)
     }
 
-    fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
+    fn note(&self, pool: &Pool, id: EndpointId, (method, reported): (&'static str, ChainCheck)) {
         match reported {
             ChainCheck::Match => {
                 pool.release(id);
@@ -88,7 +86,7 @@ impl Answers {
             ChainCheck::Mismatch => {
                 tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
                 pool.cool_down(id, self.next_cooldown(id));
-                pool.exclude(id, WRONG_CHAIN_EXCLUSION);
+                pool.disable(id, method);
                 lock(&self.known).insert(id, false);
             }
             ChainCheck::Unknown => {}
@@ -112,20 +110,28 @@ impl ChainChecks {
         lock(&self.reported.known).clone()
     }
 
-    /// Waits until some endpoint matches, all were queried, or the wait without an answer is over.
+    /// Waits until some endpoint matches, all were queried, or the wait without an answer is over. `method`
+    /// is what `ask` calls.
     pub(crate) async fn check(
         &self,
         pool: &Pool,
+        method: &'static str,
         ask: impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>,
     ) -> Result<CheckOutcome, UpstreamError> {
-        let unknown = self.unknown(pool);
+        let (unknown, before) = (self.unknown(pool), self.known());
         if !unknown.is_empty() {
-            let round = self.begin(pool, &unknown, ask);
+            let round = self.begin(pool, &unknown, (method, ask));
             let enough = self.enough(round);
             // An endpoint that does not report its chain may serve all the same.
             let _ = timeout(NO_ANSWER_WAIT, enough).await;
         }
-        self.judge(pool, &unknown)
+        let outcome = self.judge(pool, &unknown)?;
+        let after = self.known();
+        let is_back =
+            |id: &EndpointId| before.get(id) == Some(&false) && after.get(id) == Some(&true);
+        // What was asked next to the question was refused.
+        let is_back = unknown.iter().any(is_back);
+        Ok(if is_back { CheckOutcome::EndpointsChanged } else { outcome })
     }
 
     async fn enough(&self, round: Round) {
@@ -173,7 +179,7 @@ impl ChainChecks {
         &self,
         pool: &Pool,
         unknown: &[EndpointId],
-        ask: impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>,
+        (method, ask): (&'static str, impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>),
     ) -> Round {
         let mut round = lock(&self.round);
         if let Some(round) = round.as_ref().filter(|round| round.peek().is_none()) {
@@ -184,7 +190,7 @@ impl ChainChecks {
         let (pool, answers) = (pool.clone(), Arc::clone(&self.reported));
         let all = async move {
             while let Some((id, reported)) = queried.next().await {
-                answers.note(&pool, id, reported);
+                answers.note(&pool, id, (method, reported));
             }
         };
         let begun = round.insert(all.boxed().shared()).clone();
@@ -208,7 +214,7 @@ impl ChainChecks {
                 pool.exclude(*id, UNKNOWN_COOLDOWN);
             }
             if some_are_right || is_wrong(id) {
-                nodes = CheckOutcome::EndpointsDisabled;
+                nodes = CheckOutcome::EndpointsChanged;
             }
         }
         Ok(nodes)
@@ -227,7 +233,7 @@ pub(crate) async fn checked<T, F: Future<Output = Result<T, UpstreamError>>>(
         Either::Right((opened, check)) => (check.await?, Either::Right(opened)),
     };
     match (nodes, opened) {
-        (CheckOutcome::EndpointsDisabled, _) => open().await,
+        (CheckOutcome::EndpointsChanged, _) => open().await,
         (CheckOutcome::Unchanged, Either::Left(opened)) => opened.await,
         (CheckOutcome::Unchanged, Either::Right(opened)) => opened,
     }

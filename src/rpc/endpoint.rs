@@ -98,6 +98,8 @@ pub struct CallCounts {
 
 /// How far an endpoint may run ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
+/// One of another chain is not waited for, however long a caller would.
+const WRONG_CHAIN_REST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Share of a named rate that is used, in per cent: requests do not arrive evenly spaced.
 const NAMED_SHARE: u32 = 85;
@@ -132,6 +134,8 @@ pub(super) struct Endpoint {
     next_lease: u64,
     rate: RateAccount,
     resting_until: Instant,
+    /// It reports another chain: it is asked for its chain, by this method, and for nothing else.
+    chain_alone: Option<&'static str>,
     /// Until then it serves only calls that name it.
     excluded_until: Instant,
     /// Since when it has been excluded again and again.
@@ -176,6 +180,7 @@ impl Endpoint {
             leases: BTreeMap::new(),
             next_lease: 0,
             resting_until: now,
+            chain_alone: None,
             excluded_until: now,
             excluded_since: None,
             out_since: None,
@@ -217,9 +222,13 @@ impl Endpoint {
 
     /// For a method, else as a whole.
     fn rests_until(&self, method: Option<&str>) -> Instant {
-        self.refusals
+        let until = self
+            .refusals
             .until(method)
-            .map_or(self.resting_until, |until| until.max(self.resting_until))
+            .map_or(self.resting_until, |until| until.max(self.resting_until));
+        let is_disabled =
+            method.is_some() && self.chain_alone.is_some_and(|own| method != Some(own));
+        if is_disabled { until + WRONG_CHAIN_REST } else { until }
     }
 
     fn open(&self, now: Instant) -> impl Iterator<Item = &Lease> {
@@ -411,6 +420,11 @@ impl Endpoint {
         self.resting_until = self.resting_until.max(now + pause);
     }
 
+    /// Until it is released, it takes this method alone.
+    pub(super) fn disable(&mut self, but_for: &'static str) {
+        self.chain_alone = Some(but_for);
+    }
+
     /// Excludes it from selection, without waiting for it.
     pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
         self.excluded_since.get_or_insert(now);
@@ -429,6 +443,7 @@ impl Endpoint {
 
     pub(super) fn release(&mut self, now: Instant) {
         self.resting_until = now;
+        self.chain_alone = None;
         self.excluded_until = now;
         self.excluded_since = None;
         self.out_since = None;
@@ -447,7 +462,9 @@ impl Endpoint {
         EndpointStatus {
             id,
             label: self.label.clone(),
-            resting: self.is_resting(None, now) || self.is_excluded(now),
+            resting: self.is_resting(None, now)
+                || self.is_excluded(now)
+                || self.chain_alone.is_some(),
             in_flight: self.open(now).count(),
             batch: self.batch,
             latency: self.latency,

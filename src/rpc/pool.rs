@@ -80,6 +80,13 @@ impl Pool {
         self.inner.admission.refuse_hopeless();
     }
 
+    /// Until it is released, an endpoint is asked for its chain, by this method, and for nothing else, also
+    /// by calls that name it.
+    pub(crate) fn disable(&self, id: EndpointId, but_for: &'static str) {
+        self.inner.admission.with(id, |endpoint| endpoint.disable(but_for));
+        self.inner.admission.refuse_hopeless();
+    }
+
     /// Excludes an endpoint for a while, except for calls that name it: nothing waits for it.
     pub(crate) fn exclude(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.exclude(pause, Instant::now()));

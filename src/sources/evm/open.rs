@@ -15,6 +15,9 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::Tip;
 
+/// Names the chain by its number.
+const CHAIN_METHOD: &str = "eth_chainId";
+
 /// What is read, before it is known how far up.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
@@ -175,7 +178,7 @@ impl EvmSource {
             let pool = self.inner.pool.clone();
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = async move {
-                let reported = pool.call("eth_chainId", json!([]), &options).await;
+                let reported = pool.call(CHAIN_METHOD, json!([]), &options).await;
                 match reported.map(|answer| wire::number(&answer.result)) {
                     Ok(Some(reported)) if reported != expected => ChainCheck::Mismatch,
                     Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
@@ -186,6 +189,6 @@ impl EvmSource {
             };
             asked.boxed()
         };
-        self.inner.chain_checks.check(&self.inner.pool, ask).await
+        self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
     }
 }

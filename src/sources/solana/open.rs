@@ -19,6 +19,8 @@ use crate::sources::chunk::Tip;
 
 pub(super) const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
+/// Names the chain by its first block.
+const CHAIN_METHOD: &str = "getGenesisHash";
 /// Bytes of a mint and of a token account under the first token program (SPL Token source).
 const MINT_BYTES: usize = 82;
 const TOKEN_ACCOUNT_BYTES: usize = 165;
@@ -199,7 +201,7 @@ impl SolanaSource {
             let (pool, expected) = (self.inner.pool.clone(), expected.clone());
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = async move {
-                let reported = pool.call("getGenesisHash", Value::Array(vec![]), &options).await;
+                let reported = pool.call(CHAIN_METHOD, Value::Array(vec![]), &options).await;
                 match reported.map(|answer| wire::text(&answer.result)) {
                     Ok(Some(hash)) if hash != expected => ChainCheck::Mismatch,
                     Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
@@ -210,7 +212,7 @@ impl SolanaSource {
             };
             asked.boxed()
         };
-        self.inner.chain_checks.check(&self.inner.pool, ask).await
+        self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
     }
 }
 

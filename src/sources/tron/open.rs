@@ -27,6 +27,8 @@ pub(super) struct Opening {
 
 /// Fifty minutes: a server that is further behind is not waited for.
 const EVENTS_BEHIND_MAX: u64 = 1_000;
+/// Names the chain by its number.
+const CHAIN_METHOD: &str = "eth_chainId";
 
 impl TronSource {
     pub(super) async fn open(
@@ -91,8 +93,8 @@ impl TronSource {
             let asker = self.rpc_asker(rpc_reading);
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = async move {
-                let call = [("eth_chainId", json!([]))];
-                match asker.ask("eth_chainId", &call, &options).await {
+                let call = [(CHAIN_METHOD, json!([]))];
+                match asker.ask(CHAIN_METHOD, &call, &options).await {
                     Ok((answers, _))
                         if first_quantity(&answers).is_some_and(|id| id != expected) =>
                     {
@@ -106,6 +108,6 @@ impl TronSource {
             };
             asked.boxed()
         };
-        self.inner.chain_checks.check(&self.inner.pool, ask).await
+        self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
     }
 }
