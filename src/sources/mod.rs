@@ -15,6 +15,7 @@ mod prefetch;
 mod reference;
 mod reports;
 mod scan;
+mod second_answers;
 mod server_reach;
 mod solana;
 mod source;

@@ -29,6 +29,8 @@ struct Node {
     /// The first answer to so many searches more is nothing.
     empty: Mutex<u32>,
     searched: Mutex<Vec<Value>>,
+    /// Second answers to searches are errors.
+    refuses: Mutex<bool>,
     head: Mutex<u64>,
 }
 
@@ -66,6 +68,7 @@ impl Node {
         let result = match call["method"].as_str().unwrap() {
             "eth_call" => self.call(first),
             "eth_getLogs" if self.is_first(first) && is_left(&self.empty) => Ok(json!([])),
+            "eth_getLogs" if *self.refuses.lock().unwrap() => Err("try again later".to_owned()),
             "eth_getLogs" => self.logs(first),
             "eth_blockNumber" => Ok(format!("{:#x}", *self.head.lock().unwrap()).into()),
             other => panic!("{other}"),
@@ -139,6 +142,7 @@ fn source(blocks_max: u64) -> (Source, Arc<Node>) {
         lags: Mutex::default(),
         empty: Mutex::default(),
         searched: Mutex::default(),
+        refuses: Mutex::default(),
         head: Mutex::new(20_000_000),
     });
     let endpoints = vec![EndpointConfig::new("https://tron.test")];
@@ -160,21 +164,21 @@ fn exact(height: u64) -> Price {
 async fn the_state_of_a_pair_is_the_price_at_a_height() {
     for blocks_max in [5_000, 7] {
         let (source, node) = source(blocks_max);
-        let told = source.native_prices(&at(&[8_000_014, 8_000_019, 8_000_023]), &lane()).await;
-        assert_eq!(told.unwrap(), [8_000_010, 8_000_010, 8_000_020].map(|at| Some(exact(at))));
+        let shown = source.native_prices(&at(&[8_000_014, 8_000_019, 8_000_023]), &lane()).await;
+        assert_eq!(shown.unwrap(), [8_000_010, 8_000_010, 8_000_020].map(|at| Some(exact(at))));
         // Of five ranges of seven blocks, two have no event and are asked twice.
         assert_eq!(*node.queries.lock().unwrap(), if blocks_max == 7 { 7 } else { 1 });
         // In the block of an event: between what it was and what it became.
-        let told = source.native_prices(&at(&[8_000_010]), &lane()).await.unwrap();
-        assert_eq!(told[0], Some(exact(8_000_005)));
+        let shown = source.native_prices(&at(&[8_000_010]), &lane()).await.unwrap();
+        assert_eq!(shown[0], Some(exact(8_000_005)));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_pair_is_looked_at_further_back_and_then_it_says_nothing() {
     let (source, _) = source(5_000);
-    let told = source.native_prices(&at(&[10_000_100, 10_009_000]), &lane()).await.unwrap();
-    assert_eq!(told, [Some(exact(9_999_990)), None]);
+    let shown = source.native_prices(&at(&[10_000_100, 10_009_000]), &lane()).await.unwrap();
+    assert_eq!(shown, [Some(exact(9_999_990)), None]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,8 +191,8 @@ async fn a_pair_that_the_node_did_not_know_is_asked_for_again() {
     tokio::time::sleep(Duration::from_secs(599)).await;
     assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), [None]);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let told = source.native_prices(&at, &lane()).await.unwrap();
-    assert_eq!(told, [Some(exact(8_000_010))]);
+    let shown = source.native_prices(&at, &lane()).await.unwrap();
+    assert_eq!(shown, [Some(exact(8_000_010))]);
 }
 
 /// A row that is stored without a value for that gets none later.
@@ -197,8 +201,8 @@ async fn one_answer_that_does_not_know_the_pair_is_asked_again_at_once() {
     for calls in [1, 2, 3, 4] {
         let (source, node) = source(5_000);
         *node.lags.lock().unwrap() = calls;
-        let told = source.native_prices(&at(&[8_000_014]), &lane()).await.unwrap();
-        assert_eq!(told, [Some(exact(8_000_010))], "{calls}");
+        let shown = source.native_prices(&at(&[8_000_014]), &lane()).await.unwrap();
+        assert_eq!(shown, [Some(exact(8_000_010))], "{calls}");
     }
 }
 
@@ -207,8 +211,18 @@ async fn one_answer_that_does_not_know_the_pair_is_asked_again_at_once() {
 async fn one_answer_without_events_is_asked_again() {
     let (source, node) = source(5_000);
     *node.empty.lock().unwrap() = u32::MAX;
-    let told = source.native_prices(&at(&[8_000_014]), &lane()).await.unwrap();
-    assert_eq!(told, [Some(exact(8_000_010))]);
+    let shown = source.native_prices(&at(&[8_000_014]), &lane()).await.unwrap();
+    assert_eq!(shown, [Some(exact(8_000_010))]);
+}
+
+/// Nor is it believed where the second one fails.
+#[tokio::test(start_paused = true)]
+async fn one_answer_without_events_is_none_where_the_next_ones_fail() {
+    let (source, node) = source(5_000);
+    *node.empty.lock().unwrap() = u32::MAX;
+    *node.refuses.lock().unwrap() = true;
+    let shown = source.native_prices(&at(&[8_000_014]), &lane()).await;
+    assert!(shown.is_err(), "{shown:?}");
 }
 
 /// Events from further away would give another price.

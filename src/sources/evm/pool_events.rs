@@ -18,6 +18,7 @@ use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::sources::gateway::read_stream;
 use crate::sources::reference::{self, PoolEvent, Range, TOPICS};
+use crate::sources::second_answers::Unconfirmed;
 
 impl From<FoundLog> for PoolEvent {
     fn from(log: FoundLog) -> Self {
@@ -214,27 +215,13 @@ impl EvmSource {
         options: &CallOptions,
     ) {
         let elsewhere = CallOptions { on: None, avoid: options.on, ..options.clone() };
+        let mut open = Unconfirmed::of(answers, |answer| answer.result.get() == "[]");
         for options in [&elsewhere, options] {
-            let is_nothing = |answer: &Result<CallResponse, UpstreamError>| match answer {
-                Ok(answer) => answer.result.get() == "[]",
-                Err(_) => false,
-            };
-            let empty = answers.iter_mut().zip(calls).filter(|(answer, _)| is_nothing(answer));
-            let (mut open, calls): (Vec<_>, Vec<Call>) =
-                empty.map(|(answer, call)| (answer, call.clone())).unzip();
-            if calls.is_empty() {
+            let again = open.calls(calls);
+            if again.is_empty() {
                 return;
             }
-            let again = self.inner.pool.batch(&calls, options).await;
-            let is_answered = again.iter().all(Result::is_ok);
-            for (answer, again) in open.iter_mut().zip(again) {
-                if again.is_ok() {
-                    **answer = again;
-                }
-            }
-            if is_answered {
-                return;
-            }
+            open.take(answers, self.inner.pool.batch(&again, options).await);
         }
     }
 

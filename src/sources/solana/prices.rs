@@ -28,6 +28,8 @@ const SLOTS_MAX: u64 = 8;
 const TOO_LARGE: i64 = 413;
 /// Blocks asked for at once: each is some megabytes.
 const PARALLEL: usize = 4;
+/// Answers about one block, of which two must refuse it.
+const BLOCK_TRIES: u32 = 3;
 /// Prices of grid slots that are kept.
 const KEPT_MAX: usize = 10_000;
 
@@ -140,8 +142,8 @@ impl SolanaSource {
         params: Value,
         options: &CallOptions,
     ) -> Result<Option<CallResponse>, UpstreamError> {
-        let mut options = options.clone();
-        for is_last in [false, true] {
+        let (mut options, mut refusals) = (options.clone(), 0);
+        for _ in 0..BLOCK_TRIES {
             match self.inner.pool.call("getBlock", params.clone(), &options).await {
                 // What a node does not know now it may know later.
                 Ok(answer) if answer.result.get() == "null" => {
@@ -149,15 +151,15 @@ impl SolanaSource {
                 }
                 Ok(answer) => return Ok(Some(answer)),
                 Err(UpstreamError::Rpc { code: TOO_LARGE, .. }) => return Ok(None),
-                Err(UpstreamError::Rpc { code, .. }) if is_last && NO_BLOCK.contains(&code) => {
+                Err(UpstreamError::Rpc { .. }) if refusals == 0 => refusals += 1,
+                Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => {
                     return Ok(None);
                 }
-                Err(UpstreamError::Rpc { .. }) if !is_last => {}
                 Err(error) => return Err(error),
             }
         }
         let last = "no node gives the block of a price yet".to_owned();
-        Err(UpstreamError::Unavailable { attempts: 2, last })
+        Err(UpstreamError::Unavailable { attempts: BLOCK_TRIES, last })
     }
 }
 

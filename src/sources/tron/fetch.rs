@@ -144,9 +144,6 @@ impl TronSource {
             if answers.asks_again(|| self.may_give_internal()) {
                 continue;
             }
-            if answers.is_fruitless() {
-                lock(&self.inner.internal_givers).gave_none();
-            }
             return Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction));
         }
     }

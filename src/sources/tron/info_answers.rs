@@ -21,17 +21,15 @@ pub(super) struct InternalGivers {
 
 impl InternalGivers {
     pub(super) fn gave(&mut self) {
-        (self.has_any, self.fruitless) = (true, 0);
+        self.has_any = true;
     }
 
-    /// A second question had no internal transactions.
-    pub(super) fn gave_none(&mut self) {
-        self.fruitless = self.fruitless.saturating_add(1);
-    }
-
-    /// Whether a second answer may have what one lacks: of one address too, before one has shown any.
-    pub(super) fn may_give(&self) -> bool {
-        self.has_any || self.fruitless < FRUITLESS_MAX
+    /// Whether a second answer may have what one lacks, and is asked for: of one address too, before one
+    /// has shown any. Counts as fruitless until some are given, so that few are asked for at once.
+    pub(super) fn may_give(&mut self) -> bool {
+        let is_asked = self.has_any || self.fruitless < FRUITLESS_MAX;
+        self.fruitless += u32::from(is_asked && !self.has_any);
+        is_asked
     }
 }
 
@@ -79,11 +77,6 @@ impl<'a> InfoAnswers<'a> {
         let for_calls = self.lacks_calls() && !self.asked_for_calls && may_give();
         self.asked_for_calls |= for_calls;
         for_calls || !self.is_settled()
-    }
-
-    /// The second question for inner calls was for nothing.
-    pub(super) fn is_fruitless(&self) -> bool {
-        self.asked_for_calls && self.lacks_calls()
     }
 
     pub(super) fn into_best(self) -> Option<Box<Transaction>> {

@@ -21,6 +21,7 @@ use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{
     self, DECIMALS_MAX, PoolEvent, Range, ReferencePool, Search, TOPICS,
 };
+use crate::sources::second_answers::Unconfirmed;
 
 /// `token0()`, `token1()` and `decimals()`.
 const FIRST: &str = "0x0dfe1681";
@@ -202,25 +203,21 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
         let (mut answers, endpoint) = self.events_up_to(calls, high, options).await?;
-        let is_nothing = |answer: &CallOutcome| answer.as_ref().is_ok_and(|all| all.get() == "[]");
-        let empty: Vec<usize> = (0..)
-            .zip(&answers)
-            .filter(|(_, answer)| is_nothing(answer))
-            .map(|(at, _)| at)
-            .collect();
-        if empty.is_empty() {
-            return Ok((answers, endpoint));
-        }
-        let again: Vec<_> = empty.iter().filter_map(|at| calls.get(*at).cloned()).collect();
+        let mut open = Unconfirmed::of(&answers, |events| events.get() == "[]");
         let elsewhere = CallOptions { avoid: Some(endpoint), ..options.clone() };
-        let (found, by) = self.events_up_to(&again, high, &elsewhere).await?;
-        for (at, answer) in empty.into_iter().zip(found) {
-            let has_some = answer.as_ref().is_ok_and(|all| all.get() != "[]");
-            if let Some(place) = answers.get_mut(at).filter(|_| has_some) {
-                *place = answer;
+        let here = CallOptions { on: Some(endpoint), ..options.clone() };
+        for (is_last, options) in [(false, elsewhere), (true, here)] {
+            let again = open.calls(calls);
+            if again.is_empty() {
+                break;
+            }
+            match self.events_up_to(&again, high, &options).await {
+                Ok((found, _)) => open.take(&mut answers, found),
+                Err(error) if is_last => return Err(error),
+                Err(_) => {}
             }
         }
-        Ok((answers, by))
+        Ok((answers, endpoint))
     }
 
     /// Answers of a server that shows in front of them that it has come to a height.
@@ -233,13 +230,14 @@ impl TronSource {
         let Some(high) = high else { return self.rpc("eth_getLogs", calls, options).await };
         let head = ("eth_blockNumber", json!([]));
         let all: Vec<_> = [head].into_iter().chain(calls.iter().cloned()).collect();
-        let (mut answers, by) = self.rpc("eth_getLogs", &all, options).await?;
-        let events = answers.split_off(1);
-        if wire::first_quantity(&answers).is_none_or(|head| head < high) {
+        let (answers, by) = self.rpc("eth_getLogs", &all, options).await?;
+        let mut events = answers.into_iter();
+        let head = events.next().and_then(|head| wire::quantity(&head.ok()?));
+        if head.is_none_or(|head| head < high) {
             let last = format!("no node gives events up to block {high} yet");
             return Err(UpstreamError::Unavailable { attempts: 1, last });
         }
-        Ok((events, by))
+        Ok((events.collect(), by))
     }
 
     fn read_events(
