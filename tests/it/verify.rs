@@ -206,3 +206,26 @@ async fn another_node_that_tells_other_rows_is_a_failure() {
     })
     .await;
 }
+
+/// What a database holds is compared with the other node, and not with itself.
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_is_compared_with_a_database_too() {
+    let Some(database) = crate::support::arms::database().await else { return };
+    let (model, other) = (SolanaModel::new(53), SolanaModel::new(53));
+    let wallet = model.add_named("verified", WalletPlan::trades(80));
+    other.add_named("verified", WalletPlan::trades(80));
+    other.set_head(other.head() - 400_000_000 / 4);
+    let node = |name: &str, model, seed| (name.to_owned(), DemoNode::new(model, seed));
+    with_nodes(vec![node("sol", model, 1), node("less", other, 2)], move |urls| {
+        let place = Place::new()
+            .variable("BLOTTER_CHAINS_SOL_RPC", &urls[0])
+            .variable("BLOTTER_STORAGE_URL", &database);
+        let wallet = wallet.to_string();
+        let ran = place.run(&["verify", &wallet, "--json", "--against", &urls[1]]);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        let report = json(&ran.stdout);
+        assert!(!report["differences"].as_array().unwrap().is_empty(), "{report}");
+    })
+    .await;
+}

@@ -240,3 +240,48 @@ fn remove(path: &Path) -> Result<(), CliError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn row() -> TradeLine {
+        let number = || RawValue::from_string("1".to_owned()).ok();
+        TradeLine {
+            signature: "S".to_owned(),
+            side: "buy".to_owned(),
+            token: "T".to_owned(),
+            token_mint: "M".to_owned(),
+            amount_sol: number(),
+            amount: number(),
+            dex: "Orca".to_owned(),
+            block_time: "2026-11-21T07:05:51+00:00".to_owned(),
+        }
+    }
+
+    /// A cut between them and the end would repeat them.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_noted_behind_the_last_rows() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("rows.csv");
+        let subject = ExportSubject {
+            wallet: "W".to_owned(),
+            chain: "sol".to_owned(),
+            native: "SOL".to_owned(),
+            format: Format::Csv,
+            limit: None,
+        };
+        let target = Target::open(Some(&path)).unwrap();
+        let mut export = Export::begin(subject.clone(), target, Some(&path), false).unwrap();
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.rows(vec![row(), row()], "c1").unwrap();
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.last_rows(vec![row()], "c1").unwrap();
+        assert_eq!(export.written(), 3);
+        drop(export);
+        let again = Export::resume(subject, &path, |cursor| cursor == "c1").unwrap();
+        assert_eq!((again.written(), again.cursor()), (2, Some("c1".to_owned())));
+    }
+}

@@ -226,27 +226,31 @@ fn a_token_that_was_priced_within_a_minute_values_the_other() {
     use Side::{Buy, Sell};
     let (x, y) = (coin(8), coin(9));
     let swap = [row(Sell, x, 500, None), row(Buy, y, 80, None)];
-    let told = |others: &[Trade]| by_token(&swap, Units::ZERO, &others.iter().collect::<Vec<_>>());
+    let valued_by =
+        |others: &[Trade]| by_token(&swap, Units::ZERO, &others.iter().collect::<Vec<_>>());
     let value = |native: u128| TokenValue::Value(Units::from(native));
     // 100 x were bought for 7: 500 are worth 35.
-    assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -60, 2)]), value(35));
-    assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -61, 2)]), TokenValue::Nothing, "too old");
-    assert_eq!(told(&[at(row(Buy, x, 49, Some(7)), -1, 2)]), TokenValue::Nothing, "too small");
-    assert_eq!(told(&[row(Buy, x, 100, Some(7))]), TokenValue::Nothing, "the swap itself");
+    assert_eq!(valued_by(&[at(row(Buy, x, 100, Some(7)), -60, 2)]), value(35));
+    assert_eq!(valued_by(&[at(row(Buy, x, 100, Some(7)), -61, 2)]), TokenValue::Nothing, "too old");
+    assert_eq!(valued_by(&[at(row(Buy, x, 49, Some(7)), -1, 2)]), TokenValue::Nothing, "too small");
+    assert_eq!(valued_by(&[row(Buy, x, 100, Some(7))]), TokenValue::Nothing, "the swap itself");
     // The nearest one; what was given before what was got.
     let near = at(row(Sell, x, 100, Some(8)), 5, 3);
     let got = at(row(Sell, y, 80, Some(30)), 1, 4);
-    assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -6, 2), near.clone()]), value(40));
-    assert_eq!(told(&[got.clone(), near.clone()]), value(40));
-    assert_eq!(told(std::slice::from_ref(&got)), value(30));
+    assert_eq!(valued_by(&[at(row(Buy, x, 100, Some(7)), -6, 2), near.clone()]), value(40));
+    assert_eq!(valued_by(&[got.clone(), near.clone()]), value(40));
+    assert_eq!(valued_by(std::slice::from_ref(&got)), value(30));
     // Sides that disagree are refused.
-    assert_eq!(told(&[at(row(Sell, y, 80, Some(19)), 1, 4), near.clone()]), TokenValue::Nothing);
+    assert_eq!(
+        valued_by(&[at(row(Sell, y, 80, Some(19)), 1, 4), near.clone()]),
+        TokenValue::Nothing
+    );
     // A value that hangs on what the server holds is no price; one that waits is waited for.
     let mut other = near.clone();
     other.valued = ValueSource::Learned;
-    assert_eq!(told(&[other.clone()]), TokenValue::Nothing);
+    assert_eq!(valued_by(&[other.clone()]), TokenValue::Nothing);
     (other.native, other.valued) = (None, ValueSource::Pending);
-    assert_eq!(told(&[other, got]), TokenValue::Later);
+    assert_eq!(valued_by(&[other, got]), TokenValue::Later);
     // The coin in addition to the tokens was a part of the price.
     assert_eq!(by_token(&swap, Units::from(1), &[&near]), TokenValue::Nothing);
 }
