@@ -30,9 +30,10 @@ const UNKNOWN_COOLDOWN: Duration = Duration::from_secs(20);
 /// What an endpoint reports about its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainCheck {
-    /// It reports the expected chain, or nothing.
     Match,
     Mismatch,
+    /// It answers, and reports no chain.
+    Silent,
     /// Not reached now: queried again at the next read.
     Unknown,
 }
@@ -76,18 +77,22 @@ impl Answers {
         lock(&self.cooldowns).get(&id).is_some_and(|(_, until)| Instant::now() < *until)
     }
 
-    fn note(&self, pool: &Pool, id: EndpointId, (method, reported): (&'static str, ChainCheck)) {
+    fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
+        let was_wrong = lock(&self.known).get(&id) == Some(&false);
         match reported {
-            ChainCheck::Match => {
-                pool.release(id);
-                lock(&self.cooldowns).remove(&id);
-                lock(&self.known).insert(id, true);
-            }
             ChainCheck::Mismatch => {
                 tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
                 pool.cool_down(id, self.next_cooldown(id));
-                pool.disable(id, method);
                 lock(&self.known).insert(id, false);
+            }
+            // It takes the right chain to take that back.
+            ChainCheck::Silent | ChainCheck::Unknown if was_wrong => {
+                pool.cool_down(id, self.next_cooldown(id));
+            }
+            ChainCheck::Match | ChainCheck::Silent => {
+                pool.release(id);
+                lock(&self.cooldowns).remove(&id);
+                lock(&self.known).insert(id, true);
             }
             ChainCheck::Unknown => {}
         }
@@ -125,7 +130,7 @@ impl ChainChecks {
             // An endpoint that does not report its chain may serve all the same.
             let _ = timeout(NO_ANSWER_WAIT, enough).await;
         }
-        let outcome = self.judge(pool, &unknown)?;
+        let outcome = self.judge(pool, &unknown, &before)?;
         let after = self.known();
         let is_back =
             |id: &EndpointId| before.get(id) == Some(&false) && after.get(id) == Some(&true);
@@ -185,12 +190,12 @@ impl ChainChecks {
         if let Some(round) = round.as_ref().filter(|round| round.peek().is_none()) {
             return round.clone();
         }
-        let tell = |id: EndpointId| ask(id).map(move |reported| (id, reported));
-        let mut queried: FuturesUnordered<_> = unknown.iter().map(|id| tell(*id)).collect();
+        let twice = |id: EndpointId| reported_twice(pool.clone(), id, method, [ask(id), ask(id)]);
+        let mut queried: FuturesUnordered<_> = unknown.iter().map(|id| twice(*id)).collect();
         let (pool, answers) = (pool.clone(), Arc::clone(&self.reported));
         let all = async move {
             while let Some((id, reported)) = queried.next().await {
-                answers.note(&pool, id, (method, reported));
+                answers.note(&pool, id, reported);
             }
         };
         let begun = round.insert(all.boxed().shared()).clone();
@@ -200,7 +205,12 @@ impl ChainChecks {
 
     /// Excludes endpoints without an answer, if another one matches; the query itself still reaches
     /// them.
-    fn judge(&self, pool: &Pool, queried: &[EndpointId]) -> Result<CheckOutcome, UpstreamError> {
+    fn judge(
+        &self,
+        pool: &Pool,
+        queried: &[EndpointId],
+        before: &HashMap<EndpointId, bool>,
+    ) -> Result<CheckOutcome, UpstreamError> {
         let endpoints = pool.endpoints();
         let known = self.known();
         let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
@@ -213,12 +223,32 @@ impl ChainChecks {
             if some_are_right && !is_wrong(id) {
                 pool.exclude(*id, UNKNOWN_COOLDOWN);
             }
-            if some_are_right || is_wrong(id) {
+            // What was known to be wrong has answered nothing else.
+            if (some_are_right || is_wrong(id)) && before.get(id) != Some(&false) {
                 nodes = CheckOutcome::EndpointsChanged;
             }
         }
         Ok(nodes)
     }
+}
+
+/// What an endpoint reports; another chain is asked for once more, and nothing else meanwhile.
+async fn reported_twice(
+    pool: Pool,
+    id: EndpointId,
+    method: &'static str,
+    [first, second]: [BoxFuture<'static, ChainCheck>; 2],
+) -> (EndpointId, ChainCheck) {
+    let mut reported = first.await;
+    if reported == ChainCheck::Mismatch {
+        pool.disable(id, method);
+        match second.await {
+            ChainCheck::Match => reported = ChainCheck::Match,
+            ChainCheck::Mismatch => pool.disable(id, method),
+            ChainCheck::Silent | ChainCheck::Unknown => {}
+        }
+    }
+    (id, reported)
 }
 
 /// Runs the first part of a read while the endpoints are checked; repeats it where its answers may
@@ -236,5 +266,134 @@ pub(crate) async fn checked<T, F: Future<Output = Result<T, UpstreamError>>>(
         (CheckOutcome::EndpointsChanged, _) => open().await,
         (CheckOutcome::Unchanged, Either::Left(opened)) => opened.await,
         (CheckOutcome::Unchanged, Either::Right(opened)) => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use serde_json::{Value, json};
+    use tokio::time::advance;
+
+    use super::ChainCheck::{Match, Mismatch, Silent, Unknown};
+    use super::*;
+    use crate::domain::{Clock, UnixMillis};
+    use crate::rpc::endpoint::EndpointConfig;
+    use crate::rpc::limits::PoolLimits;
+    use crate::rpc::pool::CallOptions;
+    use crate::rpc::priority::Priority;
+    use crate::rpc::scheduler::Lane;
+    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+
+    const METHOD: &str = "chain";
+
+    /// Nodes of which those named "old" have no traces.
+    #[derive(Debug)]
+    struct Nodes;
+
+    impl Transport for Nodes {
+        fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+            let call: Value = serde_json::from_slice(&request.body).unwrap();
+            let lacks = json!({"code": -32601, "message": "the method does not exist"});
+            let is_old = request.url.expose().contains("old");
+            let (name, outcome) = if is_old { ("error", lacks) } else { ("result", json!("0x1")) };
+            let body = json!({"jsonrpc": "2.0", "id": call["id"], name: outcome});
+            let body = body.to_string().into();
+            Box::pin(async move { Ok(Response { status: 200, retry_after: None, body }) })
+        }
+    }
+
+    impl Clock for Nodes {
+        fn now(&self) -> UnixMillis {
+            UnixMillis(0)
+        }
+    }
+
+    struct World {
+        pool: Pool,
+        checks: ChainChecks,
+    }
+
+    impl World {
+        fn new(hosts: &[&str]) -> Self {
+            let configs = hosts.iter().map(|host| EndpointConfig::new(format!("http://{host}/")));
+            let (limits, nodes) = (PoolLimits::default(), Arc::new(Nodes));
+            let pool = Pool::new(configs.collect(), nodes, limits, Arc::new(Nodes), 1);
+            Self { pool, checks: ChainChecks::default() }
+        }
+
+        /// A check in which the first endpoint answers so, one question after the other, and the
+        /// others are right.
+        async fn check(&self, answers: &[ChainCheck]) -> Result<CheckOutcome, UpstreamError> {
+            let answers = Arc::new(Mutex::new(VecDeque::from(answers.to_vec())));
+            let first = self.pool.endpoints().first().map(|one| one.id);
+            let ask = |id: EndpointId| {
+                let (answers, is_first) = (Arc::clone(&answers), Some(id) == first);
+                async move { if is_first { lock(&answers).pop_front().unwrap() } else { Match } }
+                    .boxed()
+            };
+            let outcome = self.checks.check(&self.pool, METHOD, ask).await;
+            assert_eq!(lock(&answers).pop_front(), None, "it was not asked so often");
+            outcome
+        }
+
+        async fn traces(&self) -> Result<Value, UpstreamError> {
+            let lane = Lane::new(1, Arc::new(Priority::interactive()));
+            let options = CallOptions::new(lane);
+            let answer = self.pool.call("traces", json!([]), &options).await?;
+            Ok(serde_json::from_str(answer.result.get()).unwrap())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_others_lack_is_lacking_once_another_chain_is_confirmed() {
+        let world = World::new(&["wrong", "old"]);
+        world.check(&[Mismatch, Mismatch]).await.unwrap();
+        let traces = world.traces().await;
+        assert!(matches!(traces, Err(UpstreamError::NotSupported { .. })), "{traces:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_answer_of_another_chain_loses_nothing() {
+        for second in [Silent, Unknown] {
+            let world = World::new(&["wrong", "old"]);
+            world.check(&[Mismatch, second]).await.unwrap();
+            let traces = world.traces().await;
+            assert!(matches!(traces, Err(UpstreamError::Unavailable { .. })), "{traces:?}");
+        }
+        let world = World::new(&["confused", "old"]);
+        world.check(&[Mismatch, Match]).await.unwrap();
+        assert_eq!(world.traces().await, Ok(json!("0x1")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_reports_another_chain_alone_loses_nothing() {
+        let world = World::new(&["wrong"]);
+        let outcome = world.check(&[Mismatch, Mismatch]).await;
+        assert!(matches!(outcome, Err(UpstreamError::WrongChain { .. })), "{outcome:?}");
+        let traces = world.traces().await;
+        assert!(matches!(traces, Err(UpstreamError::Unavailable { .. })), "{traces:?}");
+        advance(WRONG_CHAIN_COOLDOWN_FIRST).await;
+        assert_eq!(world.check(&[Match]).await, Ok(CheckOutcome::EndpointsChanged));
+        assert_eq!(world.traces().await, Ok(json!("0x1")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_chain_is_taken_back_by_the_right_one_and_by_nothing_else() {
+        let world = World::new(&["wrong", "good"]);
+        assert_eq!(world.check(&[Mismatch, Mismatch]).await, Ok(CheckOutcome::EndpointsChanged));
+        let is_right = || *world.checks.known().iter().min_by_key(|(id, _)| **id).unwrap().1;
+        let mut cooldown = WRONG_CHAIN_COOLDOWN_FIRST;
+        for answer in [Silent, Unknown] {
+            advance(cooldown).await;
+            cooldown *= 2;
+            // What was disabled has changed nothing of what was read next to the question.
+            assert_eq!(world.check(&[answer]).await, Ok(CheckOutcome::Unchanged));
+            assert!(!is_right() && world.check(&[]).await.is_ok());
+        }
+        advance(cooldown).await;
+        assert_eq!(world.check(&[Match]).await, Ok(CheckOutcome::EndpointsChanged));
+        assert!(is_right());
     }
 }

@@ -98,6 +98,8 @@ pub struct CallCounts {
 
 /// How far an endpoint may run ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
+/// Answers that report another chain before an endpoint is none that may serve.
+const WRONG_CHAIN_ANSWERS: u32 = 2;
 /// One of another chain is not waited for, however long a caller would.
 const WRONG_CHAIN_REST: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -111,6 +113,15 @@ struct NamedRate {
     /// Separate ones.
     refusals: u32,
     until: Instant,
+}
+
+/// Of an endpoint that reports another chain: it is asked for its chain, and for nothing else.
+#[derive(Debug, Clone, Copy)]
+struct WrongChain {
+    /// The method that asks for it.
+    method: &'static str,
+    /// How often it reported so in a row.
+    answers: u32,
 }
 
 /// A booked request.
@@ -134,8 +145,7 @@ pub(super) struct Endpoint {
     next_lease: u64,
     rate: RateAccount,
     resting_until: Instant,
-    /// It reports another chain: it is asked for its chain, by this method, and for nothing else.
-    chain_alone: Option<&'static str>,
+    wrong_chain: Option<WrongChain>,
     /// Until then it serves only calls that name it.
     excluded_until: Instant,
     /// Since when it has been excluded again and again.
@@ -180,7 +190,7 @@ impl Endpoint {
             leases: BTreeMap::new(),
             next_lease: 0,
             resting_until: now,
-            chain_alone: None,
+            wrong_chain: None,
             excluded_until: now,
             excluded_since: None,
             out_since: None,
@@ -226,9 +236,17 @@ impl Endpoint {
             .refusals
             .until(method)
             .map_or(self.resting_until, |until| until.max(self.resting_until));
-        let is_disabled =
-            method.is_some() && self.chain_alone.is_some_and(|own| method != Some(own));
+        let is_disabled = method.is_some_and(|method| self.is_disabled(method));
         if is_disabled { until + WRONG_CHAIN_REST } else { until }
+    }
+
+    fn is_disabled(&self, method: &str) -> bool {
+        self.wrong_chain.is_some_and(|wrong| wrong.method != method)
+    }
+
+    /// Whether it is of another chain by two answers, so that what the others lack is lacking.
+    pub(super) fn is_of_another_chain(&self) -> bool {
+        self.wrong_chain.is_some_and(|wrong| wrong.answers >= WRONG_CHAIN_ANSWERS)
     }
 
     fn open(&self, now: Instant) -> impl Iterator<Item = &Lease> {
@@ -281,7 +299,9 @@ impl Endpoint {
 
     /// May serve the method now or soon: neither absent nor refused.
     pub(super) fn serves(&self, method: &str, now: Instant) -> bool {
-        self.offers(method, now) && self.refusals.until(Some(method)).is_none_or(|at| at <= now)
+        !self.is_disabled(method)
+            && self.offers(method, now)
+            && self.refusals.until(Some(method)).is_none_or(|at| at <= now)
     }
 
     /// Books a request of up to `wanted` calls; returns its number and how many calls it may
@@ -420,9 +440,10 @@ impl Endpoint {
         self.resting_until = self.resting_until.max(now + pause);
     }
 
-    /// Until it is released, it takes this method alone.
+    /// It reported another chain: until it is released, it takes this method alone.
     pub(super) fn disable(&mut self, but_for: &'static str) {
-        self.chain_alone = Some(but_for);
+        let known = self.wrong_chain.map_or(0, |wrong| wrong.answers);
+        self.wrong_chain = Some(WrongChain { method: but_for, answers: known.saturating_add(1) });
     }
 
     /// Excludes it from selection, without waiting for it.
@@ -443,7 +464,7 @@ impl Endpoint {
 
     pub(super) fn release(&mut self, now: Instant) {
         self.resting_until = now;
-        self.chain_alone = None;
+        self.wrong_chain = None;
         self.excluded_until = now;
         self.excluded_since = None;
         self.out_since = None;
@@ -464,7 +485,7 @@ impl Endpoint {
             label: self.label.clone(),
             resting: self.is_resting(None, now)
                 || self.is_excluded(now)
-                || self.chain_alone.is_some(),
+                || self.wrong_chain.is_some(),
             in_flight: self.open(now).count(),
             batch: self.batch,
             latency: self.latency,

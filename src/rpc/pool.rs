@@ -80,8 +80,8 @@ impl Pool {
         self.inner.admission.refuse_hopeless();
     }
 
-    /// Until it is released, an endpoint is asked for its chain, by this method, and for nothing else, also
-    /// by calls that name it.
+    /// An endpoint reported another chain: until it is released, it is asked for its chain, by this method,
+    /// and for nothing else, also by calls that name it.
     pub(crate) fn disable(&self, id: EndpointId, but_for: &'static str) {
         self.inner.admission.with(id, |endpoint| endpoint.disable(but_for));
         self.inner.admission.refuse_hopeless();

@@ -460,10 +460,15 @@ impl State {
         });
     }
 
-    /// Endpoints that may serve this at some time.
+    /// Endpoints that may serve this at some time. One of another chain is among them where there is no
+    /// other one: it may come back, and what it would serve is not lost.
     fn able(&self, needs: &Needs, now: Instant) -> impl Iterator<Item = (usize, &Endpoint)> {
-        let all = self.endpoints.iter().enumerate();
-        all.filter(move |(at, endpoint)| needs.may_use(*at, endpoint, now))
+        let all = self.endpoints.iter();
+        let is_used = |one: &Endpoint| !one.is_excluded(now) && !one.is_of_another_chain();
+        let has_others = needs.on.is_none() && all.clone().any(is_used);
+        let is_none = move |endpoint: &Endpoint| has_others && endpoint.is_of_another_chain();
+        all.enumerate()
+            .filter(move |(at, endpoint)| !is_none(endpoint) && needs.may_use(*at, endpoint, now))
     }
 
     /// The endpoint that serves this now, where none is worth waiting for.

@@ -181,8 +181,10 @@ impl EvmSource {
                 let reported = pool.call(CHAIN_METHOD, json!([]), &options).await;
                 match reported.map(|answer| wire::number(&answer.result)) {
                     Ok(Some(reported)) if reported != expected => ChainCheck::Mismatch,
-                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                        ChainCheck::Match
+                    Ok(Some(_)) => ChainCheck::Match,
+                    Ok(None)
+                    | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        ChainCheck::Silent
                     }
                     Err(_) => ChainCheck::Unknown,
                 }

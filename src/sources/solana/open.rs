@@ -204,8 +204,10 @@ impl SolanaSource {
                 let reported = pool.call(CHAIN_METHOD, Value::Array(vec![]), &options).await;
                 match reported.map(|answer| wire::text(&answer.result)) {
                     Ok(Some(hash)) if hash != expected => ChainCheck::Mismatch,
-                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                        ChainCheck::Match
+                    Ok(Some(_)) => ChainCheck::Match,
+                    Ok(None)
+                    | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        ChainCheck::Silent
                     }
                     Err(_) => ChainCheck::Unknown,
                 }

@@ -94,14 +94,13 @@ impl TronSource {
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = async move {
                 let call = [(CHAIN_METHOD, json!([]))];
-                match asker.ask(CHAIN_METHOD, &call, &options).await {
-                    Ok((answers, _))
-                        if first_quantity(&answers).is_some_and(|id| id != expected) =>
-                    {
-                        ChainCheck::Mismatch
-                    }
-                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                        ChainCheck::Match
+                let reported = asker.ask(CHAIN_METHOD, &call, &options).await;
+                match reported.map(|(answers, _)| first_quantity(&answers)) {
+                    Ok(Some(reported)) if reported != expected => ChainCheck::Mismatch,
+                    Ok(Some(_)) => ChainCheck::Match,
+                    Ok(None)
+                    | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        ChainCheck::Silent
                     }
                     Err(_) => ChainCheck::Unknown,
                 }
