@@ -144,6 +144,9 @@ impl TronSource {
             if answers.asks_again(|| self.may_give_internal()) {
                 continue;
             }
+            if answers.is_fruitless() {
+                lock(&self.inner.internal_givers).gave_none();
+            }
             return Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction));
         }
     }
@@ -242,7 +245,7 @@ impl TronSource {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use serde_json::Value;
 
@@ -466,6 +469,27 @@ mod tests {
             }
             assert_eq!(nodes.count("infobyid"), asked);
         }
+    }
+
+    /// What fails eight times may answer the ninth time.
+    #[tokio::test(start_paused = true)]
+    async fn second_answers_that_fail_show_nothing_of_internal_transactions() {
+        // How often each transaction was asked for, and whether second answers fail.
+        let (asked, fails) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(true)));
+        let (count, refuses) = (Arc::clone(&asked), Arc::clone(&fails));
+        let nodes = info_nodes(move |_, _| match count.fetch_add(1, Ordering::Relaxed) {
+            0 => sale(TOKEN, false),
+            _ if refuses.load(Ordering::Relaxed) => json!({}),
+            _ => sale(TOKEN, true),
+        });
+        let source = fake::source(&HOSTS[..1], nodes, TronLimits::default());
+        for _ in 0..10 {
+            asked.store(0, Ordering::Relaxed);
+            assert!(!has_internal(&given(&source, &listed(&["SUCCESS"])).await));
+        }
+        fails.store(false, Ordering::Relaxed);
+        asked.store(0, Ordering::Relaxed);
+        assert!(has_internal(&given(&source, &listed(&["SUCCESS"])).await));
     }
 
     #[tokio::test(start_paused = true)]

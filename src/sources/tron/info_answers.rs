@@ -24,12 +24,14 @@ impl InternalGivers {
         self.has_any = true;
     }
 
-    /// Whether a second answer may have what one lacks, and is asked for: of one address too, before one
-    /// has shown any. Counts as fruitless until some are given, so that few are asked for at once.
-    pub(super) fn may_give(&mut self) -> bool {
-        let is_asked = self.has_any || self.fruitless < FRUITLESS_MAX;
-        self.fruitless += u32::from(is_asked && !self.has_any);
-        is_asked
+    /// A second answer had no internal transactions.
+    pub(super) fn gave_none(&mut self) {
+        self.fruitless = self.fruitless.saturating_add(1);
+    }
+
+    /// Whether a second answer may have what one lacks: of one address too, before one has shown any.
+    pub(super) fn may_give(&self) -> bool {
+        self.has_any || self.fruitless < FRUITLESS_MAX
     }
 }
 
@@ -50,17 +52,20 @@ pub(super) struct InfoAnswers<'a> {
     best: Option<(Shown, Box<Transaction>)>,
     cut: u32,
     asked_for_calls: bool,
+    /// An answer that was asked for them came without.
+    is_fruitless: bool,
 }
 
 impl<'a> InfoAnswers<'a> {
     pub(super) fn new(wallet: &'a Account, seen: &'a SeenTx, kind: TxPurpose) -> Self {
-        Self { wallet, seen, kind, best: None, cut: 0, asked_for_calls: false }
+        Self { wallet, seen, kind, best: None, cut: 0, asked_for_calls: false, is_fruitless: false }
     }
 
     pub(super) fn add(&mut self, tx: Box<Transaction>) {
         let calls = has_internal(&tx) || !self.is_inner_call_proven(&tx);
         let shown = Shown { sides: self.shows_sides(&tx), calls };
         self.cut += u32::from(!shown.sides);
+        self.is_fruitless |= self.asked_for_calls && !calls;
         if self.best.as_ref().is_none_or(|(best, _)| shown > *best) {
             self.best = Some((shown, tx));
         }
@@ -77,6 +82,11 @@ impl<'a> InfoAnswers<'a> {
         let for_calls = self.lacks_calls() && !self.asked_for_calls && may_give();
         self.asked_for_calls |= for_calls;
         for_calls || !self.is_settled()
+    }
+
+    /// The second answer about inner calls was for nothing; one that did not come shows nothing.
+    pub(super) fn is_fruitless(&self) -> bool {
+        self.is_fruitless && self.lacks_calls()
     }
 
     pub(super) fn into_best(self) -> Option<Box<Transaction>> {
