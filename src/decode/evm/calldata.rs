@@ -32,24 +32,24 @@ const RECEIVERS: [(&str, usize); 5] =
     [("18cbafe5", 3), ("4a25d94a", 3), ("791ac947", 3), ("7c025200", 6), ("12aa3caf", 4)];
 
 /// Reads the receiver and the fee of the output from the input of a call.
-pub(super) fn terms(input: &str) -> Terms {
-    let input = input.strip_prefix("0x").unwrap_or(input);
+pub(super) fn terms(input: &[u8]) -> Terms {
+    let input = input.strip_prefix(b"0x").unwrap_or(input);
     let Some((selector, words)) = input.split_at_checked(8) else { return Terms::default() };
     let words = Words(words);
-    if selector == METAMASK_SWAP {
+    if selector == METAMASK_SWAP.as_bytes() {
         return Terms { charged: charged(words), ..Terms::default() };
     }
-    let place = RECEIVERS.iter().find(|(known, _)| *known == selector);
+    let place = RECEIVERS.iter().find(|(known, _)| known.as_bytes() == selector);
     Terms { receiver: place.and_then(|(_, place)| words.account(*place)), ..Terms::default() }
 }
 
 /// The words of an input, as hex digits.
 #[derive(Clone, Copy)]
-struct Words<'a>(&'a str);
+struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {
     fn text(self, place: usize) -> Option<&'a str> {
-        self.0.get(place * WORD..(place + 1) * WORD)
+        str::from_utf8(self.0.get(place * WORD..(place + 1) * WORD)?).ok()
     }
 
     fn number(self, place: usize) -> Option<Units> {
@@ -118,13 +118,16 @@ mod tests {
     #[test]
     fn the_fee_of_metamask_is_read_from_the_input() {
         let fee = Some(Units::from(416_768_566_082_016_u64));
-        assert_eq!(terms(&input(&common("0", "1"))).charged, fee);
+        assert_eq!(terms(input(&common("0", "1")).as_bytes()).charged, fee);
         // Of transaction 0xbfe647f03c…: an order of AirSwap.
         let mut order = vec!["80", "3845badade8e6dff049820680d1f14bd3903a5d0", "1", "c0", "17"];
         order.push("616972737761704c696768743346656544796e616d6963000000000000000000");
         order.extend(["1a0", "1846655a640", "63892d66", "af0b", "0", "781ccf86befbf0", "3845"]);
         order.extend(["410d586a20a4c0000", "1c", "23dd", "374c", "e476b2a0738a", "f326", "1"]);
-        assert_eq!(terms(&input(&order)).charged, Some(Units::from(0xe476_b2a0_738a_u64)));
+        assert_eq!(
+            terms(input(&order).as_bytes()).charged,
+            Some(Units::from(0xe476_b2a0_738a_u64))
+        );
     }
 
     #[test]
@@ -132,10 +135,10 @@ mod tests {
         let usdt = "dac17f958d2ee523a2206206994597c13d831ec7";
         for input in [input(&common("0", "0")), input(&common(usdt, "1")), "0x5f575529".to_owned()]
         {
-            assert_eq!(terms(&input), Terms::default());
+            assert_eq!(terms(input.as_bytes()), Terms::default());
         }
-        assert_eq!(terms("0xa9059cbb"), Terms::default());
-        assert_eq!(terms(""), Terms::default());
+        assert_eq!(terms(b"0xa9059cbb"), Terms::default());
+        assert_eq!(terms(b""), Terms::default());
     }
 
     #[test]
@@ -146,7 +149,8 @@ mod tests {
             (0..10).map(word).collect()
         };
         for (selector, place) in RECEIVERS {
-            let receiver = |who| terms(&format!("0x{selector}{}", words(place, who))).receiver;
+            let receiver =
+                |who| terms(format!("0x{selector}{}", words(place, who)).as_bytes()).receiver;
             assert_eq!(receiver(to).map(hex::encode).as_deref(), Some(to), "{selector}");
             assert_eq!(receiver("0"), None, "{selector}");
         }

@@ -32,24 +32,25 @@ pub enum RawError {
     Broken(&'static str),
 }
 
+/// Long hex is lent as bytes: as text each digit would be looked at once more than it is decoded.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawTransaction<'a> {
-    hash: &'a str,
+    hash: &'a [u8],
     block_number: Option<&'a str>,
     transaction_index: Option<&'a str>,
-    from: &'a str,
-    to: Option<&'a str>,
+    from: &'a [u8],
+    to: Option<&'a [u8]>,
     #[serde(default)]
     value: &'a str,
     #[serde(default)]
-    input: &'a str,
+    input: &'a [u8],
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Receipt<'a> {
-    transaction_hash: &'a str,
+    transaction_hash: &'a [u8],
     /// Absent before Byzantium, when a receipt held the state's root instead.
     status: Option<&'a str>,
     #[serde(borrow)]
@@ -58,10 +59,10 @@ struct Receipt<'a> {
 
 #[derive(Deserialize)]
 struct RawLog<'a> {
-    address: &'a str,
+    address: &'a [u8],
     #[serde(borrow)]
-    topics: Vec<&'a str>,
-    data: &'a str,
+    topics: Vec<&'a [u8]>,
+    data: &'a [u8],
     #[serde(default)]
     removed: bool,
 }
@@ -127,11 +128,11 @@ fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
 
 /// An account or a word.
 pub(in crate::decode) fn bytes<const N: usize>(
-    text: &str,
+    digits: impl AsRef<[u8]>,
     what: &'static str,
 ) -> Result<[u8; N], RawError> {
     let mut bytes = [0; N];
-    const_hex::decode_to_slice(text, &mut bytes).map_err(|_| RawError::Broken(what))?;
+    const_hex::decode_to_slice(digits, &mut bytes).map_err(|_| RawError::Broken(what))?;
     Ok(bytes)
 }
 
@@ -156,8 +157,8 @@ fn number(text: &str, what: &'static str) -> Result<u64, RawError> {
     quantity(text, what)?.try_into().map_err(|_| RawError::Broken(what))
 }
 
-fn selector(input: &str) -> Option<[u8; 4]> {
-    let (mut bytes, digits) = ([0; 4], input.strip_prefix("0x").unwrap_or(input));
+fn selector(input: &[u8]) -> Option<[u8; 4]> {
+    let (mut bytes, digits) = ([0; 4], input.strip_prefix(b"0x").unwrap_or(input));
     const_hex::decode_to_slice(digits.get(..8)?, &mut bytes).ok()?;
     Some(bytes)
 }

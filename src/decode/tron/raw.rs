@@ -31,8 +31,7 @@ struct Value<'a> {
     contract_address: Option<Text<'a>>,
     #[serde(borrow)]
     to_address: Option<Text<'a>>,
-    #[serde(borrow)]
-    data: Option<Text<'a>>,
+    data: Option<&'a [u8]>,
     #[serde(default, rename = "call_value")]
     called_with: u64,
     #[serde(default)]
@@ -96,14 +95,15 @@ struct Receipt<'a> {
     result: Option<Text<'a>>,
 }
 
+/// Long hex is lent as bytes: as text each digit would be looked at once more than it is decoded.
 #[derive(Deserialize)]
 struct RawLog<'a> {
     #[serde(borrow)]
     address: Text<'a>,
     #[serde(borrow, default)]
-    topics: Vec<Text<'a>>,
-    #[serde(borrow, default)]
-    data: Text<'a>,
+    topics: Vec<&'a [u8]>,
+    #[serde(default)]
+    data: &'a [u8],
 }
 
 #[derive(Deserialize)]
@@ -156,8 +156,8 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
     let native = internal_moves(info.internal_transactions.as_deref(), &mut assets)?;
     let millis = info.time_millis.ok_or(RawError::Missing("block time"))?;
     let time = u32::try_from(millis / 1000).map_err(|_| RawError::Broken("block time"))?;
-    let input = const_hex::decode(value.data.as_deref().unwrap_or_default())
-        .map_err(|_| RawError::Broken("input"))?;
+    let input =
+        const_hex::decode(value.data.unwrap_or_default()).map_err(|_| RawError::Broken("input"))?;
     let call = evm::Transaction {
         hash,
         block: info.block,
@@ -273,12 +273,12 @@ fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
     Ok(Log {
         address: account(&raw.address)?,
         topics: raw.topics.iter().map(|topic| word(topic).map(masked)).collect::<Result<_, _>>()?,
-        data: const_hex::decode(&*raw.data).map_err(|_| RawError::Broken("log data"))?,
+        data: const_hex::decode(raw.data).map_err(|_| RawError::Broken("log data"))?,
     })
 }
 
-fn word(text: &str) -> Result<Word, RawError> {
-    bytes(text, "word")
+fn word(digits: impl AsRef<[u8]>) -> Result<Word, RawError> {
+    bytes(digits, "word")
 }
 
 /// The last 20 bytes of an address in any of its forms: 21 bytes behind `41`, 20 bytes, or `T…`.
