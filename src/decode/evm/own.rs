@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::ledger::{Asset, Ledger};
 use super::scene::Scene;
 use super::transaction::{Account, Log, NativeFlows};
-use super::words::{ZERO, address, units, word};
+use super::words::{ZERO, address, units, word, words};
 use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
@@ -140,24 +140,47 @@ fn sponsors(scene: &Scene<'_>, wallet: &Account) -> impl Iterator<Item = Account
     })
 }
 
-/// What the wallet gave to, and got back from, the gas sponsors of its operations. To the zero
-/// address tokens are burnt, and from it they are minted.
+/// What the wallet gave to, and got back from, the gas sponsors of its operations, or accounts that
+/// collect for them. To the zero address tokens are burnt, and from it they are minted.
 pub(super) fn of_sponsors(
     scene: &Scene<'_>,
     ledger: &Ledger,
     wallet: &Account,
 ) -> BTreeMap<Asset, Flow> {
     let sponsors: Vec<Account> = sponsors(scene, wallet).filter(|one| *one != ZERO).collect();
-    let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
+    let mut with_others: BTreeMap<(Asset, Account), Flow> = BTreeMap::new();
     let moves = ledger.moves.iter().filter(|m| !sponsors.is_empty() && !ledger.is_measure(m.asset));
     for m in moves {
-        if m.from == *wallet && sponsors.contains(&m.to) {
-            flows.entry(m.asset).or_default().add(m.amount, false);
-        } else if m.to == *wallet && sponsors.contains(&m.from) {
-            flows.entry(m.asset).or_default().add(m.amount, true);
+        if m.from == *wallet {
+            with_others.entry((m.asset, m.to)).or_default().add(m.amount, false);
+        } else if m.to == *wallet {
+            with_others.entry((m.asset, m.from)).or_default().add(m.amount, true);
+        }
+    }
+    let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
+    for ((asset, other), flow) in with_others {
+        if sponsors.contains(&other) || charges(scene, &sponsors, (asset, other), flow) {
+            flows.entry(asset).or_default().join(flow);
         }
     }
     flows
+}
+
+/// Whether a gas sponsor's own event states what an account kept of the wallet's tokens: its amount,
+/// and the token or the account.
+fn charges(
+    scene: &Scene<'_>,
+    sponsors: &[Account],
+    (asset, collector): (Asset, Account),
+    flow: Flow,
+) -> bool {
+    let (Asset::Token(token), Some((Side::Sell, kept))) = (asset, flow.net()) else { return false };
+    let names = |log: &Log| {
+        words(log).filter_map(address).any(|named| named == token || named == collector)
+    };
+    scene.tx.logs.iter().any(|log| {
+        sponsors.contains(&log.address) && words(log).any(|word| units(word) == kept) && names(log)
+    })
 }
 
 /// Native coin that an order gave which had left the wallet in an earlier transaction: the eth-flow
