@@ -38,6 +38,23 @@ pub(crate) enum ChainCheck {
     Unknown,
 }
 
+impl ChainCheck {
+    /// By the answer to a question for the chain.
+    pub(crate) fn of<T: PartialEq>(
+        reported: Result<Option<T>, UpstreamError>,
+        expected: &T,
+    ) -> Self {
+        match reported {
+            Ok(Some(reported)) if reported == *expected => Self::Match,
+            Ok(Some(_)) => Self::Mismatch,
+            Ok(None) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                Self::Silent
+            }
+            Err(_) => Self::Unknown,
+        }
+    }
+}
+
 /// The outcome of a check of all endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckOutcome {
@@ -344,6 +361,15 @@ mod tests {
             let answer = self.pool.call("traces", json!([]), &options).await?;
             Ok(serde_json::from_str(answer.result.get()).unwrap())
         }
+    }
+
+    #[test]
+    fn only_the_chain_itself_is_the_right_one() {
+        let refused = UpstreamError::NotSupported { method: METHOD.to_owned() };
+        let lost = UpstreamError::Unavailable { attempts: 1, last: "no answer".to_owned() };
+        let answers = [Ok(Some(1)), Ok(Some(56)), Ok(None), Err(refused), Err(lost)];
+        let shown = answers.map(|reported| ChainCheck::of(reported, &1));
+        assert_eq!(shown, [Match, Mismatch, Silent, Silent, Unknown]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,6 +41,21 @@ pub(crate) fn uniswap_v2_router() -> Account {
     account("7a250d5630b4cf539739df2c5dacb4c659f2488d")
 }
 
+/// The contract that runs operations of smart accounts (EIP-4337), version 0.7.
+pub(crate) fn entry_point() -> Account {
+    account("0000000071727de22e5e9d8baf0edac6f37da032")
+}
+
+/// An operation of a smart account; the zero address sponsors nothing.
+pub(crate) fn operation(sender: Account, sponsor: Account) -> Log {
+    log(
+        entry_point(),
+        "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
+        &[[1; 32], word(sender), word(sponsor)],
+        &[number(0), number(1), number(9), number(9)],
+    )
+}
+
 pub(crate) fn word(account: Account) -> Word {
     let mut word = Word::default();
     word[12..].copy_from_slice(&account);
@@ -537,19 +552,13 @@ fn a_known_router_needs_no_event() {
 
 #[test]
 fn a_smart_account_pays_by_inner_calls() {
-    let entry_point = account("0000000071727de22e5e9d8baf0edac6f37da032");
-    let operation = log(
-        entry_point,
-        "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
-        &[[1; 32], word(WALLET), word(ZERO)],
-        &[number(0), number(1), number(9), number(9)],
-    );
-    let mut operated = buy().from(OTHER).to(entry_point).value(3);
-    operated.tx.logs.push(operation);
+    let mut operated = buy().from(OTHER).to(entry_point()).value(3);
+    operated.tx.logs.push(operation(WALLET, ZERO));
     let told = operated.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
     told.gives(&[('b', AAA, 500, Some(100))]);
     // What it pays for the network is outside of the trade.
-    let paid = [call(WALLET, entry_point, 7), call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)];
+    let paid =
+        [call(WALLET, entry_point(), 7), call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)];
     operated.clone().calls(&paid).gives(&[('b', AAA, 500, Some(100))]);
     // The bundler's value is not the wallet's.
     told.of(OTHER).gives_none(None);
@@ -560,15 +569,9 @@ fn a_smart_account_pays_by_inner_calls() {
 /// are minted.
 #[test]
 fn the_zero_address_sponsors_nothing() {
-    let entry_point = account("0000000071727de22e5e9d8baf0edac6f37da032");
     let operated = |mut logs: Vec<Log>| {
-        logs.push(log(
-            entry_point,
-            "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
-            &[[1; 32], word(WALLET), word(ZERO)],
-            &[number(0), number(1), number(9), number(9)],
-        ));
-        case(logs).from(OTHER).to(entry_point).calls(&[])
+        logs.push(operation(WALLET, ZERO));
+        case(logs).from(OTHER).to(entry_point()).calls(&[])
     };
     // Liquidity added by one token, with what is left over.
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));

@@ -7,8 +7,8 @@ use blotter::domain::{Address, Units};
 use blotter::registry::Registry;
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case, log,
-    number, sell, swap, transfer, weth, word, wrap,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, buy, call, case, entry_point,
+    log, number, operation, sell, swap, transfer, weth, word, wrap,
 };
 
 fn explained(case: &Case) -> Explanation {
@@ -65,17 +65,10 @@ fn legs_that_only_follow_say_so() {
 
 #[test]
 fn what_a_gas_sponsor_kept_is_named() {
-    let entry_point = account("0000000071727de22e5e9d8baf0edac6f37da032");
-    let operation = log(
-        entry_point,
-        "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
-        &[[9; 32], word(WALLET), word(CCC)],
-        &[number(1), number(1), number(1), number(1)],
-    );
     let mut logs = vec![transfer(AAA, WALLET, CCC, 30)];
     logs.extend(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
-    logs.extend([transfer(AAA, CCC, WALLET, 10), operation]);
-    let sponsored = case(logs).from(OTHER).to(entry_point);
+    logs.extend([transfer(AAA, CCC, WALLET, 10), operation(WALLET, CCC)]);
+    let sponsored = case(logs).from(OTHER).to(entry_point());
     leaves_out(&sponsored, AAA, Why::GasSponsor, 20);
 }
 

@@ -6,8 +6,9 @@ use blotter::decode::evm::{Account, Log, Terms, Word};
 use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case, log,
-    number, sell, swap, transfer, uniswap_v2_router, unwrap, v2_swap, weth, word, wrap,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case,
+    entry_point, log, number, operation, sell, swap, transfer, uniswap_v2_router, unwrap, v2_swap,
+    weth, word, wrap,
 };
 
 const TRADED: &str = "Traded(address,uint256,uint256)";
@@ -546,21 +547,32 @@ fn what_one_pool_gave_to_the_next_values_tokens_with_a_tax() {
 
 #[test]
 fn what_a_gas_sponsor_takes_is_no_part_of_the_trade() {
-    let entry_point = account("0000000071727de22e5e9d8baf0edac6f37da032");
-    let operation = |sender| {
-        log(
-            entry_point,
-            "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
-            &[[9; 32], word(sender), word(CCC)],
-            &[number(1), number(1), number(1), number(1)],
-        )
-    };
     let traded = |sender| {
         let mut logs = vec![transfer(AAA, WALLET, CCC, 30)];
         logs.extend(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
-        logs.extend([transfer(AAA, CCC, WALLET, 10), operation(sender)]);
-        case(logs).from(OTHER).to(entry_point)
+        logs.extend([transfer(AAA, CCC, WALLET, 10), operation(sender, CCC)]);
+        case(logs).from(OTHER).to(entry_point())
     };
     traded(WALLET).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
     traded(OTHER).gives(&[('s', AAA, 520, None), ('b', BBB, 7, None)]);
+}
+
+#[test]
+fn what_is_collected_for_a_gas_sponsor_is_no_part_of_the_trade() {
+    let traded = |sponsored: Log| {
+        let mut logs = vec![transfer(AAA, WALLET, POOL_2, 30)];
+        logs.extend(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
+        logs.extend([transfer(AAA, POOL_2, WALLET, 10), sponsored, operation(WALLET, CCC)]);
+        case(logs).from(OTHER).to(entry_point())
+    };
+    let stated = |emitter, token, amount| {
+        log(emitter, "Sponsored(address,uint256)", &[word(token)], &[number(amount)])
+    };
+    for named in [AAA, POOL_2] {
+        traded(stated(CCC, named, 20)).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    }
+    // Another amount, another token, another emitter.
+    for other in [stated(CCC, AAA, 21), stated(CCC, BBB, 20), stated(OTHER, AAA, 20)] {
+        traded(other).gives(&[('s', AAA, 520, None), ('b', BBB, 7, None)]);
+    }
 }

@@ -42,7 +42,6 @@ mod evm_likely;
 mod evm_long_tail;
 mod evm_payouts;
 mod evm_proof;
-mod evm_side_payments;
 mod evm_source;
 mod evm_tables;
 mod explain;

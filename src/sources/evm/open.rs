@@ -177,19 +177,11 @@ impl EvmSource {
         let ask = |id: EndpointId| {
             let pool = self.inner.pool.clone();
             let options = CallOptions { on: Some(id), ..options.clone() };
-            let asked = async move {
+            async move {
                 let reported = pool.call(CHAIN_METHOD, json!([]), &options).await;
-                match reported.map(|answer| wire::number(&answer.result)) {
-                    Ok(Some(reported)) if reported != expected => ChainCheck::Mismatch,
-                    Ok(Some(_)) => ChainCheck::Match,
-                    Ok(None)
-                    | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                        ChainCheck::Silent
-                    }
-                    Err(_) => ChainCheck::Unknown,
-                }
-            };
-            asked.boxed()
+                ChainCheck::of(reported.map(|answer| wire::number(&answer.result)), &expected)
+            }
+            .boxed()
         };
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
     }

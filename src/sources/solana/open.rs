@@ -200,19 +200,11 @@ impl SolanaSource {
         let ask = |id: EndpointId| {
             let (pool, expected) = (self.inner.pool.clone(), expected.clone());
             let options = CallOptions { on: Some(id), ..options.clone() };
-            let asked = async move {
+            async move {
                 let reported = pool.call(CHAIN_METHOD, Value::Array(vec![]), &options).await;
-                match reported.map(|answer| wire::text(&answer.result)) {
-                    Ok(Some(hash)) if hash != expected => ChainCheck::Mismatch,
-                    Ok(Some(_)) => ChainCheck::Match,
-                    Ok(None)
-                    | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                        ChainCheck::Silent
-                    }
-                    Err(_) => ChainCheck::Unknown,
-                }
-            };
-            asked.boxed()
+                ChainCheck::of(reported.map(|answer| wire::text(&answer.result)), &expected)
+            }
+            .boxed()
         };
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
     }

@@ -92,20 +92,12 @@ impl TronSource {
             // Not of the source itself, which holds what is asked.
             let asker = self.rpc_asker(rpc_reading);
             let options = CallOptions { on: Some(id), ..options.clone() };
-            let asked = async move {
+            async move {
                 let call = [(CHAIN_METHOD, json!([]))];
                 let reported = asker.ask(CHAIN_METHOD, &call, &options).await;
-                match reported.map(|(answers, _)| first_quantity(&answers)) {
-                    Ok(Some(reported)) if reported != expected => ChainCheck::Mismatch,
-                    Ok(Some(_)) => ChainCheck::Match,
-                    Ok(None)
-                    | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                        ChainCheck::Silent
-                    }
-                    Err(_) => ChainCheck::Unknown,
-                }
-            };
-            asked.boxed()
+                ChainCheck::of(reported.map(|(answers, _)| first_quantity(&answers)), &expected)
+            }
+            .boxed()
         };
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
     }
