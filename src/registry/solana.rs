@@ -48,6 +48,9 @@ pub struct Program {
     pub kind: ProgramKind,
     /// Which instructions swap; empty where any may.
     swaps: Vec<Tag>,
+    /// Which instructions fill orders in a later transaction, by their discriminators; of a program
+    /// that also does other things.
+    fills: Vec<[u8; 8]>,
 }
 
 /// The prefix of an instruction's data, and optionally the bytes at one more offset.
@@ -129,6 +132,16 @@ impl Program {
         let data = data();
         self.swaps.iter().any(|tag| tag.fits(data.as_ref()))
     }
+
+    /// Whether some of its instructions fill orders.
+    pub fn fills_orders(&self) -> bool {
+        !self.fills.is_empty()
+    }
+
+    /// Whether an instruction with this data fills orders.
+    pub fn fills(&self, data: &[u8]) -> bool {
+        data.first_chunk().is_some_and(|tag| self.fills.contains(tag))
+    }
 }
 
 #[derive(Deserialize)]
@@ -147,6 +160,8 @@ struct ProgramRow {
     kind: ProgramKind,
     #[serde(default)]
     swaps: Vec<String>,
+    #[serde(default)]
+    fills: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -194,7 +209,8 @@ fn read_programs(rows: Vec<ProgramRow>) -> Result<HashMap<Key, Program>, Registr
                 Tag::read(tag).ok_or_else(fail)
             })
             .collect::<Result<_, _>>()?;
-        let program = Program { id: row.id, name: row.name.into(), kind: row.kind, swaps };
+        let fills = row.fills.iter().map(|name| discriminator(name)).collect();
+        let program = Program { id: row.id, name: row.name.into(), kind: row.kind, swaps, fills };
         if programs.insert(address, program).is_some() {
             return Err(RegistryError::new(VENUES, format!("{} stands twice", row.address)));
         }

@@ -11,6 +11,7 @@ pub(crate) const RAYDIUM: &str = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
 const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
 const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 pub(crate) const JUPITER: &str = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4";
+pub(crate) const DFLOW: &str = "DF1ow4tspfHX9JwWJsAb9epbkA8hmpSEAtxXy1V27QBH";
 const PHOTON: &str = "BSfD6SHZigAfDWSjzD5Q41jw8LmKwtmjskPH9XW1mrRW";
 const LIMIT: &str = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu";
 const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
@@ -528,6 +529,33 @@ fn a_platform_fee_is_small() {
     };
     check(&swap(9), "w", &rows(1_009));
     check(&swap(900), "w", &rows(1_000));
+}
+
+/// An aggregator may take its platform's fee by a call of its own, in the token that is sold or in
+/// the one that is bought.
+#[test]
+fn a_platform_fee_by_a_call_of_the_aggregator_belongs_to_the_trade() {
+    let swap = |fee: (&str, u64)| {
+        let mut tx = Tx::new("w");
+        tx.account("w usdc", "USDC", "w", 2_000).account("p usdc", "USDC", "p", 0);
+        tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 500);
+        tx.account("x usdc", "USDC", "x", 0).account("x wif", "WIF", "x", 0);
+        tx.call(DFLOW, &["w usdc", "w wif", "w", "p"], &[248, 198, 158, 145, 225, 117, 135, 200]);
+        tx.inner(2, RAYDIUM, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+        tx.transfer(3, "w usdc", "p usdc", "w", 1_000).transfer(3, "p wif", "w wif", "p", 70);
+        let (token, units) = fee;
+        let (from, to) = (format!("w {token}"), format!("x {token}"));
+        tx.call(DFLOW, &[&from, &to, "w"], &[129, 164, 196, 21, 177, 48, 180, 162]);
+        tx.transfer(2, &from, &to, "w", units);
+        tx
+    };
+    for (fee, sold, bought) in [(("usdc", 9), 1_009, 70), (("wif", 2), 1_000, 68)] {
+        let rows = [
+            (Side::Sell, "USDC", sold, None, "Raydium AMM v4"),
+            (Side::Buy, "WIF", bought, None, "Raydium AMM v4"),
+        ];
+        check(&swap(fee), "w", &rows);
+    }
 }
 
 /// What the account that pays the network's fee takes for it in a token is a fee, outside the trade;

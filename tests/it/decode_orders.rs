@@ -2,7 +2,7 @@
 
 use blotter::domain::Side;
 
-use crate::decode::{JUPITER, RAYDIUM, check, filled};
+use crate::decode::{DFLOW, JUPITER, RAYDIUM, check, filled};
 use crate::support::solana::{RENT, Tx, WSOL};
 
 const LIMIT_V2: &str = "j1o2qRpjcyUwEvwtcfhEQefh773ZgjxcVRry7LDqg5X";
@@ -69,6 +69,41 @@ fn an_order_of_wrapped_sol_is_a_buy_for_lamports() {
     tx.transfer(2, "k wif", "m wif", "keeper", 80);
     let expected = [(Side::Buy, "WIF", 80, Some(2_000_000_000), "Jupiter Limit Order v2")];
     check(&tx, "maker", &expected);
+}
+
+/// An aggregator that also keeps orders: the user opens one, a filler fills it in a transaction of
+/// its own. Accounts as in the program's interface file.
+#[test]
+fn an_order_of_an_aggregator_is_a_trade_when_it_is_filled() {
+    const OPEN: [u8; 8] = [206, 88, 88, 143, 38, 136, 50, 224];
+    const FILL: [u8; 8] = [232, 122, 115, 25, 199, 143, 136, 162];
+    let mut opened = Tx::new("user");
+    opened.account("u usdc", "USDC", "user", 500).account("u wif", "WIF", "user", 3);
+    let accounts = ["order", "vault", "u usdc", "u wif", "u usdc", "USDC", "user", "user"];
+    opened.call(DFLOW, &accounts, &OPEN);
+    opened.create(2, "user", "order", MINT_RENT, 372);
+    opened.open(2, "user", "vault", "USDC", "order", RENT);
+    opened.transfer(2, "u usdc", "vault", "user", 200);
+    check(&opened, "user", &[]);
+
+    let filled = |discriminator: [u8; 8]| {
+        let mut tx = Tx::new("filler");
+        tx.account("vault", "USDC", "order", 200).account("u wif", "WIF", "user", 3);
+        tx.account("f usdc", "USDC", "filler", 0).account("f wif", "WIF", "filler", 90);
+        tx.account("u usdc", "USDC", "user", 300);
+        let accounts = [
+            "order", "vault", "u wif", "u usdc", "user", "f usdc", "USDC", "f wif", "WIF", "filler",
+        ];
+        tx.call(DFLOW, &accounts, &discriminator);
+        tx.transfer(2, "vault", "f usdc", "order", 200);
+        tx.transfer(2, "f wif", "u wif", "filler", 80);
+        tx.close(2, "vault", "user", "order");
+        tx
+    };
+    let expected =
+        [(Side::Sell, "USDC", 200, None, "DFlow"), (Side::Buy, "WIF", 80, None, "DFlow")];
+    check(&filled(FILL), "user", &expected);
+    check(&filled(OPEN), "user", &[]);
 }
 
 /// Placing and cancelling move one asset, rent and all.

@@ -239,6 +239,78 @@ impl Transport for Refusing {
     }
 }
 
+/// A node whose first answer to each search for events shows none.
+#[derive(Debug)]
+struct EmptyFirst {
+    node: DemoTransport,
+    searched: Mutex<Vec<Value>>,
+    /// Later answers are errors.
+    refuses: bool,
+}
+
+impl EmptyFirst {
+    fn new(world: &World, refuses: bool) -> Arc<Self> {
+        let node = DemoTransport::new([("demo.test/rpc".to_owned(), world.rpc.clone())]);
+        Arc::new(Self { node, searched: Mutex::default(), refuses })
+    }
+
+    fn is_first(&self, call: &Value) -> bool {
+        let mut searched = self.searched.lock().unwrap();
+        let is_first = !searched.contains(&call["params"]);
+        searched.push(call["params"].clone());
+        is_first
+    }
+}
+
+impl Transport for EmptyFirst {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let asked: Value = serde_json::from_slice(&request.body).unwrap();
+        let all = asked.as_array().map_or(std::slice::from_ref(&asked), Vec::as_slice);
+        let mut replaced: Vec<(Value, &str, Value)> = Vec::new();
+        for call in all.iter().filter(|call| call["method"] == "eth_getLogs") {
+            match (self.is_first(call), self.refuses) {
+                (true, _) => replaced.push((call["id"].clone(), "result", json!([]))),
+                (false, true) => {
+                    let error = json!({"code": -32000, "message": "try again later"});
+                    replaced.push((call["id"].clone(), "error", error));
+                }
+                (false, false) => {}
+            }
+        }
+        Box::pin(async move {
+            let mut response = self.node.send(request).await?;
+            let mut body: Value = serde_json::from_slice(&response.body).unwrap();
+            let answers = match &mut body {
+                Value::Array(answers) => answers.as_mut_slice(),
+                one => std::slice::from_mut(one),
+            };
+            for answer in answers {
+                if let Some((id, field, value)) = replaced.iter().find(|one| one.0 == answer["id"])
+                {
+                    *answer = json!({"jsonrpc": "2.0", "id": id, *field: value});
+                }
+            }
+            response.body = body.to_string().into();
+            Ok(response)
+        })
+    }
+}
+
+/// A range has no events by two answers, never by one.
+#[tokio::test(start_paused = true)]
+async fn one_answer_without_events_is_asked_again_and_none_where_the_next_ones_fail() {
+    let world = world("eth");
+    let sides = world.dollar_sides(TradeKind::V2Hop, 20);
+    let at: Vec<Moment> = sides.into_iter().map(|side| side.0).collect();
+    let expected = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    assert!(expected.iter().all(Option::is_some));
+    let source = world.source_by(EmptyFirst::new(&world, false), false);
+    assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), expected);
+    let source = world.source_by(EmptyFirst::new(&world, true), false);
+    let shown = source.native_prices(&at, &lane()).await;
+    assert!(shown.is_err(), "{shown:?}");
+}
+
 /// What a node could not do once says nothing of a pool: it is asked again.
 #[tokio::test(start_paused = true)]
 async fn an_error_is_not_taken_for_what_a_pool_exchanges() {

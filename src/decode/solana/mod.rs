@@ -57,7 +57,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 4;
+pub const DECODER_VERSION: u16 = 5;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -139,7 +139,7 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
             continue;
         };
         let others = scene.groups.iter().filter(|group| {
-            group.len() > 1 && !scene.may_trade(group) && leader(group) == leader(first)
+            group.len() > 1 && !scene.may_exchange(group) && leader(group) == leader(first)
         });
         let (mut net, mut ranges) = (swap.net.clone(), swap.ranges.clone());
         for group in others {
@@ -212,7 +212,7 @@ fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
         return;
     };
     let ranges = swap.ranges.clone();
-    let outside = |group: &&Range<usize>| !scene.may_trade(group) && !ranges.contains(group);
+    let outside = |group: &&Range<usize>| !scene.may_exchange(group) && !ranges.contains(group);
     for group in scene.groups.iter().filter(outside) {
         let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
         for flow in ledger.flows.iter().filter(|flow| group.contains(&flow.instruction)) {

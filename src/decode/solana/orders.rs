@@ -19,7 +19,8 @@ pub(super) struct Fill<'a> {
 /// The fills of the wallet's orders, one a program.
 pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &AccountKey) -> Vec<Fill<'a>> {
     let mut fills: Vec<Fill<'a>> = Vec::new();
-    for program in scene.programs(&scene.whole).filter(|program| keeps_orders(program.kind)) {
+    let keepers = scene.programs(&scene.whole);
+    for program in keepers.filter(|p| keeps_orders(p.kind) || p.fills_orders()) {
         if fills.iter().any(|fill| fill.program.id == program.id) {
             continue;
         }
@@ -32,11 +33,9 @@ pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &AccountKey)
     fills
 }
 
-/// The program's calls that are not inside another of its calls.
+/// The program's calls that may fill and are not inside another of them.
 fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
-    let is_call = |at: usize| {
-        scene.instruction(at).and_then(|i| scene.program(i)).is_some_and(|p| p.id == program.id)
-    };
+    let is_call = |at: usize| scene.may_fill(at, program);
     let all = scene.whole.clone();
     all.filter(|at| is_call(*at) && !scene.callers(*at).skip(1).any(is_call)).collect()
 }

@@ -88,6 +88,19 @@ impl<'a> Scene<'a> {
         self.programs(range).any(|program| trades(program.kind))
     }
 
+    /// Whether a venue or a keeper of orders runs in these instructions, not only who routes to them.
+    pub(super) fn may_exchange(&self, range: &Range<usize>) -> bool {
+        self.programs(range).any(|program| exchanges(program.kind) || keeps_orders(program.kind))
+    }
+
+    /// Whether an instruction fills orders.
+    pub(super) fn may_fill(&self, at: usize, program: &Program) -> bool {
+        let call = self
+            .instruction(at)
+            .filter(|call| self.program(call).is_some_and(|called| called.id == program.id));
+        call.is_some_and(|call| keeps_orders(program.kind) || program.fills(&self.tx.data_of(call)))
+    }
+
     /// The calls above an instruction, nearest first; includes the instruction where it is a call.
     pub(super) fn callers(&self, at: usize) -> impl Iterator<Item = usize> {
         let mut next = Some(at);
