@@ -159,6 +159,8 @@ pub struct Factory {
 #[derive(Debug)]
 pub struct EvmTables {
     events: HashMap<Word, Vec<Event>>,
+    /// Events without a topic, by the length of their data.
+    anonymous: HashMap<usize, Event>,
     contracts: HashMap<Account, Vec<(Vec<String>, Contract)>>,
     factories: Vec<Factory>,
     makers: PoolMakers,
@@ -168,6 +170,11 @@ impl EvmTables {
     /// Events with this first topic.
     pub fn events(&self, topic: &Word) -> &[Event] {
         self.events.get(topic).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The event without a topic that has so many bytes of data.
+    pub fn anonymous(&self, data_bytes: usize) -> Option<&Event> {
+        self.anonymous.get(&data_bytes)
     }
 
     pub fn contract(&self, chain: &Chain, account: &Account) -> Option<&Contract> {
@@ -218,6 +225,8 @@ fn on(chains: &[String], chain: &Chain) -> bool {
 #[serde(deny_unknown_fields)]
 struct File {
     event: Vec<EventRow>,
+    #[serde(default)]
+    anonymous: Vec<AnonymousRow>,
     contract: Vec<ContractRow>,
     #[serde(default)]
     factory: Vec<FactoryRow>,
@@ -239,6 +248,15 @@ struct EventRow {
     #[serde(default)]
     native: bool,
     pays: Option<Payout>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnonymousRow {
+    id: u16,
+    data_bytes: usize,
+    name: String,
+    kind: EventKind,
 }
 
 #[derive(Deserialize)]
@@ -294,7 +312,8 @@ pub(super) fn parse(text: &str, chains: &[Chain]) -> Result<EvmTables, RegistryE
     let file: File = toml::from_str(text).map_err(|e| RegistryError::new(TABLE, e))?;
     let mut names = Names::default();
     let slugs: HashSet<&str> = chains.iter().map(|chain| &*chain.slug).collect();
-    unique(file.event.iter().map(|row| row.id))?;
+    let of_events = file.event.iter().map(|row| row.id);
+    unique(of_events.chain(file.anonymous.iter().map(|row| row.id)))?;
     unique(file.contract.iter().map(|row| row.id))?;
     unique(file.factory.iter().map(|row| row.id))?;
     let of_chains = file.contract.iter().flat_map(|row| &row.chains);
@@ -307,6 +326,7 @@ pub(super) fn parse(text: &str, chains: &[Chain]) -> Result<EvmTables, RegistryE
     Ok(EvmTables {
         factories: factories.collect::<Result<_, _>>()?,
         events: events(file.event, &mut names)?,
+        anonymous: anonymous(file.anonymous, &mut names)?,
         contracts: contracts(file.contract, &mut names)?,
         makers: PoolMakers::default(),
     })
@@ -339,6 +359,28 @@ fn events(
             (true, _) => others.insert(0, event),
             (false, false) => others.push(event),
             (false, true) => return fail(format!("event {}: the topic stands twice", row.id)),
+        }
+    }
+    Ok(events)
+}
+
+fn anonymous(
+    rows: Vec<AnonymousRow>,
+    names: &mut Names,
+) -> Result<HashMap<usize, Event>, RegistryError> {
+    let mut events = HashMap::default();
+    for row in rows {
+        let event = Event {
+            name: names.get(&row.name),
+            names: Vec::new(),
+            kind: row.kind,
+            known_only: false,
+            holder: None,
+            native: false,
+            pays: None,
+        };
+        if events.insert(row.data_bytes, event).is_some() {
+            return fail(format!("event {}: {} bytes stand twice", row.id, row.data_bytes));
         }
     }
     Ok(events)

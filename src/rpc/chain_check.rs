@@ -1,5 +1,5 @@
-//! Chain-identity check: each endpoint is queried once for its chain, and one that reports another
-//! chain is disabled. A read waits until one endpoint is confirmed, not for all; endpoints that
+//! Chain-identity check: each endpoint is queried for its chain, again from time to time, and one that
+//! reports another chain is disabled. A read waits until one endpoint is confirmed, not for all; endpoints that
 //! have not answered by then are on cooldown until they do.
 
 use std::collections::HashMap;
@@ -22,6 +22,9 @@ use crate::domain::lock;
 /// long each time that it does so again: one answer may have been that of a confused proxy.
 const WRONG_CHAIN_COOLDOWN_FIRST: Duration = Duration::from_secs(60);
 const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
+/// An endpoint that is right is asked again after this long, by the next read: what an address leads to
+/// can change.
+const RIGHT_CHAIN_KEPT: Duration = Duration::from_secs(600);
 /// Reads continue after this long if no endpoint reports its chain.
 const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longest cooldown of an endpoint that has not answered yet.
@@ -74,42 +77,55 @@ pub(crate) struct ChainChecks {
 
 #[derive(Debug, Default)]
 struct Answers {
-    known: Mutex<HashMap<EndpointId, bool>>,
-    /// The last cooldown of those that reported another chain, and its end.
-    cooldowns: Mutex<HashMap<EndpointId, (Duration, Instant)>>,
+    known: Mutex<HashMap<EndpointId, Reported>>,
     news: Notify,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Reported {
+    is_right: bool,
+    /// It is not asked again before.
+    until: Instant,
+    /// For how long, of one that reported another chain.
+    cooldown: Duration,
+}
+
 impl Answers {
-    fn next_cooldown(&self, id: EndpointId) -> Duration {
-        let mut cooldowns = lock(&self.cooldowns);
-        let last = cooldowns.get(&id).map(|(last, _)| *last);
-        let next = last.map_or(WRONG_CHAIN_COOLDOWN_FIRST, |last| last.saturating_mul(2));
-        let next = next.min(WRONG_CHAIN_COOLDOWN_MAX);
-        cooldowns.insert(id, (next, Instant::now() + next));
-        next
+    fn is_right(&self, id: EndpointId) -> Option<bool> {
+        lock(&self.known).get(&id).map(|known| known.is_right)
     }
 
-    fn is_cooling_down(&self, id: EndpointId) -> bool {
-        lock(&self.cooldowns).get(&id).is_some_and(|(_, until)| Instant::now() < *until)
+    fn keep(&self, id: EndpointId, is_right: bool, cooldown: Duration) {
+        let until = Instant::now() + cooldown;
+        lock(&self.known).insert(id, Reported { is_right, until, cooldown });
+    }
+
+    fn keep_wrong(&self, pool: &Pool, id: EndpointId) {
+        let last =
+            lock(&self.known).get(&id).filter(|known| !known.is_right).map(|known| known.cooldown);
+        let next = last.map_or(WRONG_CHAIN_COOLDOWN_FIRST, |last| last.saturating_mul(2));
+        let next = next.min(WRONG_CHAIN_COOLDOWN_MAX);
+        pool.cool_down(id, next);
+        self.keep(id, false, next);
     }
 
     fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
-        let was_wrong = lock(&self.known).get(&id) == Some(&false);
+        let before = self.is_right(id);
         match reported {
             ChainCheck::Mismatch => {
                 tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
-                pool.cool_down(id, self.next_cooldown(id));
-                lock(&self.known).insert(id, false);
+                self.keep_wrong(pool, id);
             }
             // It takes the right chain to take that back.
-            ChainCheck::Silent | ChainCheck::Unknown if was_wrong => {
-                pool.cool_down(id, self.next_cooldown(id));
+            ChainCheck::Silent | ChainCheck::Unknown if before == Some(false) => {
+                self.keep_wrong(pool, id);
             }
             ChainCheck::Match | ChainCheck::Silent => {
-                pool.release(id);
-                lock(&self.cooldowns).remove(&id);
-                lock(&self.known).insert(id, true);
+                // What one that was right waits for is another matter.
+                if before != Some(true) {
+                    pool.release(id);
+                }
+                self.keep(id, true, RIGHT_CHAIN_KEPT);
             }
             ChainCheck::Unknown => {}
         }
@@ -129,7 +145,8 @@ impl Drop for Ending<'_> {
 impl ChainChecks {
     /// Endpoints that answered, and whether their chain matches.
     pub(crate) fn known(&self) -> HashMap<EndpointId, bool> {
-        lock(&self.reported.known).clone()
+        let known = lock(&self.reported.known);
+        known.iter().map(|(id, known)| (*id, known.is_right)).collect()
     }
 
     /// Waits until some endpoint matches, all were queried, or the wait without an answer is over. `method`
@@ -161,7 +178,7 @@ impl ChainChecks {
             let news = self.reported.news.notified();
             // Takes all answers since the last read in any case.
             let is_over = round.clone().now_or_never().is_some();
-            if is_over || lock(&self.reported.known).values().any(|right| *right) {
+            if is_over || lock(&self.reported.known).values().any(|known| known.is_right) {
                 return;
             }
             tokio::select! {
@@ -186,13 +203,10 @@ impl ChainChecks {
         }
     }
 
-    /// Endpoints without an answer, and those of another chain whose cooldown is over.
+    /// Endpoints without an answer, and those whose answer is too old.
     fn unknown(&self, pool: &Pool) -> Vec<EndpointId> {
-        let known = self.known();
-        let is_open = |id: &EndpointId| match known.get(id) {
-            None => true,
-            Some(right) => !right && !self.reported.is_cooling_down(*id),
-        };
+        let (known, now) = (lock(&self.reported.known), Instant::now());
+        let is_open = |id: &EndpointId| known.get(id).is_none_or(|known| known.until <= now);
         pool.endpoints().into_iter().map(|one| one.id).filter(is_open).collect()
     }
 
@@ -260,7 +274,10 @@ async fn reported_twice(
     if reported == ChainCheck::Mismatch {
         pool.disable(id, method);
         match second.await {
-            ChainCheck::Match => reported = ChainCheck::Match,
+            ChainCheck::Match => {
+                pool.release(id);
+                reported = ChainCheck::Match;
+            }
             ChainCheck::Mismatch => pool.disable(id, method),
             ChainCheck::Silent | ChainCheck::Unknown => {}
         }
@@ -403,6 +420,28 @@ mod tests {
         advance(WRONG_CHAIN_COOLDOWN_FIRST).await;
         assert_eq!(world.check(&[Match]).await, Ok(CheckOutcome::EndpointsChanged));
         assert_eq!(world.traces().await, Ok(json!("0x1")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_was_right_is_asked_again() {
+        let world = World::new(&["moved", "old"]);
+        world.check(&[Match]).await.unwrap();
+        advance(RIGHT_CHAIN_KEPT / 2).await;
+        world.check(&[]).await.unwrap();
+        advance(RIGHT_CHAIN_KEPT / 2).await;
+        // Nothing but another chain takes it back.
+        for answers in [&[Unknown][..], &[Mismatch, Match], &[], &[Silent]] {
+            world.check(answers).await.unwrap();
+            assert_eq!(world.traces().await, Ok(json!("0x1")), "{answers:?}");
+            if answers != [Unknown] {
+                advance(RIGHT_CHAIN_KEPT / 2).await;
+            }
+        }
+        advance(RIGHT_CHAIN_KEPT / 2).await;
+        let outcome = world.check(&[Mismatch, Mismatch]).await;
+        assert_eq!(outcome, Ok(CheckOutcome::EndpointsChanged));
+        let traces = world.traces().await;
+        assert!(matches!(traces, Err(UpstreamError::NotSupported { .. })), "{traces:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,6 +12,7 @@ const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
 const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 pub(crate) const JUPITER: &str = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4";
 pub(crate) const DFLOW: &str = "DF1ow4tspfHX9JwWJsAb9epbkA8hmpSEAtxXy1V27QBH";
+pub(crate) const OKX: &str = "proVF4pMXVaYqmy4NjniPh4pqKNfMmsihgd4wdkCX3u";
 const PHOTON: &str = "BSfD6SHZigAfDWSjzD5Q41jw8LmKwtmjskPH9XW1mrRW";
 const LIMIT: &str = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu";
 const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
@@ -529,6 +530,40 @@ fn a_platform_fee_is_small() {
     };
     check(&swap(9), "w", &rows(1_009));
     check(&swap(900), "w", &rows(1_000));
+}
+
+/// A sale for lamports by way of an account that the wallet pays for and the aggregator closes.
+fn sold_by_an_authority(owner: &str, sent_on: u64) -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w wif", "WIF", "w", 70).account("p wif", "WIF", "p", 0);
+    tx.account("p sol", WSOL, "p", 9_000_000_000).lamports("receiver", 1_000_000);
+    tx.lamports("authority", 1_000_000).lamports("platform", 1_000_000);
+    tx.open(1, "w", "tmp", WSOL, owner, RENT);
+    tx.call(OKX, &["w wif", "tmp", "w", "authority"], &[1]);
+    tx.inner(2, RAYDIUM, &["w wif", "p wif", "p sol", "tmp", "w", "p"], &[9]);
+    tx.transfer(3, "w wif", "p wif", "w", 70).transfer(3, "p sol", "tmp", "p", 200_000_000);
+    tx.close(2, "tmp", "authority", "authority").pay(2, "authority", "platform", 2_000_000);
+    tx.pay(2, "authority", "w", 198_000_000 + RENT);
+    if sent_on > 0 {
+        tx.pay(2, "w", "receiver", sent_on);
+    }
+    tx
+}
+
+#[test]
+fn rent_that_comes_back_by_way_of_an_authority_is_no_proceeds() {
+    let rows = [(Side::Sell, "WIF", 70, Some(198_000_000), "Raydium AMM v4")];
+    for owner in ["authority", "w"] {
+        check(&sold_by_an_authority(owner, 0), "w", &rows);
+    }
+}
+
+/// A router's fee is a part of what it pays; where it sends on most of it, another one sold.
+#[test]
+fn proceeds_that_are_sent_on_are_no_fee() {
+    let rows = [(Side::Sell, "WIF", 70, Some(198_000_000), "Raydium AMM v4")];
+    check(&sold_by_an_authority("w", 3_000_000), "w", &rows);
+    check_none(&sold_by_an_authority("w", 198_000_000), "w", Some(NoteKind::OneSided));
 }
 
 /// An aggregator may take its platform's fee by a call of its own, in the token that is sold or in

@@ -2,7 +2,7 @@
 
 use blotter::domain::Side;
 
-use crate::decode::{DFLOW, JUPITER, RAYDIUM, check, filled};
+use crate::decode::{DFLOW, JUPITER, OKX, RAYDIUM, check, filled};
 use crate::support::solana::{RENT, Tx, WSOL};
 
 const LIMIT_V2: &str = "j1o2qRpjcyUwEvwtcfhEQefh773ZgjxcVRry7LDqg5X";
@@ -71,6 +71,39 @@ fn an_order_of_wrapped_sol_is_a_buy_for_lamports() {
     check(&tx, "maker", &expected);
 }
 
+/// An instalment that a keeper borrows, swaps and gives back, and that is paid out with a fee.
+fn flash_instalment() -> Tx {
+    let mut tx = Tx::new("keeper");
+    tx.account("in", "USDC", "order", 500).account("out", "WIF", "order", 0);
+    tx.account("u wif", "WIF", "user", 3).account("f wif", "WIF", "fees", 0);
+    tx.account("k usdc", "USDC", "keeper", 0).account("k wif", "WIF", "keeper", 5);
+    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+    tx.call(DCA, &["keeper", "order", "in", "k usdc", "user"], &[1]);
+    tx.transfer(2, "in", "k usdc", "order", 200);
+    tx.call(JUPITER, &["keeper", "k usdc", "k wif", "out"], &[1]);
+    tx.inner(2, RAYDIUM, &["k usdc", "p usdc", "p wif", "k wif", "keeper", "pool"], &[9]);
+    tx.transfer(3, "k usdc", "p usdc", "keeper", 200).transfer(3, "p wif", "k wif", "pool", 81);
+    tx.transfer(2, "k wif", "out", "keeper", 81);
+    tx.call(DCA, &["keeper", "order", "in", "out", "f wif", "user"], &[2]);
+    tx.transfer(2, "out", "f wif", "order", 1);
+    tx.call(DCA, &["keeper", "order", "out", "u wif", "user"], &[3]);
+    tx.transfer(2, "out", "u wif", "order", 80);
+    tx
+}
+
+#[test]
+fn only_the_maker_of_an_order_trades_by_its_fill() {
+    let expected = [
+        (Side::Sell, "USDC", 200, None, "Raydium AMM v4"),
+        (Side::Buy, "WIF", 80, None, "Raydium AMM v4"),
+    ];
+    check(&flash_instalment(), "user", &expected);
+    check(&flash_instalment(), "keeper", &[]);
+    // Who receives the fee gives nothing for it.
+    check(&flash_instalment(), "fees", &[]);
+    check(&filled(), "fees", &[]);
+}
+
 /// An aggregator that also keeps orders: the user opens one, a filler fills it in a transaction of
 /// its own. Accounts as in the program's interface file.
 #[test]
@@ -104,6 +137,25 @@ fn an_order_of_an_aggregator_is_a_trade_when_it_is_filled() {
         [(Side::Sell, "USDC", 200, None, "DFlow"), (Side::Buy, "WIF", 80, None, "DFlow")];
     check(&filled(FILL), "user", &expected);
     check(&filled(OPEN), "user", &[]);
+}
+
+/// The order is swapped inside of the call that fills it, and paid to the maker by the pool.
+#[test]
+fn the_pool_in_which_an_order_is_filled_is_no_part_of_the_order() {
+    const FILL: [u8; 8] = [176, 206, 126, 248, 50, 215, 39, 44];
+    let mut tx = Tx::new("resolver");
+    tx.account("escrow", "USDC", "order", 200).account("m wif", "WIF", "maker", 3);
+    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+    tx.call(OKX, &["resolver", "maker", "order", "escrow", "m wif", "p usdc", "p wif"], &FILL);
+    tx.inner(2, RAYDIUM, &["escrow", "p usdc", "p wif", "m wif", "order", "pool"], &[9]);
+    tx.transfer(3, "escrow", "p usdc", "order", 200).transfer(3, "p wif", "m wif", "pool", 80);
+    tx.close(2, "escrow", "maker", "order");
+    let expected = [
+        (Side::Sell, "USDC", 200, None, "Raydium AMM v4"),
+        (Side::Buy, "WIF", 80, None, "Raydium AMM v4"),
+    ];
+    check(&tx, "maker", &expected);
+    check(&tx, "resolver", &[]);
 }
 
 /// Placing and cancelling move one asset, rent and all.

@@ -105,7 +105,7 @@ fn venues_with_events_of_their_own_are_known() {
     let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
     let (gave, got) = (word(AAA), word(BBB));
     let amounts = [number(500), number(7)];
-    let events: [(&str, &str, Vec<Word>, Vec<Word>); 7] = [
+    let events: [(&str, &str, Vec<Word>, Vec<Word>); 8] = [
         (
             "Tokenlon",
             "FilledRFQ(bytes32,address,address,address,uint256,address,uint256,address,uint256,uint256)",
@@ -159,12 +159,32 @@ fn venues_with_events_of_their_own_are_known() {
             vec![maker, taker],
             vec![amounts[1], got, amounts[0], gave, number(1), number(0)],
         ),
+        (
+            "PancakeSwap MM",
+            "Swap(uint256,address,address,address,address,address,uint256,uint256)",
+            vec![taker, maker],
+            vec![number(3), maker, gave, got, amounts[0], amounts[1]],
+        ),
     ];
     for (name, signature, topics, data) in events {
         let traded = dealt(log(POOL, signature, &topics, &data));
         traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
         traded.venues(&[name, name]);
     }
+}
+
+/// 0x Settler logs an order without a topic: its hash, and what the maker gave. The taker need not have
+/// sent the transaction.
+#[test]
+fn an_order_that_is_logged_without_a_topic_is_filled() {
+    let filled = |data: Vec<u8>| dealt(Log { address: ROUTER, topics: Vec::new(), data });
+    let stated = |amount: u128| [[9; 32].as_slice(), &amount.to_be_bytes()].concat();
+    for taken in [filled(stated(7)), filled(stated(7)).from(OTHER)] {
+        taken.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        taken.venues(&["0x", "0x"]);
+    }
+    filled(stated(8)).gives_none(None);
+    filled([stated(7), vec![0]].concat()).gives_none(None);
 }
 
 /// Pendle's router swaps at a market, and mints what the market does not hold.
@@ -332,6 +352,28 @@ fn the_mirror_of_a_token_is_a_part_of_its_transfer() {
     mirrored(&[nft(WALLET, ZERO)]).gives_none(Some(NoteKind::OneSided));
     mirrored(&[nft(OTHER, WALLET)]).gives_none(Some(NoteKind::OneSided));
     with(mirrored(&[]), &[nft(ZERO, WALLET)]).gives_none(Some(NoteKind::OneSided));
+}
+
+/// An ERC-1155 contract may keep each of its tokens as an ERC-20 contract too, whose address is the id.
+#[test]
+fn what_another_contract_repeats_of_a_transfer_is_no_token_of_its_kind() {
+    let single = |from, to, token, amount| {
+        let sides = [word(OTHER), word(from), word(to)];
+        let signature = "TransferSingle(address,address,address,uint256,uint256)";
+        log(CCC, signature, &sides, &[word(token), number(amount)])
+    };
+    let rows = [('b', AAA, 500, Some(100))];
+    let repeated = single(POOL, WALLET, AAA, 500);
+    with(buy(), &[repeated.clone()]).gives(&rows);
+    let others = [
+        single(POOL, WALLET, AAA, 499),
+        single(POOL, WALLET, BBB, 500),
+        single(OTHER, WALLET, AAA, 500),
+    ];
+    for other in others {
+        let more = [repeated.clone(), other];
+        with(buy(), &more).gives_none(Some(NoteKind::OneSided));
+    }
 }
 
 #[test]

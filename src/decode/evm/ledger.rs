@@ -132,6 +132,7 @@ impl Ledger {
         for log in tx.logs.iter().filter(|log| mirrors.contains(&log.address)) {
             ledger.read_mirror(log);
         }
+        ledger.drop_repeats(&tx.logs);
         ledger.add_wraps(tx);
         Some(ledger)
     }
@@ -158,6 +159,25 @@ impl Ledger {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Leaves out what an ERC-1155 contract says of ERC-20 tokens: the id is the token's address, and the
+    /// token says the same.
+    fn drop_repeats(&mut self, logs: &[Log]) {
+        if self.uniques.is_empty() {
+            return;
+        }
+        for log in logs {
+            let [TRANSFER_SINGLE, _, from, to] = log.topics.as_slice() else { continue };
+            let token = word(log, 0).and_then(address);
+            let (Some(token), Some(amount)) = (token, word(log, 1).map(units)) else { continue };
+            let (Some(from), Some(to)) = (address(from), address(to)) else { continue };
+            if self.moves.contains(&Move { asset: Asset::Token(token), from, to, amount }) {
+                let repeat = Unique { token: log.address, from, to };
+                let at = self.uniques.iter().position(|unique| *unique == repeat);
+                at.map(|at| self.uniques.remove(at));
+            }
         }
     }
 

@@ -59,7 +59,8 @@ impl<'a> Scene<'a> {
     ) -> Self {
         let called = tx.to.as_ref().and_then(|to| tables.contract(chain, to));
         let moved = Moved::read(ledger);
-        let venues = tx.logs.iter().filter_map(|log| venue(tables, chain, &moved, log)).collect();
+        let venues = tx.logs.iter();
+        let venues = venues.filter_map(|log| venue((tables, chain), ledger, &moved, log)).collect();
         Self { tx, tables, chain, venues, called, moved }
     }
 
@@ -198,18 +199,28 @@ fn names(log: &Log, account: &Account) -> bool {
     words(log).filter_map(address).any(|named| named == *account)
 }
 
+/// The event of a log without topics, which ends with the amount of some token's movement.
+fn anonymous<'a>(tables: &'a EvmTables, ledger: &Ledger, log: &Log) -> Option<&'a Event> {
+    let event = tables.anonymous(log.data.len())?;
+    let amount = Units::from(u128::from_be_bytes(*log.data.last_chunk()?));
+    let moved = |m: &Move| m.asset != Asset::Native && m.amount == amount;
+    ledger.moves.iter().any(moved).then_some(event)
+}
+
 fn venue<'a>(
-    tables: &'a EvmTables,
-    chain: &'a Chain,
+    (tables, chain): (&'a EvmTables, &'a Chain),
+    ledger: &Ledger,
     moved: &Moved,
     log: &'a Log,
 ) -> Option<Venue<'a>> {
-    let rows = tables.events(log.topics.first()?);
     let contract = tables.contract(chain, &log.address);
     let fits = |event: &&Event| {
         !event.known_only || contract.is_some_and(|contract| contract.name == *event.name(chain))
     };
-    let event = rows.iter().find(fits)?;
+    let event = match log.topics.first() {
+        Some(topic) => tables.events(topic).iter().find(fits)?,
+        None => anonymous(tables, ledger, log)?,
+    };
     let holder = event.holder.unwrap_or(log.address);
     let mut assets = moved.named(log);
     // Balancer encodes a pool as its address and more: that pool's share joins or leaves the pool.

@@ -1,8 +1,10 @@
 //! Orders that keepers fill: the wallet receives its side, and what it gives leaves an account of
 //! the order, which received it in an earlier transaction.
 
+use std::collections::BTreeSet;
+
 use super::WRAPPED_SOL;
-use super::balances::{Asset, Ledger};
+use super::balances::{Asset, Flow, Ledger};
 use super::events::Filled;
 use super::keys::AccountKey;
 use super::scene::{Scene, keeps_orders};
@@ -53,30 +55,76 @@ fn for_maker(
     for call in calls {
         let part = scene.net(ledger, &scene.tx.subtree(*call));
         if part.gains() {
+            if is_fee(scene, ledger, calls, *call, &part) {
+                return None;
+            }
             listed.extend(scene.tx.accounts_of(scene.instruction(*call)?));
         }
         net.merge(&part);
     }
-    if !net.gains() || net.losses() {
+    // A keeper gives again what it borrows.
+    let whole = scene.net(ledger, &scene.whole);
+    let keeps = net.assets().all(|(asset, sum)| whole.get(asset) >= sum);
+    if !net.gains() || net.losses() || !keeps {
         return None;
     }
-    let owners = scene.escrow_owners(wallet, calls, &listed);
+    let got: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
     let mut lost = Net::default();
-    for flow in &ledger.flows {
-        if !calls.iter().any(|call| scene.tx.subtree(*call).contains(&flow.instruction)) {
-            continue;
-        }
-        let escrow = |end: Option<u8>| {
-            let owner = end.filter(|at| ledger.is_explained(*at)).and_then(|at| scene.owner(at));
-            owner.is_some_and(|owner| owners.contains(owner))
-        };
-        match (escrow(flow.from), escrow(flow.to)) {
-            (true, false) => lost.add(flow.asset, -flow.without_rent()),
-            (false, true) => lost.add(flow.asset, flow.without_rent()),
-            (true, true) | (false, false) => {}
+    for owner in scene.escrow_owners(wallet, calls, &listed) {
+        let part = held_by(scene, ledger, calls, &owner);
+        // A pool that the order is swapped in gets something else for it.
+        if part.assets().all(|(asset, sum)| sum < 0 || got.contains(&asset)) {
+            lost.merge(&part);
         }
     }
     swap_of(net, &lost)
+}
+
+/// What the token accounts of an owner gave and got in these calls.
+fn held_by(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize], owner: &AccountKey) -> Net {
+    let is_held = |end: Option<u8>| {
+        let known = end.filter(|at| ledger.is_explained(*at));
+        known.and_then(|at| scene.owner(at)) == Some(owner)
+    };
+    let within =
+        |flow: &&Flow| calls.iter().any(|call| scene.tx.subtree(*call).contains(&flow.instruction));
+    let mut net = Net::default();
+    for flow in ledger.flows.iter().filter(within) {
+        match (is_held(flow.from), is_held(flow.to)) {
+            (true, false) => net.add(flow.asset, -flow.without_rent()),
+            (false, true) => net.add(flow.asset, flow.without_rent()),
+            (true, true) | (false, false) => {}
+        }
+    }
+    net
+}
+
+/// Whether the accounts that pay the wallet in a call pay another one more: the wallet takes a fee of
+/// what the maker gets. An account of the order may pay both in different calls.
+fn is_fee(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize], call: usize, got: &Net) -> bool {
+    let within = |flow: &Flow, call: usize| scene.tx.subtree(call).contains(&flow.instruction);
+    let signers = scene.tx.keys.get(..scene.tx.signers).unwrap_or_default();
+    let of_order = |flow: &Flow| {
+        let owner = flow.from.and_then(|from| scene.owner(from));
+        owner.is_some_and(|owner| !signers.contains(owner))
+    };
+    let paid = |flow: &Flow| {
+        within(flow, call) || of_order(flow) && calls.iter().any(|call| within(flow, *call))
+    };
+    got.assets().any(|(asset, sum)| {
+        let of_asset = || ledger.flows.iter().filter(|flow| flow.asset == asset);
+        let pays = |from: Option<u8>| {
+            let mut own = of_asset().filter(|flow| flow.from == from && ledger.is_own(flow.to));
+            own.any(|flow| within(flow, call))
+        };
+        let others: Vec<&Flow> = of_asset()
+            .filter(|flow| !ledger.is_own(flow.to) && pays(flow.from) && paid(flow))
+            .collect();
+        let total = |to: Option<u8>| -> i128 {
+            others.iter().filter(|flow| flow.to == to).map(|flow| flow.without_rent()).sum()
+        };
+        others.iter().any(|flow| total(flow.to) > sum)
+    })
 }
 
 /// What the wallet got, for what was lost of other assets.
@@ -149,7 +197,7 @@ impl Scene<'_> {
         wallet: &AccountKey,
         calls: &[usize],
         listed: &[u8],
-    ) -> Vec<AccountKey> {
+    ) -> BTreeSet<AccountKey> {
         let signers = self.tx.keys.get(..self.tx.signers).unwrap_or_default();
         let is_beside = |key: &AccountKey| listed.iter().any(|at| self.tx.key(*at) == Some(key));
         let accounts = calls

@@ -88,7 +88,35 @@ impl Scene<'_> {
             let amount = self.swapped(ledger, flow, out);
             net.add(flow.asset, if out { -amount } else { amount });
         }
+        net.native -= self.returned_rent(ledger, range);
         net
+    }
+
+    /// Rent that the wallet paid for an account which another one closes, and that it pays to the wallet.
+    fn returned_rent(&self, ledger: &Ledger, range: &Range<usize>) -> i128 {
+        let inside = || ledger.flows.iter().filter(|flow| range.contains(&flow.instruction));
+        let amount = |flow: &Flow| i128::from(flow.amount);
+        let mut returned = 0;
+        for flow in inside() {
+            let Means::Close { rent } = flow.means else { continue };
+            if ledger.is_own(flow.to) {
+                continue;
+            }
+            let room = ledger.flows.iter().filter(|paid| {
+                ledger.is_own(paid.from)
+                    && paid.to == flow.from
+                    && (paid.means == Means::Create || is_for_room(ledger, paid))
+            });
+            let later = inside().filter(|paid| {
+                paid.instruction > flow.instruction
+                    && paid.means == Means::Pay
+                    && paid.from == flow.to
+                    && ledger.is_own(paid.to)
+            });
+            let room: i128 = room.map(amount).sum();
+            returned += room.min(later.map(amount).sum()).min(i128::from(rent));
+        }
+        returned
     }
 
     /// The part of a flow between the wallet and others that belongs to the swap.
@@ -132,15 +160,38 @@ impl Scene<'_> {
                 })
             }
             // In a router's own frame the receiver takes a fee that is not part of the swap, unless
-            // it passes what it received on to a venue.
-            None => !ledger.flows.iter().any(|other| {
-                other.asset == Asset::Native
-                    && other.from == Some(to)
-                    && other.amount > 0
-                    && (self.leaf(other.instruction).is_some()
-                        || other.to.is_some_and(|to| ledger.account(to).wrapped))
-            }),
+            // it passes what it received on to a venue, or receives the proceeds.
+            None => {
+                let passes_on = ledger.flows.iter().any(|other| {
+                    other.asset == Asset::Native
+                        && other.from == Some(to)
+                        && other.amount > 0
+                        && (self.leaf(other.instruction).is_some()
+                            || other.to.is_some_and(|to| ledger.account(to).wrapped))
+                });
+                !passes_on && !self.is_most_of_proceeds(ledger, flow)
+            }
         }
+    }
+
+    /// Whether a payment of the wallet is more than half of the lamports that it got in the same group.
+    fn is_most_of_proceeds(&self, ledger: &Ledger, paid: &Flow) -> bool {
+        let Some(group) = self.groups.iter().find(|group| group.contains(&paid.instruction)) else {
+            return false;
+        };
+        let others = ledger.flows.iter().filter(|flow| {
+            flow.asset == Asset::Native
+                && group.contains(&flow.instruction)
+                && flow.instruction != paid.instruction
+        });
+        let got: i128 = others
+            .map(|flow| match (ledger.is_own(flow.from), ledger.is_own(flow.to)) {
+                (false, true) => flow.without_rent(),
+                (true, false) => -flow.without_rent(),
+                (true, true) | (false, false) => 0,
+            })
+            .sum();
+        got > 0 && i128::from(paid.amount) * 2 > got
     }
 
     /// Whether lamports pay for an account's room.
