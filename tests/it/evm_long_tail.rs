@@ -364,7 +364,7 @@ fn what_another_contract_repeats_of_a_transfer_is_no_token_of_its_kind() {
     };
     let rows = [('b', AAA, 500, Some(100))];
     let repeated = single(POOL, WALLET, AAA, 500);
-    with(buy(), &[repeated.clone()]).gives(&rows);
+    with(buy(), std::slice::from_ref(&repeated)).gives(&rows);
     let others = [
         single(POOL, WALLET, AAA, 499),
         single(POOL, WALLET, BBB, 500),

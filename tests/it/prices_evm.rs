@@ -280,15 +280,16 @@ impl Transport for EmptyFirst {
         Box::pin(async move {
             let mut response = self.node.send(request).await?;
             let mut body: Value = serde_json::from_slice(&response.body).unwrap();
-            let answers = match &mut body {
-                Value::Array(answers) => answers.as_mut_slice(),
-                one => std::slice::from_mut(one),
-            };
-            for answer in answers {
+            let replace = |answer: &mut Value| {
                 if let Some((id, field, value)) = replaced.iter().find(|one| one.0 == answer["id"])
                 {
                     *answer = json!({"jsonrpc": "2.0", "id": id, *field: value});
                 }
+            };
+            if let Value::Array(answers) = &mut body {
+                answers.iter_mut().for_each(replace);
+            } else {
+                replace(&mut body);
             }
             response.body = body.to_string().into();
             Ok(response)

@@ -88,35 +88,8 @@ impl Scene<'_> {
             let amount = self.swapped(ledger, flow, out);
             net.add(flow.asset, if out { -amount } else { amount });
         }
-        net.native -= self.returned_rent(ledger, range);
+        net.native -= returned_rent(ledger, range);
         net
-    }
-
-    /// Rent that the wallet paid for an account which another one closes, and that it pays to the wallet.
-    fn returned_rent(&self, ledger: &Ledger, range: &Range<usize>) -> i128 {
-        let inside = || ledger.flows.iter().filter(|flow| range.contains(&flow.instruction));
-        let amount = |flow: &Flow| i128::from(flow.amount);
-        let mut returned = 0;
-        for flow in inside() {
-            let Means::Close { rent } = flow.means else { continue };
-            if ledger.is_own(flow.to) {
-                continue;
-            }
-            let room = ledger.flows.iter().filter(|paid| {
-                ledger.is_own(paid.from)
-                    && paid.to == flow.from
-                    && (paid.means == Means::Create || is_for_room(ledger, paid))
-            });
-            let later = inside().filter(|paid| {
-                paid.instruction > flow.instruction
-                    && paid.means == Means::Pay
-                    && paid.from == flow.to
-                    && ledger.is_own(paid.to)
-            });
-            let room: i128 = room.map(amount).sum();
-            returned += room.min(later.map(amount).sum()).min(i128::from(rent));
-        }
-        returned
     }
 
     /// The part of a flow between the wallet and others that belongs to the swap.
@@ -150,28 +123,24 @@ impl Scene<'_> {
         if self.is_rent(ledger, flow, to) {
             return true;
         }
-        match self.leaf(flow.instruction) {
+        if let Some((call, _)) = self.leaf(flow.instruction) {
             // A venue's call that moves no token maintains its accounts.
-            Some((call, _)) => {
-                let subtree = self.tx.subtree(call);
-                !ledger.flows.iter().any(|other| {
-                    subtree.contains(&other.instruction)
-                        && matches!(other.means, Means::Transfer | Means::Mint | Means::Burn)
-                })
-            }
-            // In a router's own frame the receiver takes a fee that is not part of the swap, unless
-            // it passes what it received on to a venue, or receives the proceeds.
-            None => {
-                let passes_on = ledger.flows.iter().any(|other| {
-                    other.asset == Asset::Native
-                        && other.from == Some(to)
-                        && other.amount > 0
-                        && (self.leaf(other.instruction).is_some()
-                            || other.to.is_some_and(|to| ledger.account(to).wrapped))
-                });
-                !passes_on && !self.is_most_of_proceeds(ledger, flow)
-            }
+            let subtree = self.tx.subtree(call);
+            return !ledger.flows.iter().any(|other| {
+                subtree.contains(&other.instruction)
+                    && matches!(other.means, Means::Transfer | Means::Mint | Means::Burn)
+            });
         }
+        // In a router's own frame the receiver takes a fee that is not part of the swap, unless it
+        // passes what it received on to a venue, or receives the proceeds.
+        let passes_on = ledger.flows.iter().any(|other| {
+            other.asset == Asset::Native
+                && other.from == Some(to)
+                && other.amount > 0
+                && (self.leaf(other.instruction).is_some()
+                    || other.to.is_some_and(|to| ledger.account(to).wrapped))
+        });
+        !passes_on && !self.is_most_of_proceeds(ledger, flow)
     }
 
     /// Whether a payment of the wallet is more than half of the lamports that it got in the same group.
@@ -244,6 +213,33 @@ impl Scene<'_> {
             .sum();
         (of_wallet.copied().unwrap_or(0) + refunds).max(0)
     }
+}
+
+/// Rent that the wallet paid for an account which another one closes, and that it pays to the wallet.
+fn returned_rent(ledger: &Ledger, range: &Range<usize>) -> i128 {
+    let inside = || ledger.flows.iter().filter(|flow| range.contains(&flow.instruction));
+    let amount = |flow: &Flow| i128::from(flow.amount);
+    let mut returned = 0;
+    for flow in inside() {
+        let Means::Close { rent } = flow.means else { continue };
+        if ledger.is_own(flow.to) {
+            continue;
+        }
+        let room = ledger.flows.iter().filter(|paid| {
+            ledger.is_own(paid.from)
+                && paid.to == flow.from
+                && (paid.means == Means::Create || is_for_room(ledger, paid))
+        });
+        let later = inside().filter(|paid| {
+            paid.instruction > flow.instruction
+                && paid.means == Means::Pay
+                && paid.from == flow.to
+                && ledger.is_own(paid.to)
+        });
+        let room: i128 = room.map(amount).sum();
+        returned += room.min(later.map(amount).sum()).min(i128::from(rent));
+    }
+    returned
 }
 
 /// Whether the receiver's data is allocated later in the transaction.
