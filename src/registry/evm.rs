@@ -37,7 +37,7 @@ pub enum EventKind {
     Bridge,
     /// A smart account, named by the event or its emitter, executed an operation.
     Operation,
-    /// A platform took a fee that no other event shows: its payout is unknown.
+    /// A platform took a fee that no other event shows: unless it is stated, the payout is unknown.
     Fee,
 }
 
@@ -66,6 +66,8 @@ pub struct Event {
     pub native: bool,
     /// What an account was paid, exactly and after all fees.
     pub pays: Option<Payout>,
+    /// The word that states native coin which the account in another word paid as a fee.
+    pub charges: Option<usize>,
 }
 
 impl Event {
@@ -248,6 +250,7 @@ struct EventRow {
     #[serde(default)]
     native: bool,
     pays: Option<Payout>,
+    charges: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -351,6 +354,7 @@ fn events(
             holder: row.holder.as_deref().map(account).transpose()?,
             native: row.native,
             pays: row.pays,
+            charges: row.charges,
         };
         let others = events.entry(topic).or_default();
         // Events of known contracts only are compared first.
@@ -378,6 +382,7 @@ fn anonymous(
             holder: None,
             native: false,
             pays: None,
+            charges: None,
         };
         if events.insert(row.data_bytes, event).is_some() {
             return fail(format!("event {}: {} bytes stand twice", row.id, row.data_bytes));

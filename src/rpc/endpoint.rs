@@ -139,7 +139,10 @@ pub(super) struct Endpoint {
     /// Texts that its answers must not reveal, longest first.
     pub(super) secrets: Arc<[String]>,
     concurrency: usize,
+    /// Calls of one request now; fewer than at most while a refusal of late says so.
     pub(super) batch: usize,
+    batch_most: usize,
+    reduced_until: Instant,
     /// Requests by number.
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
@@ -180,11 +183,14 @@ fn secrets(config: &EndpointConfig) -> Arc<[String]> {
 impl Endpoint {
     pub(super) fn new(config: EndpointConfig, limits: &PoolLimits) -> Self {
         let now = Instant::now();
+        let batch_most = config.batch.unwrap_or(limits.batch_default).max(1);
         Self {
             label: config.url.label(),
             secrets: secrets(&config),
             concurrency: config.concurrency.unwrap_or(limits.concurrency_default).max(1),
-            batch: config.batch.unwrap_or(limits.batch_default).max(1),
+            batch: batch_most,
+            batch_most,
+            reduced_until: now,
             rate: config.rate_account.clone().unwrap_or_default(),
             config,
             leases: BTreeMap::new(),
@@ -307,6 +313,9 @@ impl Endpoint {
     /// Books a request of up to `wanted` calls; returns its number and how many calls it may
     /// contain.
     pub(super) fn begin(&mut self, wanted: usize, now: Instant, until: Instant) -> (u64, usize) {
+        if now >= self.reduced_until {
+            self.batch = self.batch_most;
+        }
         let calls = wanted.min(self.batch).max(1);
         self.leases.retain(|_, lease| lease.until > now);
         self.next_lease += 1;
@@ -432,7 +441,15 @@ impl Endpoint {
         let refusals = known.map_or(0, |known| known.refusals) + u32::from(is_another);
         let until = now + self.named_rate_age;
         self.named_rate = Some(NamedRate { millihertz, refusals, until });
-        self.batch = self.calls_at_once(now).map_or(self.batch, |calls| self.batch.min(calls));
+        if let Some(calls) = self.calls_at_once(now) {
+            self.reduce_batch(calls, now);
+        }
+    }
+
+    /// Takes at most so many calls a request for a while.
+    pub(super) fn reduce_batch(&mut self, calls: usize, now: Instant) {
+        self.batch = self.batch.min(calls).max(1);
+        self.reduced_until = now + self.named_rate_age;
     }
 
     pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
@@ -542,6 +559,18 @@ mod tests {
         let now = Instant::now();
         endpoint.begin(1, now, now + SECOND);
         assert_eq!(endpoint.ready(now), Ok(()), "it may have been raised");
+        assert_eq!(endpoint.batch, limits.batch_default);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_was_refused_is_smaller_for_a_while() {
+        let (limits, now) = (PoolLimits::default(), Instant::now());
+        let mut endpoint = Endpoint::new(EndpointConfig::new("http://one"), &limits);
+        endpoint.reduce_batch(4, now);
+        endpoint.reduce_batch(0, now);
+        let until = now + limits.named_rate_age;
+        assert_eq!(endpoint.begin(100, until - SECOND, until).1, 1);
+        assert_eq!(endpoint.begin(100, until, until + SECOND).1, limits.batch_default);
     }
 
     #[tokio::test(start_paused = true)]

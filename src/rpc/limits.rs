@@ -39,7 +39,7 @@ defaults! {
         pub hedge_other_after_min: Duration = Duration::from_secs(2),
         /// A latency counts as unknown after this long without an answer.
         pub remeasure_after: Duration = Duration::from_secs(30),
-        /// A rate that a refusal names is kept to for so long.
+        /// A rate that a refusal names is kept to for so long, and so is a smaller batch.
         pub named_rate_age: Duration = Duration::from_secs(600),
         /// One of this many requests may be hedged, and so many at once after a quiet time.
         pub hedge_share: u32 = 10,

@@ -232,9 +232,7 @@ fn remember(
     let Observation { decision, method, failure } = observation;
     let times = (sent.began, now);
     match decision {
-        RetryDecision::ReduceBatch => {
-            endpoint.batch = endpoint.batch.min((sent.calls / 2).max(1));
-        }
+        RetryDecision::ReduceBatch => endpoint.reduce_batch(sent.calls / 2, now),
         RetryDecision::Unsupported => {
             endpoint.refusals.refused(RefusalKind::Unsupported, method, times, limits);
             endpoint.note_error(failure.words());

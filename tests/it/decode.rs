@@ -533,13 +533,13 @@ fn a_platform_fee_is_small() {
 }
 
 /// A sale for lamports by way of an account that the wallet pays for and the aggregator closes.
-fn sold_by_an_authority(owner: &str, sent_on: u64) -> Tx {
+fn sold_by_an_authority(program: &str, owner: &str, sent_on: u64) -> Tx {
     let mut tx = Tx::new("w");
     tx.account("w wif", "WIF", "w", 70).account("p wif", "WIF", "p", 0);
     tx.account("p sol", WSOL, "p", 9_000_000_000).lamports("receiver", 1_000_000);
     tx.lamports("authority", 1_000_000).lamports("platform", 1_000_000);
     tx.open(1, "w", "tmp", WSOL, owner, RENT);
-    tx.call(OKX, &["w wif", "tmp", "w", "authority"], &[1]);
+    tx.call(program, &["w wif", "tmp", "w", "authority"], &[1]);
     tx.inner(2, RAYDIUM, &["w wif", "p wif", "p sol", "tmp", "w", "p"], &[9]);
     tx.transfer(3, "w wif", "p wif", "w", 70).transfer(3, "p sol", "tmp", "p", 200_000_000);
     tx.close(2, "tmp", "authority", "authority").pay(2, "authority", "platform", 2_000_000);
@@ -554,7 +554,7 @@ fn sold_by_an_authority(owner: &str, sent_on: u64) -> Tx {
 fn rent_that_comes_back_by_way_of_an_authority_is_no_proceeds() {
     let rows = [(Side::Sell, "WIF", 70, Some(198_000_000), "Raydium AMM v4")];
     for owner in ["authority", "w"] {
-        check(&sold_by_an_authority(owner, 0), "w", &rows);
+        check(&sold_by_an_authority(OKX, owner, 0), "w", &rows);
     }
 }
 
@@ -562,8 +562,12 @@ fn rent_that_comes_back_by_way_of_an_authority_is_no_proceeds() {
 #[test]
 fn proceeds_that_are_sent_on_are_no_fee() {
     let rows = [(Side::Sell, "WIF", 70, Some(198_000_000), "Raydium AMM v4")];
-    check(&sold_by_an_authority("w", 3_000_000), "w", &rows);
-    check_none(&sold_by_an_authority("w", 198_000_000), "w", Some(NoteKind::OneSided));
+    check(&sold_by_an_authority(OKX, "w", 3_000_000), "w", &rows);
+    for most in [150_000_000, 198_000_000] {
+        check_none(&sold_by_an_authority(OKX, "w", most), "w", Some(NoteKind::OneSided));
+    }
+    // What a bot's router sends is its fee, also of dust.
+    check(&sold_by_an_authority(PHOTON, "w", 150_000_000), "w", &rows);
 }
 
 /// An aggregator may take its platform's fee by a call of its own, in the token that is sold or in
@@ -584,7 +588,9 @@ fn a_platform_fee_by_a_call_of_the_aggregator_belongs_to_the_trade() {
         tx.transfer(2, &from, &to, "w", units);
         tx
     };
-    for (fee, sold, bought) in [(("usdc", 9), 1_009, 70), (("wif", 2), 1_000, 68)] {
+    let fees = [("usdc", 9), ("wif", 2), ("wif", 35)];
+    // A call that moves more is no fee.
+    for (fee, sold, bought) in [(fees[0], 1_009, 70), (fees[1], 1_000, 68), (fees[2], 1_000, 70)] {
         let rows = [
             (Side::Sell, "USDC", sold, None, "Raydium AMM v4"),
             (Side::Buy, "WIF", bought, None, "Raydium AMM v4"),

@@ -1,8 +1,8 @@
 //! Orders that keepers fill, in every form that the programs have; hand-written.
 
-use blotter::domain::Side;
+use blotter::domain::{Side, Units};
 
-use crate::decode::{DFLOW, JUPITER, OKX, RAYDIUM, check, filled};
+use crate::decode::{DFLOW, JUPITER, OKX, RAYDIUM, check, filled, run};
 use crate::support::solana::{RENT, Tx, WSOL};
 
 const LIMIT_V2: &str = "j1o2qRpjcyUwEvwtcfhEQefh773ZgjxcVRry7LDqg5X";
@@ -139,10 +139,12 @@ fn an_order_of_an_aggregator_is_a_trade_when_it_is_filled() {
     check(&filled(OPEN), "user", &[]);
 }
 
+/// `fill_order_by_resolver` of OKX.
+const FILL: [u8; 8] = [176, 206, 126, 248, 50, 215, 39, 44];
+
 /// The order is swapped inside of the call that fills it, and paid to the maker by the pool.
 #[test]
 fn the_pool_in_which_an_order_is_filled_is_no_part_of_the_order() {
-    const FILL: [u8; 8] = [176, 206, 126, 248, 50, 215, 39, 44];
     let mut tx = Tx::new("resolver");
     tx.account("escrow", "USDC", "order", 200).account("m wif", "WIF", "maker", 3);
     tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
@@ -155,6 +157,64 @@ fn the_pool_in_which_an_order_is_filled_is_no_part_of_the_order() {
         (Side::Buy, "WIF", 80, None, "Raydium AMM v4"),
     ];
     check(&tx, "maker", &expected);
+    check(&tx, "resolver", &[]);
+    // Two hops, the first through a pool whose vaults have owners of their own.
+    let mut tx = Tx::new("resolver");
+    tx.account("escrow", "USDC", "order", 200).account("m wif", "WIF", "maker", 3);
+    tx.account("p usdc", "USDC", "one vault", 900).account("p sol", WSOL, "other vault", 900);
+    tx.account("q sol", WSOL, "pool", 900).account("q wif", "WIF", "pool", 900);
+    let accounts = ["maker", "order", "escrow", "m wif", "p sol", "p usdc", "q sol", "q wif"];
+    tx.call(OKX, &accounts, &FILL);
+    tx.inner(2, RAYDIUM, &["escrow", "p usdc", "p sol", "q sol", "order", "one vault"], &[9]);
+    tx.transfer(3, "escrow", "p usdc", "order", 200).transfer(
+        3,
+        "p sol",
+        "q sol",
+        "other vault",
+        5,
+    );
+    tx.inner(2, RAYDIUM, &["q sol", "q wif", "m wif", "pool"], &[9]);
+    tx.transfer(3, "q wif", "m wif", "pool", 80);
+    check(&tx, "maker", &expected);
+    assert_eq!(run(&tx, "maker").side_payment, Units::ZERO);
+}
+
+/// Orders of two makers, filled in one transaction out of one pool.
+#[test]
+fn the_smaller_of_two_fills_is_no_fee_of_the_larger_one() {
+    let mut tx = Tx::new("resolver");
+    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+    for (maker, escrow, order, wif, units) in
+        [("one", "e 1", "o 1", "wif 1", 80), ("two", "e 2", "o 2", "wif 2", 200)]
+    {
+        tx.account(escrow, "USDC", order, units * 2).account(wif, "WIF", maker, 0);
+        tx.call(OKX, &[maker, order, escrow, wif, "p usdc", "p wif"], &FILL);
+        tx.inner(2, RAYDIUM, &[escrow, "p usdc", "p wif", wif, order, "pool"], &[9]);
+        tx.transfer(3, escrow, "p usdc", order, units * 2).transfer(3, "p wif", wif, "pool", units);
+    }
+    for (maker, units) in [("one", 80), ("two", 200)] {
+        let expected = [
+            (Side::Sell, "USDC", units * 2, None, "Raydium AMM v4"),
+            (Side::Buy, "WIF", units, None, "Raydium AMM v4"),
+        ];
+        check(&tx, maker, &expected);
+    }
+}
+
+/// What is left of the order's input comes back with the fill.
+#[test]
+fn the_rest_of_an_order_that_comes_back_was_not_sold() {
+    let mut tx = Tx::new("resolver");
+    tx.account("escrow", "USDC", "order", 200).account("m wif", "WIF", "maker", 3);
+    tx.account("r usdc", "USDC", "resolver", 0).account("r wif", "WIF", "resolver", 90);
+    tx.account("m usdc", "USDC", "maker", 7);
+    tx.call(OKX, &["maker", "order", "escrow", "m wif", "m usdc", "r usdc", "r wif"], &FILL);
+    tx.transfer(2, "escrow", "r usdc", "order", 180).transfer(2, "escrow", "m usdc", "order", 20);
+    tx.transfer(2, "r wif", "m wif", "resolver", 80).close(2, "escrow", "maker", "order");
+    let expected =
+        [(Side::Sell, "USDC", 180, None, "OKX DEX"), (Side::Buy, "WIF", 80, None, "OKX DEX")];
+    check(&tx, "maker", &expected);
+    // Who fills takes no trade of its own.
     check(&tx, "resolver", &[]);
 }
 
@@ -223,7 +283,7 @@ fn an_amount_that_balances_contradict_is_not_told() {
         &parse(json.to_string().as_bytes()).unwrap(),
     );
     let units: Vec<_> = decoded.trades.iter().map(|row| row.units).collect();
-    assert_eq!(units, [None, Some(blotter::domain::Units::from(7_u64))]);
+    assert_eq!(units, [None, Some(Units::from(7_u64))]);
 }
 
 /// The rate of rent falls in steps; a vault's first fee is its rent at any of them.

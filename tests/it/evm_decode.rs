@@ -658,6 +658,18 @@ fn a_launchpad_may_mint_what_it_sells() {
     let bought = case(logs).on("bsc").to(four).value(120).calls(&[call(four, WALLET, 20)]);
     bought.gives(&[('b', AAA, 500, Some(100))]);
     bought.venues(&["Four.meme"]);
+    // Its creator pays for the launch too.
+    let launched = |creator| {
+        let words = [word(creator), word(AAA), number(3), number(256), number(320)];
+        let stated = [&words[..], &[number(900), number(4), number(10)]].concat();
+        let signature =
+            "TokenCreate(address,address,uint256,string,string,uint256,uint256,uint256)";
+        let mut launched = bought.clone().value(130);
+        launched.tx.logs.insert(0, log(four, signature, &[], &stated));
+        launched
+    };
+    launched(WALLET).gives(&[('b', AAA, 500, Some(100))]);
+    launched(OTHER).gives(&[('b', AAA, 500, Some(110))]);
 }
 
 #[test]

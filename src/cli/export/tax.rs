@@ -55,6 +55,8 @@ pub(super) struct Tax {
     layout: Layout,
     native: String,
     held: Vec<TradeLine>,
+    /// More rows follow behind those that are written, perhaps of the last transaction too.
+    is_cut: bool,
 }
 
 /// What was given or got.
@@ -74,7 +76,7 @@ struct Swap<'a> {
 
 impl Tax {
     pub(super) fn new(layout: Layout, subject: &ExportSubject) -> Self {
-        Self { layout, native: subject.native.clone(), held: Vec::new() }
+        Self { layout, native: subject.native.clone(), held: Vec::new(), is_cut: false }
     }
 
     fn write_held(&mut self, to: &mut dyn Write) -> io::Result<()> {
@@ -97,8 +99,13 @@ impl Tax {
             && other.amount.is_some()
         {
             let (sold, bought) = if one.side == "sell" { (one, other) } else { (other, one) };
-            let comment = format!("{}; {} for {}", sold.dex, sold.token_mint, bought.token_mint);
-            return vec![Swap { sent: part(sold), received: part(bought), comment, row: sold }];
+            let mut comment =
+                format!("{}; {} for {}", sold.dex, sold.token_mint, bought.token_mint);
+            if sold.amount_sol.is_none() {
+                comment.push_str("; its value and coin that was paid in addition are not known");
+            }
+            let (sent, received) = (self.part(sold), self.part(bought));
+            return vec![Swap { sent, received, comment, row: sold }];
         }
         rows.iter().map(|row| self.against_native(row)).collect()
     }
@@ -115,21 +122,26 @@ impl Tax {
         if row.amount.is_none() {
             comment.push_str("; the token's amount is not known");
         }
-        let (sent, received) =
-            if row.side == "sell" { (part(row), native) } else { (native, part(row)) };
+        if self.is_cut {
+            comment.push_str("; cut here: another row of the same swap may follow");
+        }
+        let part = self.part(row);
+        let (sent, received) = if row.side == "sell" { (part, native) } else { (native, part) };
         Swap { sent, received, comment, row }
+    }
+
+    /// A token that has the name of the coin is named by its address: it would be imported as the coin.
+    fn part(&self, row: &TradeLine) -> Part {
+        let is_coin = row.token.eq_ignore_ascii_case(&self.native);
+        Part {
+            amount: text(row.amount.as_deref()).unwrap_or_default().to_owned(),
+            currency: if is_coin { &row.token_mint } else { &row.token }.clone(),
+        }
     }
 }
 
 fn text(number: Option<&RawValue>) -> Option<&str> {
     number.map(RawValue::get)
-}
-
-fn part(row: &TradeLine) -> Part {
-    Part {
-        amount: text(row.amount.as_deref()).unwrap_or_default().to_owned(),
-        currency: row.token.clone(),
-    }
 }
 
 /// `2026-11-21T07:05:51+00:00` in parts; times are always written like this.
@@ -211,7 +223,8 @@ impl Encode for Tax {
         to.flush()
     }
 
-    fn end(&mut self, to: &mut dyn Write, _ending: &Ending) -> io::Result<()> {
+    fn end(&mut self, to: &mut dyn Write, ending: &Ending) -> io::Result<()> {
+        self.is_cut = ending.cursor.is_some();
         self.write_held(to)?;
         to.flush()
     }
@@ -251,6 +264,14 @@ mod tests {
     }
 
     fn written(layout: Layout, batches: Vec<Vec<TradeLine>>) -> Vec<String> {
+        written_to(None, layout, batches)
+    }
+
+    fn written_to(
+        cursor: Option<&str>,
+        layout: Layout,
+        batches: Vec<Vec<TradeLine>>,
+    ) -> Vec<String> {
         let subject = ExportSubject {
             wallet: "W".to_owned(),
             chain: "sol".to_owned(),
@@ -267,7 +288,8 @@ mod tests {
             tax = Tax::new(layout, &subject);
             tax.restore(state, 0);
         }
-        let ending = Ending { complete: true, trade_count: 0, first_trade: None, cursor: None };
+        let cursor = cursor.map(str::to_owned);
+        let ending = Ending { complete: true, trade_count: 0, first_trade: None, cursor };
         tax.end(&mut out, &ending).unwrap();
         String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
     }
@@ -297,6 +319,37 @@ mod tests {
             format!("{date},9,BONK,3,SOL,,,,,,Orca; BONKMint,a"),
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_a_line_does_not_say_stands_in_its_comment() {
+        let date = "2026-11-21 07:05:51 UTC";
+        let swapped = || {
+            vec![
+                row("b", "sell", "BONK", (None, Some("50"))),
+                row("b", "buy", "WIF", (None, Some("7"))),
+            ]
+        };
+        let lines = written(Layout::Koinly, vec![swapped()]);
+        let unknown = "its value and coin that was paid in addition are not known";
+        assert_eq!(
+            lines[1],
+            format!("{date},50,BONK,7,WIF,,,,,,Orca; BONKMint for WIFMint; {unknown},b")
+        );
+        // Between the rows of a swap.
+        let first = row("c", "buy", "BONK", (Some("1.5"), Some("100")));
+        let sold = row("b", "sell", "BONK", (Some("2"), Some("50")));
+        let lines = written_to(Some("cursor"), Layout::Koinly, vec![vec![first, sold]]);
+        assert_eq!(lines[1], format!("{date},1.5,SOL,100,BONK,,,,,,Orca; BONKMint,c"));
+        let cut = "cut here: another row of the same swap may follow";
+        assert_eq!(lines[2], format!("{date},50,BONK,2,SOL,,,,,,Orca; BONKMint; {cut},b"));
+    }
+
+    #[test]
+    fn a_token_with_the_name_of_the_coin_is_not_the_coin() {
+        let named = row("a", "buy", "sol", (Some("2"), Some("6")));
+        let lines = written(Layout::Koinly, vec![vec![named]]);
+        assert_eq!(lines[1], "2026-11-21 07:05:51 UTC,2,SOL,6,solMint,,,,,,Orca; solMint,a");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 
 mod calldata;
 mod explain;
+mod fixed_rate;
 mod ledger;
 mod native;
 mod own;

@@ -153,7 +153,8 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
 /// How much native coin the wallet was paid for what it gave.
 fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
     let mut sum_paid: Option<Units> = None;
-    let charges = |venue: &Venue<'_>| venue.event.kind == EventKind::Fee;
+    let charges =
+        |venue: &Venue<'_>| venue.event.kind == EventKind::Fee && venue.event.charges.is_none();
     if scene.venues.iter().any(charges) {
         return None;
     }

@@ -50,6 +50,10 @@ impl Own {
         let mut flows = ledger.of(wallet);
         leave_out_sponsors(scene, ledger, wallet, &mut flows);
         leave_out_deposits(scene, ledger, wallet, &mut flows);
+        let charged = charged(scene, wallet);
+        if let Some(flow) = flows.get_mut(&Asset::Native) {
+            flow.gave = flow.gave.saturating_sub(charged);
+        }
         for (asset, flow) in flows {
             if ledger.is_measure(asset) {
                 known.join(flow);
@@ -69,7 +73,7 @@ impl Own {
             }
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped_flow(ledger, wallet);
-                flow.join(Flow { got: gained, gave: lost });
+                flow.join(Flow { got: gained, gave: lost.saturating_sub(charged) });
                 flow.into()
             }
             NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused => Measure::Unknown,
@@ -128,6 +132,15 @@ fn leave_out_deposits(
             flow.got = flow.got.saturating_sub(m.amount);
         }
     }
+}
+
+/// Native coin that the wallet paid to a platform in addition to its trade, as events state it.
+fn charged(scene: &Scene<'_>, wallet: &Account) -> Units {
+    let stated = scene.venues.iter().filter_map(|venue| {
+        let amount = words(venue.log).nth(venue.event.charges?).map(units)?;
+        words(venue.log).filter_map(address).any(|payer| payer == *wallet).then_some(amount)
+    });
+    stated.fold(Units::ZERO, Units::saturating_add)
 }
 
 /// The gas sponsors that the wallet's operations name (EIP-4337): the zero address where it pays by

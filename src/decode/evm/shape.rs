@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::fixed_rate::is_fixed_rate;
 use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own};
 use super::scene::Scene;
@@ -34,7 +35,7 @@ pub(super) fn traded(
     let sent = scene.tx.from == *wallet && to != *wallet;
     let found = unknown
         && sent
-        && gave.units != got.units
+        && !is_fixed_rate(gave.units, got.units)
         && !moved_coin(ledger, wallet)
         && ledger.uniques.is_empty()
         && [gave, got].iter().all(|part| is_plain(ledger, &to, part) && is_indexed(scene, part))

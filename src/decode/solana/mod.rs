@@ -86,7 +86,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     join_two_calls(&scene, &ledger, &mut swaps);
     add_uninstructed(&scene, &ledger, &mut swaps, wallet);
     swaps.retain(|swap| {
-        let why = why_not(&scene, swap);
+        let why = why_not(&scene, &ledger, swap);
         notes.extend(why.clone());
         why.is_none() && swap.net.is_swap()
     });
@@ -110,7 +110,7 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
     let mut swaps: Vec<Swap> = Vec::new();
     for group in scene.groups.iter().filter(|group| scene.may_trade(group)) {
         let outer = scene.kind(group.start);
-        if outer.is_some_and(scene::keeps_orders) {
+        if scene.serves_orders(group.start) {
             continue;
         }
         let net = scene.net(ledger, group);
@@ -185,7 +185,7 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
     }
 }
 
-fn why_not(scene: &Scene<'_>, swap: &Swap) -> Option<Note> {
+fn why_not(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {
     let (net, ranges) = (&swap.net, &swap.ranges);
     let own_call = |range: &Range<usize>| scene.kind(range.start) == Some(ProgramKind::OrderBook);
     let (kind, detail) = match (net.gains(), net.losses()) {
@@ -193,6 +193,9 @@ fn why_not(scene: &Scene<'_>, swap: &Swap) -> Option<Note> {
         _ if net.shares => (NoteKind::Liquidity, "a pool's shares were minted or burnt"),
         (true, false) => (NoteKind::OneSided, "a venue ran and the wallet only got"),
         (false, true) => (NoteKind::OneSided, "a venue ran and the wallet only gave"),
+        (true, true) if scene.sends_on(ledger, net, ranges) => {
+            (NoteKind::OneSided, "most of what the swap gave went on to another account")
+        }
         (true, true) if ranges.iter().all(|range| scene.converts(range)) => {
             (NoteKind::Conversion, "staking, or another conversion at a fixed price")
         }
@@ -212,6 +215,8 @@ fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
         return;
     };
     let ranges = swap.ranges.clone();
+    // Programs of the tables may do other things with the traded token.
+    let is_known = scene.program(leader).is_some();
     let outside = |group: &&Range<usize>| !scene.may_exchange(group) && !ranges.contains(group);
     for group in scene.groups.iter().filter(outside) {
         let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
@@ -222,7 +227,7 @@ fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
             let small = amount.saturating_mul(PLATFORM_FEE_PART_MIN) <= traded.abs();
             let sent = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
             let alone = group.len() == 1;
-            let counts = same || (alone && small);
+            let counts = (same && (small || !is_known)) || (alone && small);
             if sent && traded != 0 && counts && !pays_sponsor(scene, ledger, flow) {
                 swap.net.add(flow.asset, -amount);
             }

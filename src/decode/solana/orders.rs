@@ -1,14 +1,12 @@
 //! Orders that keepers fill: the wallet receives its side, and what it gives leaves an account of
 //! the order, which received it in an earlier transaction.
 
-use std::collections::BTreeSet;
-
 use super::WRAPPED_SOL;
 use super::balances::{Asset, Flow, Ledger};
 use super::events::Filled;
 use super::keys::AccountKey;
 use super::scene::{Scene, keeps_orders};
-use super::swaps::Net;
+use super::swaps::{Net, is_for_room};
 use crate::registry::Program;
 
 /// One fill.
@@ -51,16 +49,14 @@ fn for_maker(
     calls: &[usize],
 ) -> Option<Net> {
     let mut net = Net::default();
-    let mut listed: Vec<u8> = Vec::new();
+    let (mut paying, mut listed): (Vec<(usize, Net)>, Vec<u8>) = (Vec::new(), Vec::new());
     for call in calls {
         let part = scene.net(ledger, &scene.tx.subtree(*call));
-        if part.gains() {
-            if is_fee(scene, ledger, calls, *call, &part) {
-                return None;
-            }
-            listed.extend(scene.tx.accounts_of(scene.instruction(*call)?));
-        }
         net.merge(&part);
+        if part.gains() {
+            listed.extend(scene.tx.accounts_of(scene.instruction(*call)?));
+            paying.push((*call, part));
+        }
     }
     // A keeper gives again what it borrows.
     let whole = scene.net(ledger, &scene.whole);
@@ -69,15 +65,26 @@ fn for_maker(
         return None;
     }
     let got: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
+    let mut orders: Vec<AccountKey> = Vec::new();
+    for call in calls {
+        let mut owners = scene.escrow_owners(wallet, *call, &listed).into_iter();
+        let order = owners.find(|owner| is_order(&held_by(scene, ledger, &[*call], owner), &got));
+        orders.extend(order.filter(|order| !orders.contains(order)));
+    }
+    if paying.iter().any(|(call, part)| is_fee(scene, ledger, (calls, *call), part, &orders)) {
+        return None;
+    }
     let mut lost = Net::default();
-    for owner in scene.escrow_owners(wallet, calls, &listed) {
-        let part = held_by(scene, ledger, calls, &owner);
-        // A pool that the order is swapped in gets something else for it.
-        if part.assets().all(|(asset, sum)| sum < 0 || got.contains(&asset)) {
-            lost.merge(&part);
-        }
+    for order in &orders {
+        lost.merge(&held_by(scene, ledger, calls, order));
     }
     swap_of(net, &lost)
+}
+
+/// Whether an owner of escrow lost what the wallet sells: nothing else came to it, as to a pool.
+fn is_order(held: &Net, got: &[Asset]) -> bool {
+    let sold = |(asset, sum): (Asset, i128)| sum < 0 && (got.len() > 1 || !got.contains(&asset));
+    held.assets().any(sold) && held.assets().all(|(asset, sum)| sum < 0 || got.contains(&asset))
 }
 
 /// What the token accounts of an owner gave and got in these calls.
@@ -89,7 +96,7 @@ fn held_by(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize], owner: &AccountK
     let within =
         |flow: &&Flow| calls.iter().any(|call| scene.tx.subtree(*call).contains(&flow.instruction));
     let mut net = Net::default();
-    for flow in ledger.flows.iter().filter(within) {
+    for flow in ledger.flows.iter().filter(within).filter(|flow| !is_for_room(ledger, flow)) {
         match (is_held(flow.from), is_held(flow.to)) {
             (true, false) => net.add(flow.asset, -flow.without_rent()),
             (false, true) => net.add(flow.asset, flow.without_rent()),
@@ -99,39 +106,48 @@ fn held_by(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize], owner: &AccountK
     net
 }
 
-/// Whether the accounts that pay the wallet in a call pay another one more: the wallet takes a fee of
-/// what the maker gets. An account of the order may pay both in different calls.
-fn is_fee(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize], call: usize, got: &Net) -> bool {
+/// Whether the accounts that pay the wallet in a call pay another one more of the one asset: the wallet
+/// takes a fee of what the maker gets. An account of an order may pay both in different calls.
+fn is_fee(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    (calls, call): (&[usize], usize),
+    got: &Net,
+    orders: &[AccountKey],
+) -> bool {
+    let mut assets = got.assets();
+    let (Some((asset, sum)), None) = (assets.next(), assets.next()) else { return false };
     let within = |flow: &Flow, call: usize| scene.tx.subtree(call).contains(&flow.instruction);
-    let signers = scene.tx.keys.get(..scene.tx.signers).unwrap_or_default();
     let of_order = |flow: &Flow| {
         let owner = flow.from.and_then(|from| scene.owner(from));
-        owner.is_some_and(|owner| !signers.contains(owner))
+        owner.is_some_and(|owner| orders.contains(owner))
+    };
+    let of_asset = || ledger.flows.iter().filter(|flow| flow.asset == asset);
+    let pays = |from: Option<u8>| {
+        let mut own = of_asset().filter(|flow| flow.from == from && ledger.is_own(flow.to));
+        own.any(|flow| within(flow, call))
     };
     let paid = |flow: &Flow| {
         within(flow, call) || of_order(flow) && calls.iter().any(|call| within(flow, *call))
     };
-    got.assets().any(|(asset, sum)| {
-        let of_asset = || ledger.flows.iter().filter(|flow| flow.asset == asset);
-        let pays = |from: Option<u8>| {
-            let mut own = of_asset().filter(|flow| flow.from == from && ledger.is_own(flow.to));
-            own.any(|flow| within(flow, call))
-        };
-        let others: Vec<&Flow> = of_asset()
-            .filter(|flow| !ledger.is_own(flow.to) && pays(flow.from) && paid(flow))
-            .collect();
-        let total = |to: Option<u8>| -> i128 {
-            others.iter().filter(|flow| flow.to == to).map(|flow| flow.without_rent()).sum()
-        };
-        others.iter().any(|flow| total(flow.to) > sum)
-    })
+    let others: Vec<&Flow> = of_asset()
+        .filter(|flow| !ledger.is_own(flow.to) && pays(flow.from) && paid(flow))
+        .collect();
+    let total = |to: Option<u8>| -> i128 {
+        others.iter().filter(|flow| flow.to == to).map(|flow| flow.without_rent()).sum()
+    };
+    others.iter().any(|flow| total(flow.to) > sum)
 }
 
-/// What the wallet got, for what was lost of other assets.
+/// What the wallet got, for what was lost of other assets. Where it bought one of them, another that
+/// it got is the rest of what it gave.
 fn swap_of(mut net: Net, lost: &Net) -> Option<Net> {
     let got: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
-    for (asset, sum) in lost.assets().filter(|(asset, sum)| *sum < 0 && !got.contains(asset)) {
-        net.add(asset, sum);
+    let bought = got.iter().any(|asset| lost.get(*asset) >= 0);
+    for (asset, sum) in lost.assets() {
+        if sum < 0 && (bought || !got.contains(&asset)) {
+            net.add(asset, sum);
+        }
     }
     net.is_swap().then_some(net)
 }
@@ -190,21 +206,15 @@ impl Scene<'_> {
         token.owner_before.as_ref().or(token.owner_after.as_ref())
     }
 
-    /// Owners of token accounts in these calls, where neither the wallet nor a signer is the owner,
-    /// and the owner, or an account of it, is in `listed`.
-    fn escrow_owners(
-        &self,
-        wallet: &AccountKey,
-        calls: &[usize],
-        listed: &[u8],
-    ) -> BTreeSet<AccountKey> {
+    /// Owners of token accounts in a call, in its order, where neither the wallet nor a signer is the
+    /// owner, and the owner, or an account of it, is in `listed`.
+    fn escrow_owners(&self, wallet: &AccountKey, call: usize, listed: &[u8]) -> Vec<AccountKey> {
         let signers = self.tx.keys.get(..self.tx.signers).unwrap_or_default();
         let is_beside = |key: &AccountKey| listed.iter().any(|at| self.tx.key(*at) == Some(key));
-        let accounts = calls
-            .iter()
-            .filter_map(|call| self.instruction(*call))
-            .flat_map(|call| self.tx.accounts_of(call));
+        let accounts = self.instruction(call).map(|call| self.tx.accounts_of(call));
         accounts
+            .unwrap_or_default()
+            .iter()
             .filter_map(|account| Some((account, self.owner(*account)?)))
             .filter(|(_, owner)| *owner != wallet && !signers.contains(owner))
             .filter(|(account, owner)| listed.contains(account) || is_beside(owner))

@@ -101,6 +101,12 @@ impl<'a> Scene<'a> {
         call.is_some_and(|call| keeps_orders(program.kind) || program.fills(&self.tx.data_of(call)))
     }
 
+    /// Whether an outer call fills orders: its caller only serves them.
+    pub(super) fn serves_orders(&self, at: usize) -> bool {
+        let program = self.instruction(at).and_then(|call| self.program(call));
+        program.is_some_and(|program| self.may_fill(at, program))
+    }
+
     /// The calls above an instruction, nearest first; includes the instruction where it is a call.
     pub(super) fn callers(&self, at: usize) -> impl Iterator<Item = usize> {
         let mut next = Some(at);

@@ -132,35 +132,42 @@ impl Scene<'_> {
             });
         }
         // In a router's own frame the receiver takes a fee that is not part of the swap, unless it
-        // passes what it received on to a venue, or receives the proceeds.
-        let passes_on = ledger.flows.iter().any(|other| {
+        // passes what it received on to a venue.
+        !ledger.flows.iter().any(|other| {
             other.asset == Asset::Native
                 && other.from == Some(to)
                 && other.amount > 0
                 && (self.leaf(other.instruction).is_some()
                     || other.to.is_some_and(|to| ledger.account(to).wrapped))
-        });
-        !passes_on && !self.is_most_of_proceeds(ledger, flow)
+        })
     }
 
-    /// Whether a payment of the wallet is more than half of the lamports that it got in the same group.
-    fn is_most_of_proceeds(&self, ledger: &Ledger, paid: &Flow) -> bool {
-        let Some(group) = self.groups.iter().find(|group| group.contains(&paid.instruction)) else {
+    /// Whether an aggregator sends on more of what a swap gave than it leaves to the wallet: to the
+    /// receiver that its caller names.
+    pub(super) fn sends_on(&self, ledger: &Ledger, net: &Net, ranges: &[Range<usize>]) -> bool {
+        let inside = |flow: &&Flow| ranges.iter().any(|range| range.contains(&flow.instruction));
+        let native =
+            || ledger.flows.iter().filter(|flow| flow.asset == Asset::Native).filter(inside);
+        let got = |flow: &&Flow| !ledger.is_own(flow.from) && ledger.is_own(flow.to);
+        let Some(last) = native().filter(got).map(|flow| flow.instruction).max() else {
             return false;
         };
-        let others = ledger.flows.iter().filter(|flow| {
-            flow.asset == Asset::Native
-                && group.contains(&flow.instruction)
-                && flow.instruction != paid.instruction
-        });
-        let got: i128 = others
-            .map(|flow| match (ledger.is_own(flow.from), ledger.is_own(flow.to)) {
-                (false, true) => flow.without_rent(),
-                (true, false) => -flow.without_rent(),
-                (true, true) | (false, false) => 0,
+        let by_aggregator = |flow: &Flow| {
+            let parent = self.parent(flow).and_then(|parent| self.kind(parent));
+            parent == Some(ProgramKind::Aggregator)
+        };
+        let sent: i128 = native()
+            .filter(|flow| {
+                flow.instruction > last
+                    && flow.means == Means::Pay
+                    && ledger.is_own(flow.from)
+                    && !ledger.is_own(flow.to)
+                    && by_aggregator(flow)
+                    && self.is_side_payment(ledger, flow)
             })
+            .map(|flow| i128::from(flow.amount))
             .sum();
-        got > 0 && i128::from(paid.amount) * 2 > got
+        net.native > 0 && sent.saturating_mul(2) > net.native
     }
 
     /// Whether lamports pay for an account's room.
@@ -215,14 +222,17 @@ impl Scene<'_> {
     }
 }
 
-/// Rent that the wallet paid for an account which another one closes, and that it pays to the wallet.
+/// Rent that the wallet paid for wrapped accounts which another one closes, and that it pays to the
+/// wallet.
 fn returned_rent(ledger: &Ledger, range: &Range<usize>) -> i128 {
     let inside = || ledger.flows.iter().filter(|flow| range.contains(&flow.instruction));
     let amount = |flow: &Flow| i128::from(flow.amount);
-    let mut returned = 0;
+    // Who closed them, with the rent, and from which instruction on.
+    let mut closers: Vec<(Option<u8>, i128, usize)> = Vec::new();
     for flow in inside() {
         let Means::Close { rent } = flow.means else { continue };
-        if ledger.is_own(flow.to) {
+        let wrapped = flow.from.is_some_and(|from| ledger.account(from).wrapped);
+        if !wrapped || ledger.is_own(flow.to) {
             continue;
         }
         let room = ledger.flows.iter().filter(|paid| {
@@ -230,20 +240,26 @@ fn returned_rent(ledger: &Ledger, range: &Range<usize>) -> i128 {
                 && paid.to == flow.from
                 && (paid.means == Means::Create || is_for_room(ledger, paid))
         });
-        let later = inside().filter(|paid| {
-            paid.instruction > flow.instruction
+        let rent = room.map(amount).sum::<i128>().min(i128::from(rent));
+        match closers.iter_mut().find(|(closer, ..)| *closer == flow.to) {
+            Some((_, sum, _)) => *sum += rent,
+            None => closers.push((flow.to, rent, flow.instruction)),
+        }
+    }
+    let returned = closers.into_iter().map(|(closer, rent, since)| {
+        let paid = inside().filter(|paid| {
+            paid.instruction > since
                 && paid.means == Means::Pay
-                && paid.from == flow.to
+                && paid.from == closer
                 && ledger.is_own(paid.to)
         });
-        let room: i128 = room.map(amount).sum();
-        returned += room.min(later.map(amount).sum()).min(i128::from(rent));
-    }
-    returned
+        paid.map(amount).sum::<i128>().min(rent)
+    });
+    returned.sum()
 }
 
 /// Whether the receiver's data is allocated later in the transaction.
-fn is_for_room(ledger: &Ledger, flow: &Flow) -> bool {
+pub(super) fn is_for_room(ledger: &Ledger, flow: &Flow) -> bool {
     let allocated = flow.to.and_then(|to| ledger.account(to).allocated);
     allocated.is_some_and(|at| at > flow.instruction)
 }

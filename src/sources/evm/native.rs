@@ -48,7 +48,10 @@ impl EvmSource {
 
     fn is_known_event(&self, log: &evm::Log) -> bool {
         let tables = self.inner.registry.evm();
-        log.topics.first().is_some_and(|topic| !tables.events(topic).is_empty())
+        match log.topics.first() {
+            Some(topic) => !tables.events(topic).is_empty(),
+            None => tables.anonymous(log.data.len()).is_some(),
+        }
     }
 
     /// Whether a trace has calls of all that must have run, the recipient and the pools that report

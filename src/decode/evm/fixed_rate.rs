@@ -1,0 +1,74 @@
+//! Pure: whether two amounts stand to each other as a contract's fixed price has them, not a market.
+
+use crate::domain::Units;
+
+/// Digits that a fixed price has at most.
+const PRICE_DIGITS_MAX: usize = 6;
+/// Digits that both amounts have at least, but for zeros at the end: one of so many is the other times a
+/// short price by chance once in thousands.
+const AMOUNT_DIGITS_MIN: usize = 10;
+
+/// Whether one amount is the other times a short decimal, rounded to a unit, or they are equal.
+pub(super) fn is_fixed_rate(one: Units, other: Units) -> bool {
+    let is_long = |units: Units| units.to_string().trim_end_matches('0').len() >= AMOUNT_DIGITS_MIN;
+    let is_multiple = |of, by| is_product(of, by).unwrap_or(false);
+    one == other
+        || (is_long(one) && is_long(other) && (is_multiple(one, other) || is_multiple(other, one)))
+}
+
+/// Whether `result` is `of` times a short decimal; `None` for numbers that are too large.
+fn is_product(of: Units, result: Units) -> Option<bool> {
+    let [of_length, result_length] = [of, result].map(|units| units.to_string().len());
+    // The price times this power of ten has as many digits as it may, or one more.
+    let shift = (PRICE_DIGITS_MAX + of_length).checked_sub(result_length)?;
+    let ten = Units::from(10);
+    let longest = ten.checked_pow(Units::from(PRICE_DIGITS_MAX))?;
+    let price = |power| result.checked_mul(power)?.checked_div(of);
+    let mut power = ten.checked_pow(Units::from(shift))?;
+    if price(power)? >= longest {
+        power = power.checked_div(ten).filter(|power| !power.is_zero())?;
+    }
+    let low = price(power)?;
+    for price in [low, low.checked_add(Units::ONE)?] {
+        let (whole, rest) = of.checked_mul(price)?.div_rem(power);
+        let rounded_up = if rest.is_zero() { whole } else { whole.checked_add(Units::ONE)? };
+        if whole == result || rounded_up == result {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_fixed(one: &str, other: &str) -> bool {
+        let [one, other] = [one, other].map(|text| text.parse().unwrap());
+        assert_eq!(is_fixed_rate(one, other), is_fixed_rate(other, one));
+        is_fixed_rate(one, other)
+    }
+
+    #[test]
+    fn a_short_price_is_fixed() {
+        // Redemptions on Ethereum at 16.0848, of 18 decimals for 6.
+        assert!(is_fixed("8681166285488309590820", "139634823468"));
+        assert!(is_fixed("2733523400216326910723", "43968177187"));
+        // A unit less, a price of seven digits.
+        assert!(!is_fixed("8681166285488309590820", "139634823467"));
+        assert!(!is_fixed("8681166285488309590820", "139635257526"));
+        // Rounded up, 0.5 of it and 3 for 1.
+        assert!(is_fixed("12345678901", "6172839451"));
+        assert!(is_fixed("12345678901", "37037036703"));
+    }
+
+    #[test]
+    fn few_digits_show_nothing() {
+        assert!(!is_fixed("500", "7"));
+        assert!(!is_fixed("5000000", "2345670000000000000"));
+        assert!(!is_fixed("12345678900", "6172839450"));
+        assert!(is_fixed("500", "500"));
+        let largest = Units::MAX.to_string();
+        assert!(!is_fixed(&largest, "12345678901"));
+    }
+}
