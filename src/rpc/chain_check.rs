@@ -91,14 +91,8 @@ struct Reported {
 }
 
 impl Answers {
-    fn is_wrong(&self, id: EndpointId) -> bool {
-        lock(&self.known).get(&id).is_some_and(|known| !known.is_right)
-    }
-
-    /// Forgets answers that were right and are too old.
-    fn forget_old(&self) {
-        let now = Instant::now();
-        lock(&self.known).retain(|_, known| !known.is_right || now < known.until);
+    fn is_right(&self, id: EndpointId) -> Option<bool> {
+        lock(&self.known).get(&id).map(|known| known.is_right)
     }
 
     fn keep(&self, id: EndpointId, is_right: bool, cooldown: Duration) {
@@ -116,17 +110,21 @@ impl Answers {
     }
 
     fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
+        let before = self.is_right(id);
         match reported {
             ChainCheck::Mismatch => {
                 tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
                 self.keep_wrong(pool, id);
             }
             // It takes the right chain to take that back.
-            ChainCheck::Silent | ChainCheck::Unknown if self.is_wrong(id) => {
+            ChainCheck::Silent | ChainCheck::Unknown if before == Some(false) => {
                 self.keep_wrong(pool, id);
             }
             ChainCheck::Match | ChainCheck::Silent => {
-                pool.release(id);
+                // What one that was right waits for is another matter.
+                if before != Some(true) {
+                    pool.release(id);
+                }
                 self.keep(id, true, RIGHT_CHAIN_KEPT);
             }
             ChainCheck::Unknown => {}
@@ -159,7 +157,6 @@ impl ChainChecks {
         method: &'static str,
         ask: impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>,
     ) -> Result<CheckOutcome, UpstreamError> {
-        self.reported.forget_old();
         let (unknown, before) = (self.unknown(pool), self.known());
         if !unknown.is_empty() {
             let round = self.begin(pool, &unknown, (method, ask));
@@ -277,7 +274,10 @@ async fn reported_twice(
     if reported == ChainCheck::Mismatch {
         pool.disable(id, method);
         match second.await {
-            ChainCheck::Match => reported = ChainCheck::Match,
+            ChainCheck::Match => {
+                pool.release(id);
+                reported = ChainCheck::Match;
+            }
             ChainCheck::Mismatch => pool.disable(id, method),
             ChainCheck::Silent | ChainCheck::Unknown => {}
         }
@@ -429,14 +429,15 @@ mod tests {
         advance(RIGHT_CHAIN_KEPT / 2).await;
         world.check(&[]).await.unwrap();
         advance(RIGHT_CHAIN_KEPT / 2).await;
-        // One that cannot be reached is asked by the next read.
-        world.check(&[Unknown]).await.unwrap();
-        for answers in [&[Mismatch, Match][..], &[Silent]] {
+        // Nothing but another chain takes it back.
+        for answers in [&[Unknown][..], &[Mismatch, Match], &[], &[Silent]] {
             world.check(answers).await.unwrap();
             assert_eq!(world.traces().await, Ok(json!("0x1")), "{answers:?}");
-            world.check(&[]).await.unwrap();
-            advance(RIGHT_CHAIN_KEPT).await;
+            if answers != [Unknown] {
+                advance(RIGHT_CHAIN_KEPT / 2).await;
+            }
         }
+        advance(RIGHT_CHAIN_KEPT / 2).await;
         let outcome = world.check(&[Mismatch, Mismatch]).await;
         assert_eq!(outcome, Ok(CheckOutcome::EndpointsChanged));
         let traces = world.traces().await;
