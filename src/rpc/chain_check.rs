@@ -122,7 +122,9 @@ impl Answers {
             }
             ChainCheck::Match | ChainCheck::Silent => {
                 // What one that was right waits for is another matter.
-                if before != Some(true) {
+                if before == Some(true) {
+                    pool.enable(id);
+                } else {
                     pool.release(id);
                 }
                 self.keep(id, true, RIGHT_CHAIN_KEPT);
@@ -274,10 +276,7 @@ async fn reported_twice(
     if reported == ChainCheck::Mismatch {
         pool.disable(id, method);
         match second.await {
-            ChainCheck::Match => {
-                pool.release(id);
-                reported = ChainCheck::Match;
-            }
+            ChainCheck::Match => reported = ChainCheck::Match,
             ChainCheck::Mismatch => pool.disable(id, method),
             ChainCheck::Silent | ChainCheck::Unknown => {}
         }
@@ -442,6 +441,23 @@ mod tests {
         assert_eq!(outcome, Ok(CheckOutcome::EndpointsChanged));
         let traces = world.traces().await;
         assert!(matches!(traces, Err(UpstreamError::NotSupported { .. })), "{traces:?}");
+    }
+
+    /// A round can end between the two answers; a cooldown of its own stays.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_was_right_serves_again_by_one_right_answer() {
+        let world = World::new(&["moved", "old"]);
+        world.check(&[Match]).await.unwrap();
+        let first = world.pool.endpoints().first().unwrap().id;
+        world.pool.disable(first, METHOD);
+        assert!(world.traces().await.is_err());
+        advance(RIGHT_CHAIN_KEPT).await;
+        world.pool.cool_down(first, RIGHT_CHAIN_KEPT);
+        world.check(&[Match]).await.unwrap();
+        let traces = world.traces().await;
+        assert!(matches!(traces, Err(UpstreamError::Unavailable { .. })), "{traces:?}");
+        advance(RIGHT_CHAIN_KEPT).await;
+        assert_eq!(world.traces().await, Ok(json!("0x1")));
     }
 
     #[tokio::test(start_paused = true)]

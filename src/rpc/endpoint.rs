@@ -117,7 +117,7 @@ struct NamedRate {
 
 /// Of an endpoint that reports another chain: it is asked for its chain, and for nothing else.
 #[derive(Debug, Clone, Copy)]
-struct WrongChain {
+pub(super) struct WrongChain {
     /// The method that asks for it.
     method: &'static str,
     /// How often it reported so in a row.
@@ -148,7 +148,7 @@ pub(super) struct Endpoint {
     next_lease: u64,
     rate: RateAccount,
     resting_until: Instant,
-    wrong_chain: Option<WrongChain>,
+    pub(super) wrong_chain: Option<WrongChain>,
     /// Until then it serves only calls that name it.
     excluded_until: Instant,
     /// Since when it has been excluded again and again.

@@ -101,6 +101,12 @@ impl Pool {
         awaited.contains(&true)
     }
 
+    /// It reports the right chain again; ends no cooldown.
+    pub(crate) fn enable(&self, id: EndpointId) {
+        self.inner.admission.with(id, |endpoint| endpoint.wrong_chain = None);
+        self.inner.admission.dispatch();
+    }
+
     /// Ends a cooldown.
     pub(crate) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));

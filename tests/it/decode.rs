@@ -533,7 +533,7 @@ fn a_platform_fee_is_small() {
 }
 
 /// A sale for lamports by way of an account that the wallet pays for and the aggregator closes.
-fn sold_by_an_authority(program: &str, owner: &str, sent_on: u64) -> Tx {
+fn sold_by_an_authority(program: &str, owner: &str, (to, sent_on): (&str, u64)) -> Tx {
     let mut tx = Tx::new("w");
     tx.account("w wif", "WIF", "w", 70).account("p wif", "WIF", "p", 0);
     tx.account("p sol", WSOL, "p", 9_000_000_000).lamports("receiver", 1_000_000);
@@ -545,7 +545,7 @@ fn sold_by_an_authority(program: &str, owner: &str, sent_on: u64) -> Tx {
     tx.close(2, "tmp", "authority", "authority").pay(2, "authority", "platform", 2_000_000);
     tx.pay(2, "authority", "w", 198_000_000 + RENT);
     if sent_on > 0 {
-        tx.pay(2, "w", "receiver", sent_on);
+        tx.pay(2, "w", to, sent_on);
     }
     tx
 }
@@ -554,7 +554,7 @@ fn sold_by_an_authority(program: &str, owner: &str, sent_on: u64) -> Tx {
 fn rent_that_comes_back_by_way_of_an_authority_is_no_proceeds() {
     let rows = [(Side::Sell, "WIF", 70, Some(198_000_000), "Raydium AMM v4")];
     for owner in ["authority", "w"] {
-        check(&sold_by_an_authority(OKX, owner, 0), "w", &rows);
+        check(&sold_by_an_authority(OKX, owner, ("receiver", 0)), "w", &rows);
     }
 }
 
@@ -562,12 +562,18 @@ fn rent_that_comes_back_by_way_of_an_authority_is_no_proceeds() {
 #[test]
 fn proceeds_that_are_sent_on_are_no_fee() {
     let rows = [(Side::Sell, "WIF", 70, Some(198_000_000), "Raydium AMM v4")];
-    check(&sold_by_an_authority(OKX, "w", 3_000_000), "w", &rows);
+    check(&sold_by_an_authority(OKX, "w", ("receiver", 3_000_000)), "w", &rows);
     for most in [150_000_000, 198_000_000] {
-        check_none(&sold_by_an_authority(OKX, "w", most), "w", Some(NoteKind::OneSided));
+        check_none(
+            &sold_by_an_authority(OKX, "w", ("receiver", most)),
+            "w",
+            Some(NoteKind::OneSided),
+        );
     }
-    // What a bot's router sends is its fee, also of dust.
-    check(&sold_by_an_authority(PHOTON, "w", 150_000_000), "w", &rows);
+    // A tip, and what a bot's router sends as its fee, may be most of dust.
+    for (program, to) in [(OKX, JITO_TIP), (PHOTON, "receiver")] {
+        check(&sold_by_an_authority(program, "w", (to, 150_000_000)), "w", &rows);
+    }
 }
 
 /// An aggregator may take its platform's fee by a call of its own, in the token that is sold or in

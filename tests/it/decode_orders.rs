@@ -10,18 +10,27 @@ const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
 const VALUE_AVERAGE: &str = "VALaaymxQh2mNy2trH9jUqHT1mTow76wpTcGmSWSwJe";
 const MINT_RENT: u64 = (128 + 372) * 6_960;
 
+fn keepers_accounts(tx: &mut Tx) {
+    tx.account("k usdc", "USDC", "keeper", 0).account("k wif", "WIF", "keeper", 5);
+    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+}
+
+/// A keeper swaps the 200 USDC that it borrowed.
+fn keepers_route(tx: &mut Tx, got: u64) {
+    tx.call(JUPITER, &["keeper", "k usdc", "k wif"], &[1]);
+    tx.inner(2, RAYDIUM, &["k usdc", "p usdc", "p wif", "k wif", "keeper", "pool"], &[9]);
+    tx.transfer(3, "k usdc", "p usdc", "keeper", 200).transfer(3, "p wif", "k wif", "pool", got);
+}
+
 /// A keeper borrows what the order holds, swaps it, and pays the maker: two calls of the order's
 /// program with a route between them.
 fn flash_filled() -> Tx {
     let mut tx = Tx::new("keeper");
     tx.account("escrow", "USDC", "order", 500).account("m wif", "WIF", "maker", 0);
-    tx.account("k usdc", "USDC", "keeper", 0).account("k wif", "WIF", "keeper", 5);
-    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+    keepers_accounts(&mut tx);
     tx.call(LIMIT_V2, &["keeper", "order", "escrow", "k usdc"], &[1]);
     tx.transfer(2, "escrow", "k usdc", "order", 200);
-    tx.call(JUPITER, &["keeper", "k usdc", "k wif"], &[1]);
-    tx.inner(2, RAYDIUM, &["k usdc", "p usdc", "p wif", "k wif", "keeper", "pool"], &[9]);
-    tx.transfer(3, "k usdc", "p usdc", "keeper", 200).transfer(3, "p wif", "k wif", "pool", 82);
+    keepers_route(&mut tx, 82);
     tx.call(LIMIT_V2, &["keeper", "order", "escrow", "maker", "k wif", "m wif"], &[2]);
     tx.transfer(2, "k wif", "m wif", "keeper", 80);
     tx
@@ -76,13 +85,10 @@ fn flash_instalment() -> Tx {
     let mut tx = Tx::new("keeper");
     tx.account("in", "USDC", "order", 500).account("out", "WIF", "order", 0);
     tx.account("u wif", "WIF", "user", 3).account("f wif", "WIF", "fees", 0);
-    tx.account("k usdc", "USDC", "keeper", 0).account("k wif", "WIF", "keeper", 5);
-    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+    keepers_accounts(&mut tx);
     tx.call(DCA, &["keeper", "order", "in", "k usdc", "user"], &[1]);
     tx.transfer(2, "in", "k usdc", "order", 200);
-    tx.call(JUPITER, &["keeper", "k usdc", "k wif", "out"], &[1]);
-    tx.inner(2, RAYDIUM, &["k usdc", "p usdc", "p wif", "k wif", "keeper", "pool"], &[9]);
-    tx.transfer(3, "k usdc", "p usdc", "keeper", 200).transfer(3, "p wif", "k wif", "pool", 81);
+    keepers_route(&mut tx, 81);
     tx.transfer(2, "k wif", "out", "keeper", 81);
     tx.call(DCA, &["keeper", "order", "in", "out", "f wif", "user"], &[2]);
     tx.transfer(2, "out", "f wif", "order", 1);

@@ -10,7 +10,8 @@
 //!    others' accounts, relay tips, and lamports that a router sends elsewhere; fees inside a venue
 //!    count.
 //! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
-//!    minted or burnt, or liquidity moved. Groups of one order book are merged, because it takes
+//!    minted or burnt, liquidity moved, or an aggregator sent most of the proceeds on to another
+//!    account. Groups of one order book are merged, because it takes
 //!    and settles in two calls; so are those of a router that takes in one call and swaps in the
 //!    next.
 //! 5. Lamports that a program gave without an instruction (a curve's price) are assigned to the

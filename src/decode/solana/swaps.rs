@@ -156,6 +156,11 @@ impl Scene<'_> {
             let parent = self.parent(flow).and_then(|parent| self.kind(parent));
             parent == Some(ProgramKind::Aggregator)
         };
+        // Accounts of the tables take tips and fees, also of dust.
+        let is_receiver = |to: u8| {
+            let known = self.tx.key(to).and_then(|key| self.tables.account(key));
+            known.is_none()
+        };
         let sent: i128 = native()
             .filter(|flow| {
                 flow.instruction > last
@@ -163,6 +168,7 @@ impl Scene<'_> {
                     && ledger.is_own(flow.from)
                     && !ledger.is_own(flow.to)
                     && by_aggregator(flow)
+                    && flow.to.is_some_and(|to| is_receiver(to) && !self.is_rent(ledger, flow, to))
                     && self.is_side_payment(ledger, flow)
             })
             .map(|flow| i128::from(flow.amount))
