@@ -138,9 +138,10 @@ impl Program {
         !self.fills.is_empty()
     }
 
-    /// Whether an instruction with this data fills orders.
-    pub fn fills(&self, data: &[u8]) -> bool {
-        data.first_chunk().is_some_and(|tag| self.fills.contains(tag))
+    /// Whether an instruction fills orders; computes its data only where some of the program's do.
+    pub fn fills<D: AsRef<[u8]>>(&self, data: impl FnOnce() -> D) -> bool {
+        self.fills_orders()
+            && data().as_ref().first_chunk().is_some_and(|tag| self.fills.contains(tag))
     }
 }
 

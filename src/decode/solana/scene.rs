@@ -24,7 +24,15 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// `None` where no program of the tables that trades ran.
     pub(super) fn new(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
-        let programs = tx.keys.iter().map(|key| tables.program(key)).collect();
+        // Most accounts are never called: only those that are get looked up.
+        let mut called = vec![false; tx.keys.len()];
+        for instruction in &tx.instructions {
+            if let Some(called) = called.get_mut(usize::from(instruction.program)) {
+                *called = true;
+            }
+        }
+        let program = |(key, called): (_, bool)| called.then(|| tables.program(key)).flatten();
+        let programs = tx.keys.iter().zip(called).map(program).collect();
         let (liquidity, groups) = (Vec::new(), Vec::new());
         let whole = 0..tx.instructions.len();
         let mut scene = Self { tx, tables, programs, liquidity, groups, whole };
@@ -98,7 +106,9 @@ impl<'a> Scene<'a> {
         let call = self
             .instruction(at)
             .filter(|call| self.program(call).is_some_and(|called| called.id == program.id));
-        call.is_some_and(|call| keeps_orders(program.kind) || program.fills(&self.tx.data_of(call)))
+        call.is_some_and(|call| {
+            keeps_orders(program.kind) || program.fills(|| self.tx.data_of(call))
+        })
     }
 
     /// Whether an outer call fills orders: its caller only serves them.
