@@ -68,6 +68,8 @@ pub struct Event {
     pub pays: Option<Payout>,
     /// The word that states native coin which the account in another word paid as a fee.
     pub charges: Option<usize>,
+    /// The word that is positive where a contract of positions, which the event names, adds liquidity.
+    pub grows: Option<usize>,
 }
 
 impl Event {
@@ -157,12 +159,20 @@ pub struct Factory {
     chains: Vec<String>,
 }
 
+/// An event without a topic.
+#[derive(Debug)]
+struct Anonymous {
+    /// `None`: of any contract.
+    emitter: Option<Account>,
+    data_bytes: usize,
+    event: Event,
+}
+
 /// Events and contracts of the EVM chains, for the decoder and the lists.
 #[derive(Debug)]
 pub struct EvmTables {
     events: HashMap<Word, Vec<Event>>,
-    /// Events without a topic, by the length of their data.
-    anonymous: HashMap<usize, Event>,
+    anonymous: Vec<Anonymous>,
     contracts: HashMap<Account, Vec<(Vec<String>, Contract)>>,
     factories: Vec<Factory>,
     makers: PoolMakers,
@@ -175,8 +185,11 @@ impl EvmTables {
     }
 
     /// The event without a topic that has so many bytes of data.
-    pub fn anonymous(&self, data_bytes: usize) -> Option<&Event> {
-        self.anonymous.get(&data_bytes)
+    pub fn anonymous(&self, emitter: &Account, data_bytes: usize) -> Option<&Event> {
+        let fits = |row: &&Anonymous| {
+            row.data_bytes == data_bytes && row.emitter.is_none_or(|known| known == *emitter)
+        };
+        self.anonymous.iter().find(fits).map(|row| &row.event)
     }
 
     pub fn contract(&self, chain: &Chain, account: &Account) -> Option<&Contract> {
@@ -251,15 +264,19 @@ struct EventRow {
     native: bool,
     pays: Option<Payout>,
     charges: Option<usize>,
+    grows: Option<usize>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AnonymousRow {
     id: u16,
+    address: Option<String>,
     data_bytes: usize,
     name: String,
     kind: EventKind,
+    #[serde(default)]
+    native: bool,
 }
 
 #[derive(Deserialize)]
@@ -355,6 +372,7 @@ fn events(
             native: row.native,
             pays: row.pays,
             charges: row.charges,
+            grows: row.grows,
         };
         let others = events.entry(topic).or_default();
         // Events of known contracts only are compared first.
@@ -368,25 +386,26 @@ fn events(
     Ok(events)
 }
 
-fn anonymous(
-    rows: Vec<AnonymousRow>,
-    names: &mut Names,
-) -> Result<HashMap<usize, Event>, RegistryError> {
-    let mut events = HashMap::default();
+fn anonymous(rows: Vec<AnonymousRow>, names: &mut Names) -> Result<Vec<Anonymous>, RegistryError> {
+    let mut events: Vec<Anonymous> = Vec::new();
     for row in rows {
+        let (emitter, data_bytes) =
+            (row.address.as_deref().map(account).transpose()?, row.data_bytes);
+        if events.iter().any(|one| one.emitter == emitter && one.data_bytes == data_bytes) {
+            return fail(format!("event {}: {data_bytes} bytes stand twice", row.id));
+        }
         let event = Event {
             name: names.get(&row.name),
             names: Vec::new(),
             kind: row.kind,
-            known_only: false,
+            known_only: emitter.is_some(),
             holder: None,
-            native: false,
+            native: row.native,
             pays: None,
             charges: None,
+            grows: None,
         };
-        if events.insert(row.data_bytes, event).is_some() {
-            return fail(format!("event {}: {} bytes stand twice", row.id, row.data_bytes));
-        }
+        events.push(Anonymous { emitter, data_bytes, event });
     }
     Ok(events)
 }

@@ -364,10 +364,56 @@ fn tokens_of_one_kind_and_positions_are_no_trades() {
     logs.extend([transfer(weth(), ROUTER, WALLET, 1), nft]);
     case(logs).gives_none(Some(NoteKind::OneSided));
     let signature = "IncreaseLiquidity(uint256,uint128,uint256,uint256)";
-    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
-    logs.push(log(CCC, signature, &[number(1)], &[number(1); 3]));
-    logs.push(transfer(weth(), ROUTER, WALLET, 1));
-    case(logs).gives_none(Some(NoteKind::Liquidity));
+    let algebra = "IncreaseLiquidity(uint256,uint128,uint128,uint256,uint256,address)";
+    let pool = [[number(1); 4].as_slice(), &[word(POOL)]].concat();
+    for grown in
+        [log(CCC, signature, &[number(1)], &[number(1); 3]), log(CCC, algebra, &[number(1)], &pool)]
+    {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
+        logs.extend([grown, transfer(weth(), ROUTER, WALLET, 1)]);
+        case(logs).gives_none(Some(NoteKind::Liquidity));
+    }
+}
+
+/// Uniswap V4's event: liquidity that a contract adds or removes.
+fn v4_liquidity(by: Account, removed: bool) -> Log {
+    let signature = "ModifyLiquidity(bytes32,address,int24,int24,int256,bytes32)";
+    let delta = if removed { Units::from(5).wrapping_neg() } else { Units::from(5) };
+    let data = [number(0), number(60), delta.to_be_bytes(), number(1)];
+    log(account("000000000004444c5dc75cb358380d2e3de08a90"), signature, &[[9; 32], word(by)], &data)
+}
+
+#[test]
+fn change_of_a_position_that_its_contract_adds_to_is_no_trade() {
+    let positions = account("bd216513d74c8cf14cf4747e6aaa6420ff64ee9e");
+    let with = |liquidity: Log| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
+        logs.extend([liquidity, transfer(weth(), ROUTER, WALLET, 1)]);
+        case(logs)
+    };
+    with(v4_liquidity(positions, false)).gives_none(Some(NoteKind::Liquidity));
+    with(v4_liquidity(positions, true)).gives(&[('s', AAA, 500, Some(1))]);
+    // A hook moves liquidity of its own while others swap.
+    with(v4_liquidity(OTHER, false)).gives(&[('s', AAA, 500, Some(1))]);
+}
+
+#[test]
+fn the_first_purchase_of_a_token_that_is_launched_into_a_position_is_a_trade() {
+    let signature = "IncreaseLiquidity(uint256,uint128,uint256,uint256)";
+    let launch = |amounts: [u64; 2], minted: Account| {
+        let mut logs = vec![
+            transfer(AAA, minted, OTHER, 1_000),
+            transfer(AAA, OTHER, POOL, 1_000),
+            log(CCC, signature, &[number(1)], &[number(7), number(amounts[0]), number(amounts[1])]),
+            wrap(ROUTER, 100),
+        ];
+        logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 40, WALLET)));
+        case(logs).value(100)
+    };
+    launch([0, 1_000], ZERO).gives(&[('b', AAA, 40, Some(100))]);
+    // Coin that went into the position is not the price of the rest.
+    launch([9, 1_000], ZERO).gives_none(Some(NoteKind::Liquidity));
+    launch([0, 1_000], OTHER).gives_none(Some(NoteKind::Liquidity));
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod evm_payouts;
 mod evm_proof;
 mod evm_source;
 mod evm_tables;
+mod evm_venues;
 mod explain;
 mod export;
 mod filters;

@@ -199,12 +199,13 @@ fn names(log: &Log, account: &Account) -> bool {
     words(log).filter_map(address).any(|named| named == *account)
 }
 
-/// The event of a log without topics, which ends with the amount of some token's movement.
+/// The event of a log without topics: of a known contract, or one that ends with the amount of some
+/// token's movement.
 fn anonymous<'a>(tables: &'a EvmTables, ledger: &Ledger, log: &Log) -> Option<&'a Event> {
-    let event = tables.anonymous(log.data.len())?;
+    let event = tables.anonymous(&log.address, log.data.len())?;
     let amount = Units::from(u128::from_be_bytes(*log.data.last_chunk()?));
     let moved = |m: &Move| m.asset != Asset::Native && m.amount == amount;
-    ledger.moves.iter().any(moved).then_some(event)
+    (event.known_only || ledger.moves.iter().any(moved)).then_some(event)
 }
 
 fn venue<'a>(

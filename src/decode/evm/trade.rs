@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::ledger::{Asset, Ledger, Unique};
+use super::ledger::{Asset, Ledger, Move, Unique};
 use super::native;
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
 use super::shape;
 use super::side_legs;
 use super::transaction::Account;
-use super::words::ZERO;
+use super::words::{ZERO, address, units, words};
 use crate::decode::{Note, NoteKind};
 use crate::domain::Side;
 use crate::registry::{ContractKind, EventKind};
@@ -75,10 +75,9 @@ fn refusal(
     if own.exchanged.iter().any(|leg| is_share(scene, ledger, wallet, leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
     }
-    let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
     if !routed
-        && kinds().any(|kind| kind == EventKind::Position)
-        && !kinds().any(|kind| kind == EventKind::Curve)
+        && scene.venues.iter().any(|venue| takes_liquidity(scene, ledger, own, venue))
+        && !scene.venues.iter().any(|venue| venue.event.kind == EventKind::Curve)
     {
         // The position took what was swapped, and only change came back.
         return no(NoteKind::Liquidity, "a position of liquidity grew");
@@ -95,6 +94,26 @@ fn refusal(
         return no(kind, "a token that is one of its kind changed hands");
     }
     Ok(())
+}
+
+/// Whether an event adds liquidity to a position that may have taken what the wallet gave: the first
+/// one of a token that the wallet buys as it is launched takes that token alone.
+fn takes_liquidity(scene: &Scene<'_>, ledger: &Ledger, own: &Own, venue: &Venue<'_>) -> bool {
+    let manages = |account: Account| {
+        scene.contract(&account).is_some_and(|known| known.kind == ContractKind::Positions)
+    };
+    let launched = own.exchanged.iter().any(|leg| {
+        let minted = |m: &Move| m.from == ZERO && m.asset == Asset::Token(leg.token);
+        leg.side == Side::Buy && ledger.moves.iter().any(minted)
+    });
+    if let Some(at) = venue.event.grows {
+        let added = words(venue.log).nth(at).map(units);
+        let added = added.is_some_and(|units| !units.is_zero() && !units.bit(255));
+        return added && words(venue.log).filter_map(address).any(manages) && !launched;
+    }
+    // Behind the id: the liquidity, and an amount of each token.
+    let alone = words(venue.log).skip(1).any(|word| units(word).is_zero());
+    venue.event.kind == EventKind::Position && !(alone && launched)
 }
 
 /// Whether the wallet gave some of the one asset of which it has more at the end.

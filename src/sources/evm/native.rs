@@ -50,7 +50,7 @@ impl EvmSource {
         let tables = self.inner.registry.evm();
         match log.topics.first() {
             Some(topic) => !tables.events(topic).is_empty(),
-            None => tables.anonymous(log.data.len()).is_some(),
+            None => tables.anonymous(&log.address, log.data.len()).is_some(),
         }
     }
 

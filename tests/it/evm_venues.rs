@@ -1,0 +1,145 @@
+//! What the EVM decoder makes of venues by their rows: events that name only their pool's side, that
+//! several contracts share, or that have no topic.
+
+use blotter::decode::evm::{Account, Log, Word};
+
+use crate::evm_decode::{
+    AAA, BBB, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, account, call, case, log, number,
+    transfer, word,
+};
+
+/// What Ekubo's core logs of a swap: the locker, the pool, both amounts and the pool's state.
+fn ekubo_swap(emitter: Account, data_bytes: usize) -> Log {
+    Log { address: emitter, topics: Vec::new(), data: vec![0xee; data_bytes] }
+}
+
+/// 100 of native coin by a router to a holder of pools, and 500 AAA from it.
+fn bought_of(holder: Account, said: Log) -> Case {
+    let base = case(vec![transfer(AAA, holder, WALLET, 500), said]).value(100);
+    base.calls(&[call(ROUTER, holder, 100)])
+}
+
+#[test]
+fn a_swap_that_its_core_logs_without_a_topic_is_a_trade() {
+    let core = account("e0e0e08a6a4b9dc7bd67bcb7aade5cf48157d444");
+    let bought = bought_of(core, ekubo_swap(core, 116));
+    bought.gives(&[('b', AAA, 500, Some(100))]);
+    bought.venues(&["Ekubo"]);
+    bought_of(core, ekubo_swap(core, 115)).gives_none(None);
+    bought_of(POOL, ekubo_swap(POOL, 116)).gives_none(None);
+}
+
+#[test]
+fn an_event_that_others_may_log_counts_at_its_venue_alone() {
+    let curve = account("9f3832732923252a21044f21ee6bd87f09514ae4");
+    let zap = account("693f12e9e6b35b34458793546065e8b08e0299d6");
+    let topics = [word(AAA), word(WALLET)];
+    let bought = |by: Account| {
+        let amounts = [number(100), number(500)];
+        let said = log(by, "Buy(address,address,uint256,uint256)", &topics, &amounts);
+        bought_of(by, said)
+    };
+    for (by, chain, name) in [(curve, "monad", "nad.fun"), (zap, "hyperevm", "alt.fun")] {
+        let bought = bought(by).on(chain);
+        bought.gives(&[('b', AAA, 500, Some(100))]);
+        bought.venues(&[name]);
+    }
+    bought(POOL).on("monad").gives_none(None);
+    bought(zap).on("monad").gives_none(None);
+}
+
+/// A maker or a solver, who may not be named, fills what the wallet signed: another sent it.
+#[test]
+fn orders_that_others_fill_are_trades_of_who_signed_them() {
+    let (by, id, zero) = (word(WALLET), [9; 32], number(0));
+    let sides = [word(AAA), word(BBB), number(500), number(7)];
+    let events: [(&str, &str, Vec<Word>, Vec<Word>); 6] = [
+        (
+            "Bebop",
+            "BebopJamOrderFilled(uint256,address,address[],address[],uint256[],uint256[])",
+            vec![id, by],
+            vec![zero; 4],
+        ),
+        (
+            "Bebop",
+            "BebopBlendSingleOrderFilled(uint128,address,address,address,uint256,uint256)",
+            vec![id, by],
+            sides.to_vec(),
+        ),
+        (
+            "ParaSwap Delta",
+            "OrderSettled(address,address,address,address,uint256,uint256,uint256,uint256,uint256,bytes32)",
+            vec![by, by, id],
+            [sides.as_slice(), &[zero; 3]].concat(),
+        ),
+        (
+            "Kuru",
+            "Trade(uint40,address,bool,uint256,uint96,address,address,uint96)",
+            vec![],
+            vec![number(3), word(OTHER), number(1), number(5), zero, by, by, number(7)],
+        ),
+        (
+            "Pendle",
+            "OrderFilledV2(bytes32,uint8,address,address,uint256,uint256,uint256,uint256,address,address)",
+            vec![id, number(1), word(OTHER)],
+            [&[word(AAA), number(500), number(7), zero, zero], [by, word(OTHER)].as_slice()]
+                .concat(),
+        ),
+        ("Clober", "Take(uint192,address,int24,uint64)", vec![id, by], vec![zero, number(7)]),
+    ];
+    for (name, signature, topics, data) in events {
+        let filled = case(vec![
+            transfer(AAA, WALLET, OTHER, 500),
+            transfer(BBB, POOL_2, WALLET, 7),
+            log(ROUTER, signature, &topics, &data),
+        ]);
+        let filled = filled.from(OTHER);
+        filled.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        filled.venues(&[name, name]);
+    }
+}
+
+/// A route through pools that no row knows is known by what its aggregator logs.
+#[test]
+fn an_aggregators_event_names_what_was_exchanged() {
+    let (by, zero) = (word(WALLET), number(0));
+    let events: [(&str, &str, Vec<Word>, Vec<Word>); 5] = [
+        (
+            "Odos",
+            "Swap(address,uint256,address,uint256,address,int256,uint64,uint64,address)",
+            vec![],
+            vec![by, number(500), word(AAA), number(7), word(BBB), zero, zero, zero, zero],
+        ),
+        (
+            "SushiSwap",
+            "Route(address,address,address,address,uint256,uint256,int256,uint32,bytes32)",
+            vec![by, word(AAA), zero],
+            vec![by, word(BBB), number(500), number(7), zero, zero],
+        ),
+        (
+            "Kuru",
+            "KuruRouterSwap(address,address,address,uint256,uint256)",
+            vec![],
+            vec![by, word(AAA), word(BBB), number(500), number(7)],
+        ),
+        (
+            "LiquidSwap",
+            "SwapExecuted(address,address,uint256,address,uint256,uint256)",
+            vec![by],
+            vec![word(AAA), number(500), word(BBB), number(7), number(1)],
+        ),
+        (
+            "Carbon",
+            "TokensTraded(address,address,address,uint256,uint256,uint128,bool)",
+            vec![by, word(AAA), word(BBB)],
+            vec![number(500), number(7), zero, zero],
+        ),
+    ];
+    for (name, signature, topics, data) in events {
+        let said = log(ROUTER, signature, &topics, &data);
+        let moves = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL_2, WALLET, 7), said];
+        let swapped = case(moves).to(OTHER);
+        swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        swapped.venues(&[name, name]);
+    }
+}
