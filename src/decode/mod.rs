@@ -1,11 +1,13 @@
 //! Decodes a raw transaction to trades and notes: pure functions that never fail and do no I/O.
 
+mod abi;
 pub mod evm;
 pub mod explain;
 mod flow;
 pub mod solana;
 mod transaction;
 pub mod tron;
+mod universal_router;
 
 use std::sync::Arc;
 

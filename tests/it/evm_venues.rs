@@ -1,11 +1,11 @@
 //! What the EVM decoder makes of venues by their rows: events that name only their pool's side, that
 //! several contracts share, or that have no topic.
 
-use blotter::decode::evm::{Account, Log, Word};
+use blotter::decode::evm::{Account, CoinTo, Log, NativeFlows, Word};
 
 use crate::evm_decode::{
-    AAA, BBB, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, account, call, case, log, number,
-    transfer, word,
+    AAA, BBB, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, call, case, log, number,
+    swap, transfer, unwrap, v2_swap, weth, word, wrap,
 };
 
 /// What Ekubo's core logs of a swap: the locker, the pool, both amounts and the pool's state.
@@ -142,4 +142,74 @@ fn an_aggregators_event_names_what_was_exchanged() {
         swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
         swapped.venues(&[name, name]);
     }
+}
+
+/// A synth is burnt and another one minted, less a fee; the event stands at a contract that holds none.
+#[test]
+fn synths_are_exchanged_by_burning_and_minting() {
+    let exchanged = log(
+        POOL,
+        "SynthExchange(address,bytes32,uint256,bytes32,uint256,address)",
+        &[word(WALLET)],
+        &[[0x61; 32], number(500), [0x62; 32], number(7), word(WALLET)],
+    );
+    let fee = transfer(BBB, ZERO, account("feefeefeefeefeefeefeefeefeefeefeefeefeef"), 1);
+    let logs =
+        vec![transfer(AAA, WALLET, ZERO, 500), transfer(BBB, ZERO, WALLET, 7), exchanged, fee];
+    let swapped = case(logs).to(POOL);
+    swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    swapped.venues(&["Synthetix", "Synthetix"]);
+}
+
+/// Pools of the first Uniswap hold loose coin: a route from one to the next passes it on by a call.
+#[test]
+fn loose_coin_between_two_pools_values_both_tokens() {
+    let logs = vec![
+        transfer(AAA, WALLET, POOL, 500),
+        log(
+            POOL,
+            "EthPurchase(address,uint256,uint256)",
+            &[word(WALLET), number(500), number(90)],
+            &[],
+        ),
+        transfer(BBB, POOL_2, WALLET, 7),
+        log(
+            POOL_2,
+            "TokenPurchase(address,uint256,uint256)",
+            &[word(POOL), number(90), number(7)],
+            &[],
+        ),
+    ];
+    let traced = case(logs.clone()).to(POOL).calls(&[call(POOL, POOL_2, 90)]);
+    traced.gives(&[('s', AAA, 500, Some(90)), ('b', BBB, 7, Some(90))]);
+    case(logs).to(POOL).unknown().gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+}
+
+/// The Universal Router keeps no coin by itself: whom its commands give it to is in the call's input.
+#[test]
+fn coin_that_a_routers_commands_give_to_others_came_not_back() {
+    let router = account("3fc91a3afd70395cd496c647d5a6cc9d4b2b7fad");
+    let with = |mut case: Case, coin: CoinTo| {
+        case.tx.terms.coin = coin;
+        case.to(router).native(NativeFlows::Unknown)
+    };
+    let mut bought = vec![wrap(router, 99)];
+    bought.extend(swap(POOL, (weth(), 99, router), (AAA, 500, WALLET)));
+    let bought = case(bought).value(100);
+    for (coin, spent) in
+        [(CoinTo::Sender, Some(99)), (CoinTo::Others, Some(100)), (CoinTo::Shared, None)]
+    {
+        with(bought.clone(), coin).gives(&[('b', AAA, 500, spent)]);
+    }
+    let sold = case(vec![
+        transfer(AAA, WALLET, POOL, 500),
+        transfer(weth(), POOL, router, 100),
+        v2_swap(POOL, [500, 0, 0, 100]),
+        unwrap(router, 100),
+    ]);
+    with(sold.clone(), CoinTo::Sender).gives(&[('s', AAA, 500, Some(100))]);
+    with(sold.clone(), CoinTo::Shared).gives(&[('s', AAA, 500, None)]);
+    let mut to_another = with(sold, CoinTo::Others);
+    to_another.tx.terms.receiver = Some(OTHER);
+    assert_eq!(to_another.decode().trades, []);
 }

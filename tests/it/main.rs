@@ -20,6 +20,7 @@ mod decode;
 mod decode_hostile;
 mod decode_oracle;
 mod decode_orders;
+mod decode_rounds;
 mod decode_wire;
 mod demo;
 mod demo_decode;

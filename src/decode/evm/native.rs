@@ -3,7 +3,7 @@
 use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
-use super::transaction::{Account, Log, Word};
+use super::transaction::{Account, CoinTo, Log, Word};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::domain::Units;
 use crate::registry::{EventKind, Payout};
@@ -143,6 +143,11 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
     }
     let by_called = |who: &Account| *who == to;
     let exact = scene.called.is_some_and(|called| called.is_exact(scene.tx.selector));
+    match scene.tx.terms.coin {
+        CoinTo::Others if exact => return Some(value),
+        CoinTo::Shared => return None,
+        CoinTo::Others | CoinTo::Sender | CoinTo::Unsaid => {}
+    }
     let only = sum(&ledger.wraps, by_called) == wrapped
         && sum(&ledger.unwraps, by_called) == unwrapped
         && !wrapped.is_zero()
@@ -191,7 +196,7 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
 fn through(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
     let (to, called) = (scene.tx.to?, scene.called?);
     let exact = called.is_exact(scene.tx.selector);
-    if !exact && !called.pays_whole {
+    if (!exact && !called.pays_whole) || scene.tx.terms.coin == CoinTo::Shared {
         return None;
     }
     let loose = loose(scene, ledger, &to)?;

@@ -32,6 +32,21 @@ pub struct Terms {
     pub receiver: Option<Account>,
     /// Native coin that a platform keeps.
     pub charged: Option<Units>,
+    /// Whom it gives native coin to.
+    pub coin: CoinTo,
+}
+
+/// Whom the commands of a call give native coin to, where the router keeps what none of them gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CoinTo {
+    /// The call has no such commands, or not all of them are known.
+    #[default]
+    Unsaid,
+    Sender,
+    /// Not to the sender.
+    Others,
+    /// To the sender and to others.
+    Shared,
 }
 
 /// One event.

@@ -45,10 +45,10 @@ fn parts(scene: &Scene<'_>, ledger: &Ledger, legs: &[Leg], all: Units) -> Vec<Op
     if sum == Some(all) { parts } else { vec![None; legs.len()] }
 }
 
-/// What a token was exchanged for, where pools of only this token and the wrapped native coin
+/// What a token was exchanged for, where pools of only this token and native coin, wrapped or loose,
 /// exchanged all of it.
 fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units> {
-    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
+    let token = Asset::Token(leg.token);
     let mut holders: BTreeSet<Account> = BTreeSet::new();
     for venue in scene.venues.iter().filter(|venue| is_pool(venue.event.kind)) {
         if venue.assets.contains(&token) {
@@ -62,11 +62,13 @@ fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units
     let (mut exchanged, mut value) = (Units::ZERO, Units::ZERO);
     for holder in &holders {
         let flows = ledger.of(holder);
-        if flows.keys().any(|asset| *asset != token && *asset != wrapped) {
+        if flows.keys().any(|asset| *asset != token && !ledger.is_measure(*asset)) {
             return None;
         }
         let flow = |asset| flows.get(&asset).copied().unwrap_or_default();
-        let (moved, paid) = (net(flow(token), leg.side)?, net(flow(wrapped), other(leg.side))?);
+        let mut coin = flow(Asset::Token(ledger.wrapped));
+        coin.join(flow(Asset::Native));
+        let (moved, paid) = (net(flow(token), leg.side)?, net(coin, other(leg.side))?);
         exchanged = exchanged.checked_add(moved)?;
         value = value.checked_add(paid)?;
     }

@@ -11,7 +11,8 @@
 //!    count.
 //! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
 //!    minted or burnt, liquidity moved, or an aggregator sent most of the proceeds on to another
-//!    account. Groups of one order book are merged, because it takes
+//!    account. A conversion that takes back what swaps brought for what they gave closes them. Groups
+//!    of one order book are merged, because it takes
 //!    and settles in two calls; so are those of a router that takes in one call and swaps in the
 //!    next.
 //! 5. Lamports that a program gave without an instruction (a curve's price) are assigned to the
@@ -58,7 +59,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 5;
+pub const DECODER_VERSION: u16 = 6;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -86,18 +87,14 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     let mut swaps = candidates(&scene, &ledger);
     join_two_calls(&scene, &ledger, &mut swaps);
     add_uninstructed(&scene, &ledger, &mut swaps, wallet);
-    swaps.retain(|swap| {
-        let why = why_not(&scene, &ledger, swap);
-        notes.extend(why.clone());
-        why.is_none() && swap.net.is_swap()
-    });
+    let (mut swaps, closings) = sorted_out(&scene, &ledger, swaps, &mut notes);
     add_platform_fees(&scene, &ledger, &mut swaps);
     if swaps.iter().any(|swap| swap.net.unvalued) {
         let detail = "several curves paid and the split is unknown";
         notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
     }
     let mut rows = RowSums::default();
-    for swap in &swaps {
+    for swap in swaps.iter().chain(&closings) {
         rows.add(&scene, &ledger, swap);
     }
     for fill in orders::fills(&scene, &ledger, wallet) {
@@ -129,6 +126,37 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
         }
     }
     swaps
+}
+
+/// The swaps, and the conversions that close them: such a one gives up what they brought for what they
+/// gave.
+fn sorted_out(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    candidates: Vec<Swap>,
+    notes: &mut Vec<Note>,
+) -> (Vec<Swap>, Vec<Swap>) {
+    let (mut swaps, mut conversions) = (Vec::new(), Vec::new());
+    for swap in candidates {
+        match why_not(scene, ledger, &swap) {
+            Some(note) if note.kind == NoteKind::Conversion => {
+                notes.push(note);
+                conversions.push(swap);
+            }
+            Some(note) => notes.push(note),
+            None if swap.net.is_swap() => swaps.push(swap),
+            None => {}
+        }
+    }
+    let mut all = Net::default();
+    for swap in &swaps {
+        all.merge(&swap.net);
+    }
+    conversions.retain(|one| {
+        let mut moved = one.net.assets();
+        moved.all(|(asset, sum)| sum.signum() == -all.get(asset).signum())
+    });
+    (swaps, conversions)
 }
 
 /// A router may take what is sold in one call and swap it in the next.
@@ -218,7 +246,12 @@ fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let ranges = swap.ranges.clone();
     // Programs of the tables may do other things with the traded token.
     let is_known = scene.program(leader).is_some();
-    let outside = |group: &&Range<usize>| !scene.may_exchange(group) && !ranges.contains(group);
+    let led = |group: &Range<usize>| {
+        let mut programs = scene.programs(group);
+        programs.all(|one| scene.program(leader).is_some_and(|known| known.id == one.id))
+    };
+    let outside =
+        |group: &&Range<usize>| led(group) && !scene.may_exchange(group) && !ranges.contains(group);
     for group in scene.groups.iter().filter(outside) {
         let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
         for flow in ledger.flows.iter().filter(|flow| group.contains(&flow.instruction)) {

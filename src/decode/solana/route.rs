@@ -6,6 +6,9 @@ use super::Swap;
 use super::balances::{Asset, Flow, Ledger, Means};
 use super::scene::Scene;
 
+/// Lamports of the route that the wallet keeps, or adds, are at most one part in so many of its value.
+const REST_PART_MIN: i128 = 100;
+
 /// A venue's call that exchanged one token with lamports; the largest movement of each, because the
 /// other movements in it are fees.
 #[derive(Debug, Clone, Copy)]
@@ -19,19 +22,20 @@ struct Hop {
 ///
 /// A part of the token that took another path is valued at the same rate, unless it is the larger
 /// part. `None` where the swap is not one token for one other, or no lamports were exchanged for
-/// either.
+/// either, or more of them than dust were on a side.
 pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<i128> {
     let moved: Vec<(usize, i128)> =
         swap.net.tokens.iter().copied().filter(|(_, sum)| *sum != 0).collect();
-    let ([one, other], 0, false) = (moved.as_slice(), swap.net.native, swap.net.unvalued) else {
-        return None;
-    };
+    let ([one, other], false) = (moved.as_slice(), swap.net.unvalued) else { return None };
     if (one.1 < 0) == (other.1 < 0) {
         return None;
     }
     let (given, got) = if one.1 < 0 { (one, other) } else { (other, one) };
     let hops = hops(scene, ledger, &swap.ranges);
-    [given, got].into_iter().find_map(|(mint, units)| by_token(&hops, *mint, units.unsigned_abs()))
+    let mut sides = [given, got].into_iter();
+    let value = sides.find_map(|(mint, units)| by_token(&hops, *mint, units.unsigned_abs()))?;
+    let rest = swap.net.native.checked_abs()?.checked_mul(REST_PART_MIN)?;
+    (rest <= value).then_some(value)
 }
 
 fn by_token(hops: &[Hop], mint: usize, units: u128) -> Option<i128> {

@@ -74,17 +74,19 @@ impl RowSums {
     }
 
     /// Of several swaps that leave one token, native coin is the other side: of all of them together
-    /// it is known. Where it is none, or came with the token, they went round.
+    /// it is known. Where it is none, or came with what is left, they went round.
     fn settle(&mut self) {
-        let left = self.sums.iter().filter(|row| row.units != 0).count();
-        if self.swaps < 2 || left != 1 || self.unvalued {
+        if self.swaps < 2 || self.unvalued {
             return;
         }
-        for row in self.sums.iter_mut().filter(|row| row.units != 0) {
-            row.native = Some(self.native);
-            if self.native == 0 || (self.native > 0) == (row.units > 0) {
+        let mut left: Vec<&mut Sum> = self.sums.iter_mut().filter(|row| row.units != 0).collect();
+        let mut sides = left.iter().map(|row| row.units).chain([self.native]);
+        if sides.clone().all(|sum| sum >= 0) || sides.all(|sum| sum <= 0) {
+            for row in left {
                 row.units = 0;
             }
+        } else if let [row] = left.as_mut_slice() {
+            row.native = Some(self.native);
         }
     }
 

@@ -111,10 +111,11 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Whether an outer call fills orders: its caller only serves them.
+    /// Whether an outer call fills orders: its caller only serves them, but for an order book's.
     pub(super) fn serves_orders(&self, at: usize) -> bool {
         let program = self.instruction(at).and_then(|call| self.program(call));
-        program.is_some_and(|program| self.may_fill(at, program))
+        let mut keeper = program.filter(|one| one.kind != ProgramKind::OrderBook).into_iter();
+        keeper.any(|program| self.may_fill(at, program))
     }
 
     /// The calls above an instruction, nearest first; includes the instruction where it is a call.

@@ -4,10 +4,11 @@
 //! A router is known by its address, or by its selector together with the events of the pools that
 //! it called.
 
+use crate::decode::abi::{account, word};
 use crate::decode::evm::{self, Account, Log, Word, topic};
+use crate::decode::universal_router::{CoinReceivers, EXECUTE};
 use crate::domain::Units;
 
-const WORD: usize = 32;
 const SELECTOR: usize = 4;
 const BIPS: u64 = 10_000;
 
@@ -49,17 +50,6 @@ const UNWRAP: [u8; 4] = [0x49, 0x40, 0x4b, 0x7c];
 const UNWRAP_WITH_FEE: [u8; 4] = [0x9b, 0x2c, 0x0a, 0x37];
 /// `refundETH()`: returns the unused value to the sender.
 const REFUND: [u8; 4] = [0x12, 0x21, 0x0e, 0x8a];
-/// `execute(bytes,bytes[],uint256)` and without the time: Universal Router.
-const UNIVERSAL: [[u8; 4]; 2] = [[0x35, 0x93, 0x56, 0x4c], [0x24, 0x85, 0x6b, 0xc3]];
-/// Its commands that move native coin to others or unwrap; the upper bits are flags.
-const COMMAND_BITS: u8 = 0x3f;
-const SWEEP: u8 = 0x04;
-const TRANSFER: u8 = 0x05;
-const PAY_PORTION: u8 = 0x06;
-const UNWRAP_WETH: u8 = 0x0c;
-/// The placeholder of the sender in its inputs.
-const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-
 /// A call of a router, and WTRX's events about what the router wrapped and unwrapped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RouterCall<'a> {
@@ -81,7 +71,7 @@ impl RouterCall<'_> {
         if V2_BUY.contains(selector) && self.called(V2_SWAP) && none_back {
             return (self.wrapped <= value).then_some(self.wrapped);
         }
-        if UNIVERSAL.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
+        if EXECUTE.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
             let back = if none_back { Units::ZERO } else { self.by_commands()? };
             return if self.wrapped == value { value.checked_sub(back) } else { None };
         }
@@ -104,7 +94,7 @@ impl RouterCall<'_> {
         if *selector == SMART && self.is_known {
             return Some(self.pay(account(words, SMART_TO)?, self.unwrapped));
         }
-        if UNIVERSAL.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
+        if EXECUTE.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
             return self.by_commands();
         }
         let is_v3 = V3_CALLS.contains(selector) && self.called(V3_SWAP);
@@ -133,24 +123,9 @@ impl RouterCall<'_> {
     /// By the commands of a Universal Router: exactly one unwraps, and none gives native coin to
     /// other accounts.
     fn by_commands(&self) -> Option<Units> {
-        let arguments = self.input.get(SELECTOR..)?;
-        let commands = bytes(arguments, number(arguments, 0)?)?;
-        let inputs = arguments.get(number(arguments, 1)?..)?;
-        let list = inputs.get(WORD..)?;
-        let mut to = None;
-        for (at, command) in commands.iter().enumerate() {
-            let input = bytes(list, number(list, at)?)?;
-            match command & COMMAND_BITS {
-                UNWRAP_WETH if to.is_none() => to = Some(account(input, 0)?),
-                UNWRAP_WETH => return None,
-                SWEEP | TRANSFER | PAY_PORTION if account(input, 0)? == Account::default() => {
-                    return None;
-                }
-                _ => {}
-            }
-        }
-        let to = to?;
-        Some(self.pay(if to == SENDER { self.call.from } else { to }, self.unwrapped))
+        let coin = CoinReceivers::read(self.input, self.call.from)?;
+        let ([to], []) = (coin.unwraps.as_slice(), coin.gifts.as_slice()) else { return None };
+        Some(self.pay(*to, self.unwrapped))
     }
 
     /// Whether the router called a pool of a kind.
@@ -163,34 +138,17 @@ impl RouterCall<'_> {
     }
 }
 
-fn word(words: &[u8], at: usize) -> Option<Units> {
-    let bytes: &[u8; WORD] = words.get(at.checked_mul(WORD)?..)?.first_chunk()?;
-    Some(Units::from_be_bytes(*bytes))
-}
-
-fn number(words: &[u8], at: usize) -> Option<usize> {
-    word(words, at)?.try_into().ok()
-}
-
-/// ABI-encoded bytes: the length, then the content.
-fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
-    let text = data.get(at..)?;
-    text.get(WORD..)?.get(..number(text, 0)?)
-}
-
-/// The last 20 bytes of a word; contracts ignore the bytes before them.
-fn account(words: &[u8], at: usize) -> Option<Account> {
-    word(words, at)?.to_be_bytes::<WORD>().last_chunk().copied()
-}
-
 #[cfg(test)]
 mod tests {
     use sha3::{Digest as _, Keccak256};
 
     use super::*;
+    use crate::decode::abi::WORD;
     use crate::decode::evm::NativeFlows;
 
     const ROUTER: Account = [9; 20];
+    const UNWRAP_WETH: u8 = 0x0c;
+    const PAY_PORTION: u8 = 0x06;
     const VALUE: u64 = 10_000;
 
     fn who(number: u8) -> Account {
@@ -261,7 +219,7 @@ mod tests {
         for (at, (command, _)) in commands.iter().enumerate() {
             padded[at] = *command;
         }
-        let mut whole = input(UNIVERSAL[0], &[96, 160, 0, count]);
+        let mut whole = input(EXECUTE[0], &[96, 160, 0, count]);
         whole.extend(padded);
         whole.extend(Units::from(count).to_be_bytes::<32>());
         whole.extend(&input([0; 4], &list)[4..]);
@@ -298,8 +256,8 @@ mod tests {
             (format!("exactOutputSingle({single},uint256,uint256,uint160))"), V3_CALLS[8]),
             ("exactOutput((bytes,address,uint256,uint256,uint256))".to_owned(), V3_CALLS[9]),
             ("exactOutput((bytes,address,uint256,uint256))".to_owned(), V3_CALLS[10]),
-            ("execute(bytes,bytes[],uint256)".to_owned(), UNIVERSAL[0]),
-            ("execute(bytes,bytes[])".to_owned(), UNIVERSAL[1]),
+            ("execute(bytes,bytes[],uint256)".to_owned(), EXECUTE[0]),
+            ("execute(bytes,bytes[])".to_owned(), EXECUTE[1]),
         ];
         for (text, selector) in texts {
             assert_eq!(Keccak256::digest(&text)[..4], selector, "{text}");
@@ -335,7 +293,7 @@ mod tests {
         paid(V3_SWAP, &[input(UNWRAP, &[1, 7]), input(UNWRAP, &[1, 8])].concat(), None);
         paid(V3_SWAP, &input(UNWRAP_WITH_FEE, &[1, 7, 10_001, 5]), None);
         paid(V3_SWAP, &execute(&[(UNWRAP_WETH, &[2, 0]), (PAY_PORTION, &[0, 5, 10])]), None);
-        paid(V3_SWAP, &input(UNIVERSAL[0], &[u64::MAX, u64::MAX]), None);
+        paid(V3_SWAP, &input(EXECUTE[0], &[u64::MAX, u64::MAX]), None);
     }
 
     #[test]

@@ -1,0 +1,26 @@
+//! Words of ABI-encoded input.
+
+use crate::domain::Units;
+
+pub(super) type Account = [u8; 20];
+pub(super) const WORD: usize = 32;
+
+pub(super) fn word(words: &[u8], at: usize) -> Option<Units> {
+    let bytes: &[u8; WORD] = words.get(at.checked_mul(WORD)?..)?.first_chunk()?;
+    Some(Units::from_be_bytes(*bytes))
+}
+
+pub(super) fn number(words: &[u8], at: usize) -> Option<usize> {
+    word(words, at)?.try_into().ok()
+}
+
+/// The length, then the content.
+pub(super) fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
+    let text = data.get(at..)?;
+    text.get(WORD..)?.get(..number(text, 0)?)
+}
+
+/// The last 20 bytes of a word; contracts ignore the bytes before them.
+pub(super) fn account(words: &[u8], at: usize) -> Option<Account> {
+    word(words, at)?.to_be_bytes::<WORD>().last_chunk().copied()
+}

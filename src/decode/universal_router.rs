@@ -1,0 +1,65 @@
+//! Which accounts the commands of Uniswap's Universal Router give native coin to.
+//!
+//! Source: Uniswap/universal-router, `Dispatcher.sol` and `Commands.sol`.
+
+use super::abi::{Account, WORD, account, bytes, number};
+
+const SELECTOR: usize = 4;
+/// `execute(bytes,bytes[],uint256)`, and without the time.
+pub(super) const EXECUTE: [[u8; 4]; 2] = [[0x35, 0x93, 0x56, 0x4c], [0x24, 0x85, 0x6b, 0xc3]];
+/// Commands that move native coin to others, or unwrap; the upper bits are flags.
+const COMMAND_BITS: u8 = 0x3f;
+const SWEEP: u8 = 0x04;
+const TRANSFER: u8 = 0x05;
+const PAY_PORTION: u8 = 0x06;
+const UNWRAP_WETH: u8 = 0x0c;
+/// What these do with native coin is not read: swaps in Uniswap V4, and commands inside a command.
+const UNREAD: [u8; 2] = [0x10, 0x21];
+/// Placeholders in its inputs.
+const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const ROUTER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
+/// Receivers of native coin, in the order of the commands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CoinReceivers {
+    /// Of what is unwrapped.
+    pub(super) unwraps: Vec<Account>,
+    /// Of native coin that the router holds.
+    pub(super) gifts: Vec<Account>,
+    /// No command may give some in another way.
+    pub(super) are_all: bool,
+}
+
+impl CoinReceivers {
+    /// Reads the input of a call, whose sender stands for the placeholder. `None` where it is another
+    /// call, or broken.
+    pub(super) fn read(input: &[u8], sender: Account) -> Option<Self> {
+        let (selector, arguments) = input.split_first_chunk::<SELECTOR>()?;
+        if !EXECUTE.contains(selector) {
+            return None;
+        }
+        let commands = bytes(arguments, number(arguments, 0)?)?;
+        let inputs = arguments.get(number(arguments, 1)?..)?;
+        let list = inputs.get(WORD..)?;
+        let (mut unwraps, mut gifts, mut are_all) = (Vec::new(), Vec::new(), true);
+        let resolved = |to: Account| if to == SENDER { sender } else { to };
+        for (at, command) in commands.iter().enumerate() {
+            let input = bytes(list, number(list, at)?)?;
+            match command & COMMAND_BITS {
+                UNWRAP_WETH => unwraps.push(resolved(account(input, 0)?)),
+                SWEEP | TRANSFER | PAY_PORTION => {
+                    if account(input, 0)? == Account::default() {
+                        gifts.push(resolved(account(input, 1)?));
+                    }
+                }
+                other => are_all &= !UNREAD.contains(&other),
+            }
+        }
+        Some(Self { unwraps, gifts, are_all })
+    }
+
+    /// All that are not the router.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Account> + Clone {
+        self.unwraps.iter().chain(&self.gifts).filter(|to| **to != ROUTER)
+    }
+}
