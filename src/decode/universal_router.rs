@@ -7,14 +7,16 @@ use super::abi::{Account, WORD, account, bytes, number};
 const SELECTOR: usize = 4;
 /// `execute(bytes,bytes[],uint256)`, and without the time.
 pub(super) const EXECUTE: [[u8; 4]; 2] = [[0x35, 0x93, 0x56, 0x4c], [0x24, 0x85, 0x6b, 0xc3]];
-/// Commands that move native coin to others, or unwrap; the upper bits are flags.
-const COMMAND_BITS: u8 = 0x3f;
+/// Commands that move native coin to others, or unwrap; the upper bit is a flag.
+const COMMAND_BITS: u8 = 0x7f;
 const SWEEP: u8 = 0x04;
 const TRANSFER: u8 = 0x05;
 const PAY_PORTION: u8 = 0x06;
+const PAY_PORTION_FULL_PRECISION: u8 = 0x07;
 const UNWRAP_WETH: u8 = 0x0c;
-/// What these do with native coin is not read: swaps in Uniswap V4, and commands inside a command.
-const UNREAD: [u8; 2] = [0x10, 0x21];
+/// From the next one on commands call contracts whose coin is not read: swaps in Uniswap V4, positions,
+/// bridges, commands inside a command.
+const READ_MAX: u8 = 0x0e;
 /// Placeholders in its inputs.
 const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const ROUTER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
@@ -47,12 +49,12 @@ impl CoinReceivers {
             let input = bytes(list, number(list, at)?)?;
             match command & COMMAND_BITS {
                 UNWRAP_WETH => unwraps.push(resolved(account(input, 0)?)),
-                SWEEP | TRANSFER | PAY_PORTION => {
+                SWEEP | TRANSFER | PAY_PORTION | PAY_PORTION_FULL_PRECISION => {
                     if account(input, 0)? == Account::default() {
                         gifts.push(resolved(account(input, 1)?));
                     }
                 }
-                other => are_all &= !UNREAD.contains(&other),
+                other => are_all &= other <= READ_MAX,
             }
         }
         Some(Self { unwraps, gifts, are_all })

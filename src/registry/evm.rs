@@ -161,11 +161,11 @@ pub struct Factory {
 
 /// An event without a topic.
 #[derive(Debug)]
-struct Anonymous {
-    /// `None`: of any contract.
-    emitter: Option<Account>,
+pub struct Anonymous {
+    /// The only contract that logs it; `None`: any may.
+    pub emitter: Option<Account>,
     data_bytes: usize,
-    event: Event,
+    pub event: Event,
 }
 
 /// Events and contracts of the EVM chains, for the decoder and the lists.
@@ -184,12 +184,12 @@ impl EvmTables {
         self.events.get(topic).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The event without a topic that has so many bytes of data.
-    pub fn anonymous(&self, emitter: &Account, data_bytes: usize) -> Option<&Event> {
+    /// The event without a topic that a contract logs with so many bytes of data.
+    pub fn anonymous(&self, emitter: &Account, data_bytes: usize) -> Option<&Anonymous> {
         let fits = |row: &&Anonymous| {
             row.data_bytes == data_bytes && row.emitter.is_none_or(|known| known == *emitter)
         };
-        self.anonymous.iter().find(fits).map(|row| &row.event)
+        self.anonymous.iter().filter(fits).max_by_key(|row| row.emitter.is_some())
     }
 
     pub fn contract(&self, chain: &Chain, account: &Account) -> Option<&Contract> {
@@ -398,7 +398,7 @@ fn anonymous(rows: Vec<AnonymousRow>, names: &mut Names) -> Result<Vec<Anonymous
             name: names.get(&row.name),
             names: Vec::new(),
             kind: row.kind,
-            known_only: emitter.is_some(),
+            known_only: false,
             holder: None,
             native: row.native,
             pays: None,

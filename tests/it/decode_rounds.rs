@@ -70,6 +70,19 @@ fn a_conversion_of_what_was_bought_with_another_token_closes_nothing() {
     check(&tx, "w", &rows);
 }
 
+/// What was bought, and converted only in part or with more of the same, was bought.
+#[test]
+fn a_conversion_of_another_amount_closes_nothing() {
+    for (held, converted) in [(0, 100), (900, 1_500)] {
+        let mut tx = Tx::new("w");
+        tx.account("w sol", WSOL, "w", 100_000).account("w msol", "MSOL", "w", held);
+        tx.account("p msol", "MSOL", "p", 90_000).account("p sol", WSOL, "p", 90_000);
+        swap(&mut tx, ("w sol", 8_000), ("w msol", 811));
+        unstake(&mut tx, converted, converted * 10);
+        check(&tx, "w", &[(Side::Buy, "MSOL", 811, Some(8_000), "Raydium AMM v4")]);
+    }
+}
+
 #[test]
 fn swaps_that_leave_some_of_each_token_went_round() {
     let mut tx = accounts(900);

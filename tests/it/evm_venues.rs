@@ -53,7 +53,7 @@ fn an_event_that_others_may_log_counts_at_its_venue_alone() {
 fn orders_that_others_fill_are_trades_of_who_signed_them() {
     let (by, id, zero) = (word(WALLET), [9; 32], number(0));
     let sides = [word(AAA), word(BBB), number(500), number(7)];
-    let events: [(&str, &str, Vec<Word>, Vec<Word>); 6] = [
+    let events: [(&str, &str, Vec<Word>, Vec<Word>); 4] = [
         (
             "Bebop",
             "BebopJamOrderFilled(uint256,address,address[],address[],uint256[],uint256[])",
@@ -73,19 +73,12 @@ fn orders_that_others_fill_are_trades_of_who_signed_them() {
             [sides.as_slice(), &[zero; 3]].concat(),
         ),
         (
-            "Kuru",
-            "Trade(uint40,address,bool,uint256,uint96,address,address,uint96)",
-            vec![],
-            vec![number(3), word(OTHER), number(1), number(5), zero, by, by, number(7)],
-        ),
-        (
             "Pendle",
             "OrderFilledV2(bytes32,uint8,address,address,uint256,uint256,uint256,uint256,address,address)",
             vec![id, number(1), word(OTHER)],
             [&[word(AAA), number(500), number(7), zero, zero], [by, word(OTHER)].as_slice()]
                 .concat(),
         ),
-        ("Clober", "Take(uint192,address,int24,uint64)", vec![id, by], vec![zero, number(7)]),
     ];
     for (name, signature, topics, data) in events {
         let filled = case(vec![
@@ -197,7 +190,7 @@ fn coin_that_a_routers_commands_give_to_others_came_not_back() {
     bought.extend(swap(POOL, (weth(), 99, router), (AAA, 500, WALLET)));
     let bought = case(bought).value(100);
     for (coin, spent) in
-        [(CoinTo::Sender, Some(99)), (CoinTo::Others, Some(100)), (CoinTo::Shared, None)]
+        [(CoinTo::Unsaid, Some(99)), (CoinTo::Others, Some(100)), (CoinTo::Shared, None)]
     {
         with(bought.clone(), coin).gives(&[('b', AAA, 500, spent)]);
     }
@@ -207,9 +200,24 @@ fn coin_that_a_routers_commands_give_to_others_came_not_back() {
         v2_swap(POOL, [500, 0, 0, 100]),
         unwrap(router, 100),
     ]);
-    with(sold.clone(), CoinTo::Sender).gives(&[('s', AAA, 500, Some(100))]);
+    with(sold.clone(), CoinTo::Unsaid).gives(&[('s', AAA, 500, Some(100))]);
     with(sold.clone(), CoinTo::Shared).gives(&[('s', AAA, 500, None)]);
-    let mut to_another = with(sold, CoinTo::Others);
-    to_another.tx.terms.receiver = Some(OTHER);
-    assert_eq!(to_another.decode().trades, []);
+    assert_eq!(with(sold, CoinTo::Others).decode().trades, []);
+}
+
+/// The books of one exchange hold no tokens: one account does it for all of them.
+#[test]
+fn a_book_whose_tokens_another_contract_holds_is_a_pool() {
+    let margin = account("2a68ba1833cdf93fa9da1eebd7f46242ad8e90c5");
+    let (by, zero) = (word(WALLET), number(0));
+    let said = [number(3), word(OTHER), number(1), number(5), zero, by, by, number(7)];
+    let signature = "Trade(uint40,address,bool,uint256,uint96,address,address,uint96)";
+    let taken = case(vec![
+        transfer(AAA, WALLET, margin, 500),
+        transfer(BBB, margin, WALLET, 7),
+        log(POOL, signature, &[], &said),
+    ]);
+    let taken = taken.on("monad");
+    taken.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    taken.venues(&["Kuru", "Kuru"]);
 }

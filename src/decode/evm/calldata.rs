@@ -1,5 +1,6 @@
 //! What the input of a call says about fees. Inputs are long and little of them is of use: only the
-//! words needed are read, and only of calls that are known to contain a fee.
+//! words needed are read, and only of calls that are known to contain a fee; a Universal Router's
+//! commands as a whole.
 
 use super::transaction::{Account, CoinTo, Terms};
 use super::words::ZERO;
@@ -33,12 +34,12 @@ const RECEIVERS: [(&str, usize); 5] =
     [("18cbafe5", 3), ("4a25d94a", 3), ("791ac947", 3), ("7c025200", 6), ("12aa3caf", 4)];
 
 /// Reads the receiver and the fee of the output from the input of a call.
-pub(super) fn terms(input: &[u8], sender: Account) -> Terms {
+pub(super) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> Terms {
     let input = input.strip_prefix(b"0x").unwrap_or(input);
     let Some((selector, words)) = input.split_at_checked(8) else { return Terms::default() };
     let mut known = [0; 4];
     if const_hex::decode_to_slice(selector, &mut known).is_ok() && EXECUTE.contains(&known) {
-        return by_commands(input, sender).unwrap_or_default();
+        return by_commands(input, sender, called).unwrap_or_default();
     }
     let words = Words(words);
     if selector == METAMASK_SWAP.as_bytes() {
@@ -49,11 +50,12 @@ pub(super) fn terms(input: &[u8], sender: Account) -> Terms {
 }
 
 /// Of a Universal Router's call.
-fn by_commands(input: &[u8], sender: Account) -> Option<Terms> {
+fn by_commands(input: &[u8], sender: Account, called: Option<Account>) -> Option<Terms> {
     let coin = CoinReceivers::read(&const_hex::decode(input).ok()?, sender)?;
-    let other = coin.all().find(|to| **to != sender).copied();
-    let terms = match (coin.all().any(|to| *to == sender), other) {
-        (true, None) => Terms { coin: CoinTo::Sender, ..Terms::default() },
+    let mut all = coin.all().filter(|to| Some(**to) != called);
+    let other = all.clone().find(|to| **to != sender).copied();
+    let terms = match (all.any(|to| *to == sender), other) {
+        (true, None) => Terms::default(),
         (true, Some(_)) => Terms { coin: CoinTo::Shared, ..Terms::default() },
         (false, Some(_)) if !coin.are_all => Terms { coin: CoinTo::Shared, ..Terms::default() },
         (false, None) if !coin.are_all => Terms::default(),
@@ -137,14 +139,14 @@ mod tests {
     #[test]
     fn the_fee_of_metamask_is_read_from_the_input() {
         let fee = Some(Units::from(416_768_566_082_016_u64));
-        assert_eq!(terms(input(&common("0", "1")).as_bytes(), ZERO).charged, fee);
+        assert_eq!(terms(input(&common("0", "1")).as_bytes(), ZERO, None).charged, fee);
         // Of transaction 0xbfe647f03c…: an order of AirSwap.
         let mut order = vec!["80", "3845badade8e6dff049820680d1f14bd3903a5d0", "1", "c0", "17"];
         order.push("616972737761704c696768743346656544796e616d6963000000000000000000");
         order.extend(["1a0", "1846655a640", "63892d66", "af0b", "0", "781ccf86befbf0", "3845"]);
         order.extend(["410d586a20a4c0000", "1c", "23dd", "374c", "e476b2a0738a", "f326", "1"]);
         assert_eq!(
-            terms(input(&order).as_bytes(), ZERO).charged,
+            terms(input(&order).as_bytes(), ZERO, None).charged,
             Some(Units::from(0xe476_b2a0_738a_u64))
         );
     }
@@ -154,10 +156,10 @@ mod tests {
         let usdt = "dac17f958d2ee523a2206206994597c13d831ec7";
         for input in [input(&common("0", "0")), input(&common(usdt, "1")), "0x5f575529".to_owned()]
         {
-            assert_eq!(terms(input.as_bytes(), ZERO), Terms::default());
+            assert_eq!(terms(input.as_bytes(), ZERO, None), Terms::default());
         }
-        assert_eq!(terms(b"0xa9059cbb", ZERO), Terms::default());
-        assert_eq!(terms(b"", ZERO), Terms::default());
+        assert_eq!(terms(b"0xa9059cbb", ZERO, None), Terms::default());
+        assert_eq!(terms(b"", ZERO, None), Terms::default());
     }
 
     #[test]
@@ -168,14 +170,16 @@ mod tests {
             (0..10).map(word).collect()
         };
         for (selector, place) in RECEIVERS {
-            let receiver =
-                |who| terms(format!("0x{selector}{}", words(place, who)).as_bytes(), ZERO).receiver;
+            let receiver = |who| {
+                terms(format!("0x{selector}{}", words(place, who)).as_bytes(), ZERO, None).receiver
+            };
             assert_eq!(receiver(to).map(hex::encode).as_deref(), Some(to), "{selector}");
             assert_eq!(receiver("0"), None, "{selector}");
         }
     }
     const SENDER: Account = [7; 20];
     const FEES: Account = [8; 20];
+    const CALLED: Account = [9; 20];
 
     /// Each command with one input of a token (zero: native coin) or a receiver, and a receiver.
     fn execute(commands: &[(u8, Account, Account)]) -> String {
@@ -201,16 +205,21 @@ mod tests {
         let wrap = (0x0b, router, ZERO);
         let unwrap = |to: Account| (0x0c, to, ZERO);
         let sweep = |to: Account| (0x04, ZERO, to);
-        let terms = |commands: &[_]| terms(execute(commands).as_bytes(), SENDER);
+        let terms = |commands: &[_]| terms(execute(commands).as_bytes(), SENDER, Some(CALLED));
         let coin = |commands: &[_]| terms(commands).coin;
         // Of transaction 0xe4532a98… on Ethereum: the fee is swept to another account.
         assert_eq!(coin(&[wrap, (0x08, sender, ZERO), sweep(FEES)]), CoinTo::Others);
-        assert_eq!(coin(&[wrap, unwrap(sender)]), CoinTo::Sender);
-        assert_eq!(coin(&[unwrap(SENDER)]), CoinTo::Sender);
-        assert_eq!(coin(&[unwrap(router), (0x06, ZERO, FEES), sweep(sender)]), CoinTo::Shared);
+        assert_eq!(coin(&[wrap, unwrap(sender)]), CoinTo::Unsaid);
+        assert_eq!(coin(&[unwrap(SENDER)]), CoinTo::Unsaid);
+        for (held, part) in [(router, 0x06), (CALLED, 0x87)] {
+            assert_eq!(coin(&[unwrap(held), (part, ZERO, FEES), sweep(sender)]), CoinTo::Shared);
+            assert_eq!(coin(&[unwrap(held), sweep(sender)]), CoinTo::Unsaid);
+        }
         // A part of another token.
-        assert_eq!(coin(&[(0x86, FEES, FEES), unwrap(sender)]), CoinTo::Sender);
+        assert_eq!(coin(&[(0x86, FEES, FEES), unwrap(sender)]), CoinTo::Unsaid);
+        // A swap in Uniswap V4, a bridge.
         assert_eq!(coin(&[(0x10, ZERO, ZERO)]), CoinTo::Unsaid);
+        assert_eq!(coin(&[(0x40, ZERO, ZERO)]), CoinTo::Unsaid);
         assert_eq!(coin(&[(0x10, ZERO, ZERO), sweep(FEES)]), CoinTo::Shared);
         assert_eq!(terms(&[unwrap(FEES)]).receiver, Some(FEES));
         assert_eq!(terms(&[wrap]), Terms { coin: CoinTo::Others, ..Terms::default() });

@@ -27,7 +27,9 @@ pub(super) fn sides(
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
         Measure::None | Measure::Unknown if own.gave() && !own.got() => {
-            let another = scene.tx.terms.receiver.is_some_and(|receiver| receiver != *wallet);
+            let terms = scene.tx.terms;
+            let another = terms.receiver.is_some_and(|receiver| receiver != *wallet)
+                || (terms.coin == CoinTo::Others && scene.tx.from == *wallet);
             (false, !another && may_have_got(scene, ledger, wallet))
         }
         Measure::None | Measure::Unknown => {
@@ -146,7 +148,7 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
     match scene.tx.terms.coin {
         CoinTo::Others if exact => return Some(value),
         CoinTo::Shared => return None,
-        CoinTo::Others | CoinTo::Sender | CoinTo::Unsaid => {}
+        CoinTo::Others | CoinTo::Unsaid => {}
     }
     let only = sum(&ledger.wraps, by_called) == wrapped
         && sum(&ledger.unwraps, by_called) == unwrapped

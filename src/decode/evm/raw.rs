@@ -83,15 +83,16 @@ pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
     let index = tx.transaction_index.ok_or(RawError::Missing("position in the block"))?;
     let index = quantity(index, "position in the block")?;
     let from = bytes(tx.from, "sender")?;
+    let to = tx.to.filter(|to| !to.is_empty()).map(|to| bytes(to, "recipient")).transpose()?;
     Ok(Transaction {
         hash,
         block: number(block, "block number")?,
         index: u32::try_from(index).map_err(|_| RawError::Broken("position in the block"))?,
         from,
-        to: tx.to.filter(|to| !to.is_empty()).map(|to| bytes(to, "recipient")).transpose()?,
+        to,
         value: quantity(tx.value, "value")?,
         selector: selector(tx.input),
-        terms: calldata::terms(tx.input, from),
+        terms: calldata::terms(tx.input, from, to),
         succeeded: receipt.status.map_or(Ok(true), |status| {
             quantity(status, "status").map(|status| !status.is_zero())
         })?,

@@ -202,10 +202,10 @@ fn names(log: &Log, account: &Account) -> bool {
 /// The event of a log without topics: of a known contract, or one that ends with the amount of some
 /// token's movement.
 fn anonymous<'a>(tables: &'a EvmTables, ledger: &Ledger, log: &Log) -> Option<&'a Event> {
-    let event = tables.anonymous(&log.address, log.data.len())?;
+    let row = tables.anonymous(&log.address, log.data.len())?;
     let amount = Units::from(u128::from_be_bytes(*log.data.last_chunk()?));
     let moved = |m: &Move| m.asset != Asset::Native && m.amount == amount;
-    (event.known_only || ledger.moves.iter().any(moved)).then_some(event)
+    (row.emitter.is_some() || ledger.moves.iter().any(moved)).then_some(&row.event)
 }
 
 fn venue<'a>(

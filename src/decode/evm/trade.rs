@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ledger::{Asset, Ledger, Move, Unique};
+use super::ledger::{Asset, Ledger, Unique};
 use super::native;
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
@@ -76,7 +76,7 @@ fn refusal(
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
     }
     if !routed
-        && scene.venues.iter().any(|venue| takes_liquidity(scene, ledger, own, venue))
+        && scene.venues.iter().any(|venue| takes_liquidity(scene, ledger, wallet, own, venue))
         && !scene.venues.iter().any(|venue| venue.event.kind == EventKind::Curve)
     {
         // The position took what was swapped, and only change came back.
@@ -98,22 +98,35 @@ fn refusal(
 
 /// Whether an event adds liquidity to a position that may have taken what the wallet gave: the first
 /// one of a token that the wallet buys as it is launched takes that token alone.
-fn takes_liquidity(scene: &Scene<'_>, ledger: &Ledger, own: &Own, venue: &Venue<'_>) -> bool {
-    let manages = |account: Account| {
-        scene.contract(&account).is_some_and(|known| known.kind == ContractKind::Positions)
-    };
-    let launched = own.exchanged.iter().any(|leg| {
-        let minted = |m: &Move| m.from == ZERO && m.asset == Asset::Token(leg.token);
-        leg.side == Side::Buy && ledger.moves.iter().any(minted)
-    });
+fn takes_liquidity(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    own: &Own,
+    venue: &Venue<'_>,
+) -> bool {
+    let launched = || own.exchanged.iter().any(|leg| is_launched(ledger, leg));
     if let Some(at) = venue.event.grows {
         let added = words(venue.log).nth(at).map(units);
         let added = added.is_some_and(|units| !units.is_zero() && !units.bit(255));
-        return added && words(venue.log).filter_map(address).any(manages) && !launched;
+        let manages = |account: Account| {
+            scene.contract(&account).is_some_and(|known| known.kind == ContractKind::Positions)
+        };
+        // Of another sender's call it may be the position of anyone.
+        return added
+            && scene.tx.from == *wallet
+            && words(venue.log).filter_map(address).any(manages)
+            && !launched();
     }
     // Behind the id: the liquidity, and an amount of each token.
-    let alone = words(venue.log).skip(1).any(|word| units(word).is_zero());
-    venue.event.kind == EventKind::Position && !(alone && launched)
+    let alone = || words(venue.log).skip(1).any(|word| units(word).is_zero());
+    venue.event.kind == EventKind::Position && !(alone() && launched())
+}
+
+/// Whether a token that the wallet got moved for the first time by being minted.
+fn is_launched(ledger: &Ledger, leg: &Leg) -> bool {
+    let first = ledger.moves.iter().find(|m| m.asset == Asset::Token(leg.token));
+    leg.side == Side::Buy && first.is_some_and(|first| first.from == ZERO)
 }
 
 /// Whether the wallet gave some of the one asset of which it has more at the end.

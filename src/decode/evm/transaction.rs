@@ -39,10 +39,9 @@ pub struct Terms {
 /// Whom the commands of a call give native coin to, where the router keeps what none of them gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CoinTo {
-    /// The call has no such commands, or not all of them are known.
+    /// To the sender alone, or the call has no such commands, or not all of them are known.
     #[default]
     Unsaid,
-    Sender,
     /// Not to the sender.
     Others,
     /// To the sender and to others.

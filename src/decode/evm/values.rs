@@ -26,8 +26,11 @@ pub(super) fn of_legs(
         (_, Measure::Got(units)) if !has(Side::Buy) => parts(scene, ledger, legs, units),
         ([a, b], _) if a.side != b.side => {
             let hop = |leg| through_native(scene, ledger, leg).or_else(|| by_makers(ledger, leg));
+            let loose = |leg| through(scene, ledger, leg, true);
             let hop = match (hop(a), hop(b)) {
                 (Some(a), Some(b)) => (a == b).then_some(a),
+                // Loose coin may be known in part: both sides have to say the same.
+                (None, None) if loose(a).is_some() && loose(a) == loose(b) => loose(a),
                 (None, None) => between_pools(scene, ledger, wallet, (a, b)),
                 (a, b) => a.or(b),
             };
@@ -45,10 +48,16 @@ fn parts(scene: &Scene<'_>, ledger: &Ledger, legs: &[Leg], all: Units) -> Vec<Op
     if sum == Some(all) { parts } else { vec![None; legs.len()] }
 }
 
-/// What a token was exchanged for, where pools of only this token and native coin, wrapped or loose,
+/// What a token was exchanged for, where pools of only this token and the wrapped native coin
 /// exchanged all of it.
 fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units> {
-    let token = Asset::Token(leg.token);
+    through(scene, ledger, leg, false)
+}
+
+/// The same; with `loose`, of pools that may hold coin that is not wrapped.
+fn through(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg, loose: bool) -> Option<Units> {
+    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
+    let is_coin = |asset: Asset| asset == wrapped || (loose && asset == Asset::Native);
     let mut holders: BTreeSet<Account> = BTreeSet::new();
     for venue in scene.venues.iter().filter(|venue| is_pool(venue.event.kind)) {
         if venue.assets.contains(&token) {
@@ -62,13 +71,19 @@ fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units
     let (mut exchanged, mut value) = (Units::ZERO, Units::ZERO);
     for holder in &holders {
         let flows = ledger.of(holder);
-        if flows.keys().any(|asset| *asset != token && !ledger.is_measure(*asset)) {
+        if flows.keys().any(|asset| *asset != token && !is_coin(*asset)) {
             return None;
         }
         let flow = |asset| flows.get(&asset).copied().unwrap_or_default();
-        let mut coin = flow(Asset::Token(ledger.wrapped));
-        coin.join(flow(Asset::Native));
+        let mut coin = flow(wrapped);
+        if loose {
+            coin.join(flow(Asset::Native));
+        }
         let (moved, paid) = (net(flow(token), leg.side)?, net(coin, other(leg.side))?);
+        if paid.is_zero() && !moved.is_zero() {
+            // Its coin moved in a way that is not known.
+            return None;
+        }
         exchanged = exchanged.checked_add(moved)?;
         value = value.checked_add(paid)?;
     }

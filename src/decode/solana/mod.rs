@@ -128,8 +128,8 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
     swaps
 }
 
-/// The swaps, and the conversions that close them: such a one gives up what they brought for what they
-/// gave.
+/// The swaps, and the conversions that close them, such as a stake pool's that takes what they brought
+/// for what they gave.
 fn sorted_out(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -149,13 +149,13 @@ fn sorted_out(
         }
     }
     let mut all = Net::default();
-    for swap in &swaps {
-        all.merge(&swap.net);
+    for one in swaps.iter().chain(&conversions) {
+        all.merge(&one.net);
     }
-    conversions.retain(|one| {
-        let mut moved = one.net.assets();
-        moved.all(|(asset, sum)| sum.signum() == -all.get(asset).signum())
-    });
+    // Only where nothing is left on one of the sides; else what was bought is the trade.
+    if all.gains() && all.losses() {
+        conversions.clear();
+    }
     (swaps, conversions)
 }
 
