@@ -2,7 +2,6 @@
 
 use crate::domain::Units;
 
-pub(super) type Account = [u8; 20];
 pub(super) const WORD: usize = 32;
 
 pub(super) fn word(words: &[u8], at: usize) -> Option<Units> {
@@ -21,6 +20,6 @@ pub(super) fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
 }
 
 /// The last 20 bytes of a word; contracts ignore the bytes before them.
-pub(super) fn account(words: &[u8], at: usize) -> Option<Account> {
+pub(super) fn account(words: &[u8], at: usize) -> Option<[u8; 20]> {
     word(words, at)?.to_be_bytes::<WORD>().last_chunk().copied()
 }

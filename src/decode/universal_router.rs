@@ -2,7 +2,9 @@
 //!
 //! Source: Uniswap/universal-router, `Dispatcher.sol` and `Commands.sol`.
 
-use super::abi::{Account, WORD, account, bytes, number};
+use super::abi::{WORD, account, bytes, number};
+
+type Account = [u8; 20];
 
 const SELECTOR: usize = 4;
 /// `execute(bytes,bytes[],uint256)`, and without the time.

@@ -27,16 +27,20 @@ pub(super) fn sides(
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
         Measure::None | Measure::Unknown if own.gave() && !own.got() => {
-            let terms = scene.tx.terms;
-            let another = terms.receiver.is_some_and(|receiver| receiver != *wallet)
-                || (terms.coin == CoinTo::Others && scene.tx.from == *wallet);
-            (false, !another && may_have_got(scene, ledger, wallet))
+            (false, !pays_others(scene, wallet) && may_have_got(scene, ledger, wallet))
         }
         Measure::None | Measure::Unknown => {
             let spent = !ledger.wraps.is_empty() || gives_native(scene);
             (own.got() && !own.gave() && scene.acts_inside(wallet) && spent, false)
         }
     }
+}
+
+/// Whether the call's input gives its output, or its native coin, to others than the wallet.
+fn pays_others(scene: &Scene<'_>, wallet: &Account) -> bool {
+    let terms = scene.tx.terms;
+    terms.receiver.is_some_and(|receiver| receiver != *wallet)
+        || (terms.coin == CoinTo::Others && scene.tx.from == *wallet)
 }
 
 /// Whether native coin left the route and no other account took it.
@@ -186,8 +190,7 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
         return sum_paid;
     }
     let sends = scene.tx.from == *wallet;
-    let another = scene.tx.terms.receiver.is_some_and(|receiver| receiver != *wallet);
-    if !sends || another {
+    if !sends || pays_others(scene, wallet) {
         return None;
     }
     through(scene, ledger, wallet, own)
