@@ -177,6 +177,7 @@ mod tests {
             assert_eq!(receiver("0"), None, "{selector}");
         }
     }
+
     const SENDER: Account = [7; 20];
     const FEES: Account = [8; 20];
     const CALLED: Account = [9; 20];
