@@ -84,6 +84,8 @@ mod rpc_trouble;
 #[cfg(feature = "postgres")]
 mod shared;
 #[cfg(feature = "postgres")]
+mod shared_failover;
+#[cfg(feature = "postgres")]
 mod shared_faults;
 mod sim;
 mod site;

@@ -57,6 +57,10 @@ impl Connection {
         drop(self.0.take());
     }
 
+    pub(super) fn timeline(&self) -> Result<Option<&str>, CallError> {
+        Ok(self.session()?.timeline())
+    }
+
     fn session(&self) -> Result<&Session, CallError> {
         self.0.as_deref().ok_or(CallError::Store(StoreError::Closed))
     }

@@ -15,6 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::LIMITS;
 use super::address::DatabaseAddress;
 use super::session::Session;
+use super::timeline::timeline_of;
 use crate::store::StoreError;
 
 /// Set on each new connection: one plan for all arguments doubles small pages, and a server that has
@@ -79,7 +80,8 @@ impl Manager for Race {
         let first: Connecting<'_> = Box::pin(self.first());
         let session = first.await?;
         session.run(session.client().batch_execute(SETTINGS)).await?;
-        Ok(session)
+        let timeline = Box::pin(timeline_of(&session)).await?;
+        Ok(session.on(timeline))
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<Error> {

@@ -34,6 +34,10 @@ impl<K: Eq + Hash, V: Clone> CachedState<K, V> {
         self.entries().remove(key)
     }
 
+    pub(super) fn clear(&self) {
+        self.entries().clear();
+    }
+
     fn entries(&self) -> MutexGuard<'_, HashMap<K, V>> {
         lock(&self.entries)
     }

@@ -27,6 +27,7 @@ mod schema;
 mod session;
 mod slice;
 mod store;
+mod timeline;
 mod usage;
 mod values;
 mod view;

@@ -31,6 +31,13 @@ impl NameCache {
         }
     }
 
+    pub(super) fn clear(&self) {
+        self.tokens.clear();
+        self.records.clear();
+        self.venues.clear();
+        self.venue_ids.clear();
+    }
+
     pub(super) fn keep(&self, id: u32, record: &TokenRecord) -> Arc<Token> {
         let TokenRecord { chain, mint, symbol, decimals, .. } = record.clone();
         let is_whole = symbol.is_some() && decimals.is_some();

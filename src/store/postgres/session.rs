@@ -21,6 +21,7 @@ pub(super) struct Session {
     /// `None` where the connection is closed.
     driver: Mutex<Option<Driver>>,
     statements: Mutex<HashMap<String, Statement>>,
+    timeline: Option<String>,
 }
 
 impl fmt::Debug for Session {
@@ -31,7 +32,17 @@ impl fmt::Debug for Session {
 
 impl Session {
     pub(super) fn new(client: Client, driver: Driver) -> Self {
-        Self { client, driver: Mutex::new(Some(driver)), statements: Mutex::default() }
+        let driver = Mutex::new(Some(driver));
+        Self { client, driver, statements: Mutex::default(), timeline: None }
+    }
+
+    pub(super) fn on(self, timeline: Option<String>) -> Self {
+        Self { timeline, ..self }
+    }
+
+    /// Which history of the database it sees, where the server reports it.
+    pub(super) fn timeline(&self) -> Option<&str> {
+        self.timeline.as_deref()
     }
 
     pub(super) fn client(&self) -> &Client {

@@ -11,6 +11,7 @@ use super::failures::Failures;
 use super::kept::CachedState;
 use super::lease::Lease;
 use super::name_cache::NameCache;
+use super::timeline::KnownTimeline;
 use super::{LIMITS, SharedOptions, connect, schema};
 use crate::domain::Wallet;
 use crate::store::codec::{self, WalletState, corrupt};
@@ -35,6 +36,7 @@ pub(super) struct PgInner {
     /// Of wallets that this process wrote last.
     pub(super) states: CachedState<WalletId, Stored>,
     pub(super) failures: Failures,
+    pub(super) timeline: KnownTimeline,
     closed: AtomicBool,
     /// The versions that a newer program's migration left: this one does not understand the tables.
     outdated: OnceLock<(u64, u64)>,
@@ -94,6 +96,7 @@ impl PgStore {
             wallets: CachedState::new(LIMITS.wallets_known),
             states: CachedState::new(LIMITS.states_known),
             failures,
+            timeline: KnownTimeline::default(),
             closed: AtomicBool::new(false),
             outdated: OnceLock::new(),
         });
@@ -142,7 +145,9 @@ impl PgInner {
         if let Some(&(found, supported)) = self.outdated.get() {
             return Err(StoreError::NewerFormat { found, supported }.into());
         }
-        Connection::take(&self.pool).await
+        let connection = Connection::take(&self.pool).await?;
+        self.keep_to_timeline(&connection).await?;
+        Ok(connection)
     }
 
     /// From now on every call fails with this error, until a newer program is started.
