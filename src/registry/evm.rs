@@ -66,6 +66,8 @@ pub struct Event {
     pub native: bool,
     /// What an account was paid, exactly and after all fees.
     pub pays: Option<Payout>,
+    /// What an account's order sold, of tokens that lay at the venue since an earlier transaction.
+    pub escrow: Option<Payout>,
     /// The word that states native coin which the account in another word paid as a fee.
     pub charges: Option<usize>,
     /// The word that is positive where a contract of positions, which the event names, adds liquidity.
@@ -263,6 +265,7 @@ struct EventRow {
     #[serde(default)]
     native: bool,
     pays: Option<Payout>,
+    escrow: Option<Payout>,
     charges: Option<usize>,
     grows: Option<usize>,
 }
@@ -371,6 +374,7 @@ fn events(
             holder: row.holder.as_deref().map(account).transpose()?,
             native: row.native,
             pays: row.pays,
+            escrow: row.escrow,
             charges: row.charges,
             grows: row.grows,
         };
@@ -402,6 +406,7 @@ fn anonymous(rows: Vec<AnonymousRow>, names: &mut Names) -> Result<Vec<Anonymous
             holder: None,
             native: row.native,
             pays: None,
+            escrow: None,
             charges: None,
             grows: None,
         };

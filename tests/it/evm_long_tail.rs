@@ -354,6 +354,36 @@ fn the_mirror_of_a_token_is_a_part_of_its_transfer() {
     with(mirrored(&[]), &[nft(ZERO, WALLET)]).gives_none(Some(NoteKind::OneSided));
 }
 
+#[test]
+fn what_an_order_had_put_at_a_venue_is_sold_as_it_fills() {
+    const TAKE: &str =
+        "LogTake(bytes32,bytes32,address,address,address,address,uint128,uint128,uint64)";
+    let take = |maker, bought, got| {
+        let named = [[3; 32], word(maker), word(OTHER)];
+        let said = [[4; 32], word(AAA), word(bought), number(500), number(got), number(1)];
+        log(POOL, TAKE, &named, &said)
+    };
+    let filled = |bought, given, fills: &[Log]| {
+        let mut logs = vec![transfer(bought, OTHER, WALLET, 7), transfer(AAA, POOL, OTHER, given)];
+        logs.extend_from_slice(fills);
+        case(logs).from(OTHER)
+    };
+    let one = take(WALLET, BBB, 7);
+    let rows = [('s', AAA, 500, None), ('b', BBB, 7, None)];
+    filled(BBB, 500, std::slice::from_ref(&one)).gives(&rows);
+    filled(weth(), 500, &[take(WALLET, weth(), 7)]).calls(&[]).gives(&[('s', AAA, 500, Some(7))]);
+    let two = [take(WALLET, BBB, 3), take(WALLET, BBB, 4)];
+    filled(BBB, 1000, &two).gives(&[('s', AAA, 1000, None), ('b', BBB, 7, None)]);
+    // The venue gave less than it says, or the order is another's.
+    filled(BBB, 499, std::slice::from_ref(&one)).gives_none(Some(NoteKind::OneSided));
+    filled(BBB, 999, &two).gives_none(Some(NoteKind::OneSided));
+    filled(BBB, 500, &[take(POOL_2, BBB, 7)]).gives_none(Some(NoteKind::OneSided));
+    // What the wallet gives here is no escrow: it is counted once.
+    let mut direct = filled(BBB, 500, &[one]);
+    direct.tx.logs.insert(0, transfer(AAA, WALLET, POOL, 500));
+    direct.gives(&rows);
+}
+
 /// An ERC-1155 contract may keep each of its tokens as an ERC-20 contract too, whose address is the id.
 #[test]
 fn what_another_contract_repeats_of_a_transfer_is_no_token_of_its_kind() {

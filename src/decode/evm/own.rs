@@ -50,6 +50,7 @@ impl Own {
         let mut flows = ledger.of(wallet);
         leave_out_sponsors(scene, ledger, wallet, &mut flows);
         leave_out_deposits(scene, ledger, wallet, &mut flows);
+        add_escrow(scene, ledger, wallet, &mut flows);
         let charged = charged(scene, wallet);
         if let Some(flow) = flows.get_mut(&Asset::Native) {
             flow.gave = flow.gave.saturating_sub(charged);
@@ -130,6 +131,35 @@ fn leave_out_deposits(
             flow.gave = flow.gave.saturating_sub(m.amount);
         } else if m.to == *wallet && runs(&m.from) {
             flow.got = flow.got.saturating_sub(m.amount);
+        }
+    }
+}
+
+/// Adds what the wallet's orders sold of tokens that had left it in an earlier transaction, where their
+/// venue gave as much here.
+fn add_escrow(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    flows: &mut BTreeMap<Asset, Flow>,
+) {
+    let mut sold: BTreeMap<(Asset, Account), Units> = BTreeMap::new();
+    for venue in &scene.venues {
+        let Some(escrow) = venue.event.escrow else { continue };
+        let word = |at| words(venue.log).nth(at);
+        let account = |at| word(at).and_then(address);
+        if let (Some(token), Some(amount)) = (escrow.token.and_then(account), word(escrow.amount))
+            && account(escrow.to) == Some(*wallet)
+        {
+            let sum = sold.entry((Asset::Token(token), venue.log.address)).or_default();
+            *sum = sum.saturating_add(units(amount));
+        }
+    }
+    for ((asset, venue), amount) in sold {
+        let gave = ledger.of(&venue).get(&asset).map_or(Units::ZERO, |flow| flow.gave);
+        let flow = flows.entry(asset).or_default();
+        if flow.gave.is_zero() && gave >= amount {
+            flow.gave = amount;
         }
     }
 }
