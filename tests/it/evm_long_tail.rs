@@ -40,11 +40,22 @@ fn with(mut base: Case, more: &[Log]) -> Case {
     base
 }
 
+/// A venue, the signature of its event, and what follows the first topic.
+type Said = (&'static str, &'static str, Vec<Word>, Vec<Word>);
+
+fn each_is_known(events: &[Said]) {
+    for (name, signature, topics, data) in events {
+        let traded = dealt(log(POOL, signature, topics, data));
+        traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        traded.venues(&[name, name]);
+    }
+}
+
 #[test]
 fn venues_of_the_first_years_are_known() {
     let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
     let pair = [word(AAA), word(BBB)];
-    let events: [(&str, &str, Vec<Word>, Vec<Word>); 6] = [
+    let events: [Said; 6] = [
         (
             "Tokenlon",
             "FillOrder(string,bytes32,bytes32,address,address,uint256,address,address,uint256,address,uint256,uint16)",
@@ -92,11 +103,7 @@ fn venues_of_the_first_years_are_known() {
             vec![number(500), number(7)],
         ),
     ];
-    for (name, signature, topics, data) in events {
-        let traded = dealt(log(POOL, signature, &topics, &data));
-        traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
-        traded.venues(&[name, name]);
-    }
+    each_is_known(&events);
 }
 
 /// Those of the first years that follow: books, quotes and curves with events of their own.
@@ -105,7 +112,7 @@ fn venues_with_events_of_their_own_are_known() {
     let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
     let (gave, got) = (word(AAA), word(BBB));
     let amounts = [number(500), number(7)];
-    let events: [(&str, &str, Vec<Word>, Vec<Word>); 8] = [
+    let events: [Said; 8] = [
         (
             "Tokenlon",
             "FilledRFQ(bytes32,address,address,address,uint256,address,uint256,address,uint256,uint256)",
@@ -166,11 +173,62 @@ fn venues_with_events_of_their_own_are_known() {
             vec![number(3), maker, gave, got, amounts[0], amounts[1]],
         ),
     ];
-    for (name, signature, topics, data) in events {
-        let traded = dealt(log(POOL, signature, &topics, &data));
-        traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
-        traded.venues(&[name, name]);
-    }
+    each_is_known(&events);
+}
+
+#[test]
+fn quotes_and_pools_that_recorded_transactions_named_are_known() {
+    let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
+    let (gave, got) = (word(AAA), word(BBB));
+    let amounts = [number(500), number(7)];
+    let events: [Said; 3] = [
+        (
+            "KyberSwap",
+            "OrderFilledRFQ(bytes32,address,address,address,address,uint256,uint256)",
+            vec![maker, taker],
+            vec![hash, got, gave, amounts[1], amounts[0]],
+        ),
+        (
+            "Native",
+            "Swap(address,address,address,address,int256,int256,uint256,bytes16)",
+            vec![taker, taker],
+            vec![gave, got, amounts[0], amounts[1], number(0), hash],
+        ),
+        (
+            "Ambient",
+            "CrocSwap(address,address,uint256,bool,bool,uint128,uint16,uint128,uint128,uint8,int128,int128)",
+            vec![gave, got],
+            [420, 1, 1, 500, 0, 0, 0, 0].map(number).into_iter().chain(amounts).collect(),
+        ),
+    ];
+    each_is_known(&events);
+}
+
+/// Ambient keeps loose native coin, and names both tokens in the command that it logs.
+#[test]
+fn coin_that_ambient_pays_is_the_pay_of_a_sale() {
+    let command = [word(ZERO), word(AAA), number(420), number(0)];
+    let flows = [number(96), number(100), number(500), number(128)];
+    let said = log(POOL, "CrocHotCmd(bytes,int128,int128)", &[], &[flows, command].concat());
+    let sold = case(vec![transfer(AAA, WALLET, POOL, 500), said]);
+    let sold = sold.calls(&[call(POOL, WALLET, 100)]);
+    sold.gives(&[('s', AAA, 500, Some(100))]);
+    sold.venues(&["Ambient"]);
+}
+
+#[test]
+fn what_a_market_maker_states_is_of_it_where_its_tokens_lie_elsewhere() {
+    let said = [word(WALLET), word(AAA), word(BBB), number(500), number(7), [3; 32], word(OTHER)];
+    let quoted =
+        log(CCC, "RFQTrade(address,address,address,uint256,uint256,bytes16,address)", &[], &said);
+    let pool = [transfer(AAA, POOL_2, ROUTER, 900), v2_swap(POOL_2, [1, 0, 0, 900])];
+    with(dealt(quoted), &pool).venues(&["Native", "Native"]);
+    // It states other amounts.
+    let said = [word(WALLET), word(AAA), word(BBB), number(501), number(8), [3; 32], word(OTHER)];
+    let other =
+        log(CCC, "RFQTrade(address,address,address,uint256,uint256,bytes16,address)", &[], &said);
+    let named = with(dealt(other), &pool).decode();
+    assert_ne!(&*named.trades[0].venue, "Native");
 }
 
 /// 0x Settler logs an order without a topic: its hash, and what the maker gave. The taker need not have

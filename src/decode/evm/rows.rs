@@ -9,7 +9,7 @@ use super::pools;
 use super::scene::{Scene, Venue, exchanges, is_pool};
 use super::transaction::{Account, Log};
 use super::values;
-use super::words::{address, words};
+use super::words::{address, units, words};
 use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::{Address, Side, Units};
 use crate::registry::{Contract, ContractKind, EventKind};
@@ -66,7 +66,11 @@ fn venue<'a>(scene: &Scene<'a>, leg: &Leg, named: &mut Option<NamedPool<'a>>) ->
     let mut best: Option<(&Venue<'a>, Units)> = None;
     let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
     for venue in pools.filter(|venue| venue.assets.contains(&asset)) {
-        let share = scene.share(venue, asset);
+        let mut share = scene.share(venue, asset);
+        // Of a market maker whose assets lie elsewhere, the event alone says how much it exchanged.
+        if share.is_zero() && words(venue.log).any(|word| units(word) == leg.units) {
+            share = Units::MAX;
+        }
         if best.is_none_or(|(_, most)| share > most) {
             best = Some((venue, share));
         }
