@@ -8,7 +8,7 @@ use blotter::registry::Registry;
 use crate::support::solana::{RENT, TOKEN_2022, Tx, WSOL, key};
 
 pub(crate) const RAYDIUM: &str = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
-const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
+pub(crate) const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
 const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 pub(crate) const JUPITER: &str = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4";
 pub(crate) const DFLOW: &str = "DF1ow4tspfHX9JwWJsAb9epbkA8hmpSEAtxXy1V27QBH";
@@ -119,6 +119,18 @@ const ROUTED: [Row; 2] = [
 fn a_token_for_a_token_is_two_rows_each_at_the_venue_of_its_largest_share() {
     check(&routed(), "w", &ROUTED);
     check(&full_size(), "w", &ROUTED);
+}
+
+/// A pool, or a market maker, is one leg of a route: what it gave and got is of its own venue.
+#[test]
+fn a_leg_of_a_route_is_named_after_its_own_venue() {
+    for (owner, venue) in
+        [("a", "Raydium AMM v4"), ("b", "Orca Whirlpool"), ("c", "Raydium AMM v4")]
+    {
+        let rows = run(&routed(), owner).trades;
+        let venues: Vec<&str> = rows.iter().map(|row| &*row.venue).collect();
+        assert_eq!(venues, [venue, venue], "{owner}");
+    }
 }
 
 /// The same route in a transaction of ordinary size: a tip, an event after each hop, and logs.

@@ -2,7 +2,7 @@
 
 use blotter::domain::{Side, Units};
 
-use crate::decode::{DFLOW, JUPITER, OKX, RAYDIUM, check, filled, run};
+use crate::decode::{DFLOW, JUPITER, OKX, RAYDIUM, WHIRLPOOL, check, filled, run};
 use crate::support::solana::{RENT, Tx, WSOL};
 
 const LIMIT_V2: &str = "j1o2qRpjcyUwEvwtcfhEQefh773ZgjxcVRry7LDqg5X";
@@ -34,6 +34,56 @@ fn flash_filled() -> Tx {
     tx.call(LIMIT_V2, &["keeper", "order", "escrow", "maker", "k wif", "m wif"], &[2]);
     tx.transfer(2, "k wif", "m wif", "keeper", 80);
     tx
+}
+
+/// As `flash_filled`, by way of SOL.
+fn flash_filled_through_sol(got: u64, lamports: u64) -> Tx {
+    let mut tx = Tx::new("keeper");
+    tx.account("escrow", "USDC", "order", 500).account("m wif", "WIF", "maker", 0);
+    keepers_accounts(&mut tx);
+    tx.account("k sol", WSOL, "keeper", 0).account("q sol", WSOL, "pool", 1_000_000);
+    tx.account("p sol", WSOL, "pool", 1_000_000);
+    tx.call(LIMIT_V2, &["keeper", "order", "escrow", "k usdc"], &[1]);
+    tx.transfer(2, "escrow", "k usdc", "order", 200);
+    tx.call(JUPITER, &["keeper", "k usdc", "k sol", "k wif"], &[1]);
+    tx.inner(2, RAYDIUM, &["k usdc", "p usdc", "p sol", "k sol", "keeper", "pool"], &[9]);
+    tx.transfer(3, "k usdc", "p usdc", "keeper", 200)
+        .transfer(3, "p sol", "k sol", "pool", lamports);
+    tx.inner(2, WHIRLPOOL, &["k sol", "q sol", "p wif", "k wif", "keeper", "pool"], &[9]);
+    tx.transfer(3, "k sol", "q sol", "keeper", lamports).transfer(3, "p wif", "k wif", "pool", got);
+    tx.call(LIMIT_V2, &["keeper", "order", "escrow", "maker", "k wif", "m wif"], &[2]);
+    tx.transfer(2, "k wif", "m wif", "keeper", 80);
+    tx
+}
+
+#[test]
+fn a_fill_has_the_value_of_the_coin_that_its_route_passed() {
+    let filled = |native, got| {
+        let expected = [
+            (Side::Sell, "USDC", 200, native, "Raydium AMM v4"),
+            (Side::Buy, "WIF", 80, native, "Orca Whirlpool"),
+        ];
+        check(&flash_filled_through_sol(got, 7_000), "maker", &expected);
+    };
+    filled(Some(7_000), 80);
+    // More than the order's tokens were exchanged.
+    filled(None, 120);
+}
+
+/// What it borrowed and paid is the maker's; the rest that it keeps is no purchase.
+#[test]
+fn a_keeper_that_routes_through_its_own_accounts_trades_nothing() {
+    check(&flash_filled(), "keeper", &[]);
+    check(&flash_filled_through_sol(80, 7_000), "keeper", &[]);
+    // A swap of its own in the same transaction is its trade.
+    let mut more = flash_filled();
+    more.account("k bonk", "BONK", "keeper", 40).account("p bonk", "BONK", "pool", 900);
+    more.account("k sol", WSOL, "keeper", 0).account("p sol", WSOL, "pool", 1_000_000);
+    more.call(JUPITER, &["keeper", "k bonk", "k sol"], &[1]);
+    more.inner(2, RAYDIUM, &["k bonk", "p bonk", "p sol", "k sol", "keeper", "pool"], &[9]);
+    more.transfer(3, "k bonk", "p bonk", "keeper", 33);
+    more.transfer(3, "p sol", "k sol", "pool", 5_000);
+    check(&more, "keeper", &[(Side::Sell, "BONK", 33, Some(5_000), "Raydium AMM v4")]);
 }
 
 #[test]

@@ -59,7 +59,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 6;
+pub const DECODER_VERSION: u16 = 7;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -93,12 +93,16 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
         let detail = "several curves paid and the split is unknown";
         notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
     }
+    let fills = orders::fills(&scene, &ledger, wallet);
+    if fills.is_empty() {
+        leave_out_lent(&scene, &ledger, &mut swaps, &mut notes);
+    }
     let mut rows = RowSums::default();
     for swap in swaps.iter().chain(&closings) {
         rows.add(&scene, &ledger, swap);
     }
-    for fill in orders::fills(&scene, &ledger, wallet) {
-        rows.add_fill(&scene, &ledger, &fill);
+    for fill in &fills {
+        rows.add_fill(&scene, &ledger, fill);
     }
     rows.finish(&scene, &ledger, notes)
 }
@@ -157,6 +161,40 @@ fn sorted_out(
         conversions.clear();
     }
     (swaps, conversions)
+}
+
+/// A keeper routes through its own accounts what others' orders lend it, and pays them from what it
+/// got: swaps that leave it nothing on one of the sides are the makers' trades.
+fn leave_out_lent(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    swaps: &mut Vec<Swap>,
+    notes: &mut Vec<Note>,
+) {
+    let mut lent = Net::default();
+    for group in scene.groups.iter().filter(|group| scene.serves_orders(group.start)) {
+        lent.merge(&scene.net(ledger, group));
+    }
+    if !lent.is_swap() {
+        return;
+    }
+    let is_makers = |swaps: &[Swap]| {
+        let mut left = lent.clone();
+        for swap in swaps {
+            left.merge(&swap.net);
+        }
+        !(left.gains() && left.losses())
+    };
+    let count = swaps.len();
+    if is_makers(swaps) {
+        swaps.clear();
+    } else {
+        swaps.retain(|swap| !is_makers(std::slice::from_ref(swap)));
+    }
+    if swaps.len() < count {
+        let detail = "the wallet swapped what orders of others lent it".to_owned();
+        notes.push(Note { kind: NoteKind::Order, detail });
+    }
 }
 
 /// A router may take what is sold in one call and swap it in the next.

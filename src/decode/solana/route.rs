@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Swap;
 use super::balances::{Asset, Flow, Ledger, Means};
 use super::scene::Scene;
+use super::swaps::Net;
 
 /// Lamports of the route that the wallet keeps, or adds, are at most one part in so many of its value.
 const REST_PART_MIN: i128 = 100;
@@ -24,24 +25,42 @@ struct Hop {
 /// part. `None` where the swap is not one token for one other, or no lamports were exchanged for
 /// either, or more of them than dust were on a side.
 pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<i128> {
+    value(&swap.net, &hops(scene, ledger, &swap.ranges))
+}
+
+/// The same of an order's fill, which the keeper may have routed anywhere in the transaction. `None`
+/// where the venues exchanged more than the order's tokens: the rest is another order's, or the keeper's.
+pub(super) fn value_of_fill(scene: &Scene<'_>, ledger: &Ledger, net: &Net) -> Option<i128> {
+    let hops = hops(scene, ledger, std::slice::from_ref(&scene.whole));
+    let exceeds = |(mint, units): &(usize, i128)| {
+        let tokens: u128 = of_mint(&hops, *mint).map(|hop| u128::from(hop.tokens)).sum();
+        let units = units.unsigned_abs();
+        tokens.saturating_sub(units) > units / REST_PART_MIN.unsigned_abs()
+    };
+    if net.tokens.iter().any(exceeds) { None } else { value(net, &hops) }
+}
+
+fn value(net: &Net, hops: &[Hop]) -> Option<i128> {
     let moved: Vec<(usize, i128)> =
-        swap.net.tokens.iter().copied().filter(|(_, sum)| *sum != 0).collect();
-    let ([one, other], false) = (moved.as_slice(), swap.net.unvalued) else { return None };
+        net.tokens.iter().copied().filter(|(_, sum)| *sum != 0).collect();
+    let ([one, other], false) = (moved.as_slice(), net.unvalued) else { return None };
     if (one.1 < 0) == (other.1 < 0) {
         return None;
     }
     let (given, got) = if one.1 < 0 { (one, other) } else { (other, one) };
-    let hops = hops(scene, ledger, &swap.ranges);
     let mut sides = [given, got].into_iter();
-    let value = sides.find_map(|(mint, units)| by_token(&hops, *mint, units.unsigned_abs()))?;
-    let rest = swap.net.native.checked_abs()?.checked_mul(REST_PART_MIN)?;
+    let value = sides.find_map(|(mint, units)| by_token(hops, *mint, units.unsigned_abs()))?;
+    let rest = net.native.checked_abs()?.checked_mul(REST_PART_MIN)?;
     (rest <= value).then_some(value)
 }
 
+fn of_mint(hops: &[Hop], mint: usize) -> impl Iterator<Item = &Hop> {
+    hops.iter().filter(move |hop| hop.mint == mint)
+}
+
 fn by_token(hops: &[Hop], mint: usize, units: u128) -> Option<i128> {
-    let of_mint = || hops.iter().filter(|hop| hop.mint == mint);
-    let tokens: u128 = of_mint().map(|hop| u128::from(hop.tokens)).sum();
-    let lamports: u128 = of_mint().map(|hop| u128::from(hop.lamports)).sum();
+    let tokens: u128 = of_mint(hops, mint).map(|hop| u128::from(hop.tokens)).sum();
+    let lamports: u128 = of_mint(hops, mint).map(|hop| u128::from(hop.lamports)).sum();
     if lamports == 0 || tokens.checked_mul(2)? < units {
         return None;
     }

@@ -44,7 +44,8 @@ impl RowSums {
     /// Adds the fill of an order. The keeper may swap before or after the order's own call.
     pub(super) fn add_fill(&mut self, scene: &Scene<'_>, ledger: &Ledger, fill: &Fill<'_>) {
         let whole = std::slice::from_ref(&scene.whole);
-        self.add_net(&fill.net, None, |mint| {
+        let routed = route::value_of_fill(scene, ledger, &fill.net);
+        self.add_net(&fill.net, routed, |mint| {
             exchanged_by(scene, ledger, whole, mint).unwrap_or_else(|| fill.program.name.clone())
         });
     }
@@ -144,17 +145,30 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>], mint: usiz
     })
 }
 
-/// The venue of the tables that exchanged most of the token in these instructions.
+/// The venue of the tables that exchanged most of the token in these instructions: with the wallet's own
+/// accounts, where it did with any of them.
 fn exchanged_by(
     scene: &Scene<'_>,
     ledger: &Ledger,
     ranges: &[Range<usize>],
     mint: usize,
 ) -> Option<Arc<str>> {
+    let is_own = |flow: &Flow| ledger.is_own(flow.from) || ledger.is_own(flow.to);
+    most_exchanged(scene, ledger, (ranges, mint), is_own)
+        .or_else(|| most_exchanged(scene, ledger, (ranges, mint), |_| true))
+}
+
+fn most_exchanged(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    (ranges, mint): (&[Range<usize>], usize),
+    counts: impl Fn(&Flow) -> bool,
+) -> Option<Arc<str>> {
     let mut shares: Vec<(&Arc<str>, u128)> = Vec::new();
     let of_mint = |flow: &&Flow| {
         flow.asset == Asset::Token(mint)
             && ranges.iter().any(|range| range.contains(&flow.instruction))
+            && counts(flow)
     };
     for flow in ledger.flows.iter().filter(of_mint) {
         let Some((_, program)) = scene.leaf(flow.instruction) else { continue };
