@@ -10,6 +10,7 @@ mod filter;
 mod lock;
 mod numbers;
 mod price;
+mod program_address;
 mod proof;
 pub mod row_json;
 mod rows;
@@ -27,6 +28,7 @@ pub use filter::Filter;
 pub use lock::lock;
 pub use numbers::Numbers;
 pub use price::{LearnedPrice, Minute, Moment, Price};
+pub use program_address::program_address;
 pub use proof::{Doubts, Proof, Way};
 pub use rows::{BareRow, RowRef, Rows};
 pub use signature::Signature;
@@ -35,7 +37,7 @@ pub use time::{Clock, TimeText, UnixMillis, UnixSeconds};
 pub use trade::{Row, Side, Token, Trade, TradeKey, ValueSource};
 
 /// Number of a chain's row in `data/chains.toml`; stored in keys, never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
 pub struct ChainId(pub u16);
 
 /// Which wire formats and address form a chain has.

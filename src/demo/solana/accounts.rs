@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::domain::Height;
+use crate::domain::{Height, program_address};
 
-use super::curve;
 use super::digits::number;
 use super::history::{LANES, NoiseKind, STEPS, noise_number};
 use super::keys::{KnownAccount, ModelKey};
@@ -31,7 +30,7 @@ static METADATA: LazyLock<HashMap<ModelKey, DemoToken>> = LazyLock::new(|| {
     let all = coins.chain(spam).chain([DemoToken::Usdc, DemoToken::Position]);
     let program = KnownAccount::Metaplex.key();
     all.filter(|token| token.has_metadata())
-        .map(|token| (curve::derive(&[b"metadata", &program, &token.mint()], &program), token))
+        .map(|token| (program_address(&[b"metadata", &program, &token.mint()], &program), token))
         .collect()
 });
 

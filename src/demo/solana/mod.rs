@@ -4,7 +4,6 @@ mod accounts;
 mod aggregated;
 mod build;
 mod busy;
-mod curve;
 mod digits;
 mod history;
 mod keys;

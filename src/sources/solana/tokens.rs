@@ -5,13 +5,11 @@
 
 use std::sync::Arc;
 
-use curve25519_dalek::edwards::CompressedEdwardsY;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use super::SolanaSource;
 use super::wire;
-use crate::domain::Address;
+use crate::domain::{Address, program_address};
 use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -107,21 +105,9 @@ fn text(data: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
-/// The metadata account of a mint: the program's derived address with the highest bump that is no
-/// point of the curve.
 fn metadata_address(mint: &Address) -> Address {
-    let derived = (0..=u8::MAX).rev().find_map(|bump| {
-        let mut hash = Sha256::new();
-        hash.update(b"metadata");
-        hash.update(METADATA_PROGRAM);
-        hash.update(mint.bytes());
-        hash.update([bump]);
-        hash.update(METADATA_PROGRAM);
-        hash.update(b"ProgramDerivedAddress");
-        let bytes: [u8; 32] = hash.finalize().into();
-        CompressedEdwardsY(bytes).decompress().is_none().then_some(bytes)
-    });
-    Address::Solana(derived.unwrap_or_default())
+    let seeds = [b"metadata".as_slice(), &METADATA_PROGRAM, mint.bytes()];
+    Address::Solana(program_address(&seeds, &METADATA_PROGRAM))
 }
 
 #[cfg(test)]
