@@ -8,8 +8,8 @@ use serde::Deserialize;
 use sha3::{Digest as _, Keccak256};
 
 use super::pool_makers::{PoolMakers, PoolPlace};
-use super::{Chain, RegistryError};
-use crate::domain::{Account, Address, Family, Word};
+use super::{Chain, RegistryError, fields};
+use crate::domain::{Account, Word};
 
 const TABLE: &str = "venues-evm";
 
@@ -52,17 +52,26 @@ pub struct Payout {
 }
 
 /// One kind of event, by its first topic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Event {
+    id: u16,
+    signature: Option<String>,
+    #[serde(deserialize_with = "fields::hex")]
+    topic: Word,
     name: Arc<str>,
     /// Names by chain slug, where they differ.
-    names: Vec<(String, Arc<str>)>,
+    #[serde(default)]
+    names: HashMap<String, Arc<str>>,
     pub kind: EventKind,
     /// Other events share the topic: only contracts of the table count as emitters.
+    #[serde(default)]
     pub known_only: bool,
     /// The account that holds the pool's assets, where it is not the emitter.
+    #[serde(default, deserialize_with = "fields::some_account")]
     pub holder: Option<Account>,
     /// Whether the pool may hold unwrapped native coin.
+    #[serde(default)]
     pub native: bool,
     /// What an account was paid, exactly and after all fees.
     pub pays: Option<Payout>,
@@ -77,8 +86,7 @@ pub struct Event {
 impl Event {
     /// The venue's name, unless the emitter has a more specific one.
     pub fn name(&self, chain: &Chain) -> &Arc<str> {
-        let named = self.names.iter().find(|(slug, _)| *slug == chain.slug);
-        named.map_or(&self.name, |(_, name)| name)
+        self.names.get(&chain.slug).unwrap_or(&self.name)
     }
 }
 
@@ -109,19 +117,31 @@ pub enum ContractKind {
 }
 
 /// One contract.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "four things that its code guarantees or not")]
 pub struct Contract {
+    id: u16,
+    /// Chain slugs; empty for all chains.
+    #[serde(default)]
+    chains: Vec<String>,
+    #[serde(deserialize_with = "fields::account")]
+    address: Account,
     pub name: Arc<str>,
     pub kind: ContractKind,
+    #[serde(default)]
     exact: bool,
     /// Selectors of the calls to which `is_exact` applies.
+    #[serde(default, deserialize_with = "fields::selectors")]
     exact_calls: Vec<[u8; 4]>,
     /// Whether it spends all native coin that it receives.
+    #[serde(default)]
     pub spends_whole: bool,
     /// Whether its caller receives all native coin that any contract unwraps below the call.
+    #[serde(default)]
     pub pays_whole: bool,
     /// Whether it keeps a fee of that coin, stated in its input.
+    #[serde(default)]
     pub charges: bool,
 }
 
@@ -150,14 +170,19 @@ pub enum PoolSalt {
 }
 
 /// A contract whose pools are recognized by their derived addresses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Factory {
+    id: u16,
     pub name: Arc<str>,
     /// The contract that creates the pools.
+    #[serde(deserialize_with = "fields::account")]
     pub deployer: Account,
+    #[serde(deserialize_with = "fields::hex")]
     pub code_hash: Word,
     pub salt: PoolSalt,
     /// Chain slugs; empty for all chains.
+    #[serde(default)]
     chains: Vec<String>,
 }
 
@@ -175,7 +200,7 @@ pub struct Anonymous {
 pub struct EvmTables {
     events: HashMap<Word, Vec<Event>>,
     anonymous: Vec<Anonymous>,
-    contracts: HashMap<Account, Vec<(Vec<String>, Contract)>>,
+    contracts: HashMap<Account, Vec<Contract>>,
     factories: Vec<Factory>,
     makers: PoolMakers,
 }
@@ -195,9 +220,7 @@ impl EvmTables {
     }
 
     pub fn contract(&self, chain: &Chain, account: &Account) -> Option<&Contract> {
-        let rows = self.contracts.get(account)?;
-        let (_, contract) = rows.iter().find(|(chains, _)| on(chains, chain))?;
-        Some(contract)
+        self.contracts.get(account)?.iter().find(|contract| on(&contract.chains, chain))
     }
 
     /// Factories that may have pools on a chain.
@@ -241,99 +264,29 @@ fn on(chains: &[String], chain: &Chain) -> bool {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    event: Vec<EventRow>,
+    event: Vec<Event>,
     #[serde(default)]
     anonymous: Vec<AnonymousRow>,
-    contract: Vec<ContractRow>,
+    contract: Vec<Contract>,
     #[serde(default)]
-    factory: Vec<FactoryRow>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EventRow {
-    id: u16,
-    signature: Option<String>,
-    topic: String,
-    name: String,
-    #[serde(default)]
-    names: HashMap<String, String>,
-    kind: EventKind,
-    #[serde(default)]
-    known_only: bool,
-    holder: Option<String>,
-    #[serde(default)]
-    native: bool,
-    pays: Option<Payout>,
-    escrow: Option<Payout>,
-    charges: Option<usize>,
-    grows: Option<usize>,
+    factory: Vec<Factory>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AnonymousRow {
     id: u16,
-    address: Option<String>,
+    #[serde(default, deserialize_with = "fields::some_account")]
+    address: Option<Account>,
     data_bytes: usize,
-    name: String,
+    name: Arc<str>,
     kind: EventKind,
     #[serde(default)]
     native: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "columns of the row, each absent or true")]
-struct ContractRow {
-    id: u16,
-    #[serde(default)]
-    chains: Vec<String>,
-    address: String,
-    name: String,
-    kind: ContractKind,
-    #[serde(default)]
-    exact: bool,
-    #[serde(default)]
-    exact_calls: Vec<String>,
-    #[serde(default)]
-    spends_whole: bool,
-    #[serde(default)]
-    pays_whole: bool,
-    #[serde(default)]
-    charges: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FactoryRow {
-    id: u16,
-    #[serde(default)]
-    chains: Vec<String>,
-    deployer: String,
-    code_hash: String,
-    salt: PoolSalt,
-    name: String,
-}
-
-/// Interns the venues' names.
-#[derive(Default)]
-struct Names(HashSet<Arc<str>>);
-
-impl Names {
-    fn get(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(name) {
-            return known.clone();
-        }
-        let name: Arc<str> = name.into();
-        self.0.insert(name.clone());
-        name
-    }
-}
-
 pub(super) fn parse(text: &str, chains: &[Chain]) -> Result<EvmTables, RegistryError> {
     let file: File = toml::from_str(text).map_err(|e| RegistryError::new(TABLE, e))?;
-    let mut names = Names::default();
     let slugs: HashSet<&str> = chains.iter().map(|chain| &*chain.slug).collect();
     let of_events = file.event.iter().map(|row| row.id);
     unique(of_events.chain(file.anonymous.iter().map(|row| row.id)))?;
@@ -345,62 +298,47 @@ pub(super) fn parse(text: &str, chains: &[Chain]) -> Result<EvmTables, RegistryE
             return fail(format!("there is no chain {slug}"));
         }
     }
-    let factories = file.factory.into_iter().map(|row| factory(row, &mut names));
     Ok(EvmTables {
-        factories: factories.collect::<Result<_, _>>()?,
-        events: events(file.event, &mut names)?,
-        anonymous: anonymous(file.anonymous, &mut names)?,
-        contracts: contracts(file.contract, &mut names)?,
+        factories: file.factory,
+        events: events(file.event)?,
+        anonymous: anonymous(file.anonymous)?,
+        contracts: contracts(file.contract)?,
         makers: PoolMakers::default(),
     })
 }
 
-fn events(
-    rows: Vec<EventRow>,
-    names: &mut Names,
-) -> Result<HashMap<Word, Vec<Event>>, RegistryError> {
+fn events(rows: Vec<Event>) -> Result<HashMap<Word, Vec<Event>>, RegistryError> {
     let mut events: HashMap<Word, Vec<Event>> = HashMap::default();
-    for row in rows {
-        let topic = word(&row.topic)?;
-        let hash = row.signature.as_ref().map(|text| Word::from(Keccak256::digest(text)));
-        if hash.is_some_and(|hash| hash != topic) {
-            return fail(format!("event {}: the topic is not its signature's hash", row.id));
+    for event in rows {
+        let hash = event.signature.as_ref().map(|text| Word::from(Keccak256::digest(text)));
+        if hash.is_some_and(|hash| hash != event.topic) {
+            return fail(format!("event {}: the topic is not its signature's hash", event.id));
         }
-        let event = Event {
-            name: names.get(&row.name),
-            names: row.names.into_iter().map(|(slug, name)| (slug, names.get(&name))).collect(),
-            kind: row.kind,
-            known_only: row.known_only,
-            holder: row.holder.as_deref().map(account).transpose()?,
-            native: row.native,
-            pays: row.pays,
-            escrow: row.escrow,
-            charges: row.charges,
-            grows: row.grows,
-        };
-        let others = events.entry(topic).or_default();
+        let others = events.entry(event.topic).or_default();
         // Events of known contracts only are compared first.
         let free = others.iter().any(|other| !other.known_only);
         match (event.known_only, free) {
             (true, _) => others.insert(0, event),
             (false, false) => others.push(event),
-            (false, true) => return fail(format!("event {}: the topic stands twice", row.id)),
+            (false, true) => return fail(format!("event {}: the topic stands twice", event.id)),
         }
     }
     Ok(events)
 }
 
-fn anonymous(rows: Vec<AnonymousRow>, names: &mut Names) -> Result<Vec<Anonymous>, RegistryError> {
+fn anonymous(rows: Vec<AnonymousRow>) -> Result<Vec<Anonymous>, RegistryError> {
     let mut events: Vec<Anonymous> = Vec::new();
     for row in rows {
-        let (emitter, data_bytes) =
-            (row.address.as_deref().map(account).transpose()?, row.data_bytes);
+        let (emitter, data_bytes) = (row.address, row.data_bytes);
         if events.iter().any(|one| one.emitter == emitter && one.data_bytes == data_bytes) {
             return fail(format!("event {}: {data_bytes} bytes stand twice", row.id));
         }
         let event = Event {
-            name: names.get(&row.name),
-            names: Vec::new(),
+            id: row.id,
+            signature: None,
+            topic: Word::default(),
+            name: row.name,
+            names: HashMap::default(),
             kind: row.kind,
             known_only: false,
             holder: None,
@@ -415,42 +353,21 @@ fn anonymous(rows: Vec<AnonymousRow>, names: &mut Names) -> Result<Vec<Anonymous
     Ok(events)
 }
 
-type Contracts = HashMap<Account, Vec<(Vec<String>, Contract)>>;
-
-fn contracts(rows: Vec<ContractRow>, names: &mut Names) -> Result<Contracts, RegistryError> {
-    let mut contracts = Contracts::default();
+fn contracts(rows: Vec<Contract>) -> Result<HashMap<Account, Vec<Contract>>, RegistryError> {
+    let mut contracts: HashMap<Account, Vec<Contract>> = HashMap::default();
     for row in rows {
-        let others = contracts.entry(account(&row.address)?).or_default();
-        let meets = |chains: &Vec<String>| {
-            chains.is_empty()
+        let others = contracts.entry(row.address).or_default();
+        let meets = |other: &Contract| {
+            other.chains.is_empty()
                 || row.chains.is_empty()
-                || chains.iter().any(|chain| row.chains.contains(chain))
+                || other.chains.iter().any(|chain| row.chains.contains(chain))
         };
-        if others.iter().any(|(chains, _)| meets(chains)) {
-            return fail(format!("contract {} stands twice", row.address));
+        if others.iter().any(meets) {
+            return fail(format!("contract {} stands twice", hex::encode(row.address)));
         }
-        let contract = Contract {
-            name: names.get(&row.name),
-            kind: row.kind,
-            exact: row.exact,
-            exact_calls: row.exact_calls.iter().map(|text| hex(text)).collect::<Result<_, _>>()?,
-            spends_whole: row.spends_whole,
-            pays_whole: row.pays_whole,
-            charges: row.charges,
-        };
-        others.push((row.chains, contract));
+        others.push(row);
     }
     Ok(contracts)
-}
-
-fn factory(row: FactoryRow, names: &mut Names) -> Result<Factory, RegistryError> {
-    Ok(Factory {
-        name: names.get(&row.name),
-        deployer: account(&row.deployer)?,
-        code_hash: word(&row.code_hash)?,
-        salt: row.salt,
-        chains: row.chains,
-    })
 }
 
 fn unique(ids: impl Iterator<Item = u16>) -> Result<(), RegistryError> {
@@ -461,27 +378,6 @@ fn unique(ids: impl Iterator<Item = u16>) -> Result<(), RegistryError> {
         }
     }
     Ok(())
-}
-
-/// Parses an address of an EVM chain or of Tron, which share their contracts.
-fn account(text: &str) -> Result<Account, RegistryError> {
-    let family = if text.starts_with('T') { Family::Tron } else { Family::Evm };
-    match Address::parse(family, text) {
-        Ok(Address::Evm(bytes) | Address::Tron(bytes)) => Ok(bytes),
-        Ok(Address::Solana(_)) => fail(format!("{text}: another family")),
-        Err(error) => fail(format!("{text}: {error}")),
-    }
-}
-
-fn word(text: &str) -> Result<Word, RegistryError> {
-    hex(text)
-}
-
-fn hex<const N: usize>(text: &str) -> Result<[u8; N], RegistryError> {
-    let mut bytes = [0; N];
-    let read = ::hex::decode_to_slice(text.strip_prefix("0x").unwrap_or(text), &mut bytes);
-    read.map_err(|e| RegistryError::new(TABLE, format!("{text}: {e}")))?;
-    Ok(bytes)
 }
 
 fn fail<T>(reason: String) -> Result<T, RegistryError> {
@@ -534,7 +430,8 @@ mod tests {
         ];
         let eth = registry.chain_named("eth").unwrap();
         for (topic, name) in topics {
-            let events = registry.evm().events(&word(topic).unwrap());
+            let topic = hex::decode(topic).unwrap().try_into().unwrap();
+            let events = registry.evm().events(&topic);
             assert_eq!(events.len(), 1, "{name}");
             assert_eq!(&**events[0].name(eth), name);
         }
@@ -545,7 +442,8 @@ mod tests {
         let registry = read(&format!("{EVENT}{CONTRACT}")).unwrap();
         let (eth, base) =
             (registry.chain_named("eth").unwrap(), registry.chain_named("base").unwrap());
-        let exchange = account("0x111111125421cA6dc452d289314280a0f8842A65").unwrap();
+        let exchange = hex::decode("111111125421cA6dc452d289314280a0f8842A65").unwrap();
+        let exchange = exchange.try_into().unwrap();
         assert!(registry.evm().is_known(eth, &exchange));
         assert!(registry.evm().is_settlement(eth, &exchange));
         assert!(!registry.evm().is_known(base, &exchange));

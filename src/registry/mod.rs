@@ -2,6 +2,7 @@
 
 mod chains;
 mod evm;
+mod fields;
 mod pool_makers;
 mod solana;
 
