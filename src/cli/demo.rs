@@ -14,7 +14,7 @@ use super::config::chains::{ChainLayer, Explorer, NodeSetting};
 use super::config::secret::ConfigUrl;
 use super::config::{Config, Listen};
 use super::errors::CliError;
-use super::keys::file::{KeyTerms, create_private_folder};
+use super::keys::file::KeyTerms;
 use super::keys::store::KeyStore;
 use super::seed::random_seed;
 use super::serve::{Serving, announce, tell};
@@ -23,6 +23,7 @@ use crate::domain::Clock as _;
 use crate::history::Tasks;
 use crate::registry::Registry;
 use crate::rpc::Transport;
+use crate::store::create_private_folder;
 
 /// Where the demo's own endpoints are reached; nothing leaves the process.
 const HOST: &str = "demo.invalid";

@@ -2,6 +2,8 @@
 
 use std::future::Future;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use super::errors::CliError;
 
 /// What a shell reports for a program that an interrupt ended.
@@ -9,57 +11,34 @@ const INTERRUPTED: i32 = 130;
 
 /// Ready at the first SIGINT or SIGTERM. From then on, [`exit_at_once`] is for the next one.
 pub(super) fn stop() -> Result<impl Future<Output = ()>, CliError> {
-    let error = |source| CliError::failed("signals cannot be watched", source);
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).map_err(error)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(error)?;
-        Ok(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        })
-    }
-    #[cfg(not(unix))]
-    {
-        let _: fn(std::io::Error) -> CliError = error;
-        Ok(async move {
-            let _ = tokio::signal::ctrl_c().await;
-        })
-    }
+    let mut terminate = watch(SignalKind::terminate())?;
+    let mut interrupt = watch(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
-/// Calls for a reload: SIGHUP. Without such a signal on a system, it never comes.
-pub(super) struct Hangups {
-    #[cfg(unix)]
-    signal: tokio::signal::unix::Signal,
+fn watch(kind: SignalKind) -> Result<Signal, CliError> {
+    signal(kind).map_err(|source| CliError::failed("signals cannot be watched", source))
 }
+
+/// Calls for a reload: SIGHUP.
+pub(super) struct Hangups(Signal);
 
 impl Hangups {
     /// From here on the signal ends the process no more.
     pub(super) fn watch() -> Result<Self, CliError> {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            let signal = signal(SignalKind::hangup())
-                .map_err(|source| CliError::failed("signals cannot be watched", source))?;
-            Ok(Self { signal })
-        }
-        #[cfg(not(unix))]
-        {
-            Ok(Self {})
-        }
+        watch(SignalKind::hangup()).map(Self)
     }
 
     /// Ready at the next one.
     pub(super) async fn next(&mut self) {
-        #[cfg(unix)]
-        if self.signal.recv().await.is_some() {
-            return;
+        if self.0.recv().await.is_none() {
+            std::future::pending::<()>().await;
         }
-        std::future::pending::<()>().await;
     }
 }
 

@@ -17,7 +17,7 @@ use super::schema::{
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
     WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
 };
-use super::{FILE_NAME, StoreError, StoreOptions, file};
+use super::{FILE_NAME, StoreError, StoreOptions, disk, file};
 
 /// What a copy is called until it is whole.
 const PARTIAL_NAME: &str = "trades.redb.part";
@@ -29,7 +29,7 @@ const CACHE_BYTES: usize = 16 << 20;
 /// # Errors
 /// `Io` with `AlreadyExists` where the folder holds a store.
 pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64, StoreError> {
-    file::create_folder(to)?;
+    disk::create_private_folder(to)?;
     let (target, partial) = (to.join(FILE_NAME), to.join(PARTIAL_NAME));
     if target.exists() {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());

@@ -1,32 +1,48 @@
-//! What the file system reports of a file and of itself.
+//! What the file system reports of a file and of itself, and files for their owner alone.
 
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
+
+/// The unit of `st_blocks` on every file system.
+const BLOCK_BYTES: u64 = 512;
 
 /// Bytes that a file takes of its disk, at most its length: redb doubles the length of a small file
 /// ahead of need, and what was never written takes no room on most file systems.
-#[cfg(unix)]
 pub(super) fn used_bytes(path: &Path) -> io::Result<u64> {
-    use std::os::unix::fs::MetadataExt as _;
-    /// The unit of `st_blocks` on every file system.
-    const BLOCK_BYTES: u64 = 512;
-    let file = std::fs::metadata(path)?;
+    let file = fs::metadata(path)?;
     Ok(file.len().min(file.blocks().saturating_mul(BLOCK_BYTES)))
 }
 
-#[cfg(not(unix))]
-pub(super) fn used_bytes(path: &Path) -> io::Result<u64> {
-    Ok(std::fs::metadata(path)?.len())
-}
-
 /// Bytes that this user may still write to the file system of a path; `None` where it reports none.
-#[cfg(unix)]
 pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(path).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
 }
 
-#[cfg(not(unix))]
-pub(super) fn free_bytes(_path: &Path) -> Option<u64> {
-    None
+/// Makes a folder that only its owner can enter; one that exists stays as it is.
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Options by which a file is made that only its owner can read.
+pub(crate) fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// A file that was put back from a copy may be open to others. Where that cannot be changed, the
+/// folder's own mode is left.
+pub(crate) fn make_private(path: &Path) {
+    let is_open = |file: fs::Metadata| file.permissions().mode() & 0o077 != 0;
+    let private = || fs::set_permissions(path, Permissions::from_mode(0o600));
+    let changed = fs::metadata(path).and_then(|f| if is_open(f) { private() } else { Ok(()) });
+    if let Err(error) = changed {
+        let file = path.display();
+        tracing::warn!(%error, %file, "a file can be read by other users, and cannot be changed");
+    }
 }

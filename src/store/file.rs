@@ -1,6 +1,6 @@
 //! Opening the file, and opening it again after it failed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
@@ -305,10 +305,11 @@ impl StorageBackend for SharedBackend {
 /// writing to it.
 pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend, StoreError> {
     if let Some(folder) = path.parent() {
-        create_folder(folder)?;
+        disk::create_private_folder(folder)?;
     }
     let name = path.display().to_string();
-    let file = match open_private(path) {
+    let mut how = disk::private_file();
+    let file = match how.read(true).write(true).create(true).truncate(false).open(path) {
         Err(error) if is_refusal(&error) && path.exists() => {
             tracing::warn!(file = name, %error, "the store cannot be written: what it holds is served, nothing is loaded");
             inspect_without_writing(path, &name, options)?;
@@ -320,7 +321,7 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     restart_creation(&backend, &name)?;
     if backend.len()? > 0 {
         inspect_without_writing(path, &name, options)?;
-        make_private(path);
+        disk::make_private(path);
     } else {
         sync_folders(path);
     }
@@ -461,49 +462,4 @@ fn refuse(error: DatabaseError, name: &str) -> StoreError {
         return error.into();
     }
     StoreError::Foreign { file, reason }
-}
-
-#[cfg(unix)]
-pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).create(folder)
-}
-
-#[cfg(unix)]
-fn open_private(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    open_options().mode(0o600).open(path)
-}
-
-/// One that was put back from a copy may be anybody's to read. Who may not change that has the
-/// folder's own rights left.
-#[cfg(unix)]
-fn make_private(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let is_open = |mode: u32| mode & 0o077 != 0;
-    let private = || fs::set_permissions(path, fs::Permissions::from_mode(0o600));
-    let changed = fs::metadata(path)
-        .and_then(|file| if is_open(file.permissions().mode()) { private() } else { Ok(()) });
-    if let Err(error) = changed {
-        tracing::warn!(%error, "the store's file cannot be made its owner's alone");
-    }
-}
-
-#[cfg(not(unix))]
-fn make_private(_path: &Path) {}
-
-#[cfg(not(unix))]
-fn open_private(path: &Path) -> io::Result<File> {
-    open_options().open(path)
-}
-
-fn open_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    options
 }

@@ -66,6 +66,7 @@ use crate::domain::{Height, Wallet};
 pub use answer::Reading;
 pub use care::StoreSize;
 pub use credit::Credit;
+pub(crate) use disk::{create_private_folder, make_private, private_file};
 pub use error::{StoreError, StoreFailure};
 #[cfg(feature = "postgres")]
 pub use postgres::SharedOptions;

@@ -1,6 +1,6 @@
 //! Maintenance of a store that no other process has open: copy it, compact it, forget a wallet.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
@@ -9,7 +9,7 @@ use redb::{BackendError, CompactionError, StorageBackend as _};
 
 use super::file::{self, SharedBackend};
 use super::forget::forget_in;
-use super::{FILE_NAME, StoreError, StoreOptions};
+use super::{FILE_NAME, StoreError, StoreOptions, disk};
 use crate::domain::Wallet;
 
 /// Rounds of moving pages; each one is a commit, and few do anything.
@@ -35,7 +35,7 @@ pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64, Stor
         }
         Err(error) => return Err(io::Error::from(error).into()),
     }
-    file::create_folder(to)?;
+    disk::create_private_folder(to)?;
     let target = to.join(FILE_NAME);
     let bytes = copy_new(&folder.join(FILE_NAME), &target)?;
     drop(backend);
@@ -44,14 +44,7 @@ pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64, Stor
 
 /// Never over a file that is there.
 fn copy_new(from: &Path, to: &Path) -> io::Result<u64> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let mut target = options.open(to)?;
+    let mut target = disk::private_file().write(true).create_new(true).open(to)?;
     let bytes = io::copy(&mut File::open(from)?, &mut target)?;
     target.sync_all()?;
     Ok(bytes)

@@ -116,7 +116,7 @@ fn keys_are_made_listed_and_revoked() {
             .stdout,
     );
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
-    assert!(key.starts_with("blt_") && id.len() == 12);
+    assert!(key.starts_with("blt_") && key.len() == 4 + 43 && id.len() == 12);
     let listed = json(&place.run(&["keys", "list", "--json"]).stdout);
     let first = &listed["keys"][0];
     assert_eq!(

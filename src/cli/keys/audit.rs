@@ -1,6 +1,5 @@
 //! The audit log: what was changed by an operator, one JSON line each, in the data folder.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::clock::SystemClock;
 use crate::domain::Clock as _;
+use crate::store::private_file;
 
 const FILE_NAME: &str = "audit.ndjson";
 
@@ -27,9 +27,7 @@ impl Audit {
         let mut line = Map::new();
         line.insert("time".to_owned(), json!(SystemClock.now().seconds().to_string()));
         line.insert("event".to_owned(), json!(event));
-        if let Some(user) = user() {
-            line.insert("uid".to_owned(), json!(user));
-        }
+        line.insert("uid".to_owned(), json!(rustix::process::getuid().as_raw()));
         if let Value::Object(details) = details {
             line.extend(details.clone());
         }
@@ -41,25 +39,7 @@ impl Audit {
 
 /// One write of the whole line, so that lines of two processes do not mix.
 fn append(path: &Path, line: &Value) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let mut file = options.open(path)?;
+    let mut file = private_file().append(true).create(true).open(path)?;
     file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_data()
-}
-
-#[cfg(unix)]
-#[expect(clippy::unnecessary_wraps, reason = "other systems have no such number")]
-fn user() -> Option<u32> {
-    Some(rustix::process::getuid().as_raw())
-}
-
-#[cfg(not(unix))]
-fn user() -> Option<u32> {
-    None
 }

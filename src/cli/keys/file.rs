@@ -3,7 +3,7 @@
 //! The file is replaced as a whole, by rename, under a lock file, so that a reader sees the old or
 //! the new list and two writers do not lose each other's change.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::cli::config::units::{RateSetting, serde_as_text};
 use crate::cli::errors::CliError;
 use crate::domain::{KeyId, UnixMillis, UnixSeconds};
-use crate::store::StoreError;
+use crate::store::{StoreError, create_private_folder, make_private, private_file};
 
 const FILE_NAME: &str = "keys.toml";
 const NEW_NAME: &str = "keys.toml.new";
@@ -212,38 +212,12 @@ impl KeysFile {
         parse(&self.folder.join(FILE_NAME), text)
     }
 
-    pub(in crate::cli) fn list(&self) -> Result<Vec<KeyEntry>, KeysError> {
-        self.parse(&self.text()?)
+    /// Makes the file its owner's alone.
+    pub(in crate::cli) fn make_private(&self) {
+        make_private(&self.folder.join(FILE_NAME));
     }
 
-    /// Adds a key, and makes the folder where there is none.
-    pub(in crate::cli) fn create(
-        &self,
-        terms: KeyTerms,
-        now: UnixMillis,
-    ) -> Result<Created, KeysError> {
-        self.change(|keys| add(keys, terms, now))
-    }
-
-    /// Adds a key only where there is none yet.
-    pub(in crate::cli) fn create_first(
-        &self,
-        now: UnixMillis,
-    ) -> Result<Option<Created>, KeysError> {
-        // Without the lock, which has to be written: keys are never taken out of the file.
-        if !self.list()?.is_empty() {
-            make_private(&self.folder.join(FILE_NAME));
-            return Ok(None);
-        }
-        let terms = KeyTerms { name: Some("first".to_owned()), ..KeyTerms::default() };
-        self.change(|keys| if keys.is_empty() { add(keys, terms, now).map(Some) } else { Ok(None) })
-    }
-
-    /// Ends a key; one that was revoked stays as it is.
-    pub(in crate::cli) fn revoke(&self, id: ShownId, now: UnixMillis) -> Result<(), KeysError> {
-        self.change(|keys| revoke(keys, id, now))
-    }
-
+    /// Makes the folder where there is none.
     pub(in crate::cli) fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
@@ -251,7 +225,7 @@ impl KeysFile {
         create_private_folder(&self.folder)
             .map_err(|source| self.file_error("create", &self.folder, source))?;
         let lock_path = self.folder.join(LOCK_NAME);
-        let lock = private_file().truncate(false).open(&lock_path);
+        let lock = private_file().write(true).create(true).truncate(false).open(&lock_path);
         let lock = lock.map_err(|source| self.file_error("open", &lock_path, source))?;
         lock.lock().map_err(|source| self.file_error("lock", &lock_path, source))?;
         let before = self.text()?;
@@ -265,7 +239,7 @@ impl KeysFile {
 
     fn replace(&self, path: &Path, text: &str) -> io::Result<()> {
         let new_path = self.folder.join(NEW_NAME);
-        let mut new = private_file().truncate(true).open(&new_path)?;
+        let mut new = private_file().write(true).create(true).truncate(true).open(&new_path)?;
         new.write_all(text.as_bytes())?;
         new.sync_all()?;
         fs::rename(&new_path, path)?;
@@ -346,45 +320,6 @@ pub(in crate::cli) fn hash(key: &str) -> KeyHash {
     KeyHash(Sha256::digest(key.as_bytes()).into())
 }
 
-/// Makes a folder that only its owner can enter; one that exists stays as it is.
-pub(in crate::cli) fn create_private_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(path)
-}
-
-/// Options for a file that only its owner can read.
-fn private_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options
-}
-
-/// A file that was put back from a copy may be open to others. Where that cannot be changed, the
-/// folder's own mode is left.
-fn make_private(path: &Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let is_open = |meta: fs::Metadata| meta.permissions().mode() & 0o077 != 0;
-        let private = || fs::set_permissions(path, fs::Permissions::from_mode(0o600));
-        let changed = fs::metadata(path).and_then(|m| if is_open(m) { private() } else { Ok(()) });
-        if let Err(error) = changed {
-            tracing::warn!(%error, "keys.toml can be read by other users, and cannot be changed");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -397,26 +332,19 @@ mod tests {
         (temp, keys)
     }
 
-    #[test]
-    fn a_key_is_shown_once_and_kept_hashed() {
-        let (_temp, keys) = folder();
-        assert_eq!(keys.list().unwrap(), []);
-        let terms = KeyTerms { quota: Some(5), rate: "0.5".parse().ok(), ..KeyTerms::default() };
-        let created = keys.create(terms, NOW).unwrap();
-        assert!(created.key.starts_with("blt_") && created.key.len() == 4 + 43);
-        let listed = keys.list().unwrap();
-        assert_eq!(listed.len(), 1);
-        assert_eq!((listed[0].id, listed[0].hash), (created.id, hash(&created.key)));
-        assert_eq!((listed[0].quota, listed[0].state(NOW)), (Some(5), "active"));
-        assert!(!keys.text().unwrap().contains(&created.key[4..]));
+    fn create(keys: &KeysFile, terms: KeyTerms) -> Result<Created, KeysError> {
+        keys.change(|keys| add(keys, terms, NOW))
     }
 
-    #[cfg(unix)]
+    fn list(keys: &KeysFile) -> Vec<KeyEntry> {
+        keys.parse(&keys.text().unwrap()).unwrap()
+    }
+
     #[test]
     fn nobody_else_can_read_the_file() {
         use std::os::unix::fs::PermissionsExt as _;
         let (_temp, keys) = folder();
-        keys.create(KeyTerms::default(), NOW).unwrap();
+        create(&keys, KeyTerms::default()).unwrap();
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(keys.folder.clone()), 0o700);
         assert_eq!(mode(keys.folder.join(FILE_NAME)), 0o600);
@@ -426,22 +354,16 @@ mod tests {
     fn revoked_and_expired_keys_are_told_apart() {
         let (_temp, keys) = folder();
         let at = |seconds: u32| Some(FileTime(UnixSeconds(seconds)));
-        let first = keys.create(KeyTerms::default(), NOW).unwrap();
-        keys.create(KeyTerms { expires: at(NOW.seconds().0), ..KeyTerms::default() }, NOW).unwrap();
-        keys.create(KeyTerms { expires: at(NOW.seconds().0 + 1), ..KeyTerms::default() }, NOW)
+        let first = create(&keys, KeyTerms::default()).unwrap();
+        create(&keys, KeyTerms { expires: at(NOW.seconds().0), ..KeyTerms::default() }).unwrap();
+        create(&keys, KeyTerms { expires: at(NOW.seconds().0 + 1), ..KeyTerms::default() })
             .unwrap();
-        keys.revoke(first.id, NOW).unwrap();
-        let states: Vec<_> = keys.list().unwrap().iter().map(|key| key.state(NOW)).collect();
+        let end = |id| keys.change(|keys| revoke(keys, id, NOW));
+        end(first.id).unwrap();
+        let states: Vec<_> = list(&keys).iter().map(|key| key.state(NOW)).collect();
         assert_eq!(states, ["revoked", "expired", "active"]);
         let unknown = ShownId(KeyId(7));
-        assert!(matches!(keys.revoke(unknown, NOW), Err(KeysError::NoSuchKey(_))));
-    }
-
-    #[test]
-    fn the_first_key_is_made_only_once() {
-        let (_temp, keys) = folder();
-        assert!(keys.create_first(NOW).unwrap().is_some());
-        assert!(keys.create_first(NOW).unwrap().is_none());
+        assert!(matches!(end(unknown), Err(KeysError::NoSuchKey(_))));
     }
 
     #[test]
@@ -449,19 +371,19 @@ mod tests {
         let (_temp, keys) = folder();
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| keys.create(KeyTerms::default(), NOW).unwrap());
+                scope.spawn(|| create(&keys, KeyTerms::default()).unwrap());
             }
         });
-        assert_eq!(keys.list().unwrap().len(), 8);
+        assert_eq!(list(&keys).len(), 8);
     }
 
     #[test]
     fn a_damaged_file_is_refused_and_left_alone() {
         let (_temp, keys) = folder();
-        keys.create(KeyTerms::default(), NOW).unwrap();
+        create(&keys, KeyTerms::default()).unwrap();
         let path = keys.folder.join(FILE_NAME);
         fs::write(&path, "[[key]]\nid = 5\n").unwrap();
-        assert!(matches!(keys.create(KeyTerms::default(), NOW), Err(KeysError::Wrong { .. })));
+        assert!(matches!(create(&keys, KeyTerms::default()), Err(KeysError::Wrong { .. })));
         assert_eq!(fs::read_to_string(&path).unwrap(), "[[key]]\nid = 5\n");
     }
 
@@ -473,7 +395,7 @@ mod tests {
             odd in proptest::sample::select(vec!["", "\0", "\u{202e}", "= ", "[[", "\"", "-1", "9e999", "[keys]", "\n"]),
         ) {
             let (_temp, keys) = folder();
-            keys.create(KeyTerms { quota: Some(5), name: Some("planted-name".into()), ..KeyTerms::default() }, NOW).unwrap();
+            create(&keys, KeyTerms { quota: Some(5), name: Some("planted-name".into()), ..KeyTerms::default() }).unwrap();
             let text = fs::read_to_string(keys.folder.join(FILE_NAME)).unwrap();
             let at = at.index(text.len());
             proptest::prop_assume!(text.is_char_boundary(at));

@@ -52,10 +52,7 @@ impl KeyStore {
             }
             Ok(count)
         };
-        match other {
-            Self::File(file) => file.change(add),
-            Self::Shared(store) => change(store, add).await,
-        }
+        other.change(add).await
     }
 
     /// Without the store, where that is a file: another process may have it open.
@@ -97,10 +94,7 @@ impl KeyStore {
         terms: KeyTerms,
         now: UnixMillis,
     ) -> Result<Created, KeysError> {
-        match self {
-            Self::File(file) => file.create(terms, now),
-            Self::Shared(store) => change(store, |keys| file::add(keys, terms.clone(), now)).await,
-        }
+        self.change(|keys| file::add(keys, terms.clone(), now)).await
     }
 
     /// Adds a key only where there is none yet.
@@ -108,43 +102,49 @@ impl KeyStore {
         &self,
         now: UnixMillis,
     ) -> Result<Option<Created>, KeysError> {
-        let store = match self {
-            Self::File(file) => return file.create_first(now),
-            Self::Shared(store) => store,
-        };
+        // Without a change, for which a file's lock has to be written: keys are never taken out.
+        if !self.list().await?.is_empty() {
+            if let Self::File(file) = self {
+                file.make_private();
+            }
+            return Ok(None);
+        }
         let terms = KeyTerms { name: Some("first".to_owned()), ..KeyTerms::default() };
         let add_first = |keys: &mut Vec<KeyEntry>| {
             let first = keys.is_empty().then(|| file::add(keys, terms.clone(), now));
             first.transpose()
         };
-        change(store, add_first).await
+        self.change(add_first).await
     }
 
+    /// Ends a key; one that was revoked stays as it is.
     pub(in crate::cli) async fn revoke(
         &self,
         id: ShownId,
         now: UnixMillis,
     ) -> Result<(), KeysError> {
-        match self {
-            Self::File(file) => file.revoke(id, now),
-            Self::Shared(store) => change(store, |keys| file::revoke(keys, id, now)).await,
-        }
+        self.change(|keys| file::revoke(keys, id, now)).await
     }
-}
 
-/// Changes the shared text where no other process did so meanwhile, else begins anew.
-async fn change<T>(
-    store: &Store,
-    change: impl Fn(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
-) -> Result<T, KeysError> {
-    for _ in 0..TRIES_MAX {
-        let before = store.document(DOCUMENT).await?;
-        let (after, outcome) = file::edited("database".as_ref(), &before, &change)?;
-        if before == after || store.put_document(DOCUMENT, &before, &after).await? {
-            return Ok(outcome);
+    /// In the file under its lock; in the database where no other process made a change meanwhile,
+    /// else anew.
+    async fn change<T>(
+        &self,
+        change: impl Fn(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
+    ) -> Result<T, KeysError> {
+        let store = match self {
+            Self::File(file) => return file.change(change),
+            Self::Shared(store) => store,
+        };
+        for _ in 0..TRIES_MAX {
+            let before = store.document(DOCUMENT).await?;
+            let (after, outcome) = file::edited("database".as_ref(), &before, &change)?;
+            if before == after || store.put_document(DOCUMENT, &before, &after).await? {
+                return Ok(outcome);
+            }
         }
+        Err(KeysError::Contended)
     }
-    Err(KeysError::Contended)
 }
 
 #[cfg(test)]

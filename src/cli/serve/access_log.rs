@@ -1,7 +1,6 @@
 //! Writes the access log: a line for each request, by a thread of its own, so that a slow disk delays
 //! no answer.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +10,7 @@ use std::thread;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Access, AccessLog};
+use crate::store::private_file;
 
 /// Stands for stderr where a path is expected.
 const STDERR: &str = "stderr";
@@ -90,15 +90,7 @@ fn line(entry: &Access) -> Value {
 
 fn open(path: Option<&Path>) -> io::Result<Box<dyn Write + Send>> {
     let Some(path) = path else { return Ok(Box::new(io::stderr())) };
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let file: File = options.open(path)?;
-    Ok(Box::new(file))
+    Ok(Box::new(private_file().append(true).create(true).open(path)?))
 }
 
 /// Ends when the server has let go of the log, with all lines written.

@@ -146,7 +146,6 @@ impl Serving {
 
 /// Reloads at each SIGHUP, and answers at the admin socket. A folder that takes no socket (read-only,
 /// or a path too long for one) is served without.
-#[cfg(unix)]
 fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
     if operator.reload.is_some() {
         let (mut hangups, stopping) = (Hangups::watch()?, tasks.clone());

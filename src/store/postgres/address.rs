@@ -63,7 +63,6 @@ fn one_host(all: &Config, at: usize) -> Config {
     let mut one = Config::new();
     match all.get_hosts().get(at) {
         Some(Host::Tcp(name)) => drop(one.host(name)),
-        #[cfg(unix)]
         Some(Host::Unix(path)) => drop(one.host_path(path)),
         None => {}
     }
