@@ -125,8 +125,6 @@ fn escape(out: &mut Vec<u8>, c: char) {
 mod tests {
     use std::sync::Arc;
 
-    use proptest::prelude::*;
-
     use super::*;
     use crate::domain::{
         Address, Family, Row, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource,
@@ -190,20 +188,5 @@ mod tests {
              \"dex\":\"Orca \\\"v2\\\"\",\"blockTime\":\"2023-11-14T22:13:20+00:00\"}}"
         );
         assert_eq!(encode(row(None, "Orca \"v2\"", None, None)), expected);
-    }
-
-    proptest! {
-        #[test]
-        fn a_json_reader_gets_back_what_was_written(
-            symbol in any::<String>(), venue in any::<String>(), units in any::<u64>(),
-            native in any::<u64>(),
-        ) {
-            let text = encode(row(Some(&symbol), &venue, Some(units), Some(native)));
-            let splits = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-            prop_assert!(!text.contains(splits));
-            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(value["token"].as_str(), Some(symbol.as_str()));
-            prop_assert_eq!(value["dex"].as_str(), Some(venue.as_str()));
-        }
     }
 }

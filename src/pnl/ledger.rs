@@ -34,9 +34,7 @@ pub(super) struct HeldToken {
 impl HeldToken {
     /// The amount with so many decimals; `None` where it is unknown or too large.
     pub(super) fn quantity(&self, decimals: u8) -> Option<Units> {
-        let amount = self.amount?;
-        let more = decimals.checked_sub(amount.decimals)?;
-        amount.units.checked_mul(Units::from(10).checked_pow(Units::from(more))?)
+        self.amount?.scaled(decimals)
     }
 }
 

@@ -363,6 +363,7 @@ proptest! {
             // Lines can be separated in any way; their number is the same.
             let breaks = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}');
             assert_eq!(body.matches(breaks).count(), body.matches('\n').count());
+            assert!(!body.contains(|c: char| c.is_control() && c != '\n'));
             let batches: Vec<Batch> = body
                 .split_terminator('\n')
                 .filter(|line| !line.is_empty())

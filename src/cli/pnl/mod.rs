@@ -14,12 +14,12 @@ use tokio::runtime::Runtime;
 use super::row_sink::RowSink;
 use crate::api::read_time;
 use crate::cli::args::{PnlArgs, PnlFormat};
-use crate::cli::config::numbers::Number;
+use crate::cli::config::numbers;
 use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
 use crate::cli::progress::ProgressLine;
 use crate::cli::reading::{Context, WalletReading};
-use crate::domain::{Address, Decimal, Family, Side, TxId};
+use crate::domain::{Address, Family, Side, TxId};
 use crate::pnl::{Count, CountStep, LedgerRow, Report, ReportSubject, TradeLedger};
 use output::Output;
 
@@ -96,7 +96,7 @@ impl Rows {
 
     fn take(&mut self, line: TradeLine) -> Option<()> {
         let number = |number: &Option<Box<RawValue>>| match number {
-            Some(number) => Number::parse(number.get()).map(Some),
+            Some(number) => numbers::decimal(number.get()).map(Some),
             None => Some(None),
         };
         let side = match line.side.as_str() {
@@ -104,8 +104,7 @@ impl Rows {
             "sell" => Side::Sell,
             _ => return None,
         };
-        let amount =
-            number(&line.amount)?.map(|Number { units, decimals }| Decimal { units, decimals });
+        let amount = number(&line.amount)?;
         let native = match number(&line.amount_sol)? {
             Some(value) => Some(value.scaled(self.native_decimals)?),
             None => None,

@@ -256,16 +256,16 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::config::numbers::Number as Amount;
+    use crate::cli::config::numbers::decimal;
     use crate::sources::TokenMeta;
 
     fn rows(bought: &[&str], sold: &[&str]) -> TokenSums {
         let mut rows = TokenSums::default();
         for text in bought {
-            rows.add(true, Amount::parse(text));
+            rows.add(true, decimal(text));
         }
         for text in sold {
-            rows.add(false, Amount::parse(text));
+            rows.add(false, decimal(text));
         }
         rows
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
-use crate::cli::config::numbers::Number;
+use crate::cli::config::numbers;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
 use crate::cli::progress::ProgressLine;
 use crate::cli::reading::{Context, WalletReading};
 use crate::cli::row_sink::RowSink;
-use crate::domain::Units;
+use crate::domain::{Decimal, Units};
 use crate::history::Sum;
 
 /// Signature, side and mint: a transaction has one row a token.
@@ -53,7 +53,7 @@ impl TokenSums {
         scaled(&self.sold, decimals)
     }
 
-    pub(in crate::cli) fn add(&mut self, is_buy: bool, amount: Option<Number>) {
+    pub(in crate::cli) fn add(&mut self, is_buy: bool, amount: Option<Decimal>) {
         let Some(amount) = amount else {
             self.untold += 1;
             return;
@@ -66,7 +66,7 @@ impl TokenSums {
 /// `None` where the token has fewer digits than its rows, or the sum is no amount.
 fn scaled(sums: &ByDigits, decimals: u8) -> Option<Units> {
     sums.iter().try_fold(Units::ZERO, |all, (digits, sum)| {
-        let number = Number { units: sum.units()?, decimals: *digits };
+        let number = Decimal { units: sum.units()?, decimals: *digits };
         all.checked_add(number.scaled(decimals)?)
     })
 }
@@ -80,7 +80,7 @@ impl RowSink for ComparedRows {
             self.count += 1;
             let fact = [text(&row.amount), text(&row.amount_sol), row.dex, row.block_time];
             let sums = self.tokens.entry(row.token_mint.clone()).or_default();
-            let amount = row.amount.as_deref().and_then(|number| Number::parse(number.get()));
+            let amount = row.amount.as_deref().and_then(|text| numbers::decimal(text.get()));
             sums.add(row.side == "buy", amount);
             sums.symbol = row.token;
             if let Some(facts) = &mut self.facts {
@@ -125,9 +125,9 @@ mod tests {
     fn amounts_add_up_whatever_digits_they_are_written_with() {
         let mut sums = TokenSums::default();
         for text in ["1.5", "2", "0.25", "1.5"] {
-            sums.add(true, Number::parse(text));
+            sums.add(true, numbers::decimal(text));
         }
-        sums.add(false, Number::parse("3"));
+        sums.add(false, numbers::decimal("3"));
         sums.add(false, None);
         assert_eq!(sums.bought(2), Some(Units::from(525)));
         assert_eq!(sums.sold(2), Some(Units::from(300)));
