@@ -32,72 +32,47 @@ const PERIOD: u64 = LANES * STEPS * 2;
 /// Fees of failures repeat after so many.
 const FAILED_PERIOD: u64 = 16;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoiseKind {
-    NativeIn,
-    NativeOut,
-    Approve,
-    SpamToken,
-    /// A transfer of zero of a real token "from" the wallet, by another account, and one to it.
-    ZeroOut,
-    ZeroIn,
-    TokenIn,
-    SpamSwap,
-    Wrap,
-    Unwrap,
-    AddLiquidity,
-    RemoveLiquidity,
-    Dust,
-    SpamNft,
-    SpamMulti,
-    TokenOut,
+macro_rules! noise {
+    ($($(#[$doc:meta])* $name:ident = ($sent:literal, $gas:literal, $native:literal),)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum NoiseKind { $($(#[$doc])* $name,)* }
+
+        /// In the order in which they come.
+        pub(super) const NOISE: [NoiseKind; 16] = [$(NoiseKind::$name,)*];
+
+        impl NoiseKind {
+            /// Whether the wallet sends it, and so pays its fee; the gas that it uses; whether coin
+            /// comes in or goes out.
+            const fn facts(self) -> (bool, u64, i128) {
+                match self { $(Self::$name => ($sent, $gas, $native),)* }
+            }
+        }
+    };
 }
 
-pub(super) const NOISE: [NoiseKind; 16] = [
-    NoiseKind::NativeIn,
-    NoiseKind::NativeOut,
-    NoiseKind::Approve,
-    NoiseKind::SpamToken,
-    NoiseKind::ZeroOut,
-    NoiseKind::ZeroIn,
-    NoiseKind::TokenIn,
-    NoiseKind::SpamSwap,
-    NoiseKind::Wrap,
-    NoiseKind::Unwrap,
-    NoiseKind::AddLiquidity,
-    NoiseKind::RemoveLiquidity,
-    NoiseKind::Dust,
-    NoiseKind::SpamNft,
-    NoiseKind::SpamMulti,
-    NoiseKind::TokenOut,
-];
+noise! {
+    NativeIn = (false, 21_000, 1),
+    NativeOut = (true, 21_000, -1),
+    Approve = (true, 46_109, 0),
+    SpamToken = (false, 900_000, 0),
+    /// A transfer of zero of a real token "from" the wallet, by another account, and one to it.
+    ZeroOut = (false, 46_109, 0),
+    ZeroIn = (false, 46_109, 0),
+    TokenIn = (false, 46_109, 0),
+    SpamSwap = (false, 46_109, 0),
+    Wrap = (true, 46_109, -1),
+    Unwrap = (true, 46_109, 1),
+    AddLiquidity = (true, 180_000, -1),
+    RemoveLiquidity = (true, 180_000, 1),
+    Dust = (false, 21_000, 1),
+    SpamNft = (false, 900_000, 0),
+    SpamMulti = (false, 900_000, 0),
+    TokenOut = (true, 46_109, 0),
+}
+
 const NOISE_PERIOD: u64 = 16;
 /// Wei of dust transfers.
 pub(super) const DUST: u128 = 777;
-
-impl NoiseKind {
-    /// Whether the wallet sends it, and so pays its fee.
-    pub(super) fn is_sent(self) -> bool {
-        match self {
-            Self::NativeOut
-            | Self::Approve
-            | Self::Wrap
-            | Self::Unwrap
-            | Self::AddLiquidity
-            | Self::RemoveLiquidity
-            | Self::TokenOut => true,
-            Self::NativeIn
-            | Self::SpamToken
-            | Self::ZeroOut
-            | Self::ZeroIn
-            | Self::TokenIn
-            | Self::SpamSwap
-            | Self::Dust
-            | Self::SpamNft
-            | Self::SpamMulti => false,
-        }
-    }
-}
 
 /// One trade, by the wallet's movements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,19 +287,7 @@ impl Script<'_> {
     }
 
     pub(super) fn noise_gas(&self, kind: NoiseKind) -> Gas {
-        let used = match kind {
-            NoiseKind::NativeIn | NoiseKind::NativeOut | NoiseKind::Dust => 21_000,
-            NoiseKind::AddLiquidity | NoiseKind::RemoveLiquidity => 180_000,
-            NoiseKind::SpamToken | NoiseKind::SpamNft | NoiseKind::SpamMulti => 900_000,
-            NoiseKind::Approve
-            | NoiseKind::ZeroOut
-            | NoiseKind::ZeroIn
-            | NoiseKind::TokenIn
-            | NoiseKind::TokenOut
-            | NoiseKind::SpamSwap
-            | NoiseKind::Wrap
-            | NoiseKind::Unwrap => 46_109,
-        };
+        let (_, used, _) = kind.facts();
         self.gas(used / 1000, used)
     }
 
@@ -364,7 +327,8 @@ impl Script<'_> {
         let of_failed = |n: u64| (self.failed_gas(n).cost(), 1);
         let of_noise = |n: u64| {
             let kind = noise(n);
-            if kind.is_sent() { (self.noise_gas(kind).cost(), 1) } else { (0, 0) }
+            let (is_sent, ..) = kind.facts();
+            if is_sent { (self.noise_gas(kind).cost(), 1) } else { (0, 0) }
         };
         for (more, count) in
             [sums(failed, FAILED_PERIOD, of_failed), sums(noises, NOISE_PERIOD, of_noise)]
@@ -399,21 +363,10 @@ impl Script<'_> {
 
     /// Wei that noise adds or removes. Deposits of one kind are withdrawals of another.
     fn noise_native(&self, kind: NoiseKind, round: u64) -> i128 {
-        let amount = self.noise_amount(kind, round).cast_signed();
-        match kind {
-            NoiseKind::NativeIn | NoiseKind::Unwrap | NoiseKind::RemoveLiquidity => amount,
-            NoiseKind::NativeOut | NoiseKind::Wrap | NoiseKind::AddLiquidity => -amount,
-            NoiseKind::Dust => DUST.cast_signed(),
-            NoiseKind::Approve
-            | NoiseKind::SpamToken
-            | NoiseKind::ZeroOut
-            | NoiseKind::ZeroIn
-            | NoiseKind::TokenIn
-            | NoiseKind::SpamSwap
-            | NoiseKind::SpamNft
-            | NoiseKind::SpamMulti
-            | NoiseKind::TokenOut => 0,
-        }
+        let (_, _, direction) = kind.facts();
+        let is_dust = kind == NoiseKind::Dust;
+        let amount = if is_dust { DUST } else { self.noise_amount(kind, round) };
+        direction * amount.cast_signed()
     }
 
     /// Wei, the same for both transactions of a pair.
