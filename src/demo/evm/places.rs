@@ -18,15 +18,18 @@ const PRICE_MIDDLE: u128 = 3_000_000_000_000_000;
 const PRICE_SCALE: u128 = 10_u128.pow(15);
 
 /// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2).
-const UNISWAP_V2_CODE: &str = "96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f";
-const PANCAKE_V2_CODE: &str = "00fb7f630766e6a796048ea87d01acd3068e8ff67d078148a3fa3f4a84f69bd5";
-const UNISWAP_V3_CODE: &str = "e34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54";
+const UNISWAP_V2_CODE: Word =
+    hex("96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f");
+const PANCAKE_V2_CODE: Word =
+    hex("00fb7f630766e6a796048ea87d01acd3068e8ff67d078148a3fa3f4a84f69bd5");
+const UNISWAP_V3_CODE: Word =
+    hex("e34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54");
 
-const KYBER: &str = "6131b5fae19ea4f9d964eac0408e4408b66337b5";
-const COW_SETTLEMENT: &str = "9008d19f58aabd9ed0d60971565aa8510560ab41";
+const KYBER: Account = hex("6131b5fae19ea4f9d964eac0408e4408b66337b5");
+const COW_SETTLEMENT: Account = hex("9008d19f58aabd9ed0d60971565aa8510560ab41");
 /// Version 0.7.
-const ENTRY_POINT: &str = "0000000071727de22e5e9d8baf0edac6f37da032";
-const MULTICALL3: &str = "ca11bde05977b3631167028862be2a173976ca11";
+const ENTRY_POINT: Account = hex("0000000071727de22e5e9d8baf0edac6f37da032");
+const MULTICALL3: Account = hex("ca11bde05977b3631167028862be2a173976ca11");
 
 /// A pool of the wrapped coin and the dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,27 +46,15 @@ struct Row {
     anchor: u64,
     block_millis: u64,
     dollar: Option<(&'static str, u8)>,
-    v2: Option<Factory>,
-    v3: Option<Factory>,
-    v4: Option<Router>,
-    launchpad: Option<&'static str>,
-    aggregator: &'static str,
+    v2: Option<Amm>,
+    v3: Option<Amm>,
+    v4: Option<Singleton>,
+    launchpad: Option<Account>,
+    aggregator: Account,
     /// Unit of native amounts: about three dollars' worth on chains with a dollar token.
     milli: u128,
     /// Part of the OP stack: receipts contain a second fee.
     has_l1_fee: bool,
-}
-
-struct Factory {
-    name: &'static str,
-    router: &'static str,
-    deployer: &'static str,
-    code: &'static str,
-}
-
-struct Router {
-    router: &'static str,
-    manager: &'static str,
 }
 
 const BLANK: Row = Row {
@@ -86,21 +77,19 @@ const ROWS: &[Row] = &[
         anchor: 24_136_000,
         block_millis: 12_000,
         dollar: Some(("USDC", 6)),
-        v2: Some(Factory {
+        v2: Some(Amm {
             name: "Uniswap V2",
-            router: "7a250d5630b4cf539739df2c5dacb4c659f2488d",
-            deployer: "5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f",
-            code: UNISWAP_V2_CODE,
+            router: hex("7a250d5630b4cf539739df2c5dacb4c659f2488d"),
+            maker: Some((hex("5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f"), UNISWAP_V2_CODE)),
         }),
-        v3: Some(Factory {
+        v3: Some(Amm {
             name: "Uniswap V3",
-            router: "68b3465833fb72a70ecdf485e0e4c7bd8665fc45",
-            deployer: "1f98431c8ad98523631ae4a59f267346ea31f984",
-            code: UNISWAP_V3_CODE,
+            router: hex("68b3465833fb72a70ecdf485e0e4c7bd8665fc45"),
+            maker: Some((hex("1f98431c8ad98523631ae4a59f267346ea31f984"), UNISWAP_V3_CODE)),
         }),
-        v4: Some(Router {
-            router: "66a9893cc07d91d95644aedd05d03f95e1dba8af",
-            manager: "000000000004444c5dc75cb358380d2e3de08a90",
+        v4: Some(Singleton {
+            router: hex("66a9893cc07d91d95644aedd05d03f95e1dba8af"),
+            manager: hex("000000000004444c5dc75cb358380d2e3de08a90"),
         }),
         ..BLANK
     },
@@ -108,21 +97,19 @@ const ROWS: &[Row] = &[
         slug: "base",
         anchor: 40_200_000,
         dollar: Some(("USDC", 6)),
-        v2: Some(Factory {
+        v2: Some(Amm {
             name: "Uniswap V2",
-            router: "4752ba5dbc23f44d87826276bf6fd6b1c372ad24",
-            deployer: "8909dc15e40173ff4699343b6eb8132c65e18ec6",
-            code: UNISWAP_V2_CODE,
+            router: hex("4752ba5dbc23f44d87826276bf6fd6b1c372ad24"),
+            maker: Some((hex("8909dc15e40173ff4699343b6eb8132c65e18ec6"), UNISWAP_V2_CODE)),
         }),
-        v3: Some(Factory {
+        v3: Some(Amm {
             name: "Uniswap V3",
-            router: "2626664c2603336e57b271c5c0b26f421741e481",
-            deployer: "33128a8fc17869897dce68ed026d694621f6fdfd",
-            code: UNISWAP_V3_CODE,
+            router: hex("2626664c2603336e57b271c5c0b26f421741e481"),
+            maker: Some((hex("33128a8fc17869897dce68ed026d694621f6fdfd"), UNISWAP_V3_CODE)),
         }),
-        v4: Some(Router {
-            router: "6ff5693b99212da76ad316178a184ab56d299b43",
-            manager: "498581ff718922c3f8e6a244956af099b2652b2b",
+        v4: Some(Singleton {
+            router: hex("6ff5693b99212da76ad316178a184ab56d299b43"),
+            manager: hex("498581ff718922c3f8e6a244956af099b2652b2b"),
         }),
         has_l1_fee: true,
         ..BLANK
@@ -132,23 +119,21 @@ const ROWS: &[Row] = &[
         anchor: 74_000_000,
         block_millis: 750,
         dollar: Some(("USDT", 18)),
-        v2: Some(Factory {
+        v2: Some(Amm {
             name: "PancakeSwap V2",
-            router: "10ed43c718714eb63d5aa57b78b54704e256024e",
-            deployer: "ca143ce32fe78f1f7019d7d551a6402fc5350c73",
-            code: PANCAKE_V2_CODE,
+            router: hex("10ed43c718714eb63d5aa57b78b54704e256024e"),
+            maker: Some((hex("ca143ce32fe78f1f7019d7d551a6402fc5350c73"), PANCAKE_V2_CODE)),
         }),
-        v3: Some(Factory {
+        v3: Some(Amm {
             name: "Uniswap V3",
-            router: "b971ef87ede563556b2ed4b1c0b0019111dd85d2",
-            deployer: "db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7",
-            code: UNISWAP_V3_CODE,
+            router: hex("b971ef87ede563556b2ed4b1c0b0019111dd85d2"),
+            maker: Some((hex("db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7"), UNISWAP_V3_CODE)),
         }),
-        v4: Some(Router {
-            router: "1906c1d672b88cd1b9ac7593301ca990f94eae07",
-            manager: "28e2ea090877bf75740558f6bfb36a5ffee9e9df",
+        v4: Some(Singleton {
+            router: hex("1906c1d672b88cd1b9ac7593301ca990f94eae07"),
+            manager: hex("28e2ea090877bf75740558f6bfb36a5ffee9e9df"),
         }),
-        launchpad: Some("e2ce6ab80874fa9fa2aae65d277dd6b8e65c9de0"),
+        launchpad: Some(hex("e2ce6ab80874fa9fa2aae65d277dd6b8e65c9de0")),
         ..BLANK
     },
     Row {
@@ -156,11 +141,10 @@ const ROWS: &[Row] = &[
         anchor: 23_000_000,
         block_millis: 1_000,
         dollar: Some(("USDT0", 6)),
-        v3: Some(Factory {
+        v3: Some(Amm {
             name: "Project X",
-            router: "1ebdfc75ffe3ba3de61e7138a3e8706ac841af9b",
-            deployer: "",
-            code: "",
+            router: hex("1ebdfc75ffe3ba3de61e7138a3e8706ac841af9b"),
+            maker: None,
         }),
         ..BLANK
     },
@@ -169,17 +153,16 @@ const ROWS: &[Row] = &[
         anchor: 45_000_000,
         block_millis: 400,
         dollar: Some(("USDC", 6)),
-        v3: Some(Factory {
+        v3: Some(Amm {
             name: "Uniswap V3",
-            router: "fe31f71c1b106eac32f1a19239c9a9a72ddfb900",
-            deployer: "204faca1764b154221e35c0d20abb3c525710498",
-            code: UNISWAP_V3_CODE,
+            router: hex("fe31f71c1b106eac32f1a19239c9a9a72ddfb900"),
+            maker: Some((hex("204faca1764b154221e35c0d20abb3c525710498"), UNISWAP_V3_CODE)),
         }),
-        v4: Some(Router {
-            router: "0d97dc33264bfc1c226207428a79b26757fb9dc3",
-            manager: "188d586ddcf52439676ca21a244753fa19f9ea8e",
+        v4: Some(Singleton {
+            router: hex("0d97dc33264bfc1c226207428a79b26757fb9dc3"),
+            manager: hex("188d586ddcf52439676ca21a244753fa19f9ea8e"),
         }),
-        launchpad: Some("30e8ee7b5881bf2e158a0514f2150aabe2c68b23"),
+        launchpad: Some(hex("30e8ee7b5881bf2e158a0514f2150aabe2c68b23")),
         ..BLANK
     },
     Row {
@@ -187,19 +170,17 @@ const ROWS: &[Row] = &[
         anchor: 100_000_000,
         block_millis: 100,
         dollar: Some(("USDG", 6)),
-        v2: Some(Factory {
+        v2: Some(Amm {
             name: "Uniswap V2",
-            router: "89e5db8b5aa49aa85ac63f691524311aeb649eba",
-            deployer: "8bceaa40b9acdfaedf85adf4ff01f5ad6517937f",
-            code: UNISWAP_V2_CODE,
+            router: hex("89e5db8b5aa49aa85ac63f691524311aeb649eba"),
+            maker: Some((hex("8bceaa40b9acdfaedf85adf4ff01f5ad6517937f"), UNISWAP_V2_CODE)),
         }),
-        v3: Some(Factory {
+        v3: Some(Amm {
             name: "Uniswap V3",
-            router: "caf681a66d020601342297493863e78c959e5cb2",
-            deployer: "1f7d7550b1b028f7571e69a784071f0205fd2efa",
-            code: UNISWAP_V3_CODE,
+            router: hex("caf681a66d020601342297493863e78c959e5cb2"),
+            maker: Some((hex("1f7d7550b1b028f7571e69a784071f0205fd2efa"), UNISWAP_V3_CODE)),
         }),
-        launchpad: Some("26605f322f7ff986f381bb9a6e3f5dab0beaeb09"),
+        launchpad: Some(hex("26605f322f7ff986f381bb9a6e3f5dab0beaeb09")),
         ..BLANK
     },
     Row {
@@ -207,24 +188,22 @@ const ROWS: &[Row] = &[
         anchor: 78_860_000,
         block_millis: 3_000,
         dollar: Some(("USDT", 6)),
-        v2: Some(Factory {
+        v2: Some(Amm {
             name: "SunSwap V2",
-            router: "6e0617948fe030a7e4970f8389d4ad295f249b7e",
-            deployer: "",
-            code: "",
+            router: hex("6e0617948fe030a7e4970f8389d4ad295f249b7e"),
+            maker: None,
         }),
-        v3: Some(Factory {
+        v3: Some(Amm {
             name: "SunSwap V3",
-            router: "9bc8fbecba5d240b977b6fd4e9ac25b0012ef843",
-            deployer: "",
-            code: "",
+            router: hex("9bc8fbecba5d240b977b6fd4e9ac25b0012ef843"),
+            maker: None,
         }),
-        v4: Some(Router {
-            router: "a31d689a84244bc01be56e07aeafb7686f56bb89",
-            manager: "d8de75898a30b097da826464e932934a512c7be3",
+        v4: Some(Singleton {
+            router: hex("a31d689a84244bc01be56e07aeafb7686f56bb89"),
+            manager: hex("d8de75898a30b097da826464e932934a512c7be3"),
         }),
-        launchpad: Some("c22dd1b7bc7574e94563c8282f64b065bc07b2fa"),
-        aggregator: "18ff186cb1973d4b29700f2aac6b1eec9e55ffbd",
+        launchpad: Some(hex("c22dd1b7bc7574e94563c8282f64b065bc07b2fa")),
+        aggregator: hex("18ff186cb1973d4b29700f2aac6b1eec9e55ffbd"),
         // Ten TRX, in sun.
         milli: 10_000_000,
         ..BLANK
@@ -292,8 +271,7 @@ impl TxPlaces {
         let stable = chain.stablecoins.first().and_then(|coin| coin.bytes().try_into().ok());
         let token = stable.unwrap_or_else(|| made(seed, Made::Dollar, 0));
         let wrapped = chain.wrapped_native.bytes().try_into().unwrap_or_default();
-        let v2 = row.v2.as_ref().map(amm);
-        let pair = v2.map(|v2| v2.pool(seed, [wrapped, token], None));
+        let pair = row.v2.map(|v2| v2.pool(seed, [wrapped, token], None));
         let references = chain.reference_pools.iter().filter_map(|pool| {
             let pool: Account = pool.bytes().try_into().ok()?;
             Some(Reference { pool, is_pair: pair == Some(pool) })
@@ -306,18 +284,15 @@ impl TxPlaces {
             native: chain.native.symbol.clone(),
             wrapped,
             dollar: Dollar { token, symbol, decimals },
-            v2,
-            v3: row.v3.as_ref().map_or(other, amm),
-            v4: row
-                .v4
-                .as_ref()
-                .map(|v4| Singleton { router: account(v4.router), manager: account(v4.manager) }),
-            aggregator: account(row.aggregator),
-            settlement: account(COW_SETTLEMENT),
-            entry_point: account(ENTRY_POINT),
-            launchpad: row.launchpad.map_or_else(|| made(seed, Made::Router, 4), account),
+            v2: row.v2,
+            v3: row.v3.unwrap_or(other),
+            v4: row.v4,
+            aggregator: row.aggregator,
+            settlement: COW_SETTLEMENT,
+            entry_point: ENTRY_POINT,
+            launchpad: row.launchpad.unwrap_or_else(|| made(seed, Made::Router, 4)),
             references: references.collect(),
-            multicall: account(MULTICALL3),
+            multicall: MULTICALL3,
             has_l1_fee: row.has_l1_fee,
             milli: row.milli,
             unfinal: match chain.finality {
@@ -428,11 +403,6 @@ impl TxPlaces {
     }
 }
 
-fn amm(row: &Factory) -> Amm {
-    let maker = (!row.deployer.is_empty()).then(|| (account(row.deployer), bytes(row.code)));
-    Amm { name: row.name, router: account(row.router), maker }
-}
-
 impl Amm {
     /// The venue name of a pool without a known router: a pool of an unknown factory has the name
     /// of the protocol whose events it emits.
@@ -484,51 +454,28 @@ fn made(seed: u64, what: Made, number: u64) -> Account {
     tail(&mix::key(seed, &[what as u64, number]))
 }
 
-fn account(text: &str) -> Account {
-    bytes(text)
-}
-
-/// The texts are constants of this file, checked by a test.
-fn bytes<const N: usize>(text: &str) -> [u8; N] {
-    let mut bytes = [0; N];
-    let _ = hex::decode_to_slice(text, &mut bytes);
-    bytes
+/// An address or a hash, decoded at compile time.
+#[expect(clippy::panic, reason = "runs at build time, where a wrong text stops the build")]
+const fn hex<const N: usize>(text: &str) -> [u8; N] {
+    match const_hex::const_decode_to_array(text.as_bytes()) {
+        Ok(bytes) => bytes,
+        Err(_) => panic!("an address has 40 hex digits, a hash 64"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_constant_is_what_it_should_be() {
-        let is_hex =
-            |text: &str, bytes: usize| hex::decode(text).is_ok_and(|read| read.len() == bytes);
-        for row in ROWS {
-            for amm in [&row.v2, &row.v3].into_iter().flatten() {
-                assert!(is_hex(amm.router, 20), "{}", row.slug);
-                assert_eq!(amm.deployer.is_empty(), amm.code.is_empty());
-                assert!(
-                    amm.deployer.is_empty() || is_hex(amm.deployer, 20) && is_hex(amm.code, 32)
-                );
-            }
-            let v4 = row.v4.iter().flat_map(|v4| [v4.router, v4.manager]);
-            let more = row.launchpad.into_iter().chain([row.aggregator]);
-            assert!(v4.chain(more).all(|text| is_hex(text, 20)), "{}", row.slug);
-        }
-        for text in [COW_SETTLEMENT, ENTRY_POINT, MULTICALL3] {
-            assert!(is_hex(text, 20));
-        }
-    }
-
     /// The USDC/WETH pair and pool of mainnet, as explorers show them.
     #[test]
     fn pools_have_the_addresses_of_the_real_factories() {
-        let usdc = account("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");
-        let weth = account("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
+        let usdc = hex("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");
+        let weth = hex("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
         let row = ROWS.first().unwrap();
-        let v2 = amm(row.v2.as_ref().unwrap()).pool(1, [weth, usdc], None);
-        assert_eq!(hex::encode(v2), "b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
-        let v3 = amm(row.v3.as_ref().unwrap()).pool(1, [usdc, weth], Some(500));
-        assert_eq!(hex::encode(v3), "88e6a0c2ddd26feeb64f039a2c41296fcb3f5640");
+        let v2 = row.v2.unwrap().pool(1, [weth, usdc], None);
+        assert_eq!(const_hex::encode(v2), "b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
+        let v3 = row.v3.unwrap().pool(1, [usdc, weth], Some(500));
+        assert_eq!(const_hex::encode(v3), "88e6a0c2ddd26feeb64f039a2c41296fcb3f5640");
     }
 }
