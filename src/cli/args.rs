@@ -370,23 +370,12 @@ pub(super) struct ChainsArgs {
 impl Args {
     /// The settings that flags give.
     pub(super) fn flags(&self) -> Flags {
-        let listen = match &self.command {
-            Command::Serve(serve) => serve.listen,
-            Command::Demo(demo) => demo.listen,
-            Command::History(_)
-            | Command::Pnl(_)
-            | Command::Explain(_)
-            | Command::Verify(_)
-            | Command::Backup(_)
-            | Command::Compact
-            | Command::Forget(_)
-            | Command::Admin(_)
-            | Command::Completions(_)
-            | Command::Man
-            | Command::Keys(_)
-            | Command::Chains(_)
-            | Command::Storage(_)
-            | Command::Config => None,
+        let listen = if let Command::Serve(serve) = &self.command {
+            serve.listen
+        } else if let Command::Demo(demo) = &self.command {
+            demo.listen
+        } else {
+            None
         };
         let storage_url = self.common.storage_url.as_deref().and_then(|url| url.parse().ok());
         let (config, data_dir) = (self.common.config.clone(), self.common.data_dir.clone());

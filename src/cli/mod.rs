@@ -1,7 +1,6 @@
 //! The program's commands. Only this layer reads flags, environment, files and the wall clock, and
 //! only it prints.
 
-#[cfg(unix)]
 mod admin;
 mod args;
 mod chains;
@@ -95,6 +94,9 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
     }
     let registry = Arc::new(registry);
     let mut out = std::io::stdout();
+    let quiet = args.common.quiet;
+    let context =
+        |transport| Context { config: &config, registry: &registry, environment, transport, quiet };
     match &args.command {
         Command::Serve(_) => {
             let load = loader(args.flags(), environment.clone());
@@ -105,11 +107,13 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
             runtime()?.block_on(demo::run(demo, config, registry, keep_data))
         }
-        Command::History(_)
-        | Command::Pnl(_)
-        | Command::Explain(_)
-        | Command::Verify(_)
-        | Command::Forget(_) => read_wallet(args, &config, &registry, environment, &mut out),
+        Command::History(args) => history::run(args, &context(&http()?), &runtime()?),
+        Command::Pnl(args) => pnl::run(args, &context(&http()?), &runtime()?, &mut out),
+        Command::Explain(args) => explain::run(args, &context(&http()?), &runtime()?, &mut out),
+        Command::Verify(args) => verify::run(args, &context(&http()?), &runtime()?, &mut out),
+        Command::Forget(args) => {
+            runtime()?.block_on(serve::upkeep::forget(args, &context(&http()?), &mut out))
+        }
         Command::Keys(args) => {
             let now = SystemClock.now();
             runtime()?.block_on(keys::run(&args.command, &config, &registry, now, &mut out))
@@ -149,37 +153,6 @@ fn read_config(
 /// Reads the configuration again, by the same flags and variables.
 fn loader(flags: config::Flags, environment: Environment) -> serve::reload::LoadConfig {
     Box::new(move || read_config(&flags, &environment, &tables()?))
-}
-
-/// The commands that read wallets.
-fn read_wallet(
-    args: &Args,
-    config: &config::Config,
-    registry: &Arc<Registry>,
-    environment: &Environment,
-    out: &mut dyn std::io::Write,
-) -> Result<(), CliError> {
-    let transport = http()?;
-    let quiet = args.common.quiet;
-    let context = Context { config, registry, environment, transport: &transport, quiet };
-    match &args.command {
-        Command::History(args) => history::run(args, &context, &runtime()?),
-        Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
-        Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
-        Command::Verify(args) => verify::run(args, &context, &runtime()?, out),
-        Command::Forget(args) => runtime()?.block_on(serve::upkeep::forget(args, &context, out)),
-        Command::Demo(_)
-        | Command::Serve(_)
-        | Command::Keys(_)
-        | Command::Chains(_)
-        | Command::Backup(_)
-        | Command::Storage(_)
-        | Command::Compact
-        | Command::Admin(_)
-        | Command::Completions(_)
-        | Command::Man
-        | Command::Config => Ok(()),
-    }
 }
 
 /// One thread more than there are processors, as loading tasks take turns by as many as there are
