@@ -19,7 +19,7 @@ use super::output::{Ending, TradeLine};
 use super::progress::ProgressLine;
 use super::row_sink::{Outcome, RowSink};
 use super::signals;
-use crate::domain::{Address, TxId};
+use crate::domain::Address;
 
 /// Rows of one page: few requests, and a body that can be held in memory.
 const PAGE_ROWS: u64 = 10_000;
@@ -98,23 +98,16 @@ impl ClientRequest {
         &self.client
     }
 
-    pub(super) fn explain_url(&self, tx: TxId) -> String {
+    /// What is asked of the wallet.
+    pub(super) fn url(&self, what: &str, more: &str) -> String {
         let Self { base, address, chain, .. } = self;
-        let base = base.expose();
-        format!("{base}/v1/wallets/{address}/explain/{tx}?chain={chain}")
-    }
-
-    fn coverage_url(&self) -> String {
-        let Self { base, address, chain, .. } = self;
-        format!("{}/v1/wallets/{address}/coverage?chain={chain}", base.expose())
+        format!("{}/v1/wallets/{address}/{what}?chain={chain}{more}", base.expose())
     }
 
     fn page_url(&self, rows: u64, cursor: Option<&str>) -> String {
-        let Self { base, address, chain, .. } = self;
         // Cursors are base64url: nothing in them needs escaping.
         let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
-        let base = base.expose();
-        format!("{base}/v1/wallets/{address}/history?chain={chain}&limit={rows}{cursor}")
+        self.url("history", &format!("&limit={rows}{cursor}"))
     }
 }
 
@@ -184,8 +177,8 @@ async fn expect(asked: &ClientRequest, progress: &ProgressLine) -> Infallible {
     if progress.is_shown() {
         let body = json!({"addresses": [asked.address.to_string()], "chain": asked.chain});
         let url = format!("{}/v1/billing/estimate", asked.base.expose());
-        let body = body.to_string().into();
-        let answer = asked.client.post(&url, body, ESTIMATE_WAIT_MAX, ESTIMATE_BYTES_MAX).await;
+        let body = Some(body.to_string().into());
+        let answer = asked.client.send(&url, body, ESTIMATE_WAIT_MAX, ESTIMATE_BYTES_MAX).await;
         let read = answer.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok());
         if let Some(Estimates { addresses }) = read {
             for one in &addresses {
@@ -198,8 +191,8 @@ async fn expect(asked: &ClientRequest, progress: &ProgressLine) -> Infallible {
 
 /// Servers of an earlier version have none.
 async fn coverage(asked: &ClientRequest) -> Option<CoverageNote> {
-    let url = asked.coverage_url();
-    let answer = asked.client.get(&url, COVERAGE_WAIT_MAX, PAGE_BYTES_MAX).await.ok()?;
+    let url = asked.url("coverage", "");
+    let answer = asked.client.send(&url, None, COVERAGE_WAIT_MAX, PAGE_BYTES_MAX).await.ok()?;
     CoverageNote::read(&answer.body).filter(|_| answer.status == StatusCode::OK)
 }
 
@@ -274,7 +267,7 @@ async fn page(asked: &ClientRequest, url: &str, has_answered: bool) -> Result<Pa
 }
 
 async fn page_once(asked: &ClientRequest, url: &str) -> Result<Page, Miss> {
-    let answer = asked.client.get(url, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
+    let answer = asked.client.send(url, None, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
     let answer = answer.map_err(|error| match error {
         GetError::Unreachable(_) => Miss::Unreachable(error.to_string()),
         GetError::Broken(_) => Miss::Passing(error.to_string(), Duration::ZERO),

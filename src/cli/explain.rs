@@ -123,7 +123,8 @@ async fn here(
 }
 
 async fn by_server(asked: &ClientRequest, tx: TxId) -> Result<String, CliError> {
-    let answer = asked.client().get(&asked.explain_url(tx), WAIT_MAX, BODY_BYTES_MAX).await;
+    let url = asked.url(&format!("explain/{tx}"), "");
+    let answer = asked.client().send(&url, None, WAIT_MAX, BODY_BYTES_MAX).await;
     let answer = answer.map_err(|error| CliError::failed("the server cannot be asked", error))?;
     if answer.status != StatusCode::OK {
         return Err(CliError::plain(refused(&answer)));

@@ -41,28 +41,8 @@ impl Client {
         Ok(Self { transport, key })
     }
 
-    /// All of it within `wait_max`.
-    pub(super) async fn get(
-        &self,
-        url: &str,
-        wait_max: Duration,
-        body_bytes_max: usize,
-    ) -> Result<GetAnswer, GetError> {
-        self.send(url, None, wait_max, body_bytes_max).await
-    }
-
-    /// Asks with a JSON body, as [`Client::get`].
-    pub(super) async fn post(
-        &self,
-        url: &str,
-        body: Bytes,
-        wait_max: Duration,
-        body_bytes_max: usize,
-    ) -> Result<GetAnswer, GetError> {
-        self.send(url, Some(body), wait_max, body_bytes_max).await
-    }
-
-    async fn send(
+    /// With a JSON body where there is one; all of it within `wait_max`.
+    pub(super) async fn send(
         &self,
         url: &str,
         body: Option<Bytes>,
