@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::demo::evm::{EvmModel, ModelLimits, WalletPlan};
+use blotter::demo::evm::{EvmModel, WalletPlan};
 use blotter::demo::solana;
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::registry::Registry;
@@ -37,8 +37,7 @@ async fn a_large_wallet_of_solana_is_estimated_from_pages_at_several_depths() {
 async fn a_large_wallet_of_tron_is_estimated_from_pages_over_its_life() {
     let registry = Registry::embedded().unwrap();
     let chain = registry.chain_named("tron").unwrap();
-    let limits = ModelLimits::default();
-    let model = EvmModel::with_limits(5, &Arc::new(chain.clone()), limits);
+    let model = EvmModel::new(5, chain);
     let node = DemoNode::tron(model.clone(), 1);
     let transport = Arc::new(DemoTransport::new([("node".to_owned(), node.clone())]));
     let endpoint = EndpointConfig::new("http://node".to_owned());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blotter::demo::evm::{EvmModel, ModelLimits, NodeOptions, WalletPlan, tron};
+use blotter::demo::evm::{EvmModel, NodeOptions, WalletPlan, tron};
 use blotter::demo::solana;
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Address, KeyId, Wallet};
@@ -41,8 +41,7 @@ impl Chain {
     fn new(slug: &str, discovery: Discovery, limits: HistoryLimits) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
         let chain = registry.chain_named(slug).unwrap().clone();
-        let young = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
-        let model = EvmModel::with_limits(5, &Arc::new(chain.clone()), young);
+        let model = EvmModel::with_head(5, &chain, Some(HEAD));
         let is_tron = slug == "tron";
         let node = if is_tron {
             DemoNode::tron(model.clone(), 1)

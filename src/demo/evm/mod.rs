@@ -30,8 +30,6 @@ mod tx;
 mod wallet;
 mod wire;
 
-use crate::domain::Height;
-
 pub use super::timeline::Crowd;
 pub use explorer::ExplorerOptions;
 pub(super) use explorer::{answer as explorer, refused};
@@ -41,23 +39,6 @@ pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
 pub(super) use portal::answer as portal;
 pub use wallet::WalletPlan;
-
-/// Bounds of a model.
-#[derive(Debug, Clone, Copy)]
-pub struct ModelLimits {
-    /// Remembered addresses; queries that name no wallet see only these.
-    pub wallets_max: usize,
-    /// Maximum of trades of an address that was not registered.
-    pub unknown_trades_max: u64,
-    /// The head at the beginning of 2026; `None`: roughly the real chain's.
-    pub head: Option<Height>,
-}
-
-impl Default for ModelLimits {
-    fn default() -> Self {
-        Self { wallets_max: 100_000, unknown_trades_max: 500, head: None }
-    }
-}
 
 /// Kinds of trades. Where a chain lacks a protocol, the nearest one is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

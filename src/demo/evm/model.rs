@@ -17,10 +17,14 @@ use super::references;
 use super::script::{Against, Content, Holdings, Script, TradeSpec};
 use super::tx::Tx;
 use super::wallet::{WalletHistory, WalletPlan};
-use super::{ModelLimits, TradeKind, noise, trades, tron_trades};
+use super::{TradeKind, noise, trades, tron_trades};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
+/// Remembered addresses; queries that name no wallet see only these.
+const WALLETS_MAX: usize = 100_000;
+/// Maximum of trades of an address that was not registered.
+const UNKNOWN_TRADES_MAX: u64 = 500;
 /// One in so many blocks has a swap of another user.
 const STRANGER_BLOCKS: u64 = 2_000;
 
@@ -35,7 +39,6 @@ pub struct EvmModel {
 struct Inner {
     slug: String,
     places: TxPlaces,
-    limits: ModelLimits,
     state: RwLock<State>,
 }
 
@@ -85,14 +88,15 @@ impl EvmModel {
     /// A chain of the table, generated from one seed. Its head is the first day of 2026 until it is
     /// set.
     pub fn new(seed: u64, chain: &Chain) -> Self {
-        Self::with_limits(seed, chain, ModelLimits::default())
+        Self::with_head(seed, chain, None)
     }
 
-    pub fn with_limits(seed: u64, chain: &Chain, limits: ModelLimits) -> Self {
-        let places = TxPlaces::new(seed, chain, limits.head);
+    /// The head at the beginning of 2026; `None`: roughly the real chain's.
+    pub fn with_head(seed: u64, chain: &Chain, head: Option<Height>) -> Self {
+        let places = TxPlaces::new(seed, chain, head);
         let state = State { head: places.default_head(), ..State::default() };
         let slug = chain.slug.clone();
-        Self { inner: Arc::new(Inner { slug, places, limits, state: RwLock::new(state) }) }
+        Self { inner: Arc::new(Inner { slug, places, state: RwLock::new(state) }) }
     }
 
     /// Whether the model has a chain's own contracts; other chains trade through those that every
@@ -228,11 +232,11 @@ impl EvmModel {
         if let Some(wallet) = self.read().wallets.get(account) {
             return Arc::clone(wallet);
         }
-        let (seed, unknown) = (self.inner.places.seed, self.inner.limits.unknown_trades_max);
-        let trades = mix::digest(mix::mix(seed), account) % (unknown + 1);
+        let seed = mix::mix(self.inner.places.seed);
+        let trades = mix::digest(seed, account) % (UNKNOWN_TRADES_MAX + 1);
         let plan = WalletPlan::trades(trades);
         let mut state = self.write();
-        if state.wallets.len() >= self.inner.limits.wallets_max {
+        if state.wallets.len() >= WALLETS_MAX {
             return Arc::new(WalletHistory::new(&self.inner.places, *account, plan));
         }
         self.insert(&mut state, *account, plan)

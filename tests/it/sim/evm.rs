@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use blotter::demo::DemoNode;
 use blotter::demo::evm::{
-    Crowd, EvmModel, ExplorerOptions, LimitTexts, ModelLimits, NodeOptions, PortalOptions,
-    TradeKind, WalletPlan, tron,
+    Crowd, EvmModel, ExplorerOptions, LimitTexts, NodeOptions, PortalOptions, TradeKind,
+    WalletPlan, tron,
 };
 use blotter::domain::Wallet;
 use blotter::registry::{self, Registry};
@@ -31,8 +31,7 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
         Way::Solana | Way::Logs | Way::Explorer | Way::Portal => dice.pick(&["eth", "base", "bsc"]),
     };
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
-    let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
-    let model = EvmModel::with_limits(seed, &chain, limits);
+    let model = EvmModel::with_head(seed, &chain, Some(HEAD));
     let peers: Vec<Peer> =
         roles(way, dice).into_iter().map(|role| peer(&model, role, dice.next())).collect();
     let shows_nonces = matches!(way, Way::Explorer | Way::Portal);
@@ -76,8 +75,7 @@ pub(super) fn counted(way: Way, registry: &Registry, copies: usize, is_plain: bo
 fn planned(way: Way, registry: &Registry, copies: usize, plan: WalletPlan) -> Seeded {
     let slug = if way.is_tron() { "tron" } else { "eth" };
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
-    let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
-    let model = EvmModel::with_limits(1, &chain, limits);
+    let model = EvmModel::with_head(1, &chain, Some(HEAD));
     let mut roles = vec![match way {
         Way::Lists | Way::Events => {
             let lists = way == Way::Lists;
