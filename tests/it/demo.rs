@@ -596,22 +596,27 @@ fn a_live_wallet_grows_with_the_head() {
 }
 
 #[test]
-fn samples_end_at_the_head_and_go_on() {
+fn a_live_history_ends_at_the_head_and_goes_on() {
     let model = SolanaModel::new(2);
     model.set_head(SolanaModel::slot_at(blotter::domain::UnixSeconds(1_795_000_000)));
-    let samples = model.add_samples();
-    let trades = |address| {
-        let rows = model.truth(address).map(|row| row.signature);
-        u64::try_from(rows.collect::<HashSet<_>>().len()).unwrap()
-    };
-    for sample in &samples[..2] {
-        let newest = model.truth(sample.address).next().unwrap();
+    let head = model.head();
+    for trades in [60, 5_000] {
+        let plan = WalletPlan {
+            first_slot: head - 100_000_000,
+            last_slot: head - 200,
+            live_every: Some(50),
+            ..WalletPlan::trades(trades)
+        };
+        let address = model.add_named(&format!("of {trades}"), plan);
+        let newest = model.truth(address).next().unwrap();
         assert!((newest.time.0..newest.time.0 + 3_600 * 24).contains(&1_795_000_000));
-        assert!(trades(sample.address).abs_diff(sample.trades) < 9, "{sample:?}");
+        let rows: HashSet<_> = model.truth(address).map(|row| row.signature).collect();
+        assert!(u64::try_from(rows.len()).unwrap().abs_diff(trades) < 9, "{trades}");
+        let before = model.transaction_count(address);
+        model.advance(1_000);
+        assert!((15..25).contains(&(model.transaction_count(address) - before)));
+        model.set_head(head);
     }
-    let before = model.transaction_count(samples[2].address);
-    model.advance(1_000);
-    assert!((15..25).contains(&(model.transaction_count(samples[2].address) - before)));
 }
 
 #[test]

@@ -26,7 +26,7 @@ mod wallet;
 mod wire;
 
 pub use super::timeline::Crowd;
-pub use model::{SampleWallet, SolanaModel, TrueTrade};
+pub use model::{SolanaModel, TrueTrade};
 pub(super) use portal::portal;
 pub use rpc::NodeOptions;
 pub(super) use rpc::{RpcCall, answer};

@@ -26,20 +26,6 @@ const WALLETS_MAX: usize = 100_000;
 /// Maximum of trades of an address that was not registered.
 const UNKNOWN_TRADES_MAX: u64 = 500;
 
-/// Names and trades of the sample wallets.
-const SAMPLES: [(&str, u64); 3] = [("small", 60), ("medium", 5_000), ("large", 200_000)];
-/// Slots between two new transactions of a sample wallet: about 22 seconds.
-const SAMPLE_EVERY: u64 = 50;
-
-/// A wallet to try a demo with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SampleWallet {
-    pub name: &'static str,
-    /// Trades at the time it was registered.
-    pub trades: u64,
-    pub address: Address,
-}
-
 /// A deterministic Solana. Cheap to clone; clones share the chain.
 #[derive(Debug, Clone)]
 pub struct SolanaModel {
@@ -200,22 +186,6 @@ impl SolanaModel {
         let key = account(self.inner.seed, Role::Signer, [number, 0]);
         self.add_wallet(Address::Solana(key), plan);
         Address::Solana(key)
-    }
-
-    /// Registers the sample wallets of a demo, whose histories end at the current head and continue
-    /// as it moves.
-    pub fn add_samples(&self) -> Vec<SampleWallet> {
-        let head = self.head();
-        let sample = |(name, trades): (&'static str, u64)| {
-            let plan = WalletPlan {
-                first_slot: head.saturating_sub(100_000_000),
-                last_slot: head.saturating_sub(200),
-                live_every: Some(SAMPLE_EVERY),
-                ..WalletPlan::trades(trades)
-            };
-            SampleWallet { name, trades, address: self.add_named(name, plan) }
-        };
-        SAMPLES.map(sample).into()
     }
 
     fn insert(&self, state: &mut State, key: ModelKey, plan: WalletPlan) -> Arc<WalletHistory> {
