@@ -1,11 +1,13 @@
 //! `blotter explain`: why a transaction is a trade of a wallet, or why it is none.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
 use http::StatusCode;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
@@ -22,7 +24,8 @@ use crate::registry::Chain;
 const WAIT_MAX: Duration = Duration::from_secs(90);
 const BODY_BYTES_MAX: usize = 8 << 20;
 
-type Number = Option<Box<RawValue>>;
+/// A row of a section, by the names of its members.
+type Row = HashMap<String, Box<RawValue>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,52 +33,12 @@ struct Body {
     block_time: String,
     verdict: String,
     native: String,
-    trades: Vec<Trade>,
-    movements: Vec<Movement>,
+    trades: Vec<Row>,
+    movements: Vec<Row>,
     native_movements_known: bool,
-    venues: Vec<Venue>,
-    left_out: Vec<LeftOut>,
-    notes: Vec<Note>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Trade {
-    side: String,
-    token: String,
-    amount_sol: Number,
-    amount: Number,
-    dex: String,
-    value_from: String,
-}
-
-#[derive(Deserialize)]
-struct Movement {
-    asset: String,
-    came: Number,
-    went: Number,
-    became: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Venue {
-    name: String,
-    part: String,
-    address: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct LeftOut {
-    what: String,
-    asset: String,
-    amount: Number,
-    direction: String,
-    why: String,
-}
-
-#[derive(Deserialize)]
-struct Note {
-    detail: String,
+    venues: Vec<Row>,
+    left_out: Vec<Row>,
+    notes: Vec<Row>,
 }
 
 pub(super) fn run(
@@ -133,16 +96,38 @@ async fn by_server(asked: &ClientRequest, tx: TxId) -> Result<String, CliError> 
         .map_err(|error| CliError::failed("the server's answer is no text", error))
 }
 
-fn number(number: Option<&RawValue>) -> String {
-    number.map_or_else(|| "?".to_owned(), |number| printable(number.get()))
+/// A member as text, numbers with all their digits; `none` stands for what is null.
+fn cell(row: &Row, member: &str, none: &str) -> String {
+    let raw = row.get(member).map_or("null", |raw| raw.get());
+    match serde_json::from_str(raw) {
+        Ok(Value::String(text)) => printable(&text),
+        Ok(Value::Array(parts)) if parts.is_empty() => "left out".to_owned(),
+        Ok(Value::Array(parts)) => {
+            let parts = parts.iter().filter_map(Value::as_str).map(printable);
+            parts.collect::<Vec<_>>().join(", ")
+        }
+        Ok(Value::Null) => none.to_owned(),
+        Ok(Value::Bool(_) | Value::Number(_) | Value::Object(_)) | Err(_) => printable(raw),
+    }
 }
 
-/// A heading, and columns below it; nothing where there is no row.
-fn section(text: &mut String, name: &str, columns: &[(&str, Align)], rows: &[Vec<String>]) {
-    if !rows.is_empty() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\n{name}\n{}", table::format(columns, rows));
+/// A heading, and columns below it, each of a member; nothing where there is no row.
+fn section(
+    text: &mut String,
+    name: &str,
+    columns: &[(&str, &str, Align)],
+    rows: &[Row],
+    none: &str,
+) {
+    if rows.is_empty() {
+        return;
     }
+    let cells = |row| columns.iter().map(|(_, member, _)| cell(row, member, none)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let heads: Vec<(&str, Align)> =
+        columns.iter().map(|(head, _, align)| (*head, *align)).collect();
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\n{name}\n{}", table::format(&heads, &rows));
 }
 
 fn shown(text: &str) -> Result<String, CliError> {
@@ -152,80 +137,35 @@ fn shown(text: &str) -> Result<String, CliError> {
     let (left, right) = (Align::Left, Align::Right);
     let value = format!("VALUE {}", body.native);
     let columns = [
-        ("SIDE", left),
-        ("AMOUNT", right),
-        ("TOKEN", left),
-        (value.as_str(), right),
-        ("DEX", left),
-        ("VALUE FROM", left),
+        ("SIDE", "side", left),
+        ("AMOUNT", "amount", right),
+        ("TOKEN", "token", left),
+        (&*value, "amountSol", right),
+        ("DEX", "dex", left),
+        ("VALUE FROM", "valueFrom", left),
     ];
-    section(&mut text, "Rows", &columns, &cells(&body.trades));
-    let columns = [("ASSET", left), ("CAME", right), ("WENT", right), ("BECAME", left)];
-    section(&mut text, "Movements of the wallet", &columns, &cells(&body.movements));
-    let columns = [("NAME", left), ("PART", left), ("ADDRESS", left)];
-    section(&mut text, "Venues", &columns, &cells(&body.venues));
-    let columns = [("WHAT", left), ("", left), ("AMOUNT", right), ("ASSET", left), ("WHY", left)];
-    section(&mut text, "Left out", &columns, &cells(&body.left_out));
-    section(&mut text, "Notes", &[("", left)], &cells(&body.notes));
+    section(&mut text, "Rows", &columns, &body.trades, "?");
+    let columns = [
+        ("ASSET", "asset", left),
+        ("CAME", "came", right),
+        ("WENT", "went", right),
+        ("BECAME", "became", left),
+    ];
+    section(&mut text, "Movements of the wallet", &columns, &body.movements, "?");
+    let columns = [("NAME", "name", left), ("PART", "part", left), ("ADDRESS", "address", left)];
+    section(&mut text, "Venues", &columns, &body.venues, "-");
+    let columns = [
+        ("WHAT", "what", left),
+        ("", "direction", left),
+        ("AMOUNT", "amount", right),
+        ("ASSET", "asset", left),
+        ("WHY", "why", left),
+    ];
+    section(&mut text, "Left out", &columns, &body.left_out, "?");
+    section(&mut text, "Notes", &[("", "detail", left)], &body.notes, "?");
     if !body.native_movements_known {
         let missing = "No node returns the inner calls: movements of native coin may be missing.";
         let _ = writeln!(text, "\n{missing}");
     }
     Ok(text)
-}
-
-/// One line of a table.
-trait Cells {
-    fn cells(&self) -> Vec<String>;
-}
-
-fn cells(rows: &[impl Cells]) -> Vec<Vec<String>> {
-    rows.iter().map(Cells::cells).collect()
-}
-
-impl Cells for Trade {
-    fn cells(&self) -> Vec<String> {
-        vec![
-            printable(&self.side),
-            number(self.amount.as_deref()),
-            printable(&self.token),
-            number(self.amount_sol.as_deref()),
-            printable(&self.dex),
-            printable(&self.value_from),
-        ]
-    }
-}
-
-impl Cells for Movement {
-    fn cells(&self) -> Vec<String> {
-        let became: Vec<String> = self.became.iter().map(|field| printable(field)).collect();
-        let became = if became.is_empty() { "left out".to_owned() } else { became.join(", ") };
-        let (came, went) = (number(self.came.as_deref()), number(self.went.as_deref()));
-        vec![printable(&self.asset), came, went, became]
-    }
-}
-
-impl Cells for Venue {
-    fn cells(&self) -> Vec<String> {
-        let address = self.address.as_deref().unwrap_or("-");
-        vec![printable(&self.name), printable(&self.part), printable(address)]
-    }
-}
-
-impl Cells for LeftOut {
-    fn cells(&self) -> Vec<String> {
-        vec![
-            printable(&self.what),
-            printable(&self.direction),
-            number(self.amount.as_deref()),
-            printable(&self.asset),
-            printable(&self.why),
-        ]
-    }
-}
-
-impl Cells for Note {
-    fn cells(&self) -> Vec<String> {
-        vec![printable(&self.detail)]
-    }
 }
