@@ -16,7 +16,7 @@ use super::model::SolanaModel;
 use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
 use super::tokens::{DemoToken, SPL_TOKENS};
 use super::wallet::WalletHistory;
-use super::wire;
+use super::wire::{self, member, quoted};
 
 /// Spam tokens whose metadata account is known.
 const SPAM_METADATA: u32 = 32;
@@ -242,14 +242,11 @@ fn write(out: &mut Vec<u8>, account: &AccountData) {
 
 fn write_tail(out: &mut Vec<u8>, account: &AccountData) {
     let executable: &[u8] = if account.executable { b"true" } else { b"false" };
-    out.extend_from_slice(b",\"executable\":");
-    out.extend_from_slice(executable);
-    out.extend_from_slice(b",\"lamports\":");
-    number(out, account.lamports);
-    out.extend_from_slice(b",\"owner\":\"");
-    out.extend_from_slice(account.owner.text().as_bytes());
-    out.extend_from_slice(b"\",\"rentEpoch\":18446744073709551615,\"space\":");
-    number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    member(out, "executable").extend_from_slice(executable);
+    number(member(out, "lamports"), account.lamports);
+    quoted(member(out, "owner"), account.owner.text());
+    number(member(out, "rentEpoch"), u64::MAX);
+    number(member(out, "space"), u64::try_from(account.data.len()).unwrap_or(0));
     out.push(b'}');
 }
 
@@ -260,17 +257,14 @@ fn write_parsed(
     amount: u64,
     account: &AccountData,
 ) {
-    out.extend_from_slice(b"{\"data\":{\"parsed\":{\"info\":{\"isNative\":false,\"mint\":");
-    wire::quoted_key(out, &token.mint());
-    out.extend_from_slice(b",\"owner\":");
-    wire::quoted_key(out, owner);
-    out.extend_from_slice(b",\"state\":\"initialized\",\"tokenAmount\":");
-    wire::token_amount(out, amount, token.decimals());
-    let program: &str = if token.is_2022() { "spl-token-2022" } else { "spl-token" };
-    out.extend_from_slice(b"},\"type\":\"account\"},\"program\":\"");
-    out.extend_from_slice(program.as_bytes());
-    out.extend_from_slice(b"\",\"space\":");
-    number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    out.extend_from_slice(b"{\"data\":{\"parsed\":{\"info\":{\"isNative\":false");
+    wire::quoted_key(member(out, "mint"), &token.mint());
+    wire::quoted_key(member(out, "owner"), owner);
+    quoted(member(out, "state"), "initialized");
+    wire::token_amount(member(out, "tokenAmount"), amount, token.decimals());
+    out.extend_from_slice(b"},\"type\":\"account\"}");
+    quoted(member(out, "program"), if token.is_2022() { "spl-token-2022" } else { "spl-token" });
+    number(member(out, "space"), u64::try_from(account.data.len()).unwrap_or(0));
     out.push(b'}');
     write_tail(out, account);
 }

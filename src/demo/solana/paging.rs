@@ -7,7 +7,8 @@ use super::model::{ListEntry, ListSubject};
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
 use super::rpc::Desk;
 use super::wallet::WalletHistory;
-use super::{busy, slots, wire};
+use super::wire::{self, member, quoted};
+use super::{busy, slots};
 use crate::demo::mix::Dice;
 use crate::demo::rpc::CallReply;
 
@@ -163,21 +164,16 @@ impl Desk<'_> {
     }
 
     fn write_entry(&self, out: &mut Vec<u8>, entry: &ListEntry, index: Option<u32>) {
-        out.extend_from_slice(b"{\"blockTime\":");
-        number(out, slots::time(entry.spot.height));
-        let status: &[u8] =
-            if entry.spot.height <= self.head { b"finalized" } else { b"confirmed" };
-        out.extend_from_slice(b",\"confirmationStatus\":\"");
-        out.extend_from_slice(status);
-        out.extend_from_slice(b"\",\"err\":");
-        wire::error(out, entry.failed.then_some(super::noise::FAILURE));
-        out.extend_from_slice(b",\"memo\":null,\"signature\":");
-        wire::quoted_signature(out, &entry.signature);
-        out.extend_from_slice(b",\"slot\":");
-        number(out, entry.spot.height);
+        out.push(b'{');
+        number(member(out, "blockTime"), slots::time(entry.spot.height));
+        let status = if entry.spot.height <= self.head { "finalized" } else { "confirmed" };
+        quoted(member(out, "confirmationStatus"), status);
+        wire::error(member(out, "err"), entry.failed.then_some(super::noise::FAILURE));
+        member(out, "memo").extend_from_slice(b"null");
+        wire::quoted_signature(member(out, "signature"), &entry.signature);
+        number(member(out, "slot"), entry.spot.height);
         if let Some(index) = index {
-            out.extend_from_slice(b",\"transactionIndex\":");
-            number(out, u64::from(index));
+            number(member(out, "transactionIndex"), u64::from(index));
         }
         out.push(b'}');
     }

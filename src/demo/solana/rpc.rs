@@ -11,8 +11,9 @@ use super::keys::ModelKey;
 use super::model::{ListSubject, SolanaModel};
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, number, signature, string};
 use super::references;
+use super::slots;
 use super::wallet::WalletHistory;
-use super::{slots, wire};
+use super::wire::{self, member};
 
 const ACCOUNTS_MAX: usize = 100;
 const BLOCKS_MAX: u64 = 500_000;
@@ -145,8 +146,8 @@ impl Desk<'_> {
         )
         .into_bytes();
         wire::quoted_key(&mut out, &self.model.block_hash(slot));
-        out.extend_from_slice(b",\"lastValidBlockHeight\":");
-        digits::number(&mut out, slots::block_height(slot).saturating_add(150));
+        let last_valid = slots::block_height(slot).saturating_add(150);
+        digits::number(member(&mut out, "lastValidBlockHeight"), last_valid);
         out.extend_from_slice(b"}}");
         Ok(out)
     }
@@ -176,24 +177,18 @@ impl Desk<'_> {
         } else {
             slot.saturating_sub(2)
         };
-        let mut out = b"{\"blockHeight\":".to_vec();
-        digits::number(&mut out, slots::block_height(slot));
-        out.extend_from_slice(b",\"blockTime\":");
-        digits::number(&mut out, slots::time(slot));
-        out.extend_from_slice(b",\"blockhash\":");
-        wire::quoted_key(&mut out, &self.model.block_hash(slot));
-        out.extend_from_slice(b",\"parentSlot\":");
-        digits::number(&mut out, parent);
-        out.extend_from_slice(b",\"previousBlockhash\":");
-        wire::quoted_key(&mut out, &self.model.block_hash(parent));
+        let mut out = b"{".to_vec();
+        digits::number(member(&mut out, "blockHeight"), slots::block_height(slot));
+        digits::number(member(&mut out, "blockTime"), slots::time(slot));
+        wire::quoted_key(member(&mut out, "blockhash"), &self.model.block_hash(slot));
+        digits::number(member(&mut out, "parentSlot"), parent);
+        wire::quoted_key(member(&mut out, "previousBlockhash"), &self.model.block_hash(parent));
         if let Some(signatures) = signatures {
-            out.extend_from_slice(b",\"signatures\":");
-            wire::list(&mut out, &signatures, wire::quoted_signature);
+            wire::list(member(&mut out, "signatures"), &signatures, wire::quoted_signature);
         }
         if options.text("transactionDetails") == Some("accounts") {
-            out.extend_from_slice(b",\"transactions\":");
             let swaps = Value::from(references::swaps(self.model.seed(), slot));
-            out.extend_from_slice(swaps.to_string().as_bytes());
+            member(&mut out, "transactions").extend_from_slice(swaps.to_string().as_bytes());
         }
         out.push(b'}');
         Ok(out)

@@ -23,6 +23,23 @@ fn text(out: &mut Vec<u8>, part: &str) {
     out.extend_from_slice(part.as_bytes());
 }
 
+/// Writes a member's name, behind a comma where it is not the first of its object.
+pub(super) fn member<'a>(out: &'a mut Vec<u8>, name: &str) -> &'a mut Vec<u8> {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    quoted(out, name);
+    out.push(b':');
+    out
+}
+
+/// Text of which nothing needs an escape.
+pub(super) fn quoted(out: &mut Vec<u8>, part: &str) {
+    out.push(b'"');
+    text(out, part);
+    out.push(b'"');
+}
+
 pub(super) fn quoted_key(out: &mut Vec<u8>, key: &ModelKey) {
     out.push(b'"');
     base58::encode(key, out);
@@ -53,11 +70,10 @@ pub(super) fn decimal(out: &mut Vec<u8>, units: u64, decimals: u8) {
 }
 
 pub(super) fn token_amount(out: &mut Vec<u8>, units: u64, decimals: u8) {
-    text(out, "{\"amount\":\"");
-    number(out, units);
-    text(out, "\",\"decimals\":");
-    number(out, u64::from(decimals));
-    text(out, ",\"uiAmount\":");
+    out.push(b'{');
+    quoted(member(out, "amount"), itoa::Buffer::new().format(units));
+    number(member(out, "decimals"), u64::from(decimals));
+    member(out, "uiAmount");
     if units == 0 {
         text(out, "null");
     } else {
@@ -66,7 +82,7 @@ pub(super) fn token_amount(out: &mut Vec<u8>, units: u64, decimals: u8) {
             text(out, ".0");
         }
     }
-    text(out, ",\"uiAmountString\":\"");
+    text(member(out, "uiAmountString"), "\"");
     decimal(out, units, decimals);
     text(out, "\"}");
 }
@@ -125,30 +141,23 @@ fn rank(account: &AccountState) -> (bool, bool, bool) {
 /// Writes the whole result object.
 pub(super) fn transaction(out: &mut Vec<u8>, tx: &Tx, envelope: &Envelope<'_>) {
     let order = Order::new(tx);
-    text(out, "{\"blockTime\":");
-    number(out, envelope.time);
-    text(out, ",\"meta\":");
-    meta(out, tx, &order);
-    text(out, ",\"slot\":");
-    number(out, envelope.slot);
-    text(out, ",\"transaction\":{\"message\":");
-    message(out, tx, &order, envelope);
-    text(out, ",\"signatures\":");
-    list(out, envelope.signatures, quoted_signature);
-    text(out, "}");
+    out.push(b'{');
+    number(member(out, "blockTime"), envelope.time);
+    meta(member(out, "meta"), tx, &order);
+    number(member(out, "slot"), envelope.slot);
+    text(member(out, "transaction"), "{");
+    message(member(out, "message"), tx, &order, envelope);
+    list(member(out, "signatures"), envelope.signatures, quoted_signature);
+    out.push(b'}');
     if let Some(index) = envelope.index {
-        text(out, ",\"transactionIndex\":");
-        number(out, u64::from(index));
+        number(member(out, "transactionIndex"), u64::from(index));
     }
-    text(out, ",\"version\":");
-    text(
-        out,
-        match tx.version {
-            Version::Legacy => "\"legacy\"",
-            Version::V0 => "0",
-            Version::V1 => "1",
-        },
-    );
+    let version = match tx.version {
+        Version::Legacy => "\"legacy\"",
+        Version::V0 => "0",
+        Version::V1 => "1",
+    };
+    text(member(out, "version"), version);
     out.push(b'}');
 }
 
@@ -163,48 +172,36 @@ pub(super) fn error(out: &mut Vec<u8>, error: Option<(u8, u32)>) {
 }
 
 fn meta(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
-    text(out, "{\"computeUnitsConsumed\":");
-    number(out, tx.compute_units);
-    text(out, ",\"err\":");
-    error(out, tx.error);
-    text(out, ",\"fee\":");
-    number(out, tx.fee);
-    text(out, ",\"innerInstructions\":");
-    inner(out, tx, order);
-    text(out, ",\"loadedAddresses\":{\"readonly\":");
-    let loaded = |writable| {
-        let of = move |a: &&&AccountState| a.loaded && a.writable == writable;
-        order.accounts.iter().filter(of)
-    };
-    list(out, loaded(false), |out, account| quoted_key(out, &account.key));
-    text(out, ",\"writable\":");
-    list(out, loaded(true), |out, account| quoted_key(out, &account.key));
-    text(out, "},\"logMessages\":[");
+    out.push(b'{');
+    number(member(out, "computeUnitsConsumed"), tx.compute_units);
+    error(member(out, "err"), tx.error);
+    number(member(out, "fee"), tx.fee);
+    inner(member(out, "innerInstructions"), tx, order);
+    text(member(out, "loadedAddresses"), "{");
+    for (name, writable) in [("readonly", false), ("writable", true)] {
+        let of = order.accounts.iter().filter(|a| a.loaded && a.writable == writable);
+        list(member(out, name), of, |out, account| quoted_key(out, &account.key));
+    }
+    out.push(b'}');
+    text(member(out, "logMessages"), "[");
     out.extend_from_slice(&tx.log);
-    text(out, "],\"postBalances\":");
-    list(out, &order.accounts, |out, account| number(out, account.after));
-    text(out, ",\"postTokenBalances\":");
-    token_balances(out, order, true);
-    text(out, ",\"preBalances\":");
-    list(out, &order.accounts, |out, account| number(out, account.before));
-    text(out, ",\"preTokenBalances\":");
-    token_balances(out, order, false);
+    out.push(b']');
+    let accounts = &order.accounts;
+    list(member(out, "postBalances"), accounts, |out, account| number(out, account.after));
+    token_balances(member(out, "postTokenBalances"), order, true);
+    list(member(out, "preBalances"), accounts, |out, account| number(out, account.before));
+    token_balances(member(out, "preTokenBalances"), order, false);
     if let Some((program, data)) = tx.return_data {
         use base64::Engine as _;
         let data = base64::engine::general_purpose::STANDARD.encode(data);
-        text(out, ",\"returnData\":{\"data\":[\"");
-        text(out, &data);
-        text(out, "\",\"base64\"],\"programId\":\"");
-        text(out, program.text());
-        text(out, "\"}");
+        text(member(out, "returnData"), "{");
+        list(member(out, "data"), [data.as_str(), "base64"], quoted);
+        quoted(member(out, "programId"), program.text());
+        out.push(b'}');
     }
-    text(out, ",\"rewards\":[],\"status\":{");
-    if tx.error.is_some() {
-        text(out, "\"Err\":");
-        error(out, tx.error);
-    } else {
-        text(out, "\"Ok\":null");
-    }
+    text(member(out, "rewards"), "[]");
+    text(member(out, "status"), "{");
+    error(member(out, if tx.error.is_some() { "Err" } else { "Ok" }), tx.error);
     text(out, "}}");
 }
 
@@ -215,16 +212,12 @@ fn token_balances(out: &mut Vec<u8>, order: &Order<'_>, after: bool) {
         Some((place, state, amount?))
     });
     list(out, held, |out, (place, state, amount)| {
-        text(out, "{\"accountIndex\":");
-        number(out, place);
-        text(out, ",\"mint\":");
-        quoted_key(out, &state.token.mint());
-        text(out, ",\"owner\":");
-        quoted_key(out, &state.owner);
-        text(out, ",\"programId\":\"");
-        text(out, state.token.program().text());
-        text(out, "\",\"uiTokenAmount\":");
-        token_amount(out, amount, state.token.decimals());
+        out.push(b'{');
+        number(member(out, "accountIndex"), place);
+        quoted_key(member(out, "mint"), &state.token.mint());
+        quoted_key(member(out, "owner"), &state.owner);
+        quoted(member(out, "programId"), state.token.program().text());
+        token_amount(member(out, "uiTokenAmount"), amount, state.token.decimals());
         out.push(b'}');
     });
 }
@@ -255,41 +248,37 @@ fn inner(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
 }
 
 fn call(out: &mut Vec<u8>, instruction: &super::tx::InstructionState, order: &Order<'_>) {
-    text(out, "{\"accounts\":");
-    list(out, &instruction.accounts, |out, acc| number(out, order.place(*acc)));
-    text(out, ",\"data\":\"");
+    out.push(b'{');
+    list(member(out, "accounts"), &instruction.accounts, |out, a| number(out, order.place(*a)));
+    text(member(out, "data"), "\"");
     base58::encode(&instruction.data, out);
-    text(out, "\",\"programIdIndex\":");
-    number(out, order.place(instruction.program));
-    text(out, ",\"stackHeight\":");
-    number(out, u64::from(instruction.height));
+    out.push(b'"');
+    number(member(out, "programIdIndex"), order.place(instruction.program));
+    number(member(out, "stackHeight"), u64::from(instruction.height));
     out.push(b'}');
 }
 
 fn message(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>, envelope: &Envelope<'_>) {
-    text(out, "{\"accountKeys\":");
+    out.push(b'{');
     let written = order.accounts.iter().filter(|account| !account.loaded);
-    list(out, written, |out, account| quoted_key(out, &account.key));
+    list(member(out, "accountKeys"), written, |out, account| quoted_key(out, &account.key));
     if tx.version == Version::V0 {
-        text(out, ",\"addressTableLookups\":");
-        lookups(out, order, &envelope.lookup_table);
+        lookups(member(out, "addressTableLookups"), order, &envelope.lookup_table);
     }
-    text(out, ",\"header\":{\"numReadonlySignedAccounts\":");
-    number(out, order.count(|a| a.signer && !a.writable));
-    text(out, ",\"numReadonlyUnsignedAccounts\":");
-    number(out, order.count(|a| !a.signer && !a.writable && !a.loaded));
-    text(out, ",\"numRequiredSignatures\":");
-    number(out, order.count(|a| a.signer));
-    text(out, "},\"instructions\":");
+    text(member(out, "header"), "{");
+    number(member(out, "numReadonlySignedAccounts"), order.count(|a| a.signer && !a.writable));
+    let unsigned = order.count(|a| !a.signer && !a.writable && !a.loaded);
+    number(member(out, "numReadonlyUnsignedAccounts"), unsigned);
+    number(member(out, "numRequiredSignatures"), order.count(|a| a.signer));
+    out.push(b'}');
     let outer = tx.instructions.iter().filter(|call| call.height == 1);
-    list(out, outer, |out, instruction| call(out, instruction, order));
-    text(out, ",\"recentBlockhash\":");
-    quoted_key(out, &envelope.recent_blockhash);
+    list(member(out, "instructions"), outer, |out, instruction| call(out, instruction, order));
+    quoted_key(member(out, "recentBlockhash"), &envelope.recent_blockhash);
     if tx.version == Version::V1 {
-        text(out, ",\"transactionConfig\":{\"computeUnitLimit\":200000,\"heapSize\":null,");
-        text(out, "\"loadedAccountsDataSizeLimit\":67108864,\"priorityFee\":");
-        number(out, tx.fee.saturating_sub(5_000));
-        text(out, "}");
+        text(member(out, "transactionConfig"), "{\"computeUnitLimit\":200000,\"heapSize\":null,");
+        text(out, "\"loadedAccountsDataSizeLimit\":67108864");
+        number(member(out, "priorityFee"), tx.fee.saturating_sub(5_000));
+        out.push(b'}');
     }
     out.push(b'}');
 }
@@ -304,12 +293,10 @@ fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &ModelKey) {
     if order.accounts.iter().all(|account| !account.loaded) {
         return text(out, "[]");
     }
-    text(out, "[{\"accountKey\":");
-    quoted_key(out, table);
-    text(out, ",\"readonlyIndexes\":");
-    list(out, numbers(false), number);
-    text(out, ",\"writableIndexes\":");
-    list(out, numbers(true), number);
+    text(out, "[{");
+    quoted_key(member(out, "accountKey"), table);
+    list(member(out, "readonlyIndexes"), numbers(false), number);
+    list(member(out, "writableIndexes"), numbers(true), number);
     text(out, "}]");
 }
 
