@@ -88,7 +88,9 @@ pub(in crate::demo) fn answer(
     // A public contract always has rows: the newest represent all of them.
     if references::is_busy(model.places(), &account) {
         let rows = offset.min(BUSY_ROWS_MAX).min(options.rows_max);
-        return done(&busy_rows(model, list, account, ((low, high), rows)));
+        let found = model.strangers_down((low, high)).take(rows);
+        let rows = found.map(|found| busy_row(model, list, account, &found));
+        return done(&rows.collect::<Vec<_>>());
     }
     let wallet = if low > high { None } else { model.wallet(&account) };
     let Some(wallet) = wallet else { return done(&[]) };
@@ -131,23 +133,6 @@ fn twist_page(rows: &mut Vec<Value>, high: Height, twist: Twist) {
     if twist.lose && rows.first().is_some_and(is_edge) {
         rows.remove(0);
     }
-}
-
-/// The newest rows of an account that other users use all the time, one of each block.
-fn busy_rows(
-    model: &EvmModel,
-    list: AccountList,
-    account: Account,
-    ((low, high), count): ((Height, Height), usize),
-) -> Vec<Value> {
-    let (mut rows, mut below) = (Vec::new(), Some(high));
-    while let Some(high) = below.filter(|_| rows.len() < count) {
-        let found = model.stranger_below(high).filter(|found| found.spot.height >= low);
-        let Some(found) = found else { break };
-        below = found.spot.height.checked_sub(1);
-        rows.push(busy_row(model, list, account, &found));
-    }
-    rows
 }
 
 fn busy_row(model: &EvmModel, list: AccountList, account: Account, found: &PlacedTx) -> Value {

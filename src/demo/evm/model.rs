@@ -364,10 +364,19 @@ impl EvmModel {
         self.swaps_in(&pools, height)
     }
 
-    /// The newest swap of another user up to a block.
-    pub(super) fn stranger_below(&self, height: Height) -> Option<PlacedTx> {
-        let blocks = height.saturating_sub(STRANGER_BLOCKS)..=height;
-        blocks.rev().find_map(|height| self.strangers_in(height).pop())
+    /// Swaps of other users in a range, the newest first, one of each block.
+    pub(super) fn strangers_down(
+        &self,
+        (low, high): (Height, Height),
+    ) -> impl Iterator<Item = PlacedTx> {
+        let mut next = Some(high);
+        std::iter::from_fn(move || {
+            let high = next.filter(|high| *high >= low)?;
+            let blocks = high.saturating_sub(STRANGER_BLOCKS).max(low)..=high;
+            let found = blocks.rev().find_map(|height| self.strangers_in(height).pop())?;
+            next = found.spot.height.checked_sub(1);
+            Some(found)
+        })
     }
 
     fn swaps_in(&self, pools: &[(u32, Reference)], height: Height) -> Vec<PlacedTx> {

@@ -166,15 +166,9 @@ impl Page<'_> {
     }
 
     /// The newest rows of an account that other users use all the time.
-    fn busy(&self, (low, high): (Height, Height), most: usize) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let mut next = Some(high);
-        while let Some(high) = next.filter(|high| *high >= low && lines.len() < most) {
-            let Some(found) = self.model.stranger_below(high) else { break };
-            next = found.spot.height.checked_sub(1);
-            lines.extend(self.busy_line(found).filter(|line| line.height >= low));
-        }
-        lines
+    fn busy(&self, range: (Height, Height), most: usize) -> Vec<Line> {
+        let found = self.model.strangers_down(range);
+        found.filter_map(|found| self.busy_line(found)).take(most).collect()
     }
 
     fn busy_line(&self, mut found: PlacedTx) -> Option<Line> {
