@@ -14,10 +14,8 @@ pub(super) mod storage_engine;
 pub(super) mod units;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +25,10 @@ use chains::{ChainLayer, check_chain, own_chain};
 use environment::Environment;
 use error::ConfigError;
 use estimates::Estimates;
-use secret::{OptionalSecret, OptionalUrl, without_value};
+use secret::{ConfigSecret, ConfigUrl, without_value};
 use storage_engine::StorageEngine;
-use units::{OptionalSize, RateSetting, Size, Wait, serde_as_text};
+pub(super) use units::Listen;
+use units::{Optional, RateSetting, Size, Wait};
 
 const DEFAULTS: &str = include_str!("../../../data/default.toml");
 /// Read from the working folder where no other file is named.
@@ -38,12 +37,30 @@ const VARIABLE_PREFIX: &str = "BLOTTER_";
 /// Variables that are no settings: they choose a file, the log, or stand for a flag of one command.
 const OTHER_VARIABLES: [&str; 4] = ["BLOTTER_CONFIG", "BLOTTER_LOG", "BLOTTER_URL", "BLOTTER_KEY"];
 
-/// Declares a section twice: with every value present, and as a layer.
+/// Declares a section twice: with every value present, and as a layer. What is marked is read once,
+/// at the start.
 macro_rules! section {
-    ($name:ident, $layer:ident, $table:literal, { $($field:ident: $type:ty,)+ }) => {
+    ($name:ident, $layer:ident, $table:literal, {
+        $($(#[$at_start:ident])? $field:ident: $type:ty,)+
+    }) => {
         #[derive(Debug, Clone, PartialEq, Serialize)]
         pub(super) struct $name {
             $(pub(super) $field: $type,)+
+        }
+
+        impl $name {
+            /// Takes over what is not marked, and names what differs.
+            fn reload(&mut self, wanted: Self, changed: &mut Vec<String>, restart: &mut Vec<String>) {
+                $(if self.$field != wanted.$field {
+                    let name = concat!($table, ".", stringify!($field)).to_owned();
+                    if stringify!($($at_start)?) == "at_start" {
+                        restart.push(name);
+                    } else {
+                        self.$field = wanted.$field;
+                        changed.push(name);
+                    }
+                })+
+            }
         }
 
         #[derive(Debug, Clone, Default, Deserialize)]
@@ -69,97 +86,53 @@ macro_rules! section {
 }
 
 section!(Server, ServerLayer, "server", {
-    listen: Listen,
+    #[at_start] listen: Listen,
     stream_window: Wait,
     page_wait: Wait,
-    freshness: Wait,
-    head_wait: Wait,
+    #[at_start] freshness: Wait,
+    #[at_start] head_wait: Wait,
     heartbeat: Wait,
-    shutdown_wait: Wait,
-    connections: u32,
+    #[at_start] shutdown_wait: Wait,
+    #[at_start] connections: u32,
     connections_per_address: u32,
     estimates: Estimates,
     trusted_proxies: Proxies,
     allowed_hosts: Hosts,
-    metrics_listen: OptionalListen,
+    #[at_start] metrics_listen: Optional<Listen>,
     metrics_key: bool,
 });
 
 section!(Storage, StorageLayer, "storage", {
-    path: PathBuf,
-    cache: Size,
-    engine: StorageEngine,
-    url: OptionalSecret,
-    connections: u32,
-    max_size: OptionalSize,
+    #[at_start] path: PathBuf,
+    #[at_start] cache: Size,
+    #[at_start] engine: StorageEngine,
+    #[at_start] url: Optional<ConfigSecret>,
+    #[at_start] connections: u32,
+    max_size: Optional<Size>,
     min_free: Size,
 });
 
 section!(Log, LogLayer, "log", {
-    access: String,
+    #[at_start] access: String,
     paths: bool,
-    audit: bool,
+    #[at_start] audit: bool,
 });
 
 section!(Prices, PricesLayer, "prices", {
-    candles: OptionalUrl,
-    candles_rate: RateSetting,
+    #[at_start] candles: Optional<ConfigUrl>,
+    #[at_start] candles_rate: RateSetting,
 });
 
 section!(Audit, AuditLayer, "audit", {
-    calls_per_hour: u32,
+    #[at_start] calls_per_hour: u32,
 });
-
-/// Where to listen: an address and a port; port 0 takes a free one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Listen(pub(super) SocketAddr);
-
-impl FromStr for Listen {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        let numeric = text.replacen("localhost:", "127.0.0.1:", 1);
-        numeric
-            .parse()
-            .map(Self)
-            .map_err(|_| "expected an address and a port such as \"127.0.0.1:8080\"")
-    }
-}
-
-impl std::fmt::Display for Listen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-serde_as_text!(Listen);
-
-/// The same, or nothing where the text is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OptionalListen(pub(super) Option<Listen>);
-
-impl FromStr for OptionalListen {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(Some).map(Self) }
-    }
-}
-
-impl std::fmt::Display for OptionalListen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.map_or(Ok(()), |listen| listen.fmt(f))
-    }
-}
-
-serde_as_text!(OptionalListen);
 
 /// What the flags of a command set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flags {
     pub(super) config: Option<PathBuf>,
     pub(super) data_dir: Option<PathBuf>,
-    pub(super) storage_url: Option<OptionalSecret>,
+    pub(super) storage_url: Option<Optional<ConfigSecret>>,
     pub(super) listen: Option<Listen>,
 }
 
@@ -180,6 +153,23 @@ pub(super) struct Config {
 }
 
 impl Config {
+    /// Takes over what is not read at the start: names of settings that are in force by it, and of
+    /// those that need a restart, chains left out.
+    pub(super) fn reload(&mut self, wanted: Self) -> (Vec<String>, Vec<String>) {
+        let (mut changed, mut restart) = (Vec::new(), Vec::new());
+        self.audit.reload(wanted.audit, &mut changed, &mut restart);
+        self.log.reload(wanted.log, &mut changed, &mut restart);
+        self.prices.reload(wanted.prices, &mut changed, &mut restart);
+        self.server.reload(wanted.server, &mut changed, &mut restart);
+        self.storage.reload(wanted.storage, &mut changed, &mut restart);
+        changed.sort_unstable();
+        restart.sort_unstable();
+        self.chains = wanted.chains;
+        self.file = wanted.file;
+        self.unused_variables = wanted.unused_variables;
+        (changed, restart)
+    }
+
     /// Chains that only the configuration knows; they were checked when it was read.
     pub(super) fn own_chains(&self, registry: &Registry) -> Vec<OwnChain> {
         let own = self.chains.iter().filter(|(slug, _)| registry.chain_named(slug).is_none());

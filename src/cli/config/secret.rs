@@ -1,9 +1,10 @@
 //! Text that holds a secret: used by name, shown hidden.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
-use serde::ser::{Serialize, Serializer};
+use super::units::{Optional, serde_as_text};
 
 const HIDDEN: &str = "***";
 /// Words of a path that are no longer than these are shown: those of lowercase letters and digits
@@ -21,17 +22,9 @@ pub(in crate::cli) struct ConfigUrl {
     is_public: bool,
 }
 
-/// An endpoint's address, or nothing where the text is empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct OptionalUrl(pub(in crate::cli) Option<ConfigUrl>);
-
-/// A header value or key.
+/// A header value or key, or the address of a database. Nothing of it is shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::cli) struct ConfigSecret(String);
-
-/// The address of a database, or nothing where the text is empty. Nothing of it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct OptionalSecret(pub(in crate::cli) Option<ConfigSecret>);
 
 impl ConfigUrl {
     /// Refuses what is no `http` or `https` address with a host.
@@ -102,37 +95,32 @@ fn is_key_like(segment: &str) -> bool {
     !segment.split('-').all(is_plain) || segment.split('-').count() > WORDS_MAX
 }
 
-impl std::str::FromStr for OptionalSecret {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self((!text.is_empty()).then(|| ConfigSecret(text.to_owned()))))
-    }
-}
-
-impl fmt::Display for OptionalSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { HIDDEN } else { "" })
-    }
-}
-
-super::units::serde_as_text!(OptionalSecret);
-
-impl std::str::FromStr for OptionalUrl {
+impl FromStr for ConfigUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        if text.is_empty() { Ok(Self(None)) } else { ConfigUrl::parse(text).map(Some).map(Self) }
+        Self::parse(text)
     }
 }
 
-impl fmt::Display for OptionalUrl {
+impl FromStr for ConfigSecret {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ConfigSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |url| url.fmt(f))
+        f.write_str(HIDDEN)
     }
 }
 
-super::units::serde_as_text!(OptionalUrl);
+serde_as_text!(ConfigUrl);
+serde_as_text!(Optional<ConfigUrl>);
+serde_as_text!(ConfigSecret);
+serde_as_text!(Optional<ConfigSecret>);
 
 impl fmt::Debug for ConfigUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,30 +131,6 @@ impl fmt::Debug for ConfigUrl {
 impl fmt::Debug for ConfigSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
-    }
-}
-
-impl<'de> Deserialize<'de> for ConfigUrl {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(from)?).map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for ConfigSecret {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from).map(Self)
-    }
-}
-
-impl Serialize for ConfigUrl {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl Serialize for ConfigSecret {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(HIDDEN)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Durations, sizes and rates as they are written in the configuration and on the command line.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -15,9 +16,31 @@ pub(in crate::cli) struct Wait(pub(in crate::cli) Duration);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct Size(pub(in crate::cli) u64);
 
-/// The same, or nothing where the text is empty.
+/// Where to listen: an address and a port; port 0 takes a free one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) struct OptionalSize(pub(in crate::cli) Option<Size>);
+pub(in crate::cli) struct Listen(pub(in crate::cli) SocketAddr);
+
+impl FromStr for Listen {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let numeric = text.replacen("localhost:", "127.0.0.1:", 1);
+        numeric
+            .parse()
+            .map(Self)
+            .map_err(|_| "expected an address and a port such as \"127.0.0.1:8080\"")
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A value, or nothing where the text is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) struct Optional<T>(pub(in crate::cli) Option<T>);
 
 /// Events in a second, kept in thousandths so that `0.5` is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,17 +107,17 @@ impl fmt::Display for Size {
     }
 }
 
-impl FromStr for OptionalSize {
-    type Err = NotAValue;
+impl<T: FromStr> FromStr for Optional<T> {
+    type Err = T::Err;
 
-    fn from_str(text: &str) -> Result<Self, NotAValue> {
+    fn from_str(text: &str) -> Result<Self, T::Err> {
         if text.is_empty() { Ok(Self(None)) } else { text.parse().map(Some).map(Self) }
     }
 }
 
-impl fmt::Display for OptionalSize {
+impl<T: fmt::Display> fmt::Display for Optional<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |size| size.fmt(f))
+        self.0.as_ref().map_or(Ok(()), |value| value.fmt(f))
     }
 }
 
@@ -142,7 +165,9 @@ pub(in crate::cli) use serde_as_text;
 
 serde_as_text!(Wait);
 serde_as_text!(Size);
-serde_as_text!(OptionalSize);
+serde_as_text!(Optional<Size>);
+serde_as_text!(Listen);
+serde_as_text!(Optional<Listen>);
 
 /// A number in the file, text on the command line.
 impl<'de> Deserialize<'de> for RateSetting {

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::access_log::AccessFile;
 use super::descriptors::{fit, raise};
 use crate::api::Api;
+use crate::cli::config::Config;
 use crate::cli::config::chains::ChainLayer;
-use crate::cli::config::{Config, Log, Server, Storage};
 use crate::cli::engine::capacity;
 use crate::cli::errors::CliError;
 use crate::cli::serve::api_limits;
@@ -22,25 +21,6 @@ use crate::sources::Source;
 
 /// Reads and merges all layers of the configuration.
 pub(in crate::cli) type LoadConfig = Box<dyn Fn() -> Result<Config, CliError> + Send + Sync>;
-
-/// Settings that are read once, at the start.
-const AT_START: [&str; 15] = [
-    "server.listen",
-    "server.metrics_listen",
-    "server.connections",
-    "server.freshness",
-    "server.head_wait",
-    "server.shutdown_wait",
-    "storage.path",
-    "storage.cache",
-    "storage.engine",
-    "storage.url",
-    "storage.connections",
-    "log.access",
-    "log.audit",
-    "audit.calls_per_hour",
-    "prices",
-];
 
 /// What a reload did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -71,12 +51,9 @@ impl Reload {
         }
         let mut running = lock(&self.running);
         let wanted = (self.load)()?;
-        let differing = differing(&running, &wanted)?;
-        let at_start = |name: &String| AT_START.contains(&name.as_str());
-        let (mut restart, mut changed): (Vec<String>, Vec<String>) =
-            differing.into_iter().partition(at_start);
         let (chains, unusable) = self.changed_chains(&running, &wanted);
-        let mut next = in_force(&running, wanted);
+        let mut next = running.clone();
+        let (mut changed, mut restart) = next.reload(wanted);
         for slug in &unusable {
             restart.push(format!("chains.{slug}"));
             keep(&mut next.chains, slug, &running.chains);
@@ -141,67 +118,4 @@ fn keep(
         Some(layer) => drop(next.insert(slug.to_owned(), layer.clone())),
         None => drop(next.remove(slug)),
     }
-}
-
-/// The new configuration with what is read at the start left as it is in force.
-fn in_force(running: &Config, wanted: Config) -> Config {
-    let (server, storage) = (&running.server, &running.storage);
-    Config {
-        server: Server {
-            listen: server.listen,
-            metrics_listen: server.metrics_listen,
-            connections: server.connections,
-            freshness: server.freshness,
-            head_wait: server.head_wait,
-            shutdown_wait: server.shutdown_wait,
-            ..wanted.server
-        },
-        storage: Storage {
-            path: storage.path.clone(),
-            cache: storage.cache,
-            engine: storage.engine,
-            url: storage.url.clone(),
-            connections: storage.connections,
-            ..wanted.storage
-        },
-        log: Log { access: running.log.access.clone(), audit: running.log.audit, ..wanted.log },
-        prices: running.prices.clone(),
-        audit: running.audit.clone(),
-        ..wanted
-    }
-}
-
-/// Names of settings that differ, chains left out.
-fn differing(old: &Config, new: &Config) -> Result<Vec<String>, CliError> {
-    let (before, after) = (settings(old)?, settings(new)?);
-    let mut names: Vec<String> =
-        after.iter().filter(|(name, value)| before.get(*name) != Some(*value)).map(name).collect();
-    // Their text hides secrets, so that two values may read alike.
-    if old.prices != new.prices {
-        names.push("prices".to_owned());
-    }
-    Ok(names)
-}
-
-fn name<V>((name, _): (&String, V)) -> String {
-    name.clone()
-}
-
-fn settings(config: &Config) -> Result<BTreeMap<String, Value>, CliError> {
-    let value = |section: serde_json::Result<Value>| {
-        section.map_err(|error| CliError::failed("the configuration cannot be compared", error))
-    };
-    let sections = [
-        ("server", value(serde_json::to_value(&config.server))?),
-        ("storage", value(serde_json::to_value(&config.storage))?),
-        ("audit", value(serde_json::to_value(&config.audit))?),
-        ("log", value(serde_json::to_value(&config.log))?),
-    ];
-    let mut all = BTreeMap::new();
-    for (section, values) in sections {
-        for (key, value) in values.as_object().into_iter().flatten() {
-            all.insert(format!("{section}.{key}"), value.clone());
-        }
-    }
-    Ok(all)
 }
