@@ -16,7 +16,7 @@ use super::subject::Subject;
 use super::texts::hex_text;
 use super::wire::topic;
 use crate::decode::evm::{Account, Word};
-use crate::domain::{Clock, Height, UnixMillis};
+use crate::domain::{Clock, Height, UnixMillis, defaults};
 use crate::registry::Registry;
 use crate::rpc::Priority;
 use crate::rpc::endpoint::EndpointConfig;
@@ -72,65 +72,42 @@ impl ModelTx {
     }
 }
 
-/// How the index behaves.
-#[derive(Debug, Clone)]
-pub(super) struct Ways {
-    /// Rows or transfers of an answer, at most.
-    pub(super) cap: usize,
-    /// Blocks of the gateway's answer, at most.
-    pub(super) blocks: usize,
-    /// Every so-maniest request goes wrong; 0: none.
-    pub(super) trouble: usize,
-    pub(super) has_calls: bool,
-    /// The first block of the gateway.
-    pub(super) first: Height,
-    /// By host: how far below the head its index is.
-    pub(super) lag: HashMap<String, u64>,
-    /// How far below the head that the index reports its lists are.
-    pub(super) list_lag: u64,
-    /// Every so-maniest answer to an account list is of a server so many blocks behind; 0: none.
-    pub(super) behind_every: usize,
-    pub(super) behind: u64,
-    /// Answers to the list of calls that refuse it, at first; then it is there.
-    pub(super) refuses_calls: usize,
-    /// The list of calls is there and has no row of anyone; or only that of one host.
-    pub(super) lists_no_calls: bool,
-    pub(super) lists_no_calls_on: Option<&'static str>,
-    /// Every so-maniest page of account lists keeps so many rows; 0: none.
-    pub(super) short_every: usize,
-    pub(super) kept: usize,
-    /// Blocks between rows of accounts that others use; 0: none.
-    pub(super) busy_apart: usize,
-    /// In one list, with so many answers of that kind.
-    pub(super) busy_fault: Option<(&'static str, BusyFault, usize)>,
-    /// A status and a body in place of the gateway's first answers about its metadata, so many.
-    pub(super) metadata: Option<(u16, &'static str, usize)>,
-    /// With what the gateway refuses the first queries for traces.
-    pub(super) refuses_traces: Vec<&'static str>,
-}
-
-impl Default for Ways {
-    fn default() -> Self {
-        Self {
-            cap: 1000,
-            blocks: 1000,
-            trouble: 0,
-            has_calls: true,
-            first: 0,
-            lag: HashMap::new(),
-            list_lag: 0,
-            behind_every: 0,
-            behind: 0,
-            refuses_calls: 0,
-            lists_no_calls: false,
-            lists_no_calls_on: None,
-            short_every: 0,
-            kept: 0,
-            busy_apart: 0,
-            busy_fault: None,
-            metadata: None,
-            refuses_traces: Vec::new(),
-        }
+defaults! {
+    /// How the index behaves.
+    #[derive(Debug, Clone)]
+    pub(super) struct Ways {
+        /// Rows or transfers of an answer, at most.
+        pub(super) cap: usize = 1000,
+        /// Blocks of the gateway's answer, at most.
+        pub(super) blocks: usize = 1000,
+        /// Every so-maniest request goes wrong; 0: none.
+        pub(super) trouble: usize = 0,
+        pub(super) has_calls: bool = true,
+        /// The first block of the gateway.
+        pub(super) first: Height = 0,
+        /// By host: how far below the head its index is.
+        pub(super) lag: HashMap<String, u64> = HashMap::new(),
+        /// How far below the head that the index reports its lists are.
+        pub(super) list_lag: u64 = 0,
+        /// Every so-maniest answer to an account list is of a server so many blocks behind; 0: none.
+        pub(super) behind_every: usize = 0,
+        pub(super) behind: u64 = 0,
+        /// Answers to the list of calls that refuse it, at first; then it is there.
+        pub(super) refuses_calls: usize = 0,
+        /// The list of calls is there and has no row of anyone; or only that of one host.
+        pub(super) lists_no_calls: bool = false,
+        pub(super) lists_no_calls_on: Option<&'static str> = None,
+        /// Every so-maniest page of account lists keeps so many rows; 0: none.
+        pub(super) short_every: usize = 0,
+        pub(super) kept: usize = 0,
+        /// Blocks between rows of accounts that others use; 0: none.
+        pub(super) busy_apart: usize = 0,
+        /// In one list, with so many answers of that kind.
+        pub(super) busy_fault: Option<(&'static str, BusyFault, usize)> = None,
+        /// A status and a body in place of the gateway's first answers about its metadata, so many.
+        pub(super) metadata: Option<(u16, &'static str, usize)> = None,
+        /// With what the gateway refuses the first queries for traces.
+        pub(super) refuses_traces: Vec<&'static str> = Vec::new(),
     }
 }
 
