@@ -106,7 +106,6 @@ const RANGE: &[&str] = &[
     "exceeded max allowed",
     "exceed max",
     "exceeds max",
-    "query returned more than",
     "returned more than",
     "max results",
     "too many results",

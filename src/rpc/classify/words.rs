@@ -17,7 +17,6 @@ pub(crate) const RATE: &[&str] = &[
     "too many connections",
     "too many concurrent",
     "concurrent request",
-    "per second",
     "per sec",
     "/sec",
     "per minute",
@@ -57,7 +56,6 @@ pub(crate) const LONG: &[&str] = &[
 pub(crate) const KEY: &[&str] = &[
     "unauthorized",
     "unauthorised",
-    "unauthenticated",
     "not authorized",
     "authenticat",
     "authorization",
@@ -167,7 +165,6 @@ pub(crate) const ABSENT: &[&str] = &[
     "not found",
     "not exist",
     "not available",
-    "not supported",
     "not support",
     "unsupported",
     "not implemented",

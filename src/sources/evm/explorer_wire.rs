@@ -97,7 +97,6 @@ const KEY: &[&str] = &["invalid api key", "missing api key", "invalid apikey", "
 const NOT_HERE: &[&str] = &[
     "missing or invalid action",
     "missing or invalid module",
-    "missing or unsupported",
     "not supported",
     "unsupported",
     "unknown action",

@@ -32,11 +32,10 @@ const TOO_MUCH: &[&str] = &[
     "timeout",
     "timed out",
     "deadline",
-    "took too long",
     "too long",
 ];
 /// Words by which it says that the range is.
-const TOO_WIDE: &[&str] = &["range", "blocks", "block"];
+const TOO_WIDE: &[&str] = &["range", "block"];
 
 /// `None` where the text is about something else.
 pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
