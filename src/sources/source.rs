@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::Arc;
 
 use super::ability::Ability;
@@ -39,14 +40,18 @@ pub enum Source {
 }
 
 /// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
-#[derive(Debug)]
 pub struct GapReader(Reader);
 
-#[derive(Debug)]
 enum Reader {
     Solana(Box<SolanaReader>),
     Evm(Box<EvmReader>),
     Tron(Box<TronReader>),
+}
+
+impl fmt::Debug for GapReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GapReader").finish_non_exhaustive()
+    }
 }
 
 impl Source {

@@ -13,7 +13,6 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::Pool;
 
 /// A list of one wallet's transactions, going down.
-#[derive(Debug)]
 pub(super) enum Lister {
     Portal(Box<PortalLister>),
     Explorer(Box<ExplorerLister>),

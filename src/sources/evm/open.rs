@@ -31,7 +31,6 @@ pub(super) struct Wanted {
 }
 
 /// A list to read by.
-#[derive(Debug)]
 pub(super) struct Opened {
     pub(super) kind: Discovery,
     pub(super) lister: Lister,

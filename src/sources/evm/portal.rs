@@ -56,12 +56,6 @@ pub(super) struct PortalLister {
     sent: Option<SentCheck>,
 }
 
-impl std::fmt::Debug for PortalLister {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PortalLister").field("top", &self.top).finish_non_exhaustive()
-    }
-}
-
 /// The first block that the gateway says it has; 0 where it has no metadata that would say so.
 async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
     match gateway.ask("/metadata", None, gateway::read_metadata).await {

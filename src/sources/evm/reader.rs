@@ -38,12 +38,6 @@ enum Listing {
 /// Reads one gap.
 pub(crate) struct EvmReader(Reading);
 
-impl std::fmt::Debug for EvmReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EvmReader").field("listed_to", &self.0.listed_to).finish_non_exhaustive()
-    }
-}
-
 impl EvmReader {
     pub(super) fn new(source: EvmSource, request: GapRequest) -> Self {
         Self(Reading::new(source, request))

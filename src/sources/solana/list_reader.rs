@@ -86,12 +86,6 @@ pub(super) struct ListReader {
     known: HashMap<[u8; 32], SourceAccount>,
 }
 
-impl std::fmt::Debug for ListReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ListReader").field("request", &self.request).finish_non_exhaustive()
-    }
-}
-
 impl ListReader {
     pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
         let mut reader = Self {

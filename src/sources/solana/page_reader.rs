@@ -66,12 +66,6 @@ pub(super) struct PageReader {
     tip: Option<Tip>,
 }
 
-impl std::fmt::Debug for PageReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PageReader").field("request", &self.request).finish_non_exhaustive()
-    }
-}
-
 impl PageReader {
     pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
         let mut reader = Self {

@@ -30,12 +30,6 @@ pub(crate) struct SolanaReader {
     news: Vec<SourceAccount>,
 }
 
-impl std::fmt::Debug for SolanaReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SolanaReader").field("request", &self.request).finish_non_exhaustive()
-    }
-}
-
 impl SolanaReader {
     pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
         let (mut probe, mut pages) = (None, None);

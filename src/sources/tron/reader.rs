@@ -42,12 +42,6 @@ enum Event {
 /// Reads one gap.
 pub(crate) struct TronReader(Reading);
 
-impl std::fmt::Debug for TronReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TronReader").field("request", &self.0.request).finish_non_exhaustive()
-    }
-}
-
 impl TronReader {
     pub(super) fn new(source: TronSource, request: GapRequest) -> Self {
         Self(Reading::new(source, request))
