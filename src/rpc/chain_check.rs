@@ -311,37 +311,9 @@ mod tests {
 
     use super::ChainCheck::{Match, Mismatch, Silent, Unknown};
     use super::*;
-    use crate::domain::{Clock, UnixMillis};
-    use crate::rpc::endpoint::EndpointConfig;
-    use crate::rpc::limits::PoolLimits;
-    use crate::rpc::pool::CallOptions;
-    use crate::rpc::priority::Priority;
-    use crate::rpc::scheduler::Lane;
-    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+    use crate::rpc::scripted::{NO_METHOD, ScriptedNodes, options, rpc};
 
     const METHOD: &str = "chain";
-
-    /// Nodes of which those named "old" have no traces.
-    #[derive(Debug)]
-    struct Nodes;
-
-    impl Transport for Nodes {
-        fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-            let call: Value = serde_json::from_slice(&request.body).unwrap();
-            let lacks = json!({"code": -32601, "message": "the method does not exist"});
-            let is_old = request.url.expose().contains("old");
-            let (name, outcome) = if is_old { ("error", lacks) } else { ("result", json!("0x1")) };
-            let body = json!({"jsonrpc": "2.0", "id": call["id"], name: outcome});
-            let body = body.to_string().into();
-            Box::pin(async move { Ok(Response { status: 200, retry_after: None, body }) })
-        }
-    }
-
-    impl Clock for Nodes {
-        fn now(&self) -> UnixMillis {
-            UnixMillis(0)
-        }
-    }
 
     struct World {
         pool: Pool,
@@ -349,11 +321,12 @@ mod tests {
     }
 
     impl World {
+        /// Nodes of which the one named "old" has no traces.
         fn new(hosts: &[&str]) -> Self {
-            let configs = hosts.iter().map(|host| EndpointConfig::new(format!("http://{host}/")));
-            let (limits, nodes) = (PoolLimits::default(), Arc::new(Nodes));
-            let pool = Pool::new(configs.collect(), nodes, limits, Arc::new(Nodes), 1);
-            Self { pool, checks: ChainChecks::default() }
+            let nodes = ScriptedNodes::new(|(host, _, body)| {
+                rpc(body, |_, _| if host == "old" { Err(NO_METHOD) } else { Ok(json!("0x1")) })
+            });
+            Self { pool: nodes.pool(hosts), checks: ChainChecks::default() }
         }
 
         /// A check in which the first endpoint answers so, one question after the other, and the
@@ -372,9 +345,7 @@ mod tests {
         }
 
         async fn traces(&self) -> Result<Value, UpstreamError> {
-            let lane = Lane::new(1, Arc::new(Priority::interactive()));
-            let options = CallOptions::new(lane);
-            let answer = self.pool.call("traces", json!([]), &options).await?;
+            let answer = self.pool.call("traces", json!([]), &options()).await?;
             Ok(serde_json::from_str(answer.result.get()).unwrap())
         }
     }

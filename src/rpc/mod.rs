@@ -20,6 +20,8 @@ mod rate;
 mod refusals;
 mod retry;
 pub(crate) mod scheduler;
+#[cfg(test)]
+pub(crate) mod scripted;
 mod secret;
 pub(crate) mod selection;
 mod send;

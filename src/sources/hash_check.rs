@@ -106,38 +106,13 @@ impl HashQuestion {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use futures_util::future::{BoxFuture, pending};
-
     use super::*;
-    use crate::domain::{Clock, UnixMillis};
-    use crate::rpc::endpoint::EndpointConfig;
-    use crate::rpc::limits::PoolLimits;
-    use crate::rpc::priority::Priority;
-    use crate::rpc::scheduler::Lane;
-    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+    use crate::rpc::scripted::{ScriptedNodes, options};
 
     /// Endpoints that are never asked.
-    #[derive(Debug)]
-    struct Unasked;
-
-    impl Transport for Unasked {
-        fn send(&self, _: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-            Box::pin(pending())
-        }
-    }
-
-    impl Clock for Unasked {
-        fn now(&self) -> UnixMillis {
-            UnixMillis(0)
-        }
-    }
-
     fn pool(endpoints: usize) -> Pool {
-        let configs = (0..endpoints).map(|at| EndpointConfig::new(format!("http://{at}/")));
-        let limits = PoolLimits::default();
-        Pool::new(configs.collect(), Arc::new(Unasked), limits, Arc::new(Unasked), 1)
+        let hosts = &["one", "other", "third"][..endpoints];
+        ScriptedNodes::new(|_| unreachable!()).pool(hosts)
     }
 
     /// What a question comes to of a pool of so many endpoints, and which of them rest then. The
@@ -177,12 +152,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_third_answer_is_of_neither_of_the_two() {
         let pool = pool(3);
-        let options = CallOptions::new(Lane::new(1, Arc::new(Priority::interactive())));
         let mut question = HashQuestion::new([1; 32]);
         for (hash, at, excluded) in [([2; 32], 0, [false; 3]), ([1; 32], 1, [true, true, false])] {
             let answer = (Some(hash), Some(EndpointId(at)));
             assert_eq!(question.add(answer, &pool, Duration::from_secs(600)), None);
-            let without = question.options(&options).without;
+            let without = question.options(&options()).without;
             assert_eq!([0, 1, 2].map(|at| without.contains(EndpointId(at))), excluded);
         }
     }

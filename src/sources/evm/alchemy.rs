@@ -464,7 +464,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::lists_model::{Model, Ways, lane, subject};
-    use super::super::node_model::ScriptedNodes;
+    use super::super::node_model::{ScriptedNodes, nodes};
     use super::*;
 
     /// Nearer to the page it may be the head of another server of the address.
@@ -519,7 +519,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_node_that_comes_to_a_height_after_its_page_did_not_have_it_then() {
         let was_page = AtomicBool::new(false);
-        let nodes = ScriptedNodes::new(move |_, method, _| {
+        let nodes = nodes(move |_, method, _| {
             let is_page = method == METHOD;
             let was_page = was_page.swap(is_page, Ordering::Relaxed);
             let head = if was_page { "0x2710" } else { "0x2328" };
@@ -535,7 +535,7 @@ mod tests {
 
     /// Nodes without a transfer, whose head is 3,000.
     fn low() -> Arc<ScriptedNodes> {
-        ScriptedNodes::new(|_, method, _| match method {
+        nodes(|_, method, _| match method {
             METHOD => Ok(json!({"transfers": []})),
             _ => Ok("0xbb8".into()),
         })

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::alchemy::{AlchemyLister, METHOD};
 use super::lists_model::{lane, subject};
-use super::node_model::ScriptedNodes;
+use super::node_model::nodes;
 use super::texts::hex_text;
 use crate::domain::Height;
 
@@ -31,7 +31,7 @@ async fn found(mut lister: AlchemyLister) -> BTreeSet<u16> {
 /// A provider that gives 150 of them, and no key.
 #[tokio::test(start_paused = true)]
 async fn pages_of_many_transfers_alike_end_no_list_by_themselves() {
-    let nodes = ScriptedNodes::new(|_, method, params| {
+    let nodes = nodes(|_, method, params| {
         let filter = &params[0];
         let end = filter["toBlock"].as_str().unwrap_or("0x0");
         let end = u64::from_str_radix(end.trim_start_matches("0x"), 16).unwrap();
@@ -54,7 +54,7 @@ async fn pages_of_many_transfers_alike_end_no_list_by_themselves() {
 #[tokio::test(start_paused = true)]
 async fn a_page_without_a_key_is_cut_where_another_answer_has_one() {
     let asked = AtomicUsize::new(0);
-    let nodes = ScriptedNodes::new(move |_, method, params| {
+    let nodes = nodes(move |_, method, params| {
         let filter = &params[0];
         let has_block = filter["toBlock"] == "0x1388" && !filter["fromAddress"].is_null();
         Ok(match method {

@@ -389,7 +389,7 @@ mod tests {
 
     use super::super::Discovery;
     use super::super::lists_model::lane;
-    use super::super::node_model::ScriptedNodes;
+    use super::super::node_model::nodes;
     use super::super::receipts::TokenTransfer;
     use super::super::texts::hex_text;
     use super::*;
@@ -432,7 +432,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn look_ups_by_hash_that_find_nothing_near_the_head_show_nothing_of_others() {
         for (head, is_forgotten) in [(60, false), (5_000, true)] {
-            let nodes = ScriptedNodes::new(|_, method, _| match method {
+            let nodes = nodes(|_, method, _| match method {
                 "eth_getTransactionByBlockNumberAndIndex" => Ok(json!({
                     "hash": hex_text(&[1; 32]), "blockNumber": "0x9", "transactionIndex": "0x0",
                     "value": "0x64", "from": hex_text(&WALLET), "to": hex_text(&[8; 20]), "input": "0x",

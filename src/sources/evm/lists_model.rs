@@ -16,13 +16,13 @@ use super::subject::Subject;
 use super::texts::hex_text;
 use super::wire::topic;
 use crate::decode::evm::{Account, Word};
-use crate::domain::{Clock, Height, UnixMillis, defaults};
+use crate::domain::{Height, defaults};
 use crate::registry::Registry;
-use crate::rpc::Priority;
 use crate::rpc::endpoint::EndpointConfig;
 use crate::rpc::limits::PoolLimits;
 use crate::rpc::pool::Pool;
-use crate::rpc::scheduler::Lane;
+use crate::rpc::scripted::Epoch;
+pub(super) use crate::rpc::scripted::lane;
 use crate::rpc::transport::{Request, Response, Transport, TransportError};
 
 pub(super) const WALLET: Account = [0xaa; 20];
@@ -129,15 +129,6 @@ pub(super) struct Model {
     fallen: Mutex<HashMap<&'static str, u64>>,
     fallen_pages: AtomicUsize,
     pub(super) abilities: Arc<Abilities>,
-}
-
-#[derive(Debug)]
-pub(super) struct Epoch;
-
-impl Clock for Epoch {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(1_767_225_600_000)
-    }
 }
 
 /// The newest row of an account that is used all the time.
@@ -534,8 +525,4 @@ pub(super) fn subject() -> Subject {
         Subject { wallet: WALLET, chain, registry }
     });
     SUBJECT.clone()
-}
-
-pub(super) fn lane() -> Lane {
-    Lane::new(1, Arc::new(Priority::interactive()))
 }

@@ -356,7 +356,7 @@ mod tests {
 
     use super::super::lists_model::lane;
     use super::super::log_nodes::Pace;
-    use super::super::node_model::ScriptedNodes;
+    use super::super::node_model::{ScriptedNodes, nodes};
     use super::super::texts::hex_text;
     use super::*;
     use crate::rpc::endpoint::EndpointId;
@@ -390,7 +390,7 @@ mod tests {
 
     /// Blocks with a transaction each, of which searches give the logs or not.
     fn quiet(keeps_logs: bool) -> Arc<ScriptedNodes> {
-        ScriptedNodes::new(move |_, method, params| {
+        nodes(move |_, method, params| {
             let log = json!({"topics": []});
             Ok(match method {
                 // Of single blocks alone: the busy contracts have none.
@@ -423,7 +423,7 @@ mod tests {
         is_back: impl Fn(&serde_json::Value) -> bool + Send + Sync + 'static,
     ) -> Arc<ScriptedNodes> {
         let has_logs = AtomicBool::new(false);
-        ScriptedNodes::new(move |_, method, params| {
+        nodes(move |_, method, params| {
             let filter = &params[0];
             has_logs.fetch_or(method == "eth_getLogs" && is_back(filter), Ordering::Relaxed);
             let height = if filter["address"].is_null() { json!("0x5dc") } else { json!("0x3e8") };

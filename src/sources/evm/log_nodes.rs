@@ -344,7 +344,7 @@ fn choice(
 
 #[cfg(test)]
 mod tests {
-    use super::super::node_model::{NO_METHOD, ScriptedNodes};
+    use super::super::node_model::{NO_METHOD, nodes};
     use super::*;
 
     /// Servers behind one address differ by some blocks: a head that has just come to the range, named
@@ -352,7 +352,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_range_near_the_last_head_is_searched_with_the_head_of_its_server() {
         let (now, limits) = (Instant::now(), EvmLimits::default());
-        let nodes = ScriptedNodes::new(|_, _, _| Err(NO_METHOD));
+        let nodes = nodes(|_, _, _| Err(NO_METHOD));
         let endpoint = nodes.pool_of_single_calls(&["one"]).endpoints().remove(0);
         let asks = |head: Option<Height>| {
             let mut node = LogNode { head_at: head.map(|_| now), ..LogNode::default() };
@@ -380,7 +380,7 @@ mod tests {
     /// What is answered again and again is shorter, and keeps no long range alive that is refused now.
     #[tokio::test(start_paused = true)]
     async fn a_read_begins_with_a_range_that_was_answered_of_late_and_not_refused_since() {
-        let source = ScriptedNodes::new(|_, _, _| Err(NO_METHOD)).source(&["one"]);
+        let source = nodes(|_, _, _| Err(NO_METHOD)).source(&["one"]);
         let (id, limits) = (EndpointId(0), EvmLimits::default());
         let usual = limits.log_blocks_first;
         assert_eq!(source.log_blocks_first(), usual);

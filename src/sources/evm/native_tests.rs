@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::lists_model::{ROUTER, WALLET, lane};
 use super::native::Traced;
-use super::node_model::{NO_METHOD, NodeFault, PRUNED, ScriptedNodes};
+use super::node_model::{NO_METHOD, NodeFault, PRUNED, nodes};
 use super::texts::hex_text;
 use super::{EvmSource, Past};
 use crate::decode::evm::{NativeFlows, NativeMove, Terms, Transaction};
@@ -77,7 +77,7 @@ async fn flows_with_fee(source: &EvmSource, fee: u64) -> NativeFlows {
 /// An endpoint that has not shown its chain yet is left out, and may be the only one that traces.
 #[tokio::test(start_paused = true)]
 async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
-    let nodes = ScriptedNodes::new(|host, method, _| match (host, method) {
+    let nodes = nodes(|host, method, _| match (host, method) {
         ("archive", "debug_traceTransaction") => Ok(trace()),
         (_, "eth_getBalance") => Err(PRUNED),
         _ => Err(NO_METHOD),
@@ -93,7 +93,7 @@ async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
 /// One that never answers does not keep a history from ending.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
-    let nodes = ScriptedNodes::new(|_, method, _| match method {
+    let nodes = nodes(|_, method, _| match method {
         "eth_getBalance" => Err(PRUNED),
         _ => Err(NO_METHOD),
     });
@@ -112,7 +112,7 @@ async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_a_state_is_gone_is_no_proof() {
     let asked = AtomicUsize::new(0);
-    let nodes = ScriptedNodes::new(move |_, method, params| match method {
+    let nodes = nodes(move |_, method, params| match method {
         "eth_getBalance" if asked.fetch_add(1, Ordering::Relaxed) < 2 => Err(PRUNED),
         _ => state(method, params),
     });
@@ -121,15 +121,15 @@ async fn one_answer_that_a_state_is_gone_is_no_proof() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_without_traces_and_old_states_leaves_an_amount_unknown_and_is_not_asked_on() {
-    let nodes = ScriptedNodes::new(|_, method, _| match method {
+    let nodes = nodes(|_, method, _| match method {
         "eth_getBalance" => Err(PRUNED),
         _ => Err(NO_METHOD),
     });
     let source = nodes.source(&["one"]);
     assert_eq!(flows(&source).await, NativeFlows::Unknown);
-    let asked = nodes.asked("eth_getBalance");
+    let asked = nodes.count("eth_getBalance");
     assert_eq!(flows(&source).await, NativeFlows::Unknown);
-    assert_eq!(nodes.asked("eth_getBalance"), asked);
+    assert_eq!(nodes.count("eth_getBalance"), asked);
 }
 
 /// Nothing would ask again for what counts as unknown.
@@ -141,7 +141,7 @@ async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
         ("eth_getBalance", NodeFault::Rpc(-32000, "header not found")),
     ] {
         let asked = AtomicUsize::new(0);
-        let nodes = ScriptedNodes::new(move |_, method, params| {
+        let nodes = nodes(move |_, method, params| {
             let is_hit = || asked.fetch_add(1, Ordering::Relaxed) < 24;
             if method == fails && is_hit() { Err(fault) } else { state(method, params) }
         });
@@ -163,7 +163,7 @@ async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
 async fn a_balance_that_cannot_be_is_no_amount() {
     for lacking in [BLOCK - 1, BLOCK] {
         let is_asked = AtomicBool::new(false);
-        let nodes = ScriptedNodes::new(move |_, method, params| {
+        let nodes = nodes(move |_, method, params| {
             let is_it = method == "eth_getBalance" && params[1] == format!("{lacking:#x}");
             let lacks = is_it && !is_asked.swap(true, Ordering::Relaxed);
             if lacks { Ok("0x0".into()) } else { state(method, params) }
@@ -189,7 +189,7 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     failed[0]["error"] = "out of gas".into();
     for wrong in [json!(whole[..1]), json!(failed)] {
         let (is_asked, right) = (AtomicBool::new(false), json!(whole));
-        let nodes = ScriptedNodes::new(move |_, method, _| match method {
+        let nodes = nodes(move |_, method, _| match method {
             "trace_transaction" if is_asked.swap(true, Ordering::Relaxed) => Ok(right.clone()),
             "trace_transaction" => Ok(wrong.clone()),
             _ => Err(NO_METHOD),
@@ -201,7 +201,7 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
 /// The same where traces are known to be gone already.
 #[tokio::test(start_paused = true)]
 async fn states_that_the_others_lack_are_open_while_an_endpoint_is_left_out() {
-    let nodes = ScriptedNodes::new(|host, method, params| match host {
+    let nodes = nodes(|host, method, params| match host {
         "archive" => state(method, params),
         _ if method == "eth_getBalance" => Err(PRUNED),
         _ => state(method, params),

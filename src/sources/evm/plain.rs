@@ -84,7 +84,7 @@ impl EvmSource {
 #[cfg(test)]
 mod tests {
     use super::super::lists_model::{WALLET, lane};
-    use super::super::node_model::ScriptedNodes;
+    use super::super::node_model::nodes;
     use super::*;
 
     async fn is_plain(source: &EvmSource, high: Height) -> bool {
@@ -94,7 +94,7 @@ mod tests {
     /// Code came to the wallet in a block that the node has not seen.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_has_not_come_to_a_height_says_nothing_of_code_there() {
-        let nodes = ScriptedNodes::new(|_, method, _| match method {
+        let nodes = nodes(|_, method, _| match method {
             "eth_blockNumber" => Ok("0x3e8".into()),
             _ => Ok("0x".into()),
         });
@@ -106,7 +106,7 @@ mod tests {
     /// What was seen of a block holds for no higher one.
     #[tokio::test(start_paused = true)]
     async fn that_a_wallet_has_no_code_is_remembered_with_the_height() {
-        let nodes = ScriptedNodes::new(|_, method, params| match method {
+        let nodes = nodes(|_, method, params| match method {
             "eth_blockNumber" => Ok("0x3e8".into()),
             _ if params[1] == "0x3e8" => Ok("0xef0100".into()),
             _ => Ok("0x".into()),

@@ -36,13 +36,13 @@ pub(super) async fn names(
 #[cfg(test)]
 mod tests {
     use super::super::lists_model::lane;
-    use super::super::node_model::{NodeFault, ScriptedNodes};
+    use super::super::node_model::{NodeFault, nodes};
     use super::*;
 
     /// The pool 1 has a name, the pool 2 reverts, the pool 3 has no code.
     #[tokio::test(start_paused = true)]
     async fn pools_without_a_name_are_left_out() {
-        let nodes = ScriptedNodes::new(|_, _, params| {
+        let nodes = nodes(|_, _, params| {
             assert_eq!(params[0]["data"], "0x06fdde03");
             match &params[0]["to"].as_str().unwrap()[..4] {
                 "0x01" => {

@@ -17,7 +17,7 @@ use super::lists_tests::{
     FAR, FAR_BEHIND, NEAR_HEAD, SaleKind, check, check_sales, expected, explorer, model,
     read_from_head, sales, with_list_behind, world,
 };
-use super::node_model::{NO_METHOD, ScriptedNodes};
+use super::node_model::{NO_METHOD, nodes};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::limits::PoolLimits;
@@ -150,7 +150,7 @@ async fn an_index_is_asked_how_far_it_has_come_before_each_read() {
 
 #[tokio::test(start_paused = true)]
 async fn how_far_a_list_has_come_goes_down_and_counts_for_a_while() {
-    let source = ScriptedNodes::new(|_, _, _| Err(NO_METHOD)).source(&["one"]);
+    let source = nodes(|_, _, _| Err(NO_METHOD)).source(&["one"]);
     source.note_list_head(Discovery::Explorer, 10_000);
     source.note_list_head(Discovery::Explorer, 9_000);
     assert_eq!(source.list_head(Discovery::Explorer), 9_000);

@@ -229,15 +229,14 @@ pub(super) fn data(answer: &CallResponse) -> Data {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use futures_util::future::BoxFuture;
-
-    use super::super::lists_model::{Epoch, lane, subject};
+    use super::super::lists_model::subject;
+    use super::super::node_model::{NodeFault, nodes};
     use super::*;
-    use crate::rpc::endpoint::EndpointConfig;
-    use crate::rpc::limits::PoolLimits;
-    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+    use crate::rpc::scripted::lane;
+
+    const REVERTED: NodeFault = NodeFault::Rpc(3, "execution reverted");
 
     /// Tokens by their first byte: 1 is USDC with 6 decimals, 2 has a symbol of 32 bytes and no
     /// decimals, all others revert.
@@ -247,7 +246,6 @@ mod tests {
         /// Answers with null: every so-maniest call, and every call.
         null_every: usize,
         is_silent: bool,
-        calls: std::sync::atomic::AtomicUsize,
     }
 
     fn word(value: u8) -> Vec<u8> {
@@ -303,33 +301,22 @@ mod tests {
         }
     }
 
-    impl Transport for Contracts {
-        fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-            let asked: Value = serde_json::from_slice(&request.body).unwrap();
-            let answer = |call: &Value| {
-                let hex = |name: &str| {
-                    let text = call["params"][0][name].as_str().unwrap();
-                    hex::decode(text.trim_start_matches("0x")).unwrap()
-                };
-                let number = self.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-                let is_null = self.null_every > 0 && number.is_multiple_of(self.null_every);
-                if self.is_silent || is_null {
-                    return json!({"id": call["id"], "result": null});
-                }
-                match self.call(&hex("to"), &hex("data")) {
-                    Some(data) => json!({"id": call["id"], "result": hex_text(&data)}),
-                    None => json!({
-                        "id": call["id"], "error": {"code": 3, "message": "execution reverted"},
-                    }),
-                }
+    fn pool(contracts: Contracts) -> Pool {
+        let calls = AtomicUsize::new(0);
+        let contracts = nodes(move |_, _, params| {
+            let hex = |name: &str| {
+                let text = params[0][name].as_str().unwrap();
+                hex::decode(text.trim_start_matches("0x")).unwrap()
             };
-            let body = match asked.as_array() {
-                Some(calls) => Value::from(calls.iter().map(answer).collect::<Vec<_>>()),
-                None => answer(&asked),
-            };
-            let body = body.to_string().into();
-            Box::pin(async { Ok(Response { status: 200, retry_after: None, body }) })
-        }
+            let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
+            let every = contracts.null_every;
+            if contracts.is_silent || every > 0 && number.is_multiple_of(every) {
+                return Ok(Value::Null);
+            }
+            let data = contracts.call(&hex("to"), &hex("data"));
+            data.map(|data| hex_text(&data).into()).ok_or(REVERTED)
+        });
+        contracts.pool(&["one"])
     }
 
     /// The same whether the chain has the contract, lacks it, or answers nothing for it.
@@ -341,9 +328,7 @@ mod tests {
             [(chain.multicall, true), (chain.multicall, false), (None, false)]
         {
             let chain = Chain { multicall: contract, ..chain.clone() };
-            let endpoints = vec![EndpointConfig::new("http://one/")];
-            let transport = Arc::new(Contracts { multicall, ..Contracts::default() });
-            let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+            let pool = pool(Contracts { multicall, ..Contracts::default() });
             let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
             assert_eq!(metas.len(), mints.len());
             let reported = |at: usize| (metas[at].symbol.as_deref(), metas[at].decimals);
@@ -367,10 +352,7 @@ mod tests {
         ] {
             let contract = chain.multicall.filter(|_| multicall);
             let chain = Chain { multicall: contract, ..chain.clone() };
-            let contracts = Contracts { multicall, null_every, is_silent, ..Contracts::default() };
-            let endpoints = vec![EndpointConfig::new("http://one/")];
-            let transport = Arc::new(contracts);
-            let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+            let pool = pool(Contracts { multicall, null_every, is_silent });
             let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
             assert!(metas.len() < mints.len() || null_every == 2, "{null_every}");
             assert!(!is_silent || metas.is_empty());

@@ -4,19 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{SolanaLimits, SolanaSource};
-use crate::domain::{Address, Clock, Doubts, Height, TxId, UnixMillis};
+use crate::domain::{Address, Doubts, Height, TxId};
 use crate::registry::Registry;
-use crate::rpc::endpoint::EndpointConfig;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::limits::PoolLimits;
-use crate::rpc::pool::Pool;
-use crate::rpc::priority::Priority;
-use crate::rpc::scheduler::Lane;
-use crate::rpc::transport::{Request, Response, Transport, TransportError};
+use crate::rpc::scripted::{NO_METHOD, ScriptedNodes, lane, rpc};
 use crate::sources::chunk::GapRequest;
 
 const WALLET: [u8; 32] = [42; 32];
@@ -26,15 +20,6 @@ const OWN: [Height; 3] = [900, 500, 100];
 /// Of the wallet's transactions, and of all others.
 const WALLETS: u8 = 1;
 const FOREIGN: u8 = 2;
-
-#[derive(Debug)]
-struct Epoch;
-
-impl Clock for Epoch {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(0)
-    }
-}
 
 fn id(slot: Height, whose: u8) -> String {
     let mut id = [whose; 64];
@@ -118,27 +103,6 @@ impl Node {
             _ => return None,
         })
     }
-
-    fn answer(&self, call: &Value) -> Value {
-        let id = &call["id"];
-        match self.result(call["method"].as_str().unwrap(), &call["params"]) {
-            Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-            None => json!({"jsonrpc": "2.0", "id": id,
-                           "error": {"code": -32601, "message": "Method not found"}}),
-        }
-    }
-}
-
-impl Transport for Node {
-    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-        let asked: Value = serde_json::from_slice(&request.body).unwrap();
-        let body = match asked.as_array() {
-            Some(calls) => calls.iter().map(|call| self.answer(call)).collect(),
-            None => self.answer(&asked),
-        };
-        let body = body.to_string().into();
-        Box::pin(async move { Ok(Response { status: 200, retry_after: None, body }) })
-    }
 }
 
 /// By a source that has learned nothing yet: the slots that are found, and the doubts.
@@ -147,9 +111,11 @@ async fn read(
     low: Height,
     high: Option<Height>,
 ) -> Result<(Vec<Height>, Doubts), UpstreamError> {
-    let transport: Arc<Node> = Arc::clone(node);
-    let endpoints = vec![EndpointConfig::new("http://one/".to_owned())];
-    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+    let node = Arc::clone(node);
+    let nodes = ScriptedNodes::new(move |(_, _, body)| {
+        rpc(body, |method, params| node.result(method, params).ok_or(NO_METHOD))
+    });
+    let pool = nodes.pool(&["one"]);
     let registry = Registry::embedded().unwrap();
     let source = SolanaSource::new(pool, None, SolanaLimits::default())
         .with_busy_account(registry.chain_named("solana").unwrap());
@@ -160,7 +126,7 @@ async fn read(
         resume: None,
         accounts: Vec::new(),
         knows_accounts: true,
-        lane: Lane::new(1, Arc::new(Priority::interactive())),
+        lane: lane(),
         first: false,
         another: None,
     });

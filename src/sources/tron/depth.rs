@@ -265,13 +265,13 @@ mod tests {
     use serde_json::json;
 
     use super::super::TronLimits;
-    use super::super::fake::{self, FakeNodes, options};
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
     /// A node that has events of the reference pools in every block from a height on.
     fn source(kept_from: &Arc<AtomicU64>) -> TronSource {
         let kept_from = Arc::clone(kept_from);
-        let nodes = FakeNodes::new(move |(_, path, body)| match path {
+        let nodes = ScriptedNodes::new(move |(_, path, body)| match path {
             "wallet/getblock" => fake::header(body),
             "jsonrpc" => fake::rpc(body, |_, filter| {
                 let high = fake::quantity(&filter["toBlock"]);
@@ -280,7 +280,7 @@ mod tests {
             }),
             _ => (200, json!([])),
         });
-        fake::source(&["one"], nodes, TronLimits { events_from: 0, ..TronLimits::default() })
+        fake::source(&["one"], &nodes, TronLimits { events_from: 0, ..TronLimits::default() })
     }
 
     async fn from(source: &TronSource, low: Height) -> Height {

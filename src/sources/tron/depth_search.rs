@@ -302,7 +302,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::TronLimits;
-    use super::super::fake::{self, FakeNodes, options};
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
     use crate::domain::Doubts;
 
@@ -313,14 +313,14 @@ mod tests {
 
     /// A node of a chain whose every block has one transaction: it keeps events and infos from these
     /// heights on.
-    fn node(events: Height, infos: Height) -> Arc<FakeNodes> {
+    fn node(events: Height, infos: Height) -> Arc<ScriptedNodes> {
         let topic = "ab".repeat(32);
         let info = move |height: Height| match height {
             _ if height < infos => json!([]),
             0..FIRST => json!([{"id": "01"}]),
             _ => json!([{"id": "01"}, {"id": "02", "log": [{"topics": [topic]}]}]),
         };
-        FakeNodes::new(move |(_, path, body)| match path {
+        ScriptedNodes::new(move |(_, path, body)| match path {
             "wallet/getblock" => fake::header(body),
             "wallet/gettransactioninfobyblocknum" => (200, info(body["num"].as_u64().unwrap())),
             "jsonrpc" => fake::rpc(body, |_, filter| {
@@ -333,8 +333,8 @@ mod tests {
         })
     }
 
-    async fn kept(nodes: &Arc<FakeNodes>, low: Height) -> (Height, TronSource) {
-        let source = fake::source(&["one"], nodes.clone(), TronLimits::default());
+    async fn kept(nodes: &Arc<ScriptedNodes>, low: Height) -> (Height, TronSource) {
+        let source = fake::source(&["one"], nodes, TronLimits::default());
         let kept = source.events_kept(low, HEAD, &options()).await.unwrap().unwrap();
         assert_eq!(kept.doubts, Doubts::NONE);
         (kept.from, source)

@@ -76,15 +76,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::TronLimits;
-    use super::super::fake::{self, FakeNodes, options};
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
     use crate::rpc::endpoint::EndpointId;
 
     const WALLET: Address = Address::Tron([7; 20]);
 
     /// Two nodes: each with whether its state has the account, and the time of its newest block.
-    fn nodes(states: [(bool, u64); 2]) -> Arc<FakeNodes> {
-        FakeNodes::new(move |(host, path, _)| {
+    fn nodes(states: [(bool, u64); 2]) -> Arc<ScriptedNodes> {
+        ScriptedNodes::new(move |(host, path, _)| {
             let (has_it, millis) = states[usize::from(host == "other")];
             match path.split_once('/').unwrap_or_default().1 {
                 "getaccount" if has_it => (200, json!({"address": WALLET.to_string()})),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     async fn doubts(states: [(bool, u64); 2]) -> Result<Doubts, UpstreamError> {
-        let source = fake::source(&["one", "other"], nodes(states), TronLimits::default());
+        let source = fake::source(&["one", "other"], &nodes(states), TronLimits::default());
         // So that the first answer comes from the first of them.
         let options = CallOptions { avoid: Some(EndpointId(1)), ..options() };
         source.doubts_of_nothing(WALLET, 1_000, &options).await

@@ -250,7 +250,7 @@ mod tests {
     use serde_json::Value;
 
     use super::super::TronLimits;
-    use super::super::fake::{self, FakeNodes, options};
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
     use crate::domain::Address;
 
@@ -284,9 +284,9 @@ mod tests {
     }
 
     /// The transaction and its info fail in so many first answers.
-    fn nodes([failed, failed_infos]: [u64; 2]) -> Arc<FakeNodes> {
+    fn nodes([failed, failed_infos]: [u64; 2]) -> Arc<ScriptedNodes> {
         let asked = [const { AtomicU64::new(0) }; 2];
-        FakeNodes::new(move |(_, path, _)| {
+        ScriptedNodes::new(move |(_, path, _)| {
             let result = |at: usize, first: u64| {
                 let is_first = asked[at].fetch_add(1, Ordering::Relaxed) < first;
                 if is_first { "REVERT" } else { "SUCCESS" }
@@ -299,9 +299,9 @@ mod tests {
         })
     }
 
-    async fn fetched(seen: &SeenTx, failed: [u64; 2]) -> (Fetched, Arc<FakeNodes>) {
+    async fn fetched(seen: &SeenTx, failed: [u64; 2]) -> (Fetched, Arc<ScriptedNodes>) {
         let nodes = nodes(failed);
-        let source = fake::source(&["one", "other"], nodes.clone(), TronLimits::default());
+        let source = fake::source(&["one", "other"], &nodes, TronLimits::default());
         let fetched = source.fetch(ID, &WALLET, seen.clone(), false, &options()).await.unwrap();
         (fetched, nodes)
     }
@@ -350,7 +350,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_answer_that_says_failed_is_none_of_a_single_transaction() {
-        let source = fake::source(&["one"], nodes([0, 1]), TronLimits::default());
+        let source = fake::source(&["one"], &nodes([0, 1]), TronLimits::default());
         let lane = options().lane;
         let found = source.single(ID, &WALLET, &lane).await.unwrap().unwrap();
         let crate::sources::chunk::RawTx::Tron(tx, _) = found.raw else { panic!("another family") };
@@ -364,9 +364,9 @@ mod tests {
     const HOSTS: [&str; 2] = ["one", "other"];
 
     /// Infos by how many were asked for before, and by the host that is asked.
-    fn info_nodes(give: impl Fn(u64, &str) -> Value + Send + Sync + 'static) -> Arc<FakeNodes> {
+    fn info_nodes(give: impl Fn(u64, &str) -> Value + Send + Sync + 'static) -> Arc<ScriptedNodes> {
         let asked = AtomicU64::new(0);
-        FakeNodes::new(move |(host, path, _)| match path {
+        ScriptedNodes::new(move |(host, path, _)| match path {
             "walletsolidity/gettransactioninfobyid" => {
                 (200, give(asked.fetch_add(1, Ordering::Relaxed), host))
             }
@@ -413,7 +413,7 @@ mod tests {
                     swap["internal_transactions"] = json!([]);
                     swap
                 });
-                let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+                let source = fake::source(&HOSTS, &nodes, TronLimits::default());
                 let tx = given(&source, &seen).await;
                 assert_eq!(tx.call.logs.len(), logs, "only {shown}, by {cut_by}");
                 assert_eq!(nodes.count("infobyid"), asked, "only {shown}, by {cut_by}");
@@ -430,7 +430,7 @@ mod tests {
             swap["log"][0]["topics"].as_array_mut().unwrap().pop();
             swap
         });
-        let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+        let source = fake::source(&HOSTS, &nodes, TronLimits::default());
         given(&source, &seen).await;
         assert_eq!(nodes.count("infobyid"), 1);
     }
@@ -439,7 +439,7 @@ mod tests {
     async fn internal_transactions_that_one_endpoint_has_are_found_whichever_answers_first() {
         for (giver, asked) in [("one", 1), ("other", 2)] {
             let nodes = info_nodes(move |_, host| sale(TOKEN, host == giver));
-            let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+            let source = fake::source(&HOSTS, &nodes, TronLimits::default());
             assert!(has_internal(&given(&source, &listed(&["SUCCESS"])).await), "{giver}");
             assert_eq!(nodes.count("infobyid"), asked, "{giver}");
         }
@@ -450,7 +450,7 @@ mod tests {
     async fn an_endpoint_that_gave_internal_transactions_is_asked_for_them_again() {
         // Of eleven transactions, the second answer to the first and to the last one has some.
         let nodes = info_nodes(|asked, _| sale(TOKEN, asked == 1 || asked == 21));
-        let source = fake::source(&["one"], nodes.clone(), TronLimits::default());
+        let source = fake::source(&["one"], &nodes, TronLimits::default());
         for at in 0..11 {
             let has = has_internal(&given(&source, &listed(&["SUCCESS"])).await);
             assert_eq!(has, at == 0 || at == 10, "{at}");
@@ -463,7 +463,7 @@ mod tests {
         // Of twelve transactions, the first eight are asked for a second time.
         for (hosts, asked) in [(&HOSTS[..1], 20), (&HOSTS[..], 20)] {
             let nodes = info_nodes(|_, _| sale(TOKEN, false));
-            let source = fake::source(hosts, nodes.clone(), TronLimits::default());
+            let source = fake::source(hosts, &nodes, TronLimits::default());
             for _ in 0..12 {
                 assert!(!has_internal(&given(&source, &listed(&["SUCCESS"])).await));
             }
@@ -482,7 +482,7 @@ mod tests {
             _ if refuses.load(Ordering::Relaxed) => json!({}),
             _ => sale(TOKEN, true),
         });
-        let source = fake::source(&HOSTS[..1], nodes, TronLimits::default());
+        let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
         for _ in 0..10 {
             asked.store(0, Ordering::Relaxed);
             assert!(!has_internal(&given(&source, &listed(&["SUCCESS"])).await));
@@ -496,7 +496,7 @@ mod tests {
     async fn internal_transactions_are_asked_for_where_an_inner_call_is_proven() {
         for (contract, inner, asked) in [(CALLED, false, 1), (CALLED, true, 2), (TOKEN, false, 2)] {
             let nodes = info_nodes(move |_, _| sale(contract, false));
-            let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+            let source = fake::source(&HOSTS, &nodes, TronLimits::default());
             let seen = SeenTx { inner, ..listed(&["SUCCESS"]) };
             given(&source, &seen).await;
             assert_eq!(nodes.count("infobyid"), asked, "{contract}, {inner}");
@@ -511,7 +511,7 @@ mod tests {
                     if asked == 0 { sale(TOKEN, false) } else { second.clone() }
                 },
             );
-            let source = fake::source(&HOSTS, nodes.clone(), TronLimits::default());
+            let source = fake::source(&HOSTS, &nodes, TronLimits::default());
             let tx = given(&source, &listed(&["SUCCESS"])).await;
             assert_eq!(tx.call.logs.len(), 1);
             assert!(nodes.count("infobyid") > 1);

@@ -391,13 +391,12 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-    use futures_util::future::BoxFuture;
     use serde_json::json;
 
     use super::super::TronLimits;
-    use super::super::fake::{self, options};
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
-    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+    use crate::rpc::scripted::Answered;
 
     /// Lists with entries of this time, in milliseconds, and the one before it; each second answer
     /// lacks the one in between. With a status, all are refused.
@@ -408,8 +407,8 @@ mod tests {
         answers: AtomicU64,
     }
 
-    impl Transport for Lists {
-        fn send(&self, _: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+    impl Lists {
+        fn answer(&self) -> Answered {
             let newest = self.newest.load(Ordering::Relaxed);
             let is_whole = self.answers.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
             let entry = |below: u64| {
@@ -418,16 +417,17 @@ mod tests {
             };
             let entries: Vec<_> = (0..3).filter(|at| is_whole || *at != 1).map(entry).collect();
             let meta = json!({"at": newest, "page_size": entries.len()});
-            let body = json!({"data": entries, "success": true, "meta": meta});
-            let status = self.status.load(Ordering::Relaxed);
-            let body = if status > 0 { "<html></html>".into() } else { body.to_string().into() };
-            let status = status.max(200);
-            Box::pin(async move { Ok(Response { status, retry_after: None, body }) })
+            match self.status.load(Ordering::Relaxed) {
+                0 => (200, json!({"data": entries, "success": true, "meta": meta})),
+                status => (status, "<html></html>".into()),
+            }
         }
     }
 
     fn source(lists: &Arc<Lists>) -> TronSource {
-        fake::source(&["one"], lists.clone(), TronLimits::default())
+        let lists = Arc::clone(lists);
+        let nodes = ScriptedNodes::new(move |_| lists.answer());
+        fake::source(&["one"], &nodes, TronLimits::default())
     }
 
     #[tokio::test(start_paused = true)]

@@ -455,7 +455,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::super::TronLimits;
-    use super::super::fake::{self, FakeNodes, options};
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
     fn window(low: Height, high: Height) -> HeightRange {
@@ -479,7 +479,7 @@ mod tests {
     async fn confirmed(has_dropped: bool) -> bool {
         let dropped = Arc::new(AtomicBool::new(false));
         let is_dropped = Arc::clone(&dropped);
-        let nodes = FakeNodes::new(move |(_, path, body)| match path {
+        let nodes = ScriptedNodes::new(move |(_, path, body)| match path {
             "wallet/getblock" => fake::header(body),
             "jsonrpc" => fake::rpc(body, |method, filter| match method {
                 "eth_blockNumber" => json!("0x30d40"),
@@ -491,7 +491,7 @@ mod tests {
             _ => (404, json!({"error": "not found"})),
         });
         let limits = TronLimits { events_from: 0, ..TronLimits::default() };
-        let source = fake::source(&["one"], nodes, limits);
+        let source = fake::source(&["one"], &nodes, limits);
         let kept = source.events_kept(0, 100_000, &options()).await.unwrap().unwrap();
         assert_eq!(kept.from, 0);
         dropped.store(has_dropped, Ordering::Relaxed);
@@ -517,7 +517,7 @@ mod tests {
             _ if filter["address"].is_array() => json!([{"blockNumber": filter["fromBlock"]}]),
             _ => json!([]),
         };
-        let nodes = FakeNodes::new(move |(_, path, body)| {
+        let nodes = ScriptedNodes::new(move |(_, path, body)| {
             let take = |left: usize| left.checked_sub(1);
             if refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
                 return (429, json!({"Error": "the maximum frequency is 1 time per second"}));
@@ -529,7 +529,7 @@ mod tests {
             }
         });
         let limits = TronLimits { events_from: 0, ..TronLimits::default() };
-        let source = fake::source(&["one"], nodes, limits);
+        let source = fake::source(&["one"], &nodes, limits);
         source.events_kept(0, 200_000, &options()).await.unwrap().unwrap();
         assert_eq!(source.inner.pool.calls_at_once(), 1);
         let found = source.search(&WALLET, &[searched], &options()).await.unwrap();

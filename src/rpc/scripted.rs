@@ -1,0 +1,141 @@
+//! Endpoints of unit tests, in this process: a function answers what they are asked.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::endpoint::EndpointConfig;
+use super::limits::PoolLimits;
+use super::pool::{CallOptions, Pool};
+use super::priority::Priority;
+use super::scheduler::Lane;
+use super::transport::{Request, Response, Transport, TransportError};
+use crate::domain::{Clock, UnixMillis};
+
+#[derive(Debug)]
+pub(crate) struct Epoch;
+
+impl Clock for Epoch {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(1_767_225_600_000)
+    }
+}
+
+/// An error in place of a result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum NodeFault {
+    Rpc(i64, &'static str),
+    /// No answer to the whole request.
+    Broken,
+}
+
+pub(crate) const NO_METHOD: NodeFault = NodeFault::Rpc(-32601, "the method does not exist");
+
+/// What is asked: the host, the path, the body.
+pub(crate) type Asked<'a> = (&'a str, &'a str, &'a Value);
+
+/// A status, of which 0 is a connection that breaks, and a body, where a text stands for itself.
+pub(crate) type Answered = (u16, Value);
+
+pub(crate) struct ScriptedNodes {
+    answer: Box<dyn Fn(Asked<'_>) -> Answered + Send + Sync>,
+    delay: Duration,
+    /// Of each request the host and the path, and the methods of its JSON-RPC calls.
+    asked: Mutex<Vec<String>>,
+}
+
+impl fmt::Debug for ScriptedNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedNodes").finish_non_exhaustive()
+    }
+}
+
+impl ScriptedNodes {
+    pub(crate) fn new(answer: impl Fn(Asked<'_>) -> Answered + Send + Sync + 'static) -> Arc<Self> {
+        Self::after(Duration::ZERO, answer)
+    }
+
+    pub(crate) fn after(
+        delay: Duration,
+        answer: impl Fn(Asked<'_>) -> Answered + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { answer: Box::new(answer), delay, asked: Mutex::default() })
+    }
+
+    /// How often a path that ends so, or a method, was asked for.
+    pub(crate) fn count(&self, end: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|asked| asked.ends_with(end)).count()
+    }
+
+    pub(crate) fn pool(self: &Arc<Self>, hosts: &[&str]) -> Pool {
+        self.pool_with(hosts, PoolLimits::default())
+    }
+
+    /// One call a request, one after another.
+    pub(crate) fn pool_of_single_calls(self: &Arc<Self>, hosts: &[&str]) -> Pool {
+        let limits =
+            PoolLimits { batch_default: 1, concurrency_default: 1, ..PoolLimits::default() };
+        self.pool_with(hosts, limits)
+    }
+
+    fn pool_with(self: &Arc<Self>, hosts: &[&str], limits: PoolLimits) -> Pool {
+        let transport: Arc<dyn Transport> = self.clone();
+        let config = |host: &&str| EndpointConfig::new(format!("http://{host}/"));
+        let endpoints = hosts.iter().map(config).collect();
+        Pool::new(endpoints, transport, limits, Arc::new(Epoch), 1)
+    }
+}
+
+impl Transport for ScriptedNodes {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.delay).await;
+            let url = request.url.expose().trim_start_matches("http://");
+            let (host, path) = url.split_once('/').unwrap_or((url, ""));
+            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let methods = calls(&body).iter().filter_map(|call| call["method"].as_str());
+            let asked = [url].into_iter().chain(methods).map(str::to_owned);
+            self.asked.lock().unwrap().extend(asked);
+            let body = match (self.answer)((host, path.trim_start_matches('/'), &body)) {
+                (0, _) => return Err(TransportError::Broken("reset".to_owned())),
+                (status, Value::String(text)) => (status, text),
+                (status, body) => (status, body.to_string()),
+            };
+            Ok(Response { status: body.0, retry_after: None, body: body.1.into() })
+        })
+    }
+}
+
+fn calls(body: &Value) -> &[Value] {
+    body.as_array().map_or(std::slice::from_ref(body), Vec::as_slice)
+}
+
+/// The answers to JSON-RPC calls, one or many: by method and parameters.
+pub(crate) fn rpc(
+    body: &Value,
+    answer: impl Fn(&str, &Value) -> Result<Value, NodeFault>,
+) -> Answered {
+    let mut answers = Vec::new();
+    for call in calls(body) {
+        let (name, outcome) = match answer(call["method"].as_str().unwrap(), &call["params"]) {
+            Ok(result) => ("result", result),
+            Err(NodeFault::Rpc(code, message)) => {
+                ("error", json!({"code": code, "message": message}))
+            }
+            Err(NodeFault::Broken) => return (0, Value::Null),
+        };
+        answers.push(json!({"jsonrpc": "2.0", "id": call["id"], name: outcome}));
+    }
+    (200, if body.is_array() { answers.into() } else { answers.remove(0) })
+}
+
+pub(crate) fn lane() -> Lane {
+    Lane::new(1, Arc::new(Priority::interactive()))
+}
+
+pub(crate) fn options() -> CallOptions {
+    CallOptions::new(lane())
+}
