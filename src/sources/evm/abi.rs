@@ -151,7 +151,9 @@ mod tests {
         fixed.resize(32, 0);
         assert_eq!(symbol(&fixed).as_deref(), Some("MKR"));
         assert_eq!(symbol(&text(&[b'x'; 500])).map(|text| text.len()), Some(32));
-        for nothing in [vec![], text(b""), text(b"\0\0"), vec![0; 32], vec![0; 31], vec![255; 96]] {
+        let wild = [word(32), word(255 << 24)].concat();
+        let rest = [vec![0; 32], vec![0; 31], vec![255; 96], wild];
+        for nothing in [vec![], text(b""), text(b"\0\0")].into_iter().chain(rest) {
             assert_eq!(symbol(&nothing), None, "{nothing:?}");
         }
     }
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(decimals(&word(255)), Some(255));
         assert_eq!(decimals(&word(256)), None);
         assert_eq!(decimals(&[0xff; 32]), None);
-        assert_eq!(decimals(&[]), None);
+        assert_eq!((decimals(&[]), decimals(&[0; 8])), (None, None));
     }
 
     proptest! {

@@ -260,18 +260,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_cursor_ends_nothing() {
-        let mut list = begun(&[(90, 1)], None);
-        list.absorb(&page(&[(90, 1), (60, 2)], Some("a")), OTHER);
-        assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
-        // The end is asked for with the overlap: without it there is no answer.
-        list.absorb(&page(&[(60, 2)], None), ONE);
-        assert_eq!(list.cursor().max, 60);
-        assert_eq!(list.absorb(&page(&[], None), OTHER), ListOutcome::Miss);
-        assert_eq!(list.frontier(0), Some(60));
-    }
-
-    #[test]
     fn an_empty_list_is_asked_for_again() {
         let mut list = IndexedList::new(100);
         for by in [ONE, OTHER, ONE] {
