@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointSet, EndpointStatus};
+use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::scheduler::{Admission, Lane};
 use super::transport::Transport;
@@ -126,6 +127,11 @@ impl Pool {
 
     pub fn label(&self, id: EndpointId) -> String {
         self.inner.admission.with(id, |endpoint| endpoint.label.clone()).unwrap_or_default()
+    }
+
+    /// That an endpoint's answer cannot be understood.
+    pub(crate) fn malformed(&self, by: EndpointId, what: impl Into<String>) -> UpstreamError {
+        UpstreamError::Malformed { endpoint: self.label(by), what: what.into() }
     }
 
     /// The largest batch that an endpoint takes now.

@@ -76,10 +76,8 @@ impl Candles {
             body: None,
         };
         let reply = self.pool.ask(&ask, read, &CallOptions::new(lane.clone())).await?;
-        let told = wire::records(&reply.body, coin).ok_or_else(|| UpstreamError::Malformed {
-            endpoint: self.pool.label(reply.endpoint),
-            what: "batchHistorical gave no prices".to_owned(),
-        })?;
+        let told = wire::records(&reply.body, coin)
+            .ok_or_else(|| self.pool.malformed(reply.endpoint, "batchHistorical gave no prices"))?;
         let nearest = |time: &u32| {
             let record = told.iter().min_by_key(|r| (r.time.abs_diff(*time), r.time))?;
             (record.time.abs_diff(*time) <= WIDTH).then_some((*time, *record))

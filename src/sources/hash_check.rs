@@ -20,7 +20,7 @@ pub enum HashCheck {
 }
 
 /// A block's hash, where there was one, and the endpoint, where it is known.
-type HashAnswer = (Option<BlockHash>, Option<EndpointId>);
+pub(super) type HashAnswer = (Option<BlockHash>, Option<EndpointId>);
 
 /// What comes of the answers so far, none of which is the expected hash. `None`: one more is needed.
 /// One endpoint agrees with itself only where no other one has answered.

@@ -9,15 +9,16 @@ use super::ability::Ability;
 use super::activity::Activity;
 use super::chunk::{FoundTx, GapRequest, RawChunk};
 use super::evm::{EvmReader, EvmSource};
-use super::hash_check::HashCheck;
+use super::hash_check::{HashCheck, HashQuestion};
 use super::prefetch::RunAhead;
 use super::reports::{SourceStatus, TokenMeta};
 use super::scan::{ScanTarget, Scanned};
-use super::solana::{SolanaReader, SolanaSource};
+use super::solana::{DROPPED, SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
 use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units};
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 
 /// The same of every family.
@@ -54,6 +55,10 @@ impl fmt::Debug for GapReader {
     }
 }
 
+fn options(lane: &Lane) -> CallOptions {
+    CallOptions::new(lane.clone())
+}
+
 impl Source {
     /// Begins nothing by itself: the reader works while it is polled.
     pub fn read(&self, request: GapRequest) -> GapReader {
@@ -72,12 +77,12 @@ impl Source {
         lane: &Lane,
     ) -> Result<Option<FoundTx>, UpstreamError> {
         match (self, id, wallet) {
-            (Self::Solana(source), TxId::Solana(_), _) => source.single(id, lane).await,
+            (Self::Solana(source), TxId::Solana(_), _) => source.single(id, &options(lane)).await,
             (Self::Evm(source), TxId::Evm(hash), Address::Evm(wallet)) => {
-                source.single(hash, &wallet, lane).await
+                source.single(hash, &wallet, &options(lane)).await
             }
             (Self::Tron(source), TxId::Tron(id), Address::Tron(wallet)) => {
-                source.single(id, &wallet, lane).await
+                source.single(id, &wallet, &options(lane)).await
             }
             (Self::Solana(_) | Self::Evm(_) | Self::Tron(_), ..) => Ok(None),
         }
@@ -89,7 +94,7 @@ impl Source {
         height: Height,
         lane: &Lane,
     ) -> Result<Option<[u8; 32]>, UpstreamError> {
-        each!(Self, self, source => source.block_hash(height, lane).await)
+        Ok(each!(Self, self, source => source.block_hash(height, &options(lane)).await)?.0)
     }
 
     /// Holds a kept hash against the chain.
@@ -99,7 +104,20 @@ impl Source {
         expected: [u8; 32],
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
-        each!(Self, self, source => source.check_hash(height, expected, lane).await)
+        let (options, mut question) = (options(lane), HashQuestion::new(expected));
+        let (pool, rest) = each!(Self, self, source => source.nodes());
+        loop {
+            let options = question.options(&options);
+            let asked = each!(Self, self, source => source.block_hash(height, &options).await);
+            let answer = match (self, asked) {
+                // A wallet that rested for longer than nodes keep blocks.
+                (Self::Solana(_), Err(UpstreamError::Rpc { code: DROPPED, .. })) => (None, None),
+                (_, asked) => asked?,
+            };
+            if let Some(check) = question.add(answer, pool, rest) {
+                return Ok(check);
+            }
+        }
     }
 
     /// The transactions of a block in their order.
@@ -108,7 +126,7 @@ impl Source {
         height: Height,
         lane: &Lane,
     ) -> Result<Vec<TxId>, UpstreamError> {
-        each!(Self, self, source => source.block_order(height, lane).await)
+        each!(Self, self, source => source.block_order(height, &options(lane)).await)
     }
 
     /// Symbols and decimals; tokens unknown to every endpoint have neither.
@@ -117,7 +135,7 @@ impl Source {
         mints: &[Address],
         lane: &Lane,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
-        each!(Self, self, source => source.tokens(mints, lane).await)
+        each!(Self, self, source => source.tokens(mints, &options(lane)).await)
     }
 
     /// The names that contracts of pools have themselves; those without one are left out.
@@ -127,7 +145,7 @@ impl Source {
         lane: &Lane,
     ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
         match self {
-            Self::Evm(source) => source.pool_names(pools, lane).await,
+            Self::Evm(source) => source.pool_names(pools, &options(lane)).await,
             Self::Solana(_) | Self::Tron(_) => Ok(HashMap::new()),
         }
     }
@@ -139,7 +157,7 @@ impl Source {
         mints: &[Address],
         lane: &Lane,
     ) -> Result<Vec<Option<Units>>, UpstreamError> {
-        each!(Self, self, source => source.balances(wallet, mints, lane).await)
+        each!(Self, self, source => source.balances(wallet, mints, &options(lane)).await)
     }
 
     /// Price of the native coin at each moment, in their order, from the chain's reference pools.
@@ -149,7 +167,7 @@ impl Source {
         at: &[Moment],
         lane: &Lane,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
-        each!(Self, self, source => source.native_prices(at, lane).await)
+        each!(Self, self, source => source.native_prices(at, &options(lane)).await)
     }
 
     /// Whether a span that was read so counts towards a complete history, by what is configured
@@ -174,7 +192,7 @@ impl Source {
 
     /// The final head.
     pub async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
-        each!(Self, self, source => source.head(lane).await)
+        each!(Self, self, source => source.head(&options(lane)).await)
     }
 
     /// Drives the checks of nodes about themselves, for which no read waits; never ready. Nothing
@@ -193,7 +211,7 @@ impl Source {
     }
 
     pub async fn activity(&self, wallet: Address, lane: &Lane) -> Result<Activity, UpstreamError> {
-        each!(Self, self, source => source.activity(wallet, lane).await)
+        each!(Self, self, source => source.activity(wallet, &options(lane)).await)
     }
 
     /// Looks for wallets that moved. Each way is blind to some trades: owner-only ones on Solana,
@@ -203,7 +221,7 @@ impl Source {
         targets: &[ScanTarget],
         lane: &Lane,
     ) -> Result<Scanned, UpstreamError> {
-        each!(Self, self, source => source.scan(targets, lane).await)
+        each!(Self, self, source => source.scan(targets, &options(lane)).await)
     }
 
     pub fn status(&self) -> SourceStatus {

@@ -6,7 +6,6 @@ use super::{EvmSource, wire};
 use crate::domain::Address;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::activity::Activity;
 
 const METHOD: &str = "eth_getTransactionCount";
@@ -15,11 +14,10 @@ impl EvmSource {
     pub(crate) async fn activity(
         &self,
         wallet: Address,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Activity, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
         let params = json!([wallet.to_string(), "latest"]);
-        let answer = self.inner.pool.call(METHOD, params, &options).await?;
+        let answer = self.inner.pool.call(METHOD, params, options).await?;
         let transactions =
             wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, METHOD))?;
         Ok(Activity { transactions, is_rough: false })

@@ -369,10 +369,8 @@ impl AlchemyLister {
 
     fn page(&self, answer: &PageAnswer) -> Result<(EndpointId, TransferPage), UpstreamError> {
         let answer = &answer.page;
-        let malformed = || UpstreamError::Malformed {
-            endpoint: self.pool.label(answer.endpoint),
-            what: format!("{METHOD} gave no transfers"),
-        };
+        let malformed =
+            || self.pool.malformed(answer.endpoint, format!("{METHOD} gave no transfers"));
         Ok((answer.endpoint, page(&answer.result).ok_or_else(malformed)?))
     }
 

@@ -8,7 +8,6 @@ use crate::domain::{Address, Units};
 use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 
 /// `balanceOf(address)`.
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
@@ -20,15 +19,14 @@ impl EvmSource {
         &self,
         wallet: Address,
         mints: &[Address],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Option<Units>>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
         let mut data = BALANCE_OF.to_vec();
         data.extend([0; WORD - 20]);
         data.extend(wallet.bytes());
         let calls: Vec<Call> = mints.iter().map(|mint| call(mint.bytes(), &data)).collect();
         let mut balances = Vec::with_capacity(mints.len());
-        for answer in self.inner.pool.batch(&calls, &options).await {
+        for answer in self.inner.pool.batch(&calls, options).await {
             balances.push(match answer {
                 Ok(answer) => balance(&answer.result),
                 // It reverts, or it is no token.

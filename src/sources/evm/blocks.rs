@@ -6,21 +6,19 @@ use serde_json::json;
 
 use super::EvmSource;
 use super::wire::{self, BlockHead};
-use crate::decode::evm::Word;
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::chunk::Tip;
-use crate::sources::hash_check::{HashCheck, HashQuestion};
+use crate::sources::hash_check::HashAnswer;
 
 impl EvmSource {
     /// The newest block that cannot be taken back.
-    pub(crate) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
-        Ok(self.tagged_head(&CallOptions::new(lane.clone())).await?.0)
+    pub(crate) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+        Ok(self.tagged_head(options).await?.0)
     }
 
     /// The newest final block, with its hash where a node reports it.
@@ -78,37 +76,19 @@ impl EvmSource {
     pub(crate) async fn block_hash(
         &self,
         height: Height,
-        lane: &Lane,
-    ) -> Result<Option<Word>, UpstreamError> {
-        let block = self.block_at(height, &CallOptions::new(lane.clone())).await?;
-        Ok(block.map(|block| block.hash))
-    }
-
-    pub(crate) async fn check_hash(
-        &self,
-        height: Height,
-        expected: Word,
-        lane: &Lane,
-    ) -> Result<HashCheck, UpstreamError> {
-        let (pool, rest) = (&self.inner.pool, self.inner.limits.bench);
-        let options = CallOptions::new(lane.clone());
-        let mut question = HashQuestion::new(expected);
-        loop {
-            let options = question.options(&options);
-            let (block, by) = self.block(json!(format!("{height:#x}")), &options).await?;
-            let hash = block.filter(|block| block.number == height).map(|block| block.hash);
-            if let Some(check) = question.add((hash, Some(by)), pool, rest) {
-                return Ok(check);
-            }
-        }
+        options: &CallOptions,
+    ) -> Result<HashAnswer, UpstreamError> {
+        let (block, by) = self.block(json!(format!("{height:#x}")), options).await?;
+        let block = block.filter(|block| block.number == height);
+        Ok((block.map(|block| block.hash), Some(by)))
     }
 
     pub(crate) async fn block_order(
         &self,
         height: Height,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<TxId>, UpstreamError> {
-        let block = self.block_at(height, &CallOptions::new(lane.clone())).await?;
+        let block = self.block_at(height, options).await?;
         let hashes = block.map(|block| block.transactions).unwrap_or_default();
         Ok(hashes.into_iter().map(TxId::Evm).collect())
     }

@@ -319,11 +319,9 @@ impl ExplorerLister {
         reply: &Reply,
     ) -> Result<(EndpointId, Vec<ListRow>), UpstreamError> {
         let rows = wire::rows(list, &reply.body, &self.subject.wallet);
-        let malformed = || UpstreamError::Malformed {
-            endpoint: self.pool.label(reply.endpoint),
-            what: format!("{}: a row cannot be read", list.action()),
-        };
-        Ok((reply.endpoint, rows.ok_or_else(malformed)?))
+        let what = || format!("{}: a row cannot be read", list.action());
+        let rows = rows.ok_or_else(|| self.pool.malformed(reply.endpoint, what()))?;
+        Ok((reply.endpoint, rows))
     }
 
     async fn absorb_page(

@@ -72,6 +72,7 @@ pub(super) mod wire;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -90,8 +91,7 @@ use crate::registry::{Chain, Registry};
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::Pool;
-use crate::rpc::scheduler::Lane;
+use crate::rpc::pool::{CallOptions, Pool};
 use abilities::Abilities;
 use log_depth::Sentinel;
 use log_nodes::LogNodes;
@@ -190,6 +190,11 @@ impl EvmSource {
         &self.inner.chain_checks
     }
 
+    /// The nodes, and how long one rests that is alone with its answer.
+    pub(super) fn nodes(&self) -> (&Pool, Duration) {
+        (&self.inner.pool, self.inner.limits.bench)
+    }
+
     pub(super) fn read(&self, request: GapRequest) -> EvmReader {
         EvmReader::new(self.clone(), request)
     }
@@ -224,17 +229,17 @@ impl EvmSource {
     pub(super) async fn tokens(
         &self,
         mints: &[Address],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
-        tokens::tokens(&self.inner.pool, &self.inner.chain, mints, lane).await
+        tokens::tokens(&self.inner.pool, &self.inner.chain, mints, options).await
     }
 
     pub(super) async fn pool_names(
         &self,
         pools: &[Address],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
-        pool_names::names(&self.inner.pool, pools, lane).await
+        pool_names::names(&self.inner.pool, pools, options).await
     }
 
     /// Whose transactions are looked for.
@@ -249,8 +254,7 @@ impl EvmSource {
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
-        let endpoint = self.inner.pool.label(endpoint);
-        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+        self.inner.pool.malformed(endpoint, what)
     }
 
     /// Whether another way is tried before this one: it failed of late, or may be blind to inner

@@ -286,10 +286,7 @@ async fn events_by_portal(
             }
             answered => answered?,
         };
-        let malformed = || UpstreamError::Malformed {
-            endpoint: portal.label(reply.endpoint),
-            what: "blocks are not those asked for".to_owned(),
-        };
+        let malformed = || portal.malformed(reply.endpoint, "blocks are not those asked for");
         let blocks = portal_wire::blocks(&reply.body).ok_or_else(malformed)?;
         if !blocks.iter().all(|block| (next..=high).contains(&block.number)) {
             return Err(malformed());

@@ -8,18 +8,16 @@ use super::tokens::{Data, Given, call, data};
 use crate::domain::Address;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
 
 /// Names by pool; a pool without a name, or of which none is answered, is left out.
 pub(super) async fn names(
     pool: &Pool,
     pools: &[Address],
-    lane: &Lane,
+    options: &CallOptions,
 ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
-    let options = CallOptions::new(lane.clone());
     let calls: Vec<_> = pools.iter().map(|pool| call(pool.bytes(), &abi::NAME)).collect();
     let mut names = HashMap::new();
-    for (of, answer) in pools.iter().zip(pool.batch(&calls, &options).await) {
+    for (of, answer) in pools.iter().zip(pool.batch(&calls, options).await) {
         let answered: Data = match answer {
             Ok(answer) => data(&answer),
             // It reverts: it has none.
@@ -35,9 +33,9 @@ pub(super) async fn names(
 
 #[cfg(test)]
 mod tests {
-    use super::super::lists_model::lane;
     use super::super::node_model::{NodeFault, nodes};
     use super::*;
+    use crate::rpc::scripted::options;
 
     /// The pool 1 has a name, the pool 2 reverts, the pool 3 has no code.
     #[tokio::test(start_paused = true)]
@@ -56,7 +54,7 @@ mod tests {
         });
         let pool = nodes.pool(&["one"]);
         let pools: Vec<Address> = (1..=3).map(|byte| Address::Evm([byte; 20])).collect();
-        let named = names(&pool, &pools, &lane()).await.unwrap();
+        let named = names(&pool, &pools, &options()).await.unwrap();
         assert_eq!(named, HashMap::from([(pools[0], Arc::from("Thena LPs"))]));
     }
 }

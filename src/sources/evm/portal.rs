@@ -59,10 +59,8 @@ pub(super) struct PortalLister {
 /// The first block that the gateway says it has; 0 where it has no metadata that would say so.
 async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
     match gateway.ask("/metadata", None, gateway::read_metadata).await {
-        Ok(reply) => gateway::first_block(&reply.body).ok_or_else(|| UpstreamError::Malformed {
-            endpoint: gateway.pool.label(reply.endpoint),
-            what: "no metadata of a dataset".to_owned(),
-        }),
+        Ok(reply) => gateway::first_block(&reply.body)
+            .ok_or_else(|| gateway.pool.malformed(reply.endpoint, "no metadata of a dataset")),
         Err(UpstreamError::NotSupported { .. }) => Ok(0),
         Err(error) => Err(error),
     }

@@ -133,10 +133,7 @@ impl Gateway {
         // The newest window is delivered first.
         let options = CallOptions::new(self.lane.ranked(u64::MAX - to));
         let reply = self.pool.ask(&ask, read_stream, &options).await?;
-        let malformed = |what: &str| UpstreamError::Malformed {
-            endpoint: self.pool.label(reply.endpoint),
-            what: what.to_owned(),
-        };
+        let malformed = |what: &str| self.pool.malformed(reply.endpoint, what);
         let blocks =
             wire::blocks(&reply.body).ok_or_else(|| malformed("a block cannot be read"))?;
         let in_range = blocks.iter().all(|block| (from..=to).contains(&block.number));

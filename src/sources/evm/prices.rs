@@ -10,7 +10,6 @@ use crate::domain::{Moment, Price};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{DECIMALS_MAX, Search};
 
@@ -21,16 +20,15 @@ impl EvmSource {
     pub(crate) async fn native_prices(
         &self,
         at: &[Moment],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
-        let pools = self.references(&options).await?;
+        let pools = self.references(options).await?;
         let mut search = Search::new(&pools, at);
         for blocks in Search::reaches(self.inner.chain.reference_blocks) {
             if search.open().is_empty() {
                 break;
             }
-            let events = self.pool_events(&pools, search.open(), blocks, &options).await?;
+            let events = self.pool_events(&pools, search.open(), blocks, options).await?;
             search.read(&pools, &events, blocks);
         }
         Ok(search.prices(at))

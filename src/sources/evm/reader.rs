@@ -183,8 +183,8 @@ impl Reading {
         if !self.request.first {
             return;
         }
-        let (source, lane) = (self.source.clone(), self.request.lane.clone());
-        let learned = async move { source.native_prices(&[], &lane).await };
+        let (source, options) = (self.source.clone(), self.options());
+        let learned = async move { source.native_prices(&[], &options).await };
         self.prefetcher.set_aside(learned.map(drop).boxed());
     }
 

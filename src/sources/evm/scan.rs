@@ -18,7 +18,6 @@ use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 /// Above which heights each wallet is looked for.
@@ -59,10 +58,10 @@ impl EvmSource {
     pub(crate) async fn scan(
         &self,
         targets: &[ScanTarget],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Scanned, UpstreamError> {
-        let (options, limits) = (CallOptions::new(lane.clone()), &self.inner.limits);
-        let high = self.head(lane).await?;
+        let limits = &self.inner.limits;
+        let high = self.head(options).await?;
         let low = lowest_unseen(targets, high, limits.scan_blocks_max);
         if low > high {
             return Ok(Scanned { low, high, moved: Vec::new() });
@@ -73,7 +72,7 @@ impl EvmSource {
         for _ in 0..limits.scan_attempts_max {
             let Some(choice) = self.log_choice((low, high), &without) else { break };
             let most = size.unwrap_or_else(|| self.size_of(choice, limits));
-            match self.scan_on(choice, &tops, (low, high), most, &options).await {
+            match self.scan_on(choice, &tops, (low, high), most, options).await {
                 Ok(logs) => {
                     let moved = moved(&tops, &logs).into_iter();
                     let moved = moved.map(|(wallet, at)| (Address::Evm(wallet), at)).collect();

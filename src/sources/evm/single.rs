@@ -8,7 +8,6 @@ use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::chunk::FoundTx;
 
 impl EvmSource {
@@ -17,16 +16,15 @@ impl EvmSource {
         &self,
         hash: Word,
         wallet: &Account,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Option<FoundTx>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
         let params = json!([wire::hex(&hash)]);
         let method = "eth_getTransactionByHash";
-        let answer = self.inner.pool.call(method, params, &options).await?;
+        let answer = self.inner.pool.call(method, params, options).await?;
         let Some(block) = wire::seen(&answer.result).and_then(|seen| seen.block) else {
             return Ok(None);
         };
-        let found = self.fetch_one(wallet, Candidate::bare(hash, block), &options).await?;
+        let found = self.fetch_one(wallet, Candidate::bare(hash, block), options).await?;
         Ok(found.map(|(raw, fee)| FoundTx { raw, fee }))
     }
 }

@@ -16,7 +16,6 @@ use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
 use crate::sources::reports::TokenMeta;
 
 /// Tokens in one call of the contract: two small calls each, far below any gas limit of a call.
@@ -100,20 +99,19 @@ pub(super) async fn tokens(
     pool: &Pool,
     chain: &Chain,
     mints: &[Address],
-    lane: &Lane,
+    options: &CallOptions,
 ) -> Result<Vec<TokenMeta>, UpstreamError> {
     let accounts: Vec<Account> =
         mints.iter().filter_map(|mint| mint.bytes().try_into().ok()).collect();
-    let options = CallOptions::new(lane.clone());
     let (mut first, left, by) = match chain.multicall {
-        Some(contract) => in_one(pool, contract, &accounts, &options).await?,
+        Some(contract) => in_one(pool, contract, &accounts, options).await?,
         None => (HashMap::new(), accounts.clone(), None),
     };
-    let (more, later) = one_by_one(pool, &left, &options).await?;
+    let (more, later) = one_by_one(pool, &left, options).await?;
     first.extend(more);
     let is_open = |token: &Account| !first.get(token).is_some_and(TokenAnswer::is_whole);
     let open: Vec<Account> = accounts.into_iter().filter(is_open).collect();
-    let elsewhere = CallOptions { avoid: by.or(later), ..options };
+    let elsewhere = CallOptions { avoid: by.or(later), ..options.clone() };
     let (mut second, _) = one_by_one(pool, &open, &elsewhere).await?;
     let meta = |mint: &Address| {
         let account: Account = mint.bytes().try_into().ok()?;
@@ -234,7 +232,7 @@ mod tests {
     use super::super::lists_model::subject;
     use super::super::node_model::{NodeFault, nodes};
     use super::*;
-    use crate::rpc::scripted::lane;
+    use crate::rpc::scripted::options;
 
     const REVERTED: NodeFault = NodeFault::Rpc(3, "execution reverted");
 
@@ -329,7 +327,7 @@ mod tests {
         {
             let chain = Chain { multicall: contract, ..chain.clone() };
             let pool = pool(Contracts { multicall, ..Contracts::default() });
-            let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
+            let metas = tokens(&pool, &chain, &mints, &options()).await.unwrap();
             assert_eq!(metas.len(), mints.len());
             let reported = |at: usize| (metas[at].symbol.as_deref(), metas[at].decimals);
             assert_eq!(reported(0), (Some("USDC"), Some(6)));
@@ -353,7 +351,7 @@ mod tests {
             let contract = chain.multicall.filter(|_| multicall);
             let chain = Chain { multicall: contract, ..chain.clone() };
             let pool = pool(Contracts { multicall, null_every, is_silent });
-            let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
+            let metas = tokens(&pool, &chain, &mints, &options()).await.unwrap();
             assert!(metas.len() < mints.len() || null_every == 2, "{null_every}");
             assert!(!is_silent || metas.is_empty());
             for meta in metas {

@@ -9,17 +9,15 @@ use super::list::{Entry, PAGE_MAX};
 use crate::domain::{Address, Height, TxId};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
 impl SolanaSource {
     pub(crate) async fn activity(
         &self,
         wallet: Address,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Activity, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
-        let newest = self.page_below(wallet, None, &options).await?;
+        let newest = self.page_below(wallet, None, options).await?;
         let (all, failed) = (newest.len(), newest.iter().filter(|entry| entry.failed).count());
         let Some(top) = newest.first().map(|entry| entry.slot).filter(|_| all >= PAGE_MAX) else {
             return Ok(Activity { transactions: count(all - failed), is_rough: false });
@@ -27,7 +25,7 @@ impl SolanaSource {
         let first = sample(top, &newest);
         let limits = &self.inner.limits;
         let depths = limits.activity_depths.iter().filter_map(|depth| first.to.checked_sub(*depth));
-        let deeper = depths.map(|slot| self.sample_below(wallet, slot, &options));
+        let deeper = depths.map(|slot| self.sample_below(wallet, slot, options));
         let deeper = timeout(limits.activity_wait, join_all(deeper)).await.unwrap_or_default();
         let samples: Vec<Sample> =
             [first].into_iter().chain(deeper.into_iter().flatten()).collect();

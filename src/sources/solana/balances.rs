@@ -11,7 +11,6 @@ use crate::domain::{Address, Units};
 use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 
 #[derive(Deserialize)]
 struct Accounts {
@@ -56,9 +55,8 @@ impl SolanaSource {
         &self,
         wallet: Address,
         mints: &[Address],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Option<Units>>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
         let call = |program| Call {
             method: "getTokenAccountsByOwner",
             params: json!([
@@ -69,7 +67,7 @@ impl SolanaSource {
         };
         let calls = [TOKEN_PROGRAM, TOKEN_2022_PROGRAM].map(call);
         let mut held: HashMap<String, Units> = HashMap::new();
-        for answer in self.inner.pool.batch(&calls, &options).await {
+        for answer in self.inner.pool.batch(&calls, options).await {
             let answer = answer?;
             let what = "getTokenAccountsByOwner gave no accounts";
             let accounts: Accounts = serde_json::from_str(answer.result.get())

@@ -13,55 +13,31 @@ use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
-use crate::sources::hash_check::{HashCheck, HashQuestion};
+use crate::sources::hash_check::HashAnswer;
 
 /// Error codes for a slot without a block: skipped, or missing in long-term storage
 /// (agave `rpc-client-api`, custom errors -32007 and -32009).
 pub(super) const NO_BLOCK: [i64; 2] = [-32007, -32009];
 /// That for a block which the node keeps no longer (custom error -32001).
-const DROPPED: i64 = -32001;
+pub(in crate::sources) const DROPPED: i64 = -32001;
 
 impl SolanaSource {
     pub(crate) async fn block_hash(
         &self,
         height: Height,
-        lane: &Lane,
-    ) -> Result<Option<[u8; 32]>, UpstreamError> {
-        let block = self.block(height, "none", &CallOptions::new(lane.clone())).await?;
-        Ok(block.and_then(|(block, _)| wire::pubkey(&block.blockhash)))
-    }
-
-    pub(crate) async fn check_hash(
-        &self,
-        height: Height,
-        expected: [u8; 32],
-        lane: &Lane,
-    ) -> Result<HashCheck, UpstreamError> {
-        let (pool, rest) = (&self.inner.pool, self.inner.limits.bench);
-        let options = CallOptions::new(lane.clone());
-        let mut question = HashQuestion::new(expected);
-        loop {
-            let block = match self.block(height, "none", &question.options(&options)).await {
-                // A wallet that rested for longer than nodes keep blocks.
-                Err(UpstreamError::Rpc { code: DROPPED, .. }) => None,
-                block => block?,
-            };
-            let (block, by) = block.unzip();
-            let hash = block.and_then(|block| wire::pubkey(&block.blockhash));
-            if let Some(check) = question.add((hash, by), pool, rest) {
-                return Ok(check);
-            }
-        }
+        options: &CallOptions,
+    ) -> Result<HashAnswer, UpstreamError> {
+        let (block, by) = self.block(height, "none", options).await?.unzip();
+        Ok((block.and_then(|block| wire::pubkey(&block.blockhash)), by))
     }
 
     pub(crate) async fn block_order(
         &self,
         height: Height,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<TxId>, UpstreamError> {
         // An error where the slot is said to have no block: `null` may be another answer soon.
-        let block = self.fetch_block(height, "signatures", &CallOptions::new(lane.clone())).await?;
+        let block = self.fetch_block(height, "signatures", options).await?;
         let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
         Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
     }

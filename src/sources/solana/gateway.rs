@@ -19,7 +19,6 @@ use crate::domain::{Address, Height, TxId};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
 use crate::sources::gateway::{lines, read_stream};
 
 /// A wallet with an entry of a transaction in which it owned a token balance.
@@ -83,9 +82,9 @@ impl SolanaSource {
         &self,
         wallets: &[Address],
         range: (Height, Height),
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Owned>, UpstreamError> {
-        let read = self.read_owned(wallets, range, lane);
+        let read = self.read_owned(wallets, range, options);
         timeout(self.inner.limits.gateway_wait, read).await.unwrap_or_else(|_| {
             let last = "the gateway takes too long".to_owned();
             Err(UpstreamError::Unavailable { attempts: 1, last })
@@ -96,14 +95,13 @@ impl SolanaSource {
         &self,
         wallets: &[Address],
         (low, high): (Height, Height),
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Owned>, UpstreamError> {
         let Some(gateway) = &self.gateway else { return Ok(Vec::new()) };
         let owners: BTreeMap<String, [u8; 32]> = wallets
             .iter()
             .filter_map(|wallet| Some((wallet.to_string(), wallet.bytes().try_into().ok()?)))
             .collect();
-        let options = CallOptions::new(lane.clone());
         let names: Vec<&String> = owners.keys().collect();
         let (mut found, mut next) = (Vec::new(), low);
         for _ in 0..self.inner.limits.gateway_answers_max {
@@ -111,11 +109,10 @@ impl SolanaSource {
             let body = query(&names, range).to_string().into();
             let path = STREAM.to_owned();
             let ask = Ask { name: STREAM, path, query: Vec::new(), body: Some(body) };
-            let reply = gateway.ask(&ask, read_stream, &options).await?;
+            let reply = gateway.ask(&ask, read_stream, options).await?;
             let read = read(&reply.body, &owners, range);
-            let (last, more) = read.ok_or_else(|| UpstreamError::Malformed {
-                endpoint: gateway.label(reply.endpoint),
-                what: "blocks are not those asked for".to_owned(),
+            let (last, more) = read.ok_or_else(|| {
+                gateway.malformed(reply.endpoint, "blocks are not those asked for")
             })?;
             found.extend(more.into_iter().filter(|(_, entry)| entry.slot <= high));
             if last >= high {

@@ -167,9 +167,9 @@ impl ListReader {
         if self.source.is_scanned(range) {
             self.owned = OwnedState::InFlight;
             let (source, wallet) = (self.source.clone(), self.request.wallet);
-            let lane = self.options.lane.clone();
+            let options = self.options.clone();
             self.prefetcher.push(Box::pin(async move {
-                ListEvent::Owned(source.owned(&[wallet], range, &lane).await)
+                ListEvent::Owned(source.owned(&[wallet], range, &options).await)
             }));
         }
     }

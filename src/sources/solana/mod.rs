@@ -37,7 +37,9 @@ mod wire;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+pub(super) use blocks::DROPPED;
 pub use limits::SolanaLimits;
 pub(super) use reader::SolanaReader;
 
@@ -50,7 +52,6 @@ use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
 use full_pages::PageOffers;
 use index_reach::{BusyAccount, IndexReach};
 use prices::References;
@@ -106,14 +107,18 @@ impl SolanaSource {
         &self.inner.chain_checks
     }
 
+    /// The nodes, and how long one rests that is alone with its answer.
+    pub(super) fn nodes(&self) -> (&Pool, Duration) {
+        (&self.inner.pool, self.inner.limits.bench)
+    }
+
     pub(super) fn read(&self, request: GapRequest) -> SolanaReader {
         SolanaReader::new(self.clone(), request)
     }
 
-    pub(super) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
+    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
         let params = serde_json::json!([{"commitment": "finalized"}]);
-        let answer = self.inner.pool.call("getSlot", params, &options).await?;
+        let answer = self.inner.pool.call("getSlot", params, options).await?;
         wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, "getSlot"))
     }
 
@@ -138,8 +143,7 @@ impl SolanaSource {
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
-        let endpoint = self.inner.pool.label(endpoint);
-        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+        self.inner.pool.malformed(endpoint, what)
     }
 }
 

@@ -17,7 +17,6 @@ use crate::registry::{Chain, ReferenceVaults};
 use crate::rpc::batch::CallResponse;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 
 /// Slots of the grid: about 25 seconds, in which the coin moves by less than a pool's fee.
 const GRID: u64 = 64;
@@ -66,12 +65,11 @@ impl SolanaSource {
     pub(crate) async fn native_prices(
         &self,
         at: &[Moment],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
         if self.references.pools.is_empty() {
             return Ok(vec![None; at.len()]);
         }
-        let options = CallOptions::new(lane.clone());
         let slots: BTreeSet<Height> = at.iter().map(|moment| grid(moment.height)).collect();
         let mut known: HashMap<Height, Option<Price>> = HashMap::new();
         {

@@ -8,16 +8,14 @@ use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 impl SolanaSource {
     pub(crate) async fn scan(
         &self,
         targets: &[ScanTarget],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Scanned, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
         let limit = self.inner.limits.scan_entries;
         let how = json!({"limit": limit, "commitment": "finalized"});
         let list = |target: &ScanTarget| Call {
@@ -26,7 +24,7 @@ impl SolanaSource {
         };
         let slot = Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) };
         let calls: Vec<Call> = [slot].into_iter().chain(targets.iter().map(list)).collect();
-        let mut answers = self.inner.pool.batch(&calls, &options).await.into_iter();
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
         let slot = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
         let high = wire::number(&slot.result)
             .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
@@ -35,7 +33,7 @@ impl SolanaSource {
             let entries = self.entries(&answer?)?;
             moved.extend(newest(&entries, target.top, limit).map(|at| (target.wallet, at)));
         }
-        moved.extend(self.moved_by_owner(targets, high, lane).await);
+        moved.extend(self.moved_by_owner(targets, high, options).await);
         Ok(Scanned { low: 0, high, moved })
     }
 
@@ -44,7 +42,7 @@ impl SolanaSource {
         &self,
         targets: &[ScanTarget],
         high: Height,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Vec<(Address, Height)> {
         let limits = &self.inner.limits;
         let low = lowest_unseen(targets, high, limits.gateway_slots_max - 1);
@@ -54,7 +52,7 @@ impl SolanaSource {
         let mut moved = Vec::new();
         for group in targets.chunks(limits.gateway_wallets_max.max(1)) {
             let wallets: Vec<Address> = group.iter().map(|target| target.wallet).collect();
-            let found = match self.owned(&wallets, (low, high), lane).await {
+            let found = match self.owned(&wallets, (low, high), options).await {
                 Ok(found) => found,
                 Err(error) => {
                     tracing::debug!(%error, low, high, "the gateway shows no owners");

@@ -6,7 +6,6 @@ use crate::decode::solana as decoder;
 use crate::domain::{TxId, UnixSeconds};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::chunk::{FoundTx, RawTx};
 
 impl SolanaSource {
@@ -14,11 +13,10 @@ impl SolanaSource {
     pub(crate) async fn single(
         &self,
         id: TxId,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Option<FoundTx>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
         let call = transaction_call(id);
-        let answer = self.inner.pool.call(call.method, call.params, &options).await?;
+        let answer = self.inner.pool.call(call.method, call.params, options).await?;
         let text = answer.result.get();
         if text.trim() == "null" {
             return Ok(None);
@@ -27,7 +25,7 @@ impl SolanaSource {
         let Some(tx) = parsed else {
             return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
         };
-        let time = self.time_of(tx.slot(), tx.block_time(), &options).await?;
+        let time = self.time_of(tx.slot(), tx.block_time(), options).await?;
         let time = time.unwrap_or(UnixSeconds(0));
         Ok(Some(FoundTx { raw: RawTx::Solana(Box::new(tx), time), fee: None }))
     }

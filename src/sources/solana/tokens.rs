@@ -13,7 +13,6 @@ use crate::domain::{Address, program_address};
 use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::reports::TokenMeta;
 use crate::sources::symbol;
 
@@ -37,11 +36,11 @@ impl SolanaSource {
     pub(crate) async fn tokens(
         &self,
         mints: &[Address],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         let groups: Vec<&[Address]> = mints.chunks(MINTS_PER_CALL).collect();
         let calls: Vec<Call> = groups.iter().map(|group| call(group)).collect();
-        let answers = self.inner.pool.batch(&calls, &CallOptions::new(lane.clone())).await;
+        let answers = self.inner.pool.batch(&calls, options).await;
         let mut metas = Vec::with_capacity(mints.len());
         for (group, answer) in groups.into_iter().zip(answers) {
             let answer = answer?;

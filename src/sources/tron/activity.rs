@@ -11,23 +11,21 @@ use super::wire::Page;
 use crate::domain::Address;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
 impl TronSource {
     pub(crate) async fn activity(
         &self,
         wallet: Address,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Activity, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
-        let newest = self.page_below(wallet, LATEST, &options).await?;
+        let newest = self.page_below(wallet, LATEST, options).await?;
         let top = newest.rows.first().map_or(0, |row| row.at);
         let first = sample(top, &newest);
         if !first.is_full {
             return Ok(Activity { transactions: first.entries, is_rough: false });
         }
-        let all = self.samples(wallet, first, &options);
+        let all = self.samples(wallet, first, options);
         let (samples, made) =
             timeout(self.inner.limits.activity_wait, all).await.unwrap_or((vec![first], None));
         Ok(Activity { transactions: extrapolate(&samples, made), is_rough: true })

@@ -6,7 +6,6 @@ use super::TronSource;
 use crate::domain::{Address, Units};
 use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::evm::balances::balance;
 use crate::sources::evm::wire as evm_wire;
 
@@ -20,9 +19,8 @@ impl TronSource {
         &self,
         wallet: Address,
         mints: &[Address],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Option<Units>>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
         let data = format!("{BALANCE_OF}{}", hex::encode(wallet.bytes()));
         let mut balances = Vec::with_capacity(mints.len());
         for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {
@@ -31,7 +29,7 @@ impl TronSource {
                 ("eth_call", json!([{"to": to, "data": data}, "latest"]))
             };
             let calls: Vec<_> = group.iter().map(call).collect();
-            let answered = self.rpc("eth_call", &calls, &options).await;
+            let answered = self.rpc("eth_call", &calls, options).await;
             let Some((answers, _)) = unless_final(answered)? else {
                 balances.extend(group.iter().map(|_| None));
                 continue;

@@ -9,8 +9,7 @@ use crate::rpc::ask::Reply;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
-use crate::sources::hash_check::{HashCheck, HashQuestion};
+use crate::sources::hash_check::HashAnswer;
 
 /// Between two blocks, or more.
 pub(super) const BLOCK_MILLIS: u64 = 3000;
@@ -44,37 +43,18 @@ impl TronSource {
     pub(crate) async fn block_hash(
         &self,
         height: Height,
-        lane: &Lane,
-    ) -> Result<Option<[u8; 32]>, UpstreamError> {
-        let header = self.header(height, &CallOptions::new(lane.clone())).await?;
-        Ok(header.map(|(block, _)| block.hash))
-    }
-
-    pub(crate) async fn check_hash(
-        &self,
-        height: Height,
-        expected: [u8; 32],
-        lane: &Lane,
-    ) -> Result<HashCheck, UpstreamError> {
-        let (pool, rest) = (&self.inner.pool, self.inner.limits.bench);
-        let options = CallOptions::new(lane.clone());
-        let mut question = HashQuestion::new(expected);
-        loop {
-            let (block, by) = self.header(height, &question.options(&options)).await?.unzip();
-            let hash = block.map(|block| block.hash);
-            if let Some(check) = question.add((hash, by), pool, rest) {
-                return Ok(check);
-            }
-        }
+        options: &CallOptions,
+    ) -> Result<HashAnswer, UpstreamError> {
+        let (block, by) = self.header(height, options).await?.unzip();
+        Ok((block.map(|block| block.hash), by))
     }
 
     pub(crate) async fn block_order(
         &self,
         height: Height,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<TxId>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
-        let block = self.whole_block(height, &options).await?;
+        let block = self.whole_block(height, options).await?;
         let ids = block.map(|(block, _)| block.ids).unwrap_or_default();
         Ok(ids.into_iter().map(TxId::Tron).collect())
     }

@@ -351,8 +351,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_answer_that_says_failed_is_none_of_a_single_transaction() {
         let source = fake::source(&["one"], &nodes([0, 1]), TronLimits::default());
-        let lane = options().lane;
-        let found = source.single(ID, &WALLET, &lane).await.unwrap().unwrap();
+        let found = source.single(ID, &WALLET, &options()).await.unwrap().unwrap();
         let crate::sources::chunk::RawTx::Tron(tx, _) = found.raw else { panic!("another family") };
         assert!(tx.call.succeeded);
         assert_eq!(Address::Tron(tx.call.from), Address::Tron(WALLET));

@@ -36,6 +36,7 @@ mod wire;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use depth::Depths;
@@ -63,7 +64,6 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::jsonrpc::{self, CallOutcome, RpcError};
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
 
 /// Tron by nodes that speak its HTTP API. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -132,12 +132,17 @@ impl TronSource {
         &self.inner.chain_checks
     }
 
+    /// The nodes, and how long one rests that is alone with its answer.
+    pub(super) fn nodes(&self) -> (&Pool, Duration) {
+        (&self.inner.pool, self.inner.limits.bench)
+    }
+
     pub(super) fn read(&self, request: GapRequest) -> TronReader {
         TronReader::new(self.clone(), request)
     }
 
-    pub(super) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
-        Ok(self.solid_head(&CallOptions::new(lane.clone())).await?.height)
+    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+        Ok(self.solid_head(options).await?.height)
     }
 
     /// Whether a span that was read so counts towards a complete history.
@@ -207,8 +212,7 @@ impl TronSource {
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
-        let endpoint = self.inner.pool.label(endpoint);
-        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+        self.inner.pool.malformed(endpoint, what)
     }
 
     /// What an endpoint says of one of several calls.
@@ -267,8 +271,7 @@ impl RpcAsker {
             }
             tries += 1;
             if tries >= self.tries_max {
-                let (endpoint, what) = (self.pool.label(endpoint), format!("no answer to {name}"));
-                return Err(UpstreamError::Malformed { endpoint, what });
+                return Err(self.pool.malformed(endpoint, format!("no answer to {name}")));
             }
             options.avoid = Some(endpoint);
         }

@@ -15,7 +15,6 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{
@@ -44,10 +43,9 @@ impl TronSource {
     pub(crate) async fn native_prices(
         &self,
         at: &[Moment],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
-        let pools = self.references(&options).await?;
+        let pools = self.references(options).await?;
         let asks_head = self.is_recent(at);
         let mut search = Search::new(&pools, at);
         for blocks in Search::reaches(self.inner.references.blocks) {
@@ -55,7 +53,7 @@ impl TronSource {
                 break;
             }
             let ranges = reference::ranges(search.open(), blocks);
-            let events = self.pool_events(&pools, ranges, asks_head, &options).await?;
+            let events = self.pool_events(&pools, ranges, asks_head, options).await?;
             search.read(&pools, &events, blocks);
         }
         Ok(search.prices(at))

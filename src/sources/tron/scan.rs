@@ -19,7 +19,6 @@ use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 const LOGS: &str = "eth_getLogs";
@@ -31,10 +30,10 @@ impl TronSource {
     pub(crate) async fn scan(
         &self,
         targets: &[ScanTarget],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Scanned, UpstreamError> {
-        let (options, limits) = (CallOptions::new(lane.clone()), &self.inner.limits);
-        let high = self.solid_head(&options).await?.height;
+        let limits = &self.inner.limits;
+        let high = self.solid_head(options).await?.height;
         let low = lowest_unseen(targets, high, limits.scan_blocks_max);
         if low > high {
             return Ok(Scanned { low, high, moved: Vec::new() });

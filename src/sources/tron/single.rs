@@ -6,7 +6,6 @@ use super::seen::SeenTx;
 use crate::decode::evm::{Account, Word};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::chunk::{FoundTx, RawTx};
 
 impl TronSource {
@@ -15,10 +14,9 @@ impl TronSource {
         &self,
         id: Word,
         wallet: &Account,
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Option<FoundTx>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
-        match self.fetch(id, wallet, SeenTx::default(), true, &options).await? {
+        match self.fetch(id, wallet, SeenTx::default(), true, options).await? {
             Fetched::Transaction(tx) | Fetched::Failed(tx) => {
                 let time = tx.time;
                 Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))

@@ -15,7 +15,6 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{UpstreamError, unless_final};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
 use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::reports::TokenMeta;
 use crate::sources::symbol::symbol;
@@ -108,9 +107,9 @@ impl TronSource {
     pub(crate) async fn tokens(
         &self,
         mints: &[Address],
-        lane: &Lane,
+        options: &CallOptions,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
-        let mut options = CallOptions::new(lane.clone());
+        let mut options = options.clone();
         let limits = &self.inner.limits;
         let is_paced = self.inner.pool.calls_at_once() < limits.tokens_batch;
         let until =
