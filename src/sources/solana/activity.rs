@@ -1,12 +1,13 @@
 //! The newest page of the wallet's own list; where that is full, pages from further down too.
 
 use futures_util::future::join_all;
-use serde_json::json;
 use tokio::time::timeout;
 
 use super::SolanaSource;
+use super::fetch::page_call;
 use super::list::{Entry, PAGE_MAX};
 use crate::domain::{Address, Height, TxId};
+use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::activity::{Activity, Sample, extrapolate};
@@ -53,14 +54,8 @@ impl SolanaSource {
         before: Option<TxId>,
         options: &CallOptions,
     ) -> Result<Vec<Entry>, UpstreamError> {
-        let how = match before {
-            Some(id) => {
-                json!({"limit": PAGE_MAX, "commitment": "finalized", "before": id.to_string()})
-            }
-            None => json!({"limit": PAGE_MAX, "commitment": "finalized"}),
-        };
-        let params = json!([wallet.to_string(), how]);
-        self.entries(&self.inner.pool.call("getSignaturesForAddress", params, options).await?)
+        let Call { method, params } = page_call(wallet, PAGE_MAX, before, None);
+        self.entries(&self.inner.pool.call(method, params, options).await?)
     }
 }
 

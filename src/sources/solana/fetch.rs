@@ -1,7 +1,7 @@
 //! Fetching: pages of lists, and transactions in batches.
 
 use futures_util::future::{join, try_join_all};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::SolanaSource;
 use super::index_reach::IndexedList;
@@ -51,7 +51,10 @@ impl SolanaSource {
         asked: Vec<PageRequest>,
         options: CallOptions,
     ) -> Vec<(usize, PageReply)> {
-        let calls: Vec<Call> = asked.iter().map(page_call).collect();
+        let call = |one: &PageRequest| {
+            page_call(Address::Solana(one.address), PAGE_MAX, one.before, one.min_slot)
+        };
+        let calls: Vec<Call> = asked.iter().map(call).collect();
         let newest = asked.iter().filter(|request| request.is_newest);
         let answers = match newest.filter_map(|request| request.min_slot).max() {
             Some(slot) => {
@@ -59,12 +62,8 @@ impl SolanaSource {
             }
             None => self.inner.pool.batch(&calls, &options).await,
         };
-        let page = |answer: CallResponse| {
-            let entries = wire::signatures(&answer.result).ok_or_else(|| {
-                self.malformed(answer.endpoint, "getSignaturesForAddress gave no list")
-            })?;
-            Ok(ListPage::new(entries, answer.endpoint))
-        };
+        let page =
+            |answer: CallResponse| Ok(ListPage::new(self.entries(&answer)?, answer.endpoint));
         let pages = answers.into_iter().map(|answer| answer.and_then(page));
         asked.into_iter().map(|request| request.list).zip(pages).collect()
     }
@@ -184,18 +183,21 @@ fn received(
     Ok(missing)
 }
 
-fn page_call(request: &PageRequest) -> Call {
-    let mut how = serde_json::Map::new();
-    how.insert("limit".to_owned(), PAGE_MAX.into());
-    how.insert("commitment".to_owned(), "finalized".into());
-    if let Some(before) = request.before {
-        how.insert("before".to_owned(), before.to_string().into());
-    }
-    if let Some(slot) = request.min_slot {
-        how.insert("minContextSlot".to_owned(), slot.into());
-    }
-    let address = Address::Solana(request.address).to_string();
-    Call { method: "getSignaturesForAddress", params: json!([address, how]) }
+/// Asks a node that knows a slot for the newest entries of a list, or for those below one.
+pub(super) fn page_call(
+    address: Address,
+    limit: usize,
+    before: Option<TxId>,
+    min_slot: Option<Height>,
+) -> Call {
+    let how = [
+        Some(("limit", json!(limit))),
+        Some(("commitment", "finalized".into())),
+        before.map(|id| ("before", id.to_string().into())),
+        min_slot.map(|slot| ("minContextSlot", slot.into())),
+    ];
+    let how: Value = how.into_iter().flatten().collect();
+    Call { method: "getSignaturesForAddress", params: json!([address.to_string(), how]) }
 }
 
 pub(super) fn transaction_call(id: TxId) -> Call {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::fetch::page_call;
 use super::list::Entry;
 use super::{SolanaSource, wire};
 use crate::domain::{Address, Height};
@@ -17,11 +18,7 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> Result<Scanned, UpstreamError> {
         let limit = self.inner.limits.scan_entries;
-        let how = json!({"limit": limit, "commitment": "finalized"});
-        let list = |target: &ScanTarget| Call {
-            method: "getSignaturesForAddress",
-            params: json!([target.wallet.to_string(), how]),
-        };
+        let list = |target: &ScanTarget| page_call(target.wallet, limit, None, None);
         let slot = Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) };
         let calls: Vec<Call> = [slot].into_iter().chain(targets.iter().map(list)).collect();
         let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
@@ -71,7 +68,7 @@ impl SolanaSource {
 
     pub(super) fn entries(&self, answer: &CallResponse) -> Result<Vec<Entry>, UpstreamError> {
         wire::signatures(&answer.result)
-            .ok_or_else(|| self.malformed(answer.endpoint, "getSignaturesForAddress"))
+            .ok_or_else(|| self.malformed(answer.endpoint, "getSignaturesForAddress gave no list"))
     }
 }
 
