@@ -240,11 +240,7 @@ impl EvmSource {
         let coin = vec![hex(&chain.wrapped_native)];
         let groups = [(Busy::WrappedCoin, coin), (Busy::ReferencePools, pools)];
         let query = |(of, emitters): (Busy, Vec<String>)| {
-            let params = json!([{
-                "fromBlock": format!("{low:#x}"),
-                "toBlock": format!("{high:#x}"),
-                "address": emitters,
-            }]);
+            let params = json!([wire::log_filter((low, high), [("address", json!(emitters))])]);
             BusyQuery { of, call: Call { method: "eth_getLogs", params } }
         };
         groups.into_iter().filter(|(_, group)| !group.is_empty()).map(query).collect()
@@ -304,11 +300,9 @@ impl EvmSource {
     /// By the block's logs, else by its receipts: those that have logs which a search does not give
     /// show that it cannot be believed there.
     async fn keeps_block(&self, filled: &Filled, options: &CallOptions) -> Kept {
-        let at = format!("{:#x}", filled.height);
-        let mut calls = vec![
-            Call { method: "eth_getLogs", params: json!([{"fromBlock": at, "toBlock": at}]) },
-            receipts_call(filled.height),
-        ];
+        let filter = wire::log_filter((filled.height, filled.height), []);
+        let logs = Call { method: "eth_getLogs", params: json!([filter]) };
+        let mut calls = vec![logs, receipts_call(filled.height)];
         let receipt = |hash: Word| Call {
             method: "eth_getTransactionReceipt",
             params: json!([wire::hex(&hash)]),

@@ -15,7 +15,7 @@ use crate::rpc::batch::Call;
 use crate::sources::pager::RangeVotes;
 
 /// keccak256 of `Transfer(address,address,uint256)`.
-pub(super) const TRANSFER: &str =
+pub(in crate::sources) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 /// keccak256 of `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose
 /// second indexed part is the account (ERC-4337).
@@ -87,11 +87,8 @@ impl Query {
     }
 
     pub(super) fn call(&self, wallet: &Account) -> Call {
-        let params = json!([{
-            "fromBlock": format!("{:#x}", self.low),
-            "toBlock": format!("{:#x}", self.high),
-            "topics": self.side.topics(wallet),
-        }]);
+        let topics = [("topics", self.side.topics(wallet))];
+        let params = json!([wire::log_filter((self.low, self.high), topics)]);
         Call { method: "eth_getLogs", params }
     }
 

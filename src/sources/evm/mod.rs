@@ -60,7 +60,7 @@ mod ranges;
 mod reach_tests;
 mod reader;
 mod receipts;
-mod scan;
+pub(super) mod scan;
 mod sent;
 mod sent_witness;
 mod single;
@@ -78,6 +78,7 @@ use tokio::time::Instant;
 
 pub use discovery::Discovery;
 pub use limits::EvmLimits;
+pub(super) use log_search::TRANSFER;
 pub(super) use reader::EvmReader;
 
 use super::chunk::GapRequest;

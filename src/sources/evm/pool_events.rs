@@ -63,16 +63,11 @@ impl Emitters {
         (emitters, self.ids.iter().map(|id| wire::hex(id)).collect())
     }
 
-    fn query(&self, (low, high): Range) -> Call {
+    fn query(&self, range: Range) -> Call {
         let (emitters, ids) = self.hex();
         let topics = if ids.is_empty() { json!([TOPICS]) } else { json!([TOPICS, ids]) };
-        let params = json!([{
-            "fromBlock": format!("{low:#x}"),
-            "toBlock": format!("{high:#x}"),
-            "address": emitters,
-            "topics": topics,
-        }]);
-        Call { method: "eth_getLogs", params }
+        let filter = wire::log_filter(range, [("address", json!(emitters)), ("topics", topics)]);
+        Call { method: "eth_getLogs", params: json!([filter]) }
     }
 
     fn portal_query(&self, (low, high): Range) -> Value {

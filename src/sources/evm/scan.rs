@@ -21,7 +21,7 @@ use crate::rpc::pool::CallOptions;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 /// Above which heights each wallet is looked for.
-type Tops = HashMap<Account, Height>;
+pub(crate) type Tops = HashMap<Account, Height>;
 
 /// Wallets and blocks of one query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,12 +148,9 @@ impl EvmSource {
     }
 }
 
-fn tops(targets: &[ScanTarget]) -> Tops {
-    let account = |target: &ScanTarget| match target.wallet {
-        Address::Evm(account) => Some((account, target.top)),
-        Address::Solana(_) | Address::Tron(_) => None,
-    };
-    targets.iter().filter_map(account).collect()
+pub(crate) fn tops(targets: &[ScanTarget]) -> Tops {
+    let top = |target: &ScanTarget| Some((target.wallet.bytes().try_into().ok()?, target.top));
+    targets.iter().filter_map(top).collect()
 }
 
 /// A refusal that names no size may be about the number of topics.
@@ -179,11 +176,8 @@ fn queries(
         let to = high.min(from.saturating_add(size.blocks - 1));
         for group in topics.chunks(size.topics) {
             for side in TransferSide::BOTH {
-                let params = json!([{
-                    "fromBlock": format!("{from:#x}"),
-                    "toBlock": format!("{to:#x}"),
-                    "topics": side.topics_of(&group.to_vec().into()),
-                }]);
+                let topics = [("topics", side.topics_of(&group.to_vec().into()))];
+                let params = json!([wire::log_filter((from, to), topics)]);
                 queries.push(((from, to), Call { method: "eth_getLogs", params }));
             }
         }
@@ -193,7 +187,7 @@ fn queries(
 }
 
 /// The highest block above its top in which each wallet moved a token or sent an operation.
-fn moved(tops: &Tops, logs: &[FoundLog]) -> HashMap<Account, Height> {
+pub(crate) fn moved(tops: &Tops, logs: &[FoundLog]) -> HashMap<Account, Height> {
     let mut moved = HashMap::new();
     for log in logs {
         for account in named(log) {

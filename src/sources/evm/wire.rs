@@ -1,6 +1,7 @@
 //! What nodes say, in their own form: hex numbers, blocks, logs.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::decode::evm::{Account, Word};
@@ -62,8 +63,18 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode(bytes))
 }
 
+/// Of logs in a range of blocks, by what else they must have.
+pub(crate) fn log_filter<const N: usize>(
+    (low, high): (Height, Height),
+    by: [(&str, Value); N],
+) -> Value {
+    let range = [("fromBlock", low), ("toBlock", high)];
+    let range = range.map(|(name, height)| (name, format!("{height:#x}").into()));
+    range.into_iter().chain(by).collect()
+}
+
 /// An account as a topic.
-pub(super) fn topic(account: &Account) -> String {
+pub(crate) fn topic(account: &Account) -> String {
     format!("0x{}{}", "0".repeat(24), hex::encode(account))
 }
 

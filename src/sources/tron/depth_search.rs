@@ -240,20 +240,16 @@ impl TronSource {
         match topic {
             None => self.events_of_pools((height, height)),
             Some(topic) => {
-                let at = format!("{height:#x}");
-                json!({"fromBlock": at, "toBlock": at, "topics": [evm_wire::hex(&topic)]})
+                let topics = [("topics", json!([evm_wire::hex(&topic)]))];
+                evm_wire::log_filter((height, height), topics)
             }
         }
     }
 
-    fn events_of_pools(&self, (from, to): (Height, Height)) -> Value {
+    fn events_of_pools(&self, range: (Height, Height)) -> Value {
         let pools = self.inner.references.pools.iter().map(|pool| evm_wire::hex(pool));
-        json!({
-            "fromBlock": format!("{from:#x}"),
-            "toBlock": format!("{to:#x}"),
-            "address": pools.collect::<Vec<String>>(),
-            "topics": [TOPICS],
-        })
+        let by = [("address", pools.collect::<Vec<String>>().into()), ("topics", json!([TOPICS]))];
+        evm_wire::log_filter(range, by)
     }
 
     /// The height of the oldest event that a search over some heights gives.

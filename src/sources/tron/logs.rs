@@ -19,10 +19,10 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
+use crate::sources::evm::TRANSFER;
+use crate::sources::evm::wire::{self as evm_wire, FoundLog};
 use crate::sources::pager::RangeVotes;
 
-/// keccak256 of `Transfer(address,address,uint256)`.
-const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 /// Calls of a request in which one is left for events that must be there.
 const SENTINEL_BATCH_MIN: usize = 4;
 /// More than three hours: so far above a search, a head that was named of late is taken to stay above
@@ -223,7 +223,7 @@ impl TronSource {
         windows: &[HeightRange],
         (on, options): (EndpointId, &CallOptions),
     ) -> Result<Vec<Answer>, UpstreamError> {
-        let topic = topic(wallet);
+        let topic = evm_wire::topic(wallet).into();
         let of = |(at, window): (usize, &HeightRange)| {
             let window = *window;
             filters(&topic, window).map(|filter| Search { at, window, filter })
@@ -347,6 +347,18 @@ impl TronSource {
         heads.entry(id).or_default().note(head, Instant::now());
     }
 
+    /// The events of a range; what lies outside was not asked for.
+    pub(super) fn events(
+        &self,
+        raw: &RawValue,
+        (low, high): (Height, Height),
+        by: EndpointId,
+    ) -> Result<Vec<FoundLog>, UpstreamError> {
+        evm_wire::logs(raw)
+            .filter(|events| events.iter().all(|event| (low..=high).contains(&event.block)))
+            .ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))
+    }
+
     fn answer_of(
         &self,
         wallet: &Account,
@@ -355,9 +367,9 @@ impl TronSource {
     ) -> Result<Answer, UpstreamError> {
         match outcome {
             Ok(result) => {
-                let found = wire::logs(result, wallet, search.window);
-                let what = "eth_getLogs gave no events";
-                let rows = found.ok_or_else(|| self.malformed(endpoint, what))?;
+                let HeightRange { low, high } = search.window;
+                let events = self.events(result, (low, high), endpoint)?;
+                let rows = events.iter().map(|event| row(event, wallet)).collect();
                 Ok(Answer { rows, ..Answer::default() })
             }
             Err(error) if is_too_wide(&error.message) => {
@@ -367,6 +379,15 @@ impl TronSource {
             Err(error) => Err(self.refused(endpoint, error.clone())),
         }
     }
+}
+
+/// Non-fungible tokens have their number as a topic, and no amount.
+fn row(event: &FoundLog, wallet: &Account) -> FoundRow {
+    let moved = event.topics.len() == 3 && event.data.iter().any(|byte| *byte != 0);
+    let end = |at: usize| event.topics.get(at).and_then(evm_wire::account_of);
+    let names = |at: usize| moved && end(at).as_ref() == Some(wallet);
+    let seen = SeenTx { gave: names(1), got: names(2), ..SeenTx::default() };
+    FoundRow { id: event.hash, at: event.block, height: Some(event.block), seen }
 }
 
 /// Calls that a request holds next to its searches.
@@ -432,21 +453,10 @@ fn refused_by_length(searches: &[Search], range: u64) -> Vec<Answer> {
 /// What the transport says of a request without an answer.
 const TIMEOUT: &str = "no answer in time";
 
-/// An account as a topic.
-pub(super) fn topic(account: &Account) -> Value {
-    format!("0x{:0>64}", hex::encode(account)).into()
-}
-
 /// Transfers from one wallet or one of some, and to such.
 pub(super) fn filters(wallets: &Value, HeightRange { low, high }: HeightRange) -> [Value; 2] {
-    let filter = |topics: Value| {
-        json!({
-            "fromBlock": format!("{low:#x}"),
-            "toBlock": format!("{high:#x}"),
-            "topics": topics,
-        })
-    };
-    [filter(json!([TRANSFER, wallets])), filter(json!([TRANSFER, null, wallets]))]
+    [json!([TRANSFER, wallets]), json!([TRANSFER, null, wallets])]
+        .map(|topics| evm_wire::log_filter((low, high), [("topics", topics)]))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{TronSource, wire};
@@ -179,7 +178,10 @@ impl TronSource {
             };
             for (range, answer) in asked.iter().zip(answers) {
                 match answer {
-                    Ok(result) => events.extend(self.read_events(&result, *range, endpoint)?),
+                    Ok(result) => {
+                        let found = self.events(&result, *range, endpoint)?;
+                        events.extend(found.into_iter().map(PoolEvent::from));
+                    }
                     Err(error) => {
                         let parts = smaller(std::slice::from_ref(range), &error.message);
                         left.extend(parts.ok_or_else(|| self.refused(endpoint, error))?);
@@ -237,18 +239,6 @@ impl TronSource {
         }
         Ok((events.collect(), by))
     }
-
-    fn read_events(
-        &self,
-        result: &RawValue,
-        (low, high): Range,
-        by: EndpointId,
-    ) -> Result<impl Iterator<Item = PoolEvent> + use<>, UpstreamError> {
-        let logs = evm_wire::logs(result)
-            .filter(|logs| logs.iter().all(|log| (low..=high).contains(&log.block)));
-        let logs = logs.ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))?;
-        Ok(logs.into_iter().map(PoolEvent::from))
-    }
 }
 
 /// Smaller ranges where the node says that these are too large and they can be split: of as many
@@ -266,12 +256,8 @@ fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     })
 }
 
-fn filter(emitters: &[Account], (low, high): Range) -> Value {
+fn filter(emitters: &[Account], range: Range) -> Value {
     let emitters: Vec<String> = emitters.iter().map(|emitter| evm_wire::hex(emitter)).collect();
-    json!([{
-        "fromBlock": format!("{low:#x}"),
-        "toBlock": format!("{high:#x}"),
-        "address": emitters,
-        "topics": [TOPICS],
-    }])
+    let by = [("address", json!(emitters)), ("topics", json!([TOPICS]))];
+    json!([evm_wire::log_filter(range, by)])
 }

@@ -3,28 +3,25 @@
 //! One endpoint is asked, once; one that shows no events near the head counts for nothing, because
 //! nodes without an index of events return none and no error.
 
-use std::collections::HashMap;
-
 use serde_json::{Value, json};
 
 use super::TronSource;
 use super::depth_search::{Look, Sight};
-use super::logs::{filters, topic};
+use super::logs::filters;
 use super::search::search_reading;
 use super::wire;
 use super::wire::HeightRange;
 use crate::decode::evm::Account;
-use crate::domain::{Address, Height};
+use crate::domain::Address;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
+use crate::sources::evm::scan::{Tops, moved, tops};
+use crate::sources::evm::wire::{FoundLog, topic};
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 const LOGS: &str = "eth_getLogs";
-
-/// Above which heights each wallet is looked for.
-type Tops = HashMap<Account, Height>;
 
 impl TronSource {
     pub(crate) async fn scan(
@@ -76,21 +73,14 @@ impl TronSource {
             let last = "endpoint shows no events near the head".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 1, last });
         }
-        let mut moved = Tops::new();
+        let mut logs = Vec::new();
         // With the head they fit one request: one that is split may be answered by several servers.
         let at_once = self.inner.pool.calls_at_once().saturating_sub(1);
         let batch = self.inner.limits.logs_batch_max.min(at_once).max(1);
         for searches in self.searches(tops, window).chunks(batch) {
-            for (height, ends) in self.transfers(searches, window, options).await? {
-                for account in ends {
-                    if tops.get(&account).is_some_and(|top| height > *top) {
-                        let highest = moved.entry(account).or_insert(height);
-                        *highest = height.max(*highest);
-                    }
-                }
-            }
+            logs.extend(self.transfers(searches, window, options).await?);
         }
-        Ok(moved)
+        Ok(moved(tops, &logs))
     }
 
     /// Searches in one request, from an endpoint that has come so far.
@@ -99,7 +89,7 @@ impl TronSource {
         searches: &[Value],
         window: HeightRange,
         options: &CallOptions,
-    ) -> Result<Vec<(Height, [Account; 2])>, UpstreamError> {
+    ) -> Result<Vec<FoundLog>, UpstreamError> {
         let searches = searches.iter().map(|filter| (LOGS, json!([filter])));
         let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
         let (mut answers, by) = self.rpc_asker(search_reading).ask(LOGS, &calls, options).await?;
@@ -112,8 +102,7 @@ impl TronSource {
         }
         let mut all = Vec::new();
         for answer in answers {
-            let found = wire::transfer_ends(&result(answer)?, window);
-            all.extend(found.ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))?);
+            all.extend(self.events(&result(answer)?, (window.low, window.high), by)?);
         }
         Ok(all)
     }
@@ -123,7 +112,8 @@ impl TronSource {
         let limits = &self.inner.limits;
         let mut accounts: Vec<&Account> = tops.keys().collect();
         accounts.sort_unstable();
-        let topics: Vec<Value> = accounts.into_iter().map(topic).collect();
+        let topics: Vec<Value> =
+            accounts.into_iter().map(|account| topic(account).into()).collect();
         let (mut searches, mut from) = (Vec::new(), low);
         while from <= high {
             let to = high.min(from.saturating_add(limits.logs_range_max.max(1) - 1));
@@ -134,12 +124,4 @@ impl TronSource {
         }
         searches
     }
-}
-
-fn tops(targets: &[ScanTarget]) -> Tops {
-    let account = |target: &ScanTarget| match target.wallet {
-        Address::Tron(account) => Some((account, target.top)),
-        Address::Solana(_) | Address::Evm(_) => None,
-    };
-    targets.iter().filter_map(account).collect()
 }

@@ -521,29 +521,6 @@ pub(super) fn range_named(message: &str) -> Option<u64> {
     number_behind(message, "range: ").filter(|range| *range > 0)
 }
 
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow)]
-    topics: Vec<Text<'a>>,
-    #[serde(borrow, default)]
-    data: Text<'a>,
-    #[serde(borrow, rename = "blockNumber")]
-    height: Text<'a>,
-    #[serde(borrow, rename = "transactionHash")]
-    id: Text<'a>,
-}
-
-impl Event<'_> {
-    fn height(&self) -> Option<Height> {
-        hex_number(&self.height)
-    }
-
-    /// Non-fungible tokens have their number as a topic, and no amount.
-    fn moves_amount(&self) -> bool {
-        self.topics.len() == 3 && self.data.bytes().skip(2).any(|digit| digit != b'0')
-    }
-}
-
 /// Inclusive heights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HeightRange {
@@ -555,41 +532,4 @@ impl HeightRange {
     pub(super) fn length(self) -> u64 {
         self.high - self.low + 1
     }
-}
-
-/// The events of a window; what lies outside was not asked for.
-pub(super) fn logs(raw: &RawValue, wallet: &Account, window: HeightRange) -> Option<Vec<FoundRow>> {
-    let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
-    let rows = events.iter().map(|event| {
-        let height = event.height()?;
-        let names = |at: usize| {
-            let word = event.topics.get(at).and_then(|topic| word(topic));
-            word.is_some_and(|word| word.get(12..) == Some(wallet.as_slice()))
-        };
-        let moved = event.moves_amount();
-        let (gave, got) = (moved && names(1), moved && names(2));
-        let seen = SeenTx { gave, got, ..SeenTx::default() };
-        Some(FoundRow { id: word(&event.id)?, at: height, height: Some(height), seen })
-    });
-    let rows = rows.collect::<Option<Vec<FoundRow>>>()?;
-    rows.iter().all(|row| (window.low..=window.high).contains(&row.at)).then_some(rows)
-}
-
-/// Token transfers of any wallets, by their two ends, in these blocks.
-pub(super) fn transfer_ends(
-    raw: &RawValue,
-    window: HeightRange,
-) -> Option<Vec<(Height, [Account; 2])>> {
-    let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
-    let mut all = Vec::new();
-    for event in &events {
-        let height = event.height()?;
-        if !(window.low..=window.high).contains(&height) {
-            return None;
-        }
-        let end = |at: usize| word(event.topics.get(at)?)?.last_chunk().copied();
-        let moved = event.moves_amount();
-        all.extend(end(1).zip(end(2)).filter(|_| moved).map(|(from, to)| (height, [from, to])));
-    }
-    Some(all)
 }
