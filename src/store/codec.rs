@@ -425,54 +425,6 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_as_they_went() {
-        let mut coverage = Coverage::default();
-        coverage.insert(Span {
-            low: 5,
-            high: 9,
-            decoder: 2,
-            resume: Some(Resume(vec![1, 2])),
-            proof: Proof::of(Way::Logs).with(Doubts::MISSING),
-            missing: vec![TxId::Evm([7; 32])],
-        });
-        coverage.insert(Span {
-            low: 10,
-            high: u64::MAX,
-            decoder: 3,
-            resume: None,
-            proof: Proof::of(Way::Explorer),
-            missing: vec![],
-        });
-        let state = WalletState {
-            epoch: 4,
-            coverage,
-            count: 6,
-            checked_at: Some(UnixMillis(7)),
-            cut: Some(8),
-            disordered: true,
-        };
-        assert_eq!(decode_state(T, &encode_state(&state).unwrap()).unwrap(), state);
-
-        let wallet = Wallet { chain: ChainId(3), address: Address::Tron([9; 20]) };
-        assert_eq!(decode_wallet(T, &encode_wallet(&wallet).unwrap()).unwrap(), wallet);
-
-        let token = TokenRecord {
-            chain: ChainId(1),
-            mint: Address::Solana([4; 32]),
-            symbol: Some("BONK".into()),
-            decimals: Some(5),
-            asked_at: None,
-        };
-        assert_eq!(decode_token(T, &encode_token(&token).unwrap()).unwrap(), token);
-
-        let anchors = vec![Anchor { height: 1, hash: [2; 32] }];
-        assert_eq!(decode_anchors(T, &encode_anchors(&anchors).unwrap()).unwrap(), anchors);
-
-        let pending = Pending { key: KeyId(5), until: UnixMillis(6) };
-        assert_eq!(decode_pending(T, &encode_pending(&pending).unwrap()).unwrap(), pending);
-    }
-
-    #[test]
     fn spans_of_the_first_version_are_kept_without_a_proof() {
         // Version, epoch, one span of 5 to 9 by decoder 2 without a place to go on from, 6 rows, no
         // check, no cut, in order.
@@ -490,41 +442,12 @@ mod tests {
     }
 
     #[test]
-    fn records_of_accounts_and_usage_come_back_as_they_went() {
-        let account = SourceAccount { account: [1; 32], amount: Some(0), oldest: None };
-        let bytes = encode_account(&account).unwrap();
-        assert_eq!(decode_account(T, [1; 32], &bytes).unwrap(), account);
-
-        let key = |leg| TradeKey {
-            time: UnixSeconds(1),
-            height: 2,
-            index: 3,
-            tx: TxId::Evm([4; 32]),
-            leg,
-        };
-        let ranges = vec![DeliveredRange { from: key(0), to: key(1) }];
-        let bytes = encode_ranges(WalletId(1), &ranges).unwrap();
-        assert_eq!(decode_ranges(T, Family::Evm, &bytes).unwrap(), ranges);
-    }
-
-    #[test]
     fn a_newer_record_says_so_and_damage_names_the_table() {
         let newer = decode_pending("pending", &[V1 + 1, 0, 0]);
         assert!(matches!(newer, Err(StoreError::NewerRecord { table: "pending", found: 2 })));
         for bytes in [&[][..], &[0, 1, 2], &[V1], &[V1, 1], &[V1, 1, 2, 3]] {
             let damaged = decode_pending("pending", bytes);
             assert!(matches!(damaged, Err(StoreError::Corrupt { table: "pending", .. })));
-        }
-    }
-
-    #[test]
-    fn prices_come_back_as_they_went() {
-        let learned =
-            [LearnedPrice { time: UnixSeconds(7), price: Price(u128::MAX), tag: u64::MAX }];
-        let bytes = encode_learned(&learned).unwrap();
-        assert_eq!(decode_learned(T, &bytes).unwrap(), learned);
-        for price in [None, Some(Price(5))] {
-            assert_eq!(decode_candle(T, &encode_candle(price).unwrap()).unwrap(), price);
         }
     }
 }

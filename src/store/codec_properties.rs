@@ -11,7 +11,7 @@ use super::codec::*;
 use super::trade_codec::*;
 use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
 use crate::domain::{
-    Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Proof, Resume, Side,
+    Address, ChainId, Coverage, Doubts, Family, KeyId, LearnedPrice, Price, Proof, Resume, Side,
     SourceAccount, Span, TradeKey, TxId, Units, UnixMillis, UnixSeconds, ValueSource, Wallet, Way,
 };
 
@@ -49,18 +49,31 @@ fn address() -> impl Strategy<Value = Address> {
 }
 
 fn coverage() -> impl Strategy<Value = Coverage> {
-    let span = (any::<u64>(), 0_u64..1000, any::<u16>(), option::of(vec(any::<u8>(), 0..40)));
-    vec(span, 0..6).prop_map(|spans| {
+    let low = prop_oneof![9 => any::<u64>(), 1 => u64::MAX - 999..];
+    let heights = (low, 0_u64..1000, any::<u16>());
+    let resume = option::of(vec(any::<u8>(), 0..40));
+    let read = (0_u8..9, 0_u16..1 << 9, vec(vec(any::<u8>(), 64), 0..3));
+    vec((heights, resume, read), 0..6).prop_map(|spans| {
         let mut coverage = Coverage::default();
-        for (low, more, decoder, resume) in spans {
-            let high = low.saturating_add(more);
-            let (proof, missing) = (Proof::of(Way::Lists), vec![]);
+        for ((low, more, decoder), resume, (way, doubts, ids)) in spans {
+            let (high, resume) = (low.saturating_add(more), resume.map(Resume));
+            let (way, doubts) =
+                (Way::from_number(way).unwrap(), Doubts::from_bits(doubts).unwrap());
+            let missing = |id: Vec<u8>| match way {
+                Way::Unknown => None,
+                Way::Signatures | Way::FullPages => TxId::from_bytes(Family::Solana, &id),
+                Way::Portal | Way::Explorer | Way::Transfers | Way::Logs => {
+                    TxId::from_bytes(Family::Evm, &id[..32])
+                }
+                Way::Lists | Way::Events => TxId::from_bytes(Family::Tron, &id[..32]),
+            };
+            let missing = ids.into_iter().filter_map(missing).collect();
             coverage.insert(Span {
                 low,
                 high,
                 decoder,
-                resume: resume.map(Resume),
-                proof,
+                resume,
+                proof: Proof { way, doubts },
                 missing,
             });
         }

@@ -223,36 +223,7 @@ mod tests {
         })
     }
 
-    fn units() -> impl Strategy<Value = Option<Units>> {
-        let any_units = (any::<[u64; 4]>(), 0_usize..256)
-            .prop_map(|(limbs, shift)| Units::from_limbs(limbs) >> shift);
-        proptest::option::of(prop_oneof![Just(Units::ZERO), Just(Units::MAX), any_units,])
-    }
-
     proptest! {
-        #[test]
-        fn a_trade_comes_back_with_all_256_bits(
-            sell in any::<bool>(), token in any::<u32>(), venue in any::<u32>(),
-            units in units(), native in units(), source in 0..8_usize,
-        ) {
-            let side = if sell { Side::Sell } else { Side::Buy };
-            let valued = ValueSource::ALL[source];
-            let trade = StoredTrade { side, token, venue, units, native, valued };
-            let mut bytes = Vec::new();
-            encode_trade(&trade, &mut bytes);
-            prop_assert_eq!(decode_trade(T, &bytes).unwrap(), trade);
-            prop_assert_eq!(decode_by_bincode(&bytes).unwrap(), trade);
-            let (_, by_bincode): (_, Trade<'_>) = decode_up_to(V2, T, &bytes).unwrap();
-            let written = bincode::encode_to_vec(&by_bincode, bincode::config::standard());
-            prop_assert_eq!(&written.unwrap(), &bytes[1..]);
-            // Cut short or prolonged, it is refused.
-            for end in 0..bytes.len() {
-                prop_assert!(decode_trade(T, &bytes[..end]).is_err());
-            }
-            bytes.push(0);
-            prop_assert!(decode_trade(T, &bytes).is_err());
-        }
-
         #[test]
         fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for version in [None, Some(V1), Some(V2)] {
