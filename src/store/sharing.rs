@@ -16,27 +16,31 @@ pub struct Counted {
 }
 
 /// Asked of an embedded store what only a shared one has.
-#[cfg_attr(not(feature = "postgres"), expect(unused, reason = "of the shared arm"))]
 const NOT_SHARED: StoreError = StoreError::Invalid("a request of shared stores");
 
+/// What the shared arm does, or else what is so for a process that is alone.
+macro_rules! shared {
+    ($self:ident, $alone:expr, |$store:pat_param| $shared:expr) => {
+        match &$self.0 {
+            Arm::File(_) => $alone,
+            #[cfg(feature = "postgres")]
+            Arm::Shared($store) => $shared,
+        }
+    };
+}
+
+#[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "of the shared arm"))]
 impl Store {
     /// Several processes may use it.
     pub fn is_shared(&self) -> bool {
-        match &self.0 {
-            Arm::File(_) => false,
-            #[cfg(feature = "postgres")]
-            Arm::Shared(_) => true,
-        }
+        shared!(self, false, |_| true)
     }
 
     /// A view that reads rows behind a position together with the record of a wallet, so that both
     /// are of one moment.
     pub fn view_at(&self, after: Position, limit: usize) -> Result<View, StoreError> {
         match &self.0 {
-            Arm::File(store) => {
-                let _ = (after, limit);
-                store.view().map(View::of_file)
-            }
+            Arm::File(store) => store.view().map(View::of_file),
             #[cfg(feature = "postgres")]
             Arm::Shared(store) => Ok(View::of_shared(store.view().reading(after, limit))),
         }
@@ -50,41 +54,22 @@ impl Store {
         wallet: WalletId,
         change: &(dyn Fn(Counted) -> (Option<UsageUpdate>, T) + Sync),
     ) -> Result<T, StoreError> {
-        match &self.0 {
-            Arm::File(_) => {
-                let _ = (key, wallet, change);
-                Err(NOT_SHARED)
-            }
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Box::pin(store.recount(key, wallet, change)).await,
-        }
+        shared!(self, Err(NOT_SHARED), |store| Box::pin(store.recount(key, wallet, change)).await)
     }
 
     /// Says that this process lives, until it is dropped.
     pub async fn keep_lease(&self) {
-        match &self.0 {
-            Arm::File(_) => std::future::pending().await,
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => store.keep_lease().await,
-        }
+        shared!(self, std::future::pending().await, |store| store.keep_lease().await);
     }
 
     /// Counts how often this process may have lost its wallets. `None` for an embedded store.
     pub fn losses(&self) -> Option<watch::Receiver<u64>> {
-        match &self.0 {
-            Arm::File(_) => None,
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Some(store.losses()),
-        }
+        shared!(self, None, |store| Some(store.losses()))
     }
 
     /// This process's place among those that are alive, as it changes. `None` for an embedded store.
     pub fn share(&self) -> Option<watch::Receiver<Share>> {
-        match &self.0 {
-            Arm::File(_) => None,
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Some(store.share()),
-        }
+        shared!(self, None, |store| Some(store.share()))
     }
 
     /// Processes that are alive, this one among them.
@@ -94,69 +79,33 @@ impl Store {
 
     /// Whether writes can be made now: a process that could not renew its lease makes none.
     pub fn takes_writes(&self) -> bool {
-        match &self.0 {
-            Arm::File(_) => true,
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => store.is_alive(),
-        }
+        shared!(self, true, |store| store.is_alive())
     }
 
     /// Calls that failed so far, by kind; most of them were repeated.
     pub fn failed_calls(&self) -> Vec<(StoreFailure, u64)> {
-        match &self.0 {
-            Arm::File(_) => Vec::new(),
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => store.failed_calls(),
-        }
+        shared!(self, Vec::new(), |store| store.failed_calls())
     }
 
     /// Takes a wallet that no living process holds; true where this one holds it now. Taking over a
     /// dead process's wallet raises its epoch.
     pub async fn hold(&self, id: WalletId) -> Result<bool, StoreError> {
-        match &self.0 {
-            Arm::File(_) => {
-                let _ = id;
-                Ok(true)
-            }
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Box::pin(store.hold(id)).await,
-        }
+        shared!(self, Ok(true), |store| Box::pin(store.hold(id)).await)
     }
 
     /// Gives a wallet back.
     pub async fn release(&self, id: WalletId) -> Result<(), StoreError> {
-        match &self.0 {
-            Arm::File(_) => {
-                let _ = id;
-                Ok(())
-            }
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Box::pin(store.release(id)).await,
-        }
+        shared!(self, Ok(()), |store| Box::pin(store.release(id)).await)
     }
 
     /// Work that one process at a time does, by name; true where it is this one's.
     pub async fn take_duty(&self, name: &str) -> Result<bool, StoreError> {
-        match &self.0 {
-            Arm::File(_) => {
-                let _ = name;
-                Ok(true)
-            }
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Box::pin(store.take_duty(name)).await,
-        }
+        shared!(self, Ok(true), |store| Box::pin(store.take_duty(name)).await)
     }
 
     /// A text that the processes share; empty where there is none.
     pub async fn document(&self, name: &str) -> Result<String, StoreError> {
-        match &self.0 {
-            Arm::File(_) => {
-                let _ = name;
-                Err(NOT_SHARED)
-            }
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Box::pin(store.document(name)).await,
-        }
+        shared!(self, Err(NOT_SHARED), |store| Box::pin(store.document(name)).await)
     }
 
     /// Replaces a shared text where it is still as it was before; false where it is not.
@@ -166,13 +115,7 @@ impl Store {
         before: &str,
         after: &str,
     ) -> Result<bool, StoreError> {
-        match &self.0 {
-            Arm::File(_) => {
-                let _ = (name, before, after);
-                Err(NOT_SHARED)
-            }
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Box::pin(store.put_document(name, before, after)).await,
-        }
+        shared!(self, Err(NOT_SHARED), |store| Box::pin(store.put_document(name, before, after))
+            .await)
     }
 }
