@@ -6,17 +6,11 @@ use std::ops::Bound;
 use std::path::Path;
 
 use redb::{
-    Database, Durability, Key, ReadTransaction, ReadableTable as _, TableDefinition,
-    TableHandle as _, Value, WriteTransaction,
+    Database, Key, ReadTransaction, ReadableTable as _, TableDefinition, TableHandle as _, Value,
+    WriteTransaction,
 };
 
-use super::schema::{
-    ACCOUNT_TO_STATE, CREDIT, HASH_KEY, KEY_TO_TOTAL, MINUTE_TO_CANDLE, MINUTE_TO_LEARNED,
-    NAME_TO_NUMBER, ORDER_TO_CANDLE, ORDER_TO_LEARNED, ROW_KEY_TO_TRADE, TOKEN_ID_TO_TOKEN,
-    TOKEN_TO_ID, USAGE_TO_RANGES, VENUE_ID_TO_NAME, VENUE_TO_ID, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
-    WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
-};
+use super::schema::{ForTables, begin_write, for_tables};
 use super::{FILE_NAME, StoreError, StoreOptions, disk, file};
 
 /// What a copy is called until it is whole.
@@ -63,34 +57,9 @@ pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<(), S
 
 /// Copies every table into a database that has none of them.
 pub(super) fn copy_tables(from: &ReadTransaction, to: &Database) -> Result<(), StoreError> {
-    let mut txn = to.begin_write()?;
-    txn.set_durability(Durability::Immediate)
-        .map_err(|error| StoreError::Engine(error.to_string()))?;
-    txn.set_quick_repair(true);
+    let txn = begin_write(to)?;
     let mut copied = Copied { from, to: &txn, names: Vec::new() };
-    copied.table(NAME_TO_NUMBER)?;
-    copied.table(WALLET_TO_ID)?;
-    copied.table(WALLET_ID_TO_WALLET)?;
-    copied.table(WALLET_ID_TO_STATE)?;
-    copied.table(WALLET_ID_TO_ANCHORS)?;
-    copied.table(WALLET_ID_TO_PENDING)?;
-    copied.table(ACCOUNT_TO_STATE)?;
-    copied.table(ROW_KEY_TO_TRADE)?;
-    copied.table(TOKEN_TO_ID)?;
-    copied.table(TOKEN_ID_TO_TOKEN)?;
-    copied.table(WANTED_TOKEN)?;
-    copied.table(VENUE_TO_ID)?;
-    copied.table(VENUE_ID_TO_NAME)?;
-    copied.table(USAGE_TO_RANGES)?;
-    copied.table(KEY_TO_TOTAL)?;
-    copied.table(WANTED_VALUE)?;
-    copied.table(WANTED_VALUE_TO_BESIDE)?;
-    copied.table(MINUTE_TO_LEARNED)?;
-    copied.table(ORDER_TO_LEARNED)?;
-    copied.table(MINUTE_TO_CANDLE)?;
-    copied.table(ORDER_TO_CANDLE)?;
-    copied.table(CREDIT)?;
-    copied.table(HASH_KEY)?;
+    for_tables(&mut copied)?;
     copied.check_complete()?;
     txn.commit()?;
     Ok(())
@@ -102,7 +71,7 @@ struct Copied<'a> {
     names: Vec<String>,
 }
 
-impl Copied<'_> {
+impl ForTables for Copied<'_> {
     fn table<K: Key + 'static, V: Value + 'static>(
         &mut self,
         definition: TableDefinition<'_, K, V>,
@@ -118,8 +87,10 @@ impl Copied<'_> {
         cursor.close()?;
         Ok(())
     }
+}
 
-    /// A table that the list above lacks must not be lost without a word.
+impl Copied<'_> {
+    /// A table that the schema's list lacks must not be lost without a word.
     fn check_complete(&self) -> Result<(), StoreError> {
         for table in self.from.list_tables()? {
             if !self.names.iter().any(|name| name == table.name()) {

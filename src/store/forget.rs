@@ -7,6 +7,7 @@ use super::key::{RowKey, account_key, address_key};
 use super::schema::{
     ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
     WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
+    begin_write,
 };
 use super::{StoreError, WalletId};
 use crate::domain::Wallet;
@@ -17,8 +18,7 @@ pub(super) fn forget_in(
     wallet: &Wallet,
     seed: [u64; 4],
 ) -> Result<Option<u64>, StoreError> {
-    let mut txn = database.begin_write()?;
-    txn.set_quick_repair(true);
+    let txn = begin_write(database)?;
     let key = address_key(wallet.chain, &wallet.address);
     let found = {
         let mut ids = txn.open_table(WALLET_TO_ID)?;

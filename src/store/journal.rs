@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use redb::{Database, Durability};
+use redb::Database;
 
 use super::apply::Tables;
 use super::forget::forget_in;
 use super::intern::Known;
 use super::job::Job;
+use super::schema::begin_write;
 use super::{LIMITS, StoreError};
 use crate::domain::{Wallet, lock};
 
@@ -117,10 +118,7 @@ fn commit(jobs: Vec<Job>, to: &Database, known: &mut Known) -> Result<(), StoreE
         return Ok(());
     }
     known.changed.clear();
-    let mut txn = to.begin_write()?;
-    txn.set_durability(Durability::Immediate)
-        .map_err(|error| StoreError::Engine(error.to_string()))?;
-    txn.set_quick_repair(true);
+    let txn = begin_write(to)?;
     {
         let mut tables = Tables::open(&txn)?;
         for mut job in jobs {

@@ -9,7 +9,7 @@ use super::StoreError;
 use super::key::{LEG_BYTES, TX_AT, WANTED_TX_AT};
 use super::schema::{
     FORMAT, NAME_TO_NUMBER, ROW_KEY_TO_TRADE, SCHEMA_VERSION, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
-    create_tables,
+    begin_write, create_tables,
 };
 
 const SCRATCH: &str = "upgrade";
@@ -21,8 +21,7 @@ const WIDE_SIGNATURES: u64 = 2;
 /// Brings a file of an earlier format up to date, in one transaction.
 pub(super) fn upgrade(database: &Database, found: u64) -> Result<(), StoreError> {
     tracing::info!(found, "the store is of an earlier format and is upgraded");
-    let mut txn = database.begin_write()?;
-    txn.set_quick_repair(true);
+    let txn = begin_write(database)?;
     create_tables(&txn)?;
     if found < WIDE_SIGNATURES {
         widen_signatures(&txn)?;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use redb::Durability;
 use tokio::sync::mpsc;
 
 use super::apply::Tables;
@@ -11,6 +10,7 @@ use super::file::Shared;
 use super::intern::Known;
 use super::job::Job;
 use super::journal::JournalEntry;
+use super::schema::begin_write;
 use super::{LIMITS, StoreError};
 
 /// Why a transaction was given up.
@@ -130,11 +130,7 @@ impl Writer {
 
     fn try_commit(&mut self, batch: &mut [Job]) -> Result<(), Failure> {
         let known = &mut self.known;
-        let mut txn = self.shared.with(|database| Ok(database.begin_write()?))?;
-        txn.set_durability(Durability::Immediate)
-            .map_err(|error| StoreError::Engine(error.to_string()))?;
-        // An unclean end then costs milliseconds at the next start instead of a walk over all.
-        txn.set_quick_repair(true);
+        let txn = self.shared.with(begin_write)?;
         {
             let mut tables = Tables::open(&txn)?;
             for (at, job) in batch.iter_mut().enumerate() {
