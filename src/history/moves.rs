@@ -11,7 +11,9 @@ use tokio::time::sleep;
 use super::pump::Pump;
 use super::tasks::Tasks;
 use crate::decode::explain::{Asset, Explanation};
-use crate::domain::{Address, Height, Resume, Side, SourceAccount, Units, UnixSeconds, Wallet};
+use crate::domain::{
+    Address, Height, Resume, Side, SourceAccount, Units, UnixSeconds, Wallet, opaque,
+};
 use crate::registry::Registry;
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{GapRequest, RawChunk, RunAhead, Source};
@@ -79,11 +81,7 @@ pub struct Moves {
     tokens: BTreeMap<Address, Moved>,
 }
 
-impl std::fmt::Debug for Moves {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Moves").field("transactions", &self.transactions).finish_non_exhaustive()
-    }
-}
+opaque!(Moves, transactions);
 
 impl Moves {
     /// Begins with the first [`Moves::next`]; dropping it ends the reading.

@@ -1,6 +1,5 @@
 //! The reading side: one read transaction, blocking and short.
 
-use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +7,7 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
     Address, BareRow, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows,
-    SourceAccount, Token, TradeKey, Units, UnixMillis, UnixSeconds, Wallet,
+    SourceAccount, Token, TradeKey, Units, UnixMillis, UnixSeconds, Wallet, opaque,
 };
 
 use super::codec::{self, WalletState, corrupt};
@@ -44,11 +43,7 @@ pub(super) struct FileView {
     found: OnceLock<(WalletId, Family)>,
 }
 
-impl fmt::Debug for FileView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileView").finish_non_exhaustive()
-    }
-}
+opaque!(FileView);
 
 impl FileView {
     pub(super) fn new(snapshot: Arc<Snapshot>, shared: Arc<Shared>) -> Self {

@@ -1,7 +1,5 @@
 //! Requests to the writer, each with the way back to its caller.
 
-use std::fmt;
-
 use tokio::sync::oneshot;
 
 use super::apply::Tables;
@@ -10,7 +8,7 @@ use super::{
     Chunk, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch,
     Written,
 };
-use crate::domain::{Height, Wallet};
+use crate::domain::{Height, Wallet, opaque};
 
 /// A request with the way back to its caller. A caller that has gone changes nothing: what was
 /// sent is written.
@@ -46,11 +44,7 @@ impl Alone {
     }
 }
 
-impl fmt::Debug for Alone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alone").finish_non_exhaustive()
-    }
-}
+opaque!(Alone);
 
 /// An outcome waits here for the commit that makes it true.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 //! need. Beginning the one and opening the others costs as much as reading some rows.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -10,7 +9,7 @@ use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
 use super::{LIMITS, StoreError, WalletId, WalletRecord};
-use crate::domain::{UnixSeconds, Wallet, lock};
+use crate::domain::{UnixSeconds, Wallet, lock, opaque};
 
 type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
 
@@ -115,11 +114,7 @@ impl Snapshot {
     }
 }
 
-impl fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").finish_non_exhaustive()
-    }
-}
+opaque!(Snapshot);
 
 /// The snapshot that new readers get, for as long as nothing was committed since.
 #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
 //! The pool of connections: to the host that takes writes, with TLS where the address asks for it.
 
-use std::fmt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use super::LIMITS;
 use super::address::DatabaseAddress;
 use super::session::Session;
 use super::timeline::timeline_of;
+use crate::domain::opaque;
 use crate::store::StoreError;
 
 /// Set on each new connection: one plan for all arguments doubles small pages, and a server that has
@@ -32,13 +32,7 @@ pub struct SharedOptions {
     pub connections: usize,
 }
 
-impl fmt::Debug for SharedOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedOptions")
-            .field("connections", &self.connections)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(SharedOptions, connections);
 
 pub(super) type ConnectionPool = managed::Pool<Race>;
 pub(super) type PoolError = managed::PoolError<Error>;
@@ -62,11 +56,7 @@ pub(super) struct Race {
     tls: MakeRustlsConnect,
 }
 
-impl fmt::Debug for Race {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Race").finish_non_exhaustive()
-    }
-}
+opaque!(Race);
 
 type Connected = Result<Session, Error>;
 /// Its type is not that of each future inside it, which all callers would contain.

@@ -3,13 +3,12 @@
 //! for every 8 KiB of its answer.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-use crate::domain::lock;
+use crate::domain::{lock, opaque};
 use tokio_postgres::{Client, Error, Statement};
 
 /// What moves the bytes of a connection; it ends when the connection is closed.
@@ -24,11 +23,7 @@ pub(super) struct Session {
     timeline: Option<String>,
 }
 
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").finish_non_exhaustive()
-    }
-}
+opaque!(Session);
 
 impl Session {
     pub(super) fn new(client: Client, driver: Driver) -> Self {

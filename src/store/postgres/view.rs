@@ -1,6 +1,5 @@
 //! The reading side: each read is one statement.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio_postgres::Row;
@@ -11,7 +10,7 @@ use super::slice::StoredSlice;
 use super::store::{PgInner, PgStore, number, record_of, unsigned, wallet_id};
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
-    UnixMillis, UnixSeconds, Wallet, lock,
+    UnixMillis, UnixSeconds, Wallet, lock, opaque,
 };
 use crate::store::codec::{self, WalletState, corrupt};
 use crate::store::key::{RowKey, time_of};
@@ -87,11 +86,7 @@ impl Head {
     }
 }
 
-impl fmt::Debug for PgView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PgView").finish_non_exhaustive()
-    }
-}
+opaque!(PgView);
 
 /// Rows that a read reserves memory for before it has any.
 const SLICE_ROOM_MAX: usize = 1_024;
