@@ -3,6 +3,7 @@
 //! A body is two forms in one object: `error {code, message, timestamp, requestId}`, which clients
 //! of the hosted service read, and the members of RFC 9457, whose `type` holds the finer code.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use warp::http::StatusCode;
@@ -84,98 +85,39 @@ impl From<HistoryError> for ApiError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FailureKind {
     pub(super) status: StatusCode,
-    /// The `error.code`, coarse.
-    pub(super) group: &'static str,
     /// The last part of `type`, fine.
     pub(super) code: &'static str,
     pub(super) title: &'static str,
 }
 
-const fn kind(
-    status: StatusCode,
-    group: &'static str,
-    code: &'static str,
-    title: &'static str,
-) -> FailureKind {
-    FailureKind { status, group, code, title }
+const fn kind(status: StatusCode, code: &'static str, title: &'static str) -> FailureKind {
+    FailureKind { status, code, title }
 }
 
 const fn invalid(code: &'static str, title: &'static str) -> FailureKind {
-    kind(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", code, title)
+    kind(StatusCode::BAD_REQUEST, code, title)
 }
 
-const fn unavailable(group: &'static str, code: &'static str, title: &'static str) -> FailureKind {
-    kind(StatusCode::SERVICE_UNAVAILABLE, group, code, title)
+const fn unavailable(code: &'static str, title: &'static str) -> FailureKind {
+    kind(StatusCode::SERVICE_UNAVAILABLE, code, title)
 }
 
-const INVALID_ADDRESS: FailureKind = invalid("invalid_address", "Invalid wallet address");
-const UNKNOWN_CHAIN: FailureKind = invalid("unknown_chain", "Unknown chain");
-const CHAIN_DISABLED: FailureKind = invalid("chain_disabled", "Chain not enabled");
-const INVALID_LIMIT: FailureKind = invalid("invalid_limit", "Invalid limit");
-const INVALID_CURSOR: FailureKind = invalid("invalid_cursor", "Invalid cursor");
-const INVALID_PARAMETER: FailureKind = invalid("invalid_parameter", "Invalid parameter");
-const NOT_A_WALLET: FailureKind = invalid("not_a_wallet", "Not a wallet");
-const UNAUTHORIZED: FailureKind =
-    kind(StatusCode::UNAUTHORIZED, "INVALID_SESSION", "unauthorized", "Unauthorized");
-const CHAIN_NOT_ALLOWED: FailureKind =
-    kind(StatusCode::FORBIDDEN, "FORBIDDEN", "chain_not_allowed", "Chain not allowed");
-const BAD_REQUEST: FailureKind = invalid("bad_request", "Ambiguous request");
-const MISDIRECTED: FailureKind = kind(
-    StatusCode::MISDIRECTED_REQUEST,
-    "MISDIRECTED_REQUEST",
-    "misdirected",
-    "Not the name of this server",
-);
-const UNSUPPORTED_MEDIA_TYPE: FailureKind = kind(
-    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    "UNSUPPORTED_MEDIA_TYPE",
-    "unsupported_media_type",
-    "Unsupported media type",
-);
-const INVALID_BODY: FailureKind = invalid("invalid_body", "Invalid request body");
-const ESTIMATES_DISABLED: FailureKind =
-    kind(StatusCode::FORBIDDEN, "FORBIDDEN", "estimates_disabled", "Estimates switched off");
-const NOT_FOUND: FailureKind = kind(StatusCode::NOT_FOUND, "NOT_FOUND", "not_found", "Not found");
-const METHOD_NOT_ALLOWED: FailureKind = kind(
-    StatusCode::METHOD_NOT_ALLOWED,
-    "METHOD_NOT_ALLOWED",
-    "method_not_allowed",
-    "Method not allowed",
-);
-const QUOTA_EXCEEDED: FailureKind =
-    kind(StatusCode::PAYMENT_REQUIRED, "QUOTA_EXCEEDED", "quota_exceeded", "Quota exceeded");
-const RATE_LIMITED: FailureKind =
-    kind(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "rate_limited", "Too many requests");
-const TOO_MANY_STREAMS: FailureKind = kind(
-    StatusCode::TOO_MANY_REQUESTS,
-    "TOO_MANY_STREAMS",
-    "too_many_streams",
-    "Too many open streams",
-);
-const TOO_MANY_TRADES: FailureKind =
-    kind(StatusCode::UNPROCESSABLE_ENTITY, "TOO_MANY_TRADES", "too_many_trades", "Too many trades");
-const UPSTREAM_UNAVAILABLE: FailureKind =
-    unavailable("UPSTREAM_UNAVAILABLE", "upstream_unavailable", "No node answers");
-const OVERLOADED: FailureKind = unavailable("OVERLOADED", "overloaded", "Overloaded");
-const SHUTTING_DOWN: FailureKind = unavailable("SHUTTING_DOWN", "shutting_down", "Shutting down");
-const HISTORY_CUT: FailureKind = kind(
-    StatusCode::BAD_GATEWAY,
-    "HISTORY_CUT",
-    "history_cut",
-    "The nodes do not keep the whole history",
-);
-const HISTORY_UNPROVED: FailureKind =
-    unavailable("HISTORY_UNPROVED", "history_unproved", "The history is not proved complete yet");
-const HISTORY_CHANGED: FailureKind = kind(
-    StatusCode::CONFLICT,
-    "HISTORY_CHANGED",
-    "history_changed",
-    "The history changed above the cursor",
-);
-const INTERNAL: FailureKind =
-    kind(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "internal", "Internal error");
+const UNAUTHORIZED: FailureKind = kind(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized");
+const OVERLOADED: FailureKind = unavailable("overloaded", "Overloaded");
 
 impl FailureKind {
+    /// The `error.code`, coarse: a word of the hosted service, else the code in capitals.
+    pub(super) fn group(&self) -> Cow<'static, str> {
+        match self.status {
+            StatusCode::BAD_REQUEST => "VALIDATION_ERROR".into(),
+            StatusCode::UNAUTHORIZED => "INVALID_SESSION".into(),
+            StatusCode::FORBIDDEN => "FORBIDDEN".into(),
+            StatusCode::MISDIRECTED_REQUEST => "MISDIRECTED_REQUEST".into(),
+            StatusCode::INTERNAL_SERVER_ERROR => "INTERNAL_ERROR".into(),
+            _ => self.code.to_ascii_uppercase().into(),
+        }
+    }
+
     /// The member `type` of an error.
     pub(super) fn uri(&self) -> String {
         format!("/errors/{}", self.code)
@@ -184,36 +126,54 @@ impl FailureKind {
 
 impl ApiError {
     pub(super) fn kind(&self) -> FailureKind {
+        use StatusCode as S;
         match self {
             Self::InvalidAddress { .. }
             | Self::InvalidAddressAt { .. }
-            | Self::UnreadableAddress => INVALID_ADDRESS,
-            Self::InvalidBody { .. } => INVALID_BODY,
-            Self::EstimatesDisabled => ESTIMATES_DISABLED,
-            Self::UnknownChain { .. } => UNKNOWN_CHAIN,
-            Self::InvalidLimit => INVALID_LIMIT,
-            Self::InvalidCursor => INVALID_CURSOR,
+            | Self::UnreadableAddress => invalid("invalid_address", "Invalid wallet address"),
+            Self::InvalidBody { .. } => invalid("invalid_body", "Invalid request body"),
+            Self::EstimatesDisabled => {
+                kind(S::FORBIDDEN, "estimates_disabled", "Estimates switched off")
+            }
+            Self::UnknownChain { .. } => invalid("unknown_chain", "Unknown chain"),
+            Self::InvalidLimit => invalid("invalid_limit", "Invalid limit"),
+            Self::InvalidCursor => invalid("invalid_cursor", "Invalid cursor"),
             Self::InvalidParameter { .. }
             | Self::InvalidToken { .. }
-            | Self::MisspeltParameter { .. } => INVALID_PARAMETER,
-            Self::Ambiguous(_) => BAD_REQUEST,
-            Self::Misdirected => MISDIRECTED,
-            Self::NotJson => UNSUPPORTED_MEDIA_TYPE,
+            | Self::MisspeltParameter { .. } => invalid("invalid_parameter", "Invalid parameter"),
+            Self::Ambiguous(_) => invalid("bad_request", "Ambiguous request"),
+            Self::Misdirected => {
+                kind(S::MISDIRECTED_REQUEST, "misdirected", "Not the name of this server")
+            }
+            Self::NotJson => {
+                let title = "Unsupported media type";
+                kind(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", title)
+            }
             Self::Unauthorized => UNAUTHORIZED,
-            Self::ChainNotAllowed { .. } => CHAIN_NOT_ALLOWED,
-            Self::NotFound => NOT_FOUND,
-            Self::MethodNotAllowed { .. } => METHOD_NOT_ALLOWED,
-            Self::RateLimited { .. } => RATE_LIMITED,
-            Self::TooManyStreams { .. } | Self::TooManyPnl { .. } => TOO_MANY_STREAMS,
+            Self::ChainNotAllowed { .. } => {
+                kind(S::FORBIDDEN, "chain_not_allowed", "Chain not allowed")
+            }
+            Self::NotFound => kind(S::NOT_FOUND, "not_found", "Not found"),
+            Self::MethodNotAllowed { .. } => {
+                kind(S::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
+            }
+            Self::RateLimited { .. } => {
+                kind(S::TOO_MANY_REQUESTS, "rate_limited", "Too many requests")
+            }
+            Self::TooManyStreams { .. } | Self::TooManyPnl { .. } => {
+                kind(S::TOO_MANY_REQUESTS, "too_many_streams", "Too many open streams")
+            }
             Self::StreamsFull | Self::PnlFull => OVERLOADED,
-            Self::TooManyTrades { .. } => TOO_MANY_TRADES,
+            Self::TooManyTrades { .. } => {
+                kind(S::UNPROCESSABLE_ENTITY, "too_many_trades", "Too many trades")
+            }
             Self::History(error) => history_kind(error),
         }
     }
 
     /// The text for the client. What the store says about itself stays in the log.
     pub(super) fn message(&self) -> String {
-        if self.kind() == INTERNAL {
+        if self.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
             return "something failed inside the server; it was logged with this request's id"
                 .to_owned();
         }
@@ -229,7 +189,7 @@ impl ApiError {
         {
             return false;
         }
-        let passes = kind.status.is_server_error() && kind != HISTORY_CUT;
+        let passes = kind.status.is_server_error() && kind.status != StatusCode::BAD_GATEWAY;
         passes || kind.status == StatusCode::TOO_MANY_REQUESTS
     }
 
@@ -245,17 +205,30 @@ impl ApiError {
 }
 
 fn history_kind(error: &HistoryError) -> FailureKind {
+    use StatusCode as S;
     match error {
-        HistoryError::UpstreamUnavailable { .. } => UPSTREAM_UNAVAILABLE,
-        HistoryError::NotAWallet { .. } => NOT_A_WALLET,
-        HistoryError::ChainDisabled => CHAIN_DISABLED,
-        HistoryError::HistoryCut { .. } => HISTORY_CUT,
-        HistoryError::Unproved { .. } => HISTORY_UNPROVED,
-        HistoryError::Changed => HISTORY_CHANGED,
-        HistoryError::QuotaExceeded => QUOTA_EXCEEDED,
+        HistoryError::UpstreamUnavailable { .. } => {
+            unavailable("upstream_unavailable", "No node answers")
+        }
+        HistoryError::NotAWallet { .. } => invalid("not_a_wallet", "Not a wallet"),
+        HistoryError::ChainDisabled => invalid("chain_disabled", "Chain not enabled"),
+        HistoryError::HistoryCut { .. } => {
+            kind(S::BAD_GATEWAY, "history_cut", "The nodes do not keep the whole history")
+        }
+        HistoryError::Unproved { .. } => {
+            unavailable("history_unproved", "The history is not proved complete yet")
+        }
+        HistoryError::Changed => {
+            kind(S::CONFLICT, "history_changed", "The history changed above the cursor")
+        }
+        HistoryError::QuotaExceeded => {
+            kind(S::PAYMENT_REQUIRED, "quota_exceeded", "Quota exceeded")
+        }
         HistoryError::KeyEnded => UNAUTHORIZED,
         HistoryError::Overloaded => OVERLOADED,
-        HistoryError::ShuttingDown => SHUTTING_DOWN,
-        HistoryError::Store { .. } | HistoryError::Internal => INTERNAL,
+        HistoryError::ShuttingDown => unavailable("shutting_down", "Shutting down"),
+        HistoryError::Store { .. } | HistoryError::Internal => {
+            kind(S::INTERNAL_SERVER_ERROR, "internal", "Internal error")
+        }
     }
 }

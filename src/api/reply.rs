@@ -137,7 +137,7 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
     let (kind, message) = (error.kind(), call.app.message(error));
     let body = ErrorBody {
         error: ErrorObject {
-            code: kind.group,
+            code: &kind.group(),
             message: &message,
             timestamp: call.now().seconds().to_string(),
             request_id: &call.request_id,

@@ -172,7 +172,7 @@ impl Lines {
             let error = ApiError::History(error.clone());
             let (kind, retryable) = (error.kind(), error.is_retryable());
             let message = &self.app.message(&error);
-            let (code, r#type) = (kind.group, kind.uri());
+            let (code, r#type) = (&kind.group(), kind.uri());
             let line = LineError { code, message, r#type, retryable, history_cut };
             out.extend_from_slice(b",\"error\":");
             out.extend_from_slice(&serde_json::to_vec(&line).unwrap_or_default());
