@@ -107,55 +107,21 @@ impl StoreError {
     }
 }
 
-impl From<std::io::Error> for StoreError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(Arc::new(error))
-    }
-}
-
-impl From<redb::Error> for StoreError {
-    fn from(error: redb::Error) -> Self {
+/// Every error of the database, and of input and output.
+impl<E: Into<redb::Error>> From<E> for StoreError {
+    fn from(error: E) -> Self {
         use redb::Error::{Corrupted, DatabaseClosed, Io, PreviousIo};
+        let error = error.into();
         let text = error.to_string();
         if let Io(error) = error {
-            error.into()
+            Self::Io(Arc::new(error))
         } else if let Corrupted(reason) = error {
             Self::Corrupt { table: "(pages)", reason }
         } else if matches!(error, PreviousIo | DatabaseClosed) {
             // The file has failed before, and is not open again yet.
-            std::io::Error::other(text).into()
+            Self::Io(Arc::new(std::io::Error::other(text)))
         } else {
             Self::Engine(text)
         }
-    }
-}
-
-impl From<redb::StorageError> for StoreError {
-    fn from(error: redb::StorageError) -> Self {
-        redb::Error::from(error).into()
-    }
-}
-
-impl From<redb::TableError> for StoreError {
-    fn from(error: redb::TableError) -> Self {
-        redb::Error::from(error).into()
-    }
-}
-
-impl From<redb::TransactionError> for StoreError {
-    fn from(error: redb::TransactionError) -> Self {
-        redb::Error::from(error).into()
-    }
-}
-
-impl From<redb::CommitError> for StoreError {
-    fn from(error: redb::CommitError) -> Self {
-        redb::Error::from(error).into()
-    }
-}
-
-impl From<redb::CursorError> for StoreError {
-    fn from(error: redb::CursorError) -> Self {
-        redb::Error::from(error).into()
     }
 }
