@@ -13,7 +13,6 @@
 //! - Numbers of wallets, tokens and venues are never given twice.
 //! - Reading never waits for writing; no lock is held across an await.
 
-mod answer;
 mod apply;
 mod backup;
 mod care;
@@ -59,11 +58,11 @@ mod writer;
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::future::{Either, ready};
 use redb::StorageBackend;
 
 use crate::domain::{Height, Wallet};
 
-pub use answer::Reading;
 pub use care::StoreSize;
 pub use credit::Credit;
 pub(crate) use disk::{create_private_folder, make_private, private_file};
@@ -77,9 +76,8 @@ pub use record::{
 };
 pub use share::Share;
 pub use sharing::Counted;
-pub use view::View;
+pub use view::{Reading, View};
 
-use answer::Answer;
 use file_store::FileStore;
 #[cfg(feature = "postgres")]
 use postgres::PgStore;
@@ -281,9 +279,9 @@ impl Store {
     /// Sizes for the metrics.
     pub fn stats(&self) -> Reading<'_, StoreStats> {
         match &self.0 {
-            Arm::File(store) => Answer::ready(store.stats()),
+            Arm::File(store) => Either::Left(ready(store.stats())),
             #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Answer::later(store.stats()),
+            Arm::Shared(store) => Either::Right(Box::pin(store.stats())),
         }
     }
 }

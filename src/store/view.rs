@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::answer::{Answer, Reading};
+use futures_util::future::{BoxFuture, Either, Ready, ready};
+
 use super::file_view::FileView;
 #[cfg(feature = "postgres")]
 use super::postgres::PgView;
@@ -14,6 +15,11 @@ use crate::domain::{
     Address, ChainId, Filter, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
     TradeKey, UnixMillis, UnixSeconds, Wallet,
 };
+
+/// The outcome of a read: ready at once for the embedded arm, and boxed for the shared one, so that
+/// the arguments of a read take no room in the futures of its callers.
+pub type Reading<'a, T> =
+    Either<Ready<Result<T, StoreError>>, BoxFuture<'a, Result<T, StoreError>>>;
 
 /// The stored data at one moment. Drop it soon: while a view of the file lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
@@ -80,10 +86,10 @@ macro_rules! reads {
             pub fn $name<'a>(&'a self, $($argument: $type),*) -> Reading<'a, $result> {
                 match &self.0 {
                     Arm::File(view) => {
-                        Answer::ready(view.read(|view| view.$name($($argument),*)))
+                        Either::Left(ready(view.read(|view| view.$name($($argument),*))))
                     }
                     #[cfg(feature = "postgres")]
-                    Arm::Shared(view) => Answer::later(view.$name($($argument),*)),
+                    Arm::Shared(view) => Either::Right(Box::pin(view.$name($($argument),*))),
                 }
             })*
         }
