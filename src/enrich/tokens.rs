@@ -32,8 +32,7 @@ pub(super) async fn look_up(
 /// Every token that was traded, with the decimals that the transactions hold.
 fn contained(chain: ChainId, txs: &[DecodedTx]) -> Tokens {
     let mints = txs.iter().flat_map(|one| &one.decoded.trades).map(|trade| trade.mint);
-    let token = |mint| TokenRecord { chain, mint, symbol: None, decimals: None, asked_at: None };
-    let mut tokens: Tokens = mints.map(|mint| (mint, token(mint))).collect();
+    let mut tokens: Tokens = mints.map(|mint| (mint, TokenRecord::bare(chain, mint))).collect();
     for (mint, decimals) in txs.iter().flat_map(|one| &one.decoded.decimals) {
         if let Some(token) = tokens.get_mut(mint) {
             token.decimals.get_or_insert(*decimals);

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Spans of one wallet that are kept apart by their proof alone.
-pub(super) const SPANS_KEPT_MAX: usize = 512;
+const SPANS_KEPT_MAX: usize = 512;
 
 /// All tables of one write transaction.
 pub(super) struct Tables<'txn> {
@@ -101,11 +101,7 @@ impl<'txn> Tables<'txn> {
         state.disordered |= !ordered;
         self.prices.put(chain, &chunk.prices)?;
         state.count += self.rows.add(&rows, ordered, state.count, chunk.low == 0)?;
-        for span in spans(chunk) {
-            state.coverage.insert(span);
-        }
-        state.coverage.coarsen(SPANS_KEPT_MAX);
-        state.checked_at = chunk.checked_at.or(state.checked_at);
+        cover(chunk, &mut state);
         if let Some(anchors) = &chunk.anchors {
             self.put_anchors(chunk.id, anchors)?;
         }
@@ -326,8 +322,8 @@ pub(super) fn is_current(chunk: &Chunk, state: &WalletState) -> bool {
     chunk.reread.is_none() || state.coverage.covers_all(chunk.low, chunk.high)
 }
 
-/// The spans that a chunk makes.
-pub(super) fn spans(chunk: &Chunk) -> Vec<Span> {
+/// Adds the spans that a chunk makes.
+pub(super) fn cover(chunk: &Chunk, state: &mut WalletState) {
     let span = Span {
         low: chunk.low,
         high: chunk.high,
@@ -336,7 +332,11 @@ pub(super) fn spans(chunk: &Chunk) -> Vec<Span> {
         proof: chunk.proof,
         missing: Vec::new(),
     };
-    span.around_missing(&chunk.missing)
+    for span in span.around_missing(&chunk.missing) {
+        state.coverage.insert(span);
+    }
+    state.coverage.coarsen(SPANS_KEPT_MAX);
+    state.checked_at = chunk.checked_at.or(state.checked_at);
 }
 
 /// The trades of a chunk by their keys, the last one of each, checked against what the chunk says

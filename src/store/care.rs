@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::file_store::FileStore;
 use super::forget::forget_in;
-use super::job::{Alone, Job};
+use super::job::Job;
 use super::journal::JournalEntry;
 use super::{Arm, Store, StoreError, WalletId, WalletRecord, backup};
 use crate::domain::Wallet;
@@ -102,7 +102,7 @@ impl FileStore {
     async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let shared = Arc::clone(&self.inner.shared);
-        let job = Job::Alone(Alone::new(move || {
+        let job = Job::Alone(Box::new(move || {
             let (opened, forget) =
                 (shared.opened(), |database: &_| forget_in(database, &wallet, seed));
             let forgotten = shared.noted(opened, shared.with(forget));

@@ -331,21 +331,27 @@ pub(super) fn corrupt(table: &'static str, reason: impl std::fmt::Display) -> St
 }
 
 fn address_v1(chain: ChainId, address: &Address) -> AddressV1 {
-    let family = match address.family() {
-        Family::Solana => 1,
-        Family::Evm => 2,
-        Family::Tron => 3,
-    };
+    let family = family_number(address.family());
     AddressV1 { chain: chain.0, family, bytes: address.bytes().to_vec() }
 }
 
+/// Of both arms.
+pub(super) fn family_number(family: Family) -> u8 {
+    match family {
+        Family::Solana => 1,
+        Family::Evm => 2,
+        Family::Tron => 3,
+    }
+}
+
+pub(super) fn family_of_number(number: u8) -> Option<Family> {
+    [Family::Solana, Family::Evm, Family::Tron].into_iter().find(|f| family_number(*f) == number)
+}
+
 fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Address), StoreError> {
-    let family = match stored.family {
-        1 => Family::Solana,
-        2 => Family::Evm,
-        3 => Family::Tron,
-        other => return Err(corrupt(table, format_args!("no family has number {other}"))),
-    };
+    let number = stored.family;
+    let family = family_of_number(number)
+        .ok_or_else(|| corrupt(table, format_args!("no family has number {number}")))?;
     let address = Address::from_bytes(family, &stored.bytes);
     let address = address.ok_or_else(|| corrupt(table, "an address of a wrong length"))?;
     Ok((ChainId(stored.chain), address))

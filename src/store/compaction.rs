@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::file::{self, Shared, SharedBackend};
 use super::file_store::FileStore;
 use super::intern::Known;
-use super::job::{Alone, Job};
+use super::job::Job;
 use super::snapshot::Snapshot;
 use super::{FILE_NAME, LIMITS, StoreError, backup, journal};
 
@@ -47,7 +47,7 @@ impl FileStore {
         let folder = folder.ok_or(StoreError::Invalid("a compaction of what is no file"))?;
         let (reply, begun) = oneshot::channel();
         let of_begin = Arc::clone(&shared);
-        let begin = Alone::new(move || drop(reply.send(begin(&of_begin))));
+        let begin = Box::new(move || drop(reply.send(begin(&of_begin))));
         let snapshot = self.ask(Job::Alone(begin), begun).await?;
         let jobs = self.inner.jobs.clone().ok_or(StoreError::Closed)?;
         let (reply, done) = oneshot::channel();
@@ -55,7 +55,7 @@ impl FileStore {
             let copy = Copy { shared, folder };
             let compacted = copy.run(snapshot, |last| {
                 let (sender, outcome) = mpsc::channel();
-                let last = Alone::new(move || drop(sender.send(last())));
+                let last = Box::new(move || drop(sender.send(last())));
                 jobs.blocking_send(Job::Alone(last)).map_err(|_| StoreError::Closed)?;
                 outcome.recv().map_err(|_| StoreError::WriterGone)?
             });

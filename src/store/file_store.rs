@@ -1,19 +1,19 @@
 //! The embedded arm: one file, one writer thread, many readers.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use redb::StorageBackend;
 use tokio::sync::{mpsc, oneshot};
 
-use super::file::{self, Shared, SharedBackend};
+use super::apply::Tables;
+use super::file::{Shared, SharedBackend};
 use super::file_view::FileView;
-use super::job::{Job, JobReply};
+use super::intern::Known;
+use super::job::{Job, Write};
 use super::writer::Writer;
 use super::{
-    Chunk, FILE_NAME, LIMITS, NewValue, PriceRecord, StoreError, StoreOptions, StoreStats,
-    TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
+    Chunk, LIMITS, NewValue, PriceRecord, StoreError, StoreOptions, StoreStats, TokenRecord,
+    UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
 };
 use crate::domain::{Height, Wallet, lock};
 
@@ -27,7 +27,7 @@ pub(super) struct FileStore {
 #[derive(Debug)]
 pub(super) struct FileStoreInner {
     pub(super) shared: Arc<Shared>,
-    /// Writes block their caller; see [`FileStore::in_step`].
+    /// Writes block their caller; see [`Store::in_step`](super::Store::in_step).
     in_step: bool,
     /// `None` only while dropping.
     pub(super) jobs: Option<mpsc::Sender<Job>>,
@@ -47,39 +47,8 @@ impl Shared {
 }
 
 impl FileStore {
-    /// Opens the store in a data folder, creating folder (mode 0700) and file (0600) where they
-    /// are missing. Blocks.
-    ///
-    /// # Errors
-    /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
-    /// program must not touch, `Io` for the rest.
-    pub(super) fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, false)
-    }
-
-    /// Like [`FileStore::in_step`], on a file.
-    pub(super) fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, true)
-    }
-
-    /// Opens the store on something else than a file, as tests of crashes and faults do.
-    pub(super) fn on_backend(
-        backend: impl StorageBackend,
-        options: StoreOptions,
-    ) -> Result<Self, StoreError> {
-        Self::start(file::open_backend(backend)?, options, false)
-    }
-
-    /// Like [`FileStore::on_backend`], but a write blocks its caller's thread: on paused time a task
-    /// that waited for another thread would let the time run away.
-    pub(super) fn in_step(
-        backend: impl StorageBackend,
-        options: StoreOptions,
-    ) -> Result<Self, StoreError> {
-        Self::start(file::open_backend(backend)?, options, true)
-    }
-
-    fn start(
+    /// Starts the writer of an opened file. With `in_step` a write blocks its caller's thread.
+    pub(super) fn start(
         backend: SharedBackend,
         options: StoreOptions,
         in_step: bool,
@@ -99,8 +68,8 @@ impl FileStore {
             && let Some(jobs) = &self.inner.jobs
         {
             if self.inner.in_step {
-                let (reply, answer) = JobReply::new();
-                if jobs.try_send(Job::Usage(Vec::new(), reply)).is_ok() {
+                let (nothing, answer) = Write::job(None, 1, |_, _| Ok(()));
+                if jobs.try_send(nothing).is_ok() {
                     let _ = self.spin(answer);
                 }
             } else {
@@ -116,8 +85,8 @@ impl FileStore {
         if let Some(record) = self.view()?.read(|view| view.wallet(wallet))? {
             return Ok(WalletRecord::clone(&record));
         }
-        let (reply, answer) = JobReply::new();
-        let id = self.ask(Job::Intern(*wallet, reply), answer).await?;
+        let wallet = *wallet;
+        let id = self.write(None, 1, move |tables, _| tables.intern(&wallet)).await?;
         let record = self.view()?.read(|view| view.wallet_by_id(id))?;
         record.ok_or(StoreError::UnknownWallet(id))
     }
@@ -129,8 +98,8 @@ impl FileStore {
     /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
     /// writing it again is safe.
     pub(super) async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
-        let (reply, answer) = JobReply::new();
-        self.ask(Job::Chunk(Box::new(chunk), reply), answer).await
+        let (wallet, weight) = (Some(chunk.id), 1 + chunk.trades.len());
+        self.write(wallet, weight, move |tables, known| tables.chunk(known, &chunk)).await
     }
 
     /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
@@ -141,27 +110,24 @@ impl FileStore {
         epoch: u64,
         patch: WalletPatch,
     ) -> Result<Written, StoreError> {
-        let (reply, answer) = JobReply::new();
-        self.ask(Job::Patch(id, epoch, Box::new(patch), reply), answer).await
+        self.write(Some(id), 1, move |tables, _| tables.patch(id, epoch, &patch)).await
     }
 
     /// Deletes rows, coverage and anchors above a height, with all that the source remembers of
     /// the wallet, and raises the epoch, which is returned.
     pub(super) async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
-        let (reply, answer) = JobReply::new();
-        self.ask(Job::CutBack(id, above, reply), answer).await
+        self.write(Some(id), 1, move |tables, _| tables.cut_back(id, above)).await
     }
 
     /// Writes all updates in one transaction.
     pub(super) async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<(), StoreError> {
-        let (reply, answer) = JobReply::new();
-        self.ask(Job::Usage(updates, reply), answer).await
+        self.write(None, 1 + updates.len(), move |tables, _| tables.usage(&updates)).await
     }
 
     /// Adds what is newly known of tokens; what is known already stays.
     pub(super) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
-        let (reply, answer) = JobReply::new();
-        self.ask(Job::Tokens(tokens, reply), answer).await
+        let weight = 1 + tokens.len();
+        self.write(None, weight, move |tables, known| tables.tokens(known, &tokens)).await
     }
 
     /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
@@ -173,8 +139,11 @@ impl FileStore {
         values: Vec<NewValue>,
         prices: Vec<PriceRecord>,
     ) -> Result<Written, StoreError> {
-        let (reply, answer) = JobReply::new();
-        self.ask(Job::Values(id, epoch, Box::new((values, prices)), reply), answer).await
+        let weight = 1 + values.len() + prices.len();
+        let change = move |tables: &mut Tables<'_>, _: &mut Known| {
+            tables.values(id, epoch, &values, &prices)
+        };
+        self.write(Some(id), weight, change).await
     }
 
     /// Writes what was sent, closes the file and ends the writer; further calls get `Closed`, and
@@ -209,6 +178,16 @@ impl FileStore {
                 Err(oneshot::error::TryRecvError::Closed) => return Err(self.inner.gone()),
             }
         }
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        wallet: Option<WalletId>,
+        weight: usize,
+        change: impl Fn(&mut Tables<'_>, &mut Known) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        let (job, answer) = Write::job(wallet, weight, change);
+        self.ask(job, answer).await
     }
 
     pub(super) async fn ask<T>(

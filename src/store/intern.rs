@@ -61,14 +61,8 @@ impl<'txn> Names<'txn> {
         chain: ChainId,
         trade: &Trade,
     ) -> Result<StoredTrade, StoreError> {
-        Ok(StoredTrade {
-            side: trade.side,
-            token: self.token(known, chain, trade.mint)?,
-            venue: self.venue(known, &trade.venue)?,
-            units: trade.units,
-            native: trade.native,
-            valued: trade.valued,
-        })
+        let token = self.token(known, chain, trade.mint)?;
+        Ok(StoredTrade::of(trade, token, self.venue(known, &trade.venue)?))
     }
 
     /// Number of a token, which gets an empty record where it is new.
@@ -88,8 +82,7 @@ impl<'txn> Names<'txn> {
         } else {
             let id = next_id(&self.id_to_token)?;
             self.token_to_id.insert(key.as_slice(), id)?;
-            let (symbol, decimals, asked_at) = (None, None, None);
-            self.put_token(id, None, &TokenRecord { chain, mint, symbol, decimals, asked_at })?;
+            self.put_token(id, None, &TokenRecord::bare(chain, mint))?;
             id
         };
         known.make_room();
@@ -126,12 +119,7 @@ impl<'txn> Names<'txn> {
             Some(bytes) => codec::decode_token(TOKENS, bytes.value())?,
             None => return Err(codec::corrupt(TOKENS, format_args!("no token {id}"))),
         };
-        let joined = TokenRecord {
-            symbol: news.symbol.clone().or_else(|| old.symbol.clone()),
-            decimals: news.decimals.or(old.decimals),
-            asked_at: news.asked_at.max(old.asked_at),
-            ..*news
-        };
+        let joined = old.joined(news);
         if joined != old {
             self.put_token(id, Some(&old), &joined)?;
             known.changed.push(id);
@@ -158,8 +146,7 @@ impl<'txn> Names<'txn> {
 
 /// The key under which a token waits for a look-up; `None` where nothing is lacking.
 fn wanted(id: u32, token: &TokenRecord) -> Option<[u8; 14]> {
-    let lacking = token.symbol.is_none() || token.decimals.is_none();
-    lacking.then(|| wanted_key(token.chain, token.asked_at.map_or(0, |at| at.0), id))
+    (!token.is_whole()).then(|| wanted_key(token.chain, token.asked_at.map_or(0, |at| at.0), id))
 }
 
 /// The number behind the highest one of a table.

@@ -7,28 +7,19 @@ use redb::Database;
 use super::apply::Tables;
 use super::forget::forget_in;
 use super::intern::Known;
-use super::job::Job;
+use super::job::Change;
 use super::schema::begin_write;
 use super::{LIMITS, StoreError};
-use crate::domain::{Wallet, lock};
+use crate::domain::{Wallet, lock, opaque};
 
 /// One committed change.
-#[derive(Debug)]
 pub(super) enum JournalEntry {
-    Job(Job),
+    /// With its weight.
+    Write(usize, Change),
     Forget(Wallet, [u64; 4]),
 }
 
-impl JournalEntry {
-    fn weight(&self) -> usize {
-        match self {
-            Self::Job(job) => job.weight(),
-            Self::Forget(..) => 1,
-        }
-    }
-}
-
-#[derive(Debug, Default)]
+#[derive(Default)]
 enum State {
     /// No copy is being made.
     #[default]
@@ -42,8 +33,10 @@ enum State {
 }
 
 /// Written by the writer alone, and read by the one who makes the copy.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Journal(Mutex<State>);
+
+opaque!(Journal);
 
 impl Journal {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -69,7 +62,7 @@ impl Journal {
         let mut state = self.state();
         let State::On { entries, weight } = &mut *state else { return };
         for entry in new {
-            *weight += entry.weight();
+            *weight += if let JournalEntry::Write(weight, _) = entry { weight } else { 1 };
             entries.push(entry);
         }
         if *weight > LIMITS.journal_records {
@@ -100,29 +93,29 @@ pub(super) fn replay(
     to: &Database,
     known: &mut Known,
 ) -> Result<(), StoreError> {
-    let mut jobs = Vec::new();
+    let mut changes = Vec::new();
     for entry in entries {
         match entry {
-            JournalEntry::Job(job) => jobs.push(job),
+            JournalEntry::Write(_, change) => changes.push(change),
             JournalEntry::Forget(wallet, seed) => {
-                commit(std::mem::take(&mut jobs), to, known)?;
+                commit(std::mem::take(&mut changes), to, known)?;
                 forget_in(to, &wallet, seed)?;
             }
         }
     }
-    commit(jobs, to, known)
+    commit(changes, to, known)
 }
 
-fn commit(jobs: Vec<Job>, to: &Database, known: &mut Known) -> Result<(), StoreError> {
-    if jobs.is_empty() {
+fn commit(changes: Vec<Change>, to: &Database, known: &mut Known) -> Result<(), StoreError> {
+    if changes.is_empty() {
         return Ok(());
     }
     known.changed.clear();
     let txn = begin_write(to)?;
     {
         let mut tables = Tables::open(&txn)?;
-        for mut job in jobs {
-            job.apply(&mut tables, known)?;
+        for change in changes {
+            change(&mut tables, known)?;
         }
     }
     txn.commit()?;

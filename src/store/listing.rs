@@ -1,4 +1,4 @@
-//! Reads of the file that go over all wallets, for copies of the store.
+//! Reads of the file that go over all wallets, in parts.
 
 use std::ops::Bound;
 
@@ -8,7 +8,7 @@ use super::codec;
 use super::file_view::FileView;
 use super::schema::names::{RANGES, WALLETS};
 use super::schema::{USAGE_TO_RANGES, WALLET_ID_TO_WALLET};
-use super::{DeliveredRange, StoreError, WalletId};
+use super::{DeliveredRange, StoreError, WalletId, WalletRecord};
 use crate::domain::{KeyId, Wallet};
 
 impl FileView {
@@ -25,6 +25,16 @@ impl FileView {
             wallets.push((WalletId(id.value()), codec::decode_wallet(WALLETS, bytes.value())?));
         }
         Ok(wallets)
+    }
+
+    /// Records of up to `limit` wallets behind a number, by number.
+    pub(super) fn records(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<WalletRecord>, StoreError> {
+        let wallets = self.wallets(behind, limit)?;
+        wallets.into_iter().map(|(id, wallet)| self.read_state(id, wallet)).collect()
     }
 
     pub(super) fn all_usage(

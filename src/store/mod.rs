@@ -32,6 +32,7 @@ pub mod fuzzing;
 mod intern;
 mod job;
 mod journal;
+mod kept;
 mod key;
 mod listing;
 mod memo;
@@ -41,7 +42,6 @@ mod postgres;
 mod prices;
 mod read_only;
 mod record;
-mod records;
 mod rows;
 mod schema;
 mod share;
@@ -166,7 +166,8 @@ impl Store {
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
     /// program must not touch, `Io` for the rest.
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        let store = FileStore::open(folder, options)?;
+        let file = file::open_file(&folder.join(FILE_NAME), options)?;
+        let store = FileStore::start(file, options, false)?;
         // Not before the store is open: it may be another server's copy.
         compaction::remove_leftover(folder);
         Ok(Self(Arm::File(store)))
@@ -177,7 +178,7 @@ impl Store {
         backend: impl StorageBackend,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        FileStore::on_backend(backend, options).map(Arm::File).map(Self)
+        FileStore::start(file::open_backend(backend)?, options, false).map(Arm::File).map(Self)
     }
 
     /// Like [`Store::on_backend`], but a write blocks its caller's thread: on paused time a task
@@ -186,12 +187,13 @@ impl Store {
         backend: impl StorageBackend,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        FileStore::in_step(backend, options).map(Arm::File).map(Self)
+        FileStore::start(file::open_backend(backend)?, options, true).map(Arm::File).map(Self)
     }
 
     /// Opens the store in a data folder, with writes that block their caller's thread.
     pub fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        FileStore::open_in_step(folder, options).map(Arm::File).map(Self)
+        let file = file::open_file(&folder.join(FILE_NAME), options)?;
+        FileStore::start(file, options, true).map(Arm::File).map(Self)
     }
 
     /// Connects to a database that several processes may share, and brings its schema up to date.
@@ -207,11 +209,6 @@ impl Store {
             #[cfg(feature = "postgres")]
             Arm::Shared(store) => Ok(View::of_shared(store.view())),
         }
-    }
-
-    /// The record of a wallet, which is created where it is missing.
-    pub async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord, StoreError> {
-        by_arm!(self.intern(wallet))
     }
 
     /// Replaces what is stored between the chunk's heights: rows, coverage and count change in one
@@ -230,46 +227,6 @@ impl Store {
         written
     }
 
-    /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
-    /// heights which are not covered; a reader would not have reached them behind the gap. Where
-    /// none stays covered, what the source remembers of the wallet goes too.
-    pub async fn update_wallet(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        patch: WalletPatch,
-    ) -> Result<Written, StoreError> {
-        by_arm!(self.update_wallet(id, epoch, patch))
-    }
-
-    /// Deletes rows, coverage and anchors above a height, and where heights above it were covered the
-    /// balances that the source remembers of the wallet's accounts. Raises the epoch, which is returned.
-    pub async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
-        by_arm!(self.cut_back(id, above))
-    }
-
-    /// Writes all updates in one transaction.
-    pub async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<(), StoreError> {
-        by_arm!(self.write_usage(updates))
-    }
-
-    /// Adds what is newly known of tokens; what is known already stays.
-    pub async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
-        by_arm!(self.write_tokens(tokens))
-    }
-
-    /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
-    /// a value, or changed meanwhile, stays as it is.
-    pub async fn write_values(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        values: Vec<NewValue>,
-        prices: Vec<PriceRecord>,
-    ) -> Result<Written, StoreError> {
-        by_arm!(self.write_values(id, epoch, values, prices))
-    }
-
     /// Writes what was sent, closes the store and ends its writer; further calls get `Closed`, and
     /// views that are still open get errors.
     pub async fn close(&self) {
@@ -284,4 +241,42 @@ impl Store {
             Arm::Shared(store) => Either::Right(Box::pin(store.stats())),
         }
     }
+}
+
+/// Writes that both arms have, each by the arm that there is.
+macro_rules! writes {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl Store {
+            $($(#[$doc])*
+            pub async fn $name(&self, $($argument: $type),*) -> Result<$result, StoreError> {
+                by_arm!(self.$name($($argument),*))
+            })*
+        }
+    };
+}
+
+writes! {
+    /// The record of a wallet, which is created where it is missing.
+    intern(wallet: &Wallet) -> WalletRecord;
+
+    /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
+    /// heights which are not covered; a reader would not have reached them behind the gap. Where
+    /// none stays covered, what the source remembers of the wallet goes too.
+    update_wallet(id: WalletId, epoch: u64, patch: WalletPatch) -> Written;
+
+    /// Deletes rows, coverage and anchors above a height, and where heights above it were covered the
+    /// balances that the source remembers of the wallet's accounts. Raises the epoch, which is returned.
+    cut_back(id: WalletId, above: Height) -> u64;
+
+    /// Writes all updates in one transaction.
+    write_usage(updates: Vec<UsageUpdate>) -> ();
+
+    /// Adds what is newly known of tokens; what is known already stays.
+    write_tokens(tokens: Vec<TokenRecord>) -> ();
+
+    /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
+    /// a value, or changed meanwhile, stays as it is.
+    write_values(
+        id: WalletId, epoch: u64, values: Vec<NewValue>, prices: Vec<PriceRecord>
+    ) -> Written;
 }

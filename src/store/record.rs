@@ -10,7 +10,7 @@ use crate::domain::{
 };
 
 /// Number of a wallet in this file: ascending from 0, never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct WalletId(pub u32);
 
 /// What is known about a wallet's history as a whole.
@@ -45,7 +45,7 @@ pub struct Pending {
 
 /// Everything that is known of the wallet between two inclusive heights: it replaces what was
 /// stored there.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Chunk {
     pub id: WalletId,
     pub epoch: u64,
@@ -77,30 +77,6 @@ pub struct Chunk {
     /// for a value.
     pub side_payment: HashMap<TxId, Units>,
     pub checked_at: Option<UnixMillis>,
-}
-
-impl Chunk {
-    /// Height 0 without anything.
-    pub(super) fn empty(id: WalletId, epoch: u64) -> Self {
-        Self {
-            id,
-            epoch,
-            low: 0,
-            high: 0,
-            decoder: 0,
-            resume: None,
-            proof: Proof::default(),
-            missing: Vec::new(),
-            reread: None,
-            trades: Vec::new(),
-            tokens: Vec::new(),
-            accounts: Vec::new(),
-            anchors: None,
-            prices: Vec::new(),
-            side_payment: HashMap::new(),
-            checked_at: None,
-        }
-    }
 }
 
 /// A price of a chain's native coin to be kept.
@@ -177,6 +153,27 @@ pub struct TokenRecord {
     pub symbol: Option<Arc<str>>,
     pub decimals: Option<u8>,
     pub asked_at: Option<UnixMillis>,
+}
+
+impl TokenRecord {
+    /// Of a token of which nothing is known.
+    pub fn bare(chain: ChainId, mint: Address) -> Self {
+        Self { chain, mint, symbol: None, decimals: None, asked_at: None }
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.symbol.is_some() && self.decimals.is_some()
+    }
+
+    /// What is known after news: they add, and take nothing away.
+    pub(super) fn joined(&self, news: &Self) -> Self {
+        Self {
+            symbol: news.symbol.clone().or_else(|| self.symbol.clone()),
+            decimals: news.decimals.or(self.decimals),
+            asked_at: news.asked_at.max(self.asked_at),
+            ..*news
+        }
+    }
 }
 
 /// Adjacent rows that a key has read: from the newest to the oldest, both inclusive.

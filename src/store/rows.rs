@@ -166,8 +166,7 @@ impl<'txn> RowTables<'txn> {
         let (Some((first_key, _)), Some((last_key, _))) = (rows.first(), rows.last()) else {
             return Ok(true);
         };
-        let height = |key: &RowKey| height_of(key.bytes()).unwrap_or_default();
-        if !rows.is_sorted_by(|(newer, _), (older, _)| height(newer) >= height(older)) {
+        if !falls(rows) {
             return Ok(false);
         }
         let (first, last) = (height(first_key), height(last_key));
@@ -318,6 +317,15 @@ impl<'txn> RowTables<'txn> {
         }
         Ok(false)
     }
+}
+
+/// Whether heights fall along the keys of sorted rows.
+pub(super) fn falls(rows: &[(RowKey, StoredTrade)]) -> bool {
+    rows.is_sorted_by(|(newer, _), (older, _)| height(newer) >= height(older))
+}
+
+fn height(key: &RowKey) -> Height {
+    height_of(key.bytes()).unwrap_or_default()
 }
 
 /// Saturates at the ends of what a time can be; the callers stay inside.

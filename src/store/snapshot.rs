@@ -1,12 +1,11 @@
 //! What readers share between two commits: a read transaction, and the tables that most of them
 //! need. Beginning the one and opening the others costs as much as reading some rows.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
+use super::kept::CachedState;
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
 use super::{LIMITS, StoreError, WalletId, WalletRecord};
 use crate::domain::{UnixSeconds, Wallet, lock, opaque};
@@ -26,34 +25,9 @@ pub(super) struct Snapshot {
     states: Opened<u32, &'static [u8]>,
     trades: Opened<&'static [u8], &'static [u8]>,
     /// Wallets that were looked up: a page looks for the one that the page before it did.
-    records: Kept<Wallet, Arc<WalletRecord>>,
+    records: CachedState<Wallet, Arc<WalletRecord>>,
     /// Of wallets that have rows.
-    first_times: Kept<WalletId, UnixSeconds>,
-}
-
-/// What was looked up, up to a number of entries.
-struct Kept<K, V>(Mutex<HashMap<K, V>>);
-
-impl<K: Eq + Hash, V: Clone> Kept<K, V> {
-    fn new() -> Self {
-        Self(Mutex::default())
-    }
-
-    fn get(&self, key: &K) -> Option<V> {
-        self.entries().get(key).cloned()
-    }
-
-    fn keep(&self, key: K, value: V) {
-        let mut entries = self.entries();
-        if entries.len() >= LIMITS.snapshot_records {
-            entries.clear();
-        }
-        entries.insert(key, value);
-    }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<K, V>> {
-        lock(&self.0)
-    }
+    first_times: CachedState<WalletId, UnixSeconds>,
 }
 
 impl Snapshot {
@@ -66,8 +40,8 @@ impl Snapshot {
             wallet_ids: OnceLock::new(),
             states: OnceLock::new(),
             trades: OnceLock::new(),
-            records: Kept::new(),
-            first_times: Kept::new(),
+            records: CachedState::new(LIMITS.snapshot_records),
+            first_times: CachedState::new(LIMITS.snapshot_records),
         }
     }
 
@@ -76,7 +50,7 @@ impl Snapshot {
     }
 
     pub(super) fn keep_record(&self, record: &Arc<WalletRecord>) {
-        self.records.keep(record.wallet, Arc::clone(record));
+        self.records.put(record.wallet, Arc::clone(record));
     }
 
     pub(super) fn first_time(&self, id: WalletId) -> Option<UnixSeconds> {
@@ -84,7 +58,7 @@ impl Snapshot {
     }
 
     pub(super) fn keep_first_time(&self, id: WalletId, time: UnixSeconds) {
-        self.first_times.keep(id, time);
+        self.first_times.put(id, time);
     }
 
     pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>, StoreError> {

@@ -1,7 +1,7 @@
 //! A trade as bytes: the value that there are millions of, so that it is written and read here, in
 //! bincode's form, in place of bincode.
 
-use crate::domain::{Side, Units, ValueSource};
+use crate::domain::{Side, Trade, Units, ValueSource};
 
 use super::StoreError;
 use super::codec::{V1, corrupt, split_version};
@@ -18,6 +18,13 @@ pub(super) struct StoredTrade {
     pub(super) units: Option<Units>,
     pub(super) native: Option<Units>,
     pub(super) valued: ValueSource,
+}
+
+impl StoredTrade {
+    pub(super) fn of(trade: &Trade, token: u32, venue: u32) -> Self {
+        let Trade { side, units, native, valued, .. } = *trade;
+        Self { side, token, venue, units, native, valued }
+    }
 }
 
 const SELL: u8 = 1;

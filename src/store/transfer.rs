@@ -225,13 +225,15 @@ impl<'a> Transfer<'a> {
 fn chunk_of(span: &Span, (low, high): (Height, Height), (id, epoch): (WalletId, u64)) -> Chunk {
     let is_lowest = low == span.low;
     Chunk {
+        id,
+        epoch,
         low,
         high,
         decoder: span.decoder,
         resume: span.resume.clone().filter(|_| is_lowest),
         proof: span.proof,
         missing: span.missing.iter().map(|tx| (span.low, *tx)).filter(|_| is_lowest).collect(),
-        ..Chunk::empty(id, epoch)
+        ..Chunk::default()
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::apply::Tables;
 use super::file::Shared;
 use super::intern::Known;
-use super::job::Job;
+use super::job::{Job, Write};
 use super::journal::JournalEntry;
 use super::schema::begin_write;
 use super::{LIMITS, StoreError};
@@ -44,21 +44,17 @@ impl Writer {
             let mut batch = Vec::new();
             let (mut weight, mut next, mut alone) = (0, Some(first), None);
             while let Some(job) = next {
-                weight += job.weight();
                 match job {
+                    Job::Write(write) => {
+                        weight += write.weight;
+                        batch.push(write);
+                    }
                     Job::Mend => {}
                     Job::Alone(work) => alone = Some(work),
                     Job::Close(done) => {
                         self.jobs.close();
                         closing.push(done);
                     }
-                    Job::Intern(..)
-                    | Job::Chunk(..)
-                    | Job::Patch(..)
-                    | Job::CutBack(..)
-                    | Job::Usage(..)
-                    | Job::Tokens(..)
-                    | Job::Values(..) => batch.push(job),
                 }
                 let room = weight < LIMITS.joined_records && alone.is_none();
                 next = if room { self.jobs.try_recv().ok() } else { None };
@@ -66,7 +62,7 @@ impl Writer {
             self.write(batch);
             if let Some(work) = alone {
                 self.shared.latest.forget();
-                work.run();
+                work();
                 self.shared.latest.forget();
             }
         }
@@ -77,11 +73,11 @@ impl Writer {
     }
 
     /// Answers every job of the batch, each after its own fate is settled.
-    fn write(&mut self, mut batch: Vec<Job>) {
+    fn write(&mut self, mut batch: Vec<Write>) {
         // Stable: jobs of one wallet keep the order in which they came.
-        batch.sort_by_key(Job::wallet);
+        batch.sort_by_key(|write| write.wallet);
         while !batch.is_empty() {
-            let (committed, job) = match self.commit(&mut batch) {
+            let (committed, job) = match self.commit(&batch) {
                 Ok(()) => (Ok(()), None),
                 Err(Failure { job, error }) => (Err(error), job),
             };
@@ -90,8 +86,8 @@ impl Writer {
             }
             match job {
                 // The others get a transaction without it.
-                Some(at) => batch.remove(at).settle(committed),
-                None => batch.drain(..).for_each(|job| job.settle(committed.clone())),
+                Some(at) => (batch.remove(at).settle)(committed),
+                None => batch.drain(..).for_each(|write| (write.settle)(committed.clone())),
             }
         }
         // Readers need an open file too. Where it cannot be opened, the next wake-up tries again.
@@ -101,7 +97,7 @@ impl Writer {
     }
 
     /// One transaction for all of them, or none of it.
-    fn commit(&mut self, batch: &mut [Job]) -> Result<(), Failure> {
+    fn commit(&mut self, batch: &[Write]) -> Result<(), Failure> {
         self.mend()?;
         self.known.changed.clear();
         let opened = self.shared.opened();
@@ -112,8 +108,8 @@ impl Writer {
             self.shared.journal.abandon("a commit failed");
         }
         if result.is_ok() {
-            let committed = batch.iter().filter_map(Job::repeated).map(JournalEntry::Job);
-            self.shared.journal.add(committed);
+            let entry = |of: &Write| JournalEntry::Write(of.weight, Arc::clone(&of.change));
+            self.shared.journal.add(batch.iter().map(entry));
         }
         match &result {
             Ok(()) => self.shared.memo.forget_tokens(&self.known.changed),
@@ -128,13 +124,13 @@ impl Writer {
         if self.shared.has_failed() { self.shared.reopen() } else { Ok(()) }
     }
 
-    fn try_commit(&mut self, batch: &mut [Job]) -> Result<(), Failure> {
+    fn try_commit(&mut self, batch: &[Write]) -> Result<(), Failure> {
         let known = &mut self.known;
         let txn = self.shared.with(begin_write)?;
         {
             let mut tables = Tables::open(&txn)?;
-            for (at, job) in batch.iter_mut().enumerate() {
-                if let Err(error) = job.apply(&mut tables, known) {
+            for (at, write) in batch.iter().enumerate() {
+                if let Err(error) = (write.change)(&mut tables, known) {
                     let job = error.is_of_one_request().then_some(at);
                     return Err(Failure { job, error });
                 }

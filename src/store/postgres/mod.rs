@@ -16,7 +16,6 @@ mod connect;
 mod documents;
 mod failures;
 mod forget;
-mod kept;
 mod lease;
 mod leasing;
 mod listing;

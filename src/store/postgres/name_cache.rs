@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::LIMITS;
-use super::kept::CachedState;
 use super::slice::{SliceNames, StoredSlice};
 use crate::domain::{Address, ChainId, Token};
 use crate::store::TokenRecord;
+use crate::store::kept::CachedState;
 
 /// Names do not change but that a token learns its symbol or decimals: one that lacks them is asked
 /// for again.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::call::{CallError, Connection};
 use super::slice::{NumberSet, SliceNames, StoredSlice};
 use super::store::{PgInner, signed, small, unsigned};
-use crate::domain::{Address, ChainId, Family, UnixMillis};
-use crate::store::codec::corrupt;
+use crate::domain::{Address, ChainId, UnixMillis};
+use crate::store::codec::{corrupt, family_number, family_of_number};
 use crate::store::schema::names::{TOKENS, VENUES};
 use crate::store::{StoreError, TokenRecord};
 
@@ -17,22 +17,10 @@ pub(super) fn chain(chain: ChainId) -> i32 {
     i32::from(chain.0)
 }
 
-fn family_number(family: Family) -> i16 {
-    match family {
-        Family::Solana => 1,
-        Family::Evm => 2,
-        Family::Tron => 3,
-    }
-}
-
 fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError> {
     let id = small(row.try_get(0)?, TOKENS)?;
-    let family = match row.try_get::<_, i16>(3)? {
-        1 => Family::Solana,
-        2 => Family::Evm,
-        3 => Family::Tron,
-        _ => return Err(corrupt(TOKENS, "an unknown family").into()),
-    };
+    let family = family_of_number(u8::try_from(row.try_get::<_, i16>(3)?).unwrap_or_default());
+    let family = family.ok_or_else(|| corrupt(TOKENS, "an unknown family"))?;
     let mint = Address::from_bytes(family, row.try_get(2)?)
         .ok_or_else(|| corrupt(TOKENS, "an address of a wrong length"))?;
     let symbol: Option<&[u8]> = row.try_get(4)?;
@@ -140,11 +128,11 @@ impl PgInner {
         let mut changed: BTreeMap<(ChainId, Address), TokenRecord> = BTreeMap::new();
         for news in news {
             let known = self.names.records.get(&(news.chain, news.mint)).map(|(_, old)| old);
-            if known.as_ref().is_some_and(|old| joined(old, news) == *old) {
+            if known.as_ref().is_some_and(|old| old.joined(news) == *old) {
                 continue;
             }
             let entry = changed.entry((news.chain, news.mint));
-            entry.and_modify(|old| *old = joined(old, news)).or_insert_with(|| news.clone());
+            entry.and_modify(|old| *old = old.joined(news)).or_insert_with(|| news.clone());
         }
         for record in changed.into_values() {
             self.learn_one(connection, &record).await?;
@@ -179,7 +167,7 @@ impl PgInner {
                          asked_at = greatest(token.asked_at, EXCLUDED.asked_at)
                  RETURNING {TOKEN_COLUMNS}"
             );
-            let family = family_number(news.mint.family());
+            let family = i16::from(family_number(news.mint.family()));
             row = connection
                 .query_opt(&sql, &[&chain, &mint, &family, &symbol, &decimals, &asked_at])
                 .await?;
@@ -195,9 +183,8 @@ impl PgInner {
         chain_id: ChainId,
         mint: &Address,
     ) -> Result<Option<TokenRecord>, CallError> {
-        let whole = |record: &TokenRecord| record.symbol.is_some() && record.decimals.is_some();
         if let Some((_, record)) = self.names.records.get(&(chain_id, *mint))
-            && whole(&record)
+            && record.is_whole()
         {
             return Ok(Some(record));
         }
@@ -240,16 +227,6 @@ fn lacking<T>(numbers: &NumberSet, names: &[Option<T>]) -> Vec<i64> {
 fn put<T>(names: &mut [Option<T>], place: Option<usize>, name: T) {
     if let Some(slot) = place.and_then(|place| names.get_mut(place)) {
         *slot = Some(name);
-    }
-}
-
-/// What is known after news: they add, and take nothing away.
-fn joined(old: &TokenRecord, news: &TokenRecord) -> TokenRecord {
-    TokenRecord {
-        symbol: news.symbol.clone().or_else(|| old.symbol.clone()),
-        decimals: news.decimals.or(old.decimals),
-        asked_at: news.asked_at.max(old.asked_at),
-        ..*news
     }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::{ChainId, Units, ValueSource};
 use crate::store::codec::corrupt;
 use crate::store::key::{RowKey, rows_of_wanted, transaction_of, wanted_value_key};
 use crate::store::schema::names::{TRADES, WANTED_VALUES};
-use crate::store::trade_codec::{StoredTrade, decode_trade};
+use crate::store::trade_codec::{StoredTrade, decode_trade, is_valued_beside};
 use crate::store::values::Gone;
 use crate::store::{NewValue, PriceRecord, StoreError, WalletId, WantedPlace, Written};
 
@@ -73,10 +73,11 @@ impl PgInner {
         (id, of): (WalletId, ChainId),
         gone: &[Gone],
     ) -> Result<(), CallError> {
-        if gone.is_empty() {
+        let valued = gone.iter().filter(|(_, value)| is_valued_beside(value));
+        let keys: Vec<Vec<u8>> = valued.map(|(key, _)| wanted_value_key(of, key)).collect();
+        if keys.is_empty() {
             return Ok(());
         }
-        let keys: Vec<Vec<u8>> = gone.iter().map(|(key, _)| wanted_value_key(of, key)).collect();
         let sql = "DELETE FROM blotter.wanted_value
                    WHERE chain = $1 AND wallet = $2 AND key = ANY($3)";
         connection.execute(sql, &[&chain(of), &number(id), &keys]).await?;

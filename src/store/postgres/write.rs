@@ -13,9 +13,10 @@ use super::names::{self, unnumbered};
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
 use crate::domain::{Height, Trade, ValueSource, Wallet};
-use crate::store::apply::{SPANS_KEPT_MAX, in_order, is_current, spans};
+use crate::store::apply::{cover, in_order, is_current};
 use crate::store::codec::{self, WalletState};
 use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
+use crate::store::rows::falls;
 use crate::store::schema::names::{ANCHORS, TRADES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use crate::store::values::{self, Gone};
@@ -163,27 +164,13 @@ impl PgInner {
         let venues: BTreeSet<&Arc<str>> = trades.iter().map(|trade| &trade.venue).collect();
         self.intern_venues(connection, &venues).await?;
         let named: BTreeSet<_> = trades.iter().map(|trade| trade.mint).collect();
-        let bare = named.into_iter().map(|mint| TokenRecord {
-            chain: wallet.chain,
-            mint,
-            symbol: None,
-            decimals: None,
-            asked_at: None,
-        });
+        let bare = named.into_iter().map(|mint| TokenRecord::bare(wallet.chain, mint));
         let tokens: Vec<TokenRecord> = chunk.tokens.iter().cloned().chain(bare).collect();
         self.learn(connection, &tokens).await?;
         let row = |trade: &&Trade| {
             let numbers = self.names.numbers(wallet.chain, trade.mint, &trade.venue);
             let (token, venue) = numbers.ok_or_else(unnumbered)?;
-            let row = StoredTrade {
-                side: trade.side,
-                token,
-                venue,
-                units: trade.units,
-                native: trade.native,
-                valued: trade.valued,
-            };
-            Ok((RowKey::new(chunk.id, &trade.key), row))
+            Ok((RowKey::new(chunk.id, &trade.key), StoredTrade::of(trade, token, venue)))
         };
         trades.iter().map(row).collect::<Result<_, CallError>>()
     }
@@ -197,7 +184,7 @@ impl PgInner {
     ) -> Result<Option<Written>, CallError> {
         let Prepared { chunk, rows, anchors, .. } = prepared;
         state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        prepared.cover(&mut state);
+        cover(prepared.chunk, &mut state);
         let Columns { keys, values } = Columns::of(rows);
         let is_mixed = !falls(rows);
         let (id, version_now) = (number(chunk.id), version);
@@ -291,7 +278,7 @@ impl PgInner {
         self.put_prices(&connection, chain, &chunk.prices).await?;
         found.state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         insert(&connection, id, &rows).await?;
-        prepared.cover(&mut found.state);
+        cover(prepared.chunk, &mut found.state);
         self.put_accounts(&connection, id, &chunk.accounts).await?;
         // What a second read leaves out is gone for a reader between two statements.
         self.put_state(&connection, id, &found, (false, &prepared.anchors)).await?;
@@ -424,9 +411,7 @@ impl PgInner {
         };
         for &(low, high) in &patch.reopen {
             let gone = self.delete_rows(&connection, id, &mut found.state, (low, high)).await?;
-            let valued: Vec<Gone> =
-                gone.into_iter().filter(|(_, value)| is_valued_beside(value)).collect();
-            self.forget_wanted(&connection, (id, wallet.chain), &valued).await?;
+            self.forget_wanted(&connection, (id, wallet.chain), &gone).await?;
             found.state.coverage.remove(low, high);
         }
         if !patch.reopen.is_empty() && found.state.coverage.spans().is_empty() {
@@ -455,9 +440,7 @@ impl PgInner {
         if let Some(low) = above.checked_add(1) {
             let part = (low, Height::MAX);
             let gone = self.delete_rows(&connection, id, &mut found.state, part).await?;
-            let valued: Vec<Gone> =
-                gone.into_iter().filter(|(_, value)| is_valued_beside(value)).collect();
-            self.forget_wanted(&connection, (id, wallet.chain), &valued).await?;
+            self.forget_wanted(&connection, (id, wallet.chain), &gone).await?;
         }
         let is_cut = found.state.coverage.top().is_some_and(|top| top > above);
         found.state.coverage.cut_above(above);
@@ -543,12 +526,6 @@ async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Result<(
     Ok(())
 }
 
-/// Whether heights fall along the keys of sorted rows.
-fn falls(rows: &[(RowKey, StoredTrade)]) -> bool {
-    let height = |key: &RowKey| height_of(key.bytes()).unwrap_or_default();
-    rows.is_sorted_by(|(newer, _), (older, _)| height(newer) >= height(older))
-}
-
 impl Prepared<'_> {
     /// Whether nothing but the state and the rows changes, at heights that hold nothing yet.
     fn is_fill(&self, state: &WalletState) -> bool {
@@ -560,14 +537,6 @@ impl Prepared<'_> {
             && self.chunk.prices.is_empty();
         let waits = |(_, row): &(RowKey, StoredTrade)| row.valued == ValueSource::Pending;
         is_new && is_plain && self.chunk.epoch == state.epoch && !self.rows.iter().any(waits)
-    }
-
-    fn cover(&self, state: &mut WalletState) {
-        for span in spans(self.chunk) {
-            state.coverage.insert(span);
-        }
-        state.coverage.coarsen(SPANS_KEPT_MAX);
-        state.checked_at = self.chunk.checked_at.or(state.checked_at);
     }
 }
 

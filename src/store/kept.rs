@@ -1,4 +1,4 @@
-//! What this process remembers of the database, bounded.
+//! What this process remembers of the store, bounded.
 
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard};
@@ -30,10 +30,12 @@ impl<K: Eq + Hash, V: Clone> CachedState<K, V> {
         entries.insert(key, value);
     }
 
+    #[cfg(feature = "postgres")]
     pub(super) fn take(&self, key: &K) -> Option<V> {
         self.entries().remove(key)
     }
 
+    #[cfg(feature = "postgres")]
     pub(super) fn clear(&self) {
         self.entries().clear();
     }
