@@ -1,7 +1,5 @@
 //! Which path leads to what: routing only.
 
-use std::convert::Infallible;
-
 use warp::filters::BoxedFilter;
 use warp::path::FullPath;
 use warp::reply::Response;
@@ -13,29 +11,26 @@ use super::handlers::{RouteTarget, answer};
 
 /// Every request is answered; nothing is rejected.
 pub(super) fn routes(current: &Current) -> BoxedFilter<(Response,)> {
-    answered(current, endpoint())
+    answered(current, target)
 }
 
 /// The metrics at an address of their own, and the probes.
 pub(super) fn metrics_routes(current: &Current) -> BoxedFilter<(Response,)> {
-    let only = |name: &'static str| warp::path(name).and(warp::path::end());
-    let endpoint = only("metrics")
-        .map(|| RouteTarget::MetricsApart)
-        .or(only("healthz").map(|| RouteTarget::Health))
-        .unify()
-        .or(only("readyz").map(|| RouteTarget::Ready))
-        .unify()
-        .or(warp::any().map(|| RouteTarget::Unknown))
-        .unify();
-    answered(current, endpoint)
+    answered(current, |path| {
+        let target = target(path);
+        let is_probe = [RouteTarget::Health, RouteTarget::Ready].contains(&target);
+        match target == RouteTarget::Metrics {
+            true => RouteTarget::MetricsApart,
+            false if is_probe => target,
+            false => RouteTarget::Unknown,
+        }
+    })
 }
 
-fn answered(
-    current: &Current,
-    endpoint: impl Filter<Extract = (RouteTarget,), Error = Infallible> + Clone + Send + Sync + 'static,
-) -> BoxedFilter<(Response,)> {
+fn answered(current: &Current, target: fn(&str) -> RouteTarget) -> BoxedFilter<(Response,)> {
     let current = current.clone();
-    endpoint
+    warp::any()
+        .and(warp::path::full().map(move |path: FullPath| target(path.as_str())))
         .and(warp::method())
         .and(warp::path::full().map(|path: FullPath| path.as_str().to_owned()))
         .and(warp::header::headers_cloned())
@@ -54,51 +49,75 @@ fn received() -> impl Filter<Extract = (RequestParts,), Error = Rejection> + Clo
         .map(RequestParts::new)
 }
 
-fn endpoint() -> impl Filter<Extract = (RouteTarget,), Error = Infallible> + Clone {
-    let history = versioned().and(warp::path!("wallets" / String / "history"));
-    let chains = versioned().and(warp::path!("chains")).map(|| RouteTarget::Chains);
-    let explain = versioned().and(warp::path!("wallets" / String / "explain" / String));
-    let coverage = versioned().and(warp::path!("wallets" / String / "coverage"));
-    let pnl = versioned().and(warp::path!("wallets" / String / "pnl"));
-    let usage = versioned().and(warp::path!("usage")).map(|| RouteTarget::Usage);
-    let estimate =
-        versioned().and(warp::path!("billing" / "estimate")).map(|| RouteTarget::Estimate);
-    history
-        .map(RouteTarget::History)
-        .or(explain.map(RouteTarget::Explain))
-        .unify()
-        .or(coverage.map(RouteTarget::Coverage))
-        .unify()
-        .or(pnl.map(RouteTarget::Pnl))
-        .unify()
-        .or(chains)
-        .unify()
-        .or(usage)
-        .unify()
-        .or(estimate)
-        .unify()
-        .or(warp::path!("openapi.json").map(|| RouteTarget::OpenApi))
-        .unify()
-        .or(warp::path!("docs").map(|| RouteTarget::Docs))
-        .unify()
-        .or(warp::path!("llms.txt").map(|| RouteTarget::Llms))
-        .unify()
-        .or(warp::path!("healthz").map(|| RouteTarget::Health))
-        .unify()
-        .or(warp::path!("readyz").map(|| RouteTarget::Ready))
-        .unify()
-        .or(warp::path!("metrics").map(|| RouteTarget::Metrics))
-        .unify()
-        .or(warp::path::end().map(|| RouteTarget::Page))
-        .unify()
-        .or(warp::path!("page" / String / String)
-            .map(|version, name| RouteTarget::PageFile { version, name }))
-        .unify()
-        .or(warp::any().map(|| RouteTarget::Unknown))
-        .unify()
+/// One slash may end a path. A segment that is empty leads nowhere, and none is decoded.
+fn target(path: &str) -> RouteTarget {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let segments: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
+    match segments.as_slice() {
+        _ if path.is_empty() => RouteTarget::Page,
+        segments if segments.contains(&"") => RouteTarget::Unknown,
+        ["v1", segments @ ..] | ["api", "v1", segments @ ..] => versioned(segments),
+        ["openapi.json"] => RouteTarget::OpenApi,
+        ["docs"] => RouteTarget::Docs,
+        ["llms.txt"] => RouteTarget::Llms,
+        ["healthz"] => RouteTarget::Health,
+        ["readyz"] => RouteTarget::Ready,
+        ["metrics"] => RouteTarget::Metrics,
+        &["page", version, name] => {
+            RouteTarget::PageFile { version: version.to_owned(), name: name.to_owned() }
+        }
+        _ => RouteTarget::Unknown,
+    }
 }
 
-/// `/v1` and its equal, `/api/v1`.
-fn versioned() -> impl Filter<Extract = (), Error = Rejection> + Clone {
-    warp::path("v1").or(warp::path("api").and(warp::path("v1"))).unify()
+/// Below `/v1` and its equal, `/api/v1`.
+fn versioned(segments: &[&str]) -> RouteTarget {
+    match *segments {
+        ["wallets", address, "history"] => RouteTarget::History(address.to_owned()),
+        ["wallets", address, "explain", id] => {
+            RouteTarget::Explain(address.to_owned(), id.to_owned())
+        }
+        ["wallets", address, "coverage"] => RouteTarget::Coverage(address.to_owned()),
+        ["wallets", address, "pnl"] => RouteTarget::Pnl(address.to_owned()),
+        ["chains"] => RouteTarget::Chains,
+        ["usage"] => RouteTarget::Usage,
+        ["billing", "estimate"] => RouteTarget::Estimate,
+        _ => RouteTarget::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_lead_where_they_should() {
+        let history = |address: &str| RouteTarget::History(address.to_owned());
+        assert_eq!(target("/v1/wallets/a%2Fb/history"), history("a%2Fb"));
+        assert_eq!(target("/api/v1/wallets/a/history/"), history("a"));
+        assert_eq!((target("/"), target("/docs/")), (RouteTarget::Page, RouteTarget::Docs));
+        let nowhere = [
+            "//",
+            "///",
+            "*",
+            "//docs",
+            "/docs//",
+            "/v1",
+            "/v1/",
+            "/v1//chains",
+            "/v1/chains//",
+            "/v1/wallets//history",
+            "/v1/wallets/a/history/b",
+            "/wallets/a/history",
+            "/V1/chains",
+            "/api/chains",
+            "/v1/docs",
+            "/page/a",
+            "/page//a",
+            "/page/a/b/c",
+        ];
+        for path in nowhere {
+            assert_eq!(target(path), RouteTarget::Unknown, "{path}");
+        }
+    }
 }
