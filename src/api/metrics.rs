@@ -14,7 +14,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::domain::lock;
-use crate::history::{History, StoreFailure, StoreStats};
+use crate::history::{History, StoreStats};
 
 /// Seconds until an answer begins: stored pages take milliseconds, live ones up to `page_wait`.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0, 10.0, 30.0];
@@ -117,43 +117,8 @@ struct Collected {
 impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let metrics = self.history.metrics();
-        let counters = [
-            ("transactions_decoded", "Transactions decoded", &metrics.transactions_decoded),
-            ("trades_decoded", "Trades decoded", &metrics.trades_decoded),
-            ("decode_notes", "Transactions that look like a trade and are none", &metrics.notes),
-            (
-                "unknown_venue_trades",
-                "Trades by contracts that no table knows, found by their shape",
-                &metrics.unknown_venues,
-            ),
-            ("chunks_stored", "Chunks of history stored", &metrics.chunks_stored),
-            ("chunks_stale", "Chunks dropped as stale", &metrics.chunks_stale),
-            ("trades_delivered", "Trades handed to readers", &metrics.rows_delivered),
-            ("load_failures", "Failed loads", &metrics.load_failures),
-            ("worker_panics", "Workers that panicked", &metrics.worker_panics),
-            ("reorganisations", "Histories cut back", &metrics.reorganisations),
-            ("wallets_evicted", "Wallets deleted to make room", &metrics.wallets_evicted),
-            ("audited_heights", "Finished heights read a second time", &metrics.audited_heights),
-            (
-                "audit_missing",
-                "Transactions that a second read of finished heights brought",
-                &metrics.audit_missing,
-            ),
-            (
-                "audit_unseen",
-                "Stored transactions that two later reads did not show",
-                &metrics.audit_unseen,
-            ),
-            ("follow_scans", "Scans of a chain for its followed wallets", &metrics.scans),
-            ("follow_scans_failed", "Such scans that failed", &metrics.scans_failed),
-            (
-                "follow_scans_found",
-                "Followed wallets that such scans found to have moved",
-                &metrics.scans_found,
-            ),
-        ];
-        for (name, help, value) in counters {
-            counter(&mut encoder, name, help, value.get())?;
+        for (name, help, value) in metrics.counters() {
+            counter(&mut encoder, name, help, value)?;
         }
         self.values(&mut encoder)?;
         gauge(&mut encoder, "workers", "Wallets with a worker", metrics.workers.get())?;
@@ -170,23 +135,26 @@ impl Collector for Collected {
         if let Some(sharing) = self.history.sharing() {
             let help = "Processes that share the store";
             gauge(&mut encoder, "store_processes", help, sharing.processes.into())?;
-            failed_calls(&mut encoder, &sharing.failed_calls)?;
+            let help = "Calls to the shared store that failed, most of them repeated";
+            let failed = sharing.failed_calls.iter();
+            let failed = failed.map(|(kind, count)| ([("reason", kind.name())], *count));
+            counters(&mut encoder, "store_failed_calls", help, failed)?;
         }
         self.capacity(&mut encoder)?;
         self.upstream(&mut encoder)
     }
 }
 
-fn failed_calls(
+/// Counters of one name, each with its labels.
+fn counters<L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
-    counts: &[(StoreFailure, u64)],
+    name: &str,
+    help: &str,
+    lines: impl Iterator<Item = (L, u64)>,
 ) -> Result<(), std::fmt::Error> {
-    let help = "Calls to the shared store that failed, most of them repeated";
-    let name = "store_failed_calls";
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (kind, count) in counts {
-        let labels = [("reason", kind.name())];
-        ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+    for (labels, count) in lines {
+        ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }
@@ -198,6 +166,12 @@ struct Calls<'a> {
     method: String,
     sent: u64,
     failed: u64,
+}
+
+impl Calls<'_> {
+    fn labels(&self) -> [(&'static str, &str); 3] {
+        [("chain", self.chain), ("endpoint", &self.endpoint), ("method", &self.method)]
+    }
 }
 
 impl Collected {
@@ -219,12 +193,8 @@ impl Collected {
 
     fn values(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let help = "Trades stored or completed, by how their native value was found";
-        let mut family = encoder.encode_descriptor("values", help, None, MetricType::Counter)?;
-        for (source, count) in self.history.metrics().values.iter() {
-            let labels = [("source", source.name())];
-            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
+        let values = self.history.metrics().values.iter();
+        counters(encoder, "values", help, values.map(|(of, n)| ([("source", of.name())], n)))
     }
 
     /// Endpoints are numbered in the order of the configuration: their names are not for everyone.
@@ -243,9 +213,10 @@ impl Collected {
                 }));
             }
         }
-        calls_family(encoder, "upstream_calls", "Calls sent to nodes", &calls, |c| c.sent)?;
-        let help = "Calls to nodes that failed";
-        calls_family(encoder, "upstream_calls_failed", help, &calls, |c| c.failed)?;
+        let sent = calls.iter().map(|call| (call.labels(), call.sent));
+        counters(encoder, "upstream_calls", "Calls sent to nodes", sent)?;
+        let failed = calls.iter().map(|call| (call.labels(), call.failed));
+        counters(encoder, "upstream_calls_failed", "Calls to nodes that failed", failed)?;
         let (name, help) = ("upstream_endpoint_resting", "1 while it rests after failures");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (chain, endpoint, value) in resting {
@@ -255,22 +226,6 @@ impl Collected {
         }
         Ok(())
     }
-}
-
-fn calls_family(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    calls: &[Calls<'_>],
-    value: impl Fn(&Calls<'_>) -> u64,
-) -> Result<(), std::fmt::Error> {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for line in calls {
-        let Calls { chain, endpoint, method, .. } = line;
-        let labels = [("chain", *chain), ("endpoint", endpoint), ("method", method)];
-        ConstCounter::new(value(line)).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
 }
 
 fn counter(

@@ -4,39 +4,48 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::ValueSource;
 
-/// Everything is a count since the start, but for the two gauges.
-#[derive(Debug, Default)]
-pub struct HistoryMetrics {
-    pub transactions_decoded: Counter,
-    pub trades_decoded: Counter,
-    /// Transactions that look like a trade and are none, with a note that says why.
-    pub notes: Counter,
-    /// Trades by contracts that no table knows, found by their shape.
-    pub unknown_venues: Counter,
-    pub chunks_stored: Counter,
-    pub chunks_stale: Counter,
-    pub rows_delivered: Counter,
-    pub load_failures: Counter,
-    pub worker_panics: Counter,
-    pub reorganisations: Counter,
-    /// Wallets whose rows were deleted to make room.
-    pub wallets_evicted: Counter,
-    /// Heights of finished spans that were looked at again.
-    pub audited_heights: Counter,
-    /// Transactions that such looks found and that were not stored, and stored ones that two of them
-    /// did not show.
-    pub audit_missing: Counter,
-    pub audit_unseen: Counter,
-    /// Scans for followed wallets, those that failed, and wallets that they found to have moved.
-    pub scans: Counter,
-    pub scans_failed: Counter,
-    pub scans_found: Counter,
-    /// Rows stored or filled, by how their native value was found.
-    pub values: Values,
-    /// Gauge: wallets with a worker.
-    pub workers: Counter,
-    /// Gauge: open walks.
-    pub walks: Counter,
+/// Declares the counts since the start, each with its name and what it counts, as they are shown.
+macro_rules! counters {
+    ($($field:ident: $name:literal, $help:literal;)*) => {
+        #[derive(Debug, Default)]
+        pub struct HistoryMetrics {
+            $(pub $field: Counter,)*
+            /// Rows stored or filled, by how their native value was found.
+            pub values: Values,
+            /// Gauge: wallets with a worker.
+            pub workers: Counter,
+            /// Gauge: open walks.
+            pub walks: Counter,
+        }
+
+        impl HistoryMetrics {
+            /// Names, texts and values of all counts.
+            pub fn counters(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$(($name, $help, self.$field.get())),*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    transactions_decoded: "transactions_decoded", "Transactions decoded";
+    trades_decoded: "trades_decoded", "Trades decoded";
+    notes: "decode_notes", "Transactions that look like a trade and are none";
+    unknown_venues: "unknown_venue_trades",
+        "Trades by contracts that no table knows, found by their shape";
+    chunks_stored: "chunks_stored", "Chunks of history stored";
+    chunks_stale: "chunks_stale", "Chunks dropped as stale";
+    rows_delivered: "trades_delivered", "Trades handed to readers";
+    load_failures: "load_failures", "Failed loads";
+    worker_panics: "worker_panics", "Workers that panicked";
+    reorganisations: "reorganisations", "Histories cut back";
+    wallets_evicted: "wallets_evicted", "Wallets deleted to make room";
+    audited_heights: "audited_heights", "Finished heights read a second time";
+    audit_missing: "audit_missing", "Transactions that a second read of finished heights brought";
+    audit_unseen: "audit_unseen", "Stored transactions that two later reads did not show";
+    scans: "follow_scans", "Scans of a chain for its followed wallets";
+    scans_failed: "follow_scans_failed", "Such scans that failed";
+    scans_found: "follow_scans_found", "Followed wallets that such scans found to have moved";
 }
 
 #[derive(Debug, Default)]
