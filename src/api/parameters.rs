@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use percent_encoding::{
     AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode,
 };
+use strsim::osa_distance;
 
 use super::error::ApiError;
 
@@ -64,32 +65,8 @@ fn is_near(name: &str, known: &str) -> bool {
     let kept = if known.len() < SHORT_NAME_CHARS { known } else { known.get(..1).unwrap_or(known) };
     let is_other =
         known.len() <= SHORT_NAME_CHARS && (name.len() < known.len() || !name.starts_with(kept));
-    !is_other && distance(&name, known) <= most
-}
-
-/// Letters put in, left out or put for others, and neighbours that changed places.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
-    let at = |rows: &[Vec<usize>], row: usize, column: usize| {
-        rows.get(row).and_then(|row| row.get(column)).copied().unwrap_or(usize::MAX - 1)
-    };
-    for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let left = row.last().copied().unwrap_or_default() + 1;
-            let mut least =
-                left.min(at(&rows, i, j + 1) + 1).min(at(&rows, i, j) + usize::from(a != b));
-            let swapped =
-                i > 0 && j > 0 && one.get(i - 1) == Some(b) && other.get(j - 1) == Some(a);
-            if swapped {
-                least = least.min(at(&rows, i - 1, j - 1) + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    at(&rows, one.len(), other.len())
+    // Letters put in, left out or put for others, and neighbours that changed places.
+    !is_other && osa_distance(&name, known) <= most
 }
 
 fn text(name: &'static str, bytes: Cow<'_, [u8]>) -> Result<String, ApiError> {
