@@ -24,7 +24,7 @@ use super::gate::Place;
 use super::guarded::Guarded;
 use super::page::refusal;
 use super::parameters::parameters;
-use super::query::{decode_segment, parse_numbers, parse_time, read_year, wrong};
+use super::query::{decode_segment, parse_numbers, parse_switch, parse_time, read_year, wrong};
 use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Address, Filter, Numbers, RowRef, UnixSeconds, Wallet};
@@ -55,7 +55,10 @@ impl PnlQuery {
             chain: chain?.filter(|chain| !chain.is_empty()),
             method: method?.map_or(Ok(Method::Fifo), |name| parse_method(&name))?,
             period: parse_period(from, to, year?.as_deref())?,
-            disposals: disposals?.map(|text| parse_switch(&text)).transpose()?.unwrap_or(false),
+            disposals: disposals?
+                .map(|text| parse_switch("disposals", &text))
+                .transpose()?
+                .unwrap_or(false),
             numbers: numbers?.map(|text| parse_numbers(&text)).transpose()?.unwrap_or_default(),
         })
     }
@@ -64,14 +67,6 @@ impl PnlQuery {
 fn parse_method(name: &str) -> Result<Method, ApiError> {
     let rule = "expected fifo, lifo, hifo or average";
     Method::named(name).map_or_else(|| wrong("method", rule), Ok)
-}
-
-fn parse_switch(text: &str) -> Result<bool, ApiError> {
-    match text {
-        "1" | "true" => Ok(true),
-        "0" | "false" => Ok(false),
-        _ => wrong("disposals", "expected 1 or 0"),
-    }
 }
 
 fn parse_period(

@@ -57,7 +57,8 @@ impl HistoryQuery {
             to: to?.map(|time| parse_time("to", &time)).transpose()?,
         };
         let numbers = numbers?.map(|numbers| parse_numbers(&numbers)).transpose()?;
-        let follow = follow?.map(|follow| parse_follow(&follow)).transpose()?.unwrap_or(false);
+        let follow =
+            follow?.map(|follow| parse_switch("follow", &follow)).transpose()?.unwrap_or(false);
         // Clients that keep them in variables send empty ones first.
         let cursor = cursor?.filter(|cursor| !cursor.is_empty());
         let chain = chain?.filter(|chain| !chain.is_empty());
@@ -148,11 +149,11 @@ pub(super) fn parse_numbers(text: &str) -> Result<Numbers, ApiError> {
     }
 }
 
-fn parse_follow(text: &str) -> Result<bool, ApiError> {
+pub(super) fn parse_switch(name: &'static str, text: &str) -> Result<bool, ApiError> {
     match text {
         "1" | "true" => Ok(true),
         "0" | "false" => Ok(false),
-        _ => wrong("follow", "expected 1 or 0"),
+        _ => wrong(name, "expected 1 or 0"),
     }
 }
 
