@@ -1,6 +1,7 @@
 //! A walk whose caller's key is watched while the answer is written: a revocation, an expiry and a
 //! lowered quota end it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -8,8 +9,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::App;
 use super::auth::{Caller, KeyInfo};
-use crate::domain::{Cursor, KeyId, UnixMillis};
-use crate::history::{AsOf, HistoryError, Step, Walk};
+use crate::domain::{KeyId, UnixMillis};
+use crate::history::{HistoryError, Step, Walk};
 
 pub(super) struct Guarded {
     app: Arc<App>,
@@ -22,6 +23,15 @@ pub(super) struct Guarded {
     has_ended: bool,
 }
 
+/// What a walk says of itself.
+impl Deref for Guarded {
+    type Target = Walk;
+
+    fn deref(&self) -> &Walk {
+        &self.walk
+    }
+}
+
 impl Guarded {
     pub(super) fn new(app: &Arc<App>, caller: &Caller, walk: Walk) -> Self {
         let mut changes = app.keys.changes();
@@ -30,23 +40,6 @@ impl Guarded {
         let KeyInfo { id, quota, expires, .. } = *caller.key;
         let ends_at = expires.map(|at| moment(app, at));
         Self { app: Arc::clone(app), walk, key: id, quota, changes, ends_at, has_ended: false }
-    }
-
-    pub(super) fn cursor(&self) -> Cursor {
-        self.walk.cursor()
-    }
-
-    pub(super) fn is_live(&self) -> bool {
-        self.walk.is_live()
-    }
-
-    /// See [`Walk::is_prompt`].
-    pub(super) fn is_prompt(&self) -> bool {
-        self.walk.is_prompt()
-    }
-
-    pub(super) async fn as_of(&self) -> Option<AsOf> {
-        self.walk.as_of().await
     }
 
     /// The next rows, or the end. Cancel safe.
