@@ -30,15 +30,15 @@ pub fn explain(
         return explanation;
     }
     let Some(ledger) = Ledger::read(tx, chain) else { return explanation };
-    let scene = Scene::read(tables, chain, tx, &ledger);
+    let scene = Scene::read(tables, chain, tx, &ledger, wallet);
     explanation.decoded = decode(tables, chain, wallet, tx);
     let net = matches!(tx.native, NativeFlows::Net { .. });
     explanation.native_known = ledger.native_known || net;
-    explanation.movements = movements(chain, &ledger, wallet, tx);
+    explanation.movements = movements(&scene);
     explanation.venues = venues(&scene);
     explanation.list_left_out();
-    name_sponsors(&mut explanation, &of_sponsors(&scene, &ledger, wallet));
-    name_followers(&mut explanation, &Own::read(&scene, &ledger, wallet));
+    name_sponsors(&mut explanation, &of_sponsors(&scene));
+    name_followers(&mut explanation, &Own::read(&scene));
     explanation
 }
 
@@ -73,7 +73,8 @@ fn name_followers(explanation: &mut Explanation, own: &Own) {
     }
 }
 
-fn movements(chain: &Chain, ledger: &Ledger, wallet: &Account, tx: &Transaction) -> Vec<Movement> {
+fn movements(scene: &Scene<'_>) -> Vec<Movement> {
+    let Scene { chain, ledger, wallet, tx, .. } = *scene;
     let mut native = Flow::default();
     let mut tokens = Vec::new();
     for (asset, flow) in ledger.of(wallet) {

@@ -57,14 +57,14 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
         return Decoded::default();
     }
     let Some(ledger) = Ledger::read(tx, chain) else { return Decoded::default() };
-    let scene = Scene::read(tables, chain, tx, &ledger);
-    let own = Own::read(&scene, &ledger, wallet);
+    let scene = Scene::read(tables, chain, tx, &ledger, wallet);
+    let own = Own::read(&scene);
     if own.legs.is_empty() {
         return Decoded::default();
     }
-    match trade::traded(&scene, &ledger, wallet, &own) {
+    match trade::traded(&scene, &own) {
         Ok(legs) => {
-            let mut decoded = rows::rows(&scene, &ledger, wallet, &own, &legs);
+            let mut decoded = rows::rows(&scene, &own, &legs);
             decoded.notes.extend(shape::note(&scene));
             decoded
         }

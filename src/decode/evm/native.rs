@@ -1,6 +1,6 @@
 //! Native coin where the inner calls are unknown: only what a protocol guarantees.
 
-use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
+use super::ledger::{Asset, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, CoinTo, Log, Word};
@@ -13,50 +13,45 @@ use crate::registry::{EventKind, Payout};
 const EXACT_COIN_IN: [[u8; 4]; 2] = [[0x7f, 0xf3, 0x6a, 0xb5], [0xb6, 0xf9, 0xde, 0x95]];
 
 /// Whether the wallet gave, and whether it received, native coin, as far as that is known.
-pub(super) fn sides(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    own: &Own,
-) -> (bool, bool) {
+pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
     let measure = match Measure::from(own.known) {
-        Measure::None | Measure::Unknown => value(scene, ledger, wallet, own),
+        Measure::None | Measure::Unknown => value(scene, own),
         known @ (Measure::Gave(_) | Measure::Got(_)) => known,
     };
     match measure {
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
         Measure::None | Measure::Unknown if own.gave() && !own.got() => {
-            (false, !pays_others(scene, wallet) && may_have_got(scene, ledger, wallet))
+            (false, !pays_others(scene) && may_have_got(scene))
         }
         Measure::None | Measure::Unknown => {
-            let spent = !ledger.wraps.is_empty() || gives_native(scene);
-            (own.got() && !own.gave() && scene.acts_inside(wallet) && spent, false)
+            let spent = !scene.ledger.wraps.is_empty() || gives_native(scene);
+            (own.got() && !own.gave() && scene.acts_inside() && spent, false)
         }
     }
 }
 
 /// Whether the call's input gives its output, or its native coin, to others than the wallet.
-fn pays_others(scene: &Scene<'_>, wallet: &Account) -> bool {
+fn pays_others(scene: &Scene<'_>) -> bool {
     let terms = scene.tx.terms;
-    terms.receiver.is_some_and(|receiver| receiver != *wallet)
-        || (terms.coin == CoinTo::Others && scene.tx.from == *wallet)
+    terms.receiver.is_some_and(|receiver| receiver != *scene.wallet)
+        || (terms.coin == CoinTo::Others && scene.tx.from == *scene.wallet)
 }
 
 /// Whether native coin left the route and no other account took it.
-fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
+fn may_have_got(scene: &Scene<'_>) -> bool {
     if scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge) {
         return false;
     }
-    let unwrapped = !ledger.unwraps.is_empty();
-    if !scene.acts(wallet) {
+    let unwrapped = !scene.ledger.unwraps.is_empty();
+    if !scene.acts() {
         return unwrapped && scene.fills();
     }
     if scene.calls_router() {
         return unwrapped || gives_native(scene);
     }
     // Of a contract outside the tables: an emitter after the unwrap may have taken the coin.
-    let is_unwrap = |log: &Log| ledger.unwraps_by(log).is_some();
+    let is_unwrap = |log: &Log| scene.ledger.unwraps_by(log).is_some();
     let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else {
         // Nothing was unwrapped: a pool of unwrapped coin paid.
         return scene.venues.iter().any(|v| exchanges(v.event.kind) && v.may_move_native());
@@ -79,10 +74,10 @@ fn gives_native(scene: &Scene<'_>) -> bool {
 }
 
 /// The native value of a trade against native coin alone, where the wallet's balance is unknown.
-pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Measure {
-    let sends = scene.tx.from == *wallet;
+pub(super) fn value(scene: &Scene<'_>, own: &Own) -> Measure {
+    let sends = scene.tx.from == *scene.wallet;
     if own.got() && !own.gave() {
-        if scene.acts_inside(wallet) && Measure::from(own.known) == Measure::None {
+        if scene.acts_inside() && Measure::from(own.known) == Measure::None {
             return Measure::Unknown;
         }
         if scene.tx.value.is_zero() || !sends {
@@ -92,11 +87,11 @@ pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &
         if !wrapped.is_zero() || !own.known.got.is_zero() {
             return Measure::Unknown;
         }
-        return spent(scene, ledger).map_or(Measure::Unknown, Measure::Gave);
+        return spent(scene).map_or(Measure::Unknown, Measure::Gave);
     }
     if own.gave() && !own.got() && scene.tx.value.is_zero() {
         let known = Measure::from(own.known);
-        let paid = paid(scene, ledger, wallet, own);
+        let paid = paid(scene, own);
         return match (known, paid) {
             (Measure::None, Some(units)) => Measure::Got(units),
             (known @ Measure::Got(_), None) => known,
@@ -114,9 +109,10 @@ fn sum(list: &[(Account, Units)], of: impl Fn(&Account) -> bool) -> Units {
 }
 
 /// How much of the transaction's value was spent, where no refund can be invisible.
-fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
+fn spent(scene: &Scene<'_>) -> Option<Units> {
     let (value, to) = (scene.tx.value, scene.tx.to?);
-    let (wrapped, unwrapped) = (sum(&ledger.wraps, |_| true), sum(&ledger.unwraps, |_| true));
+    let (wrapped, unwrapped) =
+        (sum(&scene.ledger.wraps, |_| true), sum(&scene.ledger.unwraps, |_| true));
     if scene.called.is_some_and(|called| called.spends_whole) {
         return Some(value);
     }
@@ -154,15 +150,15 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
         CoinTo::Shared => return None,
         CoinTo::Others | CoinTo::Unsaid => {}
     }
-    let only = sum(&ledger.wraps, by_called) == wrapped
-        && sum(&ledger.unwraps, by_called) == unwrapped
+    let only = sum(&scene.ledger.wraps, by_called) == wrapped
+        && sum(&scene.ledger.unwraps, by_called) == unwrapped
         && !wrapped.is_zero()
         && !pools().any(Venue::may_move_native);
     if exact && only && wrapped <= value { wrapped.checked_sub(unwrapped) } else { None }
 }
 
 /// How much native coin the wallet was paid for what it gave.
-fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
+fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let mut sum_paid: Option<Units> = None;
     let charges =
         |venue: &Venue<'_>| venue.event.kind == EventKind::Fee && venue.event.charges.is_none();
@@ -170,13 +166,13 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
         return None;
     }
     // An account with several exchanges at once may be paid by others invisibly.
-    let single = own.exchanged.len() == 1 && !scene.acts_inside(wallet);
+    let single = own.exchanged.len() == 1 && !scene.acts_inside();
     for venue in &scene.venues {
         let Some(pays) = venue.event.pays else { continue };
         if !single && venue.event.kind != EventKind::CowTrade {
             continue;
         }
-        let Some(amount) = payout(venue, pays, wallet) else { continue };
+        let Some(amount) = payout(venue, pays, scene.wallet) else { continue };
         sum_paid = match (sum_paid, venue.event.kind) {
             (None, _) => Some(amount),
             // Orders add up.
@@ -189,30 +185,30 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
     if sum_paid.is_some() {
         return sum_paid;
     }
-    let sends = scene.tx.from == *wallet;
-    if !sends || pays_others(scene, wallet) {
+    let sends = scene.tx.from == *scene.wallet;
+    if !sends || pays_others(scene) {
         return None;
     }
-    through(scene, ledger, wallet, own)
+    through(scene, own)
 }
 
 /// Native coin from the wallet's token below its call, less the fee of the called contract:
 /// complete where that contract is known to pay out everything.
-fn through(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
+fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let (to, called) = (scene.tx.to?, scene.called?);
     let exact = called.is_exact(scene.tx.selector);
     if (!exact && !called.pays_whole) || scene.tx.terms.coin == CoinTo::Shared {
         return None;
     }
-    let loose = loose(scene, ledger, &to)?;
+    let loose = loose(scene, &to)?;
     let [leg] = own.exchanged.as_slice() else {
-        let [(unwrapper, all)] = ledger.unwraps.as_slice() else { return None };
+        let [(unwrapper, all)] = scene.ledger.unwraps.as_slice() else { return None };
         let only = exact && *unwrapper == to && loose.is_zero();
         return (only && !all.is_zero()).then_some(*all);
     };
-    let behind = after_giving(scene, ledger, wallet, leg)?;
+    let behind = after_giving(scene, leg)?;
     let mut sum = loose;
-    for (who, amount) in ledger.unwraps_in(behind) {
+    for (who, amount) in scene.ledger.unwraps_in(behind) {
         if who != to && !called.pays_whole {
             return None;
         }
@@ -224,13 +220,12 @@ fn through(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> O
 
 /// Native coin that pools gave to a contract without wrapping it; `None` where one may have given
 /// some without an event.
-fn loose(scene: &Scene<'_>, ledger: &Ledger, to: &Account) -> Option<Units> {
-    let wrapped = Asset::Token(ledger.wrapped);
+fn loose(scene: &Scene<'_>, to: &Account) -> Option<Units> {
+    let wrapped = Asset::Token(scene.ledger.wrapped);
     let gave = |m: &Move, venue: &Venue<'_>| m.from == venue.holder && m.asset == wrapped;
-    let mut venues = scene
-        .venues
-        .iter()
-        .filter(|venue| venue.may_move_native() && !ledger.moves.iter().any(|m| gave(m, venue)));
+    let mut venues = scene.venues.iter().filter(|venue| {
+        venue.may_move_native() && !scene.ledger.moves.iter().any(|m| gave(m, venue))
+    });
     venues.try_fold(Units::ZERO, |sum, venue| {
         sum.checked_add(payout(venue, venue.event.pays.filter(|pays| pays.token.is_some())?, to)?)
     })
@@ -239,20 +234,15 @@ fn loose(scene: &Scene<'_>, ledger: &Ledger, to: &Account) -> Option<Units> {
 /// The events after the wallet gave the last of a token. A fee-on-transfer token sells its
 /// collected fees through the same routers during the wallet's transfer: the result is empty where
 /// it could have done so later, or where the wallet was paid before.
-fn after_giving<'a>(
-    scene: &'a Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    leg: &Leg,
-) -> Option<&'a [Log]> {
+fn after_giving<'a>(scene: &'a Scene<'_>, leg: &Leg) -> Option<&'a [Log]> {
     let logs = scene.tx.logs.as_slice();
     let gives = |log: &Log, who: &Account| {
         log.address == leg.token && transfer(log).is_some_and(|(from, _)| from == *who)
     };
-    let last = logs.iter().rposition(|log| gives(log, wallet))?;
+    let last = logs.iter().rposition(|log| gives(log, scene.wallet))?;
     let (before, after) = (logs.get(..last)?, logs.get(last + 1..)?);
     let sold = |logs: &[Log]| logs.iter().any(|log| gives(log, &leg.token));
-    let paid_before = ledger.unwraps_in(before).next().is_some() && !sold(before);
+    let paid_before = scene.ledger.unwraps_in(before).next().is_some() && !sold(before);
     (!sold(after) && !paid_before).then_some(after)
 }
 

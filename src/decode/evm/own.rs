@@ -45,18 +45,18 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn read(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> Self {
+    pub(super) fn read(scene: &Scene<'_>) -> Self {
         let (mut legs, mut known) = (Vec::new(), Flow::default());
-        let mut flows = ledger.of(wallet);
-        leave_out_sponsors(scene, ledger, wallet, &mut flows);
-        leave_out_deposits(scene, ledger, wallet, &mut flows);
-        add_escrow(scene, ledger, wallet, &mut flows);
-        let charged = charged(scene, wallet);
+        let mut flows = scene.ledger.of(scene.wallet);
+        leave_out_sponsors(scene, &mut flows);
+        leave_out_deposits(scene, &mut flows);
+        add_escrow(scene, &mut flows);
+        let charged = charged(scene);
         if let Some(flow) = flows.get_mut(&Asset::Native) {
             flow.gave = flow.gave.saturating_sub(charged);
         }
         for (asset, flow) in flows {
-            if ledger.is_measure(asset) {
+            if scene.ledger.is_measure(asset) {
                 known.join(flow);
             } else if let Asset::Token(token) = asset {
                 legs.extend(flow.net().map(|(side, units)| Leg { token, side, units }));
@@ -64,23 +64,21 @@ impl Own {
         }
         let measure = match scene.tx.native {
             NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused
-                if ledger.native_known =>
+                if scene.ledger.native_known =>
             {
                 known.into()
             }
             // What it paid for the network is among it, and how much that was is not known.
-            NativeFlows::Net { .. } if sponsors(scene, wallet).any(|one| one == ZERO) => {
-                Measure::Unknown
-            }
+            NativeFlows::Net { .. } if sponsors(scene).any(|one| one == ZERO) => Measure::Unknown,
             NativeFlows::Net { gained, lost } => {
-                let mut flow = wrapped_flow(ledger, wallet);
+                let mut flow = wrapped_flow(scene.ledger, scene.wallet);
                 flow.join(Flow { got: gained, gave: lost.saturating_sub(charged) });
                 flow.into()
             }
             NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused => Measure::Unknown,
         };
         let few = legs.len() <= LEG_COUNT_MAX;
-        let follows = |leg: &&Leg| few && follows(scene, ledger, wallet, &legs, leg);
+        let follows = |leg: &&Leg| few && follows(scene, &legs, leg);
         let exchanged = legs.iter().filter(|leg| !follows(leg)).copied().collect();
         let mut own = Self { legs, exchanged, measure, known };
         if Measure::from(known) == Measure::None && own.got() && !own.gave() {
@@ -100,13 +98,8 @@ impl Own {
 
 /// Removes the tokens that gas sponsors took, and returned: they pay for the network, not for the
 /// trade.
-fn leave_out_sponsors(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    flows: &mut BTreeMap<Asset, Flow>,
-) {
-    for (asset, sponsored) in of_sponsors(scene, ledger, wallet) {
+fn leave_out_sponsors(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
+    for (asset, sponsored) in of_sponsors(scene) {
         if let Some(flow) = flows.get_mut(&asset) {
             flow.gave = flow.gave.saturating_sub(sponsored.gave);
             flow.got = flow.got.saturating_sub(sponsored.got);
@@ -116,20 +109,15 @@ fn leave_out_sponsors(
 
 /// Removes native coin that goes between an account and a contract that runs its operations
 /// (EIP-4337): a deposit for the network's fee, or what is left of one.
-fn leave_out_deposits(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    flows: &mut BTreeMap<Asset, Flow>,
-) {
+fn leave_out_deposits(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     let runs = |account: &Account| {
         scene.contract(account).is_some_and(|known| known.kind == ContractKind::EntryPoint)
     };
     let Some(flow) = flows.get_mut(&Asset::Native) else { return };
-    for m in ledger.moves.iter().filter(|m| m.asset == Asset::Native) {
-        if m.from == *wallet && runs(&m.to) {
+    for m in scene.ledger.moves.iter().filter(|m| m.asset == Asset::Native) {
+        if m.from == *scene.wallet && runs(&m.to) {
             flow.gave = flow.gave.saturating_sub(m.amount);
-        } else if m.to == *wallet && runs(&m.from) {
+        } else if m.to == *scene.wallet && runs(&m.from) {
             flow.got = flow.got.saturating_sub(m.amount);
         }
     }
@@ -137,26 +125,21 @@ fn leave_out_deposits(
 
 /// Adds what the wallet's orders sold of tokens that had left it in an earlier transaction, where their
 /// venue gave as much here.
-fn add_escrow(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    flows: &mut BTreeMap<Asset, Flow>,
-) {
+fn add_escrow(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     let mut sold: BTreeMap<(Asset, Account), Units> = BTreeMap::new();
     for venue in &scene.venues {
         let Some(escrow) = venue.event.escrow else { continue };
         let word = |at| words(venue.log).nth(at);
         let account = |at| word(at).and_then(address);
         if let (Some(token), Some(amount)) = (escrow.token.and_then(account), word(escrow.amount))
-            && account(escrow.to) == Some(*wallet)
+            && account(escrow.to) == Some(*scene.wallet)
         {
             let sum = sold.entry((Asset::Token(token), venue.log.address)).or_default();
             *sum = sum.saturating_add(units(amount));
         }
     }
     for ((asset, venue), amount) in sold {
-        let gave = ledger.of(&venue).get(&asset).map_or(Units::ZERO, |flow| flow.gave);
+        let gave = scene.ledger.of(&venue).get(&asset).map_or(Units::ZERO, |flow| flow.gave);
         let flow = flows.entry(asset).or_default();
         if flow.gave.is_zero() && gave >= amount {
             flow.gave = amount;
@@ -165,38 +148,38 @@ fn add_escrow(
 }
 
 /// Native coin that the wallet paid to a platform in addition to its trade, as events state it.
-fn charged(scene: &Scene<'_>, wallet: &Account) -> Units {
+fn charged(scene: &Scene<'_>) -> Units {
     let stated = scene.venues.iter().filter_map(|venue| {
         let amount = words(venue.log).nth(venue.event.charges?).map(units)?;
-        words(venue.log).filter_map(address).any(|payer| payer == *wallet).then_some(amount)
+        words(venue.log).filter_map(address).any(|payer| payer == *scene.wallet).then_some(amount)
     });
     stated.fold(Units::ZERO, Units::saturating_add)
 }
 
 /// The gas sponsors that the wallet's operations name (EIP-4337): the zero address where it pays by
 /// itself.
-fn sponsors(scene: &Scene<'_>, wallet: &Account) -> impl Iterator<Item = Account> {
+fn sponsors(scene: &Scene<'_>) -> impl Iterator<Item = Account> {
     let operations = scene.venues.iter().filter(|one| one.event.kind == EventKind::Operation);
     operations.filter_map(move |venue| match venue.log.topics.as_slice() {
-        [_, _, sender, sponsor] if address(sender) == Some(*wallet) => address(sponsor),
+        [_, _, sender, sponsor] if address(sender) == Some(*scene.wallet) => address(sponsor),
         _ => None,
     })
 }
 
 /// What the wallet gave to, and got back from, the gas sponsors of its operations, or accounts that
 /// collect for them. To the zero address tokens are burnt, and from it they are minted.
-pub(super) fn of_sponsors(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-) -> BTreeMap<Asset, Flow> {
-    let sponsors: Vec<Account> = sponsors(scene, wallet).filter(|one| *one != ZERO).collect();
+pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
+    let sponsors: Vec<Account> = sponsors(scene).filter(|one| *one != ZERO).collect();
     let mut with_others: BTreeMap<(Asset, Account), Flow> = BTreeMap::new();
-    let moves = ledger.moves.iter().filter(|m| !sponsors.is_empty() && !ledger.is_measure(m.asset));
+    let moves = scene
+        .ledger
+        .moves
+        .iter()
+        .filter(|m| !sponsors.is_empty() && !scene.ledger.is_measure(m.asset));
     for m in moves {
-        if m.from == *wallet {
+        if m.from == *scene.wallet {
             with_others.entry((m.asset, m.to)).or_default().add(m.amount, false);
-        } else if m.to == *wallet {
+        } else if m.to == *scene.wallet {
             with_others.entry((m.asset, m.from)).or_default().add(m.amount, true);
         }
     }
@@ -282,15 +265,15 @@ impl From<Flow> for Measure {
 /// Whether a token was only minted or burnt in step with one that was exchanged on the same side: a
 /// dividend tracker that repeats a holder's balance, not an asset of its own. It moves by at least
 /// as much, because trackers count whole balances and drop those below their minimum.
-fn follows(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, legs: &[Leg], leg: &Leg) -> bool {
+fn follows(scene: &Scene<'_>, legs: &[Leg], leg: &Leg) -> bool {
     let asset = Asset::Token(leg.token);
     if scene.exchanged(asset) || scene.venues.iter().any(|v| v.log.address == leg.token) {
         return false;
     }
-    let mut moves = ledger.moves.iter().filter(|m| m.asset == asset);
+    let mut moves = scene.ledger.moves.iter().filter(|m| m.asset == asset);
     let repeats = moves.all(|m| match leg.side {
-        Side::Buy => m.from == ZERO || m.to != *wallet,
-        Side::Sell => m.to == ZERO || m.from != *wallet,
+        Side::Buy => m.from == ZERO || m.to != *scene.wallet,
+        Side::Sell => m.to == ZERO || m.from != *scene.wallet,
     });
     let same = |other: &Leg| {
         let exchanged = scene.exchanged(Asset::Token(other.token));

@@ -2,30 +2,24 @@
 
 use std::sync::Arc;
 
-use super::ledger::{Asset, Ledger};
+use super::ledger::Asset;
 use super::native;
 use super::own::{Leg, Measure, Own};
 use super::pools;
 use super::scene::{Scene, Venue, exchanges, is_pool};
-use super::transaction::{Account, Log};
+use super::transaction::Log;
 use super::values;
 use super::words::{address, units, words};
 use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::{Address, Side, Units};
 use crate::registry::{Contract, ContractKind, EventKind};
 
-pub(super) fn rows(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    own: &Own,
-    legs: &[Leg],
-) -> Decoded {
+pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
     let mut decoded = Decoded::default();
     let both = |side| legs.iter().any(|leg| leg.side == side);
     let against_native = !(both(Side::Buy) && both(Side::Sell));
     let measure = if own.measure == Measure::Unknown && against_native {
-        native::value(scene, ledger, wallet, own)
+        native::value(scene, own)
     } else {
         own.measure
     };
@@ -36,7 +30,7 @@ pub(super) fn rows(
             Measure::Unknown => own.known.gave.abs_diff(own.known.got),
         };
     }
-    let natives = values::of_legs(scene, ledger, wallet, legs, measure);
+    let natives = values::of_legs(scene, legs, measure);
     let mut named = None;
     for (leg, native) in legs.iter().zip(natives) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };

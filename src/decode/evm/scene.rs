@@ -39,11 +39,14 @@ impl Venue<'_> {
     }
 }
 
+/// A transaction as a wallet has a part in it.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) tx: &'a Transaction,
     pub(super) tables: &'a EvmTables,
     pub(super) chain: &'a Chain,
+    pub(super) ledger: &'a Ledger,
+    pub(super) wallet: &'a Account,
     pub(super) venues: Vec<Venue<'a>>,
     /// The called contract, where the tables have it.
     pub(super) called: Option<&'a Contract>,
@@ -55,13 +58,14 @@ impl<'a> Scene<'a> {
         tables: &'a EvmTables,
         chain: &'a Chain,
         tx: &'a Transaction,
-        ledger: &Ledger,
+        ledger: &'a Ledger,
+        wallet: &'a Account,
     ) -> Self {
         let called = tx.to.as_ref().and_then(|to| tables.contract(chain, to));
         let moved = Moved::read(ledger);
         let venues = tx.logs.iter();
         let venues = venues.filter_map(|log| venue((tables, chain), ledger, &moved, log)).collect();
-        Self { tx, tables, chain, venues, called, moved }
+        Self { tx, tables, chain, ledger, wallet, venues, called, moved }
     }
 
     /// The largest single movement of an asset by the venue's holder.
@@ -93,9 +97,10 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Whether a wallet sent the transaction, or acts in it as a contract: by an operation of its
+    /// Whether the wallet sent the transaction, or acts in it as a contract: by an operation of its
     /// own (EIP-4337), through its own code (EIP-7702), or as a Safe.
-    pub(super) fn acts(&self, wallet: &Account) -> bool {
+    pub(super) fn acts(&self) -> bool {
+        let wallet = self.wallet;
         let operates = |venue: &Venue<'_>| {
             let event = venue.event.kind == EventKind::Operation;
             event && (venue.log.address == *wallet || names(venue.log, wallet))
@@ -104,9 +109,9 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether it acts as a contract: then its payments and all its other actions are inner calls.
-    pub(super) fn acts_inside(&self, wallet: &Account) -> bool {
-        let sends = self.tx.from == *wallet && self.tx.to != Some(*wallet);
-        !sends && self.acts(wallet)
+    pub(super) fn acts_inside(&self) -> bool {
+        let sends = self.tx.from == *self.wallet && self.tx.to != Some(*self.wallet);
+        !sends && self.acts()
     }
 
     pub(super) fn is_mirror(&self, token: &Account) -> bool {

@@ -23,25 +23,22 @@ struct Part {
 }
 
 /// The legs of a trade by a contract that is in no table.
-pub(super) fn traded(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    own: &Own,
-) -> Option<Vec<Leg>> {
+pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Option<Vec<Leg>> {
     let (gave, got) = parts(own)?;
     let to = scene.tx.to?;
-    let unknown = is_unknown(scene) && to != ledger.wrapped;
-    let sent = scene.tx.from == *wallet && to != *wallet;
+    let unknown = is_unknown(scene) && to != scene.ledger.wrapped;
+    let sent = scene.tx.from == *scene.wallet && to != *scene.wallet;
     let found = unknown
         && sent
         && !is_fixed_rate(gave.units, got.units)
-        && !moved_coin(ledger, wallet)
-        && ledger.uniques.is_empty()
-        && [gave, got].iter().all(|part| is_plain(ledger, &to, part) && is_indexed(scene, part))
-        && !any_minted(ledger)
-        && has_counterparty(ledger, wallet, gave, got)
-        && scene.tx.logs.iter().any(|log| confirms(ledger, log, gave, got));
+        && !moved_coin(scene.ledger, scene.wallet)
+        && scene.ledger.uniques.is_empty()
+        && [gave, got]
+            .iter()
+            .all(|part| is_plain(scene.ledger, &to, part) && is_indexed(scene, part))
+        && !any_minted(scene.ledger)
+        && has_counterparty(scene.ledger, scene.wallet, gave, got)
+        && scene.tx.logs.iter().any(|log| confirms(scene.ledger, log, gave, got));
     found.then(|| own.legs.clone())
 }
 

@@ -10,7 +10,7 @@ use crate::registry::ContractKind;
 
 /// Whether a non-fungible token was minted or burnt as part of the transfer of an exchanged token:
 /// the mirror of a DN-404 token, whose events are adjacent to that transfer.
-pub(super) fn mirrors(scene: &Scene<'_>, wallet: &Account, own: &Own, unique: &Unique) -> bool {
+pub(super) fn mirrors(scene: &Scene<'_>, own: &Own, unique: &Unique) -> bool {
     let positions = scene.contract(&unique.token);
     if positions.is_some_and(|contract| contract.kind == ContractKind::Positions) {
         return false;
@@ -31,7 +31,8 @@ pub(super) fn mirrors(scene: &Scene<'_>, wallet: &Account, own: &Own, unique: &U
     let moves = |log: &Log| {
         let leg = own.legs.iter().find(|leg| leg.token == log.address && leg.side == side);
         let owner = transfer(log).map(|(from, to)| if side == Side::Buy { to } else { from });
-        leg.is_some_and(|leg| scene.exchanged(Asset::Token(leg.token))) && owner == Some(*wallet)
+        leg.is_some_and(|leg| scene.exchanged(Asset::Token(leg.token)))
+            && owner == Some(*scene.wallet)
     };
     let before = first.checked_sub(1).and_then(|at| logs.get(at));
     let after = logs.get(last + 1);
@@ -40,24 +41,20 @@ pub(super) fn mirrors(scene: &Scene<'_>, wallet: &Account, own: &Own, unique: &U
 
 /// Whether most of the exchange's output for the wallet went on to others, by a bridge or as a
 /// payment: what came back is change.
-pub(super) fn went_on(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    own: &Own,
-    legs: &[Leg],
-) -> bool {
-    if scene.tx.from != *wallet || scene.fills() || own.exchanged.len() != legs.len() {
+pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
+    if scene.tx.from != *scene.wallet || scene.fills() || own.exchanged.len() != legs.len() {
         return false;
     }
     let mut bought = legs.iter().filter(|leg| leg.side == Side::Buy);
     match (bought.next(), bought.next(), own.measure) {
         (Some(leg), None, Measure::None | Measure::Gave(_) | Measure::Unknown) => {
             let asset = Asset::Token(leg.token);
-            onward(scene, ledger, wallet, asset) > leg.units
+            onward(scene, asset) > leg.units
         }
-        (None, _, Measure::Got(units)) if ledger.native_known && !sells_itself(ledger, legs) => {
-            onward(scene, ledger, wallet, Asset::Native) > units
+        (None, _, Measure::Got(units))
+            if scene.ledger.native_known && !sells_itself(scene.ledger, legs) =>
+        {
+            onward(scene, Asset::Native) > units
         }
         _ => false,
     }
@@ -72,19 +69,20 @@ fn sells_itself(ledger: &Ledger, legs: &[Leg]) -> bool {
 }
 
 /// How much of an asset the wallet's payers gave to accounts other than pools and the asset itself.
-fn onward(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, asset: Asset) -> Units {
+fn onward(scene: &Scene<'_>, asset: Asset) -> Units {
     let is_pool =
         |who: &Account| scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who);
     let takes_part = |who: &Account| {
         let itself = match asset {
             Asset::Token(token) => token == *who,
-            Asset::Native => ledger.wrapped == *who,
+            Asset::Native => scene.ledger.wrapped == *who,
         };
         itself || *who == ZERO || is_pool(who)
     };
-    let of_asset = || ledger.moves.iter().filter(|m| m.asset == asset);
-    let pays = |who: &Account| of_asset().any(|m| m.from == *who && m.to == *wallet);
-    let away = of_asset()
-        .filter(|m| m.to != *wallet && !takes_part(&m.from) && !takes_part(&m.to) && pays(&m.from));
+    let of_asset = || scene.ledger.moves.iter().filter(|m| m.asset == asset);
+    let pays = |who: &Account| of_asset().any(|m| m.from == *who && m.to == *scene.wallet);
+    let away = of_asset().filter(|m| {
+        m.to != *scene.wallet && !takes_part(&m.from) && !takes_part(&m.to) && pays(&m.from)
+    });
     away.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
 }

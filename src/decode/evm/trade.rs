@@ -15,18 +15,13 @@ use crate::domain::Side;
 use crate::registry::{ContractKind, EventKind};
 
 /// The legs that were traded, or why there is no trade.
-pub(super) fn traded(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    own: &Own,
-) -> Result<Vec<Leg>, Option<Note>> {
-    let routed = scene.calls_router() && scene.tx.from == *wallet;
+pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<Note>> {
+    let routed = scene.calls_router() && scene.tx.from == *scene.wallet;
     let all = routed || scene.fills();
     if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
-        return shape::traded(scene, ledger, wallet, own).ok_or(None);
+        return shape::traded(scene, own).ok_or(None);
     }
-    refusal(scene, ledger, wallet, own, routed)?;
+    refusal(scene, own, routed)?;
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
     let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
     let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
@@ -35,20 +30,20 @@ pub(super) fn traded(
         Measure::None => (false, false),
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
-        Measure::Unknown => native::sides(scene, ledger, wallet, own),
+        Measure::Unknown => native::sides(scene, own),
     };
     // If a token moved that no venue exchanged, native coin on the same side is a fee or change.
     let other = |side| own.exchanged.iter().any(|leg| leg.side == side && !legs.contains(leg));
     let gave = gave || (native_gave && !other(Side::Sell));
     let got = got || (native_got && !other(Side::Buy));
     match (gave, got) {
-        (true, true) if side_legs::went_on(scene, ledger, wallet, own, &legs) => {
+        (true, true) if side_legs::went_on(scene, own, &legs) => {
             no(NoteKind::OneSided, "most of what the exchange gave went on to another account")
         }
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
         (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),
-        (false, true) if circled(ledger, wallet, own) => {
+        (false, true) if circled(scene.ledger, scene.wallet, own) => {
             no(NoteKind::RoundTrip, "what the wallet gave came back as the same asset")
         }
         (false, true) => no(NoteKind::OneSided, "a venue ran and the wallet only got"),
@@ -57,14 +52,9 @@ pub(super) fn traded(
 
 /// Other events by which the exchange is not a trade of the wallet. `routed`: the wallet called a
 /// contract that trades for its callers.
-fn refusal(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    own: &Own,
-    routed: bool,
-) -> Result<(), Option<Note>> {
-    let known = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
+fn refusal(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note>> {
+    let known =
+        |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *scene.wallet;
     if scene.venues.iter().any(known) {
         // A pool is the counterparty of trades, which are not trades of its own.
         return Err(None);
@@ -72,21 +62,21 @@ fn refusal(
     if own.legs.len() > LEG_COUNT_MAX {
         return no(NoteKind::OneSided, "more tokens moved than any trade has");
     }
-    if own.exchanged.iter().any(|leg| is_share(scene, ledger, wallet, leg)) {
+    if own.exchanged.iter().any(|leg| is_share(scene, leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
     }
     if !routed
-        && scene.venues.iter().any(|venue| takes_liquidity(scene, ledger, wallet, own, venue))
+        && scene.venues.iter().any(|venue| takes_liquidity(scene, own, venue))
         && !scene.venues.iter().any(|venue| venue.event.kind == EventKind::Curve)
     {
         // The position took what was swapped, and only change came back.
         return no(NoteKind::Liquidity, "a position of liquidity grew");
     }
-    let uniques: BTreeSet<Unique> = ledger.uniques.iter().copied().collect();
+    let uniques: BTreeSet<Unique> = scene.ledger.uniques.iter().copied().collect();
     if let Some(unique) = uniques.iter().find(|unique| {
-        (unique.from == *wallet || unique.to == *wallet)
+        (unique.from == *scene.wallet || unique.to == *scene.wallet)
             && !own.legs.iter().any(|leg| leg.token == unique.token)
-            && !side_legs::mirrors(scene, wallet, own, unique)
+            && !side_legs::mirrors(scene, own, unique)
     }) {
         let positions = scene.contract(&unique.token);
         let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
@@ -98,14 +88,8 @@ fn refusal(
 
 /// Whether an event adds liquidity to a position that may have taken what the wallet gave: the first
 /// one of a token that the wallet buys as it is launched takes that token alone.
-fn takes_liquidity(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    own: &Own,
-    venue: &Venue<'_>,
-) -> bool {
-    let launched = || own.exchanged.iter().any(|leg| is_launched(ledger, leg));
+fn takes_liquidity(scene: &Scene<'_>, own: &Own, venue: &Venue<'_>) -> bool {
+    let launched = || own.exchanged.iter().any(|leg| is_launched(scene.ledger, leg));
     if let Some(at) = venue.event.grows {
         let added = words(venue.log).nth(at).map(units);
         let added = added.is_some_and(|units| !units.is_zero() && !units.bit(255));
@@ -114,7 +98,7 @@ fn takes_liquidity(
         };
         // Of another sender's call it may be the position of anyone.
         return added
-            && scene.tx.from == *wallet
+            && scene.tx.from == *scene.wallet
             && words(venue.log).filter_map(address).any(manages)
             && !launched();
     }
@@ -144,7 +128,7 @@ fn no<T>(kind: NoteKind, detail: &str) -> Result<T, Option<Note>> {
 
 /// Whether a token is a share, minted or burnt here for a deposit or withdrawal: no venue exchanged
 /// it.
-fn is_share(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, leg: &Leg) -> bool {
+fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     let asset = Asset::Token(leg.token);
     let pool =
         |kind| scene.venues.iter().any(|v| v.log.address == leg.token && v.event.kind == kind);
@@ -158,8 +142,8 @@ fn is_share(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, leg: &Leg) -> 
     if pool(EventKind::Liquidity) {
         return true;
     }
-    ledger.moves.iter().filter(|m| m.asset == asset).any(|m| match leg.side {
+    scene.ledger.moves.iter().filter(|m| m.asset == asset).any(|m| match leg.side {
         Side::Buy => m.from == ZERO && m.amount >= leg.units,
-        Side::Sell => m.from == *wallet && (m.to == ZERO || m.to == leg.token),
+        Side::Sell => m.from == *scene.wallet && (m.to == ZERO || m.to == leg.token),
     })
 }

@@ -11,27 +11,21 @@ use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 
 /// The native value of each leg, `None` where it is unknown.
-pub(super) fn of_legs(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    legs: &[Leg],
-    measure: Measure,
-) -> Vec<Option<Units>> {
+pub(super) fn of_legs(scene: &Scene<'_>, legs: &[Leg], measure: Measure) -> Vec<Option<Units>> {
     let has = |side| legs.iter().any(|leg| leg.side == side);
     match (legs, measure) {
         ([leg], Measure::Gave(units)) if leg.side == Side::Buy => vec![Some(units)],
         ([leg], Measure::Got(units)) if leg.side == Side::Sell => vec![Some(units)],
-        (_, Measure::Gave(units)) if !has(Side::Sell) => parts(scene, ledger, legs, units),
-        (_, Measure::Got(units)) if !has(Side::Buy) => parts(scene, ledger, legs, units),
+        (_, Measure::Gave(units)) if !has(Side::Sell) => parts(scene, legs, units),
+        (_, Measure::Got(units)) if !has(Side::Buy) => parts(scene, legs, units),
         ([a, b], _) if a.side != b.side => {
-            let hop = |leg| through_native(scene, ledger, leg).or_else(|| by_makers(ledger, leg));
-            let loose = |leg| through(scene, ledger, leg, true);
+            let hop = |leg| through_native(scene, leg).or_else(|| by_makers(scene.ledger, leg));
+            let loose = |leg| through(scene, leg, true);
             let hop = match (hop(a), hop(b)) {
                 (Some(a), Some(b)) => (a == b).then_some(a),
                 // Loose coin may be known in part: both sides have to say the same.
                 (None, None) if loose(a).is_some() && loose(a) == loose(b) => loose(a),
-                (None, None) => between_pools(scene, ledger, wallet, (a, b)),
+                (None, None) => between_pools(scene, (a, b)),
                 (a, b) => a.or(b),
             };
             vec![hop; 2]
@@ -41,22 +35,21 @@ pub(super) fn of_legs(
 }
 
 /// Several tokens against native coin: each is valued by its own pools, where the values add up.
-fn parts(scene: &Scene<'_>, ledger: &Ledger, legs: &[Leg], all: Units) -> Vec<Option<Units>> {
-    let parts: Vec<Option<Units>> =
-        legs.iter().map(|leg| through_native(scene, ledger, leg)).collect();
+fn parts(scene: &Scene<'_>, legs: &[Leg], all: Units) -> Vec<Option<Units>> {
+    let parts: Vec<Option<Units>> = legs.iter().map(|leg| through_native(scene, leg)).collect();
     let sum = parts.iter().try_fold(Units::ZERO, |sum, part| sum.checked_add((*part)?));
     if sum == Some(all) { parts } else { vec![None; legs.len()] }
 }
 
 /// What a token was exchanged for, where pools of only this token and the wrapped native coin
 /// exchanged all of it.
-fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units> {
-    through(scene, ledger, leg, false)
+fn through_native(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+    through(scene, leg, false)
 }
 
 /// The same; with `loose`, of pools that may hold coin that is not wrapped.
-fn through(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg, loose: bool) -> Option<Units> {
-    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
+fn through(scene: &Scene<'_>, leg: &Leg, loose: bool) -> Option<Units> {
+    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(scene.ledger.wrapped));
     let is_coin = |asset: Asset| asset == wrapped || (loose && asset == Asset::Native);
     let mut holders: BTreeSet<Account> = BTreeSet::new();
     for venue in scene.venues.iter().filter(|venue| is_pool(venue.event.kind)) {
@@ -70,7 +63,7 @@ fn through(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg, loose: bool) -> Option
     }
     let (mut exchanged, mut value) = (Units::ZERO, Units::ZERO);
     for holder in &holders {
-        let flows = ledger.of(holder);
+        let flows = scene.ledger.of(holder);
         if flows.keys().any(|asset| *asset != token && !is_coin(*asset)) {
             return None;
         }
@@ -121,38 +114,33 @@ fn by_makers(ledger: &Ledger, leg: &Leg) -> Option<Units> {
 /// The same where both tokens keep a part of each transfer, so that no pool exchanged what a leg
 /// has: the wrapped native coin that the sold token's only pool gave to the bought token's only
 /// pool, where nothing else went into either and the wallet passed nothing on.
-fn between_pools(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    (a, b): (&Leg, &Leg),
-) -> Option<Units> {
+fn between_pools(scene: &Scene<'_>, (a, b): (&Leg, &Leg)) -> Option<Units> {
     let (sold, bought) = if a.side == Side::Sell { (a, b) } else { (b, a) };
-    let (first, second) = (pool_of(scene, ledger, sold)?, pool_of(scene, ledger, bought)?);
+    let (first, second) = (pool_of(scene, sold)?, pool_of(scene, bought)?);
     let sum = |token: Account, is: &dyn Fn(&Move) -> bool| {
-        let moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(token) && is(m));
+        let moves = scene.ledger.moves.iter().filter(|m| m.asset == Asset::Token(token) && is(m));
         moves.map(|m| m.amount).fold(Units::ZERO, Units::saturating_add)
     };
-    let wrapped = ledger.wrapped;
+    let wrapped = scene.ledger.wrapped;
     let hop = sum(wrapped, &|m| m.from == first && m.to == second);
     let all = sum(wrapped, &|m| m.to == second);
     // A contract that sells its collected tax is another seller.
     let taken = sum(sold.token, &|m| m.to == first && m.from != sold.token);
     let given = sum(bought.token, &|m| m.from == second);
-    let passed_on = sum(bought.token, &|m| m.from == *wallet);
+    let passed_on = sum(bought.token, &|m| m.from == *scene.wallet);
     let is_whole = hop == all && taken <= sold.units && given >= bought.units;
     let is_route = !hop.is_zero() && !taken.is_zero() && passed_on.is_zero();
     (is_whole && is_route).then_some(hop)
 }
 
 /// The only pool of a token, if it moved this token and the wrapped native coin alone.
-fn pool_of(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Account> {
-    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
+fn pool_of(scene: &Scene<'_>, leg: &Leg) -> Option<Account> {
+    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(scene.ledger.wrapped));
     let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
     let mut pools = pools.filter(|venue| venue.assets.contains(&token));
     let pool = pools.next()?.holder;
     let is_alone = pools.all(|venue| venue.holder == pool);
-    let mut assets = ledger.of(&pool).into_keys();
+    let mut assets = scene.ledger.of(&pool).into_keys();
     (is_alone && assets.all(|asset| asset == token || asset == wrapped)).then_some(pool)
 }
 
