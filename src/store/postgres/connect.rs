@@ -14,7 +14,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::LIMITS;
 use super::address::DatabaseAddress;
 use super::session::Session;
-use super::timeline::timeline_of;
 use crate::domain::opaque;
 use crate::store::StoreError;
 
@@ -70,8 +69,7 @@ impl Manager for Race {
         let first: Connecting<'_> = Box::pin(self.first());
         let session = first.await?;
         session.run(session.client().batch_execute(SETTINGS)).await?;
-        let timeline = Box::pin(timeline_of(&session)).await?;
-        Ok(session.on(timeline))
+        Box::pin(session.on_timeline()).await
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<Error> {

@@ -11,6 +11,10 @@ use std::task::{Context, Poll, Waker};
 use crate::domain::{lock, opaque};
 use tokio_postgres::{Client, Error, Statement};
 
+/// The cluster, and how often a standby has taken over or a backup was restored in it.
+const TIMELINE: &str = "SELECT system_identifier || ':' \
+    || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) FROM pg_control_system()";
+
 /// What moves the bytes of a connection; it ends when the connection is closed.
 pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
@@ -31,11 +35,19 @@ impl Session {
         Self { client, driver, statements: Mutex::default(), timeline: None }
     }
 
-    pub(super) fn on(self, timeline: Option<String>) -> Self {
-        Self { timeline, ..self }
+    /// The same, once it has asked which history of the database it sees.
+    ///
+    /// # Errors
+    /// Those of the connection; a server that does not report its timeline is used without.
+    pub(super) async fn on_timeline(self) -> Result<Self, Error> {
+        let timeline = match self.run(self.client.query_one(TIMELINE, &[])).await {
+            Ok(row) => row.try_get(0)?,
+            Err(error) if error.code().is_some() => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { timeline, ..self })
     }
 
-    /// Which history of the database it sees, where the server reports it.
     pub(super) fn timeline(&self) -> Option<&str> {
         self.timeline.as_deref()
     }

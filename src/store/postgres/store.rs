@@ -10,7 +10,7 @@ use super::connect::ConnectionPool;
 use super::failures::Failures;
 use super::lease::Lease;
 use super::name_cache::NameCache;
-use super::timeline::KnownTimeline;
+use super::timeline::{KnownTimeline, raise_numbers};
 use super::{LIMITS, SharedOptions, connect, schema};
 use crate::domain::Wallet;
 use crate::store::codec::{self, WalletState, corrupt};
@@ -148,6 +148,28 @@ impl PgInner {
         let connection = Connection::take(&self.pool).await?;
         self.keep_to_timeline(&connection).await?;
         Ok(connection)
+    }
+
+    /// Forgets what was remembered of another timeline than the connection's. Others wait meanwhile.
+    pub(super) async fn keep_to_timeline(&self, connection: &Connection) -> Result<(), CallError> {
+        let Some(timeline) = connection.timeline()? else { return Ok(()) };
+        let mut known = self.timeline.0.lock().await;
+        if known.as_deref() == Some(timeline) {
+            return Ok(());
+        }
+        // Apart: else every call of the store would have the room for it.
+        Box::pin(raise_numbers(connection, timeline)).await?;
+        if known.is_some() {
+            tracing::warn!("the shared store has another timeline: commits may be lost");
+            self.names.clear();
+            self.ids.clear();
+            self.wallets.clear();
+            self.states.clear();
+            // What it holds in memory of its wallets may be of lost commits too.
+            self.lease.lose();
+        }
+        *known = Some(timeline.to_owned());
+        Ok(())
     }
 
     /// From now on every call fails with this error, until a newer program is started.
