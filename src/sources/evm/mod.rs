@@ -235,14 +235,6 @@ impl EvmSource {
         tokens::tokens(&self.inner.pool, &self.inner.chain, mints, options).await
     }
 
-    pub(super) async fn pool_names(
-        &self,
-        pools: &[Address],
-        options: &CallOptions,
-    ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
-        pool_names::names(&self.inner.pool, pools, options).await
-    }
-
     /// Whose transactions are looked for.
     fn subject(&self, wallet: Account) -> Subject {
         let (chain, registry) = (Arc::clone(&self.inner.chain), Arc::clone(&self.inner.registry));

@@ -3,32 +3,34 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::abi;
 use super::tokens::{Data, Given, call, data};
+use super::{EvmSource, abi};
 use crate::domain::Address;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::pool::CallOptions;
 
-/// Names by pool; a pool without a name, or of which none is answered, is left out.
-pub(super) async fn names(
-    pool: &Pool,
-    pools: &[Address],
-    options: &CallOptions,
-) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
-    let calls: Vec<_> = pools.iter().map(|pool| call(pool.bytes(), &abi::NAME)).collect();
-    let mut names = HashMap::new();
-    for (of, answer) in pools.iter().zip(pool.batch(&calls, options).await) {
-        let answered: Data = match answer {
-            Ok(answer) => data(&answer),
-            // It reverts: it has none.
-            Err(UpstreamError::Rpc { .. }) => Given::Nothing,
-            Err(error) => return Err(error),
-        };
-        if let Given::Value(name) = Given::read(&answered, abi::symbol) {
-            names.insert(*of, name);
+impl EvmSource {
+    /// Names by pool; a pool without a name, or of which none is answered, is left out.
+    pub(crate) async fn pool_names(
+        &self,
+        pools: &[Address],
+        options: &CallOptions,
+    ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
+        let calls: Vec<_> = pools.iter().map(|pool| call(pool.bytes(), &abi::NAME)).collect();
+        let mut names = HashMap::new();
+        for (of, answer) in pools.iter().zip(self.inner.pool.batch(&calls, options).await) {
+            let answered: Data = match answer {
+                Ok(answer) => data(&answer),
+                // It reverts: it has none.
+                Err(UpstreamError::Rpc { .. }) => Given::Nothing,
+                Err(error) => return Err(error),
+            };
+            if let Given::Value(name) = Given::read(&answered, abi::symbol) {
+                names.insert(*of, name);
+            }
         }
+        Ok(names)
     }
-    Ok(names)
 }
 
 #[cfg(test)]
@@ -52,9 +54,8 @@ mod tests {
                 _ => Ok("0x".into()),
             }
         });
-        let pool = nodes.pool(&["one"]);
         let pools: Vec<Address> = (1..=3).map(|byte| Address::Evm([byte; 20])).collect();
-        let named = names(&pool, &pools, &options()).await.unwrap();
+        let named = nodes.source(&["one"]).pool_names(&pools, &options()).await.unwrap();
         assert_eq!(named, HashMap::from([(pools[0], Arc::from("Thena LPs"))]));
     }
 }
