@@ -105,26 +105,14 @@ impl Usage {
         &self,
         delivery: &Delivery<'_, K>,
     ) -> Result<usize, StoreError> {
-        let Delivery { key, quota, wallet, after, rows } = *delivery;
+        let Delivery { key, wallet, .. } = *delivery;
         if self.is_delivered(delivery) {
-            return Ok(rows.len());
+            return Ok(delivery.rows.len());
         }
-        let change = |Counted { total, mut ranges, mut credit }: Counted| {
-            let credited = credit.map_or(0, |credit| credit.left);
-            let left = quota.map_or(u64::MAX, |quota| quota.saturating_sub(total));
-            let left = left.saturating_add(credited);
-            let (allowed, counted) = allowance(&ranges, after, rows, left);
-            let delivered = rows.get(..allowed).unwrap_or_default();
-            if delivered.is_empty() || !join(&mut ranges, after, delivered) {
-                return (None, (allowed, ranges));
-            }
-            bound(&mut ranges, self.ranges_max);
-            if let Some(credit) = &mut credit {
-                credit.left = credit.left.saturating_sub(counted);
-            }
-            let total = total.saturating_add(counted.saturating_sub(credited));
+        let change = |Counted { mut total, mut ranges, mut credit }: Counted| {
+            let (allowed, grew) = self.charge(delivery, &mut total, &mut ranges, &mut credit);
             let update = UsageUpdate { key, wallet, ranges: ranges.clone(), total, credit };
-            (Some(update), (allowed, ranges))
+            (grew.then_some(update), (allowed, ranges))
         };
         let (allowed, ranges) = self.store.recount(key, wallet, &change).await?;
         self.make_room();
@@ -148,24 +136,36 @@ impl Usage {
         let mut keys = self.keys();
         let usage = keys.get_mut(&delivery.key)?;
         let Delivered { ranges, credit } = usage.wallets.get_mut(&delivery.wallet)?;
-        let credited = credit.map_or(0, |credit| credit.left);
-        let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(usage.total));
-        let left = left.saturating_add(credited);
-        let (allowed, counted) = allowance(ranges, delivery.after, delivery.rows, left);
-        let Some(delivered) = delivery.rows.get(..allowed).filter(|rows| !rows.is_empty()) else {
-            return Some(0);
-        };
         let before = weight(ranges);
-        if join(ranges, delivery.after, delivered) {
-            bound(ranges, self.ranges_max);
+        let (allowed, grew) = self.charge(delivery, &mut usage.total, ranges, credit);
+        if grew {
             usage.weight = usage.weight + weight(ranges) - before;
             usage.dirty.insert(delivery.wallet);
         }
-        usage.total += counted.saturating_sub(credited);
+        Some(allowed)
+    }
+
+    /// Counts a delivery: how many of its rows the quota allows, and whether the ranges grew.
+    fn charge<K: AsRef<TradeKey>>(
+        &self,
+        delivery: &Delivery<'_, K>,
+        total: &mut u64,
+        ranges: &mut Vec<DeliveredRange>,
+        credit: &mut Option<Credit>,
+    ) -> (usize, bool) {
+        let credited = credit.map_or(0, |credit| credit.left);
+        let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(*total));
+        let left = left.saturating_add(credited);
+        let (allowed, counted) = allowance(ranges, delivery.after, delivery.rows, left);
+        let grew = join(ranges, delivery.after, delivery.rows.get(..allowed).unwrap_or_default());
+        if grew {
+            bound(ranges, self.ranges_max);
+        }
+        *total = total.saturating_add(counted.saturating_sub(credited));
         if let Some(credit) = credit {
             credit.left = credit.left.saturating_sub(counted);
         }
-        Some(allowed)
+        (allowed, grew)
     }
 
     /// Trades counted for a key so far.
