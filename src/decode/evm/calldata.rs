@@ -2,17 +2,17 @@
 //! words needed are read, and only of calls that are known to contain a fee; a Universal Router's
 //! commands as a whole.
 
-use super::transaction::{Account, CoinTo, Terms};
-use super::words::ZERO;
+use super::transaction::{Account, CoinTo, Terms, Word};
+use super::words::{ZERO, address, units};
 use crate::decode::universal_router::{CoinReceivers, EXECUTE};
 use crate::domain::Units;
 
 /// `swap(string aggregatorId, address tokenFrom, uint256 amount, bytes data)` of `MetaMask` Swap.
 const METAMASK_SWAP: &str = "5f575529";
-/// Hex digits of a word.
-const WORD: usize = 64;
-/// "airswap", the prefix of that adapter's names.
-const AIRSWAP: &str = "61697273776170";
+/// No fee is behind so many words.
+const WORDS_MAX: usize = 20;
+/// The prefix of that adapter's names.
+const AIRSWAP: &[u8] = b"airswap";
 
 /// Offsets in the data of a `MetaMask` adapter: the token bought (native coin is the zero address),
 /// the fee, and whether the fee is taken from the output.
@@ -41,12 +41,19 @@ pub(super) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> T
     if const_hex::decode_to_slice(selector, &mut known).is_ok() && EXECUTE.contains(&known) {
         return by_commands(input, sender, called).unwrap_or_default();
     }
-    let words = Words(words);
     if selector == METAMASK_SWAP.as_bytes() {
-        return Terms { charged: charged(words), ..Terms::default() };
+        return Terms { charged: charged(&head(words, WORDS_MAX)), ..Terms::default() };
     }
     let place = RECEIVERS.iter().find(|(known, _)| known.as_bytes() == selector);
-    Terms { receiver: place.and_then(|(_, place)| words.account(*place)), ..Terms::default() }
+    let receiver = place.and_then(|(_, place)| address(head(words, place + 1).get(*place)?));
+    // The zero address denotes the caller.
+    Terms { receiver: receiver.filter(|account| *account != ZERO), ..Terms::default() }
+}
+
+/// The first words of an input.
+fn head(digits: &[u8], most: usize) -> Vec<Word> {
+    let words = digits.as_chunks::<64>().0.iter().take(most);
+    words.map_while(|word| const_hex::decode_to_array(word).ok()).collect()
 }
 
 /// Of a Universal Router's call.
@@ -64,44 +71,20 @@ fn by_commands(input: &[u8], sender: Account, called: Option<Account>) -> Option
     Some(terms)
 }
 
-/// The words of an input, as hex digits.
-#[derive(Clone, Copy)]
-struct Words<'a>(&'a [u8]);
-
-impl<'a> Words<'a> {
-    fn text(self, place: usize) -> Option<&'a str> {
-        str::from_utf8(self.0.get(place * WORD..(place + 1) * WORD)?).ok()
-    }
-
-    fn number(self, place: usize) -> Option<Units> {
-        Units::from_str_radix(self.text(place)?, 16).ok()
-    }
-
-    fn holds(self, place: usize, value: u64) -> bool {
-        self.number(place) == Some(Units::from(value))
-    }
-
-    /// An address; the zero address denotes the caller.
-    fn account(self, place: usize) -> Option<Account> {
-        let (padding, digits) = self.text(place)?.split_at_checked(WORD - 40)?;
-        let mut account = Account::default();
-        const_hex::decode_to_slice(digits, &mut account).ok()?;
-        (padding.bytes().all(|digit| digit == b'0') && account != ZERO).then_some(account)
-    }
-}
-
 /// Native coin that `MetaMask` Swap keeps of its output.
-fn charged(words: Words<'_>) -> Option<Units> {
+fn charged(words: &[Word]) -> Option<Units> {
+    let number = |at: usize| words.get(at).map(units);
+    let holds = |at: usize, value: u64| number(at) == Some(Units::from(value));
     // The name takes one word, so that the data begins at the seventh.
-    let one_word = words.number(4)? <= Units::from(32_u64);
-    if !(one_word && words.holds(0, 0x80) && words.holds(3, 0xc0)) {
+    let one_word = number(4)? <= Units::from(32_u64);
+    if !(one_word && holds(0, 0x80) && holds(3, 0xc0)) {
         return None;
     }
-    let is_order = words.text(5)?.starts_with(AIRSWAP);
+    let is_order = words.get(5)?.starts_with(AIRSWAP);
     let layout = if is_order { ORDER } else { COMMON };
-    let fits = is_order || words.holds(11, 0x120);
-    let of_native = words.holds(layout.bought, 0) && words.holds(layout.of_bought, 1);
-    (fits && of_native).then(|| words.number(layout.fee))?
+    let fits = is_order || holds(11, 0x120);
+    let of_native = holds(layout.bought, 0) && holds(layout.of_bought, 1);
+    (fits && of_native).then(|| number(layout.fee))?
 }
 
 #[cfg(test)]
