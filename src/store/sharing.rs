@@ -59,7 +59,7 @@ impl Store {
 
     /// Says that this process lives, until it is dropped.
     pub async fn keep_lease(&self) {
-        shared!(self, std::future::pending().await, |store| store.keep_lease().await);
+        shared!(self, std::future::pending::<()>().await, |store| store.keep_lease().await);
     }
 
     /// Counts how often this process may have lost its wallets. `None` for an embedded store.
