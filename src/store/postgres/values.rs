@@ -78,6 +78,15 @@ impl PgInner {
         if keys.is_empty() {
             return Ok(());
         }
+        self.wait_no_more(connection, (id, of), &keys).await
+    }
+
+    async fn wait_no_more(
+        &self,
+        connection: &Connection,
+        (id, of): (WalletId, ChainId),
+        keys: &[Vec<u8>],
+    ) -> Result<(), CallError> {
         let sql = "DELETE FROM blotter.wanted_value
                    WHERE chain = $1 AND wallet = $2 AND key = ANY($3)";
         connection.execute(sql, &[&chain(of), &number(id), &keys]).await?;
@@ -142,6 +151,6 @@ impl PgInner {
         if is_waiting {
             return Ok(());
         }
-        self.forget_wanted(connection, (id, of), &[(key.bytes().to_vec(), Vec::new())]).await
+        self.wait_no_more(connection, (id, of), &[wanted_value_key(of, key.bytes())]).await
     }
 }
