@@ -500,6 +500,19 @@ mod tests {
         }
     }
 
+    /// Another server of the address may not have come so far, or the node was set up anew.
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_a_node_named_is_believed_for_half_a_minute() {
+        let pool = Model::new(Vec::new(), 10_000, Ways::default()).pool(&["one"]);
+        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+        let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
+        assert!(lister.is_near(&ask));
+        assert_eq!(lister.note_head(EndpointId(0), 10_000, Instant::now()), 10_000);
+        assert!(!lister.is_near(&ask));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        assert!(lister.is_near(&ask));
+    }
+
     /// What catches up between a page and its head had not come so far when it gave the page.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_comes_to_a_height_after_its_page_did_not_have_it_then() {

@@ -394,9 +394,17 @@ mod tests {
         let whole = vec![row(7, 2), row(7, 3), row(5, 4)];
         assert_eq!(list.absorb(whole, false), Ok(DescentOutcome::Taken));
         assert_eq!(list.take_from(6).len(), 3);
-        let given_up =
-            (0..=RULES.misses_max).find(|_| list.absorb(vec![], false) == Err(Fault::Misses));
-        assert_eq!(given_up, Some(RULES.misses_max));
+    }
+
+    #[test]
+    fn a_page_without_the_known_entry_ends_nothing() {
+        let mut list = Descent::new(0, 20);
+        list.absorb(vec![row(9, 1), row(7, 2)], false).unwrap();
+        for _ in 0..RULES.misses_max {
+            assert_eq!(list.absorb(vec![], false), Ok(DescentOutcome::Missed));
+            assert_eq!(list.known_from(), Some(8));
+        }
+        assert_eq!(list.absorb(vec![row(7, 3)], true), Err(Fault::Misses));
     }
 
     #[test]

@@ -135,27 +135,33 @@ struct RawLog<'a> {
     address: &'a str,
     #[serde(borrow)]
     topics: Vec<&'a str>,
+    #[serde(default)]
     data: &'a str,
     block_number: &'a str,
     transaction_hash: &'a str,
-    transaction_index: Option<&'a str>,
-    block_timestamp: Option<&'a str>,
-    #[serde(default)]
-    removed: bool,
+    // What is no text is not known.
+    #[serde(borrow)]
+    transaction_index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    block_timestamp: Option<&'a RawValue>,
+    removed: Option<bool>,
 }
 
 /// `None` where it is no list of logs. Logs that a reorganisation took back are left out.
 pub(crate) fn logs(raw: &RawValue) -> Option<Vec<FoundLog>> {
     let all: Vec<RawLog<'_>> = serde_json::from_str(raw.get()).ok()?;
-    all.iter().filter(|log| !log.removed).map(found).collect()
+    all.iter().filter(|log| log.removed != Some(true)).map(found).collect()
 }
 
 fn found(log: &RawLog<'_>) -> Option<FoundLog> {
-    let small = |text: &str| u32::try_from(hex_number(text)?).ok();
+    let small = |raw: &RawValue| {
+        let text: &str = serde_json::from_str(raw.get()).ok()?;
+        u32::try_from(hex_number(text)?).ok()
+    };
     Some(FoundLog {
         address: account(log.address)?,
         topics: log.topics.iter().map(|text| word(text)).collect::<Option<_>>()?,
-        data: data(log.data)?,
+        data: if log.data.is_empty() { Vec::new() } else { data(log.data)? },
         block: hex_number(log.block_number)?,
         hash: word(log.transaction_hash)?,
         index: log.transaction_index.and_then(small),
@@ -223,4 +229,29 @@ pub(super) fn seen(raw: &RawValue) -> Option<Seen> {
         from: account(tx.from)?,
         to: tx.to.map(account).map_or(Some(None), |to| to.map(Some))?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(more: &str) -> Option<Vec<FoundLog>> {
+        let (account, word) = ("11".repeat(20), "22".repeat(32));
+        let text = format!(
+            r#"[{{"address":"0x{account}","topics":["0x{word}"],"blockNumber":"0x10","transactionHash":"0x{word}"{more}}}]"#
+        );
+        logs(&RawValue::from_string(text).unwrap())
+    }
+
+    #[test]
+    fn what_a_log_lacks_of_no_weight_hides_no_other() {
+        for more in ["", r#","data":"""#, r#","data":"0x","removed":null"#] {
+            let found = of(more).unwrap();
+            assert_eq!((found.len(), found[0].block, found[0].data.len()), (1, 16, 0), "{more}");
+        }
+        let placed = of(r#","transactionIndex":"0x3","blockTimestamp":7,"removed":false"#).unwrap();
+        assert_eq!((placed[0].index, placed[0].time), (Some(3), None));
+        assert!(of(r#","removed":true"#).unwrap().is_empty());
+        assert!(of(r#","data":"0x1""#).is_none());
+    }
 }
