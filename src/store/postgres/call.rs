@@ -1,6 +1,7 @@
 //! One call to the database: its deadline, the classification of its failure, and repeats.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::managed::Object;
@@ -57,8 +58,14 @@ impl Connection {
         drop(self.0.take());
     }
 
-    pub(super) fn timeline(&self) -> Result<Option<&str>, CallError> {
+    /// Which history of the database it sees, as was last asked.
+    pub(super) fn timeline(&self) -> Result<Option<Arc<str>>, CallError> {
         Ok(self.session()?.timeline())
+    }
+
+    pub(super) async fn ask_timeline(&self) -> Result<Option<Arc<str>>, CallError> {
+        self.session()?.ask_timeline().await?;
+        self.timeline()
     }
 
     fn session(&self) -> Result<&Session, CallError> {

@@ -69,7 +69,8 @@ impl Manager for Race {
         let first: Connecting<'_> = Box::pin(self.first());
         let session = first.await?;
         session.run(session.client().batch_execute(SETTINGS)).await?;
-        Box::pin(session.on_timeline()).await
+        Box::pin(session.ask_timeline()).await?;
+        Ok(session)
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<Error> {

@@ -5,15 +5,24 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use crate::domain::{lock, opaque};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Statement};
 
-/// The cluster, and how often a standby has taken over or a backup was restored in it.
+/// The cluster, how often a standby has taken over or a backup was restored in it, and the database.
 const TIMELINE: &str = "SELECT system_identifier || ':' \
-    || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) FROM pg_control_system()";
+    || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || ':' || oid \
+    FROM pg_control_system(), pg_database WHERE datname = current_database()";
+
+/// Of a server that does not have these functions, or not for this role.
+const UNREPORTED: [SqlState; 3] = [
+    SqlState::UNDEFINED_FUNCTION,
+    SqlState::INSUFFICIENT_PRIVILEGE,
+    SqlState::FEATURE_NOT_SUPPORTED,
+];
 
 /// What moves the bytes of a connection; it ends when the connection is closed.
 pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
@@ -24,7 +33,7 @@ pub(super) struct Session {
     /// `None` where the connection is closed.
     driver: Mutex<Option<Driver>>,
     statements: Mutex<HashMap<String, Statement>>,
-    timeline: Option<String>,
+    timeline: Mutex<Option<Arc<str>>>,
 }
 
 opaque!(Session);
@@ -32,24 +41,25 @@ opaque!(Session);
 impl Session {
     pub(super) fn new(client: Client, driver: Driver) -> Self {
         let driver = Mutex::new(Some(driver));
-        Self { client, driver, statements: Mutex::default(), timeline: None }
+        Self { client, driver, statements: Mutex::default(), timeline: Mutex::default() }
     }
 
-    /// The same, once it has asked which history of the database it sees.
+    /// Asks which history of the database it sees.
     ///
     /// # Errors
-    /// Those of the connection; a server that does not report its timeline is used without.
-    pub(super) async fn on_timeline(self) -> Result<Self, Error> {
-        let timeline = match self.run(self.client.query_one(TIMELINE, &[])).await {
+    /// Those of the call. A server that does not report its timeline is used without.
+    pub(super) async fn ask_timeline(&self) -> Result<(), Error> {
+        let timeline: Option<String> = match self.run(self.client.query_one(TIMELINE, &[])).await {
             Ok(row) => row.try_get(0)?,
-            Err(error) if error.code().is_some() => None,
+            Err(error) if error.code().is_some_and(|code| UNREPORTED.contains(code)) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { timeline, ..self })
+        *lock(&self.timeline) = timeline.map(Arc::from);
+        Ok(())
     }
 
-    pub(super) fn timeline(&self) -> Option<&str> {
-        self.timeline.as_deref()
+    pub(super) fn timeline(&self) -> Option<Arc<str>> {
+        lock(&self.timeline).clone()
     }
 
     pub(super) fn client(&self) -> &Client {

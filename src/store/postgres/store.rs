@@ -151,14 +151,25 @@ impl PgInner {
     }
 
     /// Forgets what was remembered of another timeline than the connection's. Others wait meanwhile.
-    pub(super) async fn keep_to_timeline(&self, connection: &Connection) -> Result<(), CallError> {
-        let Some(timeline) = connection.timeline()? else { return Ok(()) };
+    async fn keep_to_timeline(&self, connection: &Connection) -> Result<(), CallError> {
+        let timeline = connection.timeline()?;
         let mut known = self.timeline.0.lock().await;
-        if known.as_deref() == Some(timeline) {
+        if timeline.is_none() || *known == timeline {
             return Ok(());
         }
         // Apart: else every call of the store would have the room for it.
-        Box::pin(raise_numbers(connection, timeline)).await?;
+        Box::pin(self.change_timeline(connection, &mut known)).await
+    }
+
+    async fn change_timeline(
+        &self,
+        connection: &Connection,
+        known: &mut Option<Arc<str>>,
+    ) -> Result<(), CallError> {
+        // Behind a pooler a connection may lead to another server than when it was made.
+        let timeline = connection.ask_timeline().await?;
+        let Some(now) = timeline.as_deref().filter(|_| *known != timeline) else { return Ok(()) };
+        raise_numbers(connection, now, known.is_some()).await?;
         if known.is_some() {
             tracing::warn!("the shared store has another timeline: commits may be lost");
             self.names.clear();
@@ -168,7 +179,7 @@ impl PgInner {
             // What it holds in memory of its wallets may be of lost commits too.
             self.lease.lose();
         }
-        *known = Some(timeline.to_owned());
+        *known = timeline;
         Ok(())
     }
 

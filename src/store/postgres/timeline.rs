@@ -2,6 +2,8 @@
 //! backup that is restored, may lose commits: what this process remembers of them is forgotten then,
 //! and no number that they gave to a wallet, a token, a venue or a process is ever given again.
 
+use std::sync::Arc;
+
 use tokio::sync::Mutex;
 
 use super::call::{CallError, Connection};
@@ -10,16 +12,18 @@ use super::call::{CallError, Connection};
 const DOCUMENT: &str = "timeline";
 
 /// By how much numbers go on where some may have been lost: more than a standby can lack.
-const NUMBERS_LOST_MAX: i64 = 100_000;
+const NUMBERS_LOST_MAX: i64 = 1_000_000;
 
 /// The timeline that what is remembered is of.
 #[derive(Debug, Default)]
-pub(super) struct KnownTimeline(pub(super) Mutex<Option<String>>);
+pub(super) struct KnownTimeline(pub(super) Mutex<Option<Arc<str>>>);
 
-/// Once for all processes: the first one that sees a timeline.
+/// Once for all processes: the first one that sees a timeline. A database that names none is new, or of
+/// before, unless this process knows another one.
 pub(super) async fn raise_numbers(
     connection: &Connection,
     timeline: &str,
+    is_other: bool,
 ) -> Result<(), CallError> {
     let sql = "SELECT content FROM blotter.document WHERE name = $1";
     let found = connection.query_opt(sql, &[&DOCUMENT]).await?;
@@ -32,7 +36,7 @@ pub(super) async fn raise_numbers(
     let sql = "SELECT content FROM blotter.document WHERE name = $1 FOR UPDATE";
     let row = connection.query_opt(sql, &[&DOCUMENT]).await?;
     let last: String = row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
-    if last != timeline && !last.is_empty() {
+    if last != timeline && (is_other || !last.is_empty()) {
         let sql = "SELECT setval(s, nextval(s) + $1) FROM unnest(ARRAY[
                        pg_get_serial_sequence('blotter.wallet', 'id'),
                        pg_get_serial_sequence('blotter.token', 'id'),
