@@ -9,7 +9,7 @@ use warp::reply::Response;
 
 use super::call::{ApiCall, find_chain};
 use super::error::ApiError;
-use super::query::{HistoryQuery, decode_segment};
+use super::parameters::{decode_segment, parameters};
 use super::reply;
 use crate::domain::{Address, Doubts, TxId, Wallet};
 use crate::history::{CoverageReport, SpanReport};
@@ -55,8 +55,9 @@ struct GapBody {
 pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
-    let query = HistoryQuery::parse(&call.query)?;
-    let chain = find_chain(call, Some(&caller), query.chain.as_deref())?;
+    let [chain] = parameters(&call.query, ["chain"])?;
+    let chain = chain?.filter(|chain| !chain.is_empty());
+    let chain = find_chain(call, Some(&caller), chain.as_deref())?;
     let address = Address::parse(chain.family, &decode_segment(segment)?)
         .map_err(|rule| ApiError::InvalidAddress { rule })?;
     let wallet = Wallet { chain: chain.id, address };

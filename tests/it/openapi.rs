@@ -227,6 +227,14 @@ async fn the_coverage_of_a_wallet_is_what_is_described() {
     };
     let before = shown(&ask().await);
     assert_eq!((&before["complete"], &before["height"]), (&false.into(), &().into()));
+    // Parameters of a history are none of its own.
+    let status = async |query: &str| {
+        let path = format!("{path}?{query}");
+        let asked = warp::test::request().path(&path).header("x-api-key", KEY).reply(&routes);
+        asked.await.status().as_u16()
+    };
+    assert_eq!(status("limit=none&from=never&chain=sol").await, 200);
+    assert_eq!((status("chian=sol").await, status("chain=nowhere").await), (400, 400));
     let mut walk = world.walk(wallet, blotter::history::Extent::All, None);
     crate::support::world::finish(&mut walk).await;
     let after = shown(&ask().await);
