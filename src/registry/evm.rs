@@ -77,6 +77,12 @@ pub struct Event {
     pub pays: Option<Payout>,
     /// What an account's order sold, of tokens that lay at the venue since an earlier transaction.
     pub escrow: Option<Payout>,
+    /// Market makers' accounts hold what it exchanged: the event alone says how much that was.
+    #[serde(default)]
+    pub quotes: bool,
+    /// The words that are amounts, where others repeat what was asked for; empty where all may be.
+    #[serde(default)]
+    pub amounts: Vec<usize>,
     /// The word that states native coin which the account in another word paid as a fee.
     pub charges: Option<usize>,
     /// The word that is positive where a contract of positions, which the event names, adds liquidity.
@@ -345,6 +351,8 @@ fn anonymous(rows: Vec<AnonymousRow>) -> Result<Vec<Anonymous>, RegistryError> {
             native: row.native,
             pays: None,
             escrow: None,
+            quotes: false,
+            amounts: Vec::new(),
             charges: None,
             grows: None,
         };

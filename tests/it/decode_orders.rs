@@ -84,6 +84,36 @@ fn a_keeper_that_routes_through_its_own_accounts_trades_nothing() {
     more.transfer(3, "k bonk", "p bonk", "keeper", 33);
     more.transfer(3, "p sol", "k sol", "pool", 5_000);
     check(&more, "keeper", &[(Side::Sell, "BONK", 33, Some(5_000), "Raydium AMM v4")]);
+    // One unit of its own goes the same way.
+    let mut own = flash_filled();
+    own.account("k usdc", "USDC", "keeper", 1);
+    own.call(JUPITER, &["keeper", "k usdc", "k wif"], &[1]);
+    own.inner(2, RAYDIUM, &["k usdc", "p usdc", "p wif", "k wif", "keeper", "pool"], &[9]);
+    own.transfer(3, "k usdc", "p usdc", "keeper", 1);
+    check(&own, "keeper", &[]);
+}
+
+/// It cancels one order, sells what came back, and places another: nothing was lent.
+#[test]
+fn a_swap_between_two_orders_of_ones_own_is_a_trade() {
+    let mut tx = Tx::new("w");
+    tx.account("escrow", "WIF", "order", 80).account("w wif", "WIF", "w", 0);
+    tx.account("w usdc", "USDC", "w", 0);
+    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+    tx.call(LIMIT_V2, &["w", "order", "escrow", "w wif"], &[1]);
+    tx.transfer(2, "escrow", "w wif", "order", 80);
+    tx.call(JUPITER, &["w", "w wif", "w usdc"], &[1]);
+    tx.inner(2, RAYDIUM, &["w wif", "p wif", "p usdc", "w usdc", "w", "pool"], &[9]);
+    tx.transfer(3, "w wif", "p wif", "w", 80).transfer(3, "p usdc", "w usdc", "pool", 210);
+    tx.call(LIMIT_V2, &["w", "new order", "new escrow", "w usdc"], &[3]);
+    tx.create(2, "w", "new order", MINT_RENT, 372);
+    tx.open(2, "w", "new escrow", "USDC", "new order", RENT);
+    tx.transfer(2, "w usdc", "new escrow", "w", 209);
+    let expected = [
+        (Side::Sell, "WIF", 80, None, "Raydium AMM v4"),
+        (Side::Buy, "USDC", 210, None, "Raydium AMM v4"),
+    ];
+    check(&tx, "w", &expected);
 }
 
 #[test]
@@ -231,6 +261,8 @@ fn the_pool_in_which_an_order_is_filled_is_no_part_of_the_order() {
     );
     tx.inner(2, RAYDIUM, &["q sol", "q wif", "m wif", "pool"], &[9]);
     tx.transfer(3, "q wif", "m wif", "pool", 80);
+    let expected =
+        expected.map(|(side, mint, units, _, venue)| (side, mint, units, Some(5), venue));
     check(&tx, "maker", &expected);
     assert_eq!(run(&tx, "maker").side_payment, Units::ZERO);
 }

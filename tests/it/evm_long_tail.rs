@@ -22,6 +22,10 @@ fn one_inch_v5() -> Account {
     account("1111111254eeb25477b68fb85ed929f73a960582")
 }
 
+fn oasis() -> Account {
+    account("14fbca95be7e99c15cc2996c6c9d841e54b79425")
+}
+
 /// 500 AAA to a counterparty and 7 BBB from it, with what an event says.
 fn dealt(said: Log) -> Case {
     case(vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7), said])
@@ -216,19 +220,42 @@ fn coin_that_ambient_pays_is_the_pay_of_a_sale() {
     sold.venues(&["Ambient"]);
 }
 
+/// The command repeats what was asked for, which is more than was exchanged.
+#[test]
+fn what_a_command_asked_for_is_not_what_was_spent() {
+    let bought = |spent| {
+        let command = [word(ZERO), word(AAA), number(420), number(1), number(1), number(100)];
+        let flows = [number(96), number(spent), number(500), number(192)];
+        let said = log(
+            POOL,
+            "CrocHotCmd(bytes,int128,int128)",
+            &[],
+            &[flows.to_vec(), command.to_vec()].concat(),
+        );
+        case(vec![transfer(AAA, POOL, WALLET, 500), said]).value(100).unknown()
+    };
+    bought(100).gives(&[('b', AAA, 500, Some(100))]);
+    bought(60).gives(&[('b', AAA, 500, None)]);
+}
+
 #[test]
 fn what_a_market_maker_states_is_of_it_where_its_tokens_lie_elsewhere() {
+    const QUOTE: &str = "RFQTrade(address,address,address,uint256,uint256,bytes16,address)";
     let said = [word(WALLET), word(AAA), word(BBB), number(500), number(7), [3; 32], word(OTHER)];
-    let quoted =
-        log(CCC, "RFQTrade(address,address,address,uint256,uint256,bytes16,address)", &[], &said);
-    let pool = [transfer(AAA, POOL_2, ROUTER, 900), v2_swap(POOL_2, [1, 0, 0, 900])];
-    with(dealt(quoted), &pool).venues(&["Native", "Native"]);
-    // It states other amounts.
+    let quoted = log(CCC, QUOTE, &[], &said);
+    // The next pool of a route may move as much, or more.
+    let pool = |moved| [transfer(AAA, POOL_2, ROUTER, moved), v2_swap(POOL_2, [1, 0, 0, moved])];
+    with(dealt(quoted.clone()), &pool(500)).venues(&["Native", "Native"]);
+    with(dealt(quoted), &pool(900)).venues(&["Native", "Native"]);
+    // It states other amounts, or sums up what pools exchanged.
     let said = [word(WALLET), word(AAA), word(BBB), number(501), number(8), [3; 32], word(OTHER)];
-    let other =
-        log(CCC, "RFQTrade(address,address,address,uint256,uint256,bytes16,address)", &[], &said);
-    let named = with(dealt(other), &pool).decode();
-    assert_ne!(&*named.trades[0].venue, "Native");
+    let other = log(CCC, QUOTE, &[], &said);
+    let summed = [word(WALLET), word(AAA), word(BBB), number(500), number(7)];
+    let summed = log(CCC, "Swapped(address,address,address,uint256,uint256)", &[], &summed);
+    for (said, name) in [(other, "Native"), (summed, "DeFi Plaza")] {
+        let rows = with(dealt(said), &pool(500)).decode().trades;
+        assert!(rows.len() == 2 && &*rows[0].venue != name, "{rows:?}");
+    }
 }
 
 /// 0x Settler logs an order without a topic: its hash, and what the maker gave. The taker need not have
@@ -419,10 +446,11 @@ fn what_an_order_had_put_at_a_venue_is_sold_as_it_fills() {
     let take = |maker, bought, got| {
         let named = [[3; 32], word(maker), word(OTHER)];
         let said = [[4; 32], word(AAA), word(bought), number(500), number(got), number(1)];
-        log(POOL, TAKE, &named, &said)
+        log(oasis(), TAKE, &named, &said)
     };
     let filled = |bought, given, fills: &[Log]| {
-        let mut logs = vec![transfer(bought, OTHER, WALLET, 7), transfer(AAA, POOL, OTHER, given)];
+        let mut logs =
+            vec![transfer(bought, OTHER, WALLET, 7), transfer(AAA, oasis(), OTHER, given)];
         logs.extend_from_slice(fills);
         case(logs).from(OTHER)
     };
@@ -438,8 +466,15 @@ fn what_an_order_had_put_at_a_venue_is_sold_as_it_fills() {
     filled(BBB, 500, &[take(POOL_2, BBB, 7)]).gives_none(Some(NoteKind::OneSided));
     // What the wallet gives here is no escrow: it is counted once.
     let mut direct = filled(BBB, 500, &[one]);
-    direct.tx.logs.insert(0, transfer(AAA, WALLET, POOL, 500));
+    direct.tx.logs.insert(0, transfer(AAA, WALLET, oasis(), 500));
     direct.gives(&rows);
+    // Any contract could say so.
+    let mut other = filled(BBB, 500, &[take(WALLET, BBB, 7)]);
+    for log in other.tx.logs.iter_mut().filter(|log| log.address == oasis()) {
+        log.address = POOL;
+    }
+    other.tx.logs[1] = transfer(AAA, POOL, OTHER, 500);
+    other.gives_none(Some(NoteKind::OneSided));
 }
 
 /// An ERC-1155 contract may keep each of its tokens as an ERC-20 contract too, whose address is the id.

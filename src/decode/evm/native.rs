@@ -3,7 +3,7 @@
 use super::ledger::{Asset, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
-use super::transaction::{Account, CoinTo, Log, Word};
+use super::transaction::{Account, CoinTo, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::domain::Units;
 use crate::registry::{EventKind, Payout};
@@ -139,8 +139,13 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
     if takes_exactly && unwrapped.is_zero() && !wrapped.is_zero() && wrapped <= value {
         return Some(value);
     }
-    let whole = |word: &Word| units(word) == value || units(word) == value.wrapping_neg();
-    if unwrapped.is_zero() && pools().any(|venue| words(venue.log).any(whole)) {
+    let whole = |venue: &Venue<'_>| {
+        let only = &venue.event.amounts;
+        let mut amounts =
+            words(venue.log).enumerate().filter(|(at, _)| only.is_empty() || only.contains(at));
+        amounts.any(|(_, word)| units(word) == value || units(word) == value.wrapping_neg())
+    };
+    if unwrapped.is_zero() && pools().any(whole) {
         return Some(value);
     }
     let by_called = |who: &Account| *who == to;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ledger::{Asset, Ledger};
+use super::ledger::Asset;
 use super::scene::Scene;
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word, words};
@@ -55,6 +55,7 @@ impl Own {
         if let Some(flow) = flows.get_mut(&Asset::Native) {
             flow.gave = flow.gave.saturating_sub(charged);
         }
+        let wrapped = flows.get(&Asset::Token(scene.ledger.wrapped)).copied().unwrap_or_default();
         for (asset, flow) in flows {
             if scene.ledger.is_measure(asset) {
                 known.join(flow);
@@ -71,7 +72,7 @@ impl Own {
             // What it paid for the network is among it, and how much that was is not known.
             NativeFlows::Net { .. } if sponsors(scene).any(|one| one == ZERO) => Measure::Unknown,
             NativeFlows::Net { gained, lost } => {
-                let mut flow = wrapped_flow(scene.ledger, scene.wallet);
+                let mut flow = wrapped;
                 flow.join(Flow { got: gained, gave: lost.saturating_sub(charged) });
                 flow.into()
             }
@@ -124,11 +125,13 @@ fn leave_out_deposits(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
 }
 
 /// Adds what the wallet's orders sold of tokens that had left it in an earlier transaction, where their
-/// venue gave as much here.
+/// venue gave as much here. Of known contracts alone: any other could log another's account.
 fn add_escrow(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     let mut sold: BTreeMap<(Asset, Account), Units> = BTreeMap::new();
     for venue in &scene.venues {
-        let Some(escrow) = venue.event.escrow else { continue };
+        let Some(escrow) = venue.event.escrow.filter(|_| venue.contract.is_some()) else {
+            continue;
+        };
         let word = |at| words(venue.log).nth(at);
         let account = |at| word(at).and_then(address);
         if let (Some(token), Some(amount)) = (escrow.token.and_then(account), word(escrow.amount))
@@ -246,10 +249,6 @@ impl CowOrder {
             bought_units: units(word(log, 3)?),
         })
     }
-}
-
-fn wrapped_flow(ledger: &Ledger, wallet: &Account) -> Flow {
-    ledger.of(wallet).get(&Asset::Token(ledger.wrapped)).copied().unwrap_or_default()
 }
 
 impl From<Flow> for Measure {

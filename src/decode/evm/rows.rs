@@ -61,8 +61,8 @@ fn venue<'a>(scene: &Scene<'a>, leg: &Leg, named: &mut Option<NamedPool<'a>>) ->
     let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
     for venue in pools.filter(|venue| venue.assets.contains(&asset)) {
         let mut share = scene.share(venue, asset);
-        // Of a market maker whose assets lie elsewhere, the event alone says how much it exchanged.
-        if share.is_zero() && words(venue.log).any(|word| units(word) == leg.units) {
+        // Only the quote of all that the leg has is known to be the leg's.
+        if venue.event.quotes && words(venue.log).any(|word| units(word) == leg.units) {
             share = Units::MAX;
         }
         if best.is_none_or(|(_, most)| share > most) {

@@ -66,6 +66,9 @@ const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss62
 const TOKEN_2022_PROGRAM: AccountKey = address("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
 const WRAPPED_SOL: AccountKey = address("So11111111111111111111111111111111111111112");
 
+/// What a keeper's route leaves it of what it was lent is at most one part in so many.
+const REST_PART_MIN: i128 = 100;
+
 /// A platform's fee is at most one part in so many of the traded amount; more is another transfer.
 const PLATFORM_FEE_PART_MIN: i128 = 10;
 
@@ -172,10 +175,12 @@ fn leave_out_lent(
     notes: &mut Vec<Note>,
 ) {
     let mut lent = Net::default();
+    let mut places = false;
     for group in scene.groups.iter().filter(|group| scene.serves_orders(group.start)) {
         lent.merge(&scene.net(ledger, group));
+        places |= places_order(ledger, group);
     }
-    if !lent.is_swap() {
+    if places || !lent.is_swap() {
         return;
     }
     let is_makers = |swaps: &[Swap]| {
@@ -183,7 +188,12 @@ fn leave_out_lent(
         for swap in swaps {
             left.merge(&swap.net);
         }
-        !(left.gains() && left.losses())
+        // A keeper may add a little, or sell its margin with the rest.
+        let counts = |(asset, sum): &(Asset, i128)| {
+            sum.saturating_abs().saturating_mul(REST_PART_MIN) > lent.get(*asset).saturating_abs()
+        };
+        let mut sides = left.assets().filter(counts).map(|(_, sum)| sum > 0);
+        sides.next().is_none_or(|first| sides.all(|side| side == first))
     };
     let count = swaps.len();
     if is_makers(swaps) {
@@ -195,6 +205,13 @@ fn leave_out_lent(
         let detail = "the wallet swapped what orders of others lent it".to_owned();
         notes.push(Note { kind: NoteKind::Order, detail });
     }
+}
+
+/// Whether the wallet pays for the room of a new account in these instructions, as who places an order
+/// does.
+fn places_order(ledger: &Ledger, group: &Range<usize>) -> bool {
+    let mut flows = ledger.flows.iter().filter(|flow| group.contains(&flow.instruction));
+    flows.any(|flow| flow.means == Means::Create && ledger.is_own(flow.from))
 }
 
 /// A router may take what is sold in one call and swap it in the next.
