@@ -92,6 +92,7 @@ async fn numbers_of_commits_that_a_failover_lost_are_never_given_again() {
     // A wallet, a token, a venue and a span that are lost, and that this process knows.
     write(&one, &wallet(2), 0, 2).await.unwrap();
     write(&one, &wallet(1), 10, 2).await.unwrap();
+    let lost = one.intern(&wallet(2)).await.unwrap().id;
     server.run("lose");
     // Another process gives the next numbers.
     let two = arms::connect(&url).await;
@@ -100,6 +101,7 @@ async fn numbers_of_commits_that_a_failover_lost_are_never_given_again() {
         async move { two.keep_lease().await }
     });
     write(&two, &wallet(3), 0, 3).await.unwrap();
+    assert_ne!(two.intern(&wallet(3)).await.unwrap().id, lost, "a lost number is another's");
     assert!(stored(&one, &wallet(1)).await.coverage.run_low(19).is_none(), "the span was lost");
     let written = write(&one, &wallet(1), 20, 2).await.unwrap();
     assert!(matches!(written, Written::Stored { count: 2, .. }), "{written:?}");
