@@ -18,11 +18,12 @@ pub(super) fn routes(current: &Current) -> BoxedFilter<(Response,)> {
 pub(super) fn metrics_routes(current: &Current) -> BoxedFilter<(Response,)> {
     answered(current, |path| {
         let target = target(path);
-        let is_probe = [RouteTarget::Health, RouteTarget::Ready].contains(&target);
-        match target == RouteTarget::Metrics {
-            true => RouteTarget::MetricsApart,
-            false if is_probe => target,
-            false => RouteTarget::Unknown,
+        if target == RouteTarget::Metrics {
+            RouteTarget::MetricsApart
+        } else if [RouteTarget::Health, RouteTarget::Ready].contains(&target) {
+            target
+        } else {
+            RouteTarget::Unknown
         }
     })
 }
