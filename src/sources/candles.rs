@@ -76,10 +76,10 @@ impl Candles {
             body: None,
         };
         let reply = self.pool.ask(&ask, read, &CallOptions::new(lane.clone())).await?;
-        let told = wire::records(&reply.body, coin)
+        let records = wire::records(&reply.body, coin)
             .ok_or_else(|| self.pool.malformed(reply.endpoint, "batchHistorical gave no prices"))?;
         let nearest = |time: &u32| {
-            let record = told.iter().min_by_key(|r| (r.time.abs_diff(*time), r.time))?;
+            let record = records.iter().min_by_key(|r| (r.time.abs_diff(*time), r.time))?;
             (record.time.abs_diff(*time) <= WIDTH).then_some((*time, *record))
         };
         Ok(times.iter().filter_map(nearest).collect())
@@ -96,10 +96,10 @@ fn points(time: UnixSeconds) -> [u32; 4] {
 
 /// Between the nearest records before and after by time; one alone counts where it is near.
 fn price(time: UnixSeconds, records: &BTreeMap<u32, Record>) -> Option<Price> {
-    let told: Vec<Record> =
+    let nearby: Vec<Record> =
         points(time).iter().filter_map(|point| records.get(point).copied()).collect();
-    let before = told.iter().filter(|r| r.time <= time.0).max_by_key(|r| r.time);
-    let after = told.iter().filter(|r| r.time >= time.0).min_by_key(|r| r.time);
+    let before = nearby.iter().filter(|r| r.time <= time.0).max_by_key(|r| r.time);
+    let after = nearby.iter().filter(|r| r.time >= time.0).min_by_key(|r| r.time);
     match (before, after) {
         (Some(before), Some(after)) if after.time - before.time <= APART_MAX => {
             let span = u64::from(after.time - before.time);

@@ -188,7 +188,7 @@ fn leave_out_lent(
         for swap in swaps {
             left.merge(&swap.net);
         }
-        // A keeper may add a little, or sell its margin with the rest.
+        // What a keeper adds of its own, or keeps, is no side of a trade where it is little.
         let counts = |(asset, sum): &(Asset, i128)| {
             sum.saturating_abs().saturating_mul(REST_PART_MIN) > lent.get(*asset).saturating_abs()
         };

@@ -7,6 +7,8 @@
 //!   of one view are `Overtaken`.
 //! - Each call has a deadline on this side. What failed for a passing reason is repeated; each write
 //!   may be repeated after an answer that was lost.
+//! - What is remembered is of one timeline of the database: on a connection of another one, after a
+//!   failover, it is forgotten, and numbers that may have been lost are never given again.
 //! - Every statement but those on names, prices and keys concerns one wallet.
 
 mod accounts;
