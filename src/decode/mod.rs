@@ -4,6 +4,7 @@ mod abi;
 pub mod evm;
 pub mod explain;
 mod flow;
+mod json;
 pub mod solana;
 mod transaction;
 pub mod tron;

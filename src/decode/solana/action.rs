@@ -1,9 +1,9 @@
 //! Actions of the System and Token programs' instructions; every other instruction is a call.
 
 use super::base58::Decoder;
-use super::json::{Reader, Unread};
 use super::keys::{AccountKey, AccountKeys, key, units};
 use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
+use crate::decode::json::{Reader, Unread};
 
 /// Accounts are indices among the transaction's keys; amounts are lamports or base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

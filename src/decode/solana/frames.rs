@@ -2,9 +2,9 @@
 //! log contains it; where the log is truncated too, accounts show which transfers a call made.
 
 use super::action::Action;
-use super::json::{Reader, Unread};
 use super::keys::AccountKeys;
 use super::transaction::Instruction;
+use crate::decode::json::{Reader, Unread};
 
 /// Fills unreported heights from the `Program … invoke [n]` lines, as far as they agree with the
 /// instructions.

@@ -27,7 +27,6 @@ mod base58;
 mod events;
 mod explain;
 mod frames;
-mod json;
 mod keys;
 mod orders;
 mod raw;
@@ -38,7 +37,6 @@ mod scene;
 mod swaps;
 mod transaction;
 mod wire;
-mod words;
 
 pub use explain::explain;
 pub use raw::parse;

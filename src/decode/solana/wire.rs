@@ -1,7 +1,10 @@
 //! The wire form of `getTransaction` (`json` and `jsonParsed`), borrowed from the reply.
 
-use super::json::{Reader, Unread};
 use super::raw_error::{LIMITS, RawError};
+use crate::decode::json::{Reader, Unread};
+
+/// The shortest base58 text of 32 bytes.
+const ADDRESS_LEN_MIN: usize = 32;
 
 /// The fields of a reply that are used.
 #[derive(Debug, Default)]
@@ -153,6 +156,11 @@ fn message<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<M
     Ok(message)
 }
 
+/// A string in the place of an address.
+fn address<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Unread> {
+    r.text_of(ADDRESS_LEN_MIN)
+}
+
 fn header(r: &mut Reader<'_>) -> Read<Option<u64>> {
     let mut signers = None;
     r.object(|r, name| -> Read<()> {
@@ -167,14 +175,14 @@ fn header(r: &mut Reader<'_>) -> Read<Option<u64>> {
 
 fn key_text<'a>(r: &mut Reader<'a>) -> Read<KeyText<'a>> {
     if r.peek() == Some(b'"') {
-        return Ok(KeyText { text: r.address()?, signer: false });
+        return Ok(KeyText { text: address(r)?, signer: false });
     }
     r.usual(key_object).map_or_else(|| any_key_object(r), Ok)
 }
 
 fn key_object<'a>(r: &mut Reader<'a>) -> Option<KeyText<'a>> {
     r.next(b"{\"pubkey\":")?;
-    let text = r.address().ok()?;
+    let text = address(r).ok()?;
     r.next(b",\"signer\":")?;
     let signer = r.boolean().ok()?;
     if r.next(b",\"source\":").is_some() {
@@ -190,7 +198,7 @@ fn any_key_object<'a>(r: &mut Reader<'a>) -> Read<KeyText<'a>> {
     let (mut text, mut signer) = (None, false);
     r.object(|r, name| -> Read<()> {
         match name {
-            b"pubkey" => text = Some(r.address()?),
+            b"pubkey" => text = Some(address(r)?),
             b"signer" => signer = r.boolean()?,
             _ => drop(r.skip()?),
         }
@@ -265,9 +273,9 @@ fn usual_token_balance<'a>(r: &mut Reader<'a>) -> Option<TokenBalance<'a>> {
     r.next(b"{\"accountIndex\":")?;
     let account_index = r.unsigned().ok()?;
     r.next(b",\"mint\":")?;
-    let mint = r.address().ok()?;
+    let mint = address(r).ok()?;
     r.next(b",\"owner\":")?;
-    let owner = Some(r.address().ok()?);
+    let owner = Some(address(r).ok()?);
     r.next(b",\"programId\":")?;
     let token = r.next(b"\"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA\"");
     token.or_else(|| r.text().ok().map(drop))?;
@@ -282,8 +290,8 @@ fn any_token_balance<'a>(r: &mut Reader<'a>) -> Read<TokenBalance<'a>> {
     r.object(|r, name| -> Read<()> {
         match name {
             b"accountIndex" => account = Some(r.unsigned()?),
-            b"mint" => mint = Some(r.address()?),
-            b"owner" => owner = r.optional(Reader::address)?,
+            b"mint" => mint = Some(address(r)?),
+            b"owner" => owner = r.optional(address)?,
             b"uiTokenAmount" => tokens = Some(token_amount(r)?),
             _ => drop(r.skip()?),
         }
@@ -385,7 +393,7 @@ fn usual_instruction<'a>(
         r.unsigned().ok().map(AccountRef::Index)
     } else {
         r.next(b",\"programId\":")?;
-        r.address().ok().map(AccountRef::Text)
+        address(r).ok().map(AccountRef::Text)
     };
     if r.next(b",\"stackHeight\":").is_some() {
         raw.stack_height = r.optional(Reader::unsigned).ok()?;
@@ -430,7 +438,7 @@ fn any_instruction<'a>(
 #[inline]
 fn account_ref<'a>(r: &mut Reader<'a>) -> Result<AccountRef<'a>, Unread> {
     if r.peek() == Some(b'"') {
-        r.address().map(AccountRef::Text)
+        address(r).map(AccountRef::Text)
     } else {
         r.unsigned().map(AccountRef::Index)
     }
@@ -447,7 +455,7 @@ fn loaded<'a>(r: &mut Reader<'a>, meta: &mut Meta<'a>) -> Read<()> {
             }
         };
         r.array(|r| {
-            list.push(r.address()?);
+            list.push(address(r)?);
             within(list.len(), LIMITS.keys, "account keys")
         })
     })

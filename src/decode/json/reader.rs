@@ -3,7 +3,7 @@
 //!
 //! Skipped values are checked only for matching brackets and terminated strings.
 
-use super::words::{digits, find, find_far, find_near, quotes, stops};
+use super::scan::{digits, find, find_far, find_near, quotes, stops};
 
 /// Greatest nesting that can be skipped.
 const DEPTH_MAX: u32 = 128;
@@ -11,32 +11,29 @@ const DEPTH_MAX: u32 = 128;
 /// The number of decimal digits that always fit 64 bits.
 const SAFE_DIGITS: usize = 19;
 
-/// The shortest base58 text of 32 bytes.
-const ADDRESS_LEN_MIN: usize = 32;
-
 /// The expected JSON is not at this byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unread(pub(super) usize);
+pub(in crate::decode) struct Unread(pub(in crate::decode) usize);
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(in crate::decode) struct Reader<'a> {
     len: usize,
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(json: &'a [u8]) -> Self {
+    pub(in crate::decode) fn new(json: &'a [u8]) -> Self {
         Self { len: json.len(), rest: json }
     }
 
     #[cold]
-    pub(super) fn fail<T>(&self) -> Result<T, Unread> {
+    pub(in crate::decode) fn fail<T>(&self) -> Result<T, Unread> {
         Err(Unread(self.len - self.rest.len()))
     }
 
     /// Reads an object: `each` receives every name and must read its value.
     #[inline]
-    pub(super) fn object<E: From<Unread>>(
+    pub(in crate::decode) fn object<E: From<Unread>>(
         &mut self,
         mut each: impl FnMut(&mut Self, &'a [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -76,7 +73,7 @@ impl<'a> Reader<'a> {
 
     /// Skips exactly these bytes, if they are next.
     #[inline]
-    pub(super) fn next<const LEN: usize>(&mut self, bytes: &[u8; LEN]) -> Option<()> {
+    pub(in crate::decode) fn next<const LEN: usize>(&mut self, bytes: &[u8; LEN]) -> Option<()> {
         let (next, rest) = self.rest.split_first_chunk()?;
         (next == bytes).then(|| self.rest = rest)
     }
@@ -84,7 +81,10 @@ impl<'a> Reader<'a> {
     /// Reads the common spelling: returns `None` and consumes nothing where the text is spelled
     /// otherwise. Member names are compared in place then, not searched.
     #[inline]
-    pub(super) fn usual<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    pub(in crate::decode) fn usual<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
         let mut ahead = *self;
         let value = read(&mut ahead)?;
         *self = ahead;
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
 
     /// Reads an array: `each` must read one element.
     #[inline]
-    pub(super) fn array<E: From<Unread>>(
+    pub(in crate::decode) fn array<E: From<Unread>>(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
 
     /// A string without escapes; amounts and data never have any.
     #[inline]
-    pub(super) fn text(&mut self) -> Result<&'a [u8], Unread> {
+    pub(in crate::decode) fn text(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
         if let Some(len) = find_near(self.rest, stops)
             && let Some((text, [b'"', rest @ ..])) = self.rest.split_at_checked(len)
@@ -122,11 +122,19 @@ impl<'a> Reader<'a> {
         self.text_behind(0)
     }
 
-    /// A string in the place of an address: the caller finds out whether it is one, so that no byte
-    /// is read twice. Of a string shorter than an address the returned text is arbitrary.
-    pub(super) fn address(&mut self) -> Result<&'a [u8], Unread> {
+    /// A string that is at least so long: the caller finds out whether it is, so that no byte is read
+    /// twice. Of a shorter one the returned text is arbitrary.
+    #[inline]
+    pub(in crate::decode) fn text_of(&mut self, len_min: usize) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
-        self.text_behind(ADDRESS_LEN_MIN)
+        self.text_behind(len_min)
+    }
+
+    /// A string that may be long, without escapes where the caller takes none.
+    #[inline]
+    pub(in crate::decode) fn long_text(&mut self) -> Result<&'a [u8], Unread> {
+        self.expect(b'"')?;
+        self.string_until(find_far(self.rest))
     }
 
     /// The rest of a string whose first bytes are known to be inside.
@@ -143,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(super) fn unsigned(&mut self) -> Result<u64, Unread> {
+    pub(in crate::decode) fn unsigned(&mut self) -> Result<u64, Unread> {
         // Account indices occur by the hundred.
         match *self.rest {
             [one @ b'0'..=b'9', b',' | b']' | b'}', ..] => {
@@ -188,13 +196,13 @@ impl<'a> Reader<'a> {
         digits.and_then(|digits| digits.parse().ok()).map_or_else(|| self.fail(), Ok)
     }
 
-    pub(super) fn signed(&mut self) -> Result<i64, Unread> {
+    pub(in crate::decode) fn signed(&mut self) -> Result<i64, Unread> {
         let negative = self.eat(b'-');
         let Ok(number) = i64::try_from(self.unsigned()?) else { return self.fail() };
         Ok(if negative { -number } else { number })
     }
 
-    pub(super) fn boolean(&mut self) -> Result<bool, Unread> {
+    pub(in crate::decode) fn boolean(&mut self) -> Result<bool, Unread> {
         // The caller checks what follows.
         if self.next(b"true").is_some() {
             return Ok(true);
@@ -208,7 +216,7 @@ impl<'a> Reader<'a> {
 
     /// `None` for `null`.
     #[inline]
-    pub(super) fn optional<T, E: From<Unread>>(
+    pub(in crate::decode) fn optional<T, E: From<Unread>>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
@@ -222,11 +230,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips any value and returns its text.
-    pub(super) fn skip(&mut self) -> Result<&'a [u8], Unread> {
+    pub(in crate::decode) fn skip(&mut self) -> Result<&'a [u8], Unread> {
         let first = self.peek();
         let start = self.rest;
         match first {
-            Some(b'"') => drop(self.string()?),
+            Some(b'"') => drop(self.long_text()?),
             Some(b'{' | b'[') => self.skip_nested()?,
             None | Some(b',' | b':' | b'}' | b']') => return self.fail(),
             Some(_) => self.skip_word(),
@@ -280,13 +288,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks that nothing follows.
-    pub(super) fn end(&mut self) -> Result<(), Unread> {
+    pub(in crate::decode) fn end(&mut self) -> Result<(), Unread> {
         if self.peek().is_none() { Ok(()) } else { self.fail() }
     }
 
     /// The next byte that is not a space, if any.
     #[inline]
-    pub(super) fn peek(&mut self) -> Option<u8> {
+    pub(in crate::decode) fn peek(&mut self) -> Option<u8> {
         match self.rest.first() {
             Some(byte) if *byte > b' ' => Some(*byte),
             _ => self.peek_behind_spaces(),
@@ -322,7 +330,7 @@ impl<'a> Reader<'a> {
 
     /// The text of a string, without its quotes.
     #[inline]
-    fn string(&mut self) -> Result<&'a [u8], Unread> {
+    pub(in crate::decode) fn string(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
         self.string_until(find(self.rest, quotes))
     }
@@ -418,15 +426,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_ends_at_a_quote() {
-        let address = |json: &'static str| Reader::new(json.as_bytes()).address();
+    fn a_text_of_some_length_ends_at_a_quote() {
+        let address = |json: &'static str| Reader::new(json.as_bytes()).text_of(32);
         let shortest = "11111111111111111111111111111111";
         let longest = "JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFG";
         for text in [shortest, longest] {
             let json = format!("[\"{text}\",\n  \"{text}\"]");
             let mut read = Vec::new();
             let mut reader = Reader::new(json.as_bytes());
-            reader.array::<Unread>(|r| r.address().map(|text| read.push(text))).unwrap();
+            reader.array::<Unread>(|r| r.text_of(32).map(|text| read.push(text))).unwrap();
             assert_eq!(read, [text.as_bytes(); 2]);
         }
         assert!(address("\"\"").is_err() && address("\"11111111111111111111111111111111").is_err());
