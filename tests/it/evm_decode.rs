@@ -67,9 +67,9 @@ pub(crate) fn number(value: u64) -> Word {
 }
 
 pub(crate) fn log(address: Account, signature: &str, topics: &[Word], data: &[Word]) -> Log {
-    let mut all = vec![Keccak256::digest(signature).into()];
-    all.extend_from_slice(topics);
-    Log { address, topics: all, data: data.concat() }
+    let first = Keccak256::digest(signature).into();
+    let topics = [&[first], topics].concat().into();
+    Log { address, topics, data: data.concat() }
 }
 
 pub(crate) fn transfer(token: Account, from: Account, to: Account, amount: u64) -> Log {
@@ -357,7 +357,8 @@ fn tokens_of_one_kind_and_positions_are_no_trades() {
             word(OTHER),
             word(WALLET),
             number(1),
-        ],
+        ]
+        .into(),
         data: Vec::new(),
     };
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));

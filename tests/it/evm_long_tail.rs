@@ -262,7 +262,7 @@ fn what_a_market_maker_states_is_of_it_where_its_tokens_lie_elsewhere() {
 /// sent the transaction.
 #[test]
 fn an_order_that_is_logged_without_a_topic_is_filled() {
-    let filled = |data: Vec<u8>| dealt(Log { address: ROUTER, topics: Vec::new(), data });
+    let filled = |data: Vec<u8>| dealt(Log { address: ROUTER, topics: Vec::new().into(), data });
     let stated = |amount: u128| [[9; 32].as_slice(), &amount.to_be_bytes()].concat();
     for taken in [filled(stated(7)), filled(stated(7)).from(OTHER)] {
         taken.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
@@ -325,7 +325,8 @@ fn principal_and_yield_tokens_are_bought_at_their_market() {
 fn a_curve_may_burn_what_is_sold() {
     let topic = "9ed992203b5a631f0a9d0b8341fde3c68a998a2ac413d72a34213bd77d4b1814";
     let topic = hex::decode(topic).unwrap().try_into().unwrap();
-    let said = Log { address: POOL, topics: vec![topic], data: [number(500), number(7)].concat() };
+    let said =
+        Log { address: POOL, topics: vec![topic].into(), data: [number(500), number(7)].concat() };
     let sold = case(vec![transfer(AAA, WALLET, ZERO, 500), transfer(BBB, POOL, WALLET, 7), said]);
     sold.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
     sold.venues(&["Swarm", "Swarm"]);
@@ -653,7 +654,8 @@ fn a_fee_that_an_event_announces_leaves_the_pay_open() {
             .unwrap()
             .try_into()
             .unwrap(),
-    ];
+    ]
+    .into();
     with(sold, &[fee]).gives(&[('s', AAA, 500, None)]);
 }
 

@@ -10,7 +10,7 @@ use crate::evm_decode::{
 
 /// What Ekubo's core logs of a swap: the locker, the pool, both amounts and the pool's state.
 fn ekubo_swap(emitter: Account, data_bytes: usize) -> Log {
-    Log { address: emitter, topics: Vec::new(), data: vec![0xee; data_bytes] }
+    Log { address: emitter, topics: Vec::new().into(), data: vec![0xee; data_bytes] }
 }
 
 /// 100 of native coin by a router to a holder of pools, and 500 AAA from it.

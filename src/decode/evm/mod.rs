@@ -38,7 +38,9 @@ pub(super) use ledger::{DEPOSIT, TRANSFER, WITHDRAWAL};
 pub(super) use raw::bytes;
 pub use raw::{RawError, parse};
 pub use trace::{is_flat_trace_whole, parse_flat_trace, parse_trace};
-pub use transaction::{Account, CoinTo, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
+pub use transaction::{
+    Account, CoinTo, Log, NativeFlows, NativeMove, Terms, Topics, Transaction, Word,
+};
 pub(super) use words::{topic, units, word};
 
 use ledger::Ledger;

@@ -134,7 +134,7 @@ mod tests {
         let pair = account("b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
         let weth = account("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
         let usdc = account("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");
-        let log = Log { address: pair, topics: Vec::new(), data: vec![0; 4 * 32] };
+        let log = Log { address: pair, topics: Vec::new().into(), data: vec![0; 4 * 32] };
         let made = |slug: &str, a, b| {
             let chain = registry.chain_named(slug).unwrap();
             made_of((registry.evm(), chain), &log, a, b)
@@ -154,7 +154,7 @@ mod tests {
         let registry = Registry::embedded().unwrap();
         let log = |words: usize| Log {
             address: Account::default(),
-            topics: Vec::new(),
+            topics: Vec::new().into(),
             data: vec![0; words * 32],
         };
         for chain in registry.chains() {

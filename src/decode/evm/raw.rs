@@ -5,7 +5,8 @@
 use serde::Deserialize;
 
 use super::calldata;
-use super::transaction::{Log, NativeFlows, Transaction, Word};
+use super::transaction::{Log, NativeFlows, Topics, Transaction, Word};
+use crate::decode::json::{Reader, Unread};
 use crate::domain::Units;
 
 /// Bounds of one answer; blocks allow far less.
@@ -16,8 +17,9 @@ struct Limits {
 
 const LIMITS: Limits = Limits { bytes: 32 << 20, logs: 65_536 };
 
-/// An event has at most four topics (the LOG4 instruction).
-const TOPIC_COUNT_MAX: usize = 4;
+/// Hex digits of an account and of a word.
+const ACCOUNT_DIGITS: usize = 40;
+const WORD_DIGITS: usize = 64;
 
 /// Why an answer cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,57 +34,47 @@ pub enum RawError {
     Broken(&'static str),
 }
 
-/// Long hex is lent as bytes: as text each digit would be looked at once more than it is decoded.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// What is used of the first answer; hex is lent as it stands there.
+#[derive(Default)]
 struct RawTransaction<'a> {
-    hash: &'a [u8],
-    block_number: Option<&'a str>,
-    transaction_index: Option<&'a str>,
-    from: &'a [u8],
+    hash: Option<&'a [u8]>,
+    block_number: Option<&'a [u8]>,
+    transaction_index: Option<&'a [u8]>,
+    from: Option<&'a [u8]>,
     to: Option<&'a [u8]>,
-    #[serde(default)]
-    value: &'a str,
-    #[serde(default)]
+    value: &'a [u8],
     input: &'a [u8],
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct Receipt<'a> {
-    transaction_hash: &'a [u8],
+    transaction_hash: Option<&'a [u8]>,
     /// Absent before Byzantium, when a receipt held the state's root instead.
-    status: Option<&'a str>,
-    #[serde(borrow)]
-    logs: Vec<RawLog<'a>>,
+    status: Option<&'a [u8]>,
+    logs: Option<Vec<Log>>,
 }
 
-#[derive(Deserialize)]
-struct RawLog<'a> {
-    address: &'a [u8],
-    #[serde(borrow)]
-    topics: Vec<&'a [u8]>,
-    data: &'a [u8],
-    #[serde(default)]
-    removed: bool,
+type Read<T> = Result<T, RawError>;
+
+impl From<Unread> for RawError {
+    fn from(Unread(at): Unread) -> Self {
+        Self::Json(format!("not as expected at byte {at}"))
+    }
 }
 
 /// Parses the answers of `eth_getTransactionByHash` and `eth_getTransactionReceipt` for one
 /// transaction. Its inner calls are unknown as yet.
-pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
-    let tx: RawTransaction<'_> = read(tx, "transaction")?;
-    let receipt: Receipt<'_> = read(receipt, "receipt")?;
-    let hash: Word = bytes(tx.hash, "hash")?;
-    if bytes(receipt.transaction_hash, "hash")? != hash {
+pub fn parse(tx: &[u8], receipt: &[u8]) -> Read<Transaction> {
+    let tx = whole(tx, "transaction", transaction)?;
+    let receipt = whole(receipt, "receipt", self::receipt)?;
+    let hash: Word = present(tx.hash, "hash")?;
+    if present(receipt.transaction_hash, "hash")? != hash {
         return Err(RawError::Broken("receipt: it belongs to another transaction"));
-    }
-    if receipt.logs.len() > LIMITS.logs {
-        return Err(RawError::TooMany("logs"));
     }
     let block = tx.block_number.ok_or(RawError::Missing("block: it is not mined"))?;
     let index = tx.transaction_index.ok_or(RawError::Missing("position in the block"))?;
-    let index = quantity(index, "position in the block")?;
-    let from = bytes(tx.from, "sender")?;
+    let index = number(index, "position in the block")?;
+    let from = present(tx.from, "sender")?;
     let to = tx.to.filter(|to| !to.is_empty()).map(|to| bytes(to, "recipient")).transpose()?;
     Ok(Transaction {
         hash,
@@ -90,22 +82,111 @@ pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
         index: u32::try_from(index).map_err(|_| RawError::Broken("position in the block"))?,
         from,
         to,
-        value: quantity(tx.value, "value")?,
+        value: digits(tx.value, "value")?,
         selector: selector(tx.input),
         terms: calldata::terms(tx.input, from, to),
-        succeeded: receipt.status.map_or(Ok(true), |status| {
-            quantity(status, "status").map(|status| !status.is_zero())
-        })?,
-        logs: receipt.logs.iter().map(log).collect::<Result<_, _>>()?,
+        succeeded: receipt
+            .status
+            .map_or(Ok(true), |status| digits(status, "status").map(|status| !status.is_zero()))?,
+        logs: receipt.logs.ok_or(RawError::Missing("logs"))?,
         native: NativeFlows::Unknown,
     })
 }
 
-/// Parses JSON of bounded size; nodes return `null` for what they do not have.
-pub(super) fn read<'a, T: Deserialize<'a>>(
+/// Reads an answer of bounded size; nodes return `null` for what they do not have.
+fn whole<'a, T>(
     json: &'a [u8],
     what: &'static str,
-) -> Result<T, RawError> {
+    each: impl FnOnce(&mut Reader<'a>) -> Read<T>,
+) -> Read<T> {
+    if json.len() > LIMITS.bytes {
+        return Err(RawError::TooMany("bytes"));
+    }
+    let mut reader = Reader::new(json);
+    let read = reader.optional(each)?;
+    reader.end()?;
+    read.ok_or(RawError::Missing(what))
+}
+
+fn transaction<'a>(r: &mut Reader<'a>) -> Read<RawTransaction<'a>> {
+    let mut tx = RawTransaction::default();
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"hash" => tx.hash = Some(r.text()?),
+            b"blockNumber" => tx.block_number = r.optional(Reader::text)?,
+            b"transactionIndex" => tx.transaction_index = r.optional(Reader::text)?,
+            b"from" => tx.from = Some(r.text()?),
+            b"to" => tx.to = r.optional(Reader::text)?,
+            b"value" => tx.value = r.text()?,
+            b"input" => tx.input = r.long_text()?,
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(tx)
+}
+
+fn receipt<'a>(r: &mut Reader<'a>) -> Read<Receipt<'a>> {
+    let mut receipt = Receipt::default();
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"transactionHash" => receipt.transaction_hash = Some(r.text()?),
+            b"status" => receipt.status = r.optional(Reader::text)?,
+            b"logs" => receipt.logs = Some(logs(r)?),
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(receipt)
+}
+
+fn logs(r: &mut Reader<'_>) -> Read<Vec<Log>> {
+    let mut logs = Vec::new();
+    r.array(|r| {
+        logs.push(log(r)?);
+        if logs.len() > LIMITS.logs { Err(RawError::TooMany("logs")) } else { Ok(()) }
+    })?;
+    Ok(logs)
+}
+
+fn log(r: &mut Reader<'_>) -> Read<Log> {
+    let (mut address, mut topics, mut data, mut removed) = (None, None, None, false);
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"address" => address = Some(bytes(r.text_of(ACCOUNT_DIGITS)?, "log address")?),
+            b"topics" => topics = Some(self::topics(r)?),
+            b"data" => {
+                let read = const_hex::decode(r.long_text()?);
+                data = Some(read.map_err(|_| RawError::Broken("log data"))?);
+            }
+            b"removed" => removed = r.boolean()?,
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    if removed {
+        return Err(RawError::Broken("log: its block was taken back"));
+    }
+    let (Some(address), Some(topics), Some(data)) = (address, topics, data) else {
+        return Err(RawError::Missing("part of a log"));
+    };
+    Ok(Log { address, topics, data })
+}
+
+fn topics(r: &mut Reader<'_>) -> Read<Topics> {
+    let mut topics = Topics::new();
+    r.array(|r| {
+        if topics.len() == topics.inline_size() {
+            return Err(RawError::TooMany("topics"));
+        }
+        topics.push(bytes(r.text_of(WORD_DIGITS)?, "topic")?);
+        Ok(())
+    })?;
+    Ok(topics)
+}
+
+/// Parses JSON of bounded size; nodes return `null` for what they do not have.
+pub(super) fn read<'a, T: Deserialize<'a>>(json: &'a [u8], what: &'static str) -> Read<T> {
     if json.len() > LIMITS.bytes {
         return Err(RawError::TooMany("bytes"));
     }
@@ -114,18 +195,8 @@ pub(super) fn read<'a, T: Deserialize<'a>>(
     read.ok_or(RawError::Missing(what))
 }
 
-fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
-    if raw.removed {
-        return Err(RawError::Broken("log: its block was taken back"));
-    }
-    if raw.topics.len() > TOPIC_COUNT_MAX {
-        return Err(RawError::TooMany("topics"));
-    }
-    Ok(Log {
-        address: bytes(raw.address, "log address")?,
-        topics: raw.topics.iter().map(|topic| bytes(topic, "topic")).collect::<Result<_, _>>()?,
-        data: const_hex::decode(raw.data).map_err(|_| RawError::Broken("log data"))?,
-    })
+fn present<const N: usize>(text: Option<&[u8]>, what: &'static str) -> Read<[u8; N]> {
+    bytes(text.ok_or(RawError::Missing(what))?, what)
 }
 
 /// An account or a word.
@@ -155,8 +226,13 @@ pub(super) fn quantity(text: &str, what: &'static str) -> Result<Units, RawError
     Units::from_str_radix(digits, 16).map_err(|_| RawError::Broken(what))
 }
 
-fn number(text: &str, what: &'static str) -> Result<u64, RawError> {
-    quantity(text, what)?.try_into().map_err(|_| RawError::Broken(what))
+/// [`quantity`] of bytes.
+fn digits(text: &[u8], what: &'static str) -> Read<Units> {
+    quantity(std::str::from_utf8(text).map_err(|_| RawError::Broken(what))?, what)
+}
+
+fn number(text: &[u8], what: &'static str) -> Read<u64> {
+    digits(text, what)?.try_into().map_err(|_| RawError::Broken(what))
 }
 
 fn selector(input: &[u8]) -> Option<[u8; 4]> {
@@ -228,7 +304,8 @@ mod tests {
         assert_eq!(check("null", &receipt), RawError::Missing("transaction"));
         assert_eq!(check(&tx_json(""), "null"), RawError::Missing("receipt"));
         assert!(matches!(check("[", &receipt), RawError::Json(_)));
-        assert!(matches!(check("{}", &receipt), RawError::Json(_)));
+        assert_eq!(check("{}", &receipt), RawError::Missing("hash"));
+        assert!(matches!(check(&tx_json(""), &format!("{receipt}}}")), RawError::Json(_)));
         let other = receipt.replace("0x11", "0x21");
         assert!(matches!(check(&tx_json(""), &other), RawError::Broken(_)));
         let pending = tx_json("").replace(r#""0x10""#, "null");
@@ -252,6 +329,7 @@ mod tests {
         let five = [&*topic; 5].join(",");
         assert_eq!(log(&five, "0x", "").unwrap_err(), RawError::TooMany("topics"));
         assert_eq!(log("\"0x12\"", "0x", "").unwrap_err(), RawError::Broken("topic"));
+        assert_eq!(log("\"0x12\",\"0x34\"", "0x", "").unwrap_err(), RawError::Broken("topic"));
         assert_eq!(log(&topic, "0x1", "").unwrap_err(), RawError::Broken("log data"));
         assert!(log(&topic, "0x", r#","removed":true"#).is_err());
     }

@@ -1,9 +1,6 @@
 //! Which venues ran in a transaction, and which assets they exchanged.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
-
-use foldhash::{HashMap, HashSet};
 
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
@@ -70,7 +67,8 @@ impl<'a> Scene<'a> {
 
     /// The largest single movement of an asset by the venue's holder.
     pub(super) fn share(&self, venue: &Venue<'_>, asset: Asset) -> Units {
-        self.moved.most.get(&(venue.holder, asset)).copied().unwrap_or_default()
+        let mut held = self.moved.by(&venue.holder).iter();
+        held.find(|held| held.asset == asset).map(|held| held.most).unwrap_or_default()
     }
 
     /// Whether an event says that an asset was exchanged.
@@ -144,41 +142,50 @@ pub(super) fn is_pool(kind: EventKind) -> bool {
 /// Movements by token and by account.
 #[derive(Debug)]
 struct Moved {
-    tokens: HashSet<Account>,
-    by_account: HashMap<Account, Vec<Asset>>,
-    most: HashMap<(Account, Asset), Units>,
+    /// In order of their addresses.
+    tokens: Vec<Account>,
+    /// In order of the accounts, each account's in order of their first movements.
+    held: Vec<Held>,
     /// Tokens minted and burnt, with the amounts.
     made: Vec<(Asset, Units)>,
     wrapped: Account,
 }
 
+/// An asset that an account moved.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    account: Account,
+    asset: Asset,
+    /// Place of its first movement.
+    first: usize,
+    /// Its largest movement.
+    most: Units,
+}
+
 impl Moved {
     fn read(ledger: &Ledger) -> Self {
-        let mut moved = Self {
-            tokens: HashSet::default(),
-            by_account: HashMap::default(),
-            most: HashMap::default(),
-            made: Vec::new(),
+        let made = |m: &&Move| (m.from == ZERO || m.to == ZERO) && !ledger.is_measure(m.asset);
+        let tokens = ledger.moves.iter().filter_map(|m| match m.asset {
+            Asset::Token(token) => Some(token),
+            Asset::Native => None,
+        });
+        let mut tokens: Vec<Account> = tokens.collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        Self {
+            tokens,
+            held: held(&ledger.moves),
+            made: ledger.moves.iter().filter(made).map(|m| (m.asset, m.amount)).collect(),
             wrapped: ledger.wrapped,
-        };
-        for Move { asset, from, to, amount } in &ledger.moves {
-            if let Asset::Token(token) = asset {
-                moved.tokens.insert(*token);
-            }
-            if (*from == ZERO || *to == ZERO) && !ledger.is_measure(*asset) {
-                moved.made.push((*asset, *amount));
-            }
-            for account in [from, to].into_iter().filter(|account| **account != ZERO) {
-                match moved.most.entry((*account, *asset)) {
-                    Entry::Occupied(mut most) => *most.get_mut() = (*most.get()).max(*amount),
-                    Entry::Vacant(first) => {
-                        first.insert(*amount);
-                        moved.by_account.entry(*account).or_default().push(*asset);
-                    }
-                }
-            }
         }
-        moved
+    }
+
+    /// The assets that an account moved.
+    fn by(&self, account: &Account) -> &[Held] {
+        let start = self.held.partition_point(|held| held.account < *account);
+        let rest = self.held.get(start..).unwrap_or_default();
+        let len = rest.partition_point(|held| held.account == *account);
+        rest.get(..len).unwrap_or_default()
     }
 
     /// The assets that an event names.
@@ -187,7 +194,7 @@ impl Moved {
         for token in words(log).filter_map(address) {
             let asset = if token == NATIVE_PLACEHOLDER {
                 Asset::Native
-            } else if token == self.wrapped || self.tokens.contains(&token) {
+            } else if token == self.wrapped || self.tokens.binary_search(&token).is_ok() {
                 Asset::Token(token)
             } else {
                 continue;
@@ -198,6 +205,25 @@ impl Moved {
         }
         named
     }
+}
+
+fn held(moves: &[Move]) -> Vec<Held> {
+    let mut all = Vec::with_capacity(2 * moves.len());
+    for (first, Move { asset, from, to, amount }) in moves.iter().enumerate() {
+        let accounts = [*from, *to].into_iter().filter(|account| *account != ZERO);
+        let held = |account| Held { account, asset: *asset, first, most: *amount };
+        all.extend(accounts.map(held));
+    }
+    all.sort_unstable_by_key(|held| (held.account, held.asset, held.first));
+    all.dedup_by(|next, held| {
+        let same = (next.account, next.asset) == (held.account, held.asset);
+        if same {
+            held.most = held.most.max(next.most);
+        }
+        same
+    });
+    all.sort_unstable_by_key(|held| (held.account, held.first));
+    all
 }
 
 fn names(log: &Log, account: &Account) -> bool {
@@ -237,9 +263,9 @@ fn venue<'a>(
     // A vault's event names what this pool exchanged; the vault's other movements belong to other
     // pools.
     if assets.len() < 2 && exchanges(event.kind) {
-        let held = moved.by_account.get(&holder).map(Vec::as_slice).unwrap_or_default();
-        let more: Vec<Asset> = held.iter().filter(|a| !assets.contains(a)).copied().collect();
-        assets.extend(more);
+        let named = assets.clone();
+        let held = moved.by(&holder).iter().map(|held| held.asset);
+        assets.extend(held.filter(|asset| !named.contains(asset)));
     }
     if event.kind == EventKind::Curve && assets.len() < 2 {
         // A signed amount is negative where the trader gave it.

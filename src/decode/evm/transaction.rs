@@ -1,5 +1,7 @@
 //! An EVM transaction with its effects, as far as nodes report them.
 
+use smallvec::SmallVec;
+
 pub use crate::domain::{Account, Word};
 use crate::domain::{Height, Units};
 
@@ -48,11 +50,14 @@ pub enum CoinTo {
     Shared,
 }
 
+/// An event has at most four (the LOG4 instruction).
+pub type Topics = SmallVec<[Word; 4]>;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     pub address: Account,
-    pub topics: Vec<Word>,
+    pub topics: Topics,
     pub data: Vec<u8>,
 }
 

@@ -1,6 +1,8 @@
 //! What a transaction's events add to transfers: TRC-10 movements, and the TRX of a trade where the
 //! calls are unknown.
 
+use std::borrow::Cow;
+
 use super::payout::RouterCall;
 use super::transaction::{AssetMove, Transaction};
 use crate::decode::evm::{
@@ -25,25 +27,34 @@ const V1_TRX_PURCHASE: Word =
 
 /// A Tron transaction as input of the EVM decoder: TRC-10 movements become token transfers, and TRX
 /// becomes what the trade took or gave of it.
-pub(super) struct EvmView {
-    pub(super) call: evm::Transaction,
+pub(super) struct EvmView<'a> {
+    pub(super) call: Cow<'a, evm::Transaction>,
     /// The TRX that the wallet was paid is unknown.
     pub(super) payout_unknown: bool,
 }
 
-impl EvmView {
+impl<'a> EvmView<'a> {
     pub(super) fn read(
         tables: &EvmTables,
         chain: &Chain,
         wallet: &Account,
-        tx: &Transaction,
+        tx: &'a Transaction,
     ) -> Self {
-        let mut view = Self { call: tx.call.clone(), payout_unknown: false };
+        let mut view = Self { call: Cow::Borrowed(&tx.call), payout_unknown: false };
         if tx.call.from == *wallet {
             view.add_native(tables, chain, wallet, tx);
         }
-        view.call.logs.extend(tx.assets.iter().filter_map(transfer));
+        if !tx.assets.is_empty() {
+            view.call.to_mut().logs.extend(tx.assets.iter().filter_map(transfer));
+        }
         view
+    }
+
+    /// Replaces what the call gave by what the trade took.
+    fn outlay(&mut self, spent: Units) {
+        let call = self.call.to_mut();
+        call.value = spent;
+        call.native = NativeFlows::Calls(Vec::new());
     }
 
     fn add_native(
@@ -57,8 +68,7 @@ impl EvmView {
         let spent = curve_outlay(wallet, &tx.call);
         let unknown = tx.call.native == NativeFlows::Unknown;
         if let Some(spent) = spent.or_else(|| pool_outlay(wallet, &tx.call).filter(|_| unknown)) {
-            self.call.value = spent;
-            self.call.native = NativeFlows::Calls(Vec::new());
+            self.outlay(spent);
             return;
         }
         if unknown {
@@ -108,15 +118,14 @@ impl EvmView {
         };
         if !tx.call.value.is_zero() {
             if let Some(spent) = routed.spent() {
-                self.call.value = spent;
-                self.call.native = NativeFlows::Calls(Vec::new());
+                self.outlay(spent);
             }
         } else if !unwrapped.is_zero() {
             match routed.paid() {
                 Some(value) => {
                     let paid = NativeMove { from: router, to: *wallet, value };
                     let paid = Some(paid).filter(|paid| !paid.value.is_zero());
-                    self.call.native = NativeFlows::Calls(paid.into_iter().collect());
+                    self.call.to_mut().native = NativeFlows::Calls(paid.into_iter().collect());
                 }
                 None => self.payout_unknown = true,
             }
@@ -150,7 +159,7 @@ fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
 fn transfer(moved: &AssetMove) -> Option<Log> {
     let AssetMove { from, to, token, value } = moved;
     let address = Address::tron_asset(*token).bytes().try_into().ok()?;
-    let topics = vec![TRANSFER, padded(from), padded(to)];
+    let topics = [TRANSFER, padded(from), padded(to)].into_iter().collect();
     Some(Log { address, topics, data: value.to_be_bytes::<32>().to_vec() })
 }
 

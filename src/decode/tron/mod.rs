@@ -1,17 +1,18 @@
 //! Tron: decodes a transaction and its info to trades. Contracts run there as on EVM chains, with
 //! the same events, so most of the work is the EVM decoder's.
 
-pub mod envelope;
 mod evm_view;
 mod explain;
 mod native;
 mod payout;
 mod raw;
 mod transaction;
+mod wire;
 
 pub use explain::explain;
-pub use raw::{RawError, account, asset, parse};
+pub use raw::{RawError, asset, parse};
 pub use transaction::{Asset, AssetMove, ExchangeId, NativeTrade, Transaction};
+pub use wire::account;
 
 use evm_view::EvmView;
 

@@ -166,7 +166,11 @@ mod tests {
     fn call(value: u64, swap: Word) -> evm::Transaction {
         let mut caller = [0; 32];
         caller[12..].copy_from_slice(&ROUTER);
-        let log = Log { address: [5; 20], topics: vec![swap, caller], data: Vec::new() };
+        let log = Log {
+            address: [5; 20],
+            topics: [swap, caller].into_iter().collect(),
+            data: Vec::new(),
+        };
         evm::Transaction {
             hash: [0; 32],
             block: 1,

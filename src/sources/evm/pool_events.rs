@@ -292,7 +292,7 @@ async fn events_by_portal(
             events.extend(block.logs.into_iter().map(|log| PoolEvent {
                 height: block.number,
                 emitter: log.log.address,
-                topics: log.log.topics,
+                topics: log.log.topics.into_vec(),
                 data: log.log.data,
             }));
         }

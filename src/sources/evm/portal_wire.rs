@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::texts::{self, hex_text};
 use super::wire::topic;
-use crate::decode::evm::{Account, Log, NativeMove, Word};
+use crate::decode::evm::{Account, Log, NativeMove, Topics, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 use crate::sources::gateway::lines;
 
@@ -354,7 +354,7 @@ fn diff(raw: &RawDiff<'_>) -> Option<BalanceDiff> {
 }
 
 fn log(raw: &RawLog<'_>) -> Option<PlacedLog> {
-    let topics: Vec<Word> = raw.topics.iter().map(|t| texts::word(t)).collect::<Option<_>>()?;
+    let topics: Topics = raw.topics.iter().map(|t| texts::word(t)).collect::<Option<_>>()?;
     // An event has at most four topics (the LOG4 instruction).
     let log = Log { address: texts::account(raw.address)?, topics, data: texts::data(raw.data)? };
     (log.topics.len() <= 4).then_some(PlacedLog {

@@ -8,6 +8,7 @@ mod balances;
 mod blocks;
 mod depth;
 mod depth_search;
+mod envelope;
 mod existence;
 #[cfg(test)]
 mod fake;

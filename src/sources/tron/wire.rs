@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::envelope::{RawData, RawTransaction, Ret, Text};
 use super::seen::{SeenTx, SentTx, TxPurpose};
 use crate::decode::evm::{Account, Word};
-use crate::decode::tron::envelope::{RawData, RawTransaction, Ret, Text};
 use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
 use crate::rpc::ask::ReplyClass;
@@ -206,17 +206,7 @@ struct Item<'a> {
     #[serde(borrow, default)]
     ret: Vec<Ret<'a>>,
     #[serde(borrow)]
-    raw_data: Option<RawData<'a, Value<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct Value<'a> {
-    #[serde(borrow, default)]
-    owner_address: Text<'a>,
-    #[serde(borrow)]
-    contract_address: Option<Text<'a>>,
-    #[serde(borrow)]
-    data: Option<Text<'a>>,
+    raw_data: Option<RawData<'a>>,
 }
 
 /// Calls that move or release one token and do nothing else: `transfer`, `approve` and its kin.
@@ -249,7 +239,7 @@ fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<FoundRow> {
 
 fn sent(
     ret: &[Ret<'_>],
-    data: Option<&RawData<'_, Value<'_>>>,
+    data: Option<&RawData<'_>>,
     raw: &RawValue,
     wallet: &Account,
 ) -> Option<SentTx> {

@@ -1,0 +1,67 @@
+//! The wire form of a transaction in java-tron's HTTP API and the index over it, as far as lists are
+//! made of it.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use serde::Deserialize;
+
+/// A string of an answer: borrowed, and copied only where it has escapes. Inside `Option` and
+/// `Vec`, serde copies every `Cow`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RawTransaction<'a> {
+    #[serde(borrow, rename = "txID")]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) ret: Vec<Ret<'a>>,
+    #[serde(borrow)]
+    pub(super) raw_data: Option<RawData<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Ret<'a> {
+    #[serde(borrow, rename = "contractRet")]
+    pub(super) contract_ret: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RawData<'a> {
+    #[serde(borrow)]
+    pub(super) contract: Vec<ContractCall<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ContractCall<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) parameter: Parameter<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Parameter<'a> {
+    #[serde(borrow)]
+    pub(super) value: Value<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Value<'a> {
+    #[serde(borrow, default)]
+    pub(super) owner_address: Text<'a>,
+    #[serde(borrow)]
+    pub(super) contract_address: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) data: Option<Text<'a>>,
+}
