@@ -89,7 +89,42 @@ impl Scene<'_> {
             net.add(flow.asset, if out { -amount } else { amount });
         }
         net.native -= returned_rent(ledger, range);
+        net.merge(&self.launched(ledger, range));
         net
+    }
+
+    /// What the wallet handed to a curve of tokens that were minted to it before: where the call gave
+    /// some of them back, they are the first purchase of a launch, and the supply is no side of it.
+    fn launched(&self, ledger: &Ledger, range: &Range<usize>) -> Net {
+        let mut supply = minted_before(ledger, range);
+        for (mint, units) in &mut supply.tokens {
+            let dealt = self.dealt_with_curves(ledger, range, Asset::Token(*mint));
+            *units = dealt.map_or(0, |handed| handed.min(*units));
+        }
+        supply
+    }
+
+    /// What the wallet gave of an asset to curves, where they gave it some of the same.
+    fn dealt_with_curves(
+        &self,
+        ledger: &Ledger,
+        range: &Range<usize>,
+        asset: Asset,
+    ) -> Option<i128> {
+        let at_curve = |flow: &&Flow| {
+            let venue = || self.leaf(flow.instruction).map(|(_, program)| program.kind);
+            let inside = flow.asset == asset && range.contains(&flow.instruction);
+            inside && venue() == Some(ProgramKind::Curve)
+        };
+        let (mut gave, mut got) = (0, false);
+        for flow in ledger.flows.iter().filter(at_curve) {
+            match (ledger.is_own(flow.from), ledger.is_own(flow.to)) {
+                (true, false) => gave += i128::from(flow.amount),
+                (false, true) => got = true,
+                (true, true) | (false, false) => {}
+            }
+        }
+        got.then_some(gave)
     }
 
     /// The part of a flow between the wallet and others that belongs to the swap.
@@ -226,6 +261,17 @@ impl Scene<'_> {
             .sum();
         (of_wallet.copied().unwrap_or(0) + refunds).max(0)
     }
+}
+
+/// Tokens that were minted to the wallet before these instructions.
+fn minted_before(ledger: &Ledger, range: &Range<usize>) -> Net {
+    let mut minted = Net::default();
+    for flow in ledger.flows.iter().take_while(|flow| flow.instruction < range.start) {
+        if flow.means == Means::Mint && ledger.is_own(flow.to) {
+            minted.add(flow.asset, i128::from(flow.received));
+        }
+    }
+    minted
 }
 
 /// Rent that the wallet paid for wrapped accounts which another one closes, and that it pays to the
