@@ -1,11 +1,19 @@
 //! Solana transactions of venues that also do other things than swap, built by hand, one a rule.
 
 use blotter::domain::Side;
+use sha2::Digest as _;
 
 use crate::decode::{RAYDIUM, check, run};
 use crate::support::solana::{Tx, WSOL};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
+const OMNIPAIR: &str = "omnixgS8fnqHfCcTGKWj6JtKjzpJZ1Y5y9pyFkQDkYE";
+const EXPRESS_RELAY: &str = "PytERJFhAKuNNuaiXkApLfWzwNwSNDACpigT3LwQfou";
+
+/// Anchor's discriminator of an instruction.
+fn named(name: &str) -> Vec<u8> {
+    sha2::Sha256::digest(format!("global:{name}"))[..8].to_vec()
+}
 
 /// The wallet mints `supply`, hands `handed` of it to a pool of `program` with some SOL, and gets
 /// `back` of it.
@@ -41,4 +49,44 @@ fn what_was_minted_may_be_sold_to_a_curve() {
     tx.call(HEAVEN, &["w", "w new", "p new", "p"], &[2]);
     tx.transfer(2, "w new", "p new", "w", 1_000).drift("p", -600_000).drift("w", 600_000);
     check(&tx, "w", &[(Side::Sell, "NEW", 1_000, Some(600_000), "Heaven")]);
+}
+
+/// META to a pool and USDC from it by two calls of a smart wallet.
+fn dealt(calls: [&str; 2]) -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w meta", "META", "w", 100).account("p meta", "META", "p", 0);
+    tx.account("w usdc", "USDC", "w", 0).account("p usdc", "USDC", "p", 500);
+    tx.call("smart wallet", &["w", "w meta", "p meta", "w usdc", "p usdc"], &[1]);
+    tx.inner(2, OMNIPAIR, &["w", "w meta", "p meta"], &named(calls[0]));
+    tx.transfer(3, "w meta", "p meta", "w", 100);
+    tx.inner(2, OMNIPAIR, &["w", "w usdc", "p usdc", "p"], &named(calls[1]));
+    tx.transfer(3, "p usdc", "w usdc", "p", 90);
+    tx
+}
+
+#[test]
+fn a_loan_by_a_pool_is_no_swap() {
+    let lent = run(&dealt(["add_collateral", "borrow"]), "w");
+    assert_eq!((lent.trades, lent.notes), (Vec::new(), Vec::new()));
+    let swapped =
+        [(Side::Sell, "META", 100, None, "Omnipair"), (Side::Buy, "USDC", 90, None, "Omnipair")];
+    check(&dealt(["swap", "swap"]), "w", &swapped);
+}
+
+#[test]
+fn a_quote_of_the_express_relay_is_a_trade_and_a_bid_is_not() {
+    let filled = |call: &str| {
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 0).account("m bonk", "BONK", "m", 700);
+        tx.account("w usdc", "USDC", "w", 90).account("m usdc", "USDC", "m", 0);
+        tx.call(EXPRESS_RELAY, &["m", "relayer", "receiver"], &named("submit_bid"));
+        tx.pay(2, "m", "receiver", 5_000);
+        tx.call(EXPRESS_RELAY, &["m", "w", "m bonk", "w bonk", "w usdc", "m usdc"], &named(call));
+        tx.transfer(2, "m bonk", "w bonk", "m", 700).transfer(2, "w usdc", "m usdc", "w", 90);
+        tx
+    };
+    let (sold, bought) = ((Side::Sell, "USDC", 90), (Side::Buy, "BONK", 700));
+    let row = |(side, mint, units)| (side, mint, units, None, "Pyth Express Relay");
+    check(&filled("swap"), "w", &[row(sold), row(bought)]);
+    assert_eq!(run(&filled("check_permission"), "w").trades, []);
 }

@@ -242,7 +242,7 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
         return;
     }
     let sold_to_curve = |swap: &Swap| {
-        let mut programs = swap.ranges.iter().flat_map(|range| scene.programs(range));
+        let mut programs = swap.ranges.iter().flat_map(|range| scene.acting(range));
         swap.net.losses() && programs.any(|program| program.kind == ProgramKind::Curve)
     };
     let reported = |swap: &Swap| -> i128 {

@@ -184,7 +184,7 @@ fn most_exchanged(
 /// The name of the program that led the swap, where no venue of the tables exchanged the token.
 fn routed_by(scene: &Scene<'_>, ranges: &[Range<usize>]) -> Option<Arc<str>> {
     let programs = || {
-        let all = ranges.iter().flat_map(|range| scene.programs(range));
+        let all = ranges.iter().flat_map(|range| scene.acting(range));
         all.filter(|program| trades(program.kind))
     };
     let aggregator = programs().find(|program| program.kind == ProgramKind::Aggregator);

@@ -76,7 +76,7 @@ impl<'a> Scene<'a> {
 
     /// Whether these instructions only convert at a fixed price.
     pub(super) fn converts(&self, range: &Range<usize>) -> bool {
-        let any = |wanted: fn(ProgramKind) -> bool| self.programs(range).any(|p| wanted(p.kind));
+        let any = |wanted: fn(ProgramKind) -> bool| self.acting(range).any(|p| wanted(p.kind));
         any(|kind| kind == ProgramKind::Conversion) && !any(exchanges)
     }
 
@@ -91,9 +91,18 @@ impl<'a> Scene<'a> {
         calls.iter().filter_map(|call| self.program(call))
     }
 
+    /// The same without calls that are none of a program's swaps, such as a loan by a pool. Of an order
+    /// book every call counts: the others place and cancel orders.
+    pub(super) fn acting(&self, range: &Range<usize>) -> impl Iterator<Item = &'a Program> {
+        range.clone().filter_map(|at| {
+            let program = self.program(self.instruction(at)?)?;
+            (program.kind == ProgramKind::OrderBook || self.takes(at)).then_some(program)
+        })
+    }
+
     /// Whether a program that trades runs in these instructions.
     pub(super) fn may_trade(&self, range: &Range<usize>) -> bool {
-        self.programs(range).any(|program| trades(program.kind))
+        self.acting(range).any(|program| trades(program.kind))
     }
 
     /// Whether a venue or a keeper of orders runs in these instructions, not only who routes to them.
