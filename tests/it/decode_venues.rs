@@ -1,14 +1,16 @@
 //! Solana transactions of venues that also do other things than swap, built by hand, one a rule.
 
+use blotter::decode::NoteKind;
 use blotter::domain::Side;
 use sha2::Digest as _;
 
-use crate::decode::{RAYDIUM, check, run};
+use crate::decode::{JUPITER, RAYDIUM, check, run};
 use crate::support::solana::{Tx, WSOL};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
 const OMNIPAIR: &str = "omnixgS8fnqHfCcTGKWj6JtKjzpJZ1Y5y9pyFkQDkYE";
 const EXPRESS_RELAY: &str = "PytERJFhAKuNNuaiXkApLfWzwNwSNDACpigT3LwQfou";
+const LEND_EARN: &str = "jup3YeL8QhtSx1e253b2FDvsMNC87fDrgQZivbrndc9";
 
 /// Anchor's discriminator of an instruction.
 fn named(name: &str) -> Vec<u8> {
@@ -89,4 +91,25 @@ fn a_quote_of_the_express_relay_is_a_trade_and_a_bid_is_not() {
     let row = |(side, mint, units)| (side, mint, units, None, "Pyth Express Relay");
     check(&filled("swap"), "w", &[row(sold), row(bought)]);
     assert_eq!(run(&filled("check_permission"), "w").trades, []);
+}
+
+#[test]
+fn a_route_through_a_vault_of_a_lender_alone_is_a_conversion() {
+    let routed = |through: &[&str]| {
+        let mut tx = Tx::new("w");
+        tx.account("w share", "SHARE", "w", 0).account("w usdc", "USDC", "w", 100);
+        tx.account("v usdc", "USDC", "v", 0);
+        tx.call(JUPITER, &["w", "w share", "w usdc", "v usdc"], &[1]);
+        for program in through {
+            tx.inner(2, program, &["w", "w share", "w usdc", "v usdc"], &named("deposit"));
+        }
+        tx.transfer(3, "w usdc", "v usdc", "w", 100).mint_to(3, "SHARE", "w share", 95);
+        tx
+    };
+    // The relay's check of a bid next to it exchanges nothing.
+    for through in [&[LEND_EARN] as &[&str], &[EXPRESS_RELAY, LEND_EARN]] {
+        let decoded = run(&routed(through), "w");
+        let kinds: Vec<NoteKind> = decoded.notes.iter().map(|note| note.kind).collect();
+        assert_eq!((decoded.trades, kinds), (Vec::new(), vec![NoteKind::Conversion]));
+    }
 }
