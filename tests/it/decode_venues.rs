@@ -10,6 +10,7 @@ use crate::support::solana::{Tx, WSOL};
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
 const OMNIPAIR: &str = "omnixgS8fnqHfCcTGKWj6JtKjzpJZ1Y5y9pyFkQDkYE";
 const EXPRESS_RELAY: &str = "PytERJFhAKuNNuaiXkApLfWzwNwSNDACpigT3LwQfou";
+const FUSION: &str = "HNarfxC3kYMMhFkxUFeYb8wHVdPzY5t9pupqW5fL2meM";
 const LEND_EARN: &str = "jup3YeL8QhtSx1e253b2FDvsMNC87fDrgQZivbrndc9";
 
 /// Anchor's discriminator of an instruction.
@@ -112,4 +113,27 @@ fn a_route_through_a_vault_of_a_lender_alone_is_a_conversion() {
         let kinds: Vec<NoteKind> = decoded.notes.iter().map(|note| note.kind).collect();
         assert_eq!((decoded.trades, kinds), (Vec::new(), vec![NoteKind::Conversion]));
     }
+}
+
+/// An order of 1inch Fusion for coin: its account closes to the maker with the fill. A resolver that
+/// cancels it gets the account's rent and passes on what it does not keep.
+#[test]
+fn an_order_of_fusion_is_a_trade_when_it_is_filled_and_not_when_it_is_cancelled() {
+    let escrowed = |call: &str| {
+        let mut tx = Tx::new("taker");
+        tx.account("t usdc", "USDC", "taker", 0).account("m usdc", "USDC", "maker", 0);
+        tx.account("escrow", "USDC", "order", 500);
+        let accounts = ["taker", "maker", "order", "escrow", "t usdc", "m usdc"];
+        tx.call(FUSION, &accounts, &named(call));
+        tx
+    };
+    let mut filled = escrowed("fill");
+    filled.transfer(2, "escrow", "t usdc", "order", 500).pay(2, "taker", "maker", 3_000_000);
+    filled.close(2, "escrow", "maker", "order");
+    check(&filled, "maker", &[(Side::Sell, "USDC", 500, Some(3_000_000), "1inch Fusion")]);
+    assert_eq!(run(&filled, "taker").trades, []);
+    let mut cancelled = escrowed("cancel_by_resolver");
+    cancelled.transfer(2, "escrow", "m usdc", "order", 500);
+    cancelled.close(2, "escrow", "taker", "order").pay(2, "taker", "maker", 2_000_000);
+    assert_eq!(run(&cancelled, "maker").trades, []);
 }
