@@ -3,7 +3,7 @@
 use super::balances::{Asset as Moved, Flow, Ledger, Means};
 use super::decode;
 use super::keys::AccountKey;
-use super::scene::Scene;
+use super::scene::{Scene, acts};
 use super::transaction::Transaction;
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 use crate::domain::{Address, Units};
@@ -73,7 +73,8 @@ fn venues(tables: &SolanaTables, tx: &Transaction) -> Vec<FoundVenue> {
     let mut venues = Vec::new();
     for instruction in &tx.instructions {
         let Some(key) = tx.key(instruction.program) else { continue };
-        let Some(program) = tables.program(key) else { continue };
+        let known = tables.program(key).filter(|program| acts(tx, instruction, program));
+        let Some(program) = known else { continue };
         let venue = FoundVenue {
             name: program.name.to_string(),
             part: part(program.kind),

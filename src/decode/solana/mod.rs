@@ -8,7 +8,7 @@
 //! 3. Each outer instruction with all that it called is a group. Movements between the wallet and
 //!    others in a group that runs a venue are netted per asset ([`swaps`]), without the rent of
 //!    others' accounts, relay tips, and lamports that a router sends elsewhere; fees inside a venue
-//!    count.
+//!    count. Nor does the supply count that a creator hands to a curve to launch a token.
 //! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
 //!    minted or burnt, liquidity moved, or an aggregator sent most of the proceeds on to another
 //!    account. A conversion that takes back what swaps brought for what they gave closes them. Groups

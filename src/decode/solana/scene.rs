@@ -91,12 +91,11 @@ impl<'a> Scene<'a> {
         calls.iter().filter_map(|call| self.program(call))
     }
 
-    /// The same without calls that are none of a program's swaps, such as a loan by a pool. Of an order
-    /// book every call counts: the others place and cancel orders.
+    /// The same without calls that are none of a program's swaps.
     pub(super) fn acting(&self, range: &Range<usize>) -> impl Iterator<Item = &'a Program> {
         range.clone().filter_map(|at| {
-            let program = self.program(self.instruction(at)?)?;
-            (program.kind == ProgramKind::OrderBook || self.takes(at)).then_some(program)
+            let call = self.instruction(at)?;
+            self.program(call).filter(|program| acts(self.tx, call, program))
         })
     }
 
@@ -147,6 +146,12 @@ impl<'a> Scene<'a> {
         });
         calls.last()
     }
+}
+
+/// Whether a call does what its program's kind says, unlike a loan by a pool. Of an order book every call
+/// does: those that do not take place and cancel orders.
+pub(super) fn acts(tx: &Transaction, call: &Instruction, program: &Program) -> bool {
+    program.kind == ProgramKind::OrderBook || program.may_swap(|| tx.data_of(call))
 }
 
 /// Whether programs of this kind trade.
