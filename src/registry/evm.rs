@@ -51,6 +51,16 @@ pub struct Payout {
     pub token: Option<usize>,
 }
 
+/// Indices of the words of a peg module's event that state what it exchanged, indexed words first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peg {
+    /// In units of the token that the module holds.
+    pub amount: usize,
+    /// In units of the token that it mints and burns.
+    pub fee: usize,
+}
+
 /// One kind of event, by its first topic.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +97,10 @@ pub struct Event {
     pub charges: Option<usize>,
     /// The word that is positive where a contract of positions, which the event names, adds liquidity.
     pub grows: Option<usize>,
+    /// What a conversion took for a token that it minted, less a fee.
+    pub mints: Option<Peg>,
+    /// What a conversion gave for a token that it burnt, which is more by a fee.
+    pub burns: Option<Peg>,
 }
 
 impl Event {
@@ -355,6 +369,8 @@ fn anonymous(rows: Vec<AnonymousRow>) -> Result<Vec<Anonymous>, RegistryError> {
             amounts: Vec::new(),
             charges: None,
             grows: None,
+            mints: None,
+            burns: None,
         };
         events.push(Anonymous { emitter, data_bytes, event });
     }

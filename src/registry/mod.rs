@@ -7,7 +7,9 @@ mod pool_makers;
 mod solana;
 
 pub use chains::{Chain, Finality, NativeCoin, OwnChain, ReferenceId, ReferenceVaults};
-pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, PoolSalt};
+pub use evm::{
+    Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, Peg, PoolSalt,
+};
 pub use pool_makers::PoolPlace;
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 

@@ -37,6 +37,7 @@ mod doors_program;
 mod dropin;
 mod endurance;
 mod estimates;
+mod evm_conversions;
 mod evm_corpus;
 mod evm_decode;
 mod evm_explain;

@@ -143,7 +143,7 @@ fn part(kind: EventKind) -> &'static str {
         EventKind::CowTrade => "order settled",
         EventKind::Liquidity => "liquidity changed: no trade",
         EventKind::Position => "position of liquidity grew: no trade",
-        EventKind::Conversion => "conversion at a fixed price: no trade",
+        EventKind::Conversion => "converted at a fixed price: no trade by itself",
         EventKind::Bridge => "sent to another chain: no trade",
         EventKind::Operation => "smart account did something by itself",
         EventKind::Fee => "platform took a fee of native coin",

@@ -8,6 +8,13 @@ const PRICE_DIGITS_MAX: usize = 6;
 /// short price by chance once in thousands.
 const AMOUNT_DIGITS_MIN: usize = 10;
 
+/// Whether two amounts are the same digits, one with more zeros at the end: one for one of tokens with
+/// different decimals, or a power of ten for one.
+pub(super) fn are_alike(one: Units, other: Units) -> bool {
+    let [one, other] = [one, other].map(|units| units.to_string());
+    one.trim_end_matches('0') == other.trim_end_matches('0')
+}
+
 /// Whether one amount is the other times a short decimal, rounded to a unit, or they are equal.
 pub(super) fn is_fixed_rate(one: Units, other: Units) -> bool {
     let is_long = |units: Units| units.to_string().trim_end_matches('0').len() >= AMOUNT_DIGITS_MIN;

@@ -16,6 +16,7 @@
 //! Amounts come from movements alone; events identify the trade and its venue.
 
 mod calldata;
+mod conversions;
 mod explain;
 mod fixed_rate;
 mod ledger;
@@ -51,7 +52,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 7;
+pub const DECODER_VERSION: u16 = 8;
 
 /// The trades of a wallet in a transaction.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {

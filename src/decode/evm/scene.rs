@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::conversions::Conversion;
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
@@ -71,9 +72,27 @@ impl<'a> Scene<'a> {
         held.find(|held| held.asset == asset).map(|held| held.most).unwrap_or_default()
     }
 
-    /// Whether an event says that an asset was exchanged.
+    /// Whether an event says that an asset was exchanged, also by a conversion on a route to or from
+    /// a market.
     pub(super) fn exchanged(&self, asset: Asset) -> bool {
+        self.swapped(asset) || (self.converted(asset) && self.has_market())
+    }
+
+    /// Whether a venue's event says so.
+    pub(super) fn swapped(&self, asset: Asset) -> bool {
         self.venues.iter().any(|venue| exchanges(venue.event.kind) && venue.assets.contains(&asset))
+    }
+
+    /// Whether an asset was converted at a fixed price.
+    pub(super) fn converted(&self, asset: Asset) -> bool {
+        let converts = |venue: &Venue<'_>| venue.event.kind == EventKind::Conversion;
+        self.venues.iter().any(|venue| converts(venue) && venue.assets.contains(&asset))
+    }
+
+    /// Whether a pool or an order exchanged anything. A router's own event is none of these: it may
+    /// have converted alone.
+    pub(super) fn has_market(&self) -> bool {
+        self.venues.iter().any(|venue| is_market(venue.event.kind))
     }
 
     /// Whether orders were filled: assets then move between traders.
@@ -133,6 +152,10 @@ pub(super) fn exchanges(kind: EventKind) -> bool {
         | EventKind::Operation
         | EventKind::Fee => false,
     }
+}
+
+fn is_market(kind: EventKind) -> bool {
+    is_pool(kind) || kind == EventKind::Fill || kind == EventKind::CowTrade
 }
 
 pub(super) fn is_pool(kind: EventKind) -> bool {
@@ -239,6 +262,13 @@ fn anonymous<'a>(tables: &'a EvmTables, ledger: &Ledger, log: &Log) -> Option<&'
     (row.emitter.is_some() || ledger.moves.iter().any(moved)).then_some(&row.event)
 }
 
+/// The tokens of a conversion whose event names none.
+fn converted(event: &Event, ledger: &Ledger, log: &Log) -> Vec<Asset> {
+    let Some(conversion) = Conversion::read(event, log) else { return Vec::new() };
+    let moves = ledger.moves.iter().filter(|m| !ledger.is_measure(m.asset) && conversion.is_of(m));
+    moves.map(|m| m.asset).collect()
+}
+
 fn venue<'a>(
     (tables, chain): (&'a EvmTables, &'a Chain),
     ledger: &Ledger,
@@ -275,6 +305,7 @@ fn venue<'a>(
             moved.made.iter().filter(|(asset, amount)| named(amount) && !assets.contains(asset));
         assets.extend(made.map(|(asset, _)| *asset).collect::<Vec<_>>());
     }
+    assets.extend(converted(event, ledger, log));
     assets.retain(|asset| Some(*asset) != share);
     Some(Venue { log, event, contract, holder, assets })
 }

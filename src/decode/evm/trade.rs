@@ -136,11 +136,15 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     if pool(EventKind::Pool) {
         return true;
     }
-    if scene.exchanged(asset) {
+    if scene.swapped(asset) {
         return false;
     }
     if pool(EventKind::Liquidity) {
         return true;
+    }
+    // A peg module mints and burns what it converts, on the way to or from a market.
+    if scene.exchanged(asset) {
+        return false;
     }
     scene.ledger.moves.iter().filter(|m| m.asset == asset).any(|m| match leg.side {
         Side::Buy => m.from == ZERO && m.amount >= leg.units,

@@ -1,0 +1,78 @@
+//! Conversions at a fixed price: part of a trade where a market stands in the transaction too, and
+//! none by themselves.
+
+use blotter::decode::NoteKind;
+use blotter::decode::evm::{Account, Log};
+
+use crate::evm_decode::{
+    AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, case, log, number, swap, transfer,
+    word,
+};
+
+/// A peg module, and the account that holds its tokens for it.
+const MODULE: Account = POOL_2;
+const JOIN: Account = OTHER;
+
+/// 50 units of AAA, as many of BBB in twelve more decimals, and a fee of 7 units of BBB.
+const HELD: u64 = 50;
+const MINTED: u64 = 49_999_999_999_993;
+const BURNT: u64 = 50_000_000_000_007;
+
+fn says(event: &str) -> Log {
+    let signature = format!("{event}(address,uint256,uint256)");
+    log(MODULE, &signature, &[word(ROUTER)], &[number(HELD), number(7)])
+}
+
+/// AAA of the router becomes BBB of the router.
+fn minting(minted: u64) -> Vec<Log> {
+    vec![transfer(AAA, ROUTER, JOIN, HELD), transfer(BBB, ZERO, ROUTER, minted), says("SellGem")]
+}
+
+/// BBB of the router becomes AAA of the router.
+fn burning() -> Vec<Log> {
+    vec![
+        transfer(BBB, ROUTER, MODULE, BURNT),
+        transfer(BBB, MODULE, ZERO, BURNT),
+        transfer(AAA, JOIN, ROUTER, HELD),
+        says("BuyGem"),
+    ]
+}
+
+/// The wallet sells CCC for AAA at a pool, and the router has it converted to BBB.
+fn bought(converted: Vec<Log>, got: u64) -> Vec<Log> {
+    let swapped = swap(POOL, (CCC, 500, WALLET), (AAA, HELD, ROUTER));
+    [swapped, converted, vec![transfer(BBB, ROUTER, WALLET, got)]].concat()
+}
+
+#[test]
+fn a_peg_module_on_a_route_is_part_of_the_trade() {
+    case(bought(minting(MINTED), MINTED)).gives(&[('s', CCC, 500, None), ('b', BBB, MINTED, None)]);
+    let swapped = swap(POOL, (AAA, HELD, ROUTER), (CCC, 500, WALLET));
+    let sold = [vec![transfer(BBB, WALLET, ROUTER, BURNT)], burning(), swapped.clone()].concat();
+    case(sold).gives(&[('s', BBB, BURNT, None), ('b', CCC, 500, None)]);
+    // From the token that the module holds, by the one that it mints.
+    let onward = swap(POOL, (BBB, MINTED, ROUTER), (CCC, 500, WALLET));
+    let first = [vec![transfer(AAA, WALLET, ROUTER, HELD)], minting(MINTED), onward].concat();
+    case(first).gives(&[('s', AAA, HELD, None), ('b', CCC, 500, None)]);
+}
+
+#[test]
+fn a_peg_module_may_hand_out_what_it_has_minted_before() {
+    let handed = vec![
+        transfer(AAA, ROUTER, JOIN, HELD),
+        transfer(BBB, MODULE, ROUTER, MINTED),
+        says("SellGem"),
+    ];
+    case(bought(handed, MINTED)).gives(&[('s', CCC, 500, None), ('b', BBB, MINTED, None)]);
+}
+
+#[test]
+fn what_a_conversion_does_not_state_is_a_share() {
+    // A unit less than the fee leaves.
+    let other = bought(minting(MINTED - 1), MINTED - 1);
+    case(other).gives_none(Some(NoteKind::Liquidity));
+    // A token that reports its own deposits.
+    let mut share = bought(minting(MINTED), MINTED);
+    share.push(log(BBB, "Mint(address,uint256,uint256)", &[word(ROUTER)], &[[9; 32]; 2]));
+    case(share).gives_none(Some(NoteKind::Liquidity));
+}
