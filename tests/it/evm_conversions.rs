@@ -5,8 +5,8 @@ use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log};
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, case, log, number, swap, transfer,
-    word,
+    AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, case, log, number, swap,
+    transfer, word,
 };
 
 /// A peg module, and the account that holds its tokens for it.
@@ -75,4 +75,44 @@ fn what_a_conversion_does_not_state_is_a_share() {
     let mut share = bought(minting(MINTED), MINTED);
     share.push(log(BBB, "Mint(address,uint256,uint256)", &[word(ROUTER)], &[[9; 32]; 2]));
     case(share).gives_none(Some(NoteKind::Liquidity));
+}
+
+#[test]
+fn a_conversion_alone_is_no_trade_of_a_router() {
+    let converted = [
+        vec![transfer(AAA, WALLET, ROUTER, HELD)],
+        minting(MINTED),
+        vec![transfer(BBB, ROUTER, WALLET, MINTED)],
+    ];
+    let one_inch = account("1111111254eeb25477b68fb85ed929f73a960582");
+    let alone = case(converted.concat());
+    alone.clone().gives_none(None);
+    alone.clone().to(one_inch).gives_none(Some(NoteKind::Conversion));
+    // The other way.
+    let back = [
+        vec![transfer(BBB, WALLET, ROUTER, BURNT)],
+        burning(),
+        vec![transfer(AAA, ROUTER, WALLET, HELD)],
+    ];
+    case(back.concat()).to(one_inch).gives_none(Some(NoteKind::Conversion));
+    // The router calls it an exchange.
+    let mut named = alone;
+    let words = [word(WALLET), word(AAA), word(BBB), word(WALLET), number(HELD), number(MINTED)];
+    let signature = "Swapped(address,address,address,address,uint256,uint256)";
+    named.tx.logs.push(log(ROUTER, signature, &[], &words));
+    named.gives_none(Some(NoteKind::Conversion));
+}
+
+#[test]
+fn a_conversion_next_to_a_quote_is_part_of_a_trade() {
+    // A market maker pays for CCC by a transfer alone, and the module converts that.
+    let logs = vec![
+        transfer(CCC, WALLET, POOL, 500),
+        transfer(AAA, POOL, ROUTER, HELD),
+        transfer(AAA, ROUTER, JOIN, HELD),
+        transfer(BBB, MODULE, WALLET, MINTED),
+        says("SellGem"),
+    ];
+    let one_inch = account("1111111254eeb25477b68fb85ed929f73a960582");
+    case(logs).to(one_inch).gives(&[('s', CCC, 500, None), ('b', BBB, MINTED, None)]);
 }

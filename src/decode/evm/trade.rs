@@ -21,6 +21,9 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
     if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
         return shape::traded(scene, own).ok_or(None);
     }
+    if only_converted(scene, own) {
+        return no(NoteKind::Conversion, "one token was converted to another at a fixed price");
+    }
     refusal(scene, own, routed)?;
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
     let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
@@ -48,6 +51,15 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
         }
         (false, true) => no(NoteKind::OneSided, "a venue ran and the wallet only got"),
     }
+}
+
+/// Whether what the wallet gave and received was converted at a fixed price, and no market stands in
+/// the transaction. A router's own event reports that as an exchange.
+fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
+    let has = |side| own.exchanged.iter().any(|leg| leg.side == side);
+    let converted = |leg: &Leg| scene.converted(Asset::Token(leg.token));
+    let both = has(Side::Sell) && has(Side::Buy);
+    both && !scene.has_market() && own.exchanged.iter().all(converted)
 }
 
 /// Other events by which the exchange is not a trade of the wallet. `routed`: the wallet called a
