@@ -139,7 +139,7 @@ pub enum ContractKind {
 /// One contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "four things that its code guarantees or not")]
+#[expect(clippy::struct_excessive_bools, reason = "five things that its code guarantees or not")]
 pub struct Contract {
     id: u16,
     /// Chain slugs; empty for all chains.
@@ -163,6 +163,9 @@ pub struct Contract {
     /// Whether it keeps a fee of that coin, stated in its input.
     #[serde(default)]
     pub charges: bool,
+    /// Whether every venue that it calls emits an event of the tables: it trades nothing without one.
+    #[serde(default)]
+    pub pools_only: bool,
 }
 
 impl Contract {

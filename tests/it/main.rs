@@ -105,6 +105,7 @@ mod tidy_words;
 mod tron_decode;
 mod tron_proof;
 mod tron_source;
+mod tron_venues;
 mod upgrade;
 mod values;
 mod values_shares;

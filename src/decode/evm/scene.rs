@@ -103,7 +103,9 @@ impl<'a> Scene<'a> {
     /// Whether the called contract trades for its callers.
     pub(super) fn calls_router(&self) -> bool {
         self.called.is_some_and(|contract| match contract.kind {
-            ContractKind::Router | ContractKind::Exchange | ContractKind::Launchpad => true,
+            ContractKind::Router | ContractKind::Exchange | ContractKind::Launchpad => {
+                !contract.pools_only || self.has_market()
+            }
             ContractKind::Settlement
             | ContractKind::EntryPoint
             | ContractKind::EthFlow
