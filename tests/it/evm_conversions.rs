@@ -47,6 +47,9 @@ fn bought(converted: Vec<Log>, got: u64) -> Vec<Log> {
 #[test]
 fn a_peg_module_on_a_route_is_part_of_the_trade() {
     case(bought(minting(MINTED), MINTED)).gives(&[('s', CCC, 500, None), ('b', BBB, MINTED, None)]);
+    // Both rows have the name of the only pool, which no factory derives.
+    case(bought(minting(MINTED), MINTED))
+        .venues(&["0x2020202020202020202020202020202020202020"; 2]);
     let swapped = swap(POOL, (AAA, HELD, ROUTER), (CCC, 500, WALLET));
     let sold = [vec![transfer(BBB, WALLET, ROUTER, BURNT)], burning(), swapped.clone()].concat();
     case(sold).gives(&[('s', BBB, BURNT, None), ('b', CCC, 500, None)]);

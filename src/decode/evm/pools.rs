@@ -7,6 +7,7 @@ use sha3::{Digest as _, Keccak256};
 use super::ledger::{Asset, mirrors};
 use super::scene::{Scene, Venue};
 use super::transaction::{Account, Log, Word};
+use crate::domain::Family;
 use crate::registry::{Chain, EvmTables, Factory, PoolPlace, PoolSalt};
 
 /// Fees of pools, in millionths, the most common ones first.
@@ -42,7 +43,8 @@ fn made_of(
     tables.maker(place, || {
         let factories: Vec<&Factory> = tables.factories(chain).collect();
         let mut kinds = likely_first(log).into_iter();
-        let made = kinds.find_map(|kind| maker_of_kind(&factories, kind, &pair, &pool))?;
+        let prefix = prefix(chain.family);
+        let made = kinds.find_map(|kind| maker_of_kind(&factories, kind, &pair, (prefix, pool)))?;
         Some(Arc::clone(&made.name))
     })
 }
@@ -65,13 +67,13 @@ fn maker_of_kind<'a>(
     factories: &[&'a Factory],
     kind: PoolSalt,
     pair: &[Account; 2],
-    pool: &Account,
+    (prefix, pool): (u8, Account),
 ) -> Option<&'a Factory> {
     let of_kind = || factories.iter().copied().filter(|factory| factory.salt == kind);
     of_kind().next()?;
     numbers(kind).iter().find_map(|number| {
         let salt = salt(kind, pair, *number);
-        of_kind().find(|factory| derived(factory, &salt) == *pool)
+        of_kind().find(|factory| derived(prefix, factory, &salt) == pool)
     })
 }
 
@@ -98,9 +100,17 @@ fn salt(salt: PoolSalt, [low, high]: &[Account; 2], number: u32) -> Word {
     }
 }
 
+/// The first byte of what CREATE2 hashes: Tron has that of its addresses there.
+fn prefix(family: Family) -> u8 {
+    match family {
+        Family::Tron => 0x41,
+        Family::Evm | Family::Solana => 0xff,
+    }
+}
+
 /// The address of a contract created by CREATE2 (EIP-1014).
-fn derived(factory: &Factory, salt: &Word) -> Account {
-    let hash = hash(&[&[0xff], &factory.deployer, salt, &factory.code_hash]);
+fn derived(prefix: u8, factory: &Factory, salt: &Word) -> Account {
+    let hash = hash(&[&[prefix], &factory.deployer, salt, &factory.code_hash]);
     let mut account = Account::default();
     if let Some((_, bytes)) = hash.split_first_chunk::<12>() {
         account.copy_from_slice(bytes);
@@ -148,6 +158,30 @@ mod tests {
         }
     }
 
+    /// WTRX and USDT on Tron: SunSwap's pair, its pool of 0.05 %, and WTRX and DCT's pair, by the addresses
+    /// that public programs use.
+    #[test]
+    fn tron_derives_addresses_with_a_prefix_of_its_own() {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("tron").unwrap();
+        let wtrx = account("891cdb91d149f23b1a45d9c5ca78a88d0cb44c18");
+        let usdt = account("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
+        let made = |pool: &str, token| {
+            let log = Log { address: account(pool), topics: Vec::new(), data: vec![0; 4 * 32] };
+            made_of((registry.tron(), chain), &log, wtrx, token).map(|name| name.to_string())
+        };
+        let pair = "3a10321a4e97a64d9376af42ec07d5fa50294b35";
+        assert_eq!(made(pair, usdt).as_deref(), Some("SunSwap V2"));
+        let pool = "b50b027637ab9a7f2ba5b70a24f778f8438bb279";
+        assert_eq!(made(pool, usdt).as_deref(), Some("SunSwap V3"));
+        let dct = account("af3f2254a9c6a3c143c10cbe15eb9eb75c553f45");
+        assert_eq!(
+            made("6ca269605dcf30f2346377c4707c096c5efb9a9b", dct).as_deref(),
+            Some("SunSwap V2")
+        );
+        assert_eq!(made(pair, dct), None);
+    }
+
     /// Whichever kinds of salt are tried first, the same factory is found.
     #[test]
     fn no_two_factories_derive_one_address_and_each_kind_of_salt_is_tried() {
@@ -186,7 +220,8 @@ mod tests {
         let registry = Registry::embedded().unwrap();
         for (chain, pair, pool, name) in cases {
             let chain = registry.chain_named(chain).unwrap();
-            let makes = |one: &&Factory| maker_of_kind(&[*one], one.salt, &pair, &pool).is_some();
+            let makes =
+                |one: &&Factory| maker_of_kind(&[*one], one.salt, &pair, (0xff, pool)).is_some();
             let factories = registry.evm().factories(chain);
             let makers: Vec<&str> = factories.filter(makes).map(|one| &*one.name).collect();
             assert_eq!(makers, [name], "{}", chain.slug);

@@ -81,7 +81,8 @@ fn venue<'a>(scene: &Scene<'a>, leg: &Leg, named: &mut Option<NamedPool<'a>>) ->
     let names = |venue: &&Venue<'_>| trades(venue.event.kind) && venue.assets.contains(&asset);
     let first = || scene.venues.iter().find(|venue| trades(venue.event.kind));
     if let Some(venue) = scene.venues.iter().find(names).or_else(first) {
-        return venue.name(scene.chain).clone();
+        let is_pool = is_pool(venue.event.kind);
+        return if is_pool { pool_name(scene, venue) } else { venue.name(scene.chain).clone() };
     }
     if let Some(contract) = scene.called {
         return contract.name.clone();

@@ -17,13 +17,15 @@ const PRICE_MIDDLE: u128 = 3_000_000_000_000_000;
 /// A thousand thousandths of the coin, and the 12 decimals of the price.
 const PRICE_SCALE: u128 = 10_u128.pow(15);
 
-/// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2).
+/// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2; `SunSwap`).
 const UNISWAP_V2_CODE: Word =
     hex("96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f");
 const PANCAKE_V2_CODE: Word =
     hex("00fb7f630766e6a796048ea87d01acd3068e8ff67d078148a3fa3f4a84f69bd5");
 const UNISWAP_V3_CODE: Word =
     hex("e34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54");
+const SUN_V2_CODE: Word = hex("6d3f89421f83e4b62e628de8fc7ff2b014a79bf8fd8e8b0ea46e4a1d9409b67d");
+const SUN_V3_CODE: Word = hex("ba928a717d71946d75999ef1adef801a79cd34a20efecea8b2876b85f5f49580");
 
 const KYBER: Account = hex("6131b5fae19ea4f9d964eac0408e4408b66337b5");
 const COW_SETTLEMENT: Account = hex("9008d19f58aabd9ed0d60971565aa8510560ab41");
@@ -80,12 +82,12 @@ const ROWS: &[Row] = &[
         v2: Some(Amm {
             name: "Uniswap V2",
             router: hex("7a250d5630b4cf539739df2c5dacb4c659f2488d"),
-            maker: Some((hex("5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f"), UNISWAP_V2_CODE)),
+            maker: Some(on_evm(hex("5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f"), UNISWAP_V2_CODE)),
         }),
         v3: Some(Amm {
             name: "Uniswap V3",
             router: hex("68b3465833fb72a70ecdf485e0e4c7bd8665fc45"),
-            maker: Some((hex("1f98431c8ad98523631ae4a59f267346ea31f984"), UNISWAP_V3_CODE)),
+            maker: Some(on_evm(hex("1f98431c8ad98523631ae4a59f267346ea31f984"), UNISWAP_V3_CODE)),
         }),
         v4: Some(Singleton {
             router: hex("66a9893cc07d91d95644aedd05d03f95e1dba8af"),
@@ -100,12 +102,12 @@ const ROWS: &[Row] = &[
         v2: Some(Amm {
             name: "Uniswap V2",
             router: hex("4752ba5dbc23f44d87826276bf6fd6b1c372ad24"),
-            maker: Some((hex("8909dc15e40173ff4699343b6eb8132c65e18ec6"), UNISWAP_V2_CODE)),
+            maker: Some(on_evm(hex("8909dc15e40173ff4699343b6eb8132c65e18ec6"), UNISWAP_V2_CODE)),
         }),
         v3: Some(Amm {
             name: "Uniswap V3",
             router: hex("2626664c2603336e57b271c5c0b26f421741e481"),
-            maker: Some((hex("33128a8fc17869897dce68ed026d694621f6fdfd"), UNISWAP_V3_CODE)),
+            maker: Some(on_evm(hex("33128a8fc17869897dce68ed026d694621f6fdfd"), UNISWAP_V3_CODE)),
         }),
         v4: Some(Singleton {
             router: hex("6ff5693b99212da76ad316178a184ab56d299b43"),
@@ -122,12 +124,12 @@ const ROWS: &[Row] = &[
         v2: Some(Amm {
             name: "PancakeSwap V2",
             router: hex("10ed43c718714eb63d5aa57b78b54704e256024e"),
-            maker: Some((hex("ca143ce32fe78f1f7019d7d551a6402fc5350c73"), PANCAKE_V2_CODE)),
+            maker: Some(on_evm(hex("ca143ce32fe78f1f7019d7d551a6402fc5350c73"), PANCAKE_V2_CODE)),
         }),
         v3: Some(Amm {
             name: "Uniswap V3",
             router: hex("b971ef87ede563556b2ed4b1c0b0019111dd85d2"),
-            maker: Some((hex("db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7"), UNISWAP_V3_CODE)),
+            maker: Some(on_evm(hex("db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7"), UNISWAP_V3_CODE)),
         }),
         v4: Some(Singleton {
             router: hex("1906c1d672b88cd1b9ac7593301ca990f94eae07"),
@@ -156,7 +158,7 @@ const ROWS: &[Row] = &[
         v3: Some(Amm {
             name: "Uniswap V3",
             router: hex("fe31f71c1b106eac32f1a19239c9a9a72ddfb900"),
-            maker: Some((hex("204faca1764b154221e35c0d20abb3c525710498"), UNISWAP_V3_CODE)),
+            maker: Some(on_evm(hex("204faca1764b154221e35c0d20abb3c525710498"), UNISWAP_V3_CODE)),
         }),
         v4: Some(Singleton {
             router: hex("0d97dc33264bfc1c226207428a79b26757fb9dc3"),
@@ -173,12 +175,12 @@ const ROWS: &[Row] = &[
         v2: Some(Amm {
             name: "Uniswap V2",
             router: hex("89e5db8b5aa49aa85ac63f691524311aeb649eba"),
-            maker: Some((hex("8bceaa40b9acdfaedf85adf4ff01f5ad6517937f"), UNISWAP_V2_CODE)),
+            maker: Some(on_evm(hex("8bceaa40b9acdfaedf85adf4ff01f5ad6517937f"), UNISWAP_V2_CODE)),
         }),
         v3: Some(Amm {
             name: "Uniswap V3",
             router: hex("caf681a66d020601342297493863e78c959e5cb2"),
-            maker: Some((hex("1f7d7550b1b028f7571e69a784071f0205fd2efa"), UNISWAP_V3_CODE)),
+            maker: Some(on_evm(hex("1f7d7550b1b028f7571e69a784071f0205fd2efa"), UNISWAP_V3_CODE)),
         }),
         launchpad: Some(hex("26605f322f7ff986f381bb9a6e3f5dab0beaeb09")),
         ..BLANK
@@ -191,12 +193,12 @@ const ROWS: &[Row] = &[
         v2: Some(Amm {
             name: "SunSwap V2",
             router: hex("6e0617948fe030a7e4970f8389d4ad295f249b7e"),
-            maker: None,
+            maker: Some(on_tron(hex("689abaeeed3f0bb3585773192e23224cac25dd41"), SUN_V2_CODE)),
         }),
         v3: Some(Amm {
             name: "SunSwap V3",
             router: hex("9bc8fbecba5d240b977b6fd4e9ac25b0012ef843"),
-            maker: None,
+            maker: Some(on_tron(hex("c2708485c99cd8cf058de1a9a7e3c2d8261a995c"), SUN_V3_CODE)),
         }),
         v4: Some(Singleton {
             router: hex("a31d689a84244bc01be56e07aeafb7686f56bb89"),
@@ -215,7 +217,24 @@ const ROWS: &[Row] = &[
 pub(super) struct Amm {
     pub(super) name: &'static str,
     pub(super) router: Account,
-    maker: Option<(Account, Word)>,
+    maker: Option<Maker>,
+}
+
+/// A factory, by which the addresses of its pools follow (EIP-1014).
+#[derive(Debug, Clone, Copy)]
+struct Maker {
+    prefix: u8,
+    factory: Account,
+    code: Word,
+}
+
+const fn on_evm(factory: Account, code: Word) -> Maker {
+    Maker { prefix: 0xff, factory, code }
+}
+
+/// Tron puts the prefix of its addresses first.
+const fn on_tron(factory: Account, code: Word) -> Maker {
+    Maker { prefix: 0x41, factory, code }
 }
 
 /// Uniswap's fourth version: one contract holds all pools.
@@ -420,9 +439,9 @@ impl Amm {
                 keccak(&[&padding, &low, &padding, &high, &[0; 28], &fee.to_be_bytes()])
             }
         };
-        let (factory, code) = self.maker.unwrap_or(([7; 20], mix::key(seed, &[7])));
-        // EIP-1014.
-        tail(&keccak(&[&[0xff], &factory, &salt, &code]))
+        let unknown = Maker { prefix: 0xff, factory: [7; 20], code: mix::key(seed, &[7]) };
+        let Maker { prefix, factory, code } = self.maker.unwrap_or(unknown);
+        tail(&keccak(&[&[prefix], &factory, &salt, &code]))
     }
 }
 
@@ -477,5 +496,11 @@ mod tests {
         assert_eq!(const_hex::encode(v2), "b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
         let v3 = row.v3.unwrap().pool(1, [usdc, weth], Some(500));
         assert_eq!(const_hex::encode(v3), "88e6a0c2ddd26feeb64f039a2c41296fcb3f5640");
+        // The pair of WTRX and USDT on Tron.
+        let wtrx = hex("891cdb91d149f23b1a45d9c5ca78a88d0cb44c18");
+        let usdt = hex("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
+        let tron = ROWS.iter().find(|row| row.slug == "tron").unwrap();
+        let pair = tron.v2.unwrap().pool(1, [wtrx, usdt], None);
+        assert_eq!(const_hex::encode(pair), "3a10321a4e97a64d9376af42ec07d5fa50294b35");
     }
 }
