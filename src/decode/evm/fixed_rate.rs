@@ -15,11 +15,12 @@ pub(super) fn are_alike(one: Units, other: Units) -> bool {
     one.trim_end_matches('0') == other.trim_end_matches('0')
 }
 
-/// Whether one amount is the other times a short decimal, rounded to a unit, or they are equal.
+/// Whether one amount is the other times a short decimal, rounded to a unit, or they are the same but for
+/// zeros at the end, however short.
 pub(super) fn is_fixed_rate(one: Units, other: Units) -> bool {
     let is_long = |units: Units| units.to_string().trim_end_matches('0').len() >= AMOUNT_DIGITS_MIN;
     let is_multiple = |of, by| is_product(of, by).unwrap_or(false);
-    one == other
+    are_alike(one, other)
         || (is_long(one) && is_long(other) && (is_multiple(one, other) || is_multiple(other, one)))
 }
 
@@ -70,11 +71,21 @@ mod tests {
     }
 
     #[test]
+    fn the_same_digits_are_fixed_however_few() {
+        assert!(is_fixed("500", "500"));
+        // 5,000 of six decimals for as many, or a thousand times as many, of eighteen.
+        assert!(is_fixed("5000000000", "5000000000000000000000"));
+        assert!(is_fixed("5000000000", "5000000000000000000000000"));
+        assert!(!is_fixed("5000000000", "5000000000000000000001"));
+        assert!(!is_fixed("5000000000", "4900000000000000000000"));
+    }
+
+    #[test]
     fn few_digits_show_nothing() {
         assert!(!is_fixed("500", "7"));
         assert!(!is_fixed("5000000", "2345670000000000000"));
         assert!(!is_fixed("12345678900", "6172839450"));
-        assert!(is_fixed("500", "500"));
+        assert!(!is_fixed("500", "5100000"));
         let largest = Units::MAX.to_string();
         assert!(!is_fixed(&largest, "12345678901"));
     }
