@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// WTRX and USDT on Tron: SunSwap's pair, its pool of 0.05 %, and WTRX and DCT's pair, by the addresses
+    /// WTRX and USDT on Tron: `SunSwap`'s pair, its pool of 0.05 %, and WTRX and DCT's pair, by the addresses
     /// that public programs use.
     #[test]
     fn tron_derives_addresses_with_a_prefix_of_its_own() {
