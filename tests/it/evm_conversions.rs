@@ -51,7 +51,7 @@ fn a_peg_module_on_a_route_is_part_of_the_trade() {
     case(bought(minting(MINTED), MINTED))
         .venues(&["0x2020202020202020202020202020202020202020"; 2]);
     let swapped = swap(POOL, (AAA, HELD, ROUTER), (CCC, 500, WALLET));
-    let sold = [vec![transfer(BBB, WALLET, ROUTER, BURNT)], burning(), swapped.clone()].concat();
+    let sold = [vec![transfer(BBB, WALLET, ROUTER, BURNT)], burning(), swapped].concat();
     case(sold).gives(&[('s', BBB, BURNT, None), ('b', CCC, 500, None)]);
     // From the token that the module holds, by the one that it mints.
     let onward = swap(POOL, (BBB, MINTED, ROUTER), (CCC, 500, WALLET));
@@ -89,7 +89,7 @@ fn a_conversion_alone_is_no_trade_of_a_router() {
     ];
     let one_inch = account("1111111254eeb25477b68fb85ed929f73a960582");
     let alone = case(converted.concat());
-    alone.clone().gives_none(None);
+    alone.gives_none(None);
     alone.clone().to(one_inch).gives_none(Some(NoteKind::Conversion));
     // The other way.
     let back = [
