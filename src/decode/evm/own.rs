@@ -12,7 +12,7 @@ use crate::registry::{ContractKind, EventKind};
 
 /// A trade has few tokens; a contract that distributes tokens may log thousands.
 pub(super) const LEG_COUNT_MAX: usize = 64;
-const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
+pub(super) const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
 
 /// What the wallet gave or received of the measure: native coin, loose and wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::ledger::{Asset, Ledger, Unique};
+use super::ledger::{Asset, Ledger, Move, Unique};
 use super::native;
-use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
+use super::own::{LEG_COUNT_MAX, Leg, Measure, Own, TWO};
 use super::scene::{Scene, Venue, exchanges};
 use super::shape;
 use super::side_legs;
 use super::transaction::Account;
 use super::words::{ZERO, address, units, words};
 use crate::decode::{Note, NoteKind};
-use crate::domain::Side;
+use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
 
 /// The legs that were traded, or why there is no trade.
@@ -158,8 +158,20 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     if scene.exchanged(asset) {
         return false;
     }
-    scene.ledger.moves.iter().filter(|m| m.asset == asset).any(|m| match leg.side {
-        Side::Buy => m.from == ZERO && m.amount >= leg.units,
-        Side::Sell => m.from == *scene.wallet && (m.to == ZERO || m.to == leg.token),
-    })
+    is_made(scene, leg)
+}
+
+/// Whether what the wallet got of a token was minted, or most of what it gave was burnt or went to the
+/// token itself: a tax takes less. What is minted for whom fills an order, while the wallet does
+/// nothing, was bought of the token's issuer.
+fn is_made(scene: &Scene<'_>, leg: &Leg) -> bool {
+    let moves = || scene.ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token));
+    let filled = scene.fills() && !scene.acts();
+    let minted = |m: &Move| m.from == ZERO && (!filled || m.to == *scene.wallet);
+    let gone = |m: &&Move| m.from == *scene.wallet && (m.to == ZERO || m.to == leg.token);
+    let burnt = || moves().filter(gone).map(|m| m.amount);
+    match leg.side {
+        Side::Buy => moves().any(|m| minted(m) && m.amount >= leg.units),
+        Side::Sell => burnt().fold(Units::ZERO, Units::saturating_add) > leg.units / TWO,
+    }
 }
