@@ -1,11 +1,12 @@
 //! Native coin that a plain node shows through routers: one wrap or one unwrap that the call is known
 //! to spend or to pay out whole, and events that name the payment. Amounts are worked out by hand.
 
+use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log};
 
 use crate::evm_decode::{
-    AAA, Case, OTHER, POOL, WALLET, ZERO, account, case, log, number, swap, transfer, v2_swap,
-    weth, word,
+    AAA, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, case, log, number, swap, transfer,
+    unwrap, v2_swap, weth, word,
 };
 
 const DEPOSIT: &str = "Deposit(address,uint256)";
@@ -172,4 +173,28 @@ fn forks_on_rollups_pay_by_one_unwrap() {
         let kept = case(logs).to(fork.router).on(chain).unknown();
         assert_eq!(kept.decode().trades, []);
     }
+}
+
+/// 500 AAA for 3 of native coin by a contract that no table knows, and what another one says behind
+/// the unwrap.
+fn sale_with(said: &[u64]) -> Case {
+    let coin = 3_000_000_000_000_000_000;
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), coin, ROUTER));
+    let said: Vec<_> = said.iter().map(|value| number(*value)).collect();
+    logs.push(unwrap(ROUTER, coin));
+    logs.push(log(OTHER, "Kept(address,uint256)", &[word(OTHER)], &said));
+    case(logs).unknown()
+}
+
+#[test]
+fn who_keeps_a_fee_of_what_was_unwrapped_leaves_a_sale() {
+    let fee = 30_000_000_000_000_000;
+    sale_with(&[0, fee]).gives(&[('s', AAA, 500, None)]);
+    sale_with(&[0, 1_499_999_999_999_999_999]).gives(&[('s', AAA, 500, None)]);
+    // Half of it may be what the wallet had sent on, next to a fee too.
+    sale_with(&[0, 1_500_000_000_000_000_000]).gives_none(Some(NoteKind::OneSided));
+    sale_with(&[fee, 2_970_000_000_000_000_000]).gives_none(Some(NoteKind::OneSided));
+    // An event without an amount: a place, or a time.
+    sale_with(&[7, 1_760_000_000]).gives_none(Some(NoteKind::OneSided));
+    sale_with(&[]).gives_none(Some(NoteKind::OneSided));
 }

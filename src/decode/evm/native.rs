@@ -1,16 +1,20 @@
 //! Native coin where the inner calls are unknown: only what a protocol guarantees.
 
 use super::ledger::{Asset, Move, is_movement, transfer};
-use super::own::{Leg, Measure, Own};
+use super::own::{Leg, Measure, Own, TWO};
 use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, CoinTo, Log};
-use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, word, words};
 use crate::domain::Units;
 use crate::registry::{EventKind, Payout};
 
 /// `swapExactETHForTokens` and its variant for fee-on-transfer tokens: by their interface such a
 /// call spends exactly the coin that it receives, in any contract.
 const EXACT_COIN_IN: [[u8; 4]; 2] = [[0x7f, 0xf3, 0x6a, 0xb5], [0xb6, 0xf9, 0xde, 0x95]];
+
+/// Smaller numbers in events are counters, places and times, and larger ones addresses, hashes and text.
+const COIN_MIN: Units = Units::from_limbs([1 << 32, 0, 0, 0]);
+const COIN_LIMIT: Units = Units::from_limbs([0, 0, 1, 0]);
 
 /// Whether the wallet gave, and whether it received, native coin, as far as that is known.
 pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
@@ -56,13 +60,24 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
         // Nothing was unwrapped: a pool of unwrapped coin paid.
         return scene.venues.iter().any(|v| exchanges(v.event.kind) && v.may_move_native());
     };
-    let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
+    let (logs, behind) = scene.tx.logs.split_at(after + 1);
+    let unwrapped = logs.last().and_then(|log| word(log, 0)).map(units).unwrap_or_default();
     behind.iter().all(|log| {
         Some(log.address) == scene.tx.to
             || is_movement(log)
             || scene.contract(&log.address).is_some()
             || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
+            || is_of_less(log, unwrapped)
     })
+}
+
+/// Whether an event states amounts of coin, and each is less than half of what was unwrapped: a fee.
+/// One that states none may be a bridge's.
+fn is_of_less(log: &Log, unwrapped: Units) -> bool {
+    let absolute = |units: Units| if units.bit(255) { units.wrapping_neg() } else { units };
+    let is_coin = |units: &Units| (COIN_MIN..COIN_LIMIT).contains(units);
+    let mut amounts = words(log).map(|word| absolute(units(word))).filter(is_coin).peekable();
+    amounts.peek().is_some() && amounts.all(|amount| amount < unwrapped / TWO)
 }
 
 /// Whether a pool may have given native coin that was never wrapped: such pools log the movement of
