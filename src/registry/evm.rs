@@ -87,6 +87,12 @@ pub struct Event {
     pub pays: Option<Payout>,
     /// What an account's order sold, of tokens that lay at the venue since an earlier transaction.
     pub escrow: Option<Payout>,
+    /// The word that is the account which acted by an operation, where that is not the emitter.
+    pub actor: Option<usize>,
+    /// The word that is the account which paid the network for an operation; zero where none did.
+    pub sponsor: Option<usize>,
+    /// The word that states what the account paid back to whom sent its operation.
+    pub repays: Option<usize>,
     /// Market makers' accounts hold what it exchanged: the event alone says how much that was.
     #[serde(default)]
     pub quotes: bool,
@@ -368,6 +374,9 @@ fn anonymous(rows: Vec<AnonymousRow>) -> Result<Vec<Anonymous>, RegistryError> {
             native: row.native,
             pays: None,
             escrow: None,
+            actor: None,
+            sponsor: None,
+            repays: None,
             quotes: false,
             amounts: Vec::new(),
             charges: None,

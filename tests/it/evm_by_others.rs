@@ -1,11 +1,19 @@
-//! What others do for a wallet: who fills its order.
+//! What others do for a wallet: who fills its order, and who sends a transaction in which it acts as a
+//! contract.
 
 use blotter::decode::NoteKind;
-use blotter::decode::evm::{Account, Log};
+use blotter::decode::evm::{Account, Log, NativeFlows};
+use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, Case, OTHER, ROUTER, WALLET, ZERO, account, case, log, number, transfer, weth,
+    AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, buy, call, case, log, number, sell,
+    transfer, weth, word,
 };
+
+/// Argent's module, which relays transactions of its wallets.
+fn argent() -> Account {
+    account("f956e02c306893793522f86417e7c897cfcf9b7a")
+}
 
 fn filled() -> Log {
     let exchange = account("111111125421ca6dc452d289314280a0f8842a65");
@@ -49,4 +57,78 @@ fn a_tax_or_a_burn_on_a_sale_by_an_order_is_no_withdrawal() {
         sold_less(400, to).gives(&[('s', AAA, 800, Some(15))]);
         sold_less(401, to).gives_none(Some(NoteKind::Liquidity));
     }
+}
+
+/// A relayer sends a purchase of a smart wallet that pays 100 for 500 AAA and 7 for the network.
+fn relayed(said: Log) -> Case {
+    let mut bought = buy().from(OTHER).to(argent()).value(0);
+    bought.tx.logs.push(said);
+    bought.calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100), call(WALLET, OTHER, 7)])
+}
+
+fn executed() -> Log {
+    let signature = "TransactionExecuted(address,bool,bytes,bytes32)";
+    let data = [number(64), [5; 32], number(0)];
+    log(argent(), signature, &[word(WALLET), number(1)], &data)
+}
+
+fn safe_paid(payment: u64) -> Log {
+    log(WALLET, "ExecutionSuccess(bytes32,uint256)", &[], &[[5; 32], number(payment)])
+}
+
+fn from_module() -> Log {
+    log(WALLET, "ExecutionFromModuleSuccess(address)", &[word(ROUTER)], &[])
+}
+
+fn invoked(by: Account, target: Account) -> Log {
+    let signature = "Invoked(address,address,uint256,bytes)";
+    log(by, signature, &[word(argent()), word(target), number(0)], &[number(32), number(0)])
+}
+
+fn refund(token: Account, amount: u64) -> Log {
+    let signature = "Refund(address,address,address,uint256)";
+    log(argent(), signature, &[word(WALLET), word(OTHER)], &[word(token), number(amount)])
+}
+
+#[test]
+fn what_a_relayer_is_paid_back_is_outside() {
+    for said in [executed(), safe_paid(7), from_module(), invoked(WALLET, ROUTER)] {
+        relayed(said.clone()).gives(&[('b', AAA, 500, Some(100))]);
+        relayed(said).unknown().gives(&[('b', AAA, 500, None)]);
+    }
+    // A wallet that does nothing by itself pays for what it gets.
+    let target = relayed(invoked(POOL, WALLET));
+    target.gives(&[('b', AAA, 500, Some(107))]);
+    target.unknown().gives_none(Some(NoteKind::OneSided));
+}
+
+#[test]
+fn a_sender_that_gives_anything_is_paid_for_it() {
+    let mut owned = relayed(executed());
+    owned.tx.logs.push(transfer(BBB, OTHER, ROUTER, 3));
+    owned.gives(&[('b', AAA, 500, Some(107))]);
+    // The owner's own coin, of which a part goes back.
+    relayed(executed()).to(WALLET).value(50).gives(&[('b', AAA, 500, Some(57))]);
+}
+
+#[test]
+fn a_balance_that_paid_for_the_network_is_no_price() {
+    let balance = |said: Log, lost: u64| {
+        let lost = Units::from(lost);
+        relayed(said).native(NativeFlows::Net { gained: Units::ZERO, lost })
+    };
+    balance(safe_paid(0), 100).gives(&[('b', AAA, 500, Some(100))]);
+    balance(safe_paid(7), 107).gives(&[('b', AAA, 500, None)]);
+    balance(refund(ZERO, 7), 107).gives(&[('b', AAA, 500, None)]);
+    // Of a contract that no table knows, as escrows have such an event too.
+    let mut escrow = refund(ZERO, 7);
+    escrow.address = POOL;
+    balance(escrow, 107).gives(&[('b', AAA, 500, Some(107))]);
+}
+
+#[test]
+fn a_refund_in_tokens_is_outside_of_what_was_sold() {
+    let mut sold = sell().from(OTHER).to(argent());
+    sold.tx.logs.extend([transfer(AAA, WALLET, OTHER, 9), executed(), refund(AAA, 9)]);
+    sold.gives(&[('s', AAA, 500, Some(100))]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ledger::Asset;
-use super::scene::Scene;
+use super::scene::{Scene, Venue};
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word, words};
 use crate::decode::flow::Flow;
@@ -50,6 +50,7 @@ impl Own {
         let mut flows = scene.ledger.of(scene.wallet);
         leave_out_sponsors(scene, &mut flows);
         leave_out_deposits(scene, &mut flows);
+        leave_out_refunds(scene, &mut flows);
         add_escrow(scene, &mut flows);
         let charged = charged(scene);
         if let Some(flow) = flows.get_mut(&Asset::Native) {
@@ -69,8 +70,8 @@ impl Own {
             {
                 known.into()
             }
-            // What it paid for the network is among it, and how much that was is not known.
-            NativeFlows::Net { .. } if sponsors(scene).any(|one| one == ZERO) => Measure::Unknown,
+            // How much of it was for the network is not known.
+            NativeFlows::Net { .. } if pays_network(scene) => Measure::Unknown,
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped;
                 flow.join(Flow { got: gained, gave: lost.saturating_sub(charged) });
@@ -124,6 +125,19 @@ fn leave_out_deposits(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     }
 }
 
+/// Removes native coin that a wallet which acts as a contract pays straight to the transaction's
+/// sender: what the network's fee cost a relayer. A sender that gives anything here is paid for it.
+fn leave_out_refunds(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
+    let (moves, sender) = (&scene.ledger.moves, scene.tx.from);
+    let relays = scene.acts_inside() && !moves.iter().any(|m| m.from == sender);
+    let Some(flow) = flows.get_mut(&Asset::Native).filter(|_| relays) else { return };
+    for m in moves.iter().filter(|m| m.asset == Asset::Native) {
+        if m.from == *scene.wallet && m.to == sender {
+            flow.gave = flow.gave.saturating_sub(m.amount);
+        }
+    }
+}
+
 /// Adds what the wallet's orders sold of tokens that had left it in an earlier transaction, where their
 /// venue gave as much here. Of known contracts alone: any other could log another's account.
 fn add_escrow(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
@@ -159,14 +173,19 @@ fn charged(scene: &Scene<'_>) -> Units {
     stated.fold(Units::ZERO, Units::saturating_add)
 }
 
-/// The gas sponsors that the wallet's operations name (EIP-4337): the zero address where it pays by
-/// itself.
+/// The gas sponsors, or relayers, that the wallet's operations name: the zero address where it pays
+/// by itself.
 fn sponsors(scene: &Scene<'_>) -> impl Iterator<Item = Account> {
-    let operations = scene.venues.iter().filter(|one| one.event.kind == EventKind::Operation);
-    operations.filter_map(move |venue| match venue.log.topics.as_slice() {
-        [_, _, sender, sponsor] if address(sender) == Some(*scene.wallet) => address(sponsor),
-        _ => None,
-    })
+    scene.operations().filter_map(|one| one.account(one.event.sponsor?))
+}
+
+/// Whether a difference of the wallet's balance has what it paid for the network in it: by itself, or
+/// back to a relayer.
+fn pays_network(scene: &Scene<'_>) -> bool {
+    let repaid =
+        |at: usize, log: &Log| words(log).nth(at).is_some_and(|word| !units(word).is_zero());
+    let repays = |one: &Venue<'_>| one.event.repays.is_some_and(|at| repaid(at, one.log));
+    sponsors(scene).any(|one| one == ZERO) || scene.operations().any(repays)
 }
 
 /// What the wallet gave to, and got back from, the gas sponsors of its operations, or accounts that

@@ -27,6 +27,18 @@ impl Venue<'_> {
         self.contract.map_or_else(|| self.event.name(chain), |contract| &contract.name)
     }
 
+    /// The account that acted by itself, if that is what the event says.
+    fn actor(&self) -> Option<Account> {
+        let acts = self.event.kind == EventKind::Operation;
+        let actor = self.event.actor.map_or(Some(self.log.address), |at| self.account(at));
+        actor.filter(|_| acts)
+    }
+
+    /// The account in one of its words.
+    pub(super) fn account(&self, at: usize) -> Option<Account> {
+        words(self.log).nth(at).and_then(address)
+    }
+
     /// Whether the pool may have moved native coin that no event shows.
     pub(super) fn may_move_native(&self) -> bool {
         let vault = self.contract.is_some_and(|c| c.kind == ContractKind::Vault);
@@ -119,12 +131,13 @@ impl<'a> Scene<'a> {
     /// Whether the wallet sent the transaction, or acts in it as a contract: by an operation of its
     /// own (EIP-4337), through its own code (EIP-7702), or as a Safe.
     pub(super) fn acts(&self) -> bool {
-        let wallet = self.wallet;
-        let operates = |venue: &Venue<'_>| {
-            let event = venue.event.kind == EventKind::Operation;
-            event && (venue.log.address == *wallet || names(venue.log, wallet))
-        };
-        self.tx.from == *wallet || self.tx.to == Some(*wallet) || self.venues.iter().any(operates)
+        let called = self.tx.from == *self.wallet || self.tx.to == Some(*self.wallet);
+        called || self.operations().next().is_some()
+    }
+
+    /// The events by which the wallet did something as a contract.
+    pub(super) fn operations(&self) -> impl Iterator<Item = &Venue<'a>> {
+        self.venues.iter().filter(|venue| venue.actor() == Some(*self.wallet))
     }
 
     /// Whether it acts as a contract: then its payments and all its other actions are inner calls.
@@ -249,10 +262,6 @@ fn held(moves: &[Move]) -> Vec<Held> {
     });
     all.sort_unstable_by_key(|held| (held.account, held.first));
     all
-}
-
-fn names(log: &Log, account: &Account) -> bool {
-    words(log).filter_map(address).any(|named| named == *account)
 }
 
 /// The event of a log without topics: of a known contract, or one that ends with the amount of some
