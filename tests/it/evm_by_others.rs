@@ -132,3 +132,58 @@ fn a_refund_in_tokens_is_outside_of_what_was_sold() {
     sold.tx.logs.extend([transfer(AAA, WALLET, OTHER, 9), executed(), refund(AAA, 9)]);
     sold.gives(&[('s', AAA, 500, Some(100))]);
 }
+
+/// Ondo's tokens are minted at a signed price, to the contract that trades for the wallet.
+#[test]
+fn tokens_issued_at_a_quoted_price_are_bought() {
+    let ondo = account("2c158bc456e027b2affccadf1bdbd9f5fc4c5c8c");
+    let signature = "TradeExecuted(uint256,uint256,uint256,bytes32,uint8,address,uint256,uint256,\
+                     uint256,bytes32)";
+    let said = |by: Account| {
+        let data = [number(5), number(6), number(1), [7; 32], number(0), word(BBB), number(195)];
+        let rest = [number(158), number(9), [0; 32]];
+        log(by, signature, &[], &[data.as_slice(), &rest].concat())
+    };
+    let bought = |by: Account| {
+        let logs = vec![
+            transfer(AAA, WALLET, by, 31),
+            transfer(AAA, by, ZERO, 31),
+            transfer(BBB, ZERO, WALLET, 158),
+            said(by),
+        ];
+        case(logs).to(by)
+    };
+    bought(ondo).gives(&[('s', AAA, 31, None), ('b', BBB, 158, None)]);
+    bought(ondo).venues(&["Ondo Global Markets", "Ondo Global Markets"]);
+    bought(POOL).gives_none(None);
+}
+
+/// WOW's tokens mint what their curve sells, and state what the seller was paid.
+#[test]
+fn a_token_that_is_its_own_curve_is_traded() {
+    let said = |event: &str, amounts: [u64; 4]| {
+        let signature = format!(
+            "{event}(address,address,address,uint256,uint256,uint256,uint256,uint256,string,\
+             uint256,uint8)"
+        );
+        let amounts = amounts.map(number);
+        let rest = [number(500), number(256), number(9000), number(0), number(0)];
+        let sides = [word(WALLET), word(WALLET), word(ZERO)];
+        log(AAA, &signature, &sides, &[amounts.as_slice(), &rest].concat())
+    };
+    let bought = vec![transfer(AAA, ZERO, WALLET, 500), said("WowTokenBuy", [100, 1, 100, 500])];
+    let bought = case(bought).to(AAA).on("base").value(100);
+    bought.clone().gives(&[('b', AAA, 500, Some(100))]);
+    bought.unknown().gives(&[('b', AAA, 500, Some(100))]);
+    // The curve ended, and what was too much went back.
+    let last = vec![transfer(AAA, ZERO, WALLET, 500), said("WowTokenBuy", [100, 1, 80, 500])];
+    let last = case(last).to(AAA).on("base").value(100);
+    last.clone().calls(&[call(AAA, WALLET, 20)]).gives(&[('b', AAA, 500, Some(80))]);
+    last.unknown().gives(&[('b', AAA, 500, None)]);
+    let sold = vec![transfer(AAA, WALLET, ZERO, 500), said("WowTokenSell", [100, 1, 99, 500])];
+    let sold = case(sold).to(AAA).on("base");
+    sold.clone().unknown().gives(&[('s', AAA, 500, Some(99))]);
+    let paid = sold.calls(&[call(AAA, WALLET, 99)]);
+    paid.gives(&[('s', AAA, 500, Some(99))]);
+    paid.venues(&["WOW"]);
+}

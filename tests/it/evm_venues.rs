@@ -221,3 +221,93 @@ fn a_book_whose_tokens_another_contract_holds_is_a_pool() {
     taken.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
     taken.venues(&["Kuru", "Kuru"]);
 }
+
+/// Pools and aggregators whose event or whose own movements name both sides.
+#[test]
+fn newer_events_of_pools_and_aggregators_are_known() {
+    let (by, zero, id) = (word(WALLET), number(0), [9; 32]);
+    let (a, b) = (number(500), number(7));
+    let v2_like = "Swap(address,uint256,uint256,uint256,uint256,address,uint256)";
+    let bins = "Swap(address,address,uint24,bytes32,bytes32,uint24,bytes32,bytes32,\
+                (uint256,uint256,uint256))";
+    let weights =
+        "LOG_SWAP(address,address,address,uint256,uint256,uint256,uint256,uint256,uint256)";
+    let coins = "TokenExchange(address,uint256,uint256,uint256,uint256,uint256)";
+    let broker = "Swap(address,bytes32,address,address,address,uint256,uint256)";
+    let yak = "YakSwap(address,address,uint256,uint256)";
+    let (aaa, bbb) = (word(AAA), word(BBB));
+    let events: [(&str, &str, &str, Vec<Word>, Vec<Word>); 6] = [
+        ("KyberSwap Classic", "eth", v2_like, vec![by, by], vec![a, zero, zero, b, number(3)]),
+        ("Bean Exchange", "monad", bins, vec![by, by], vec![zero; 9]),
+        ("Swaap", "polygon", weights, vec![by, aaa, bbb], vec![a, b, zero, zero, zero, zero]),
+        ("Kokonut Swap", "base", coins, vec![by], vec![zero, a, number(1), b, zero]),
+        ("Mento", "celo", broker, vec![id, by, aaa], vec![word(OTHER), bbb, a, b]),
+        ("Yield Yak", "avalanche", yak, vec![aaa, bbb], vec![a, b]),
+    ];
+    for (name, chain, signature, topics, data) in events {
+        let logs = vec![
+            transfer(AAA, WALLET, POOL, 500),
+            transfer(BBB, POOL, WALLET, 7),
+            log(POOL, signature, &topics, &data),
+        ];
+        let traded = case(logs).on(chain);
+        traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        traded.venues(&[name, name]);
+    }
+    // The signer sent nothing, and is the only one whom the fifth version names.
+    let swapped = log(ROUTER, "SwapERC20(uint256,address)", &[id, word(OTHER)], &[]);
+    let logs = vec![transfer(AAA, WALLET, OTHER, 500), transfer(BBB, OTHER, WALLET, 7), swapped];
+    let filled = case(logs);
+    filled.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    filled.clone().of(OTHER).gives(&[('s', BBB, 7, None), ('b', AAA, 500, None)]);
+    filled.venues(&["AirSwap", "AirSwap"]);
+}
+
+/// Curves mint what they sell and burn what they buy.
+#[test]
+fn newer_curves_are_known() {
+    let (by, zero) = (word(WALLET), number(0));
+    let bond = account("c5a076cad94176c2996b32d8466be1ce757faa27");
+    let mint_club = |event: &str, by: Account, amounts: [u64; 2]| {
+        let signature = format!("{event}(address,address,address,uint256,address,uint256)");
+        let [token, reserve] = amounts.map(number);
+        let topics = [word(AAA), word(WALLET), word(BBB)];
+        log(by, &signature, &topics, &[word(WALLET), token, reserve])
+    };
+    let minted = |by: Account| {
+        let paid = [transfer(BBB, WALLET, by, 7), transfer(AAA, ZERO, WALLET, 500)];
+        case([paid.as_slice(), &[mint_club("Mint", by, [500, 7])]].concat()).on("base").to(ROUTER)
+    };
+    minted(bond).gives(&[('s', BBB, 7, None), ('b', AAA, 500, None)]);
+    minted(POOL).gives_none(None);
+    let burnt = vec![
+        transfer(AAA, WALLET, ZERO, 500),
+        transfer(BBB, bond, WALLET, 6),
+        mint_club("Burn", bond, [500, 6]),
+    ];
+    let burnt = case(burnt).on("base").to(ROUTER);
+    burnt.gives(&[('s', AAA, 500, None), ('b', BBB, 6, None)]);
+    burnt.venues(&["Mint Club", "Mint Club"]);
+    // Arena names a number in place of the token.
+    let arena = account("8315f1eb449dd4b779495c3a0b05e5d194446c6e");
+    let signature = "Buy(address,uint256,uint256,uint256,uint256,address,uint256,uint256,uint256)";
+    let data = [by, number(645), number(500), number(100), number(900), zero, zero, zero, zero];
+    let logs = vec![transfer(AAA, ZERO, WALLET, 500), log(arena, signature, &[], &data)];
+    let bought = case(logs).on("avalanche").to(arena).value(100);
+    bought.gives(&[('b', AAA, 500, Some(100))]);
+    bought.venues(&["Arena"]);
+    let bonding = account("b68811bcc0e4fcd825aa49f9453b065ddf752fcb");
+    let signature = "Trade(address,address,bool,uint256,uint256,uint256,uint256)";
+    let topics = [word(AAA), word(OTHER), number(1)];
+    let data = [number(90), number(500), zero, zero];
+    let curve = |by: Account| {
+        let said = log(by, signature, &topics, &data);
+        case(vec![transfer(BBB, WALLET, POOL, 90), transfer(AAA, POOL, WALLET, 500), said])
+    };
+    // Another contract's such event makes no venue of it: only the shape shows a trade.
+    let unknown = "0x1010101010101010101010101010101010101010";
+    curve(POOL_2).on("hyperevm").venues(&[unknown, unknown]);
+    let bought = curve(bonding).on("hyperevm").to(bonding);
+    bought.gives(&[('s', BBB, 90, None), ('b', AAA, 500, None)]);
+    bought.venues(&["alt.fun", "alt.fun"]);
+}
