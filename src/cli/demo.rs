@@ -14,8 +14,6 @@ use super::config::chains::{ChainLayer, Explorer, NodeSetting};
 use super::config::secret::ConfigUrl;
 use super::config::{Config, Listen};
 use super::errors::CliError;
-use super::keys::file::KeyTerms;
-use super::keys::store::KeyStore;
 use super::seed::random_seed;
 use super::serve::{Serving, announce, tell};
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
@@ -113,10 +111,6 @@ pub(super) async fn run(
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosted));
     // What is configured is about real chains.
     config.chains = layers(&chains, &registry)?;
-    let terms = KeyTerms { name: Some("demo".to_owned()), ..KeyTerms::default() };
-    let keys = KeyStore::open(&config).await?;
-    let key = keys.create(terms, SystemClock.now()).await?.key;
-    drop(keys);
     let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
     if let Some(seconds) = args.trade_every {
@@ -127,6 +121,8 @@ pub(super) async fn run(
     if let Some(listen) = args.node {
         offer_nodes(listen, &chains, serving.tasks()).await?;
     }
+    // Behind all that can fail: each start that failed would leave a key of its own.
+    let key = serving.create_key("demo").await?.key;
     introduce(&serving.url, &key, &wallets, &live);
     announce(&serving.url)?;
     serving.run().await

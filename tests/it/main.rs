@@ -52,6 +52,7 @@ mod evm_venues;
 mod explain;
 mod export;
 mod filters;
+mod first_key;
 mod follow;
 mod following;
 mod frozen;

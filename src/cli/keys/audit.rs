@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::file::ShownId;
 use crate::cli::clock::SystemClock;
 use crate::domain::Clock as _;
 use crate::store::private_file;
@@ -18,6 +19,10 @@ pub(in crate::cli) struct Audit(Option<PathBuf>);
 impl Audit {
     pub(in crate::cli) fn new(folder: &Path, is_on: bool) -> Self {
         Self(is_on.then(|| folder.join(FILE_NAME)))
+    }
+
+    pub(in crate::cli) fn created(&self, id: ShownId, name: Option<&str>) {
+        self.record("key created", &json!({ "key": id, "name": name }));
     }
 
     /// Appends one line. Where the log cannot be written, the change itself stands, and the failure is

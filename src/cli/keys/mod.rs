@@ -66,7 +66,7 @@ async fn create(
     let created = file
         .create(KeyTerms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)
         .await?;
-    audit.record("key created", &json!({ "key": created.id, "name": args.name }));
+    audit.created(created.id, args.name.as_deref());
     let written = if args.json {
         writeln!(out, "{}", json!({"id": created.id, "key": created.key}))
     } else {

@@ -11,6 +11,8 @@ use crate::store::{Share, Store};
 
 /// The name of the shared text.
 const DOCUMENT: &str = "keys";
+/// Of the key that a server makes where there is none.
+pub(in crate::cli) const FIRST_NAME: &str = "first";
 /// Changes that were overtaken by another process's.
 const TRIES_MAX: u32 = 64;
 
@@ -109,7 +111,7 @@ impl KeyStore {
             }
             return Ok(None);
         }
-        let terms = KeyTerms { name: Some("first".to_owned()), ..KeyTerms::default() };
+        let terms = KeyTerms { name: Some(FIRST_NAME.to_owned()), ..KeyTerms::default() };
         let add_first = |keys: &mut Vec<KeyEntry>| {
             let first = keys.is_empty().then(|| file::add(keys, terms.clone(), now));
             first.transpose()

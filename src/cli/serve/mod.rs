@@ -24,7 +24,8 @@ use crate::cli::config::{Config, Listen};
 use crate::cli::engine::Engine;
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
-use crate::cli::keys::file::Created;
+use crate::cli::keys::file::{Created, KeyTerms};
+use crate::cli::keys::store::FIRST_NAME;
 use crate::cli::keys::watch::KeysWatch;
 use crate::cli::signals::{self, Hangups};
 use crate::domain::Clock as _;
@@ -46,13 +47,14 @@ pub(super) struct Serving {
     metrics: Option<TcpListener>,
     /// Ready when the server is to stop; watched since before anybody could know its address.
     stop: BoxFuture<'static, ()>,
-    /// The key that was made because there was none.
-    pub(super) first_key: Option<Created>,
+    watch: Arc<KeysWatch>,
+    audit: Audit,
     pub(super) url: String,
 }
 
 impl Serving {
-    /// Builds everything, then listens: who connects is answered.
+    /// Builds everything, then listens: who connects is answered. Makes no key: the text of a key is
+    /// known once, and would be lost where a later step fails.
     pub(super) async fn open(
         config: &Config,
         registry: Arc<Registry>,
@@ -60,7 +62,6 @@ impl Serving {
         load: Option<LoadConfig>,
     ) -> Result<Self, CliError> {
         let engine = Engine::open(config, Arc::clone(&registry), transport).await?;
-        let first_key = engine.keys.create_first(SystemClock.now()).await?;
         let watch = KeysWatch::new(engine.keys.clone(), Arc::clone(&registry)).await?;
         let watch = Arc::new(watch);
         let api = Api::new(ApiParts {
@@ -81,11 +82,12 @@ impl Serving {
         let (listener, address) = bind(config.server.listen).await?;
         let url = format!("http://{address}");
         engine.tasks.spawn(Arc::clone(&watch).run(engine.tasks.clone()));
+        let audit = Audit::new(&config.storage.path, config.log.audit);
         let operator = Arc::new(Operator {
             history: engine.history.clone(),
             folder: config.storage.path.clone(),
-            keys: watch,
-            audit: Audit::new(&config.storage.path, config.log.audit),
+            keys: Arc::clone(&watch),
+            audit: audit.clone(),
             started: SystemClock.now(),
             reload: load.map(|load| Reload {
                 load,
@@ -99,7 +101,29 @@ impl Serving {
             reloaded: Mutex::default(),
         });
         offer(&operator, &engine.tasks)?;
-        Ok(Self { engine, api, listener, metrics, stop, first_key, url })
+        Ok(Self { engine, api, listener, metrics, stop, watch, audit, url })
+    }
+
+    /// Makes a key where there is none yet.
+    async fn create_first(&self) -> Result<Option<Created>, CliError> {
+        let created = self.engine.keys.create_first(SystemClock.now()).await?;
+        if let Some(created) = &created {
+            self.put_in_force(created, FIRST_NAME).await?;
+        }
+        Ok(created)
+    }
+
+    /// Makes a key of this name, without limits.
+    pub(super) async fn create_key(&self, name: &str) -> Result<Created, CliError> {
+        let terms = KeyTerms { name: Some(name.to_owned()), ..KeyTerms::default() };
+        let created = self.engine.keys.create(terms, SystemClock.now()).await?;
+        self.put_in_force(&created, name).await?;
+        Ok(created)
+    }
+
+    async fn put_in_force(&self, created: &Created, name: &str) -> Result<(), CliError> {
+        self.audit.created(created.id, Some(name));
+        Ok(self.watch.follow().await?)
     }
 
     pub(super) fn tasks(&self) -> &Tasks {
@@ -211,7 +235,7 @@ pub(super) async fn run(
     load: LoadConfig,
 ) -> Result<(), CliError> {
     let serving = Serving::open(config, registry, transport, Some(load)).await?;
-    if let Some(created) = &serving.first_key {
+    if let Some(created) = serving.create_first().await? {
         tell(&format!(
             "There was no API key yet, so one was made (id {}). It is shown only now:\n{}",
             created.id, created.key
