@@ -170,7 +170,8 @@ pub(super) struct HistoryArgs {
     /// How to write the trades
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(super) format: Format,
-    /// Write to this file, which appears only when it is whole
+    /// Write to this file, which appears only when it is whole; a pipe or device is written straight
+    /// into, and - is stdout
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Go on with the file of --output where an earlier call of the same was cut

@@ -4,6 +4,7 @@ use tokio::runtime::Runtime;
 
 use super::args::{Format, HistoryArgs};
 use super::coverage_note::CoverageNote;
+use super::destination::Destination;
 use super::errors::CliError;
 use super::export::{Export, ExportSubject};
 use super::progress::ProgressLine;
@@ -17,9 +18,7 @@ pub(super) fn run(
     runtime: &Runtime,
 ) -> Result<(), CliError> {
     let reading = WalletReading::new(context, &args.wallet, args.limit)?;
-    if args.resume && args.output.is_none() {
-        return Err(CliError::Usage("--resume goes on with the file of --output".to_owned()));
-    }
+    let output = Destination::of(args.output.as_deref())?;
     let subject = ExportSubject {
         wallet: reading.wallet.address.to_string(),
         chain: reading.chain.slug.clone(),
@@ -28,10 +27,12 @@ pub(super) fn run(
         limit: args.limit,
     };
     let mut export = if args.resume {
-        let path = args.output.as_deref().unwrap_or_else(|| std::path::Path::new(""));
+        let path = output.file().ok_or_else(|| {
+            CliError::Usage("--resume goes on with the file of --output: name one".to_owned())
+        })?;
         Export::resume(subject, path, |cursor| reading.accepts(cursor))?
     } else {
-        let target = Target::open(args.output.as_deref())?;
+        let target = Target::open(&output)?;
         let on_terminal = target.is_terminal();
         if on_terminal && args.format == Format::Parquet {
             return Err(CliError::Usage(
@@ -39,7 +40,7 @@ pub(super) fn run(
             ));
         }
         let colour = on_terminal && context.environment.get("NO_COLOR").is_none();
-        Export::begin(subject, target, args.output.as_deref(), colour)?
+        Export::begin(subject, target, output.file(), colour)?
     };
     let progress = ProgressLine::start(context.quiet || export.is_on_terminal());
     let resume = export.cursor();

@@ -10,6 +10,7 @@ mod config;
 mod copy_store;
 mod coverage_note;
 mod demo;
+mod destination;
 mod engine;
 mod errors;
 mod explain;

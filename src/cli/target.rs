@@ -1,9 +1,10 @@
-//! Where a command's rows go: stdout, or a file that appears only when it is whole.
+//! Where a command's rows go: stdout, a pipe or device, or a file that appears only when it is whole.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, SeekFrom, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
+use super::destination::Destination;
 use super::errors::CliError;
 
 /// Added to the name while the file is being written.
@@ -11,6 +12,7 @@ const PART_SUFFIX: &str = ".part";
 
 pub(super) enum Target {
     Stdout(BufWriter<StdoutLock<'static>>),
+    Straight(BufWriter<File>),
     File { writer: BufWriter<File>, part: PathBuf, path: PathBuf },
 }
 
@@ -21,17 +23,23 @@ fn part_path(path: &Path) -> PathBuf {
 }
 
 impl Target {
-    pub(super) fn open(path: Option<&Path>) -> Result<Self, CliError> {
-        let Some(path) = path else {
-            return Ok(Self::Stdout(BufWriter::new(io::stdout().lock())));
+    pub(super) fn open(destination: &Destination) -> Result<Self, CliError> {
+        let error = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| CliError::File { action, path, source }
         };
-        let part = part_path(path);
-        let file = File::create(&part).map_err(|source| CliError::File {
-            action: "create",
-            path: part.clone(),
-            source,
-        })?;
-        Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
+        match destination {
+            Destination::Stdout => Ok(Self::Stdout(BufWriter::new(io::stdout().lock()))),
+            Destination::Straight(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                Ok(Self::Straight(BufWriter::new(file.map_err(error("write to", path))?)))
+            }
+            Destination::File(path) => {
+                let part = part_path(path);
+                let file = File::create(&part).map_err(error("create", &part))?;
+                Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
+            }
+        }
     }
 
     /// The half-written file of an earlier call, cut to the bytes that are known to be whole.
@@ -61,6 +69,7 @@ impl Target {
     pub(super) fn is_terminal(&self) -> bool {
         match self {
             Self::Stdout(_) => io::stdout().is_terminal(),
+            Self::Straight(to) => to.get_ref().is_terminal(),
             Self::File { .. } => false,
         }
     }
@@ -90,6 +99,7 @@ impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(to) => to.write(bytes),
+            Self::Straight(to) => to.write(bytes),
             Self::File { writer, .. } => writer.write(bytes),
         }
     }
@@ -97,6 +107,7 @@ impl Write for Target {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(to) => to.flush(),
+            Self::Straight(to) => to.flush(),
             Self::File { writer, .. } => writer.flush(),
         }
     }
@@ -110,13 +121,13 @@ mod tests {
     fn a_file_appears_only_when_it_is_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trades.csv");
-        let mut target = Target::open(Some(&path)).unwrap();
+        let mut target = Target::open(&Destination::File(path.clone())).unwrap();
         target.write_all(b"half").unwrap();
         assert!(!path.exists());
         target.discard();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
-        let mut target = Target::open(Some(&path)).unwrap();
+        let mut target = Target::open(&Destination::File(path.clone())).unwrap();
         target.write_all(b"whole").unwrap();
         target.keep().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");

@@ -266,6 +266,54 @@ fn cells_by_name(cells: &[String]) -> impl Iterator<Item = (&'static str, &Strin
     cells_head().into_iter().zip(cells)
 }
 
+/// A pipe stays a pipe, a link leads to the same file as before, and `-` is stdout.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_output_names_stays_what_it_is() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let model = SolanaModel::new(43);
+    let wallet = model.add_named("kept", WalletPlan::trades(30));
+    let nodes = vec![("sol".to_owned(), DemoNode::new(model, 1))];
+    with_nodes(nodes, move |urls| {
+        let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
+        let wallet = wallet.to_string();
+        let at = |name: &str| place.path().join(name);
+        let to = |name: &str| {
+            place.run(&["history", &wallet, "--format", "csv", "--output", name, "--quiet"])
+        };
+        let plain = to("-");
+        assert_eq!(plain.code, Some(0), "{}", plain.stderr);
+        assert!(plain.stdout.lines().count() > 20 && !at("-").exists(), "{}", plain.stdout);
+
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let mut reader = std::process::Command::new("timeout");
+        reader.args(["60", "cat"]).arg(at("pipe")).stdout(Stdio::piped());
+        let reader = reader.spawn().unwrap();
+        let ran = to("pipe");
+        assert!(std::fs::metadata(at("pipe")).unwrap().file_type().is_fifo(), "{}", ran.stderr);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
+        let read = reader.wait_with_output().unwrap().stdout;
+        assert_eq!(String::from_utf8(read).unwrap(), plain.stdout);
+
+        std::fs::create_dir(at("deep")).unwrap();
+        std::fs::write(at("deep/old.csv"), "old").unwrap();
+        for (link, target) in [("old.csv", "deep/old.csv"), ("new.csv", "deep/new.csv")] {
+            std::os::unix::fs::symlink(target, at(link)).unwrap();
+            assert_eq!(to(link).code, Some(0));
+            assert!(std::fs::symlink_metadata(at(link)).unwrap().is_symlink(), "{link}");
+            assert_eq!(std::fs::read_to_string(at(target)).unwrap(), plain.stdout);
+        }
+        let ran = to("deep");
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--output deep is a folder"), "{}", ran.stderr);
+        let mut left: Vec<_> = std::fs::read_dir(at("deep")).unwrap().flatten().collect();
+        left.sort_by_key(std::fs::DirEntry::file_name);
+        let left: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
+        assert_eq!(left, ["new.csv", "old.csv"]);
+    })
+    .await;
+}
+
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_killed_is_gone_on_with() {

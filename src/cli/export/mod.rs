@@ -246,6 +246,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
+    use crate::cli::destination::Destination;
 
     fn row() -> TradeLine {
         let number = || RawValue::from_string("1".to_owned()).ok();
@@ -273,7 +274,7 @@ mod tests {
             format: Format::Csv,
             limit: None,
         };
-        let target = Target::open(Some(&path)).unwrap();
+        let target = Target::open(&Destination::File(path.clone())).unwrap();
         let mut export = Export::begin(subject.clone(), target, Some(&path), false).unwrap();
         tokio::time::advance(CHECKPOINT_EVERY).await;
         export.rows(vec![row(), row()], "c1").unwrap();

@@ -1,0 +1,100 @@
+//! Where `--output` leads: stdout, a file, or something that is written straight into.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::errors::CliError;
+
+/// As a name of `--output`: stdout.
+const STDOUT_NAME: &str = "-";
+/// Links that are followed, as Linux does.
+const LINKS_MAX: usize = 40;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Destination {
+    Stdout,
+    /// A device or a pipe: it stays what it is, so no file is made in its place.
+    Straight(PathBuf),
+    /// A regular file, there already or not, with links resolved: what is renamed over it then
+    /// leaves the link as it is.
+    File(PathBuf),
+}
+
+impl Destination {
+    pub(super) fn of(named: Option<&Path>) -> Result<Self, CliError> {
+        let Some(path) = named.filter(|path| path.as_os_str() != STDOUT_NAME) else {
+            return Ok(Self::Stdout);
+        };
+        let error = |source| CliError::File { action: "follow", path: path.to_owned(), source };
+        match fs::metadata(path) {
+            Ok(found) if found.is_file() => fs::canonicalize(path).map(Self::File).map_err(error),
+            Ok(found) if found.is_dir() => Err(CliError::Usage(format!(
+                "--output {} is a folder: name a file in it",
+                path.display()
+            ))),
+            Ok(_) => Ok(Self::Straight(path.to_owned())),
+            // Nothing is there, or the end of a link is missing.
+            Err(_) => linked(path).map(Self::File).map_err(error),
+        }
+    }
+
+    /// The regular file.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Stdout | Self::Straight(_) => None,
+        }
+    }
+}
+
+/// The path at the end of links, also where nothing is there.
+fn linked(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(next) = fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().unwrap_or_else(|| Path::new("")).join(next);
+    }
+    Err(io::Error::other("its links lead in a circle"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_and_what_is_no_file_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let at = |name: &str| root.join(name);
+        fs::create_dir(at("deep")).unwrap();
+        fs::write(at("deep/old.csv"), "old").unwrap();
+        symlink("deep/old.csv", at("link")).unwrap();
+        symlink("link", at("chain")).unwrap();
+        symlink("deep/new.csv", at("open")).unwrap();
+        symlink("round", at("round")).unwrap();
+        let fifo = at("fifo");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        symlink("fifo", at("to_fifo")).unwrap();
+        let of = |name: &str| Destination::of(Some(&at(name)));
+        let file = |name: &str| Some(Destination::File(at(name)));
+        for (named, expected) in [
+            ("deep/old.csv", file("deep/old.csv")),
+            ("new.csv", file("new.csv")),
+            ("link", file("deep/old.csv")),
+            ("chain", file("deep/old.csv")),
+            ("open", file("deep/new.csv")),
+            ("fifo", Some(Destination::Straight(at("fifo")))),
+            ("to_fifo", Some(Destination::Straight(at("to_fifo")))),
+            ("deep", None),
+            ("round", None),
+        ] {
+            assert_eq!(of(named).ok(), expected, "{named}");
+        }
+        assert_eq!(Destination::of(Some(Path::new("-"))).unwrap(), Destination::Stdout);
+        assert_eq!(Destination::of(None).unwrap(), Destination::Stdout);
+    }
+}
