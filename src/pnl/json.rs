@@ -71,8 +71,7 @@ impl JsonWriter {
             object.number(name, Some(Decimal { units: quantity(p), decimals: token.decimals }));
         }
         let native = self.subject.native_decimals;
-        let average = p.average_cost(token.decimals);
-        object.number("averageCost", average.map(|units| Decimal { units, decimals: native }));
+        object.number("averageCost", p.average_cost(token.decimals, native));
         let mut sums = Totals::default();
         sums.add(p);
         object.sums(&sums, native);

@@ -2,7 +2,10 @@
 
 use super::share::multiply_divide;
 use super::signed::Signed;
-use crate::domain::Units;
+use crate::domain::{Decimal, Units};
+
+/// Digits of an average cost behind a base unit of native coin.
+const AVERAGE_DIGITS: u8 = 12;
 
 /// One token. Quantities are in the unit of the entries, values in base units of native coin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,12 +50,19 @@ impl TokenPosition {
         self.buys == 0 && self.sells == 0 && self.opening.is_zero()
     }
 
-    /// What one whole token still held at a known cost was bought for, rounded down to a base unit
-    /// of native coin. `decimals` are those of the quantities.
-    pub fn average_cost(&self, decimals: u8) -> Option<Units> {
+    /// What one whole token still held at a known cost was bought for, in native coin: cut, with
+    /// digits beyond a base unit of it, of which many tokens cost less. `decimals` are those of the
+    /// quantities, `native` those of the coin.
+    pub fn average_cost(&self, decimals: u8, native: u8) -> Option<Decimal> {
         let held = self.open.saturating_sub(self.open_unvalued);
-        let whole = Units::from(10).checked_pow(Units::from(decimals))?;
-        multiply_divide(self.open_cost, whole, held)
+        let cut = |further: u8| {
+            let power = Units::from(decimals).checked_add(Units::from(further))?;
+            let whole = Units::from(10).checked_pow(power)?;
+            let units = multiply_divide(self.open_cost, whole, held)?;
+            Some(Decimal { units, decimals: native.checked_add(further)? })
+        };
+        // Without them where so long a number does not fit.
+        cut(AVERAGE_DIGITS).or_else(|| cut(0))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoChains, DemoNode, evm};
-use blotter::domain::{Side, Units};
+use blotter::domain::{Decimal, Side, Units};
 use blotter::pnl::{Book, BookEntry, Method, TokenPosition};
 use blotter::registry::Registry;
 use proptest::prelude::*;
@@ -76,8 +76,23 @@ fn the_average_is_that_of_all_that_is_held() {
     let p = position(Method::Average, &[buy(10, 100), buy(10, 301), sell(15, 300)]);
     assert_eq!((realised(&p), whole(p.cost), whole(p.open_cost)), (0, 300, 101));
     assert_eq!((p.judged, p.wins), (1, 0));
-    assert_eq!(p.average_cost(0), Some(Units::from(20)));
-    assert_eq!(p.average_cost(1), Some(Units::from(202)));
+    let average = |decimals| p.average_cost(decimals, 0).map(|cost| cost.to_string());
+    assert_eq!(average(0), Some("20.2".to_owned()));
+    assert_eq!(average(1), Some("202".to_owned()));
+}
+
+#[test]
+fn the_average_of_a_cheap_token_keeps_its_digits() {
+    // A lamport for three tokens of six decimals; exact digits, cut.
+    let p = position(Method::Fifo, &[buy(3_000_000, 1)]);
+    let text = |cost: Option<Decimal>| cost.map(|cost| cost.to_string());
+    assert_eq!(text(p.average_cost(6, 9)), Some("0.000000000333333333333".to_owned()));
+    let p = position(Method::Fifo, &[buy(1, 7)]);
+    // Where the further digits do not fit the integer, the number is there without them.
+    assert_eq!(text(p.average_cost(76, 0)), Some(format!("7{}", "0".repeat(76))));
+    assert_eq!(text(p.average_cost(200, 0)), None);
+    let p = position(Method::Fifo, &[buy(2, 7), sell(2, 9)]);
+    assert_eq!(text(p.average_cost(6, 9)), None);
 }
 
 #[test]

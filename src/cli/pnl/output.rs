@@ -87,6 +87,7 @@ impl<C: Fn() -> Count> Output<C> {
         let p = &token.position;
         let quantity = |units| Decimal { units, decimals: token.decimals }.to_string();
         let value = |units| self.value(units).to_string();
+        let average = p.average_cost(token.decimals, self.subject.native_decimals);
         vec![
             csv_text(&token.symbol),
             token.mint.to_string(),
@@ -96,7 +97,7 @@ impl<C: Fn() -> Count> Output<C> {
             quantity(p.sold),
             quantity(p.open),
             quantity(p.open_unvalued),
-            p.average_cost(token.decimals).map(value).unwrap_or_default(),
+            average.map(|cost| cost.to_string()).unwrap_or_default(),
             quantity(p.unmatched),
             p.untold.to_string(),
             p.unvalued.to_string(),
