@@ -86,6 +86,9 @@ pub(super) enum Command {
     /// Say why a transaction is a trade of a wallet, or why it is none
     Explain(ExplainArgs),
     /// Hold a wallet's trades against what it holds, and against the rows that another node gives
+    ///
+    /// With --url (or BLOTTER_URL) the chain's nodes have to be configured: the wallet's transactions
+    /// are read from them, and the default public nodes would learn of the wallet.
     Verify(VerifyArgs),
     /// Make, list and revoke API keys
     Keys(KeysArgs),

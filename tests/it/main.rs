@@ -80,6 +80,7 @@ mod prices_tron;
 mod program;
 mod proof;
 mod properties;
+mod refusals;
 mod rpc;
 mod rpc_ask;
 mod rpc_refusals;

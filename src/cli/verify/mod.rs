@@ -15,6 +15,7 @@ use std::io::Write;
 use tokio::runtime::Runtime;
 
 use crate::cli::args::VerifyArgs;
+use crate::cli::config::Config;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
 use crate::cli::reading::{Context, WalletReading};
@@ -36,6 +37,9 @@ pub(super) fn run(
     if args.repair {
         let repaired = runtime.block_on(repair(&reading, context))?;
         serve::tell(&repaired);
+    }
+    if reading.is_remote() {
+        nodes_of_one_s_own(context.config, &reading.chain.slug)?;
     }
     let other = args.against.as_deref().map(|url| node(url, args)).transpose()?;
     let rows = rows::read(&reading, context, runtime, args.against.is_some())?;
@@ -70,6 +74,20 @@ pub(super) fn run(
         0 => rows.short.map_or(Ok(()), Err),
         count => Err(CliError::plain(format!("the other node returns {count} rows otherwise"))),
     }
+}
+
+/// Through a server the nodes are asked too. The default ones are third parties, which would learn
+/// of a wallet that so far only the server knows: they are asked only where they are configured.
+fn nodes_of_one_s_own(config: &Config, slug: &str) -> Result<(), CliError> {
+    if config.chains.get(slug).is_some_and(|chain| chain.rpc.is_some()) {
+        return Ok(());
+    }
+    let variable = slug.to_uppercase();
+    Err(CliError::Usage(format!(
+        "with --url (or BLOTTER_URL), verify still reads the wallet's transactions from nodes, and no \
+         endpoint of {slug} is configured: the default public nodes would learn of the wallet. Name \
+         the nodes to ask by BLOTTER_CHAINS_{variable}_RPC or by rpc in [chains.{slug}]"
+    )))
 }
 
 /// Reads all finished heights again.
