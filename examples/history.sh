@@ -20,6 +20,8 @@ while :; do
     }
     jq -rR 'select(fromjson? | .trades)' "$lines"
     jq -eR 'fromjson? | select(.complete == true)' "$lines" >/dev/null && exit 0
+    # Where the server says that going on is of no use, the error is the last word.
+    if jq -eR 'fromjson? | select(.error?.retryable? == false) | .error' "$lines" >&2; then exit 1; fi
     last=$(jq -rR 'fromjson? | .cursor // empty' "$lines" | tail -n 1)
     cursor=${last:-$cursor}
     sleep 1

@@ -6,6 +6,7 @@ Each client reads a wallet of some thousand trades. The server is killed and sta
 while it does; every trade must come once, in order, with every digit. Then errors that do not pass.
 """
 
+import http.server
 import json
 import pathlib
 import re
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -103,7 +105,34 @@ def refuses(server, client, arguments, code):
     assert ran.returncode == 1 and code in ran.stderr and ran.stdout == "", (client.__name__, code, ran)
 
 
+class Final(http.server.BaseHTTPRequestHandler):
+    """Answers each stream with a final line, after which going on is of no use."""
+
+    def do_GET(self):
+        error = {"code": "VALIDATION_ERROR", "message": "no wallet", "type": "/errors/validation", "retryable": False}
+        line = {"complete": False, "cursor": "c1", "tradeCount": "0", "wallet": "w", "error": error}
+        body = (json.dumps({"trades": [], "cursor": "c1"}) + "\n" + json.dumps(line) + "\n").encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def shell_ends_where_going_on_is_of_no_use():
+    with http.server.HTTPServer(("127.0.0.1", 0), Final) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        ran = subprocess.run(["sh", ROOT / "examples/history.sh", url, "key", "w"], capture_output=True, text=True, timeout=20)
+        server.shutdown()
+    assert ran.returncode == 1 and "VALIDATION_ERROR" in ran.stderr, ran
+    print("history.sh ends at an error that does not pass")
+
+
 def main():
+    shell_ends_where_going_on_is_of_no_use()
     binary = str(pathlib.Path(sys.argv[1]).resolve())
     if not (TYPESCRIPT / "node_modules").is_dir():
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=TYPESCRIPT, check=True)
