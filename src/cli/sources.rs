@@ -151,6 +151,23 @@ struct Lists {
     order: Vec<Discovery>,
 }
 
+/// The indexes and gateways that a chain's wallets are looked up in.
+#[derive(Debug, Default)]
+pub(super) struct ChainLists {
+    pub(super) explorer: Option<NodeSetting>,
+    pub(super) portal: Option<NodeSetting>,
+}
+
+/// Those of a chain: configured, or the chain table's.
+pub(super) fn chain_lists(config: &Config, chain: &Chain) -> Result<ChainLists, CliError> {
+    let all = || Lists::of(config, chain);
+    match chain.family {
+        Family::Evm => all().map(|Lists { explorer, portal, .. }| ChainLists { explorer, portal }),
+        Family::Solana => all().map(|Lists { portal, .. }| ChainLists { explorer: None, portal }),
+        Family::Tron => Ok(ChainLists::default()),
+    }
+}
+
 /// Cheapest first.
 const DISCOVERY: [Discovery; 4] =
     [Discovery::Portal, Discovery::Explorer, Discovery::Alchemy, Discovery::Logs];

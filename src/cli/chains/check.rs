@@ -8,12 +8,13 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::advice::{advise, chains_to_check};
 use super::probe::{Finding, ProbeTarget};
 use super::probe_tron::KEY_HEADER;
 use crate::cli::config::Config;
 use crate::cli::config::chains::NodeSetting;
 use crate::cli::errors::CliError;
-use crate::cli::sources::{Nodes, endpoints, pool};
+use crate::cli::sources::{ChainLists, Nodes, chain_lists, endpoints, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
@@ -23,16 +24,27 @@ const TRY_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What one endpoint can do.
 #[derive(Debug, Serialize)]
-struct Checked {
+pub(super) struct Checked {
     chain: String,
     endpoint: String,
     /// It answers, and it is a node of this chain.
     usable: bool,
     latency_ms: Option<u64>,
-    results: Vec<Finding>,
+    pub(super) results: Vec<Finding>,
 }
 
-/// Asks the endpoints of every chain of the table that is not switched off.
+/// An index or gateway of a chain. It is asked when a wallet is read, and not here.
+#[derive(Debug, Serialize)]
+struct Listed {
+    chain: String,
+    /// As `discovery` names it.
+    kind: &'static str,
+    endpoint: String,
+    probed: bool,
+}
+
+/// Asks the endpoints of the chains that are configured; without any, of every chain of the table
+/// that is not switched off.
 pub(in crate::cli) async fn run(
     as_json: bool,
     config: &Config,
@@ -40,27 +52,69 @@ pub(in crate::cli) async fn run(
     transport: &Arc<dyn Transport>,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let mut all = Vec::new();
-    for chain in registry.chains() {
-        if config.chains.get(&chain.slug).is_some_and(|settings| settings.enabled == Some(false)) {
-            continue;
+    let (mut all, mut lists) = (Vec::new(), Vec::new());
+    for chain in chains_to_check(config, registry) {
+        let found = chain_lists(config, chain)?;
+        let (endpoints, listed) =
+            (check_chain(config, chain, transport, &found).await?, listed(chain, &found));
+        if !as_json {
+            write_chain(&endpoints, &listed, out).map_err(CliError::Output)?;
         }
-        for endpoint in endpoints(config, chain)? {
-            let checked = check(chain, &endpoint, transport).await?;
-            if !as_json {
-                write_lines(&checked, out).map_err(CliError::Output)?;
-            }
-            all.push(checked);
-        }
+        all.extend(endpoints);
+        lists.extend(listed);
     }
     if as_json {
-        writeln!(out, "{}", json!({ "endpoints": all })).map_err(CliError::Output)?;
+        let text = json!({ "endpoints": all, "lists": lists });
+        writeln!(out, "{text}").map_err(CliError::Output)?;
     }
     let dead = all.iter().filter(|checked| !checked.usable).count();
     if dead > 0 {
         return Err(CliError::plain(format!("{dead} of {} endpoints cannot be used", all.len())));
     }
     Ok(())
+}
+
+/// All endpoints of a chain, before one is shown: what one lacks another may have.
+async fn check_chain(
+    config: &Config,
+    chain: &Chain,
+    transport: &Arc<dyn Transport>,
+    lists: &ChainLists,
+) -> Result<Vec<Checked>, CliError> {
+    let mut checked = Vec::new();
+    for endpoint in endpoints(config, chain)? {
+        checked.push(check(chain, &endpoint, transport).await?);
+    }
+    Ok(advise(checked, lists))
+}
+
+fn listed(chain: &Chain, lists: &ChainLists) -> Vec<Listed> {
+    let both = [("explorer", &lists.explorer), ("portal", &lists.portal)];
+    let there = both.into_iter().filter_map(|(kind, list)| Some((kind, list.as_ref()?)));
+    let row = |(kind, list): (&'static str, &NodeSetting)| Listed {
+        chain: chain.slug.clone(),
+        kind,
+        endpoint: list.url.host(),
+        probed: false,
+    };
+    there.map(row).collect()
+}
+
+fn write_chain(
+    endpoints: &[Checked],
+    lists: &[Listed],
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    for checked in endpoints {
+        write_lines(checked, out)?;
+    }
+    for Listed { chain, kind, endpoint, .. } in lists {
+        writeln!(
+            out,
+            "{chain}  {endpoint}  {kind}, not probed: it is asked when a wallet is read"
+        )?;
+    }
+    out.flush()
 }
 
 fn write_lines(checked: &Checked, out: &mut dyn Write) -> std::io::Result<()> {
@@ -74,7 +128,7 @@ fn write_lines(checked: &Checked, out: &mut dyn Write) -> std::io::Result<()> {
             writeln!(out, "         without it {loses}; configure {configure}")?;
         }
     }
-    out.flush()
+    Ok(())
 }
 
 async fn check(
@@ -119,6 +173,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::cli::config::Flags;
     use crate::cli::config::secret::{ConfigSecret, ConfigUrl};
     use crate::demo::evm::tron::NodeOptions;
     use crate::demo::evm::{self, EvmModel, WalletPlan};
@@ -126,6 +181,65 @@ mod tests {
 
     fn secret() -> ConfigSecret {
         serde_json::from_value(json!("word")).unwrap()
+    }
+
+    /// What `chains --check` prints of an Ethereum node with these options.
+    async fn eth_text(options: evm::NodeOptions, lists: &ChainLists) -> String {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("eth").unwrap();
+        let node = DemoNode::evm(EvmModel::new(3, chain), 1);
+        node.set_options(options);
+        let mounts = [("demo.test/eth".to_owned(), node)];
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let url = ConfigUrl::parse("https://demo.test/eth").unwrap();
+        let checked = check(chain, &NodeSetting::plain(url), &transport).await.unwrap();
+        let mut text = Vec::new();
+        let endpoints = advise(vec![checked], lists);
+        write_chain(&endpoints, &listed(chain, lists), &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    fn explorer() -> ChainLists {
+        let url = ConfigUrl::parse("https://index.test/api?apikey=word").unwrap();
+        ChainLists { explorer: Some(NodeSetting::plain(url)), portal: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn advice_is_given_only_where_nothing_serves_instead() {
+        let whole = eth_text(evm::NodeOptions::default(), &ChainLists::default()).await;
+        assert!(whole.contains("yes  traces (debug_traceTransaction): offered"), "{whole}");
+        assert!(whole.contains("no   traces (trace_transaction)"), "{whole}");
+        assert!(!whole.contains("amountSol is null"), "{whole}");
+        let bare = || evm::NodeOptions {
+            traces: false,
+            state_blocks: Some(128),
+            ..evm::NodeOptions::default()
+        };
+        let alone = eth_text(bare(), &ChainLists::default()).await;
+        assert!(alone.contains("amountSol is null"), "{alone}");
+        assert!(alone.contains("configure a provider with alchemy_getAssetTransfers"), "{alone}");
+        assert!(!alone.contains("not probed"), "{alone}");
+        let listed = eth_text(bare(), &explorer()).await;
+        assert!(!listed.contains("configure"), "{listed}");
+        assert!(listed.contains("eth  index.test  explorer, not probed"), "{listed}");
+        assert!(!listed.contains("word"), "{listed}");
+    }
+
+    #[test]
+    fn configured_chains_are_checked_alone() {
+        let registry = Registry::embedded().unwrap();
+        let slugs = |file: &str| -> Vec<String> {
+            let read = |_: &std::path::Path| Ok(file.to_owned());
+            let environment = std::iter::empty::<(String, String)>().collect();
+            let config =
+                crate::cli::config::load(&Flags::default(), &environment, &registry, read).unwrap();
+            chains_to_check(&config, &registry).iter().map(|chain| chain.slug.clone()).collect()
+        };
+        assert_eq!(slugs("").len(), registry.chains().len());
+        assert_eq!(slugs("[chains.tron]\nenabled = false\n").len(), registry.chains().len() - 1);
+        let file = "[chains.eth]\nrpc = ['http://h']\n[chains.base]\nportal = 'http://h'\n\
+                    [chains.bsc]\nrpc = ['http://h']\nenabled = false\n";
+        assert_eq!(slugs(file), ["eth", "base"]);
     }
 
     async fn tron(options: NodeOptions, key: Option<&str>) -> Checked {

@@ -1,5 +1,6 @@
 //! `blotter chains`: the chain table, and what the endpoints can do.
 
+mod advice;
 pub(super) mod check;
 mod probe;
 mod probe_tron;

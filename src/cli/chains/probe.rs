@@ -26,6 +26,9 @@ pub(super) struct Finding {
     pub(super) what: &'static str,
     pub(super) ok: bool,
     pub(super) detail: String,
+    /// What several findings, of one or of several endpoints, may serve alike.
+    #[serde(skip)]
+    pub(super) kind: Option<AbilityKind>,
     /// What is lost by its lack, and what to configure; where it lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) loses: Option<&'static str>,
@@ -37,7 +40,7 @@ impl Finding {
     pub(super) fn of(what: &'static str, answer: Result<String, String>) -> Self {
         let ok = answer.is_ok();
         let (Ok(detail) | Err(detail)) = answer;
-        Self { what, ok, detail, loses: None, configure: None }
+        Self { what, ok, detail, kind: None, loses: None, configure: None }
     }
 
     /// The same with what its lack costs.
@@ -49,6 +52,7 @@ impl Finding {
         let finding = Self::of(what, answer);
         let is_short = !finding.ok;
         Self {
+            kind: Some(kind),
             loses: is_short.then(|| kind.loses()),
             configure: is_short.then(|| kind.configure()),
             ..finding

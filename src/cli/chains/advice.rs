@@ -1,0 +1,58 @@
+//! Which lacks of an endpoint cost something, and which chains are checked.
+
+use std::collections::BTreeSet;
+
+use super::check::Checked;
+use crate::cli::config::Config;
+use crate::cli::sources::ChainLists;
+use crate::registry::{Chain, Registry};
+use crate::sources::AbilityKind;
+
+/// Leaves the advice only where nothing of the chain serves instead: another method of this
+/// endpoint, another endpoint, or a list that wallets are looked up in first.
+pub(super) fn advise(mut endpoints: Vec<Checked>, lists: &ChainLists) -> Vec<Checked> {
+    let results = endpoints.iter().flat_map(|checked| &checked.results);
+    let offered: BTreeSet<AbilityKind> =
+        results.filter(|finding| finding.ok).filter_map(|finding| finding.kind).collect();
+    for finding in endpoints.iter_mut().flat_map(|checked| &mut checked.results) {
+        if finding.kind.is_some_and(|kind| has_instead(kind, &offered, lists)) {
+            (finding.loses, finding.configure) = (None, None);
+        }
+    }
+    endpoints
+}
+
+fn has_instead(kind: AbilityKind, offered: &BTreeSet<AbilityKind>, lists: &ChainLists) -> bool {
+    let (explorer, portal) = (lists.explorer.is_some(), lists.portal.is_some());
+    match kind {
+        AbilityKind::Traces | AbilityKind::States => {
+            let either = [AbilityKind::Traces, AbilityKind::States];
+            explorer || either.iter().any(|kind| offered.contains(kind))
+        }
+        AbilityKind::Logs | AbilityKind::AssetTransfers => {
+            explorer || portal || offered.contains(&kind)
+        }
+        AbilityKind::SignatureLists
+        | AbilityKind::TokenAccounts
+        | AbilityKind::FullPages
+        | AbilityKind::AccountLists
+        | AbilityKind::InnerCalls
+        | AbilityKind::Events => offered.contains(&kind),
+    }
+}
+
+/// The chains with an endpoint or a list of their own where there are any: the public nodes of the
+/// others are not what the operator runs. Else all that are not switched off.
+pub(super) fn chains_to_check<'a>(config: &Config, registry: &'a Registry) -> Vec<&'a Chain> {
+    let of = |chain: &Chain| config.chains.get(&chain.slug);
+    let is_on = |chain: &&Chain| of(chain).is_none_or(|layer| layer.enabled != Some(false));
+    let is_own = |chain: &&Chain| {
+        let has = |layer: &crate::cli::config::chains::ChainLayer| {
+            layer.rpc.is_some() || layer.explorer.is_some() || layer.portal.is_some()
+        };
+        of(chain).is_some_and(has)
+    };
+    let on: Vec<&Chain> = registry.chains().iter().filter(is_on).collect();
+    let own: Vec<&Chain> = on.iter().copied().filter(is_own).collect();
+    if own.is_empty() { on } else { own }
+}
