@@ -11,7 +11,9 @@ use super::config::{Audit, Config, Log, Prices, Server, Storage};
 use super::engine::history_limits;
 use super::errors::CliError;
 use super::serve::api_limits;
-use crate::registry::Registry;
+use super::sources::chain_lists;
+use super::storage;
+use crate::registry::{Chain, Registry};
 use crate::rpc::PoolLimits;
 use crate::sources::{EvmLimits, SolanaLimits, TronLimits};
 use crate::store;
@@ -31,6 +33,7 @@ pub(super) fn run(
     registry: &Registry,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
+    check(config, registry)?;
     let mut chains: BTreeMap<&str, ChainLayer> =
         config.chains.iter().map(|(slug, chain)| (slug.as_str(), chain.clone())).collect();
     for chain in registry.chains() {
@@ -50,6 +53,15 @@ pub(super) fn run(
         None => "# no file was read\n".to_owned(),
     };
     write!(out, "{head}{text}\n{}", built_in_limits(config)).map_err(CliError::Output)
+}
+
+/// What `serve` would refuse, as far as nothing has to be opened or asked for it.
+fn check(config: &Config, registry: &Registry) -> Result<(), CliError> {
+    storage::check(config)?;
+    let on = |chain: &&Chain| {
+        config.chains.get(&chain.slug).is_none_or(|layer| layer.enabled != Some(false))
+    };
+    registry.chains().iter().filter(on).try_for_each(|chain| chain_lists(config, chain).map(drop))
 }
 
 /// The limits that are no settings, each layer's as it stands.

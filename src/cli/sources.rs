@@ -211,7 +211,7 @@ impl Lists {
             None => DISCOVERY.into_iter().filter(|kind| is_there(*kind)).collect(),
             Some(named) => {
                 if let Some(missing) = named.iter().find(|kind| !is_there(**kind)) {
-                    return Err(CliError::plain(format!(
+                    return Err(CliError::Usage(format!(
                         "discovery of {} names {missing}, but no {missing} is configured",
                         chain.slug
                     )));

@@ -13,13 +13,30 @@ pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
     match (config.storage.engine, url) {
         (StorageEngine::File, _) | (StorageEngine::Auto, None) => Ok(None),
         (StorageEngine::Auto | StorageEngine::Postgres, Some(url)) => Ok(Some(url)),
-        (StorageEngine::Postgres, None) => Err(CliError::plain(
+        (StorageEngine::Postgres, None) => Err(CliError::Usage(
             "storage.engine is \"postgres\": name the database by BLOTTER_STORAGE_URL".to_owned(),
         )),
     }
 }
 
+/// What can be said of the settings without opening the store.
+pub(super) fn check(config: &Config) -> Result<(), CliError> {
+    shared_url(config)?.map_or(Ok(()), check_url)
+}
+
+#[cfg(feature = "postgres")]
+fn check_url(url: &str) -> Result<(), CliError> {
+    let checked = crate::store::SharedOptions::check_url(url);
+    checked.map_err(|error| CliError::Usage(format!("storage.url (BLOTTER_STORAGE_URL): {error}")))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn check_url(_url: &str) -> Result<(), CliError> {
+    Err(CliError::plain(NO_POSTGRES))
+}
+
 pub(super) async fn open(config: &Config) -> Result<Store, CliError> {
+    check(config)?;
     match shared_url(config)? {
         Some(url) => connect(url, config.storage.connections).await,
         None => open_folder(&config.storage.path, config),
@@ -32,6 +49,27 @@ pub(super) fn open_folder(folder: &Path, config: &Config) -> Result<Store, CliEr
     opened.map_err(|error| {
         let what = if matches!(error, StoreError::Locked { .. }) {
             "the data folder is in use; `blotter history --url URL --key KEY` asks the running server"
+fn what_to_do(folder: &Path, error: &StoreError) -> String {
+    let folder = folder.display();
+    if let StoreError::Locked { .. } = error {
+        return format!(
+            "the data folder {folder} is in use by a running blotter: stop that one, or name another \
+             folder with --data-dir; `blotter admin` and the commands with --url ask the running one"
+        );
+    }
+    if let StoreError::Io(_) = error {
+        return format!(
+            "the data folder {folder} cannot be used: it has to be a folder that this user may write \
+             to; --data-dir (or storage.path) names another one"
+        );
+    }
+    format!("the data folder {folder} cannot be used")
+}
+
+#[cfg(not(feature = "postgres"))]
+const NO_POSTGRES: &str = "this blotter was built without the feature `postgres`: leave out storage.url \
+                           and storage.engine, or build it with the feature";
+
         } else {
             "the data folder cannot be used"
         };
@@ -50,6 +88,5 @@ pub(super) async fn connect(url: &str, connections: u32) -> Result<Store, CliErr
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "as with the feature")]
 pub(super) async fn connect(_url: &str, _connections: u32) -> Result<Store, CliError> {
-    let reason = "this blotter was built without the feature `postgres`";
-    Err(CliError::plain(reason.to_owned()))
+    Err(CliError::plain(NO_POSTGRES))
 }

@@ -240,6 +240,9 @@ pub(in crate::cli) fn check_chain(
 }
 
 fn check_discovery(family: Family, chain: &ChainLayer) -> Result<(), String> {
+    if chain.discovery.as_ref().is_some_and(Vec::is_empty) {
+        return Err("discovery is empty: leave it out, or name a way to find wallets".to_owned());
+    }
     let named = chain.discovery.iter().flatten();
     if named.clone().all(|way| way.is_for(family)) {
         return Ok(());

@@ -4,6 +4,7 @@
 //! an error can name its file and line, or its variable), and is then laid over the one below. The
 //! lowest is `data/default.toml`, which is also the reference.
 
+mod bounds;
 pub(super) mod chains;
 pub(super) mod environment;
 mod error;
@@ -203,7 +204,15 @@ impl Layer {
         for (slug, chain) in &mut layer.chains {
             chain.place = place(text, name, Some(slug.span()));
         }
+        layer.check(name)?;
         Ok(layer)
+    }
+
+    /// By itself, so that the error can name where the setting stands.
+    fn check(&self, name: &str) -> Result<(), ConfigError> {
+        bounds::too_small(self).map_or(Ok(()), |(key, reason)| {
+            Err(ConfigError::Wrong { place: format!("{name} ({key})"), reason })
+        })
     }
 
     fn over(self, below: Self) -> Self {
@@ -346,6 +355,7 @@ fn environment_layer(
         for chain in one.chains.values_mut() {
             name.clone_into(&mut chain.place);
         }
+        one.check(name)?;
         layer = one.over(layer);
     }
     Ok(layer)
@@ -523,6 +533,11 @@ mod tests {
         check_error(&[], "[chains.tron]\nportal = 'http://h'\n", &["line 1", "portal is for EVM"]);
         check_error(&[], "[chains.eth]\nchain_id = 2\n", &["line 1", "chain_id of eth"]);
         check_error(&[], "[chains.foo]\nrpc = ['http://h']\n", &["foo", "chain table", "family"]);
+        check_error(
+            &[],
+            "[chains.eth]\ndiscovery = []\n",
+            &["line 1 ([chains.eth])", "discovery is empty", "leave it out"],
+        );
         check_error(&[], "[chains.sol]\n[chains.solana]\n", &["sol is configured twice"]);
         check_error(
             &[("BLOTTER_SERVER_HEARTBEAT", "often")],
@@ -535,6 +550,23 @@ mod tests {
             "",
             &["BLOTTER_CHAINS_FOO_RPC", "foo"],
         );
+    }
+
+    #[test]
+    fn what_would_serve_nothing_is_refused_with_what_is_right() {
+        for (file, key, least) in [
+            ("[server]\nconnections = 0\n", "server.connections", "at least 1,"),
+            ("[server]\nstream_window = '0s'\n", "server.stream_window", "at least 1s"),
+            ("[server]\nheartbeat = '0s'\n", "server.heartbeat", "at least 100ms"),
+            ("[storage]\nmax_size = '1MiB'\n", "storage.max_size", "at least 64MiB"),
+        ] {
+            check_error(&[], file, &["blotter.toml", key, least]);
+        }
+        let name = "BLOTTER_STORAGE_MAX_SIZE";
+        check_error(&[(name, "63MiB")], "", &[name, "at least 64MiB, not 63MiB"]);
+        let fits =
+            "[server]\nconnections = 1\nstream_window = '1s'\n[storage]\nmax_size = '64MiB'\n";
+        merged(&Flags::default(), &[], Some(fits)).unwrap();
     }
 
     /// A key that was written into the wrong place is not shown again.

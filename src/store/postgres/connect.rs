@@ -33,6 +33,13 @@ pub struct SharedOptions {
 
 opaque!(SharedOptions, connections);
 
+impl SharedOptions {
+    /// Whether a database can be named so; nothing is connected.
+    pub fn check_url(url: &str) -> Result<(), StoreError> {
+        DatabaseAddress::parse(url).map(drop)
+    }
+}
+
 pub(super) type ConnectionPool = managed::Pool<Race>;
 pub(super) type PoolError = managed::PoolError<Error>;
 

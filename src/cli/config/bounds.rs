@@ -1,0 +1,31 @@
+//! The least that a setting can be where less would serve nothing.
+
+use std::time::Duration;
+
+use super::Layer;
+use super::units::{Size, Wait};
+
+/// `data/default.toml` says so: with less, a file has no room for its own pages.
+const MAX_SIZE_MIN: Size = Size(64 << 20);
+/// A stream has to have time for a line.
+const WINDOW_MIN: Wait = Wait(Duration::from_secs(1));
+/// Below, blank lines would be most of what is sent.
+const HEARTBEAT_MIN: Wait = Wait(Duration::from_millis(100));
+
+/// The first setting of a layer that is too small, with what is right.
+pub(super) fn too_small(layer: &Layer) -> Option<(&'static str, String)> {
+    let server = &layer.server;
+    let max_size = layer.storage.max_size.and_then(|size| size.0);
+    let found = [
+        ("server.connections", least(server.connections, 1)),
+        ("server.stream_window", least(server.stream_window, WINDOW_MIN)),
+        ("server.heartbeat", least(server.heartbeat, HEARTBEAT_MIN)),
+        ("storage.max_size", least(max_size, MAX_SIZE_MIN)),
+    ];
+    found.into_iter().find_map(|(key, wrong)| Some((key, wrong?)))
+}
+
+fn least<T: PartialOrd + std::fmt::Display>(value: Option<T>, min: T) -> Option<String> {
+    let value = value.filter(|value| *value < min)?;
+    Some(format!("expected at least {min}, not {value}"))
+}
