@@ -15,7 +15,7 @@ use super::config::secret::ConfigUrl;
 use super::config::{Config, Listen};
 use super::errors::CliError;
 use super::seed::random_seed;
-use super::serve::{Serving, announce, tell};
+use super::serve::{Serving, announce, cannot_listen, tell};
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
 use crate::domain::Clock as _;
 use crate::history::Tasks;
@@ -181,7 +181,7 @@ async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Resu
     }
     let loopback = Loopback::bind(listen.0.port(), chains.nodes(), LoopbackLimits::default())
         .await
-        .map_err(|error| CliError::failed(format!("cannot listen on {listen}"), error))?;
+        .map_err(|error| cannot_listen(listen, "--node", error))?;
     for paths in chains.slugs().filter_map(|slug| chains.paths(slug)) {
         let lists = [paths.explorer, paths.portal].into_iter().flatten();
         tell(&format!("The demo chain's own node: {}", loopback.url(&paths.rpc)));

@@ -46,9 +46,9 @@ pub(super) async fn open(config: &Config) -> Result<Store, CliError> {
 pub(super) fn open_folder(folder: &Path, config: &Config) -> Result<Store, CliError> {
     let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
     let opened = Store::open(folder, StoreOptions { cache_bytes });
-    opened.map_err(|error| {
-        let what = if matches!(error, StoreError::Locked { .. }) {
-            "the data folder is in use; `blotter history --url URL --key KEY` asks the running server"
+    opened.map_err(|error| CliError::failed(what_to_do(folder, &error), error))
+}
+
 fn what_to_do(folder: &Path, error: &StoreError) -> String {
     let folder = folder.display();
     if let StoreError::Locked { .. } = error {
@@ -69,13 +69,6 @@ fn what_to_do(folder: &Path, error: &StoreError) -> String {
 #[cfg(not(feature = "postgres"))]
 const NO_POSTGRES: &str = "this blotter was built without the feature `postgres`: leave out storage.url \
                            and storage.engine, or build it with the feature";
-
-        } else {
-            "the data folder cannot be used"
-        };
-        CliError::failed(what, error)
-    })
-}
 
 #[cfg(feature = "postgres")]
 pub(super) async fn connect(url: &str, connections: u32) -> Result<Store, CliError> {

@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+use std::net::TcpListener;
+
 use crate::support::program::{Place, Ran};
 
 const WALLET: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
@@ -44,6 +46,43 @@ fn config_refuses_an_address_that_is_no_database_and_does_not_show_it() {
         check(&ran, 2, &["storage.url", "postgres://"]);
         assert!(!ran.stderr.contains("planted"), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_used_is_named() {
+    let place = Place::new().file("data", "a file");
+    check(&place.run(&SERVE), 1, &["data folder data", "--data-dir"]);
+    let ran = place.run(&["history", WALLET, "--data-dir", "data/below"]);
+    check(&ran, 1, &["data folder data/below", "--data-dir"]);
+}
+
+#[test]
+fn a_folder_in_use_and_a_copy_that_is_there_are_said_with_what_to_do() {
+    let place = Place::new();
+    let server = place.serve(&SERVE);
+    for command in ["pnl", "history"] {
+        let ran = place.run(&[command, WALLET, "--data-dir", "data"]);
+        check(&ran, 1, &["data folder data is in use", "--url", "another folder"]);
+        assert!(!ran.stderr.contains("blotter history"), "{}", ran.stderr);
+    }
+    check(&place.run(&SERVE), 1, &["data folder data is in use", "--data-dir"]);
+    let backup = || place.run(&["admin", "backup", "copy", "--data-dir", "data"]);
+    assert_eq!(backup().code, Some(0));
+    check(&backup(), 1, &["copy/trades.redb exists already: name another folder"]);
+    drop(server);
+}
+
+#[test]
+fn a_port_in_use_is_said_with_the_setting_and_a_free_one() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy = held.local_addr().unwrap().to_string();
+    let place = Place::new().variable("BLOTTER_SERVER_METRICS_LISTEN", &busy);
+    check(&place.run(&SERVE), 1, &[&busy, "server.metrics_listen", "127.0.0.1:0"]);
+    let place = Place::new();
+    let ran = place.run(&["serve", "--listen", &busy, "--data-dir", "data"]);
+    check(&ran, 1, &[&busy, "--listen", "127.0.0.1:0"]);
+    let demo = ["demo", "--large", "10", "--listen", "127.0.0.1:0", "--node", &busy];
+    check(&place.run(&demo), 1, &[&busy, "--node", "127.0.0.1:0"]);
 }
 
 /// The wallet is known to the server alone: no default node may learn of it.

@@ -7,7 +7,7 @@ mod operator;
 pub(super) mod reload;
 pub(super) mod upkeep;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
@@ -76,10 +76,10 @@ impl Serving {
         }
         let stop = signals::stop()?.boxed();
         let metrics = match config.server.metrics_listen.0 {
-            Some(listen) => Some(bind(listen).await?.0),
+            Some(listen) => Some(bind_metrics(listen).await?),
             None => None,
         };
-        let (listener, address) = bind(config.server.listen).await?;
+        let (listener, address) = bind(config.server.listen, "--listen (server.listen)").await?;
         let url = format!("http://{address}");
         engine.tasks.spawn(Arc::clone(&watch).run(engine.tasks.clone()));
         let audit = Audit::new(&config.storage.path, config.log.audit);
@@ -196,11 +196,35 @@ fn access_file(config: &Config) -> Result<Option<Arc<AccessFile>>, CliError> {
     Ok(AccessFile::start(path).map_err(error)?.map(Arc::new))
 }
 
-async fn bind(listen: Listen) -> Result<(TcpListener, SocketAddr), CliError> {
-    let cannot = |error| CliError::failed(format!("cannot listen on {listen}"), error);
+/// Says which port it is: 0 takes a free one.
+async fn bind_metrics(listen: Listen) -> Result<TcpListener, CliError> {
+    let (listener, address) = bind(listen, "server.metrics_listen").await?;
+    tracing::info!("metrics are served at http://{address}/metrics");
+    Ok(listener)
+}
+
+/// `setting` is what names the address.
+async fn bind(
+    listen: Listen,
+    setting: &'static str,
+) -> Result<(TcpListener, SocketAddr), CliError> {
+    let cannot = |error| cannot_listen(listen, setting, error);
     let listener = TcpListener::bind(listen.0).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     Ok((listener, address))
+}
+
+pub(super) fn cannot_listen(listen: Listen, setting: &str, error: io::Error) -> CliError {
+    let advice = if error.kind() == io::ErrorKind::AddrInUse {
+        let ip = listen.0.ip();
+        let free = SocketAddr::new(ip, 0);
+        format!(
+            ": another program has this port; name another one by {setting}, or {free} for a free one"
+        )
+    } else {
+        String::new()
+    };
+    CliError::failed(format!("cannot listen on {listen}{advice}"), error)
 }
 
 pub(super) fn api_limits(config: &Config) -> ApiLimits {
@@ -247,12 +271,12 @@ pub(super) async fn run(
 
 /// The one line on stdout: programs that started the server read the address from it.
 pub(super) fn announce(url: &str) -> Result<(), CliError> {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     writeln!(out, "listening on {url}").and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
 /// Says something to the people in front of it.
 pub(super) fn tell(text: &str) {
     // If stderr is closed, nothing more can be reported.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{text}");
 }

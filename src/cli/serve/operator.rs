@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::reload::{Reload, Reloaded};
-use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
+use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys, taken};
 use crate::cli::admin::{AdminRequest, AdminResponse};
 use crate::cli::clock::SystemClock;
 use crate::cli::errors::CliError;
@@ -17,6 +17,7 @@ use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet, lock};
 use crate::history::{History, HistoryError, Status};
 use crate::registry::Chain;
+use crate::store::FILE_NAME;
 
 pub(in crate::cli) struct Operator {
     pub(in crate::cli) history: History,
@@ -62,6 +63,10 @@ impl Operator {
             return Err(CliError::plain("a backup needs an absolute path"));
         }
         self.refuse_shared(BACKUP_OF_DATABASE)?;
+        // The history does not say it in these words; nothing is overwritten without this check.
+        if to.join(FILE_NAME).exists() {
+            return Err(taken(to));
+        }
         tracing::info!(to = %to.display(), "a backup begins");
         let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
         copy_keys(&self.folder, to)?;

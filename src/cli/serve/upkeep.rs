@@ -52,9 +52,13 @@ fn failed(folder: &Path, error: StoreError) -> CliError {
 /// A copy that is there already is never overwritten.
 fn existing(to: &Path, error: &StoreError) -> Option<CliError> {
     let StoreError::Io(source) = error else { return None };
+    (source.kind() == std::io::ErrorKind::AlreadyExists).then(|| taken(to))
+}
+
+/// Of a backup to where one is.
+pub(in crate::cli) fn taken(to: &Path) -> CliError {
     let file = to.join(FILE_NAME);
-    (source.kind() == std::io::ErrorKind::AlreadyExists)
-        .then(|| CliError::plain(format!("{} exists already: name another folder", file.display())))
+    CliError::plain(format!("{} exists already: name another folder", file.display()))
 }
 
 pub(in crate::cli) fn backup(
