@@ -2,9 +2,11 @@
 
 #![cfg(unix)]
 
-use std::net::TcpListener;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 
-use crate::support::program::{Place, Ran};
+use crate::support::program::{PATIENCE, Place, Ran};
 
 const WALLET: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
@@ -83,6 +85,46 @@ fn a_port_in_use_is_said_with_the_setting_and_a_free_one() {
     check(&ran, 1, &[&busy, "--listen", "127.0.0.1:0"]);
     let demo = ["demo", "--large", "10", "--listen", "127.0.0.1:0", "--node", &busy];
     check(&place.run(&demo), 1, &[&busy, "--node", "127.0.0.1:0"]);
+}
+
+#[test]
+fn a_free_port_of_metrics_is_said() {
+    let place = Place::new().variable("BLOTTER_SERVER_METRICS_LISTEN", "127.0.0.1:0");
+    let server = place.serve(&SERVE);
+    let (_, rest) = server.stderr.split_once("metrics are served at http://").unwrap();
+    let address = rest.split('/').next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+#[test]
+fn names_of_keys_do_not_reach_a_terminal_as_control_characters() {
+    let place = Place::new();
+    let named = |name: &str| place.run(&["keys", "create", "--name", name, "--data-dir", "data"]);
+    for name in ["a\u{1b}[31m", "a\nb", "a\tb", "a\u{9b}b"] {
+        check(&named(name), 2, &["--name", "control characters"]);
+    }
+    assert_eq!(named("Ünïcode name").code, Some(0));
+    // Of an earlier program.
+    let file = place.path().join("data/keys.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("Ünïcode name", "a\\u001b[31mred\\nline")).unwrap();
+    let listed = place.run(&["keys", "list", "--data-dir", "data"]).stdout;
+    assert!(listed.contains("red") && !listed.contains('\u{1b}'), "{listed}");
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+}
+
+#[test]
+fn an_id_that_no_key_has_is_refused_as_that() {
+    let place = Place::new();
+    let ran = place.run(&["keys", "revoke", "000000000000", "--data-dir", "data"]);
+    check(&ran, 2, &["no key has this id", "keys list"]);
+    check(&place.run(&["keys", "revoke", "7"]), 2, &["12 hex digits"]);
 }
 
 /// The wallet is known to the server alone: no default node may learn of it.

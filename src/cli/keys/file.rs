@@ -67,10 +67,13 @@ impl std::str::FromStr for ShownId {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let expected = "expected a key id of 12 hex digits";
+        let expected = "expected a key id of 12 hex digits; `blotter keys list` shows them";
         let right = text.len() == 2 * ID_BYTES && text.chars().all(|c| c.is_ascii_hexdigit());
-        let id = u64::from_str_radix(text, 16).ok().filter(|id| right && *id != KeyId::LOCAL.0);
-        id.map(|id| Self(KeyId(id))).ok_or(expected)
+        let id = u64::from_str_radix(text, 16).ok().filter(|_| right).ok_or(expected)?;
+        if id == KeyId::LOCAL.0 {
+            return Err("no key has this id; `blotter keys list` shows those there are");
+        }
+        Ok(Self(KeyId(id)))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::api::read_time;
 use crate::cli::config::Config;
 use crate::cli::config::units::Wait;
 use crate::cli::errors::CliError;
+use crate::cli::output::printable;
 use crate::cli::table::{Align, format};
 use crate::domain::{UnixMillis, UnixSeconds};
 use crate::registry::Registry;
@@ -61,6 +62,10 @@ async fn create(
             registry.chain_named(name.trim()).ok_or_else(|| unknown_chain(name, registry))?;
         chains.push(chain.slug.clone());
     }
+    if args.name.as_deref().is_some_and(|name| name.chars().any(char::is_control)) {
+        let what = "--name holds control characters, which a terminal would obey: leave them out";
+        return Err(CliError::Usage(what.to_owned()));
+    }
     let expires = args.expires.as_deref().map(|text| expiry(text, now)).transpose()?;
     let (rate, quota, streams) = (args.rate, args.quota, args.streams);
     let created = file
@@ -104,7 +109,7 @@ async fn list(
             vec![
                 key.id.to_string(),
                 key.state(now).to_owned(),
-                dash(key.name.clone()),
+                dash(key.name.as_deref().map(printable)),
                 key.created.to_string(),
                 dash(key.expires.map(|at| at.to_string())),
                 dash(key.rate.map(|rate| rate.to_string())),
