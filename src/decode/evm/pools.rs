@@ -167,7 +167,8 @@ mod tests {
         let wtrx = account("891cdb91d149f23b1a45d9c5ca78a88d0cb44c18");
         let usdt = account("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
         let made = |pool: &str, token| {
-            let log = Log { address: account(pool), topics: Vec::new(), data: vec![0; 4 * 32] };
+            let log =
+                Log { address: account(pool), topics: Vec::new().into(), data: vec![0; 4 * 32] };
             made_of((registry.tron(), chain), &log, wtrx, token).map(|name| name.to_string())
         };
         let pair = "3a10321a4e97a64d9376af42ec07d5fa50294b35";

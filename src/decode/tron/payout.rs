@@ -308,7 +308,7 @@ mod tests {
             let mut word = [0; 32];
             word[12..].copy_from_slice(&buyer);
             let topics = vec![SMART_SWAP, word];
-            call.logs.push(Log { address: emitter, topics, data: Vec::new() });
+            call.logs.push(Log { address: emitter, topics: topics.into(), data: Vec::new() });
             let routed = routed(&call, &input, (0, VALUE));
             RouterCall { is_known: false, ..routed }.paid()
         };
