@@ -54,6 +54,21 @@ fn what_was_minted_may_be_sold_to_a_curve() {
     check(&tx, "w", &[(Side::Sell, "NEW", 1_000, Some(600_000), "Heaven")]);
 }
 
+/// Dollars that a bridge mints in the same transaction, of which the curve gives back the rest.
+#[test]
+fn a_token_that_buys_another_is_no_supply_of_a_launch() {
+    let mut tx = Tx::new("w");
+    tx.account("w usd", "USD", "w", 0).account("p usd", "USD", "p", 0);
+    tx.account("w new", "NEW", "w", 0).account("p new", "NEW", "p", 700);
+    tx.mint_to(1, "USD", "w usd", 100);
+    tx.call(HEAVEN, &["w", "w usd", "p usd", "w new", "p new", "p"], &[1]);
+    tx.transfer(2, "w usd", "p usd", "w", 100).transfer(2, "p new", "w new", "p", 700);
+    tx.transfer(2, "p usd", "w usd", "p", 5);
+    let (sold, bought) = ((Side::Sell, "USD", 95), (Side::Buy, "NEW", 700));
+    let row = |(side, mint, units)| (side, mint, units, None, "Heaven");
+    check(&tx, "w", &[row(sold), row(bought)]);
+}
+
 /// META to a pool and USDC from it by two calls of a smart wallet.
 fn dealt(calls: [&str; 2]) -> Tx {
     let mut tx = Tx::new("w");

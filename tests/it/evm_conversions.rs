@@ -119,3 +119,53 @@ fn a_conversion_next_to_a_quote_is_part_of_a_trade() {
     let one_inch = account("1111111254eeb25477b68fb85ed929f73a960582");
     case(logs).to(one_inch).gives(&[('s', CCC, 500, None), ('b', BBB, MINTED, None)]);
 }
+
+/// The wallet's own conversion of AAA to BBB, and a swap of another account in the same bundle, or of
+/// the wallet's own.
+#[test]
+fn a_conversion_of_the_wallets_own_is_no_part_of_a_trade_next_to_it() {
+    const DDD: Account = [0xc4; 20];
+    let converted = || {
+        let mut logs =
+            vec![transfer(AAA, WALLET, JOIN, HELD), transfer(BBB, MODULE, WALLET, MINTED)];
+        logs.push(says("SellGem"));
+        logs
+    };
+    // Another account swaps other tokens, or the one that the wallet converts.
+    for token in [CCC, AAA] {
+        let others = swap(POOL, (token, 500, ROUTER), (DDD, 100, ROUTER));
+        case([converted(), others].concat()).gives_none(None);
+    }
+    let own = swap(POOL, (CCC, 500, WALLET), (DDD, 100, WALLET));
+    let rows = [('s', CCC, 500, None), ('b', DDD, 100, None)];
+    case([converted(), own].concat()).gives(&rows);
+}
+
+/// Half of what the wallet sells is converted, and a market maker that logs nothing takes the rest.
+#[test]
+fn a_conversion_of_a_part_hides_no_quote() {
+    let logs = vec![
+        transfer(AAA, WALLET, ROUTER, 2 * HELD),
+        transfer(AAA, ROUTER, JOIN, HELD),
+        transfer(BBB, MODULE, ROUTER, MINTED),
+        says("SellGem"),
+        transfer(AAA, ROUTER, POOL, HELD),
+        transfer(BBB, POOL, ROUTER, MINTED + 3),
+        transfer(BBB, ROUTER, WALLET, 2 * MINTED + 3),
+    ];
+    let one_inch = account("1111111254eeb25477b68fb85ed929f73a960582");
+    let rows = [('s', AAA, 2 * HELD, None), ('b', BBB, 2 * MINTED + 3, None)];
+    case(logs).to(one_inch).gives(&rows);
+}
+
+/// Whose tokens a module converted is looked for among the last transfers before its event, and in few
+/// events: any contract may log thousands in a transaction that names a victim.
+#[test]
+fn thousands_of_events_cost_little() {
+    let logs = (0..4_000_u32).flat_map(|place| {
+        let mut token = AAA;
+        token[..4].copy_from_slice(&place.to_be_bytes());
+        [transfer(token, ROUTER, WALLET, HELD), says("SellGem")]
+    });
+    case(logs.collect()).gives_none(None);
+}

@@ -2,46 +2,90 @@
 //! one token and a fee in the other, and names neither.
 
 use super::fixed_rate::are_alike;
-use super::ledger::Move;
-use super::transaction::{Account, Log};
-use super::words::{ZERO, units, words};
-use crate::domain::Units;
+use super::ledger::{Asset, Ledger, Move, transfer};
+use super::transaction::{Account, Log, Transaction};
+use super::words::{ZERO, units, word, words};
+use crate::domain::{Side, Units};
 use crate::registry::{Event, Peg};
 
-/// What one event states.
+/// Events of one transaction that are read: any contract may log more.
+const EVENT_COUNT_MAX: usize = 16;
+/// Logs before an event among which its two tokens are: a module logs it behind their transfers.
+const LOG_COUNT_MAX: usize = 16;
+
+/// What one event converted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conversion {
-    module: Account,
-    amount: Units,
-    fee: Units,
-    /// Whether the module gave the pegged token, and did not take it.
-    mints: bool,
+    taken: Move,
+    given: Move,
+    /// Whether a wallet ended with the one for the other, and so traded nothing by it.
+    pub(super) is_wallets: bool,
+}
+
+/// The conversions of a transaction, with the events by the places of their logs.
+pub(super) fn conversions(
+    tx: &Transaction,
+    events: impl Iterator<Item = (usize, &Event)>,
+    ledger: &Ledger,
+    wallet: &Account,
+) -> Vec<Conversion> {
+    let pegs = events.filter(|(_, event)| event.mints.or(event.burns).is_some());
+    let mut read = Vec::new();
+    for (at, event) in pegs.take(EVENT_COUNT_MAX) {
+        if let Some((log, before)) = tx.logs.get(..=at).and_then(<[Log]>::split_last) {
+            read.extend(Conversion::read(event, log, before));
+        }
+    }
+    if !read.is_empty() {
+        let flows = ledger.of(wallet);
+        for one in &mut read {
+            let has = |m: &Move, side| {
+                let net = flows.get(&m.asset).and_then(|flow| flow.net());
+                net == Some((side, m.amount))
+            };
+            one.is_wallets = has(&one.taken, Side::Sell) && has(&one.given, Side::Buy);
+        }
+    }
+    read
 }
 
 impl Conversion {
-    pub(super) fn read(event: &Event, log: &Log) -> Option<Self> {
+    /// By the last movements before its event that fit.
+    fn read(event: &Event, log: &Log, before: &[Log]) -> Option<Self> {
         let (Peg { amount, fee }, mints) = match (event.mints, event.burns) {
             (Some(peg), _) => (peg, true),
             (None, peg) => (peg?, false),
         };
-        let word = |at| words(log).nth(at).map(units);
-        let (amount, fee) = (word(amount)?, word(fee)?);
-        let one = Self { module: log.address, amount, fee, mints };
-        (!amount.is_zero()).then_some(one)
+        let stated = |at| words(log).nth(at).map(units);
+        let (amount, fee) = (stated(amount)?, stated(fee)?);
+        let moves = || before.iter().rev().take(LOG_COUNT_MAX).filter_map(moved);
+        let between = |m: &Move| m.from != ZERO && m.to != ZERO && !m.amount.is_zero();
+        let held = moves().find(|m| between(m) && m.amount == amount)?;
+        let made = |m: &Move| {
+            let hands = if mints { m.from } else { m.to };
+            (hands == ZERO || hands == log.address) && m.asset != held.asset
+        };
+        let whole = |units: Units| {
+            if mints { units.checked_add(fee) } else { units.checked_sub(fee) }
+        };
+        let fits = |m: &Move| whole(m.amount).is_some_and(|whole| are_alike(whole, amount));
+        let pegged = moves().find(|m| made(m) && fits(m))?;
+        let (taken, given) = if mints { (held, pegged) } else { (pegged, held) };
+        Some(Self { taken, given, is_wallets: false })
     }
 
-    /// Whether a token moved as one of the two does: by the amount itself from account to account, or by as
-    /// much in its own decimals out of the module's hands, or into them, without the fee.
-    pub(super) fn is_of(&self, m: &Move) -> bool {
-        let is_made = |account: &Account| *account == ZERO || *account == self.module;
-        let between = m.from != ZERO && m.to != ZERO;
-        let pegged = is_made(if self.mints { &m.from } else { &m.to });
-        (between && m.amount == self.amount) || (pegged && self.fits(m.amount))
+    /// The token that one of the two became, or was.
+    pub(super) fn other(&self, asset: Asset) -> Option<Asset> {
+        match [self.taken.asset, self.given.asset] {
+            [taken, given] if taken == asset => Some(given),
+            [taken, given] if given == asset => Some(taken),
+            _ => None,
+        }
     }
+}
 
-    fn fits(&self, moved: Units) -> bool {
-        let whole =
-            if self.mints { moved.checked_add(self.fee) } else { moved.checked_sub(self.fee) };
-        whole.is_some_and(|whole| are_alike(whole, self.amount))
-    }
+fn moved(log: &Log) -> Option<Move> {
+    let (from, to) = transfer(log)?;
+    let amount = units(word(log, if log.topics.len() == 1 { 2 } else { 0 })?);
+    Some(Move { asset: Asset::Token(log.address), from, to, amount })
 }

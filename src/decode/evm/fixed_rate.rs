@@ -11,8 +11,14 @@ const AMOUNT_DIGITS_MIN: usize = 10;
 /// Whether two amounts are the same digits, one with more zeros at the end: one for one of tokens with
 /// different decimals, or a power of ten for one.
 pub(super) fn are_alike(one: Units, other: Units) -> bool {
-    let [one, other] = [one, other].map(|units| units.to_string());
-    one.trim_end_matches('0') == other.trim_end_matches('0')
+    let (low, high) = if one < other { (one, other) } else { (other, one) };
+    let Some(mut times) = high.checked_div(low) else { return one == other };
+    let ten = Units::from(10);
+    let is_whole = low.checked_mul(times) == Some(high);
+    while times.checked_rem(ten).is_some_and(|rest| rest.is_zero()) && !times.is_zero() {
+        times /= ten;
+    }
+    is_whole && times == Units::ONE
 }
 
 /// Whether one amount is the other times a short decimal, rounded to a unit, or they are the same but for

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use super::conversions::Conversion;
+use super::conversions::{Conversion, conversions};
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::domain::Units;
 use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables};
+
+/// Assets of a venue whose event names none: more than any pool, or the pools of one vault on a route, have.
+const HELD_COUNT_MAX: usize = 256;
 
 /// One event of the tables.
 #[derive(Debug)]
@@ -60,6 +63,7 @@ pub(super) struct Scene<'a> {
     pub(super) venues: Vec<Venue<'a>>,
     /// The called contract, where the tables have it.
     pub(super) called: Option<&'a Contract>,
+    pub(super) conversions: Vec<Conversion>,
     moved: Moved,
 }
 
@@ -73,32 +77,34 @@ impl<'a> Scene<'a> {
     ) -> Self {
         let called = tx.to.as_ref().and_then(|to| tables.contract(chain, to));
         let moved = Moved::read(ledger);
-        let venues = tx.logs.iter();
-        let venues = venues.filter_map(|log| venue((tables, chain), ledger, &moved, log)).collect();
-        Self { tx, tables, chain, ledger, wallet, venues, called, moved }
+        let venue = |log| venue((tables, chain), ledger, &moved, log);
+        let placed = || tx.logs.iter().enumerate();
+        let (places, venues): (Vec<usize>, Vec<Venue<'_>>) =
+            placed().filter_map(|(at, log)| Some((at, venue(log)?))).unzip();
+        let events = places.iter().copied().zip(venues.iter().map(|venue| venue.event));
+        let conversions = conversions(tx, events, ledger, wallet);
+        Self { tx, tables, chain, ledger, wallet, venues, called, conversions, moved }
     }
 
     /// The largest single movement of an asset by the venue's holder.
     pub(super) fn share(&self, venue: &Venue<'_>, asset: Asset) -> Units {
-        let mut held = self.moved.by(&venue.holder).iter();
-        held.find(|held| held.asset == asset).map(|held| held.most).unwrap_or_default()
+        let held = self.moved.by(&venue.holder);
+        let at = held.binary_search_by_key(&asset, |held| held.asset).ok();
+        at.and_then(|at| held.get(at)).map(|held| held.most).unwrap_or_default()
     }
 
     /// Whether an event says that an asset was exchanged, also by a conversion on a route to or from
     /// a market.
     pub(super) fn exchanged(&self, asset: Asset) -> bool {
-        self.swapped(asset) || (self.converted(asset) && self.has_market())
+        let on_route = |one: &Conversion| {
+            !one.is_wallets && one.other(asset).is_some_and(|other| self.swapped(other))
+        };
+        self.swapped(asset) || self.conversions.iter().any(on_route)
     }
 
     /// Whether a venue's event says so.
     pub(super) fn swapped(&self, asset: Asset) -> bool {
         self.venues.iter().any(|venue| exchanges(venue.event.kind) && venue.assets.contains(&asset))
-    }
-
-    /// Whether an asset was converted at a fixed price.
-    pub(super) fn converted(&self, asset: Asset) -> bool {
-        let converts = |venue: &Venue<'_>| venue.event.kind == EventKind::Conversion;
-        self.venues.iter().any(|venue| converts(venue) && venue.assets.contains(&asset))
     }
 
     /// Whether a pool or an order exchanged anything. A router's own event is none of these: it may
@@ -182,7 +188,7 @@ pub(super) fn is_pool(kind: EventKind) -> bool {
 struct Moved {
     /// In order of their addresses.
     tokens: Vec<Account>,
-    /// In order of the accounts, each account's in order of their first movements.
+    /// In order of the accounts, each account's in order of the assets.
     held: Vec<Held>,
     /// Tokens minted and burnt, with the amounts.
     made: Vec<(Asset, Units)>,
@@ -260,7 +266,6 @@ fn held(moves: &[Move]) -> Vec<Held> {
         }
         same
     });
-    all.sort_unstable_by_key(|held| (held.account, held.first));
     all
 }
 
@@ -271,13 +276,6 @@ fn anonymous<'a>(tables: &'a EvmTables, ledger: &Ledger, log: &Log) -> Option<&'
     let amount = Units::from(u128::from_be_bytes(*log.data.last_chunk()?));
     let moved = |m: &Move| m.asset != Asset::Native && m.amount == amount;
     (row.emitter.is_some() || ledger.moves.iter().any(moved)).then_some(&row.event)
-}
-
-/// The tokens of a conversion whose event names none.
-fn converted(event: &Event, ledger: &Ledger, log: &Log) -> Vec<Asset> {
-    let Some(conversion) = Conversion::read(event, log) else { return Vec::new() };
-    let moves = ledger.moves.iter().filter(|m| !ledger.is_measure(m.asset) && conversion.is_of(m));
-    moves.map(|m| m.asset).collect()
 }
 
 fn venue<'a>(
@@ -304,9 +302,10 @@ fn venue<'a>(
     // A vault's event names what this pool exchanged; the vault's other movements belong to other
     // pools.
     if assets.len() < 2 && exchanges(event.kind) {
-        let named = assets.clone();
-        let held = moved.by(&holder).iter().map(|held| held.asset);
-        assets.extend(held.filter(|asset| !named.contains(asset)));
+        let mut more: Vec<&Held> = moved.by(&holder).iter().take(HELD_COUNT_MAX).collect();
+        more.retain(|held| !assets.contains(&held.asset));
+        more.sort_unstable_by_key(|held| held.first);
+        assets.extend(more.iter().map(|held| held.asset));
     }
     if event.kind == EventKind::Curve && assets.len() < 2 {
         // A signed amount is negative where the trader gave it.
@@ -316,7 +315,6 @@ fn venue<'a>(
             moved.made.iter().filter(|(asset, amount)| named(amount) && !assets.contains(asset));
         assets.extend(made.map(|(asset, _)| *asset).collect::<Vec<_>>());
     }
-    assets.extend(converted(event, ledger, log));
     assets.retain(|asset| Some(*asset) != share);
     Some(Venue { log, event, contract, holder, assets })
 }

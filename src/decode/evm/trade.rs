@@ -56,10 +56,11 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
 /// Whether what the wallet gave and received was converted at a fixed price, and no market stands in
 /// the transaction. A router's own event reports that as an exchange.
 fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
-    let has = |side| own.exchanged.iter().any(|leg| leg.side == side);
-    let converted = |leg: &Leg| scene.converted(Asset::Token(leg.token));
-    let both = has(Side::Sell) && has(Side::Buy);
-    both && !scene.has_market() && own.exchanged.iter().all(converted)
+    let converted = |leg: &Leg| {
+        let asset = Asset::Token(leg.token);
+        scene.conversions.iter().any(|one| one.is_wallets && one.other(asset).is_some())
+    };
+    !own.exchanged.is_empty() && !scene.has_market() && own.exchanged.iter().all(converted)
 }
 
 /// Other events by which the exchange is not a trade of the wallet. `routed`: the wallet called a

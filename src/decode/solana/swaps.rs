@@ -104,7 +104,7 @@ impl Scene<'_> {
         supply
     }
 
-    /// What the wallet gave of an asset to curves, where they gave it some of the same.
+    /// What the wallet gave of an asset to curves, where they gave it some of the same and no other token.
     fn dealt_with_curves(
         &self,
         ledger: &Ledger,
@@ -113,15 +113,16 @@ impl Scene<'_> {
     ) -> Option<i128> {
         let at_curve = |flow: &&Flow| {
             let venue = || self.leaf(flow.instruction).map(|(_, program)| program.kind);
-            let inside = flow.asset == asset && range.contains(&flow.instruction);
+            let inside = flow.asset != Asset::Native && range.contains(&flow.instruction);
             inside && venue() == Some(ProgramKind::Curve)
         };
         let (mut gave, mut got) = (0, false);
         for flow in ledger.flows.iter().filter(at_curve) {
             match (ledger.is_own(flow.from), ledger.is_own(flow.to)) {
-                (true, false) => gave += i128::from(flow.amount),
-                (false, true) => got = true,
-                (true, true) | (false, false) => {}
+                (true, false) if flow.asset == asset => gave += i128::from(flow.amount),
+                (false, true) if flow.asset == asset => got = true,
+                (false, true) => return None,
+                (true, _) | (false, false) => {}
             }
         }
         got.then_some(gave)

@@ -29,9 +29,6 @@ const V2_BUY: [[u8; 4]; 3] =
 /// SUN's Smart Exchange Router: the seventh word is the receiver.
 const SMART: [u8; 4] = [0xce, 0xf9, 0x52, 0x29];
 const SMART_TO: usize = 6;
-/// `SwapExactTokensForTokens(address,uint256,uint256[])`, which that router emits at the end of the
-/// call: the first indexed word is the caller.
-const SMART_SWAP: Word = topic("a3f636db0b76da13346d04e9a8970b81e1900067a475fea94400232d170f89c2");
 /// Uniswap V3 periphery: `multicall` in its three forms, then `exactInputSingle`, `exactInput`,
 /// `exactOutputSingle` and `exactOutput`, of `SwapRouter` and of `SwapRouter02`.
 const V3_CALLS: [[u8; 4]; 11] = [
@@ -94,7 +91,7 @@ impl RouterCall<'_> {
         if self.last_unwrapped != self.unwrapped {
             return None;
         }
-        if *selector == SMART && (self.is_known || self.reported(SMART_SWAP)) {
+        if *selector == SMART && self.is_known {
             return Some(self.pay(account(words, SMART_TO)?, self.unwrapped));
         }
         if EXECUTE.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
@@ -129,16 +126,6 @@ impl RouterCall<'_> {
         let coin = CoinReceivers::read(self.input, self.call.from)?;
         let ([to], []) = (coin.unwraps.as_slice(), coin.gifts.as_slice()) else { return None };
         Some(self.pay(*to, self.unwrapped))
-    }
-
-    /// Whether the router itself reports a trade of the sender.
-    fn reported(&self, event: Word) -> bool {
-        let is_its = |log: &Log| {
-            let buyer = log.topics.get(1).and_then(|topic| topic.last_chunk());
-            let sender = buyer == Some(&self.call.from);
-            log.topics.first() == Some(&event) && sender && self.call.to == Some(log.address)
-        };
-        self.call.logs.iter().any(is_its)
     }
 
     /// Whether the router called a pool of a kind.
@@ -298,24 +285,6 @@ mod tests {
             &execute(&[(PAY_PORTION, &[4, 5, 10]), (UNWRAP_WETH, &[7, 0])]),
             Some(10_000),
         );
-    }
-
-    #[test]
-    fn a_router_that_no_table_has_is_known_by_its_own_event() {
-        let input = input(SMART, &[1, 2, 3, 4, 100, 1, 7, 99]);
-        let paid = |emitter: Account, buyer: Account| {
-            let mut call = call(0, V3_SWAP);
-            let mut word = [0; 32];
-            word[12..].copy_from_slice(&buyer);
-            let topics = vec![SMART_SWAP, word];
-            call.logs.push(Log { address: emitter, topics: topics.into(), data: Vec::new() });
-            let routed = routed(&call, &input, (0, VALUE));
-            RouterCall { is_known: false, ..routed }.paid()
-        };
-        assert_eq!(paid(ROUTER, who(7)), Some(Units::from(VALUE)));
-        // Of another caller, and of a contract inside the call.
-        assert_eq!(paid(ROUTER, who(8)), None);
-        assert_eq!(paid(who(9), who(7)), None);
     }
 
     #[test]

@@ -119,8 +119,9 @@ fn internal_moves(
 
 /// Whether an entry states what was staked or delegated to an account, which did not move.
 fn stakes(inner: &Internal<'_>) -> bool {
-    let note = inner.note.and_then(|note| const_hex::decode(note).ok());
-    note.is_some_and(|note| STAKING.iter().any(|name| note.starts_with(name.as_bytes())))
+    let names = |note: &[u8]| STAKING.iter().any(|name| note.starts_with(name.as_bytes()));
+    let hex = |note| const_hex::decode(note).is_ok_and(|note| names(&note));
+    inner.note.is_some_and(|note| names(note) || hex(note))
 }
 
 fn native_trade(contract: &Contract<'_>, info: &Info<'_>) -> Option<NativeTrade> {

@@ -202,7 +202,7 @@ fn internal<'a>(r: &mut Reader<'a>) -> Read<Internal<'a>> {
             b"transferTo_address" => internal.to = r.optional(text)?,
             b"callValueInfo" => call_values(r, &mut internal.values)?,
             b"rejected" => internal.rejected = r.boolean()?,
-            b"note" => internal.note = r.optional(text)?,
+            b"note" if r.peek() == Some(b'"') => internal.note = Some(text(r)?),
             _ => return Ok(false),
         }
         Ok(true)
