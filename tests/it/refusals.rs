@@ -26,8 +26,8 @@ fn config_refuses_what_serve_refuses() {
         ("BLOTTER_STORAGE_MAX_SIZE", "1MiB", "at least 64MiB"),
         ("BLOTTER_SERVER_CONNECTIONS", "0", "at least 1"),
         ("BLOTTER_SERVER_STREAM_WINDOW", "0s", "at least 1s"),
-        ("BLOTTER_CHAINS_ETH_DISCOVERY", "", "discovery is empty"),
-        ("BLOTTER_CHAINS_TRON_DISCOVERY", "", "discovery is empty"),
+        ("BLOTTER_CHAINS_ETH_DISCOVERY", ",", "discovery is empty"),
+        ("BLOTTER_CHAINS_TRON_DISCOVERY", ",", "discovery is empty"),
     ] {
         let place = Place::new().variable(name, value);
         check(&place.run(&["config"]), 2, &[part]);
@@ -135,6 +135,7 @@ fn verify_through_a_server_asks_no_node_that_is_not_configured() {
     check(&place.run(&far), 2, &["BLOTTER_CHAINS_SOL_RPC", "[chains.sol]", "public nodes"]);
     let place = Place::new()
         .variable("BLOTTER_URL", "http://127.0.0.1:9")
+        .variable("BLOTTER_KEY", "k")
         .variable("BLOTTER_CHAINS_ETH_RPC", "http://127.0.0.1:9");
     check(&place.run(&["verify", WALLET]), 2, &["BLOTTER_CHAINS_SOL_RPC"]);
     // With a node of the chain it goes on, to a server that is not there.

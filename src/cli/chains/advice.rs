@@ -2,15 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::check::Checked;
+use super::probe::CheckedEndpoint;
 use crate::cli::config::Config;
+use crate::cli::config::chains::ChainLayer;
 use crate::cli::sources::ChainLists;
 use crate::registry::{Chain, Registry};
 use crate::sources::AbilityKind;
 
 /// Leaves the advice only where nothing of the chain serves instead: another method of this
 /// endpoint, another endpoint, or a list that wallets are looked up in first.
-pub(super) fn advise(mut endpoints: Vec<Checked>, lists: &ChainLists) -> Vec<Checked> {
+pub(super) fn advise(
+    mut endpoints: Vec<CheckedEndpoint>,
+    lists: &ChainLists,
+) -> Vec<CheckedEndpoint> {
     let results = endpoints.iter().flat_map(|checked| &checked.results);
     let offered: BTreeSet<AbilityKind> =
         results.filter(|finding| finding.ok).filter_map(|finding| finding.kind).collect();
@@ -47,7 +51,7 @@ pub(super) fn chains_to_check<'a>(config: &Config, registry: &'a Registry) -> Ve
     let of = |chain: &Chain| config.chains.get(&chain.slug);
     let is_on = |chain: &&Chain| of(chain).is_none_or(|layer| layer.enabled != Some(false));
     let is_own = |chain: &&Chain| {
-        let has = |layer: &crate::cli::config::chains::ChainLayer| {
+        let has = |layer: &ChainLayer| {
             layer.rpc.is_some() || layer.explorer.is_some() || layer.portal.is_some()
         };
         of(chain).is_some_and(has)

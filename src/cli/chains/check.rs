@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::advice::{advise, chains_to_check};
-use super::probe::{Finding, ProbeTarget};
+use super::probe::{CheckedEndpoint, Finding, ProbeTarget};
 use super::probe_tron::KEY_HEADER;
 use crate::cli::config::Config;
 use crate::cli::config::chains::NodeSetting;
@@ -21,17 +21,6 @@ use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 /// One attempt each with a short timeout: a check shows the endpoint's current state.
 const TRIES_MAX: u32 = 2;
 const TRY_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// What one endpoint can do.
-#[derive(Debug, Serialize)]
-pub(super) struct Checked {
-    chain: String,
-    endpoint: String,
-    /// It answers, and it is a node of this chain.
-    usable: bool,
-    latency_ms: Option<u64>,
-    pub(super) results: Vec<Finding>,
-}
 
 /// An index or gateway of a chain. It is asked when a wallet is read, and not here.
 #[derive(Debug, Serialize)]
@@ -80,7 +69,7 @@ async fn check_chain(
     chain: &Chain,
     transport: &Arc<dyn Transport>,
     lists: &ChainLists,
-) -> Result<Vec<Checked>, CliError> {
+) -> Result<Vec<CheckedEndpoint>, CliError> {
     let mut checked = Vec::new();
     for endpoint in endpoints(config, chain)? {
         checked.push(check(chain, &endpoint, transport).await?);
@@ -101,7 +90,7 @@ fn listed(chain: &Chain, lists: &ChainLists) -> Vec<Listed> {
 }
 
 fn write_chain(
-    endpoints: &[Checked],
+    endpoints: &[CheckedEndpoint],
     lists: &[Listed],
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
@@ -117,7 +106,7 @@ fn write_chain(
     out.flush()
 }
 
-fn write_lines(checked: &Checked, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_lines(checked: &CheckedEndpoint, out: &mut dyn Write) -> std::io::Result<()> {
     let state = if checked.usable { "usable" } else { "NOT usable" };
     let latency = checked.latency_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
     writeln!(out, "{}  {}  {state}{latency}", checked.chain, checked.endpoint)?;
@@ -135,7 +124,7 @@ async fn check(
     chain: &Chain,
     endpoint: &NodeSetting,
     transport: &Arc<dyn Transport>,
-) -> Result<Checked, CliError> {
+) -> Result<CheckedEndpoint, CliError> {
     let limits = PoolLimits {
         attempts_max: TRIES_MAX,
         retry_time_max: TRY_TIME_MAX,
@@ -159,7 +148,7 @@ async fn check(
     if usable {
         results.extend(asked.abilities(chain).await);
     }
-    Ok(Checked {
+    Ok(CheckedEndpoint {
         chain: chain.slug.clone(),
         endpoint: endpoint.url.host(),
         usable,
@@ -242,7 +231,7 @@ mod tests {
         assert_eq!(slugs(file), ["eth", "base"]);
     }
 
-    async fn tron(options: NodeOptions, key: Option<&str>) -> Checked {
+    async fn tron(options: NodeOptions, key: Option<&str>) -> CheckedEndpoint {
         let registry = Registry::embedded().unwrap();
         let chain = registry.chain_named("tron").unwrap();
         let model = EvmModel::new(3, chain);
@@ -260,7 +249,7 @@ mod tests {
         check(chain, &endpoint, &transport).await.unwrap()
     }
 
-    fn is_ok(checked: &Checked) -> Vec<(&'static str, bool)> {
+    fn is_ok(checked: &CheckedEndpoint) -> Vec<(&'static str, bool)> {
         checked.results.iter().map(|finding| (finding.what, finding.ok)).collect()
     }
 

@@ -60,6 +60,17 @@ impl Finding {
     }
 }
 
+/// What one endpoint can do.
+#[derive(Debug, Serialize)]
+pub(super) struct CheckedEndpoint {
+    pub(super) chain: String,
+    pub(super) endpoint: String,
+    /// It answers, and it is a node of this chain.
+    pub(super) usable: bool,
+    pub(super) latency_ms: Option<u64>,
+    pub(super) results: Vec<Finding>,
+}
+
 /// Blocks of a look for the earliest logs, times the chain's own number of them; and the share of
 /// the chain up to which it is exact.
 const EARLIEST_REACH: u64 = 4;

@@ -25,7 +25,31 @@ pub(super) fn too_small(layer: &Layer) -> Option<(&'static str, String)> {
     found.into_iter().find_map(|(key, wrong)| Some((key, wrong?)))
 }
 
-fn least<T: PartialOrd + std::fmt::Display>(value: Option<T>, min: T) -> Option<String> {
+fn least<T: Copy + PartialOrd + std::fmt::Display>(value: Option<T>, min: T) -> Option<String> {
     let value = value.filter(|value| *value < min)?;
     Some(format!("expected at least {min}, not {value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_serve_nothing_is_refused_with_what_is_right() {
+        let read = |text: &str| Layer::parse(text, "blotter.toml");
+        for (text, key, least) in [
+            ("[server]\nconnections = 0\n", "server.connections", "at least 1,"),
+            ("[server]\nstream_window = '0s'\n", "server.stream_window", "at least 1s"),
+            ("[server]\nheartbeat = '0s'\n", "server.heartbeat", "at least 100ms"),
+            ("[storage]\nmax_size = '63MiB'\n", "storage.max_size", "at least 64MiB, not 63MiB"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            let parts = ["blotter.toml", key, least];
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        }
+        let server = "[server]\nconnections = 1\nstream_window = '1s'\n";
+        for text in [server, "[storage]\nmax_size = '64MiB'\n", "[storage]\nmax_size = ''\n"] {
+            read(text).unwrap();
+        }
+    }
 }

@@ -552,23 +552,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn what_would_serve_nothing_is_refused_with_what_is_right() {
-        for (file, key, least) in [
-            ("[server]\nconnections = 0\n", "server.connections", "at least 1,"),
-            ("[server]\nstream_window = '0s'\n", "server.stream_window", "at least 1s"),
-            ("[server]\nheartbeat = '0s'\n", "server.heartbeat", "at least 100ms"),
-            ("[storage]\nmax_size = '1MiB'\n", "storage.max_size", "at least 64MiB"),
-        ] {
-            check_error(&[], file, &["blotter.toml", key, least]);
-        }
-        let name = "BLOTTER_STORAGE_MAX_SIZE";
-        check_error(&[(name, "63MiB")], "", &[name, "at least 64MiB, not 63MiB"]);
-        let fits =
-            "[server]\nconnections = 1\nstream_window = '1s'\n[storage]\nmax_size = '64MiB'\n";
-        merged(&Flags::default(), &[], Some(fits)).unwrap();
-    }
-
     /// A key that was written into the wrong place is not shown again.
     #[test]
     fn errors_show_no_values() {
