@@ -73,6 +73,9 @@ pub(super) enum ApiError {
     TooManyTrades { max: u64 },
     #[error("{0}")]
     History(HistoryError),
+    /// The same of one address of a list.
+    #[error("addresses[{at}]: {error}")]
+    HistoryAt { at: usize, error: HistoryError },
 }
 
 impl From<HistoryError> for ApiError {
@@ -167,7 +170,7 @@ impl ApiError {
             Self::TooManyTrades { .. } => {
                 kind(S::UNPROCESSABLE_ENTITY, "too_many_trades", "Too many trades")
             }
-            Self::History(error) => history_kind(error),
+            Self::History(error) | Self::HistoryAt { error, .. } => history_kind(error),
         }
     }
 
@@ -178,6 +181,15 @@ impl ApiError {
                 .to_owned();
         }
         self.to_string()
+    }
+
+    /// Why a history cannot be served, where it is that.
+    pub(super) fn of_history(&self) -> Option<&HistoryError> {
+        if let Self::History(error) | Self::HistoryAt { error, .. } = self {
+            Some(error)
+        } else {
+            None
+        }
     }
 
     /// Whether the same request can succeed later, as it stands.

@@ -116,8 +116,10 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     let (with_stored, wait) = (caller.is_some(), limits.estimate_wait_max);
     let estimates = wallets.iter().map(|wallet| history.estimate(*wallet, with_stored, wait));
     let mut rows = Vec::with_capacity(wallets.len());
-    for (wallet, estimate) in wallets.iter().zip(join_all(estimates).await) {
-        rows.push(row(wallet, &estimate?, chain.native.decimals, caller.is_some()));
+    // A list with a hole in it has no shape that clients know: one that fails fails the list.
+    for (at, (wallet, estimate)) in wallets.iter().zip(join_all(estimates).await).enumerate() {
+        let estimate = estimate.map_err(|error| ApiError::HistoryAt { at, error })?;
+        rows.push(row(wallet, &estimate, chain.native.decimals, caller.is_some()));
     }
     let response = reply::json(StatusCode::OK, &EstimatesBody { addresses: rows });
     Ok(reply::rated(response, rate))

@@ -7,7 +7,9 @@ impl App {
     /// The text of an error for a client.
     pub(super) fn message(&self, error: &ApiError) -> String {
         let text = error.message();
-        let ApiError::History(_) = error else { return text };
+        if error.of_history().is_none() {
+            return text;
+        }
         let mut labels = Vec::new();
         for (_, status) in self.history.chains_status() {
             let of_chain = status.endpoints.into_iter().map(|endpoint| endpoint.label);

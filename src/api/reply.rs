@@ -185,7 +185,8 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
         | ApiError::TooManyPnl { .. }
         | ApiError::PnlFull
         | ApiError::TooManyTrades { .. }
-        | ApiError::History(_) => {}
+        | ApiError::History(_)
+        | ApiError::HistoryAt { .. } => {}
     }
     response
 }

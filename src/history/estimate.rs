@@ -25,9 +25,23 @@ pub struct Estimate {
     pub sample: Rows,
 }
 
+impl Estimate {
+    /// What is stored alone. Nothing is no estimate: 0 would be read as an empty wallet.
+    fn without_nodes(self, detail: String) -> Result<Self, HistoryError> {
+        tracing::debug!(detail, "an estimate is made from what is stored");
+        if self == Self::default() {
+            return Err(HistoryError::UpstreamUnavailable { detail });
+        }
+        Ok(self)
+    }
+}
+
 impl History {
     /// What is stored of the wallet, where that may be used, and where that is not all, what few
     /// calls to nodes show; a node that does not answer in time leaves it at what is stored.
+    ///
+    /// # Errors
+    /// `UpstreamUnavailable` where nothing is stored either.
     pub async fn estimate(
         &self,
         wallet: Wallet,
@@ -50,11 +64,8 @@ impl History {
             Ok(Err(UpstreamError::NotAWallet { reason })) => {
                 Err(HistoryError::NotAWallet { detail: reason })
             }
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "an estimate is made from what is stored");
-                Ok(stored)
-            }
-            Err(_) => Ok(stored),
+            Ok(Err(error)) => stored.without_nodes(error.to_string()),
+            Err(_) => stored.without_nodes("it took too long".to_owned()),
         }
     }
 

@@ -170,12 +170,13 @@ async fn a_cut_stream_goes_on_at_the_last_cursor() {
 }
 
 #[track_caller]
-fn error_of(response: &Response<bytes::Bytes>, status: u16, code: &str) {
+fn error_of(response: &Response<bytes::Bytes>, status: u16, code: &str) -> Value {
     assert_eq!(response.status(), status);
-    let error = &json(response)["error"];
-    assert_eq!(members(error), ["code", "message", "requestId", "timestamp"]);
+    let error = json(response)["error"].clone();
+    assert_eq!(members(&error), ["code", "message", "requestId", "timestamp"]);
     assert_eq!(error["code"], code);
     assert!(error["message"].is_string() && error["timestamp"].is_string());
+    error
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,7 +223,8 @@ async fn estimates_tell_exact_and_approximate() {
         let routes = world.api.routes();
         async move { request.reply(&routes).await }
     };
-    let with_key = json(&ask(Some(KEY), body.clone()).await);
+    let alone = format!("{{\"addresses\":[\"{}\"]}}", known.address);
+    let with_key = json(&ask(Some(KEY), alone.clone()).await);
     let row = &with_key["addresses"][0];
     assert_eq!(
         members(row),
@@ -233,13 +235,13 @@ async fn estimates_tell_exact_and_approximate() {
     assert_eq!(row["estimatedSeconds"], 0);
     let newest = trades_of(&lines(&world.get(&path(&known)).await));
     assert_eq!(row["sampleTrades"].as_array().unwrap()[..], newest[..3]);
-    // Its node says nothing: no guess beyond what is stored.
-    let row = &with_key["addresses"][1];
-    let told = (&row["estimateType"], &row["estimatedTradeCount"]);
-    assert_eq!(told, (&"approximate".into(), &0.into()));
-
-    let without = json(&ask(None, body.clone()).await);
-    assert_eq!(without["addresses"][0]["sampleTrades"], Value::Array(vec![]));
+    // Nothing is stored of the second and its node says nothing: there is no number to give.
+    let refused = ask(Some(KEY), body.clone()).await;
+    let said = error_of(&refused, 503, "UPSTREAM_UNAVAILABLE")["message"].clone();
+    assert!(said.as_str().unwrap().starts_with("addresses[1]: "), "{said}");
+    assert!(header(&refused, "retry-after").is_some());
+    // Without a key what is stored is not used.
+    error_of(&ask(None, alone).await, 503, "UPSTREAM_UNAVAILABLE");
     let usage = json(&world.get("/v1/usage").await);
     assert_eq!(usage["tradesCounted"], 40, "estimates are not counted");
 
@@ -279,11 +281,12 @@ async fn estimates_have_a_rate_and_a_budget() {
     };
     // One in two seconds and ten seconds saved up: five at once.
     let burst = join_all((0..6).map(|_| ask(1, None))).await;
-    let refused: Vec<_> = burst.iter().filter(|answer| answer.status() != 200).collect();
+    // The node is silent: what is let in has no estimate.
+    let refused: Vec<_> = burst.iter().filter(|answer| answer.status() != 503).collect();
     assert_eq!(refused.len(), 1);
     error_of(refused[0], 429, "RATE_LIMITED");
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(ask(1, None).await.status(), 200);
+    assert_eq!(ask(1, None).await.status(), 503);
     tokio::time::sleep(Duration::from_secs(60)).await;
     // Four wallets a second for all and ten seconds of it saved up: forty, key or not.
     for _ in 0..2 {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use blotter::api::{Api, ApiLimits, ApiParts, Keys};
 use blotter::demo::evm::{EvmModel, WalletPlan};
 use blotter::demo::solana;
 use blotter::demo::{DemoNode, DemoTransport};
@@ -11,6 +12,7 @@ use blotter::rpc::{EndpointConfig, Lane, Pool, PoolLimits, Priority};
 use blotter::sources::{Source, TronLimits, TronSource};
 
 use crate::support::script::Epoch;
+use crate::support::served::{json, ring};
 use crate::support::world::Build;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,6 +33,22 @@ async fn a_large_wallet_of_solana_is_estimated_from_pages_at_several_depths() {
         assert!(is_near(estimate.trades, trades), "{} for {trades}", estimate.trades);
         assert_eq!(estimate.seconds, estimate.trades.div_ceil(200));
     }
+}
+
+/// Over HTTP without a key: the number, and nothing of the rows.
+#[tokio::test(start_paused = true)]
+async fn without_a_key_an_estimate_has_a_number_and_no_rows() {
+    let world = Build::default().world();
+    let wallet = world.add("asked for", solana::WalletPlan::trades(300));
+    let (history, limits) = (world.history.clone(), ApiLimits::default());
+    let api = Api::new(ApiParts { history, keys: Keys::new(ring(&[])), limits, seed: 1 });
+    let body = format!("{{\"addresses\":[\"{}\"]}}", wallet.address);
+    let request = warp::test::request().method("POST").path("/v1/billing/estimate");
+    let request = request.header("content-type", "application/json").body(body);
+    let answer = json(&request.reply(&api.routes()).await);
+    let row = &answer["addresses"][0];
+    assert!(is_near(row["estimatedTradeCount"].as_u64().unwrap(), 300), "{answer}");
+    assert_eq!(row["sampleTrades"], serde_json::json!([]), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]
