@@ -105,6 +105,10 @@ const fn unavailable(code: &'static str, title: &'static str) -> FailureKind {
     kind(StatusCode::SERVICE_UNAVAILABLE, code, title)
 }
 
+/// Which limit it is that is reached is for the one who runs the server, in the log.
+const STORAGE_FULL: &str = "the server's storage is full, so that nothing more is loaded until its \
+    operator makes room; what is stored is served, and no cursor expires: ask again later";
+
 const UNAUTHORIZED: FailureKind = kind(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized");
 const OVERLOADED: FailureKind = unavailable("overloaded", "Overloaded");
 
@@ -180,6 +184,9 @@ impl ApiError {
             return "something failed inside the server; it was logged with this request's id"
                 .to_owned();
         }
+        if let Some(HistoryError::StoreFull { .. }) = self.of_history() {
+            return STORAGE_FULL.to_owned();
+        }
         self.to_string()
     }
 
@@ -239,6 +246,7 @@ fn history_kind(error: &HistoryError) -> FailureKind {
         HistoryError::KeyEnded => UNAUTHORIZED,
         HistoryError::Overloaded => OVERLOADED,
         HistoryError::ShuttingDown => unavailable("shutting_down", "Shutting down"),
+        HistoryError::StoreFull { .. } => unavailable("storage_full", "The storage is full"),
         HistoryError::Store { .. } | HistoryError::Internal => {
             kind(S::INTERNAL_SERVER_ERROR, "internal", "Internal error")
         }

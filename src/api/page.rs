@@ -192,6 +192,7 @@ pub(super) fn refusal(end: &End) -> Option<HistoryError> {
         | HistoryError::KeyEnded
         | HistoryError::Overloaded
         | HistoryError::ShuttingDown
+        | HistoryError::StoreFull { .. }
         | HistoryError::Store { .. }
         | HistoryError::Internal => Some(error),
     }

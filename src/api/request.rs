@@ -27,6 +27,8 @@ pub(super) struct ApiRequest {
     /// Parameters to be sent again with the next page's cursor.
     pub(super) filter_query: String,
     pub(super) coding: Coding,
+    /// By which the log knows the request.
+    pub(super) request_id: Box<str>,
 }
 
 impl ApiRequest {
@@ -57,6 +59,7 @@ impl ApiRequest {
             path: call.path.clone(),
             filter_query: query.repeated(),
             coding: Coding::accepted(&call.headers),
+            request_id: call.request_id.as_str().into(),
         })
     }
 }

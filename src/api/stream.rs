@@ -33,6 +33,8 @@ struct Lines {
     /// A step that was taken before the stream was opened.
     first: Option<Step>,
     ended: bool,
+    /// Goes with an error into the log: the client has it from the head.
+    request_id: Box<str>,
     _place: StreamPlace,
 }
 
@@ -69,10 +71,18 @@ pub(super) async fn answer(
     let (native_decimals, numbers) = (asked.native_decimals, asked.numbers);
     let (packing, app) = (app.packing.clone(), Arc::clone(app));
     let (wallet, coding) = (asked.wallet, asked.coding);
-    drop(asked);
-    let walk = Walking::Between(Box::new(walk));
-    let lines =
-        Lines { app, wallet, walk, native_decimals, numbers, first, ended: false, _place: place };
+    let request_id = asked.request_id;
+    let lines = Lines {
+        app,
+        wallet,
+        walk: Walking::Between(Box::new(walk)),
+        native_decimals,
+        numbers,
+        first,
+        ended: false,
+        request_id,
+        _place: place,
+    };
     let frames = stream::unfold(lines, |mut lines| async move {
         let frame = lines.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), lines))
@@ -85,6 +95,19 @@ pub(super) async fn answer(
 /// What no stream can begin with: where it is known in time, it is the answer's status.
 fn is_refusal(error: &HistoryError) -> bool {
     matches!(error, HistoryError::QuotaExceeded | HistoryError::NotAWallet { .. })
+}
+
+/// Writes an error that ends a stream to the log. Those of a stop come by thousands and say nothing
+/// new.
+fn note(request_id: &str, error: &ApiError) {
+    let (route, kind) = ("history", error.kind());
+    let code = kind.code;
+    let stops = *error == ApiError::History(HistoryError::ShuttingDown);
+    if kind.status.is_server_error() && !stops {
+        tracing::warn!(request_id, route, code, %error, "a stream ended with an error");
+    } else {
+        tracing::debug!(request_id, route, code, "a stream ended with an error");
+    }
 }
 
 impl Lines {
@@ -170,6 +193,7 @@ impl Lines {
         } else if let Some(error) = &end.error {
             let history_cut = error.history_cut();
             let error = ApiError::History(error.clone());
+            note(&self.request_id, &error);
             let (kind, retryable) = (error.kind(), error.is_retryable());
             let message = &self.app.message(&error);
             let (code, r#type) = (&kind.group(), kind.uri());

@@ -241,9 +241,11 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         Some(HistoryError::ShuttingDown) => {
             Some(CliError::Incomplete("stopped; what was read is kept".to_owned()))
         }
-        Some(error @ (HistoryError::NotAWallet { .. } | HistoryError::Store { .. })) => {
-            Some(CliError::plain(error.to_string()))
-        }
+        Some(
+            error @ (HistoryError::NotAWallet { .. }
+            | HistoryError::StoreFull { .. }
+            | HistoryError::Store { .. }),
+        ) => Some(CliError::plain(error.to_string())),
         Some(error) => Some(CliError::Incomplete(error.to_string())),
     };
     let ending = Ending {

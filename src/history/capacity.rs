@@ -92,7 +92,7 @@ impl Inner {
     /// Makes room for one more chunk, where the store has a limit.
     ///
     /// # Errors
-    /// `Store` where the store is full and every wallet with rows is in use.
+    /// `StoreFull` where every wallet with rows is in use, or the disk has too little left.
     pub(super) async fn make_room(&self) -> Result<(), HistoryError> {
         let Some(state) = self.fill_state()? else { return Ok(()) };
         if !state.is_above(self.limits.eviction.from_percent) {
@@ -220,12 +220,12 @@ impl FillState {
         if !self.is_above(percent) {
             return Ok(());
         }
-        let detail = if self.may_evict {
-            "the store has reached storage.max_size and every stored wallet is in use"
+        let reason = if self.may_evict {
+            "storage.max_size is reached and every stored wallet is in use; raise it"
         } else {
-            "the disk has less than storage.min_free left"
+            "the disk has less than storage.min_free left; make room"
         };
-        Err(HistoryError::Store { detail: detail.to_owned() })
+        Err(HistoryError::StoreFull { reason })
     }
 }
 

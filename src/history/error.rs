@@ -38,6 +38,9 @@ pub enum HistoryError {
     Overloaded,
     #[error("the server is shutting down; resume with the cursor")]
     ShuttingDown,
+    /// There is no room for more rows; what is stored is served on.
+    #[error("the store is full: {reason}")]
+    StoreFull { reason: &'static str },
     /// The store failed; the cause is in the log.
     #[error("the store cannot be read or written: {detail}")]
     Store { detail: String },
@@ -55,6 +58,41 @@ impl HistoryError {
 impl From<StoreError> for HistoryError {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "the store failed");
+        if is_full(&error) {
+            return Self::StoreFull { reason: NO_SPACE };
+        }
         Self::Store { detail: error.to_string() }
+    }
+}
+
+const NO_SPACE: &str = "its disk, or what the system lets it take of that, is used up; make room";
+
+/// A disk, a quota of the system and a limit on the size of a file end a write alike.
+fn is_full(error: &StoreError) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let StoreError::Io(cause) = error else { return false };
+    [StorageFull, QuotaExceeded, FileTooLarge].contains(&cause.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    fn of(cause: Error) -> HistoryError {
+        StoreError::from(cause).into()
+    }
+
+    #[test]
+    fn what_leaves_no_room_is_a_kind_of_its_own() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge] {
+            assert_eq!(of(kind.into()), HistoryError::StoreFull { reason: NO_SPACE }, "{kind}");
+        }
+        let others = [Error::from(ErrorKind::ReadOnlyFilesystem), Error::other("a broken device")];
+        for other in others {
+            let error = of(other);
+            assert!(matches!(error, HistoryError::Store { .. }), "{error:?}");
+        }
     }
 }

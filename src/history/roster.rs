@@ -112,6 +112,7 @@ impl Inner {
                 | HistoryError::QuotaExceeded
                 | HistoryError::KeyEnded
                 | HistoryError::Overloaded
+                | HistoryError::StoreFull { .. }
                 | HistoryError::Store { .. },
             ) => true,
         };

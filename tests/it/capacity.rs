@@ -188,8 +188,8 @@ async fn a_wallet_larger_than_the_cap_ends_with_a_reason_and_leaves_room_for_oth
     );
     let (rows, end) = finish(&mut world.walk(huge, Extent::All, None)).await;
     assert!(!end.complete && !rows.is_empty());
-    let Some(HistoryError::Store { detail }) = end.error else { panic!("{:?}", end.error) };
-    assert!(detail.contains("max_size"), "{detail}");
+    let Some(HistoryError::StoreFull { reason }) = end.error else { panic!("{:?}", end.error) };
+    assert!(reason.contains("storage.max_size"), "{reason}");
     assert!(written(&world) <= CAP);
     // Its own background load has to end first.
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -243,7 +243,7 @@ async fn a_repair_writes_nothing_where_the_disk_has_too_little_left() {
     assert!(left < record.count);
     world.history.set_capacity(Capacity { max_bytes: None, min_free_bytes: u64::MAX });
     let refused = world.history.repair(wallet).await;
-    assert!(matches!(refused, Err(HistoryError::Store { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(HistoryError::StoreFull { .. })), "{refused:?}");
     assert_eq!(stored_rows(&world, wallet).await, left);
     world.history.set_capacity(Capacity::default());
     assert_eq!(world.history.repair(wallet).await.unwrap().missing, 1);

@@ -141,6 +141,7 @@ pub(super) fn is_expected(error: &HistoryError) -> bool {
         | HistoryError::Changed
         | HistoryError::ShuttingDown
         | HistoryError::Overloaded
+        | HistoryError::StoreFull { .. }
         | HistoryError::Store { .. } => true,
         HistoryError::NotAWallet { .. }
         | HistoryError::ChainDisabled
