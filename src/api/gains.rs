@@ -23,7 +23,7 @@ use super::error::ApiError;
 use super::gate::Place;
 use super::guarded::Guarded;
 use super::page::refusal;
-use super::parameters::parameters;
+use super::parameters::{parameters, refuse_named};
 use super::query::{decode_segment, parse_numbers, parse_switch, parse_time, read_year, wrong};
 use super::reply;
 use crate::domain::row_json::short;
@@ -35,6 +35,14 @@ use crate::pnl::{
 use crate::registry::Chain;
 
 const NAMES: [&str; 7] = ["chain", "method", "from", "to", "year", "disposals", "numbers"];
+/// Those of a history that choose among rows. Gains of a part of the rows would be wrong: a swap of
+/// two tokens is a sale of one and a purchase of the other.
+const FILTERS: [&str; 3] = ["token", "side", "dex"];
+const NO_FILTER: &str =
+    "gains are of the whole wallet; leave it out, and pick the token out of `tokens`";
+/// Those that choose a form or a part of an answer.
+const FORMS: [&str; 4] = ["limit", "cursor", "follow", "format"];
+const NO_FORM: &str = "gains are one JSON object of the whole history; leave it out";
 
 /// The parameters of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +56,8 @@ struct PnlQuery {
 
 impl PnlQuery {
     fn parse(query: &str) -> Result<Self, ApiError> {
+        refuse_named(query, &FILTERS, NO_FILTER)?;
+        refuse_named(query, &FORMS, NO_FORM)?;
         let [chain, method, from, to, year, disposals, numbers] = parameters(query, NAMES)?;
         let from = from?.map(|time| parse_time("from", &time)).transpose()?;
         let to = to?.map(|time| parse_time("to", &time)).transpose()?;

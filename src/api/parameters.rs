@@ -45,6 +45,21 @@ pub(super) fn parameters<const N: usize>(
     Ok(raw.map(|(name, value)| value.map(|value| text(name, value)).transpose()))
 }
 
+/// Refuses names that mean something at a neighbouring path: passed over, the answer would be
+/// another one than was asked for.
+pub(super) fn refuse_named(
+    query: &str,
+    names: &[&'static str],
+    rule: &'static str,
+) -> Result<(), ApiError> {
+    let sent = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
+    let mut found = sent.filter_map(|sent| {
+        let sent = decode(sent);
+        names.iter().find(|name| *sent == *name.as_bytes())
+    });
+    found.next().map_or(Ok(()), |name| Err(ApiError::InvalidParameter { name, rule }))
+}
+
 /// Refuses a name that is nearly a known one.
 pub(super) fn refuse_misspelt(name: &[u8], names: &[&'static str]) -> Result<(), ApiError> {
     let Ok(name) = std::str::from_utf8(name) else { return Ok(()) };

@@ -80,6 +80,26 @@ async fn a_key_whose_quota_does_not_reach_gets_no_figures() {
     world.close().await;
 }
 
+/// A filter that is passed over would give the figures of everything under its name.
+#[tokio::test]
+async fn parameters_of_a_history_are_refused_by_name() {
+    let (world, wallet) = filled(30, ApiLimits::default()).await;
+    for name in ["token", "side", "dex", "limit", "cursor", "follow", "format"] {
+        for query in [format!("?{name}=1"), format!("?chain=sol&{name}"), format!("?x=1&{name}=")] {
+            let response = world.get(&pnl(&wallet, &query)).await;
+            assert_eq!(response.status(), 400, "{query}: {}", text(&response));
+            let body = json(&response);
+            assert_eq!(body["type"], "/errors/invalid_parameter");
+            let said = body["detail"].as_str().unwrap();
+            assert!(said.starts_with(&format!("parameter {name}: gains are ")), "{said}");
+            assert!(said.contains("leave it out"), "{said}");
+        }
+    }
+    // Others pass, as everywhere.
+    assert_eq!(world.get(&pnl(&wallet, "?version=2")).await.status(), 200);
+    world.close().await;
+}
+
 #[tokio::test]
 async fn a_wallet_beyond_the_limit_is_refused_and_not_held() {
     let limits = ApiLimits { pnl_rows_max: 599, ..ApiLimits::default() };
