@@ -71,6 +71,11 @@ pub(super) enum ApiError {
          history, as `blotter pnl` does"
     )]
     TooManyTrades { max: u64 },
+    #[error(
+        "parameter signature: no node of {slug} knows this transaction; it is not final yet, or of \
+         another chain: see `chain`"
+    )]
+    UnknownTransaction { slug: String },
     #[error("{0}")]
     History(HistoryError),
     /// The same of one address of a list.
@@ -160,7 +165,9 @@ impl ApiError {
             Self::ChainNotAllowed { .. } => {
                 kind(S::FORBIDDEN, "chain_not_allowed", "Chain not allowed")
             }
-            Self::NotFound => kind(S::NOT_FOUND, "not_found", "Not found"),
+            Self::NotFound | Self::UnknownTransaction { .. } => {
+                kind(S::NOT_FOUND, "not_found", "Not found")
+            }
             Self::MethodNotAllowed { .. } => {
                 kind(S::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
             }

@@ -110,7 +110,8 @@ pub(super) async fn answer(
     if caller.has_used_up(&call.app.history).await? {
         return Err(HistoryError::QuotaExceeded.into());
     }
-    let explained = call.app.history.explain(wallet, tx).await?.ok_or(ApiError::NotFound)?;
+    let unknown = || ApiError::UnknownTransaction { slug: chain.slug.clone() };
+    let explained = call.app.history.explain(wallet, tx).await?.ok_or_else(unknown)?;
     let body = body(&explained, &wallet, chain);
     Ok(reply::rated(reply::json(StatusCode::OK, &body), rate))
 }

@@ -185,6 +185,7 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
         | ApiError::TooManyPnl { .. }
         | ApiError::PnlFull
         | ApiError::TooManyTrades { .. }
+        | ApiError::UnknownTransaction { .. }
         | ApiError::History(_)
         | ApiError::HistoryAt { .. } => {}
     }

@@ -77,7 +77,8 @@ async fn here(
         explained.map_err(|error| CliError::failed("the transaction cannot be read", error))?;
     let explained = explained.ok_or_else(|| {
         CliError::plain(format!(
-            "no node of {} has this transaction among what is final",
+            "no node of {} knows this transaction: it is not final yet, or of another chain: name \
+             that with --chain",
             chain.slug
         ))
     })?;

@@ -86,7 +86,10 @@ fn refusals_and_the_command_line(
     let explain = |path: &str| server.get(&format!("/v1/wallets/{path}"), key);
     assert_eq!(explain(&format!("{wallet}/explain/abc")).status, 400);
     let unknown = format!("{}1", &kinds[0].0[..kinds[0].0.len() - 1]);
-    assert_eq!(explain(&format!("{wallet}/explain/{unknown}")).status, 404);
+    let answer = explain(&format!("{wallet}/explain/{unknown}"));
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.contains("parameter signature: no node"), "{}", answer.body);
+    assert!(answer.body.contains("`chain`"), "{}", answer.body);
     let path = format!("/v1/wallets/{wallet}/explain/{}", kinds[0].0);
     assert_eq!(server.get(&path, "wrong").status, 401);
     // The command line says the same, by the server and by the node.
@@ -96,6 +99,11 @@ fn refusals_and_the_command_line(
     let asked = place.run(&[&args[..], &["--url", &url, "--key", key]].concat());
     assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), ""));
     let own = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", node);
+    let missing = ["explain", &unknown, "--wallet", wallet];
+    let refused = place.run(&[&missing[..], &["--url", &url, "--key", key]].concat());
+    assert!(refused.stderr.contains("parameter signature: no node"), "{}", refused.stderr);
+    let refused = own.run(&missing);
+    assert!(refused.stderr.contains("--chain"), "{}", refused.stderr);
     let ran = own.run(&args);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(json(&ran.stdout), json(&asked.stdout));
