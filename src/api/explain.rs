@@ -11,7 +11,7 @@ use super::error::ApiError;
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
 use crate::domain::row_json::short;
-use crate::domain::{Address, Decimal, Side, Token, TxId, Units, Wallet};
+use crate::domain::{Address, Decimal, Side, Token, TxId, Units, ValueSource, Wallet};
 use crate::history::{
     Asset, DecodedTrade, Explained, Explanation, HistoryError, Note, NoteKind, Why,
 };
@@ -50,8 +50,8 @@ struct TradeBody {
     amount: Number,
     dex: String,
     /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap
-    /// of two tokens went through), `order` (an account of the wallet's order gave it), `unknown`,
-    /// or the source of a stored value that the transaction itself does not contain.
+    /// of two tokens went through), `order` (an account of the wallet's order gave it), or the
+    /// source of a stored value that the transaction itself does not contain.
     value_from: &'static str,
 }
 
@@ -192,7 +192,7 @@ impl Named<'_> {
                 (Some(native), _) if self.is_routed(trade) => (Some(native), "route"),
                 (Some(native), _) if self.is_from_order() => (Some(native), "order"),
                 (Some(native), _) => (Some(native), "movement"),
-                (None, Some(row)) => (row.trade.native, row.trade.valued.name()),
+                (None, Some(row)) => (row.trade.native, value_from(row.trade.valued)),
                 (None, None) => (None, "unknown"),
             };
             let asset = Asset::Token(trade.mint);
@@ -260,6 +260,20 @@ impl Named<'_> {
             }
         });
         all.collect()
+    }
+}
+
+/// A stored value's source. Coin of the wallet's own has one name here, from wherever it is known.
+fn value_from(source: ValueSource) -> &'static str {
+    match source {
+        ValueSource::Direct => "movement",
+        ValueSource::Route
+        | ValueSource::ReferencePool
+        | ValueSource::Learned
+        | ValueSource::Candle
+        | ValueSource::Token
+        | ValueSource::Pending
+        | ValueSource::Unknown => source.name(),
     }
 }
 
@@ -337,5 +351,16 @@ fn verdict(explanation: &Explanation) -> String {
         (true, false) => "no trade: the wallet only got".to_owned(),
         (false, true) => "no trade: the wallet only gave".to_owned(),
         (true, true) | (false, false) => "no trade: no venue exchanged what moved".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coin_of_the_wallets_own_has_one_name() {
+        assert_eq!(value_from(ValueSource::Direct), "movement");
+        assert_eq!(value_from(ValueSource::ReferencePool), "reference_pool");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use blotter::api::{Api, ApiLimits, ApiParts, Keys};
-use blotter::domain::{ChainId, TxId};
+use blotter::domain::{ChainId, TxId, ValueSource};
 use blotter::history::HistoryLimits;
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -316,6 +316,25 @@ fn every_code_of_an_error_is_described() {
     let told: BTreeSet<String> =
         told.as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect();
     assert_eq!(told, codes);
+}
+
+/// An explanation names a row's own native coin by what the rows around it are explained with.
+#[test]
+fn every_source_of_a_value_is_described() {
+    let explained = |source: ValueSource| match source {
+        ValueSource::Direct => "movement",
+        named => named.name(),
+    };
+    let names: BTreeSet<&str> =
+        ValueSource::ALL.into_iter().map(explained).chain(["order"]).collect();
+    let document = document();
+    let trades = &document["components"]["schemas"]["Explanation"]["properties"]["trades"];
+    let told = trades["items"]["properties"]["valueFrom"]["enum"].as_array().unwrap();
+    assert_eq!(told.iter().filter_map(Value::as_str).collect::<BTreeSet<_>>(), names);
+    let page = include_str!("../../docs/values.md");
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "docs/values.md says nothing of {name}");
+    }
 }
 
 /// Each route of the sources is in the document.
