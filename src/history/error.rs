@@ -36,7 +36,9 @@ pub enum HistoryError {
     KeyEnded,
     #[error("too many wallets are being loaded; try again shortly")]
     Overloaded,
-    #[error("the server is shutting down; resume with the cursor")]
+    #[error(
+        "the server is shutting down; ask again shortly, with the last cursor where there is one"
+    )]
     ShuttingDown,
     /// There is no room for more rows; what is stored is served on.
     #[error("the store is full: {reason}")]

@@ -523,6 +523,10 @@ async fn after_a_stop_nothing_is_ready_and_nothing_begins() {
     assert_eq!(text(&world.get("/healthz").await), "{\"status\":\"ok\"}");
     let refused = world.get(&path(&wallet(1))).await;
     assert_error(&refused, 503, "SHUTTING_DOWN", "shutting_down");
+    // It is said to requests without a cursor too.
+    let gains = world.get(&path(&wallet(1)).replace("/history", "/pnl")).await;
+    let body = assert_error(&gains, 503, "SHUTTING_DOWN", "shutting_down");
+    assert!(!body["detail"].as_str().unwrap().contains("the cursor"), "{body}");
 }
 
 #[tokio::test]
