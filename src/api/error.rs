@@ -76,6 +76,10 @@ pub(super) enum ApiError {
          another chain: see `chain`"
     )]
     UnknownTransaction { slug: String },
+    #[error(
+        "the server has too many connections open, at all or from this address; try again shortly"
+    )]
+    ConnectionsFull,
     #[error("{0}")]
     History(HistoryError),
     /// The same of one address of a list.
@@ -177,7 +181,7 @@ impl ApiError {
             Self::TooManyStreams { .. } | Self::TooManyPnl { .. } => {
                 kind(S::TOO_MANY_REQUESTS, "too_many_streams", "Too many open streams")
             }
-            Self::StreamsFull | Self::PnlFull => OVERLOADED,
+            Self::StreamsFull | Self::PnlFull | Self::ConnectionsFull => OVERLOADED,
             Self::TooManyTrades { .. } => {
                 kind(S::UNPROCESSABLE_ENTITY, "too_many_trades", "Too many trades")
             }

@@ -377,7 +377,7 @@ async fn ready(call: &ApiCall) -> Response {
 
 impl App {
     /// The client's own id where it can be echoed, else a new one.
-    fn request_id(&self, sent: Option<&HeaderValue>) -> String {
+    pub(super) fn request_id(&self, sent: Option<&HeaderValue>) -> String {
         let fits = |id: &&str| {
             let visible = id.bytes().all(|b| b.is_ascii_graphic());
             visible && !id.is_empty() && id.len() <= self.limits.request_id_chars_max

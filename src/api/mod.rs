@@ -26,6 +26,7 @@ mod guarded;
 mod handlers;
 mod limits;
 mod metrics;
+mod no_room;
 mod nodes;
 mod packing;
 mod page;

@@ -17,12 +17,14 @@ use warp::http::header::{
 use warp::http::{HeaderMap, HeaderValue, StatusCode};
 use warp::reply::Response;
 
+use super::App;
 use super::call::ApiCall;
 use super::coding::{Coding, Frames};
 use super::dto::{ErrorBody, ErrorObject};
 use super::error::ApiError;
 use super::gate::{RateState, whole_seconds};
 use super::packing::Packing;
+use crate::domain::UnixMillis;
 use crate::history::AsOf;
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -133,26 +135,44 @@ pub(super) fn metrics(text: String) -> Response {
     whole(StatusCode::OK, OPEN_METRICS, text.into_bytes())
 }
 
-pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
-    let (kind, message) = (error.kind(), call.app.message(error));
+/// The body of an error.
+pub(super) fn problem(
+    error: &ApiError,
+    message: &str,
+    now: UnixMillis,
+    request_id: &str,
+    path: &str,
+) -> Vec<u8> {
+    let kind = error.kind();
     let body = ErrorBody {
         error: ErrorObject {
             code: &kind.group(),
-            message: &message,
-            timestamp: call.now().seconds().to_string(),
-            request_id: &call.request_id,
+            message,
+            timestamp: now.seconds().to_string(),
+            request_id,
         },
         r#type: kind.uri(),
         title: kind.title,
         status: kind.status.as_u16(),
-        detail: &message,
-        instance: &call.path,
+        detail: message,
+        instance: path,
     };
-    let mut response = json(kind.status, &body);
+    // Our shapes have text keys only, so that writing them cannot fail.
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+/// Seconds that a client should wait, where that helps.
+pub(super) fn retry_after(app: &App, error: &ApiError) -> Option<u64> {
+    error.retry_after(app.limits.retry_after).map(|wait| whole_seconds(wait).max(1))
+}
+
+pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
+    let message = call.app.message(error);
+    let body = problem(error, &message, call.now(), &call.request_id, &call.path);
+    let mut response = whole(error.kind().status, PROBLEM, body);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, PROBLEM);
-    if let Some(wait) = error.retry_after(call.app.limits.retry_after) {
-        headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait).max(1)));
+    if let Some(wait) = retry_after(&call.app, error) {
+        headers.insert(RETRY_AFTER, HeaderValue::from(wait));
     }
     match error {
         ApiError::Unauthorized => {
@@ -186,6 +206,7 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
         | ApiError::PnlFull
         | ApiError::TooManyTrades { .. }
         | ApiError::UnknownTransaction { .. }
+        | ApiError::ConnectionsFull
         | ApiError::History(_)
         | ApiError::HistoryAt { .. } => {}
     }

@@ -26,14 +26,11 @@ use super::App;
 use super::arrival::{Arrivals, Refused};
 use super::current::Current;
 use super::framing::{ByteCounter, Framing};
+use super::no_room;
 use super::stall::StallGuard;
 use super::visitors::{OpenConnections, Peer, Seat};
 use crate::domain::lock;
 
-/// Said without reading the request, when there is no room for one more connection, at all or of
-/// its address.
-const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\n\
-    content-length: 0\r\nconnection: close\r\n\r\n";
 /// First pause after the system refused to accept.
 const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(10);
 
@@ -124,7 +121,7 @@ impl Server {
         let place = Arc::clone(&self.places).try_acquire_owned().ok();
         let Some((place, seat)) = place.zip(self.seat(&app, peer)) else {
             app.metrics.connections_refused.inc();
-            let _ = stream.try_write(NO_ROOM);
+            let _ = stream.try_write(&no_room::answer(&app));
             return;
         };
         app.metrics.connections.inc();

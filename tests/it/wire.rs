@@ -371,6 +371,15 @@ async fn one_connection_too_many_is_told_so() {
     let mut text = String::new();
     second.read_to_string(&mut text).await.unwrap();
     assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("\r\nretry-after: 5"), "{head}");
+    assert!(head.contains("\r\ncontent-type: application/problem+json"), "{head}");
+    assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["error"]["code"], "OVERLOADED");
+    assert_eq!(body["type"], "/errors/overloaded");
+    let id = body["error"]["requestId"].as_str().unwrap();
+    assert!(head.contains(&format!("\r\nx-request-id: {id}")), "{head}");
     drop(first);
     // The place is free again once the server has seen the first one go.
     while served.get("/healthz").await.starts_with("HTTP/1.1 503 ") {
