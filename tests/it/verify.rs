@@ -163,6 +163,7 @@ async fn an_evm_chain_says_what_is_not_read() {
             assert_eq!(token["rowsAgree"], true, "{token}");
             assert!(token["balance"].is_null() && token["residue"].is_null(), "{token}");
             assert!(!token["expected"].is_null(), "{token}");
+            assert_eq!(token["verdict"], "the node does not report the balance; try another");
         }
         let note = "Tokens that strangers only sent to the wallet";
         assert!(report["note"].as_str().unwrap().starts_with(note));

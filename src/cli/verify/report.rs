@@ -109,6 +109,7 @@ impl TokenComparison {
             Some(_) if !rows_agree => State::Differs,
             Some(_) => State::Settled,
         };
+        let missing = missing(has_amounts, held.balance.is_some(), decimals.is_some());
         let number =
             |units: Option<Units>| signed(Some(Signed::difference(units?, Units::ZERO)), decimals);
         let expected = sides.map(|(gained, lost)| Signed::difference(gained, lost));
@@ -124,7 +125,7 @@ impl TokenComparison {
             residue: signed(residue, decimals),
             without_amount: rows.untold,
             rows_agree,
-            verdict: verdict(state, rows_agree, has_amounts, residue),
+            verdict: verdict(state, rows_agree, residue, missing),
             state,
         }
     }
@@ -153,17 +154,29 @@ impl TokenComparison {
     }
 }
 
+/// What is missing where nothing can be said.
+fn missing(has_amounts: bool, has_balance: bool, has_decimals: bool) -> &'static str {
+    match (has_amounts, has_balance, has_decimals) {
+        (false, _, _) => "rows without an amount: nothing can be said",
+        (true, false, false) => {
+            "the node reports neither the balance nor the decimals; try another"
+        }
+        (true, false, true) => "the node does not report the balance; try another",
+        (true, true, false) => "the node does not report the decimals; try another",
+        (true, true, true) => "the amounts are too large to be added up",
+    }
+}
+
 fn verdict(
     state: State,
     rows_agree: bool,
-    has_amounts: bool,
     residue: Option<Signed>,
+    missing: &'static str,
 ) -> &'static str {
     match state {
+        State::Unknown => missing,
         State::Settled => "agrees",
         State::Differs => "agrees, but the rows are not what the transactions give now",
-        State::Unknown if !has_amounts => "rows without an amount: nothing can be said",
-        State::Unknown => "the node reports neither the balance nor the decimals",
         State::Residue if !rows_agree => "the rows are not what the transactions give now",
         State::Residue if residue.is_some_and(|residue| residue.is_positive()) => "more is held",
         State::Residue => "less is held",
@@ -300,6 +313,25 @@ mod tests {
         );
         assert_eq!(residue(&judged(Some(26))), Some("0.01"));
         assert_eq!(residue(&judged(None)), None);
+    }
+
+    /// What is there is not said to be missing.
+    #[test]
+    fn what_the_node_does_not_report_is_named() {
+        assert!(missing(false, true, true).starts_with("rows without an amount"));
+        let names = |has_balance, has_decimals| {
+            let text = missing(true, has_balance, has_decimals);
+            [text.contains("balance"), text.contains("decimals")]
+        };
+        assert_eq!(names(false, false), [true, true]);
+        assert_eq!(names(false, true), [true, false]);
+        assert_eq!(names(true, false), [false, true]);
+        assert_eq!(names(true, true), [false, false]);
+        let held = CurrentBalance { meta: None, balance: Some(Units::from(5_u64)) };
+        let rows = rows(&["1"], &[]);
+        let judged =
+            TokenComparison::new(Address::Evm([1; 20]), Some(&rows), &moved([1, 0, 0, 0]), &held);
+        assert_eq!(judged.verdict, missing(true, true, false));
     }
 
     #[test]
