@@ -123,8 +123,8 @@ fn a_route_through_a_vault_of_a_lender_alone_is_a_conversion() {
         tx
     };
     // The relay's check of a bid next to it exchanges nothing.
-    for through in [&[LEND_EARN] as &[&str], &[EXPRESS_RELAY, LEND_EARN]] {
-        let decoded = run(&routed(through), "w");
+    for through in [vec![LEND_EARN], vec![EXPRESS_RELAY, LEND_EARN]] {
+        let decoded = run(&routed(&through), "w");
         let kinds: Vec<NoteKind> = decoded.notes.iter().map(|note| note.kind).collect();
         assert_eq!((decoded.trades, kinds), (Vec::new(), vec![NoteKind::Conversion]));
     }

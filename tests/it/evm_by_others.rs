@@ -173,7 +173,7 @@ fn a_token_that_is_its_own_curve_is_traded() {
     };
     let bought = vec![transfer(AAA, ZERO, WALLET, 500), said("WowTokenBuy", [100, 1, 100, 500])];
     let bought = case(bought).to(AAA).on("base").value(100);
-    bought.clone().gives(&[('b', AAA, 500, Some(100))]);
+    bought.gives(&[('b', AAA, 500, Some(100))]);
     bought.unknown().gives(&[('b', AAA, 500, Some(100))]);
     // The curve ended, and what was too much went back.
     let last = vec![transfer(AAA, ZERO, WALLET, 500), said("WowTokenBuy", [100, 1, 80, 500])];

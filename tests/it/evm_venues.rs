@@ -236,7 +236,7 @@ fn newer_events_of_pools_and_aggregators_are_known() {
     let broker = "Swap(address,bytes32,address,address,address,uint256,uint256)";
     let yak = "YakSwap(address,address,uint256,uint256)";
     let (aaa, bbb) = (word(AAA), word(BBB));
-    let events: [(&str, &str, &str, Vec<Word>, Vec<Word>); 6] = [
+    let events = [
         ("KyberSwap Classic", "eth", v2_like, vec![by, by], vec![a, zero, zero, b, number(3)]),
         ("Bean Exchange", "monad", bins, vec![by, by], vec![zero; 9]),
         ("Swaap", "polygon", weights, vec![by, aaa, bbb], vec![a, b, zero, zero, zero, zero]),

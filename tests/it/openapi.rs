@@ -321,9 +321,8 @@ fn every_code_of_an_error_is_described() {
 /// An explanation names a row's own native coin by what the rows around it are explained with.
 #[test]
 fn every_source_of_a_value_is_described() {
-    let explained = |source: ValueSource| match source {
-        ValueSource::Direct => "movement",
-        named => named.name(),
+    let explained = |source: ValueSource| {
+        if source == ValueSource::Direct { "movement" } else { source.name() }
     };
     let names: BTreeSet<&str> =
         ValueSource::ALL.into_iter().map(explained).chain(["order"]).collect();

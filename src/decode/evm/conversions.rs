@@ -25,14 +25,14 @@ pub(super) struct Conversion {
 /// The conversions of a transaction, with the events by the places of their logs.
 pub(super) fn conversions(
     tx: &Transaction,
-    events: impl Iterator<Item = (usize, &Event)>,
+    events: &[(usize, &Event)],
     ledger: &Ledger,
     wallet: &Account,
 ) -> Vec<Conversion> {
-    let pegs = events.filter(|(_, event)| event.mints.or(event.burns).is_some());
+    let pegs = events.iter().filter(|(_, event)| event.mints.or(event.burns).is_some());
     let mut read = Vec::new();
     for (at, event) in pegs.take(EVENT_COUNT_MAX) {
-        if let Some((log, before)) = tx.logs.get(..=at).and_then(<[Log]>::split_last) {
+        if let Some((log, before)) = tx.logs.get(..=*at).and_then(<[Log]>::split_last) {
             read.extend(Conversion::read(event, log, before));
         }
     }

@@ -329,7 +329,7 @@ mod tests {
         let five = [&*topic; 5].join(",");
         assert_eq!(log(&five, "0x", "").unwrap_err(), RawError::TooMany("topics"));
         assert_eq!(log("\"0x12\"", "0x", "").unwrap_err(), RawError::Broken("topic"));
-        assert_eq!(log("\"0x12\",\"0x34\"", "0x", "").unwrap_err(), RawError::Broken("topic"));
+        assert!(log("\"0x12\",\"0x34\"", "0x", "").is_err());
         assert_eq!(log(&topic, "0x1", "").unwrap_err(), RawError::Broken("log data"));
         assert!(log(&topic, "0x", r#","removed":true"#).is_err());
     }

@@ -78,11 +78,12 @@ impl<'a> Scene<'a> {
         let called = tx.to.as_ref().and_then(|to| tables.contract(chain, to));
         let moved = Moved::read(ledger);
         let venue = |log| venue((tables, chain), ledger, &moved, log);
-        let placed = || tx.logs.iter().enumerate();
+        let placed = tx.logs.iter().enumerate();
         let (places, venues): (Vec<usize>, Vec<Venue<'_>>) =
-            placed().filter_map(|(at, log)| Some((at, venue(log)?))).unzip();
-        let events = places.iter().copied().zip(venues.iter().map(|venue| venue.event));
-        let conversions = conversions(tx, events, ledger, wallet);
+            placed.filter_map(|(at, log)| Some((at, venue(log)?))).unzip();
+        let events: Vec<(usize, &Event)> =
+            places.into_iter().zip(venues.iter().map(|venue| venue.event)).collect();
+        let conversions = conversions(tx, &events, ledger, wallet);
         Self { tx, tables, chain, ledger, wallet, venues, called, conversions, moved }
     }
 
