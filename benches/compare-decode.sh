@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 PEER=solana-dex-parser@2.6.7
 FLOOR_PEER=40
-FLOOR_SCAN=0.15
+FLOOR_SCAN=0.40
 TURNS=3
 corpus=$(realpath "${1:-../shared/corpus}")
 scratch=$(mktemp -d)
