@@ -3,7 +3,7 @@
 //! wire; amounts are 64-bit integers.
 
 use super::transaction::{Asset, AssetMove, NativeTrade, Transaction};
-use super::wire::{self, Contract, Info, Internal, TokenId, Value, account};
+use super::wire::{self, Info, Internal, RawContract, TokenId, Value, account};
 pub use crate::decode::evm::RawError;
 use crate::decode::evm::{self, Account, NativeFlows, NativeMove, Word, bytes};
 use crate::decode::json::Reader;
@@ -68,7 +68,7 @@ fn succeeded(result: Option<&[u8]>, info: &Info<'_>) -> bool {
 }
 
 /// TRX that the owner sent with it.
-fn sent(contract: &Contract<'_>) -> u64 {
+fn sent(contract: &RawContract<'_>) -> u64 {
     match contract.kind {
         b"TriggerSmartContract" => contract.value.called_with,
         b"CreateSmartContract" => contract.value.created_with,
@@ -124,7 +124,7 @@ fn stakes(inner: &Internal<'_>) -> bool {
     inner.note.is_some_and(|note| names(note) || hex(note))
 }
 
-fn native_trade(contract: &Contract<'_>, info: &Info<'_>) -> Option<NativeTrade> {
+fn native_trade(contract: &RawContract<'_>, info: &Info<'_>) -> Option<NativeTrade> {
     let value = &contract.value;
     match contract.kind {
         b"ExchangeTransactionContract" => {

@@ -22,11 +22,11 @@ pub(super) struct RawTransaction<'a> {
     pub(super) id: Option<&'a [u8]>,
     /// The results of its contracts.
     pub(super) results: Vec<Option<&'a [u8]>>,
-    pub(super) contract: Option<Contract<'a>>,
+    pub(super) contract: Option<RawContract<'a>>,
 }
 
 #[derive(Default)]
-pub(super) struct Contract<'a> {
+pub(super) struct RawContract<'a> {
     pub(super) kind: &'a [u8],
     pub(super) value: Value<'a>,
 }
@@ -114,12 +114,12 @@ pub(super) fn transaction<'a>(r: &mut Reader<'a>) -> Read<RawTransaction<'a>> {
     Ok(tx)
 }
 
-fn raw_data<'a>(r: &mut Reader<'a>) -> Read<Option<Contract<'a>>> {
+fn raw_data<'a>(r: &mut Reader<'a>) -> Read<Option<RawContract<'a>>> {
     let contracts = member(r, b"contract", |r| list(r, CONTRACTS, contract))?;
     Ok(contracts.and_then(|contracts| contracts.into_iter().next()))
 }
 
-fn contract<'a>(r: &mut Reader<'a>) -> Read<Contract<'a>> {
+fn contract<'a>(r: &mut Reader<'a>) -> Read<RawContract<'a>> {
     let (mut kind, mut called) = (None, None);
     object(r, |r, name| {
         match name {
@@ -130,7 +130,7 @@ fn contract<'a>(r: &mut Reader<'a>) -> Read<Contract<'a>> {
         Ok(true)
     })?;
     let parts = kind.zip(called).ok_or(RawError::Missing("part of a contract"))?;
-    Ok(Contract { kind: parts.0, value: parts.1 })
+    Ok(RawContract { kind: parts.0, value: parts.1 })
 }
 
 fn value<'a>(r: &mut Reader<'a>) -> Read<Value<'a>> {

@@ -21,7 +21,7 @@ impl Deref for Text<'_> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct RawTransaction<'a> {
+pub(super) struct ListedTransaction<'a> {
     #[serde(borrow, rename = "txID")]
     pub(super) id: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -53,11 +53,11 @@ pub(super) struct ContractCall<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Parameter<'a> {
     #[serde(borrow)]
-    pub(super) value: Value<'a>,
+    pub(super) value: ListedCall<'a>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Value<'a> {
+pub(super) struct ListedCall<'a> {
     #[serde(borrow, default)]
     pub(super) owner_address: Text<'a>,
     #[serde(borrow)]

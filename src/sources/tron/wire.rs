@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::envelope::{RawData, RawTransaction, Ret, Text};
+use super::envelope::{ListedTransaction, RawData, Ret, Text};
 use super::seen::{SeenTx, SentTx, TxPurpose};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{self, Asset, asset};
@@ -268,7 +268,7 @@ pub(super) fn transaction(
     wallet: &Account,
 ) -> Result<Option<SentTx>, Unreadable> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| Unreadable)?;
-    let RawTransaction { id, ret, raw_data } =
+    let ListedTransaction { id, ret, raw_data } =
         serde_json::from_str(raw.get()).map_err(|_| Unreadable)?;
     if id.is_none_or(|id| *id != *hex::encode(asked)) {
         return Ok(None);
