@@ -251,6 +251,9 @@ fn history_kind(error: &HistoryError) -> FailureKind {
         HistoryError::Changed => {
             kind(S::CONFLICT, "history_changed", "The history changed above the cursor")
         }
+        HistoryError::NotEstimable { .. } => {
+            kind(S::FORBIDDEN, "estimates_disabled", "No estimates of this chain")
+        }
         HistoryError::QuotaExceeded => {
             kind(S::PAYMENT_REQUIRED, "quota_exceeded", "Quota exceeded")
         }

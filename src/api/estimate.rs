@@ -113,7 +113,10 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     }
     let history = &call.app.history;
     // Without a key the answer does not depend on what is stored.
-    let (with_stored, wait) = (caller.is_some(), limits.estimate_wait_max);
+    let with_stored = caller.is_some();
+    let more =
+        limits.estimate_wait_more.saturating_mul(wallets.len().try_into().unwrap_or(u32::MAX));
+    let wait = limits.estimate_wait_max.saturating_add(more);
     let estimates = wallets.iter().map(|wallet| history.estimate(*wallet, with_stored, wait));
     let mut rows = Vec::with_capacity(wallets.len());
     // A list with a hole in it has no shape that clients know: one that fails fails the list.

@@ -89,8 +89,10 @@ defaults! {
         pub estimate_addresses_max: usize = 20,
         pub estimate_body_bytes_max: usize = 16 * 1024,
         pub estimate_body_wait_max: Duration = Duration::from_secs(10),
-        /// A node that takes longer leaves an estimate at what is stored.
+        /// A node that takes longer leaves an estimate at what is stored, or fails it where that is nothing.
         pub estimate_wait_max: Duration = Duration::from_secs(5),
+        /// More of it for each wallet of a list: public nodes take one call a second.
+        pub estimate_wait_more: Duration = Duration::from_millis(1_200),
         /// Requests for estimates of one address without a key, in a thousand seconds.
         pub estimate_rate_millis: u64 = 500,
         /// Wallets estimated for all, in a thousand seconds.

@@ -185,6 +185,7 @@ pub(super) fn refusal(end: &End) -> Option<HistoryError> {
         HistoryError::UpstreamUnavailable { .. }
         | HistoryError::NotAWallet { .. }
         | HistoryError::ChainDisabled
+        | HistoryError::NotEstimable { .. }
         | HistoryError::HistoryCut { .. }
         | HistoryError::Unproved { .. }
         | HistoryError::Changed

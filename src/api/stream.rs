@@ -97,13 +97,20 @@ fn is_refusal(error: &HistoryError) -> bool {
     matches!(error, HistoryError::QuotaExceeded | HistoryError::NotAWallet { .. })
 }
 
-/// Writes an error that ends a stream to the log. Those of a stop come by thousands and say nothing
-/// new.
+/// Writes an error that ends a stream to the log. Those of a stop come by thousands, and those of a
+/// wallet's state with each stream: they say nothing new.
 fn note(request_id: &str, error: &ApiError) {
     let (route, kind) = ("history", error.kind());
     let code = kind.code;
-    let stops = *error == ApiError::History(HistoryError::ShuttingDown);
-    if kind.status.is_server_error() && !stops {
+    let is_known = matches!(
+        error,
+        ApiError::History(
+            HistoryError::ShuttingDown
+                | HistoryError::HistoryCut { .. }
+                | HistoryError::Unproved { .. }
+        )
+    );
+    if kind.status.is_server_error() && !is_known {
         tracing::warn!(request_id, route, code, %error, "a stream ended with an error");
     } else {
         tracing::debug!(request_id, route, code, "a stream ended with an error");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::errors::CliError;
@@ -28,6 +29,7 @@ impl Destination {
         };
         let error = |source| CliError::File { action: "follow", path: path.to_owned(), source };
         match fs::metadata(path) {
+            Ok(found) if is_stdout(&found) => Ok(Self::Stdout),
             Ok(found) if found.is_file() => fs::canonicalize(path).map(Self::File).map_err(error),
             Ok(found) if found.is_dir() => Err(CliError::Usage(format!(
                 "--output {} is a folder: name a file in it",
@@ -46,6 +48,13 @@ impl Destination {
             Self::Stdout | Self::Straight(_) => None,
         }
     }
+}
+
+/// Whether something is what stdout leads to, as `/dev/stdout` is: a file renamed over it would take
+/// what others wrote there.
+fn is_stdout(found: &fs::Metadata) -> bool {
+    let stdout = rustix::fs::fstat(io::stdout());
+    stdout.is_ok_and(|stdout| (stdout.st_dev, stdout.st_ino) == (found.dev(), found.ino()))
 }
 
 /// The path at the end of links, also where nothing is there.

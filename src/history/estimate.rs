@@ -27,12 +27,13 @@ pub struct Estimate {
 
 impl Estimate {
     /// What is stored alone. Nothing is no estimate: 0 would be read as an empty wallet.
-    fn without_nodes(self, detail: String) -> Result<Self, HistoryError> {
-        tracing::debug!(detail, "an estimate is made from what is stored");
-        if self == Self::default() {
-            return Err(HistoryError::UpstreamUnavailable { detail });
-        }
-        Ok(self)
+    fn or(self, error: HistoryError) -> Result<Self, HistoryError> {
+        tracing::debug!(%error, "an estimate is made from what is stored");
+        if self == Self::default() { Err(error) } else { Ok(self) }
+    }
+
+    fn or_unavailable(self, detail: String) -> Result<Self, HistoryError> {
+        self.or(HistoryError::UpstreamUnavailable { detail })
     }
 }
 
@@ -41,7 +42,7 @@ impl History {
     /// calls to nodes show; a node that does not answer in time leaves it at what is stored.
     ///
     /// # Errors
-    /// `UpstreamUnavailable` where nothing is stored either.
+    /// Where nothing is stored either: `UpstreamUnavailable`, or `NotEstimable` by any endpoint.
     pub async fn estimate(
         &self,
         wallet: Wallet,
@@ -64,8 +65,12 @@ impl History {
             Ok(Err(UpstreamError::NotAWallet { reason })) => {
                 Err(HistoryError::NotAWallet { detail: reason })
             }
-            Ok(Err(error)) => stored.without_nodes(error.to_string()),
-            Err(_) => stored.without_nodes("it took too long".to_owned()),
+            Ok(Err(error @ UpstreamError::NotSupported { .. })) => {
+                let detail = error.to_string();
+                stored.or(HistoryError::NotEstimable { detail })
+            }
+            Ok(Err(error)) => stored.or_unavailable(error.to_string()),
+            Err(_) => stored.or_unavailable("it took too long".to_owned()),
         }
     }
 

@@ -107,6 +107,7 @@ impl Inner {
             Some(
                 HistoryError::NotAWallet { .. }
                 | HistoryError::ChainDisabled
+                | HistoryError::NotEstimable { .. }
                 | HistoryError::HistoryCut { .. }
                 | HistoryError::Changed
                 | HistoryError::QuotaExceeded

@@ -141,6 +141,25 @@ fn a_conversion_of_the_wallets_own_is_no_part_of_a_trade_next_to_it() {
     case([converted(), own].concat()).gives(&rows);
 }
 
+/// An aggregator that takes a fee of what it has converted, and an event that names both tokens
+/// (Spark's PSM3: `Swap(assetIn, assetOut, sender, receiver, amountIn, amountOut, referral)`).
+#[test]
+fn a_conversion_for_a_fee_is_no_trade_of_a_router() {
+    let one_inch = account("1111111254eeb25477b68fb85ed929f73a960582");
+    let kept = vec![transfer(AAA, WALLET, ROUTER, HELD + 2), transfer(AAA, ROUTER, POOL, 2)];
+    let logs = [kept, minting(MINTED), vec![transfer(BBB, ROUTER, WALLET, MINTED)]];
+    case(logs.concat()).to(one_inch).gives_none(Some(NoteKind::Conversion));
+    let signature = "Swap(address,address,address,address,uint256,uint256,uint256)";
+    let sides = [word(AAA), word(BBB), word(ROUTER)];
+    let amounts = [word(WALLET), number(HELD), number(MINTED), number(0)];
+    let logs = vec![
+        transfer(AAA, WALLET, MODULE, HELD),
+        transfer(BBB, MODULE, WALLET, MINTED),
+        log(MODULE, signature, &sides, &amounts),
+    ];
+    case(logs).to(one_inch).on("base").gives_none(Some(NoteKind::Conversion));
+}
+
 /// Half of what the wallet sells is converted, and a market maker that logs nothing takes the rest.
 #[test]
 fn a_conversion_of_a_part_hides_no_quote() {

@@ -8,7 +8,7 @@ use super::units::{Size, Wait};
 /// `data/default.toml` says so: with less, a file has no room for its own pages.
 const MAX_SIZE_MIN: Size = Size(64 << 20);
 /// A stream has to have time for a line.
-const WINDOW_MIN: Wait = Wait(Duration::from_secs(1));
+const WINDOW_MIN: Wait = Wait(Duration::from_millis(100));
 /// Below, blank lines would be most of what is sent.
 const HEARTBEAT_MIN: Wait = Wait(Duration::from_millis(100));
 
@@ -39,7 +39,7 @@ mod tests {
         let read = |text: &str| Layer::parse(text, "blotter.toml");
         for (text, key, least) in [
             ("[server]\nconnections = 0\n", "server.connections", "at least 1,"),
-            ("[server]\nstream_window = '0s'\n", "server.stream_window", "at least 1s"),
+            ("[server]\nstream_window = '0s'\n", "server.stream_window", "at least 100ms"),
             ("[server]\nheartbeat = '0s'\n", "server.heartbeat", "at least 100ms"),
             ("[storage]\nmax_size = '63MiB'\n", "storage.max_size", "at least 64MiB, not 63MiB"),
         ] {
@@ -47,7 +47,7 @@ mod tests {
             let parts = ["blotter.toml", key, least];
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
-        let server = "[server]\nconnections = 1\nstream_window = '1s'\n";
+        let server = "[server]\nconnections = 1\nstream_window = '100ms'\n";
         for text in [server, "[storage]\nmax_size = '64MiB'\n", "[storage]\nmax_size = ''\n"] {
             read(text).unwrap();
         }

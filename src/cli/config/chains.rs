@@ -240,7 +240,8 @@ pub(in crate::cli) fn check_chain(
 }
 
 fn check_discovery(family: Family, chain: &ChainLayer) -> Result<(), String> {
-    if chain.discovery.as_ref().is_some_and(Vec::is_empty) {
+    // Of Tron an empty list is as none.
+    if family == Family::Evm && chain.discovery.as_ref().is_some_and(Vec::is_empty) {
         return Err("discovery is empty: leave it out, or name a way to find wallets".to_owned());
     }
     let named = chain.discovery.iter().flatten();

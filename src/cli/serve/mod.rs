@@ -108,7 +108,7 @@ impl Serving {
     async fn create_first(&self) -> Result<Option<Created>, CliError> {
         let created = self.engine.keys.create_first(SystemClock.now()).await?;
         if let Some(created) = &created {
-            self.put_in_force(created, FIRST_NAME).await?;
+            self.put_in_force(created, FIRST_NAME).await;
         }
         Ok(created)
     }
@@ -117,13 +117,16 @@ impl Serving {
     pub(super) async fn create_key(&self, name: &str) -> Result<Created, CliError> {
         let terms = KeyTerms { name: Some(name.to_owned()), ..KeyTerms::default() };
         let created = self.engine.keys.create(terms, SystemClock.now()).await?;
-        self.put_in_force(&created, name).await?;
+        self.put_in_force(&created, name).await;
         Ok(created)
     }
 
-    async fn put_in_force(&self, created: &Created, name: &str) -> Result<(), CliError> {
+    /// A key that is made has to be shown: the watch looks again each second.
+    async fn put_in_force(&self, created: &Created, name: &str) {
         self.audit.created(created.id, Some(name));
-        Ok(self.watch.follow().await?)
+        if let Err(error) = self.watch.follow().await {
+            tracing::warn!(%error, "a new key is not in force yet");
+        }
     }
 
     pub(super) fn tasks(&self) -> &Tasks {

@@ -1,5 +1,5 @@
 //! Which tokens a conversion at a fixed price exchanged: a peg module's event states an amount of
-//! one token and a fee in the other, and names neither.
+//! one token and a fee in the other and names neither, others name both.
 
 use super::fixed_rate::are_alike;
 use super::ledger::{Asset, Ledger, Move, transfer};
@@ -13,75 +13,90 @@ const EVENT_COUNT_MAX: usize = 16;
 /// Logs before an event among which its two tokens are: a module logs it behind their transfers.
 const LOG_COUNT_MAX: usize = 16;
 
+/// One event, by the place of its log, with the assets that it names.
+pub(super) struct Placed<'a> {
+    pub(super) at: usize,
+    pub(super) event: &'a Event,
+    pub(super) assets: &'a [Asset],
+}
+
 /// What one event converted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conversion {
-    taken: Move,
-    given: Move,
-    /// Whether a wallet ended with the one for the other, and so traded nothing by it.
+    sides: [Move; 2],
+    /// Whether a wallet ended with the one for the other, and so traded nothing by it: for as much or
+    /// more, and with as much or less, as an aggregator takes its fee.
     pub(super) is_wallets: bool,
 }
 
-/// The conversions of a transaction, with the events by the places of their logs.
+/// The conversions of a transaction.
 pub(super) fn conversions(
     tx: &Transaction,
-    events: &[(usize, &Event)],
+    events: &[Placed<'_>],
     ledger: &Ledger,
     wallet: &Account,
 ) -> Vec<Conversion> {
-    let pegs = events.iter().filter(|(_, event)| event.mints.or(event.burns).is_some());
-    let mut read = Vec::new();
-    for (at, event) in pegs.take(EVENT_COUNT_MAX) {
+    let mut found = Vec::new();
+    for Placed { at, event, assets } in events.iter().take(EVENT_COUNT_MAX) {
         if let Some((log, before)) = tx.logs.get(..=*at).and_then(<[Log]>::split_last) {
-            read.extend(Conversion::read(event, log, before));
+            let sides = pegged(event, log, before).or_else(|| named(assets, before));
+            found.extend(sides.map(|sides| Conversion { sides, is_wallets: false }));
         }
     }
-    if !read.is_empty() {
+    if !found.is_empty() {
         let flows = ledger.of(wallet);
-        for one in &mut read {
-            let has = |m: &Move, side| {
-                let net = flows.get(&m.asset).and_then(|flow| flow.net());
-                net == Some((side, m.amount))
+        let net = |m: &Move| flows.get(&m.asset).and_then(|flow| flow.net());
+        for one in &mut found {
+            let [(a, first), (b, second)] = one.sides.map(|m| (m.amount, net(&m)));
+            one.is_wallets = match (first, second) {
+                (Some((Side::Sell, sold)), Some((Side::Buy, bought))) => sold >= a && bought <= b,
+                (Some((Side::Buy, bought)), Some((Side::Sell, sold))) => sold >= b && bought <= a,
+                _ => false,
             };
-            one.is_wallets = has(&one.taken, Side::Sell) && has(&one.given, Side::Buy);
         }
     }
-    read
+    found
 }
 
 impl Conversion {
-    /// By the last movements before its event that fit.
-    fn read(event: &Event, log: &Log, before: &[Log]) -> Option<Self> {
-        let (Peg { amount, fee }, mints) = match (event.mints, event.burns) {
-            (Some(peg), _) => (peg, true),
-            (None, peg) => (peg?, false),
-        };
-        let stated = |at| words(log).nth(at).map(units);
-        let (amount, fee) = (stated(amount)?, stated(fee)?);
-        let moves = || before.iter().rev().take(LOG_COUNT_MAX).filter_map(moved);
-        let between = |m: &Move| m.from != ZERO && m.to != ZERO && !m.amount.is_zero();
-        let held = moves().find(|m| between(m) && m.amount == amount)?;
-        let made = |m: &Move| {
-            let hands = if mints { m.from } else { m.to };
-            (hands == ZERO || hands == log.address) && m.asset != held.asset
-        };
-        let whole = |units: Units| {
-            if mints { units.checked_add(fee) } else { units.checked_sub(fee) }
-        };
-        let fits = |m: &Move| whole(m.amount).is_some_and(|whole| are_alike(whole, amount));
-        let pegged = moves().find(|m| made(m) && fits(m))?;
-        let (taken, given) = if mints { (held, pegged) } else { (pegged, held) };
-        Some(Self { taken, given, is_wallets: false })
-    }
-
     /// The token that one of the two became, or was.
     pub(super) fn other(&self, asset: Asset) -> Option<Asset> {
-        match [self.taken.asset, self.given.asset] {
-            [taken, given] if taken == asset => Some(given),
-            [taken, given] if given == asset => Some(taken),
+        match self.sides.map(|m| m.asset) {
+            [first, second] if first == asset => Some(second),
+            [first, second] if second == asset => Some(first),
             _ => None,
         }
     }
+}
+
+/// By the last movements before a peg module's event that fit its amount.
+fn pegged(event: &Event, log: &Log, before: &[Log]) -> Option<[Move; 2]> {
+    let (Peg { amount, fee }, mints) = match (event.mints, event.burns) {
+        (Some(peg), _) => (peg, true),
+        (None, peg) => (peg?, false),
+    };
+    let stated = |at| words(log).nth(at).map(units);
+    let (amount, fee) = (stated(amount)?, stated(fee)?);
+    let between = |m: &Move| m.from != ZERO && m.to != ZERO && !m.amount.is_zero();
+    let held = last(before, |m| between(m) && m.amount == amount)?;
+    let made = |m: &Move| {
+        let hands = if mints { m.from } else { m.to };
+        (hands == ZERO || hands == log.address) && m.asset != held.asset
+    };
+    let whole = |units: Units| if mints { units.checked_add(fee) } else { units.checked_sub(fee) };
+    let fits = |m: &Move| whole(m.amount).is_some_and(|whole| are_alike(whole, amount));
+    Some([held, last(before, |m| made(m) && fits(m))?])
+}
+
+/// By the last movements of the two tokens that an event names.
+fn named(assets: &[Asset], before: &[Log]) -> Option<[Move; 2]> {
+    let [first, second] = assets else { return None };
+    let moved = |asset: &Asset| last(before, |m| m.asset == *asset && !m.amount.is_zero());
+    Some([moved(first)?, moved(second)?])
+}
+
+fn last(before: &[Log], fits: impl Fn(&Move) -> bool) -> Option<Move> {
+    before.iter().rev().take(LOG_COUNT_MAX).filter_map(moved).find(fits)
 }
 
 fn moved(log: &Log) -> Option<Move> {

@@ -1,6 +1,6 @@
 //! The wallet's movements in one transaction, netted per asset.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::Asset;
 use super::scene::{Scene, Venue};
@@ -12,6 +12,8 @@ use crate::registry::{ContractKind, EventKind};
 
 /// A trade has few tokens; a contract that distributes tokens may log thousands.
 pub(super) const LEG_COUNT_MAX: usize = 64;
+/// Events of gas sponsors that are read: any contract may name a sponsor and log thousands.
+const SPONSOR_LOG_COUNT_MAX: usize = 64;
 pub(super) const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
 
 /// What the wallet gave or received of the measure: native coin, loose and wrapped.
@@ -191,7 +193,9 @@ fn pays_network(scene: &Scene<'_>) -> bool {
 /// What the wallet gave to, and got back from, the gas sponsors of its operations, or accounts that
 /// collect for them. To the zero address tokens are burnt, and from it they are minted.
 pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
-    let sponsors: Vec<Account> = sponsors(scene).filter(|one| *one != ZERO).collect();
+    let sponsors: BTreeSet<Account> = sponsors(scene).filter(|one| *one != ZERO).collect();
+    let logs = scene.tx.logs.iter().filter(|log| sponsors.contains(&log.address));
+    let logs: Vec<&Log> = logs.take(SPONSOR_LOG_COUNT_MAX).collect();
     let mut with_others: BTreeMap<(Asset, Account), Flow> = BTreeMap::new();
     let moves = scene
         .ledger
@@ -207,28 +211,21 @@ pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
     }
     let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
     for ((asset, other), flow) in with_others {
-        if sponsors.contains(&other) || charges(scene, &sponsors, (asset, other), flow) {
+        if sponsors.contains(&other) || charges(&logs, (asset, other), flow) {
             flows.entry(asset).or_default().join(flow);
         }
     }
     flows
 }
 
-/// Whether a gas sponsor's own event states what an account kept of the wallet's tokens: its amount,
-/// and the token or the account.
-fn charges(
-    scene: &Scene<'_>,
-    sponsors: &[Account],
-    (asset, collector): (Asset, Account),
-    flow: Flow,
-) -> bool {
+/// Whether an event of gas sponsors states what an account kept of the wallet's tokens: its amount, and
+/// the token or the account.
+fn charges(logs: &[&Log], (asset, collector): (Asset, Account), flow: Flow) -> bool {
     let (Asset::Token(token), Some((Side::Sell, kept))) = (asset, flow.net()) else { return false };
     let names = |log: &Log| {
         words(log).filter_map(address).any(|named| named == token || named == collector)
     };
-    scene.tx.logs.iter().any(|log| {
-        sponsors.contains(&log.address) && words(log).any(|word| units(word) == kept) && names(log)
-    })
+    logs.iter().any(|log| words(log).any(|word| units(word) == kept) && names(log))
 }
 
 /// Native coin that an order gave which had left the wallet in an earlier transaction: the eth-flow

@@ -1,8 +1,9 @@
 //! Which venues ran in a transaction, and which assets they exchanged.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::conversions::{Conversion, conversions};
+use super::conversions::{Conversion, Placed, conversions};
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
@@ -10,7 +11,7 @@ use crate::domain::Units;
 use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables};
 
 /// Assets of a venue whose event names none: more than any pool, or the pools of one vault on a route, have.
-const HELD_COUNT_MAX: usize = 256;
+const HELD_COUNT_MAX: usize = 64;
 
 /// One event of the tables.
 #[derive(Debug)]
@@ -64,6 +65,8 @@ pub(super) struct Scene<'a> {
     /// The called contract, where the tables have it.
     pub(super) called: Option<&'a Contract>,
     pub(super) conversions: Vec<Conversion>,
+    /// What events of venues exchanged.
+    swapped: BTreeSet<Asset>,
     moved: Moved,
 }
 
@@ -81,10 +84,17 @@ impl<'a> Scene<'a> {
         let placed = tx.logs.iter().enumerate();
         let (places, venues): (Vec<usize>, Vec<Venue<'_>>) =
             placed.filter_map(|(at, log)| Some((at, venue(log)?))).unzip();
-        let events: Vec<(usize, &Event)> =
-            places.into_iter().zip(venues.iter().map(|venue| venue.event)).collect();
+        let converts = |(_, venue): &(usize, &Venue<'_>)| venue.event.kind == EventKind::Conversion;
+        let events: Vec<Placed<'_>> = places
+            .into_iter()
+            .zip(&venues)
+            .filter(converts)
+            .map(|(at, venue)| Placed { at, event: venue.event, assets: &venue.assets })
+            .collect();
         let conversions = conversions(tx, &events, ledger, wallet);
-        Self { tx, tables, chain, ledger, wallet, venues, called, conversions, moved }
+        let exchanges = venues.iter().filter(|venue| exchanges(venue.event.kind));
+        let swapped = exchanges.flat_map(|venue| venue.assets.iter().copied()).collect();
+        Self { tx, tables, chain, ledger, wallet, venues, called, conversions, swapped, moved }
     }
 
     /// The largest single movement of an asset by the venue's holder.
@@ -105,7 +115,7 @@ impl<'a> Scene<'a> {
 
     /// Whether a venue's event says so.
     pub(super) fn swapped(&self, asset: Asset) -> bool {
-        self.venues.iter().any(|venue| exchanges(venue.event.kind) && venue.assets.contains(&asset))
+        self.swapped.contains(&asset)
     }
 
     /// Whether a pool or an order exchanged anything. A router's own event is none of these: it may

@@ -145,6 +145,7 @@ pub(super) fn is_expected(error: &HistoryError) -> bool {
         | HistoryError::Store { .. } => true,
         HistoryError::NotAWallet { .. }
         | HistoryError::ChainDisabled
+        | HistoryError::NotEstimable { .. }
         | HistoryError::QuotaExceeded
         | HistoryError::KeyEnded
         | HistoryError::Internal => false,
