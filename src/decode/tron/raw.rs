@@ -3,7 +3,7 @@
 //! wire; amounts are 64-bit integers.
 
 use super::transaction::{Asset, AssetMove, NativeTrade, Transaction};
-use super::wire::{self, Info, Internal, RawContract, TokenId, Value, account};
+use super::wire::{self, CallFields, Info, Internal, RawContract, TokenId, account};
 pub use crate::decode::evm::RawError;
 use crate::decode::evm::{self, Account, NativeFlows, NativeMove, Word, bytes};
 use crate::decode::json::Reader;
@@ -78,7 +78,11 @@ fn sent(contract: &RawContract<'_>) -> u64 {
 }
 
 /// TRC-10 tokens that the owner sent with it.
-fn outermost_asset(value: &Value<'_>, from: Account, to: Option<Account>) -> Option<AssetMove> {
+fn outermost_asset(
+    value: &CallFields<'_>,
+    from: Account,
+    to: Option<Account>,
+) -> Option<AssetMove> {
     let (token, amount) = match (value.token_id, value.asset_name) {
         (Some(TokenId::Number(number)), _) => (trc10(number), value.called_with_token),
         (_, Some(name)) => (named(name), value.amount),

@@ -28,12 +28,12 @@ pub(super) struct RawTransaction<'a> {
 #[derive(Default)]
 pub(super) struct RawContract<'a> {
     pub(super) kind: &'a [u8],
-    pub(super) value: Value<'a>,
+    pub(super) value: CallFields<'a>,
 }
 
 /// The used fields of all kinds of contract.
 #[derive(Default)]
-pub(super) struct Value<'a> {
+pub(super) struct CallFields<'a> {
     pub(super) owner: &'a [u8],
     pub(super) contract: Option<&'a [u8]>,
     pub(super) to: Option<&'a [u8]>,
@@ -133,8 +133,8 @@ fn contract<'a>(r: &mut Reader<'a>) -> Read<RawContract<'a>> {
     Ok(RawContract { kind: parts.0, value: parts.1 })
 }
 
-fn value<'a>(r: &mut Reader<'a>) -> Read<Value<'a>> {
-    let (mut value, mut owner) = (Value::default(), None);
+fn value<'a>(r: &mut Reader<'a>) -> Read<CallFields<'a>> {
+    let (mut value, mut owner) = (CallFields::default(), None);
     object(r, |r, name| {
         match name {
             b"owner_address" => owner = Some(text(r)?),
