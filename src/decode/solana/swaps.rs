@@ -89,7 +89,9 @@ impl Scene<'_> {
             net.add(flow.asset, if out { -amount } else { amount });
         }
         net.native -= returned_rent(ledger, range);
-        net.merge(&self.launched(ledger, range));
+        if !net.gains() {
+            net.merge(&self.launched(ledger, range));
+        }
         net
     }
 
