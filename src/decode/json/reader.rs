@@ -234,11 +234,7 @@ impl<'a> Reader<'a> {
         let first = self.peek();
         let start = self.rest;
         match first {
-            Some(b'"') => {
-                self.pass(1);
-                let quote = find_near(self.rest, quotes).or_else(|| find_far(self.rest));
-                self.string_until(quote)?;
-            }
+            Some(b'"') => drop(self.string()?),
             Some(b'{' | b'[') => self.skip_nested()?,
             None | Some(b',' | b':' | b'}' | b']') => return self.fail(),
             Some(_) => self.skip_word(),
