@@ -11,9 +11,9 @@ use super::config::{Audit, Config, Log, Prices, Server, Storage};
 use super::engine::history_limits;
 use super::errors::CliError;
 use super::serve::api_limits;
-use super::sources::chain_lists;
+use super::sources::{chain_lists, is_on};
 use super::storage;
-use crate::registry::{Chain, Registry};
+use crate::registry::Registry;
 use crate::rpc::PoolLimits;
 use crate::sources::{EvmLimits, SolanaLimits, TronLimits};
 use crate::store;
@@ -58,10 +58,8 @@ pub(super) fn run(
 /// What `serve` would refuse, as far as nothing has to be opened or asked for it.
 fn check(config: &Config, registry: &Registry) -> Result<(), CliError> {
     storage::check(config)?;
-    let on = |chain: &&Chain| {
-        config.chains.get(&chain.slug).is_none_or(|layer| layer.enabled != Some(false))
-    };
-    registry.chains().iter().filter(on).try_for_each(|chain| chain_lists(config, chain).map(drop))
+    let mut on = registry.chains().iter().filter(|chain| is_on(config, chain));
+    on.try_for_each(|chain| chain_lists(config, chain).map(drop))
 }
 
 /// The limits that are no settings, each layer's as it stands.

@@ -84,6 +84,11 @@ pub(super) fn sources(
     Ok(sources)
 }
 
+/// Whether the configuration does not switch a chain off.
+pub(super) fn is_on(config: &Config, chain: &Chain) -> bool {
+    config.chains.get(&chain.slug).is_none_or(|layer| layer.enabled != Some(false))
+}
+
 /// The source of a chain; `None` where the configuration switches it off.
 pub(super) fn source(
     config: &Config,
@@ -91,8 +96,7 @@ pub(super) fn source(
     registry: &Arc<Registry>,
     nodes: &Nodes,
 ) -> Result<Option<Source>, CliError> {
-    let is_off = config.chains.get(&chain.slug).is_some_and(|chain| chain.enabled == Some(false));
-    if is_off {
+    if !is_on(config, chain) {
         return Ok(None);
     }
     let endpoints = endpoints(config, chain)?;

@@ -12,7 +12,7 @@ pub enum HistoryError {
     NotAWallet { detail: String },
     #[error("this chain is not enabled on this server")]
     ChainDisabled,
-    /// By no endpoint, also later: what is stored is all that an estimate is made of.
+    /// No endpoint is known to offer what an estimate takes: what is stored is all that it is made of.
     #[error("the endpoints of this chain give no estimates: {detail}; read the history itself")]
     NotEstimable { detail: String },
     /// No endpoint is known to keep what lies below this height.

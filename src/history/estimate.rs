@@ -26,14 +26,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// What is stored alone. Nothing is no estimate: 0 would be read as an empty wallet.
+    /// What is stored alone, as no node shows more. Nothing is no estimate: 0 would be read as an empty
+    /// wallet.
     fn or(self, error: HistoryError) -> Result<Self, HistoryError> {
         tracing::debug!(%error, "an estimate is made from what is stored");
         if self == Self::default() { Err(error) } else { Ok(self) }
-    }
-
-    fn or_unavailable(self, detail: String) -> Result<Self, HistoryError> {
-        self.or(HistoryError::UpstreamUnavailable { detail })
     }
 }
 
@@ -65,12 +62,11 @@ impl History {
             Ok(Err(UpstreamError::NotAWallet { reason })) => {
                 Err(HistoryError::NotAWallet { detail: reason })
             }
-            Ok(Err(error @ UpstreamError::NotSupported { .. })) => {
-                let detail = error.to_string();
-                stored.or(HistoryError::NotEstimable { detail })
+            Ok(Err(error)) => stored.or(without_estimate(&error)),
+            Err(_) => {
+                let detail = "it took too long".to_owned();
+                stored.or(HistoryError::UpstreamUnavailable { detail })
             }
-            Ok(Err(error)) => stored.or_unavailable(error.to_string()),
-            Err(_) => stored.or_unavailable("it took too long".to_owned()),
         }
     }
 
@@ -81,5 +77,36 @@ impl History {
         let floor = record.coverage.run_low(top).unwrap_or(top);
         let sample = view.rows(record.id, Position::Start, floor, SAMPLE_ROWS).await?;
         Ok(Estimate { is_exact: floor == 0, trades: record.count, seconds: 0, sample })
+    }
+}
+
+/// Why there is no estimate by nodes: what none of them offers is not there later either.
+fn without_estimate(error: &UpstreamError) -> HistoryError {
+    let detail = error.to_string();
+    if matches!(error, UpstreamError::NotSupported { .. }) {
+        HistoryError::NotEstimable { detail }
+    } else {
+        HistoryError::UpstreamUnavailable { detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_endpoint_offers_is_not_to_be_asked_for_again() {
+        let lists = UpstreamError::NotSupported { method: "account lists".to_owned() };
+        let error = without_estimate(&lists);
+        assert!(matches!(error, HistoryError::NotEstimable { .. }), "{error:?}");
+        let silent = UpstreamError::Unavailable { attempts: 1, last: "no answer".to_owned() };
+        let away = without_estimate(&silent);
+        assert!(matches!(away, HistoryError::UpstreamUnavailable { .. }), "{away:?}");
+        // What is stored is an estimate in both cases.
+        let stored = Estimate { trades: 3, ..Estimate::default() };
+        for error in [error, away] {
+            assert_eq!(stored.clone().or(error.clone()), Ok(stored.clone()));
+            assert_eq!(Estimate::default().or(error.clone()), Err(error));
+        }
     }
 }

@@ -51,6 +51,24 @@ async fn without_a_key_an_estimate_has_a_number_and_no_rows() {
     assert_eq!(row["sampleTrades"], serde_json::json!([]), "{answer}");
 }
 
+/// The longest list that is taken, at a node of one call a second, as public ones are.
+#[tokio::test(start_paused = true)]
+async fn a_list_is_estimated_at_the_pace_of_a_public_node() {
+    let world = Build { rate: Some(1), ..Build::default() }.world();
+    let wallets =
+        (0..20).map(|at| world.add(&format!("wallet {at}"), solana::WalletPlan::trades(30)));
+    let addresses: Vec<String> = wallets.map(|wallet| wallet.address.to_string()).collect();
+    let (history, limits) = (world.history.clone(), ApiLimits::default());
+    let api = Api::new(ApiParts { history, keys: Keys::new(ring(&[])), limits, seed: 1 });
+    let body = serde_json::json!({ "addresses": addresses }).to_string();
+    let request = warp::test::request().method("POST").path("/v1/billing/estimate");
+    let request = request.header("content-type", "application/json").body(body);
+    let answer = json(&request.reply(&api.routes()).await);
+    let rows = answer["addresses"].as_array().unwrap();
+    assert_eq!(rows.len(), 20);
+    assert!(rows.iter().all(|row| is_near(row["estimatedTradeCount"].as_u64().unwrap(), 30)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_large_wallet_of_tron_is_estimated_from_pages_over_its_life() {
     let registry = Registry::embedded().unwrap();

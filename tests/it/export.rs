@@ -295,6 +295,15 @@ async fn what_output_names_stays_what_it_is() {
         let read = reader.wait_with_output().unwrap().stdout;
         assert_eq!(String::from_utf8(read).unwrap(), plain.stdout);
 
+        // By the name of what stdout leads to, what others wrote there stays.
+        let shared = at("shared.csv");
+        std::fs::write(&shared, "before\n").unwrap();
+        let args = ["history", &wallet, "--format", "csv", "--output", "/dev/stdout", "--quiet"];
+        let end = std::fs::OpenOptions::new().append(true).open(&shared).unwrap();
+        let status = place.command(&args).stdout(end).stderr(Stdio::null()).status().unwrap();
+        let whole = format!("before\n{}", plain.stdout);
+        assert_eq!((status.code(), std::fs::read_to_string(&shared).unwrap()), (Some(0), whole));
+
         std::fs::create_dir(at("deep")).unwrap();
         std::fs::write(at("deep/old.csv"), "old").unwrap();
         for (link, target) in [("old.csv", "deep/old.csv"), ("new.csv", "deep/new.csv")] {

@@ -328,8 +328,8 @@ fn every_source_of_a_value_is_described() {
         ValueSource::ALL.into_iter().map(explained).chain(["order"]).collect();
     let document = document();
     let trades = &document["components"]["schemas"]["Explanation"]["properties"]["trades"];
-    let told = trades["items"]["properties"]["valueFrom"]["enum"].as_array().unwrap();
-    assert_eq!(told.iter().filter_map(Value::as_str).collect::<BTreeSet<_>>(), names);
+    let described = trades["items"]["properties"]["valueFrom"]["enum"].as_array().unwrap();
+    assert_eq!(described.iter().filter_map(Value::as_str).collect::<BTreeSet<_>>(), names);
     let page = include_str!("../../docs/values.md");
     for name in names {
         assert!(page.contains(&format!("`{name}`")), "docs/values.md says nothing of {name}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::probe::CheckedEndpoint;
 use crate::cli::config::Config;
 use crate::cli::config::chains::ChainLayer;
-use crate::cli::sources::ChainLists;
+use crate::cli::sources::{ChainLists, is_on};
 use crate::registry::{Chain, Registry};
 use crate::sources::AbilityKind;
 
@@ -48,15 +48,13 @@ fn has_instead(kind: AbilityKind, offered: &BTreeSet<AbilityKind>, lists: &Chain
 /// The chains with an endpoint or a list of their own where there are any: the public nodes of the
 /// others are not what the operator runs. Else all that are not switched off.
 pub(super) fn chains_to_check<'a>(config: &Config, registry: &'a Registry) -> Vec<&'a Chain> {
-    let of = |chain: &Chain| config.chains.get(&chain.slug);
-    let is_on = |chain: &&Chain| of(chain).is_none_or(|layer| layer.enabled != Some(false));
     let is_own = |chain: &&Chain| {
         let has = |layer: &ChainLayer| {
             layer.rpc.is_some() || layer.explorer.is_some() || layer.portal.is_some()
         };
-        of(chain).is_some_and(has)
+        config.chains.get(&chain.slug).is_some_and(has)
     };
-    let on: Vec<&Chain> = registry.chains().iter().filter(is_on).collect();
+    let on: Vec<&Chain> = registry.chains().iter().filter(|chain| is_on(config, chain)).collect();
     let own: Vec<&Chain> = on.iter().copied().filter(is_own).collect();
     if own.is_empty() { on } else { own }
 }

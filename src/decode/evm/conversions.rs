@@ -2,9 +2,9 @@
 //! one token and a fee in the other and names neither, others name both.
 
 use super::fixed_rate::are_alike;
-use super::ledger::{Asset, Ledger, Move, transfer};
+use super::ledger::{Asset, Ledger, Move, token_move};
 use super::transaction::{Account, Log, Transaction};
-use super::words::{ZERO, units, word, words};
+use super::words::{ZERO, units, words};
 use crate::domain::{Side, Units};
 use crate::registry::{Event, Peg};
 
@@ -96,11 +96,5 @@ fn named(assets: &[Asset], before: &[Log]) -> Option<[Move; 2]> {
 }
 
 fn last(before: &[Log], fits: impl Fn(&Move) -> bool) -> Option<Move> {
-    before.iter().rev().take(LOG_COUNT_MAX).filter_map(moved).find(fits)
-}
-
-fn moved(log: &Log) -> Option<Move> {
-    let (from, to) = transfer(log)?;
-    let amount = units(word(log, if log.topics.len() == 1 { 2 } else { 0 })?);
-    Some(Move { asset: Asset::Token(log.address), from, to, amount })
+    before.iter().rev().take(LOG_COUNT_MAX).filter_map(token_move).find(fits)
 }

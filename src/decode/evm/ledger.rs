@@ -102,6 +102,14 @@ pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
     }
 }
 
+/// The movement that a transfer event states.
+pub(super) fn token_move(log: &Log) -> Option<Move> {
+    let (from, to) = transfer(log)?;
+    // Early tokens index nothing.
+    let amount = units(word(log, if log.topics.len() == 1 { 2 } else { 0 })?);
+    Some(Move { asset: Asset::Token(log.address), from, to, amount })
+}
+
 /// Whether an event only records that a token moved or may be moved.
 pub(super) fn is_movement(log: &Log) -> bool {
     log.topics.first().is_some_and(|topic| [TRANSFER, APPROVAL].contains(topic))
@@ -147,10 +155,8 @@ impl Ledger {
         let token = log.address;
         match log.topics.as_slice() {
             [TRANSFER] | [TRANSFER, _, _] => {
-                // Early tokens index nothing.
-                let amount = word(log, if log.topics.len() == 1 { 2 } else { 0 });
-                if let (Some((from, to)), Some(amount)) = (transfer(log), amount) {
-                    self.push(Asset::Token(token), from, to, units(amount));
+                if let Some(Move { asset, from, to, amount }) = token_move(log) {
+                    self.push(asset, from, to, amount);
                 }
             }
             [TRANSFER, from, to, _] | [TRANSFER_SINGLE | TRANSFER_BATCH, _, from, to] => {

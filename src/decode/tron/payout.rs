@@ -2,7 +2,7 @@
 //! the call's input: nodes without internal transactions report it nowhere else.
 //!
 //! A router is known by its address, or by its selector together with the events of the pools that
-//! it called or an event of its own.
+//! it called.
 
 use crate::decode::abi::{account, word};
 use crate::decode::evm::{self, Account, Log, Word, topic};
