@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::classify::classify;
-use super::endpoint::{EndpointId, EndpointSet};
+use super::endpoint::EndpointId;
+use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
 use super::exchange::{Ask, Received};
 use super::jsonrpc::{self, Whole};

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
 const RIGHT_CHAIN_KEPT: Duration = Duration::from_secs(600);
 /// Reads continue after this long if no endpoint reports its chain.
 const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// Codes of JSON-RPC for a request that is wrong, or unknown.
+const REQUEST_ERRORS: RangeInclusive<i64> = -32602..=-32600;
 /// Longest cooldown of an endpoint that has not answered yet.
 const UNKNOWN_COOLDOWN: Duration = Duration::from_secs(20);
 
@@ -50,9 +53,9 @@ impl ChainCheck {
         match reported {
             Ok(Some(reported)) if reported == *expected => Self::Match,
             Ok(Some(_)) => Self::Mismatch,
-            Ok(None) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                Self::Silent
-            }
+            Ok(None) | Err(UpstreamError::NotSupported { .. }) => Self::Silent,
+            // One that refuses the call as JSON-RPC does; any other error may be its answer to all calls.
+            Err(UpstreamError::Rpc { code, .. }) if REQUEST_ERRORS.contains(&code) => Self::Silent,
             Err(_) => Self::Unknown,
         }
     }
@@ -357,6 +360,12 @@ mod tests {
         let answers = [Ok(Some(1)), Ok(Some(56)), Ok(None), Err(refused), Err(lost)];
         let shown = answers.map(|reported| ChainCheck::of(reported, &1));
         assert_eq!(shown, [Match, Mismatch, Silent, Silent, Unknown]);
+        // A service that answers all calls with one error may be of any chain, or of none.
+        for (code, shows) in [(-32602, Silent), (0, Unknown), (-32000, Unknown)] {
+            let (endpoint, message) = (String::new(), "Missed `to` address".to_owned());
+            let error = UpstreamError::Rpc { endpoint, code, message };
+            assert_eq!(ChainCheck::of(Err(error), &1), shows, "{code}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

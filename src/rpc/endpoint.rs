@@ -18,28 +18,6 @@ use super::share::RateShare;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(pub(crate) usize);
 
-/// Some endpoints of a pool; those with numbers of 128 and more are never in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct EndpointSet(u128);
-
-impl EndpointSet {
-    fn bit(id: EndpointId) -> u128 {
-        u32::try_from(id.0).ok().and_then(|at| 1_u128.checked_shl(at)).unwrap_or(0)
-    }
-
-    pub(crate) fn insert(&mut self, id: EndpointId) {
-        self.0 |= Self::bit(id);
-    }
-
-    pub(crate) fn contains(self, id: EndpointId) -> bool {
-        self.0 & Self::bit(id) != 0
-    }
-
-    pub(super) fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
-
 /// Configuration of an endpoint; `None` takes the pool's default.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
@@ -257,6 +235,11 @@ impl Endpoint {
 
     fn open(&self, now: Instant) -> impl Iterator<Item = &Lease> {
         self.leases.values().filter(move |lease| lease.until > now)
+    }
+
+    /// Whether it is on cooldown for its failures.
+    pub(super) fn is_broken(&self, now: Instant) -> bool {
+        self.failures >= self.breaker_failures && self.is_resting(None, now)
     }
 
     fn places(&self) -> usize {

@@ -7,6 +7,7 @@ pub(crate) mod batch;
 pub(crate) mod chain_check;
 pub(crate) mod classify;
 pub(crate) mod endpoint;
+pub(crate) mod endpoint_set;
 pub(crate) mod error;
 pub(crate) mod exchange;
 mod http;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointSet, EndpointStatus};
+use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointStatus};
+use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::scheduler::{Admission, Lane};
@@ -26,11 +27,20 @@ pub struct CallOptions {
     pub in_time: bool,
     /// None of these endpoints.
     pub without: EndpointSet,
+    /// Where the endpoint that is named fails until it is on cooldown, the caller asks another one.
+    pub(crate) gives_up_on_cooldown: bool,
 }
 
 impl CallOptions {
     pub fn new(lane: Lane) -> Self {
-        Self { lane, on: None, avoid: None, in_time: false, without: EndpointSet::default() }
+        Self {
+            lane,
+            on: None,
+            avoid: None,
+            in_time: false,
+            without: EndpointSet::default(),
+            gives_up_on_cooldown: false,
+        }
     }
 }
 

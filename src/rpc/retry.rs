@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, EndpointId, EndpointSet};
+use super::endpoint::{Endpoint, EndpointId};
+use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::policy::{self, Failure, RetryDecision};
@@ -63,6 +64,7 @@ impl Open {
             method,
             calls,
             is_second: false,
+            gives_up: options.gives_up_on_cooldown,
             since: self.since,
         }
     }
@@ -260,5 +262,34 @@ fn remember(
         | RetryDecision::Retry
         | RetryDecision::ReduceRange
         | RetryDecision::Fatal => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use serde_json::json;
+
+    use super::*;
+    use crate::rpc::scripted::{NodeFault, ScriptedNodes, options, rpc};
+
+    /// Eight calls at once to a named endpoint, next to another one.
+    async fn eight_calls(gives_up_on_cooldown: bool) -> Duration {
+        let fault = NodeFault::Rpc(0, "Missed `to` address");
+        let nodes = ScriptedNodes::new(move |(_, _, body)| rpc(body, |_, _| Err(fault)));
+        let pool = nodes.pool(&["fails", "works"]);
+        let on = Some(EndpointId(0));
+        let options = CallOptions { on, gives_up_on_cooldown, ..options() };
+        let began = Instant::now();
+        let answers = join_all([(); 8].map(|()| pool.call("logs", json!([]), &options))).await;
+        assert!(answers.iter().all(Result::is_err));
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_cooldown_of_a_named_endpoint_is_no_wait_where_another_one_is_asked_next() {
+        let cooldown = PoolLimits::default().breaker_rest;
+        assert!(eight_calls(false).await >= cooldown);
+        assert!(eight_calls(true).await < cooldown);
     }
 }

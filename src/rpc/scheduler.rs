@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::endpoint::{Endpoint, EndpointId, EndpointSet};
+use super::endpoint::{Endpoint, EndpointId};
+use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::priority::Priority;
@@ -62,6 +63,8 @@ pub(super) struct Needs {
     pub(super) calls: usize,
     /// A hedge of a slow first request: for all its calls or not at all.
     pub(super) is_second: bool,
+    /// It waits for no endpoint that is on cooldown for its failures.
+    pub(super) gives_up: bool,
     /// When it was first made.
     pub(super) since: Instant,
 }
@@ -387,7 +390,10 @@ impl State {
         if able.is_empty() {
             return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
         }
-        let is_out = |one: &&Endpoint| one.is_out(needs.method, needs.since, wait_max, now);
+        let is_out = |one: &&Endpoint| {
+            one.is_out(needs.method, needs.since, wait_max, now)
+                || needs.gives_up && one.is_broken(now)
+        };
         if !able.iter().all(is_out) {
             return Ok(());
         }

@@ -216,7 +216,7 @@ impl LogAsker<'_> {
     }
 
     fn options_on(&self, choice: LogChoice) -> CallOptions {
-        CallOptions { on: Some(choice.on), ..self.options.clone() }
+        self.source.options_on(choice, self.options)
     }
 
     /// What it answers, at most with its head and a sentinel in the same requests.

@@ -96,7 +96,7 @@ impl EvmSource {
         (low, high): (Height, Height),
         options: &CallOptions,
     ) -> DepthLook {
-        let options = CallOptions { on: Some(choice.on), ..options.clone() };
+        let options = self.options_on(choice, options);
         let look = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some((at, nearby))) => {
                 self.note_logs_kept(choice.on, at);

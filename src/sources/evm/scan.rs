@@ -121,7 +121,7 @@ impl EvmSource {
         let queries = queries(tops, range, size);
         let mut calls: Vec<Call> = queries.iter().map(|(_, call)| call.clone()).collect();
         calls.push(head_call());
-        let options = CallOptions { on: Some(choice.on), ..options.clone() };
+        let options = self.options_on(choice, options);
         let mut answers = self.inner.pool.batch(&calls, &options).await;
         let head = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint));
         let mut logs = Vec::new();

@@ -21,7 +21,8 @@ use super::{SolanaSource, wire};
 use crate::decode::solana as decoder;
 use crate::domain::{Address, Height, TxId, lock};
 use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::{EndpointId, EndpointSet};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 

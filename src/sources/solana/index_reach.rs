@@ -15,7 +15,8 @@ use super::{SolanaSource, is_refusal, wire};
 use crate::domain::{Height, lock};
 use crate::registry::Chain;
 use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::{EndpointId, EndpointSet, EndpointStatus};
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
+use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
