@@ -52,6 +52,8 @@ pub(super) struct Worker {
     /// When the last read from the head began, and the last one that came to something.
     opened_at: Instant,
     read_at: Option<Instant>,
+    /// When something was last stored, or nothing was left to do.
+    moved_at: Instant,
 }
 
 /// What a chunk is to the wallet's coverage.
@@ -94,6 +96,7 @@ impl Worker {
             seen: None,
             opened_at: Instant::now(),
             read_at: None,
+            moved_at: Instant::now(),
         }
     }
 
@@ -140,7 +143,11 @@ impl Worker {
             }
         }
         match next {
-            Next::Idle => return self.idle(&record, &demands).await,
+            Next::Idle => {
+                let flow = self.idle(&record, &demands).await;
+                self.moved_at = Instant::now();
+                return flow;
+            }
             Next::Refresh { low } => self.refresh(&record, low, run_ahead(&demands)).await?,
             Next::Fill { gap, eager } => {
                 let is_all = eager || self.board.background().is_some();
@@ -500,6 +507,7 @@ impl Worker {
             None => {}
         }
         self.pause = self.inner.limits.retry_pause_min;
+        self.moved_at = Instant::now();
         self.board.tell_reached(reached);
         Ok(true)
     }
@@ -509,6 +517,22 @@ impl Worker {
         Ok(written.map(drop)?)
     }
 
+    /// Whether an endpoint failed a moment ago next to one that works: readers need not know of it yet.
+    fn may_pass(&self, error: &IngestError) -> bool {
+        let is_of_source = matches!(
+            error,
+            IngestError::Upstream(
+                UpstreamError::Unavailable { .. }
+                    | UpstreamError::Rpc { .. }
+                    | UpstreamError::Malformed { .. }
+                    | UpstreamError::Refused { .. }
+            )
+        );
+        is_of_source
+            && self.moved_at.elapsed() < self.inner.limits.quiet_retry_max
+            && self.source.works_in_part()
+    }
+
     /// Notifies the readers, then backs off before the next attempt.
     async fn failed(&mut self, error: IngestError) -> Flow {
         self.pumps.clear();
@@ -516,6 +540,11 @@ impl Worker {
         if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error {
             self.cut_found = Some(Instant::now());
             return self.note_cut(first).await;
+        }
+        if self.may_pass(&error) {
+            tracing::info!(%error, "loading a wallet failed, and begins anew at the endpoints that work");
+            sleep(self.inner.limits.retry_pause_min).await;
+            return Flow::Again;
         }
         tracing::warn!(%error, "loading a wallet failed");
         // Another process may reach the chain meanwhile.

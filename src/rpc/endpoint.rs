@@ -237,11 +237,6 @@ impl Endpoint {
         self.leases.values().filter(move |lease| lease.until > now)
     }
 
-    /// Whether it is on cooldown for its failures.
-    pub(super) fn is_broken(&self, now: Instant) -> bool {
-        self.failures >= self.breaker_failures && self.is_resting(None, now)
-    }
-
     fn places(&self) -> usize {
         if self.failures >= self.breaker_failures { 1 } else { self.concurrency }
     }
@@ -479,13 +474,24 @@ impl Endpoint {
         self.last_error.as_deref()
     }
 
+    /// On cooldown, excluded or disabled.
+    pub(super) fn is_off(&self, now: Instant) -> bool {
+        self.is_resting(None, now) || self.is_excluded(now) || self.wrong_chain.is_some()
+    }
+
+    /// Whether it takes requests now, and answered the last one.
+    pub(super) fn works(&self, now: Instant) -> bool {
+        self.answered_at.is_some()
+            && self.failures == 0
+            && self.slow_downs == 0
+            && !self.is_off(now)
+    }
+
     pub(super) fn status(&self, id: EndpointId, now: Instant) -> EndpointStatus {
         EndpointStatus {
             id,
             label: self.label.clone(),
-            resting: self.is_resting(None, now)
-                || self.is_excluded(now)
-                || self.wrong_chain.is_some(),
+            resting: self.is_off(now),
             in_flight: self.open(now).count(),
             batch: self.batch,
             latency: self.latency,

@@ -27,8 +27,9 @@ pub struct CallOptions {
     pub in_time: bool,
     /// None of these endpoints.
     pub without: EndpointSet,
-    /// Where the endpoint that is named fails until it is on cooldown, the caller asks another one.
-    pub(crate) gives_up_on_cooldown: bool,
+    /// The caller asks another endpoint where the one that is named fails: it is given up soon, while
+    /// another one works.
+    pub(crate) is_replaceable: bool,
 }
 
 impl CallOptions {
@@ -39,8 +40,13 @@ impl CallOptions {
             avoid: None,
             in_time: false,
             without: EndpointSet::default(),
-            gives_up_on_cooldown: false,
+            is_replaceable: false,
         }
+    }
+
+    /// The same for one endpoint, which the caller replaces by another one where it fails.
+    pub(crate) fn first_on(&self, id: EndpointId) -> Self {
+        Self { on: Some(id), avoid: None, is_replaceable: true, ..self.clone() }
     }
 }
 
@@ -142,6 +148,13 @@ impl Pool {
     /// That an endpoint's answer cannot be understood.
     pub(crate) fn malformed(&self, by: EndpointId, what: impl Into<String>) -> UpstreamError {
         UpstreamError::Malformed { endpoint: self.label(by), what: what.into() }
+    }
+
+    /// Whether some endpoint of several works: what failed may succeed there.
+    pub(crate) fn works_in_part(&self) -> bool {
+        let now = Instant::now();
+        let work = self.inner.admission.each(|_, endpoint| endpoint.works(now));
+        work.len() > 1 && work.contains(&true)
     }
 
     /// The largest batch that an endpoint takes now.

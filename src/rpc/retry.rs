@@ -64,7 +64,7 @@ impl Open {
             method,
             calls,
             is_second: false,
-            gives_up: options.gives_up_on_cooldown,
+            is_replaceable: options.is_replaceable,
             since: self.since,
         }
     }
@@ -126,7 +126,9 @@ impl Pool {
             again.without = EndpointSet::default();
             pause = self.backoff(again.rounds);
         }
-        if again.attempts >= limits.attempts_max || again.spent >= limits.retry_time_max {
+        let is_replaced = options.is_replaceable && self.inner.admission.is_replaced(options.on);
+        let most = if is_replaced { limits.replaceable_attempts_max } else { limits.attempts_max };
+        if again.attempts >= most || again.spent >= limits.retry_time_max {
             return Err(self.agreed(&again, sent, observation));
         }
         if *decision == RetryDecision::Retry {
@@ -273,23 +275,38 @@ mod tests {
     use super::*;
     use crate::rpc::scripted::{NodeFault, ScriptedNodes, options, rpc};
 
-    /// Eight calls at once to a named endpoint, next to another one.
-    async fn eight_calls(gives_up_on_cooldown: bool) -> Duration {
-        let fault = NodeFault::Rpc(0, "Missed `to` address");
+    /// Calls at once to an endpoint that fails, next to one that works: how long they take at most.
+    async fn calls(is_replaceable: bool, fault: NodeFault, count: usize) -> Duration {
         let nodes = ScriptedNodes::new(move |(_, _, body)| rpc(body, |_, _| Err(fault)));
         let pool = nodes.pool(&["fails", "works"]);
-        let on = Some(EndpointId(0));
-        let options = CallOptions { on, gives_up_on_cooldown, ..options() };
+        let options = CallOptions { is_replaceable, ..options().first_on(EndpointId(0)) };
         let began = Instant::now();
-        let answers = join_all([(); 8].map(|()| pool.call("logs", json!([]), &options))).await;
-        assert!(answers.iter().all(Result::is_err));
+        let calls = (0..count).map(|_| pool.call("logs", json!([]), &options));
+        assert!(join_all(calls).await.iter().all(Result::is_err));
         began.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_cooldown_of_a_named_endpoint_is_no_wait_where_another_one_is_asked_next() {
-        let cooldown = PoolLimits::default().breaker_rest;
-        assert!(eight_calls(false).await >= cooldown);
-        assert!(eight_calls(true).await < cooldown);
+    async fn an_endpoint_that_is_named_next_to_others_is_given_up_soon() {
+        let soon = PoolLimits::default().replaceable_wait;
+        let unknown = NodeFault::Rpc(0, "Missed `to` address");
+        let slow_down = NodeFault::Rpc(429, "too many requests");
+        for fault in [unknown, slow_down, NodeFault::Broken] {
+            for count in [1, 8, 50] {
+                let took = calls(true, fault, count).await;
+                assert!(took <= soon, "{fault:?} {count}: {took:?}");
+            }
+            assert!(calls(false, fault, 8).await > soon, "{fault:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_is_named_is_not_given_up_while_the_others_are_on_cooldown() {
+        let nodes = ScriptedNodes::new(|(_, _, body)| rpc(body, |_, _| Err(NodeFault::Broken)));
+        let pool = nodes.pool(&["alone", "rests"]);
+        pool.cool_down(EndpointId(1), PoolLimits::default().retry_time_max);
+        let began = Instant::now();
+        let answer = pool.call("logs", json!([]), &options().first_on(EndpointId(0))).await;
+        assert!(answer.is_err() && began.elapsed() > PoolLimits::default().replaceable_wait);
     }
 }

@@ -63,8 +63,8 @@ pub(super) struct Needs {
     pub(super) calls: usize,
     /// A hedge of a slow first request: for all its calls or not at all.
     pub(super) is_second: bool,
-    /// It waits for no endpoint that is on cooldown for its failures.
-    pub(super) gives_up: bool,
+    /// Another endpoint is asked where the one that is named fails.
+    pub(super) is_replaceable: bool,
     /// When it was first made.
     pub(super) since: Instant,
 }
@@ -272,6 +272,11 @@ impl Admission {
         self.state().able(needs, Instant::now()).next().is_some()
     }
 
+    /// Whether another endpoint than the one that is named works.
+    pub(super) fn is_replaced(&self, on: Option<EndpointId>) -> bool {
+        self.state().is_replaced(on, Instant::now())
+    }
+
     /// Endpoints that could serve this about now.
     pub(super) fn choices(&self, needs: &Needs) -> usize {
         let (now, state) = (Instant::now(), self.state());
@@ -282,14 +287,13 @@ impl Admission {
     /// Rejects waiters whose method turned out to be unsupported everywhere, or disabled for too
     /// long.
     pub(super) fn refuse_hopeless(&self) {
-        let wait_max = self.limits.retry_time_max;
         let now = Instant::now();
         let mut state = self.state();
         let mut refused = Vec::new();
         let mut lanes = std::mem::take(&mut state.lanes);
         for queue in lanes.values_mut() {
             for waiter in std::mem::take(queue) {
-                match state.check(&waiter.needs, wait_max, now) {
+                match state.check(&waiter.needs, &self.limits, now) {
                     Ok(()) => queue.push_back(waiter),
                     Err(error) => refused.push((waiter, error)),
                 }
@@ -308,7 +312,7 @@ impl Admission {
     /// Behind those of its rank, or before them if its permit lapsed.
     fn enqueue(&self, waiter: Waiter, lapsed: bool) -> Result<(), UpstreamError> {
         let mut state = self.state();
-        state.check(&waiter.needs, self.limits.retry_time_max, Instant::now())?;
+        state.check(&waiter.needs, &self.limits, Instant::now())?;
         if state.waiting >= self.limits.waiting_max {
             let last = "too many requests wait for this chain's nodes".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 0, last });
@@ -381,8 +385,17 @@ impl State {
         self.next_watch
     }
 
+    /// Whether another endpoint than the one that is named works.
+    fn is_replaced(&self, on: Option<EndpointId>, now: Instant) -> bool {
+        let others =
+            self.endpoints.iter().enumerate().filter(|(at, _)| on != Some(EndpointId(*at)));
+        on.is_some() && others.into_iter().any(|(_, endpoint)| !endpoint.is_off(now))
+    }
+
     /// Why waiting is useless.
-    fn check(&self, needs: &Needs, wait_max: Duration, now: Instant) -> Result<(), UpstreamError> {
+    fn check(&self, needs: &Needs, limits: &PoolLimits, now: Instant) -> Result<(), UpstreamError> {
+        let is_replaced = needs.is_replaceable && self.is_replaced(needs.on, now);
+        let wait_max = if is_replaced { limits.replaceable_wait } else { limits.retry_time_max };
         if self.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);
         }
@@ -390,10 +403,7 @@ impl State {
         if able.is_empty() {
             return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
         }
-        let is_out = |one: &&Endpoint| {
-            one.is_out(needs.method, needs.since, wait_max, now)
-                || needs.gives_up && one.is_broken(now)
-        };
+        let is_out = |one: &&Endpoint| one.is_out(needs.method, needs.since, wait_max, now);
         if !able.iter().all(is_out) {
             return Ok(());
         }

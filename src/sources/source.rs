@@ -88,6 +88,12 @@ impl Source {
         }
     }
 
+    /// Whether some endpoint of several works: what failed may succeed there.
+    pub fn works_in_part(&self) -> bool {
+        let (pool, _) = each!(Self, self, source => source.nodes());
+        pool.works_in_part()
+    }
+
     /// Hash of the block at a height; `None` where there is no block.
     pub async fn block_hash(
         &self,

@@ -216,7 +216,7 @@ impl LogAsker<'_> {
     }
 
     fn options_on(&self, choice: LogChoice) -> CallOptions {
-        self.source.options_on(choice, self.options)
+        self.options.first_on(choice.on)
     }
 
     /// What it answers, at most with its head and a sentinel in the same requests.

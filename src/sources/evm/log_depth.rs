@@ -96,7 +96,7 @@ impl EvmSource {
         (low, high): (Height, Height),
         options: &CallOptions,
     ) -> DepthLook {
-        let options = self.options_on(choice, options);
+        let options = options.first_on(choice.on);
         let look = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some((at, nearby))) => {
                 self.note_logs_kept(choice.on, at);

@@ -13,7 +13,6 @@ use crate::domain::{Height, lock};
 use crate::rpc::batch::CallResponse;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
 use crate::rpc::selection::SLOWER_MAX;
 use crate::sources::server_reach::LateHead;
 
@@ -156,13 +155,6 @@ impl EvmSource {
         });
         let best = choices.min_by_key(|(order, choice)| (*order, choice.asks_head, choice.on));
         best.map(|(_, choice)| choice)
-    }
-
-    /// Calls to the endpoint that was chosen; another one that works is chosen next if it fails for long.
-    pub(super) fn options_on(&self, choice: LogChoice, options: &CallOptions) -> CallOptions {
-        let endpoints = self.inner.pool.endpoints();
-        let has_another = endpoints.iter().any(|one| one.id != choice.on && !one.resting);
-        CallOptions { on: Some(choice.on), gives_up_on_cooldown: has_another, ..options.clone() }
     }
 
     /// Takes note of the head that an endpoint named in a request for logs.

@@ -199,7 +199,7 @@ impl SolanaSource {
     }
 
     async fn probe_endpoint(&self, id: EndpointId, wallet: Address, options: &CallOptions) {
-        let options = CallOptions { on: Some(id), ..options.clone() };
+        let options = options.first_on(id);
         for limit in PAGE_SIZES {
             let query = PageQuery {
                 low: FIRST_SLOT,

@@ -209,6 +209,7 @@ impl SolanaSource {
         let began = Instant::now();
         let (mut behind, mut waits, mut silent) = (None, 0, 0);
         loop {
+            let is_given = given.is_some();
             let answer = match given.take() {
                 Some(answer) => answer,
                 None => self.ask_reach(of.1, busy, of.0, options).await,
@@ -226,6 +227,8 @@ impl SolanaSource {
                     silent += 1;
                     continue;
                 }
+                // Another endpoint's lists may show it.
+                Shown::Failed if !is_given && !is_alone => break,
                 Shown::Nothing | Shown::Failed => {}
             }
             if began.elapsed() >= WAIT_MAX || behind.is_some_and(|behind| behind > most) {
@@ -336,7 +339,7 @@ impl SolanaSource {
         endpoint: EndpointId,
         options: &CallOptions,
     ) -> Result<CallResponse, UpstreamError> {
-        let options = CallOptions { on: Some(endpoint), avoid: None, ..options.clone() };
+        let options = options.first_on(endpoint);
         let Call { method, params } = call(list, busy);
         self.inner.pool.call(method, params, &options).await
     }

@@ -194,13 +194,12 @@ impl ListReader {
         }
     }
 
-    /// The endpoint that reported the head does not list: another one's head is as good. Begins
+    /// The endpoint that reported the head gives no lists now: another one's head is as good. Begins
     /// anew, once, while nothing was delivered.
     fn open_elsewhere(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
-        let is_refusal =
-            matches!(error, UpstreamError::NotSupported { .. } | UpstreamError::Refused { .. });
+        let has_another = self.source.inner.pool.endpoints().len() > 1;
         let may_begin =
-            is_refusal && self.prefetcher.delivered() == 0 && self.without_lists.is_none();
+            has_another && self.prefetcher.delivered() == 0 && self.without_lists.is_none();
         self.without_lists = self.head_by.filter(|_| may_begin);
         if self.without_lists.is_none() {
             return Err(error);
@@ -453,7 +452,7 @@ impl ListReader {
             if listing.list.kind == Kind::Account {
                 accounts.entry((on, avoid, in_time, is_newest)).or_default().push(request);
             } else {
-                let options = CallOptions { on, avoid, ..self.options.clone() };
+                let options = on_or_any((on, avoid), &self.options);
                 let source = self.source.clone();
                 let page =
                     async move { ListEvent::Pages(source.page_twice(request, options).await) };
@@ -462,7 +461,7 @@ impl ListReader {
         }
         for ((on, avoid, in_time, is_newest), requests) in accounts {
             for group in requests.chunks(self.group_size(is_newest)) {
-                let options = CallOptions { on, avoid, in_time, ..self.options.clone() };
+                let options = CallOptions { in_time, ..on_or_any((on, avoid), &self.options) };
                 let (source, asked) = (self.source.clone(), group.to_vec());
                 self.prefetcher.push(Box::pin(async move {
                     ListEvent::Pages(source.pages(asked, options).await)
@@ -559,4 +558,15 @@ impl ListReader {
 
 fn raw(txs: Vec<Timed>) -> Vec<RawTx> {
     txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
+}
+
+/// The endpoint that is named, where one is: what it does not give is read anew by another one's head.
+fn on_or_any(
+    (on, avoid): (Option<EndpointId>, Option<EndpointId>),
+    options: &CallOptions,
+) -> CallOptions {
+    match on {
+        Some(id) => options.first_on(id),
+        None => CallOptions { avoid, ..options.clone() },
+    }
 }

@@ -208,7 +208,10 @@ impl TronSource {
                 _ => left.iter().copied().find(preferred).or(left.first().copied()),
             };
             let is_bound = options.on.is_some();
-            let options = CallOptions { on, ..options.clone() };
+            let options = match on {
+                Some(id) if !is_bound => options.first_on(id),
+                _ => CallOptions { on, ..options.clone() },
+            };
             match self.inner.pool.ask(ask, list_reading, &options).await {
                 Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
                     let refused = self.note_refusal(on, &endpoint, code);
@@ -221,6 +224,11 @@ impl TronSource {
                 Err(UpstreamError::Rpc { message, .. }) => {
                     let error = UpstreamError::Unavailable { attempts: 1, last: message };
                     return Err(ListError::Failed(error));
+                }
+                Err(UpstreamError::Unavailable { .. })
+                    if !is_bound && on.is_some() && left.len() > 1 =>
+                {
+                    left.retain(|id| Some(*id) != on);
                 }
                 // The others refuse lists, and this one may never give any: another way is read
                 // meanwhile.
