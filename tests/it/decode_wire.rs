@@ -4,12 +4,14 @@ use blotter::decode::solana::{Transaction, decode, parse};
 use blotter::domain::Side;
 use blotter::registry::Registry;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::decode::{
     JUPITER, RAYDIUM, bought, check, filled, full_size, routed, run, sold_to_curve,
 };
 use crate::support::solana::{Tx, as_parsed, key};
+
+const FLINT: &str = "FLiNTXPwppyoJabCoxc2uiiRygAHpmMXajiDXo2Ub1z";
 
 fn parsed(tx: &Tx) -> Transaction {
     parse(tx.json().to_string().as_bytes()).unwrap()
@@ -57,6 +59,29 @@ fn both_encodings_say_the_same() {
         let other = parse(as_parsed(tx.json()).to_string().as_bytes()).unwrap();
         assert_eq!(decode(&registry, &key(wallet), &other), run(&tx, wallet));
     }
+}
+
+/// A swap at Flint, whose two transfers are one call of the Token program: nodes read its parts too.
+#[test]
+fn a_batch_that_a_node_has_read_is_its_parts() {
+    let mut tx = Tx::new("w");
+    tx.account("w usdt", "USDT", "w", 24_372_943).account("p usdt", "USDT", "p", 44_625_588);
+    tx.account("w usdg", "USDG", "w", 0).account("p usdg", "USDG", "p", 23_074_645);
+    tx.call(FLINT, &["w", "w usdt", "p usdt", "w usdg", "p usdg", "p"], &[6]);
+    tx.transfer(2, "w usdt", "p usdt", "w", 24_372_943);
+    tx.transfer(2, "p usdg", "w usdg", "p", 20_854_786);
+    let rows = [
+        (Side::Sell, "USDT", 24_372_943, None, "Flint"),
+        (Side::Buy, "USDG", 20_854_786, None, "Flint"),
+    ];
+    check(&tx, "w", &rows);
+    let mut json = as_parsed(tx.json());
+    let calls = json["meta"]["innerInstructions"][0]["instructions"].as_array_mut().unwrap();
+    let parts: Vec<Value> = calls.iter().map(|call| call["parsed"].clone()).collect();
+    calls.truncate(1);
+    calls[0]["parsed"] = json!({"type": "batch", "info": {"instructions": parts}});
+    let batch = parse(json.to_string().as_bytes()).unwrap();
+    assert_eq!(decode(&Registry::embedded().unwrap(), &key("w"), &batch), run(&tx, "w"));
 }
 
 /// The example and the bench read a file; it is what the builder gives.

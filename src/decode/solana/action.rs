@@ -258,6 +258,9 @@ struct Parsed<'a> {
     info: Info<'a>,
 }
 
+/// Reads one action of a program; `None` where the instruction moves nothing.
+type ReadParsed = fn(&Parsed<'_>, &AccountKeys<'_>) -> Option<Action>;
+
 #[derive(Default)]
 struct Info<'a> {
     source: Option<&'a [u8]>,
@@ -273,12 +276,14 @@ struct Info<'a> {
     amount: Option<&'a [u8]>,
     token_amount: Option<&'a [u8]>,
     fee_amount: Option<&'a [u8]>,
+    /// The parts of a batch, unread: no batch is part of another one.
+    parts: &'a [u8],
 }
 
 impl<'a> Parsed<'a> {
-    fn read(json: &'a [u8]) -> Result<Self, Unread> {
+    fn read(r: &mut Reader<'a>) -> Result<Self, Unread> {
         let mut parsed = Self::default();
-        Reader::new(json).object(|r, name| -> Result<(), Unread> {
+        r.object(|r, name| -> Result<(), Unread> {
             match name {
                 b"type" => parsed.kind = r.text()?,
                 b"info" => parsed.info = Info::read(r)?,
@@ -308,6 +313,7 @@ impl<'a> Info<'a> {
                 b"amount" => info.amount = r.optional(Reader::text)?,
                 b"tokenAmount" => info.token_amount = r.optional(amount_within)?,
                 b"feeAmount" => info.fee_amount = r.optional(amount_within)?,
+                b"instructions" => info.parts = r.skip()?,
                 _ => drop(r.skip()?),
             }
             Ok(())
@@ -328,16 +334,30 @@ fn amount_within<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Unread> {
     amount.map_or_else(|| r.fail(), Ok)
 }
 
-pub(super) fn from_parsed(program: &AccountKey, parsed: &[u8], keys: &AccountKeys<'_>) -> Action {
-    let read = if *program == SYSTEM_PROGRAM {
+/// One instruction's actions: several where the Token program was given a batch.
+pub(super) fn from_parsed(
+    program: &AccountKey,
+    parsed: &[u8],
+    keys: &AccountKeys<'_>,
+    mut each: impl FnMut(Action),
+) {
+    let read: ReadParsed = if *program == SYSTEM_PROGRAM {
         parsed_system
     } else if is_token_program(program) {
         parsed_token
     } else {
-        return Action::Call;
+        return each(Action::Call);
     };
-    let parsed = Parsed::read(parsed).ok();
-    parsed.and_then(|parsed| read(&parsed, keys)).unwrap_or(Action::Still)
+    let mut action = |parsed: &Parsed<'_>| each(read(parsed, keys).unwrap_or(Action::Still));
+    match Parsed::read(&mut Reader::new(parsed)) {
+        Ok(batch) if batch.kind == b"batch" => {
+            let each = |r: &mut Reader<'_>| Parsed::read(r).map(|part| action(&part));
+            // Parts that cannot be read move nothing, and the balances show that something is missing.
+            Reader::new(batch.info.parts).array(each).unwrap_or_default();
+        }
+        Ok(parsed) => action(&parsed),
+        Err(_) => action(&Parsed::default()),
+    }
 }
 
 fn parsed_system(parsed: &Parsed<'_>, keys: &AccountKeys<'_>) -> Option<Action> {

@@ -157,7 +157,7 @@ impl<'a> InstructionReader<'a> {
         }
         let data = data_start..self.data.len();
         let instructions = &mut self.instructions;
-        let mut add = |action| {
+        let add = |action| {
             let (accounts, data) = (accounts.clone(), data.clone());
             instructions.push(Instruction {
                 program,
@@ -169,7 +169,7 @@ impl<'a> InstructionReader<'a> {
             });
         };
         if let Some(parsed) = raw.parsed {
-            add(action::from_parsed(program_key, parsed, self.keys));
+            action::from_parsed(program_key, parsed, self.keys, add);
         } else {
             let (keys, decoder) = (&self.keys.bytes, &mut self.decoder);
             action::from_data(program_key, raw.data, listed, keys, decoder, add);
