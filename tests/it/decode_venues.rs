@@ -11,6 +11,10 @@ const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
 const OMNIPAIR: &str = "omnixgS8fnqHfCcTGKWj6JtKjzpJZ1Y5y9pyFkQDkYE";
 const EXPRESS_RELAY: &str = "PytERJFhAKuNNuaiXkApLfWzwNwSNDACpigT3LwQfou";
 const FUSION: &str = "HNarfxC3kYMMhFkxUFeYb8wHVdPzY5t9pupqW5fL2meM";
+const AXIOM: &str = "FLASHX8DrLbgeR8FcfNV1F5krxYcYMUdBkrP1EPBtxB9";
+const EXA6: &str = "ExA6GYhHAeRNMWVNLrDir1SKPJZcZA2oaPq6uriSmxfJ";
+const PUMP_SWAP: &str = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
+const BISON_PREDICT: &str = "2DNbzPochEcyCcWMbL4d9S3u9QqQEj5bbe6cSZFvKsbh";
 const LEND_EARN: &str = "jup3YeL8QhtSx1e253b2FDvsMNC87fDrgQZivbrndc9";
 
 /// Anchor's discriminator of an instruction.
@@ -151,4 +155,58 @@ fn an_order_of_fusion_is_a_trade_when_it_is_filled_and_not_when_it_is_cancelled(
     cancelled.transfer(2, "escrow", "m usdc", "order", 500);
     cancelled.close(2, "escrow", "taker", "order").pay(2, "taker", "maker", 2_000_000);
     assert_eq!(run(&cancelled, "maker").trades, []);
+}
+
+/// USDC to coin to a token: the sale's coin is the value of both, of which the router takes a part before
+/// the purchase. Amounts of `uyEeVWMnHBCKGhAg…`.
+#[test]
+fn a_route_is_worth_what_its_first_pool_gave() {
+    let mut tx = Tx::new("w");
+    tx.account("w usdc", "USDC", "w", 239_428_022).account("e usdc", "USDC", "e", 0);
+    tx.account("e sol", WSOL, "e", 2_028_541_917_796).account("w sol", WSOL, "w", 0);
+    tx.account("w new", "NEW", "w", 0).account("p new", "NEW", "p", 97_692_262_779_272);
+    tx.account("p sol", WSOL, "p", 184_053_344_554).account("fees", WSOL, "f", 0);
+    tx.call(AXIOM, &["w"], &[0]);
+    tx.inner(2, EXA6, &["w", "e usdc", "e sol", "w usdc", "w sol", "e"], &named("swap"));
+    tx.transfer(3, "e sol", "w sol", "e", 583_488_660);
+    tx.transfer(3, "w usdc", "e usdc", "w", 49_500_000);
+    tx.inner(2, PUMP_SWAP, &["w", "p new", "w new", "p sol", "w sol", "fees", "p"], &[1]);
+    tx.transfer(3, "p new", "w new", "p", 302_184_876_540);
+    tx.transfer(3, "w sol", "p sol", "w", 572_228_453);
+    tx.transfer(3, "w sol", "fees", "w", 285_544 + 5_139_777);
+    tx.close(2, "w sol", "router fees", "w");
+    let value = Some(583_488_660);
+    let rows = [
+        (Side::Sell, "USDC", 49_500_000, value, EXA6),
+        (Side::Buy, "NEW", 302_184_876_540, value, "PumpSwap"),
+    ];
+    check(&tx, "w", &rows);
+}
+
+/// A market maker that pays half of a pair's price itself, and sells one of the two outcomes it mints.
+/// Amounts of `3RiwzFhC9x6rUkfK…`.
+#[test]
+fn an_outcome_of_a_pair_is_bought_from_who_made_the_pair() {
+    let mut tx = Tx::new("w");
+    tx.account("w usdc", "USDC", "w", 6_000_000).account("m usdc", "USDC", "m", 20_000_000);
+    tx.account("pair usdc", "USDC", "pair", 0).account("fees", "USDC", "f", 0);
+    tx.account("m yes", "YES", "m", 0).account("m no", "NO", "m", 0);
+    tx.account("w yes", "YES", "w", 0);
+    tx.call(JUPITER, &["w", "w usdc", "w yes"], &[1]);
+    tx.inner(2, BISON_PREDICT, &["w", "w usdc", "w yes", "m"], &[5]);
+    tx.transfer(3, "w usdc", "m usdc", "w", 5_994_000);
+    tx.inner(3, "pairs", &["m", "m usdc", "pair usdc", "m yes", "m no"], &[9]);
+    tx.transfer(4, "m usdc", "pair usdc", "m", 11_968_621);
+    tx.mint_to(4, "YES", "m yes", 11_968_621).mint_to(4, "NO", "m no", 11_968_621);
+    tx.transfer(3, "m yes", "w yes", "m", 11_968_621);
+    tx.transfer(2, "w usdc", "fees", "w", 6_000);
+    let rows = [
+        (Side::Sell, "USDC", 6_000_000, None, "BisonFi Predict"),
+        (Side::Buy, "YES", 11_968_621, None, "BisonFi Predict"),
+    ];
+    check(&tx, "w", &rows);
+    // A call that sets its prices moves nothing.
+    let mut quoted = Tx::new("w");
+    quoted.call(BISON_PREDICT, &["w", "m"], &[1]);
+    assert_eq!(run(&quoted, "w").notes, []);
 }
