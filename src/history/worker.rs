@@ -28,6 +28,8 @@ use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
 
 /// Readers that one worker keeps open for gaps that take turns.
 const PUMPS_MAX: usize = 3;
+/// Failures that are farther apart have nothing to do with each other.
+const FAILURES_APART: Duration = Duration::from_secs(60);
 
 pub(super) struct Worker {
     inner: Arc<Inner>,
@@ -52,8 +54,8 @@ pub(super) struct Worker {
     /// When the last read from the head began, and the last one that came to something.
     opened_at: Instant,
     read_at: Option<Instant>,
-    /// When something was last stored, or nothing was left to do.
-    moved_at: Instant,
+    /// When the first and the last of failures began and ended that are less than a minute apart.
+    failing: Option<(Instant, Instant)>,
 }
 
 /// What a chunk is to the wallet's coverage.
@@ -96,7 +98,7 @@ impl Worker {
             seen: None,
             opened_at: Instant::now(),
             read_at: None,
-            moved_at: Instant::now(),
+            failing: None,
         }
     }
 
@@ -118,9 +120,10 @@ impl Worker {
     }
 
     async fn turn(&mut self) -> Flow {
+        let began = Instant::now();
         match self.step().await {
             Ok(flow) => flow,
-            Err(error) => self.failed(error).await,
+            Err(error) => self.failed(error, began).await,
         }
     }
 
@@ -143,11 +146,7 @@ impl Worker {
             }
         }
         match next {
-            Next::Idle => {
-                let flow = self.idle(&record, &demands).await;
-                self.moved_at = Instant::now();
-                return flow;
-            }
+            Next::Idle => return self.idle(&record, &demands).await,
             Next::Refresh { low } => self.refresh(&record, low, run_ahead(&demands)).await?,
             Next::Fill { gap, eager } => {
                 let is_all = eager || self.board.background().is_some();
@@ -507,7 +506,6 @@ impl Worker {
             None => {}
         }
         self.pause = self.inner.limits.retry_pause_min;
-        self.moved_at = Instant::now();
         self.board.tell_reached(reached);
         Ok(true)
     }
@@ -518,7 +516,11 @@ impl Worker {
     }
 
     /// Whether an endpoint failed a moment ago next to one that works: readers need not know of it yet.
-    fn may_pass(&self, error: &IngestError) -> bool {
+    fn may_pass(&mut self, error: &IngestError, began: Instant) -> bool {
+        let now = Instant::now();
+        let known = self.failing.filter(|(_, last)| now - *last < FAILURES_APART);
+        let since = known.map_or(began, |(since, _)| since);
+        self.failing = Some((since, now));
         let is_of_source = matches!(
             error,
             IngestError::Upstream(
@@ -528,20 +530,19 @@ impl Worker {
                     | UpstreamError::Refused { .. }
             )
         );
-        is_of_source
-            && self.moved_at.elapsed() < self.inner.limits.quiet_retry_max
-            && self.source.works_in_part()
+        let is_new = now - since < self.inner.limits.quiet_retry_max;
+        is_of_source && is_new && self.source.works_in_part()
     }
 
     /// Notifies the readers, then backs off before the next attempt.
-    async fn failed(&mut self, error: IngestError) -> Flow {
+    async fn failed(&mut self, error: IngestError, began: Instant) -> Flow {
         self.pumps.clear();
         self.inner.metrics.load_failures.add(1);
         if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error {
             self.cut_found = Some(Instant::now());
             return self.note_cut(first).await;
         }
-        if self.may_pass(&error) {
+        if self.may_pass(&error, began) {
             tracing::info!(%error, "loading a wallet failed, and begins anew at the endpoints that work");
             sleep(self.inner.limits.retry_pause_min).await;
             return Flow::Again;

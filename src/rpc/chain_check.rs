@@ -28,6 +28,8 @@ const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
 const RIGHT_CHAIN_KEPT: Duration = Duration::from_secs(600);
 /// Reads continue after this long if no endpoint reports its chain.
 const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// One that answers with an odd error is asked again after this long, where no other one is right.
+const ODD_CHAIN_KEPT: Duration = Duration::from_secs(60);
 /// Codes of JSON-RPC for a request that is wrong, or unknown.
 const REQUEST_ERRORS: RangeInclusive<i64> = -32602..=-32600;
 /// Longest cooldown of an endpoint that has not answered yet.
@@ -40,6 +42,8 @@ pub(crate) enum ChainCheck {
     Mismatch,
     /// It answers, and reports no chain.
     Silent,
+    /// It answers with an error that may be its answer to any call.
+    Odd,
     /// Not reached now: queried again at the next read.
     Unknown,
 }
@@ -54,8 +58,8 @@ impl ChainCheck {
             Ok(Some(reported)) if reported == *expected => Self::Match,
             Ok(Some(_)) => Self::Mismatch,
             Ok(None) | Err(UpstreamError::NotSupported { .. }) => Self::Silent,
-            // One that refuses the call as JSON-RPC does; any other error may be its answer to all calls.
             Err(UpstreamError::Rpc { code, .. }) if REQUEST_ERRORS.contains(&code) => Self::Silent,
+            Err(UpstreamError::Rpc { .. }) => Self::Odd,
             Err(_) => Self::Unknown,
         }
     }
@@ -120,9 +124,12 @@ impl Answers {
                 self.keep_wrong(pool, id);
             }
             // It takes the right chain to take that back.
-            ChainCheck::Silent | ChainCheck::Unknown if before == Some(false) => {
+            ChainCheck::Silent | ChainCheck::Odd | ChainCheck::Unknown if before == Some(false) => {
                 self.keep_wrong(pool, id);
             }
+            // Next to one that is right it counts as not reached; else the chain is read by what there is.
+            ChainCheck::Odd if lock(&self.known).values().any(|known| known.is_right) => {}
+            ChainCheck::Odd => self.keep(id, true, ODD_CHAIN_KEPT),
             ChainCheck::Match | ChainCheck::Silent => {
                 // What one that was right waits for is another matter.
                 if before == Some(true) {
@@ -281,7 +288,7 @@ async fn reported_twice(
         match second.await {
             ChainCheck::Match => reported = ChainCheck::Match,
             ChainCheck::Mismatch => pool.disable(id, method),
-            ChainCheck::Silent | ChainCheck::Unknown => {}
+            ChainCheck::Silent | ChainCheck::Odd | ChainCheck::Unknown => {}
         }
     }
     (id, reported)
@@ -312,7 +319,7 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::time::advance;
 
-    use super::ChainCheck::{Match, Mismatch, Silent, Unknown};
+    use super::ChainCheck::{Match, Mismatch, Odd, Silent, Unknown};
     use super::*;
     use crate::rpc::scripted::{NO_METHOD, ScriptedNodes, options, rpc};
 
@@ -361,7 +368,7 @@ mod tests {
         let shown = answers.map(|reported| ChainCheck::of(reported, &1));
         assert_eq!(shown, [Match, Mismatch, Silent, Silent, Unknown]);
         // A service that answers all calls with one error may be of any chain, or of none.
-        for (code, shows) in [(-32602, Silent), (0, Unknown), (-32000, Unknown)] {
+        for (code, shows) in [(-32602, Silent), (0, Odd), (-32000, Odd)] {
             let (endpoint, message) = (String::new(), "Missed `to` address".to_owned());
             let error = UpstreamError::Rpc { endpoint, code, message };
             assert_eq!(ChainCheck::of(Err(error), &1), shows, "{code}");

@@ -18,8 +18,8 @@ defaults! {
         pub retry_time_max: Duration = Duration::from_secs(30),
         pub attempts_max: u32 = 12,
         /// The same of an endpoint that is named, next to others that work.
-        pub replaceable_attempts_max: u32 = 3,
-        /// Its longest cooldown that is waited for.
+        pub replaceable_failures_max: u32 = 3,
+        /// The longest cooldown of it that is waited for.
         pub replaceable_wait: Duration = Duration::from_secs(1),
         pub backoff_min: Duration = Duration::from_millis(100),
         pub backoff_max: Duration = Duration::from_secs(10),

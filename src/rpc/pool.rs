@@ -28,7 +28,7 @@ pub struct CallOptions {
     /// None of these endpoints.
     pub without: EndpointSet,
     /// The caller asks another endpoint where the one that is named fails: it is given up soon, while
-    /// another one works.
+    /// another one works and offers the method.
     pub(crate) is_replaceable: bool,
 }
 

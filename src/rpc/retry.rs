@@ -19,6 +19,8 @@ pub(super) struct Open {
     /// Its index in the caller's list.
     pub(super) at: usize,
     attempts: u32,
+    /// Attempts that failed, or were too many at once.
+    failures: u32,
     since: Instant,
     /// All attempts and pauses, without the time in the queue.
     spent: Duration,
@@ -38,6 +40,7 @@ impl Open {
         Self {
             at,
             attempts: 0,
+            failures: 0,
             since: Instant::now(),
             spent: Duration::ZERO,
             avoid: options.avoid,
@@ -126,10 +129,20 @@ impl Pool {
             again.without = EndpointSet::default();
             pause = self.backoff(again.rounds);
         }
-        let is_replaced = options.is_replaceable && self.inner.admission.is_replaced(options.on);
-        let most = if is_replaced { limits.replaceable_attempts_max } else { limits.attempts_max };
-        if again.attempts >= most || again.spent >= limits.retry_time_max {
+        if again.attempts >= limits.attempts_max || again.spent >= limits.retry_time_max {
             return Err(self.agreed(&again, sent, observation));
+        }
+        // What it does not offer, or refuses for good, counts by itself.
+        let is_passing = decision.is_failure() || *decision == RetryDecision::SlowDown;
+        again.failures += u32::from(is_passing);
+        if is_passing
+            && again.failures >= limits.replaceable_failures_max
+            && self.inner.admission.is_replaced(&open.needs(options, method, 1))
+        {
+            // An endpoint that asks for fewer requests has not failed.
+            let attempts = if decision.is_failure() { again.attempts } else { 0 };
+            let last = format!("{}: {}", self.label(sent.endpoint), failure.words());
+            return Err(UpstreamError::Unavailable { attempts, last });
         }
         if *decision == RetryDecision::Retry {
             pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));

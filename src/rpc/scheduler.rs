@@ -272,9 +272,9 @@ impl Admission {
         self.state().able(needs, Instant::now()).next().is_some()
     }
 
-    /// Whether another endpoint than the one that is named works.
-    pub(super) fn is_replaced(&self, on: Option<EndpointId>) -> bool {
-        self.state().is_replaced(on, Instant::now())
+    /// Whether another endpoint than the one that is named may be asked instead.
+    pub(super) fn is_replaced(&self, needs: &Needs) -> bool {
+        self.state().is_replaced(needs, Instant::now())
     }
 
     /// Endpoints that could serve this about now.
@@ -385,16 +385,18 @@ impl State {
         self.next_watch
     }
 
-    /// Whether another endpoint than the one that is named works.
-    fn is_replaced(&self, on: Option<EndpointId>, now: Instant) -> bool {
-        let others =
-            self.endpoints.iter().enumerate().filter(|(at, _)| on != Some(EndpointId(*at)));
-        on.is_some() && others.into_iter().any(|(_, endpoint)| !endpoint.is_off(now))
+    /// Whether another endpoint than the one that is named may be asked instead.
+    fn is_replaced(&self, needs: &Needs, now: Instant) -> bool {
+        let is_other = |at: usize| needs.on.is_some_and(|on| on != EndpointId(at));
+        let others = self.endpoints.iter().enumerate().filter(|(at, _)| is_other(*at));
+        let mut others = others.filter(|(at, _)| !needs.without.contains(EndpointId(*at)));
+        needs.is_replaceable
+            && others.any(|(_, one)| !one.is_off(now) && one.serves(needs.method, now))
     }
 
     /// Why waiting is useless.
     fn check(&self, needs: &Needs, limits: &PoolLimits, now: Instant) -> Result<(), UpstreamError> {
-        let is_replaced = needs.is_replaceable && self.is_replaced(needs.on, now);
+        let is_replaced = self.is_replaced(needs, now);
         let wait_max = if is_replaced { limits.replaceable_wait } else { limits.retry_time_max };
         if self.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);

@@ -2,12 +2,13 @@
 //! has come to the highest of the blocks, and keeps logs down to the lowest.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 
-use futures_util::future::join;
+use futures_util::future::{Either, select};
 
 use super::EvmSource;
 use super::blocks::head_call;
-use super::log_depth::BusyQuery;
+use super::log_depth::{BusyQuery, DepthLook};
 use super::log_nodes::{Kept, LogChoice};
 use super::log_requests::{RequestPart, apart, with_extras};
 use super::log_search::{LogSearch, Query, TransferSide};
@@ -20,6 +21,7 @@ use crate::rpc::classify;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
+const KEPT: DepthLook = DepthLook { kept: Kept::Yes, nearby: None, at_once: false, failed: None };
 /// Times that queries are asked whose answers lack a sentinel that a look shows.
 const SILENT_MAX: u32 = 4;
 /// Calls of a batch of which one is a sentinel, where a window is searched by many queries.
@@ -49,6 +51,7 @@ struct DepthSeen {
     kept: Kept,
     /// Logs that were asked for later than the search show it.
     is_later: bool,
+    failed: Option<UpstreamError>,
 }
 
 /// Why some queries gave no logs.
@@ -113,16 +116,30 @@ impl LogAsker<'_> {
                 outcome => return DepthReply { outcome, kept: Kept::Unknown },
             }
         } else {
-            join(answers, look).await
+            match select(pin!(answers), pin!(look)).await {
+                // Another endpoint is asked: the look waits for one that fails.
+                Either::Left((outcome @ Err(SearchFault::Failed(_)), _)) => {
+                    return DepthReply { outcome, kept: Kept::Unknown };
+                }
+                Either::Left((outcome, look)) => (outcome, look.await),
+                Either::Right((seen, answers)) => (answers.await, seen),
+            }
         };
         let mut kept = seen.kept;
+        if let Some(error) = seen.failed.filter(|_| choice.has_another && outcome.is_ok()) {
+            return DepthReply { outcome: Err(SearchFault::Failed(error)), kept };
+        }
         // What keeps logs now may have had none when it answered.
         if seen.is_later && kept == Kept::Yes && outcome.is_ok() {
             outcome = self.answers(search, open, choice, &[]).await;
         }
         let is_believed = kept == Kept::Yes && !choice.lacks;
         if outcome.is_ok() && is_believed {
-            kept = self.keeps_still(choice).await;
+            let look = self.keeps_still(choice).await;
+            kept = look.kept;
+            if let Some(error) = look.failed.filter(|_| choice.has_another) {
+                outcome = Err(SearchFault::Failed(error));
+            }
         }
         DepthReply { outcome, kept }
     }
@@ -130,28 +147,28 @@ impl LogAsker<'_> {
     /// Whether it keeps the lowest block, as is known, else by a look.
     async fn depth(&self, choice: LogChoice) -> DepthSeen {
         if let Some(kept) = self.source.known_depth(choice.on, self.range.0) {
-            return DepthSeen { kept, is_later: false };
+            return DepthSeen { kept, is_later: false, failed: None };
         }
         let look = self.source.look_at_depth(choice, self.range, self.options).await;
         // Where no busy contract has logs, a second answer to each search would double them.
         let is_later = look.nearby.is_some() && (self.is_tried || !look.at_once);
-        DepthSeen { kept: look.kept, is_later }
+        DepthSeen { kept: look.kept, is_later, failed: look.failed }
     }
 
     /// Whether it keeps the lowest block now that it has answered: what it was seen to keep before, it
     /// may have dropped since. Where nothing is known to have logs down there, that counts on: a look at
     /// blocks takes more calls than the search.
-    async fn keeps_still(&self, choice: LogChoice) -> Kept {
+    async fn keeps_still(&self, choice: LogChoice) -> DepthLook {
         let Some(sentinel) = self.source.whole_sentinel(self.range.0, choice.blocks_max) else {
-            return Kept::Yes;
+            return KEPT;
         };
         let answers =
             self.source.inner.pool.batch(&[sentinel.call], &self.options_on(choice)).await;
         if answers.iter().flatten().any(|answer| self.newest_log(answer).is_some()) {
             self.source.note_logs_kept(choice.on, self.range.0);
-            return Kept::Yes;
+            return KEPT;
         }
-        self.source.look_at_depth(choice, self.range, self.options).await.kept
+        self.source.look_at_depth(choice, self.range, self.options).await
     }
 
     /// The same where another answer of the endpoint shows what it keeps.
@@ -216,7 +233,7 @@ impl LogAsker<'_> {
     }
 
     fn options_on(&self, choice: LogChoice) -> CallOptions {
-        self.options.first_on(choice.on)
+        choice.options(self.options)
     }
 
     /// What it answers, at most with its head and a sentinel in the same requests.
@@ -297,7 +314,7 @@ impl LogAsker<'_> {
                 return Err(refused(code, message, endpoint, range));
             }
             // Large ranges may take longer than an endpoint has time.
-            Err(UpstreamError::Unavailable { .. }) if self.blocks > first_blocks => {
+            Err(UpstreamError::Unavailable { attempts: 1.., .. }) if self.blocks > first_blocks => {
                 return Err(SearchFault::TooMuch(Shrink::To(first_blocks)));
             }
             Err(error) => return Err(error.into()),
@@ -385,6 +402,7 @@ mod tests {
             lacks: false,
             is_doubtful: false,
             pace: Pace::Usual,
+            has_another: false,
         }
     }
 

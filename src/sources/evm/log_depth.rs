@@ -66,6 +66,8 @@ pub(super) struct DepthLook {
     pub(super) nearby: Option<Nearby>,
     /// The first request of the look showed it, which goes out with those of that moment.
     pub(super) at_once: bool,
+    /// It gave no answer to the look.
+    pub(super) failed: Option<UpstreamError>,
 }
 
 /// A block that holds something.
@@ -96,19 +98,26 @@ impl EvmSource {
         (low, high): (Height, Height),
         options: &CallOptions,
     ) -> DepthLook {
-        let options = options.first_on(choice.on);
+        let options = choice.options(options);
         let look = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some((at, nearby))) => {
                 self.note_logs_kept(choice.on, at);
                 let at_once = self.reaches(choice.blocks_max).first() == Some(&nearby.blocks);
-                DepthLook { kept: Kept::Yes, nearby: Some(nearby), at_once }
+                DepthLook { kept: Kept::Yes, nearby: Some(nearby), at_once, failed: None }
             }
             // A refusal may be about the blocks below.
             Ok(None) | Err(UpstreamError::Rpc { .. }) => {
                 let kept = self.looked_at_receipts(choice, (low, high), &options).await;
-                DepthLook { kept, nearby: None, at_once: false }
+                let (kept, failed) = match kept {
+                    Ok(kept) => (kept, None),
+                    Err(error) => (Kept::Unknown, Some(error)),
+                };
+                DepthLook { kept, nearby: None, at_once: false, failed }
             }
-            Err(error) => DepthLook { kept: of_error(&error), nearby: None, at_once: false },
+            Err(error) => {
+                let kept = of_error(&error);
+                DepthLook { kept, nearby: None, at_once: false, failed: Some(error) }
+            }
         };
         // Near the chain's beginning there may be none, and above it some.
         if look.kept == Kept::Yes && low >= self.sentinel_blocks() {
@@ -122,15 +131,18 @@ impl EvmSource {
         choice: LogChoice,
         (low, high): (Height, Height),
         options: &CallOptions,
-    ) -> Kept {
+    ) -> Result<Kept, UpstreamError> {
         let top = self.logs_kept_from(choice.on).unwrap_or(high).max(low);
-        let kept = self.keeps_receipts((low, top), options).await;
-        match kept.unwrap_or_else(|error| of_error(&error)) {
+        let kept = match self.keeps_receipts((low, top), options).await {
+            Err(error @ UpstreamError::Unavailable { .. }) => return Err(error),
+            kept => kept.unwrap_or_else(|error| of_error(&error)),
+        };
+        match kept {
             Kept::Yes => self.note_logs_kept(choice.on, low),
             Kept::No => self.note_logs_lacking(choice.on, low),
-            Kept::Unknown => return Kept::Unknown,
+            Kept::Unknown => return Ok(Kept::Unknown),
         }
-        self.known_depth(choice.on, low).unwrap_or(Kept::Unknown)
+        Ok(self.known_depth(choice.on, low).unwrap_or(Kept::Unknown))
     }
 
     /// The lowest log of the wrapped coin or a reference pool in some blocks down from `high`, and what

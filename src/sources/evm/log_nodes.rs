@@ -13,6 +13,7 @@ use crate::domain::{Height, lock};
 use crate::rpc::batch::CallResponse;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
 use crate::rpc::selection::SLOWER_MAX;
 use crate::sources::server_reach::LateHead;
 
@@ -96,6 +97,7 @@ pub(super) enum Kept {
 }
 
 /// An endpoint to ask for logs.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogChoice {
     pub(super) on: EndpointId,
@@ -110,6 +112,14 @@ pub(super) struct LogChoice {
     pub(super) lacks: bool,
     pub(super) is_doubtful: bool,
     pub(super) pace: Pace,
+    /// Another one is as good: this one is given up soon where it fails.
+    pub(super) has_another: bool,
+}
+
+impl LogChoice {
+    pub(super) fn options(self, options: &CallOptions) -> CallOptions {
+        CallOptions { is_replaceable: self.has_another, ..options.first_on(self.on) }
+    }
 }
 
 /// Of an endpoint next to the quickest one.
@@ -153,8 +163,12 @@ impl EvmSource {
             let order = (lacks, is_doubtful, Reverse(blocks_likely), pace, endpoint.in_flight);
             (order, choice)
         });
-        let best = choices.min_by_key(|(order, choice)| (*order, choice.asks_head, choice.on));
-        best.map(|(_, choice)| choice)
+        let choices: Vec<_> = choices.collect();
+        let good = choices.iter().filter(|(_, choice)| !choice.lacks && !choice.is_doubtful);
+        let has_another = good.count() > 1;
+        let best =
+            choices.into_iter().min_by_key(|(order, choice)| (*order, choice.asks_head, choice.on));
+        best.map(|(_, choice)| LogChoice { has_another, ..choice })
     }
 
     /// Takes note of the head that an endpoint named in a request for logs.
@@ -339,6 +353,7 @@ fn choice(
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
         is_doubtful: endpoint.resting || fails || !is_checked,
         pace: Pace::Usual,
+        has_another: false,
     }
 }
 

@@ -100,9 +100,9 @@ impl LogLister {
                     self.without.insert(choice.on);
                 }
                 Err(SearchFault::Failed(error)) => {
-                    last = error;
                     self.without.insert(choice.on);
-                    self.source.note_log_failure(choice.on);
+                    self.note_fault(choice, &error);
+                    last = error;
                 }
             }
         }
@@ -241,7 +241,14 @@ impl LogLister {
     }
 
     fn note_failure(&self, by: LogChoice, outcome: &Result<Answers, SearchFault>) {
-        if matches!(outcome, Err(SearchFault::Failed(_))) {
+        if let Err(SearchFault::Failed(error)) = outcome {
+            self.note_fault(by, error);
+        }
+    }
+
+    /// A cooldown that is not waited for is no failure of its logs.
+    fn note_fault(&self, by: LogChoice, error: &UpstreamError) {
+        if !matches!(error, UpstreamError::Unavailable { attempts: 0, .. }) {
             self.source.note_log_failure(by.on);
         }
     }

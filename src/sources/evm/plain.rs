@@ -20,6 +20,8 @@ const ANSWERS: usize = 2;
 /// Blocks below a head whose state is asked for: each server of its address has come so far, and keeps
 /// so new a state.
 const BELOW_HEAD: u64 = 8;
+/// Endpoints that are asked, one after the other, until one reports the code.
+const ASKED_MAX: usize = 3;
 
 impl EvmSource {
     /// A proof without the doubt about inner calls up to a height, where the wallet cannot have any.
@@ -68,16 +70,21 @@ impl EvmSource {
         high: Height,
         options: &CallOptions,
     ) -> Option<(Height, EndpointId)> {
-        let answer = self.inner.pool.call("eth_blockNumber", json!([]), options).await.ok()?;
-        let (head, on) = (wire::number(&answer.result)?, answer.endpoint);
-        let at = head.saturating_sub(BELOW_HEAD).max(high);
-        if at > head {
-            return None;
+        let (pool, mut options) = (&self.inner.pool, options.clone());
+        for _ in 0..ASKED_MAX {
+            let answer = pool.call("eth_blockNumber", json!([]), &options).await.ok()?;
+            let (head, on) = (wire::number(&answer.result)?, answer.endpoint);
+            let at = head.saturating_sub(BELOW_HEAD).max(high);
+            let params = json!([wire::hex(wallet), format!("{at:#x}")]);
+            if at > head {
+                return None;
+            }
+            match pool.call("eth_getCode", params, &options.first_on(on)).await {
+                Ok(answer) => return (answer.result.get().trim() == "\"0x\"").then_some((at, on)),
+                Err(_) => options.without.insert(on),
+            }
         }
-        let params = json!([wire::hex(wallet), format!("{at:#x}")]);
-        let here = CallOptions { on: Some(on), avoid: None, ..options.clone() };
-        let answer = self.inner.pool.call("eth_getCode", params, &here).await.ok()?;
-        (answer.result.get().trim() == "\"0x\"").then_some((at, on))
+        None
     }
 }
 

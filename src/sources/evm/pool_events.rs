@@ -168,7 +168,7 @@ impl EvmSource {
         events: &mut Vec<PoolEvent>,
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
-        let options = options.first_on(choice.on);
+        let options = choice.options(options);
         let mut calls: Vec<Call> = asked.iter().map(|range| emitters.query(*range)).collect();
         if choice.asks_head {
             calls.push(head_call());

@@ -121,7 +121,7 @@ impl EvmSource {
         let queries = queries(tops, range, size);
         let mut calls: Vec<Call> = queries.iter().map(|(_, call)| call.clone()).collect();
         calls.push(head_call());
-        let options = options.first_on(choice.on);
+        let options = choice.options(options);
         let mut answers = self.inner.pool.batch(&calls, &options).await;
         let head = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint));
         let mut logs = Vec::new();

@@ -61,6 +61,8 @@ pub(super) struct ListReader {
     head_by: Option<EndpointId>,
     /// One that reports heads and does not list.
     without_lists: Option<EndpointId>,
+    /// Some chunk was, and the accounts that came with it are known.
+    has_delivered: bool,
     /// What the reading cannot establish.
     doubts: Doubts,
     /// Of the wallet, where its list is empty.
@@ -98,6 +100,7 @@ impl ListReader {
             head: request.high.unwrap_or_default(),
             head_by: None,
             without_lists: None,
+            has_delivered: false,
             listings: Vec::new(),
             listed: HashSet::new(),
             whole: BTreeSet::new(),
@@ -194,16 +197,17 @@ impl ListReader {
         }
     }
 
+    fn may_begin_anew(&self) -> bool {
+        let has_another = self.source.inner.pool.endpoints().len() > 1;
+        has_another && !self.has_delivered && self.without_lists.is_none()
+    }
+
     /// The endpoint that reported the head gives no lists now: another one's head is as good. Begins
     /// anew, once, while nothing was delivered.
     fn open_elsewhere(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
-        let has_another = self.source.inner.pool.endpoints().len() > 1;
-        let may_begin =
-            has_another && self.prefetcher.delivered() == 0 && self.without_lists.is_none();
-        self.without_lists = self.head_by.filter(|_| may_begin);
-        if self.without_lists.is_none() {
-            return Err(error);
-        }
+        let Some(by) = self.head_by.filter(|_| self.may_begin_anew()) else { return Err(error) };
+        self.without_lists = Some(by);
+        self.missing = 0;
         (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
         self.existence = Existence::Open;
         self.listings.clear();
@@ -426,6 +430,8 @@ impl ListReader {
         let frontier = self.lists_frontier();
         let ahead = self.prefetcher.list_ahead(self.source.inner.limits.list_ahead_max, urgency);
         let room = self.timeline.wants_entries(frontier, ahead);
+        // What that one does not give is read anew by another one's head.
+        let is_replaceable = self.may_begin_anew();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
             let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
@@ -452,7 +458,7 @@ impl ListReader {
             if listing.list.kind == Kind::Account {
                 accounts.entry((on, avoid, in_time, is_newest)).or_default().push(request);
             } else {
-                let options = on_or_any((on, avoid), &self.options);
+                let options = on_or_any((on, avoid), is_replaceable, &self.options);
                 let source = self.source.clone();
                 let page =
                     async move { ListEvent::Pages(source.page_twice(request, options).await) };
@@ -461,7 +467,10 @@ impl ListReader {
         }
         for ((on, avoid, in_time, is_newest), requests) in accounts {
             for group in requests.chunks(self.group_size(is_newest)) {
-                let options = CallOptions { in_time, ..on_or_any((on, avoid), &self.options) };
+                let options = CallOptions {
+                    in_time,
+                    ..on_or_any((on, avoid), is_replaceable, &self.options)
+                };
                 let (source, asked) = (self.source.clone(), group.to_vec());
                 self.prefetcher.push(Box::pin(async move {
                     ListEvent::Pages(source.pages(asked, options).await)
@@ -535,6 +544,7 @@ impl ListReader {
         let ReadyTxs { low, high, txs, mut missing } = ready;
         missing.append(&mut self.late_missing);
         self.prefetcher.count_delivered(txs.len());
+        self.has_delivered = true;
         // Answers come in any order: an account may be found before the transaction that closes it.
         let late = self.listings.iter().filter(|one| one.is_late && !one.list.has_ended());
         if let Some(reach) = late.map(|one| one.list.reach()).max() {
@@ -560,13 +570,14 @@ fn raw(txs: Vec<Timed>) -> Vec<RawTx> {
     txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
 }
 
-/// The endpoint that is named, where one is: what it does not give is read anew by another one's head.
+/// The endpoint that is named, where one is.
 fn on_or_any(
     (on, avoid): (Option<EndpointId>, Option<EndpointId>),
+    is_replaceable: bool,
     options: &CallOptions,
 ) -> CallOptions {
     match on {
-        Some(id) => options.first_on(id),
+        Some(id) => CallOptions { is_replaceable, ..options.first_on(id) },
         None => CallOptions { avoid, ..options.clone() },
     }
 }

@@ -137,6 +137,9 @@ impl TronSource {
             awake = self.endpoint_ids();
         }
         let open = lock(&self.inner.offers).open(&awake, Instant::now());
+        // Others show how far their lists have come.
+        let is_replaceable = open.len() > 1;
+        let options = &CallOptions { is_replaceable, ..options.clone() };
         let of_kinds = |id: EndpointId| ListKind::BOTH.map(|kind| (id, kind));
         let asked = open
             .into_iter()
@@ -164,7 +167,7 @@ impl TronSource {
         answers: u64,
         options: &CallOptions,
     ) -> Vec<Shown> {
-        let options = options.first_on(id);
+        let options = CallOptions { on: Some(id), ..options.clone() };
         // Each is another question with the same answer, so that no cache gives it.
         let one = |nudge| self.show_one((id, kind), account, nudge, &options);
         // An endpoint without the list is not asked for it again.
@@ -317,20 +320,17 @@ impl TronSource {
 
     /// Takes the answers of one round. False where nothing shows how far a list has come.
     fn take_newest(&self, newest: Newest, at: u64) -> bool {
-        let (now, mut silent, mut given) = (Instant::now(), Vec::new(), Vec::new());
+        let (now, mut silent) = (Instant::now(), Vec::new());
         let mut indexed = lock(&self.inner.indexed);
         for (id, kind, answers) in newest {
-            let has_failed = answers.iter().any(|shown| matches!(shown, Shown::Failed));
-            if has_failed { &mut silent } else { &mut given }.push(kind);
+            if answers.iter().any(|shown| matches!(shown, Shown::Failed)) {
+                silent.push(kind);
+            }
             let round = round(&answers, at, now, &self.inner.limits);
             indexed.take((id, kind), &answers, round);
         }
-        // What one endpoint does not answer, another one may show, or have nothing to show of.
-        let is_answered = |kind: ListKind| {
-            !silent.contains(&kind)
-                || given.contains(&kind)
-                || indexed.farthest(kind, now).is_some()
-        };
+        let is_answered =
+            |kind: ListKind| !silent.contains(&kind) || indexed.farthest(kind, now).is_some();
         let are_answered = ListKind::BOTH.into_iter().all(is_answered);
         if are_answered {
             indexed.asked_at = Some(now);

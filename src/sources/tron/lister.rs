@@ -209,7 +209,7 @@ impl TronSource {
             };
             let is_bound = options.on.is_some();
             let options = match on {
-                Some(id) if !is_bound => options.first_on(id),
+                Some(id) if !is_bound && left.len() > 1 => options.first_on(id),
                 _ => CallOptions { on, ..options.clone() },
             };
             match self.inner.pool.ask(ask, list_reading, &options).await {

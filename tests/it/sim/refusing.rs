@@ -1,12 +1,14 @@
-//! One endpoint of a kind refuses everything, by one class of refusal or by unknown bodies, next to
-//! a good one: no history is called complete that is not, and all rows come within the time that
+//! One endpoint of a kind refuses everything, some methods, or everything from some request on, by
+//! one class of refusal or by unknown bodies, next to a good one: no history is called complete that is not, and all rows come within the time that
 //! the good endpoint allows.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blotter::rpc::{Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::client::Client;
@@ -25,11 +27,21 @@ const MORE_MAX: Duration = Duration::from_secs(90);
 /// By events, where each look at an endpoint's depth waits for one that fails (895 s were seen).
 const MORE_BY_EVENTS_MAX: Duration = Duration::from_secs(1800);
 
-/// Which of a world's endpoints refuses, and by what.
+/// Which of a world's endpoints refuses, by what, and what it refuses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bad {
     pub(super) peer: usize,
     pub(super) seed: u64,
+    pub(super) refused: Refused,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Refused {
+    All,
+    /// A third of the methods of JSON-RPC, by the seed.
+    Methods,
+    /// All after some requests, by the seed.
+    Later,
 }
 
 /// Bodies by which providers refuse, with their status.
@@ -63,6 +75,9 @@ pub(super) struct Refusing {
     host: String,
     class: Option<(u16, &'static str)>,
     dice: Mutex<Dice>,
+    bad: Bad,
+    /// Requests that are answered before the first refusal.
+    left: AtomicI64,
 }
 
 impl Refusing {
@@ -70,7 +85,20 @@ impl Refusing {
         let mut dice = Dice::new(bad.seed, 77);
         let class = (!dice.one_in(3)).then(|| dice.pick(&CLASSES));
         let host = format!("http://node{}", bad.peer);
-        Self { inner, host, class, dice: Mutex::new(dice) }
+        let left = AtomicI64::new(1_i64 << dice.range(0, 7));
+        Self { inner, host, class, dice: Mutex::new(dice), bad, left }
+    }
+
+    fn refuses(&self, request: &Request) -> bool {
+        request.url.label() == self.host
+            && match self.bad.refused {
+                Refused::All => true,
+                Refused::Methods => method(request).is_some_and(|method| {
+                    let sum = method.bytes().fold(self.bad.seed, |sum, byte| sum + u64::from(byte));
+                    sum.is_multiple_of(3)
+                }),
+                Refused::Later => self.left.fetch_sub(1, Ordering::Relaxed) <= 0,
+            }
     }
 
     fn refusal(&self) -> (u16, String) {
@@ -99,7 +127,7 @@ impl Refusing {
 
 impl Transport for Refusing {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-        if request.url.label() != self.host {
+        if !self.refuses(&request) {
             return self.inner.send(request);
         }
         let (status, body) = self.refusal();
@@ -109,6 +137,13 @@ impl Transport for Refusing {
             Ok(Response { status, retry_after: None, body: body.into_bytes().into() })
         })
     }
+}
+
+/// Of the first call of a JSON-RPC request.
+fn method(request: &Request) -> Option<String> {
+    let body: Value = serde_json::from_slice(&request.body).ok()?;
+    let first = body.get(0).unwrap_or(&body);
+    Some(first["method"].as_str()?.to_owned())
 }
 
 /// How long it takes until all is read, and nothing false was said on the way.
@@ -132,19 +167,20 @@ async fn load(way: Way, bad: Option<Bad>) -> Duration {
     took
 }
 
-async fn check(way: Way) {
+async fn check(way: Way, refused: Refused) {
     let asked = std::env::var("BLOTTER_SIM_REFUSALS").ok().and_then(|text| text.parse().ok());
     let alone = load(way, None).await;
     for seed in 0..asked.unwrap_or(SEEDS) {
         let peers = u64::try_from(World::doubled(way, None).peers.len()).unwrap();
         let peer = usize::try_from(Dice::new(seed, 78).range(0, peers - 1)).unwrap();
-        super::trouble::say(&format!("{} seed {seed}, endpoint {peer}", way.name()));
-        let took = load(way, Some(Bad { peer, seed })).await;
+        super::trouble::say(&format!("{} {refused:?} seed {seed}, endpoint {peer}", way.name()));
+        let took = load(way, Some(Bad { peer, seed, refused })).await;
+        super::trouble::say(&format!("took {took:?}, alone {alone:?}"));
         let more = if way == Way::Events { MORE_BY_EVENTS_MAX } else { MORE_MAX };
         let most = alone * TIMES_MAX + more;
         assert!(
             took <= most,
-            "{} seed {seed}, endpoint {peer}: {took:?}, alone {alone:?}",
+            "{} {refused:?} seed {seed}, endpoint {peer}: {took:?}, alone {alone:?}",
             way.name()
         );
     }
@@ -153,6 +189,20 @@ async fn check(way: Way) {
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_refuses_everything_takes_nothing_from_a_good_one() {
     for way in WAYS {
-        check(way).await;
+        check(way, Refused::All).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_refuses_some_methods_takes_nothing_from_a_good_one() {
+    for way in WAYS {
+        check(way, Refused::Methods).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_refuses_everything_later_takes_nothing_from_a_good_one() {
+    for way in WAYS {
+        check(way, Refused::Later).await;
     }
 }
