@@ -131,13 +131,14 @@ impl Answers {
             ChainCheck::Odd if lock(&self.known).values().any(|known| known.is_right) => {}
             ChainCheck::Odd => self.keep(id, true, ODD_CHAIN_KEPT),
             ChainCheck::Match | ChainCheck::Silent => {
+                // Before it is released: a judge that excludes it meanwhile looks here again.
+                self.keep(id, true, RIGHT_CHAIN_KEPT);
                 // What one that was right waits for is another matter.
                 if before == Some(true) {
                     pool.enable(id);
                 } else {
                     pool.release(id);
                 }
-                self.keep(id, true, RIGHT_CHAIN_KEPT);
             }
             ChainCheck::Unknown => {}
         }
@@ -265,6 +266,10 @@ impl ChainChecks {
         for id in queried.iter().filter(|id| known.get(*id) != Some(&true)) {
             if some_are_right && !is_wrong(id) {
                 pool.exclude(*id, UNKNOWN_COOLDOWN);
+                // Its answer may have come since.
+                if self.reported.is_right(*id) == Some(true) {
+                    pool.release(*id);
+                }
             }
             // What was known to be wrong has answered nothing else.
             if (some_are_right || is_wrong(id)) && before.get(id) != Some(&false) {
