@@ -17,7 +17,8 @@ defaults! {
         /// while no endpoint answers any request.
         pub retry_time_max: Duration = Duration::from_secs(30),
         pub attempts_max: u32 = 12,
-        /// The same of an endpoint that is named, next to others that work.
+        /// Failed attempts of a call after which it gives up an endpoint that it names, next to others
+        /// that may be asked instead.
         pub replaceable_failures_max: u32 = 3,
         /// The longest cooldown of it that is waited for.
         pub replaceable_wait: Duration = Duration::from_secs(1),

@@ -21,6 +21,7 @@ use crate::rpc::classify;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
+/// A look that was not needed, as an answer shows the same.
 const KEPT: DepthLook = DepthLook { kept: Kept::Yes, nearby: None, at_once: false, failed: None };
 /// Times that queries are asked whose answers lack a sentinel that a look shows.
 const SILENT_MAX: u32 = 4;
@@ -51,6 +52,7 @@ struct DepthSeen {
     kept: Kept,
     /// Logs that were asked for later than the search show it.
     is_later: bool,
+    /// It gave no answer to the look.
     failed: Option<UpstreamError>,
 }
 
@@ -163,7 +165,7 @@ impl LogAsker<'_> {
             return KEPT;
         };
         let answers =
-            self.source.inner.pool.batch(&[sentinel.call], &self.options_on(choice)).await;
+            self.source.inner.pool.batch(&[sentinel.call], &choice.options(self.options)).await;
         if answers.iter().flatten().any(|answer| self.newest_log(answer).is_some()) {
             self.source.note_logs_kept(choice.on, self.range.0);
             return KEPT;
@@ -232,10 +234,6 @@ impl LogAsker<'_> {
         logs.iter().map(|log| log.block).filter(|block| *block <= self.range.0).max()
     }
 
-    fn options_on(&self, choice: LogChoice) -> CallOptions {
-        choice.options(self.options)
-    }
-
     /// What it answers, at most with its head and a sentinel in the same requests.
     async fn answers(
         &self,
@@ -251,7 +249,7 @@ impl LogAsker<'_> {
         let busy = sentinels.iter().map(|sentinel| (RequestPart::Sentinel, sentinel.call.clone()));
         let extras: Vec<_> = heads.into_iter().chain(busy).collect();
         let (parts, calls) = with_extras(calls, &extras, choice.batch);
-        let answers = self.source.inner.pool.batch(&calls, &self.options_on(choice)).await;
+        let answers = self.source.inner.pool.batch(&calls, &choice.options(self.options)).await;
         let (mut found, mut heads, mut busy) = (Vec::new(), Vec::new(), Vec::new());
         for (part, answer) in parts.into_iter().zip(answers) {
             match part {

@@ -1,6 +1,6 @@
 //! One endpoint of a kind refuses everything, some methods, or everything from some request on, by
-//! one class of refusal or by unknown bodies, next to a good one: no history is called complete that is not, and all rows come within the time that
-//! the good endpoint allows.
+//! one class of refusal or by unknown bodies, next to a good one: no history is called complete that
+//! is not, and all rows come within the time that the good endpoint allows.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
