@@ -91,10 +91,21 @@ struct Answers {
 #[derive(Debug, Clone, Copy)]
 struct Reported {
     is_right: bool,
+    basis: Basis,
     /// It is not asked again before.
     until: Instant,
     /// For how long, of one that reported another chain.
     cooldown: Duration,
+}
+
+/// By what an endpoint counts as one of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    Reported,
+    /// It gave no answer when it was asked again: no other one is left out for it.
+    Outdated,
+    /// An odd error, while no other one is right.
+    Odd,
 }
 
 impl Answers {
@@ -102,9 +113,34 @@ impl Answers {
         lock(&self.known).get(&id).map(|known| known.is_right)
     }
 
+    fn is_reported(&self, id: EndpointId) -> bool {
+        let known = lock(&self.known);
+        known.get(&id).is_some_and(|known| known.is_right && known.basis == Basis::Reported)
+    }
+
+    /// Some endpoint is right by what it answered.
+    fn has_right(&self) -> bool {
+        let is_reported = |known: &Reported| known.is_right && known.basis == Basis::Reported;
+        lock(&self.known).values().any(is_reported)
+    }
+
     fn keep(&self, id: EndpointId, is_right: bool, cooldown: Duration) {
         let until = Instant::now() + cooldown;
-        lock(&self.known).insert(id, Reported { is_right, until, cooldown });
+        let basis = Basis::Reported;
+        lock(&self.known).insert(id, Reported { is_right, basis, until, cooldown });
+    }
+
+    fn keep_odd(&self, id: EndpointId) {
+        let (until, cooldown) = (Instant::now() + ODD_CHAIN_KEPT, ODD_CHAIN_KEPT);
+        let reported = Reported { is_right: true, basis: Basis::Odd, until, cooldown };
+        lock(&self.known).insert(id, reported);
+    }
+
+    /// It is asked again at the next read.
+    fn outdate(&self, id: EndpointId) {
+        if let Some(known) = lock(&self.known).get_mut(&id) {
+            known.basis = Basis::Outdated;
+        }
     }
 
     fn keep_wrong(&self, pool: &Pool, id: EndpointId) {
@@ -127,12 +163,16 @@ impl Answers {
             ChainCheck::Silent | ChainCheck::Odd | ChainCheck::Unknown if before == Some(false) => {
                 self.keep_wrong(pool, id);
             }
+            ChainCheck::Odd | ChainCheck::Unknown if self.is_reported(id) => {
+                self.outdate(id);
+            }
             // Next to one that is right it counts as not reached; else the chain is read by what there is.
-            ChainCheck::Odd if lock(&self.known).values().any(|known| known.is_right) => {}
-            ChainCheck::Odd => self.keep(id, true, ODD_CHAIN_KEPT),
+            ChainCheck::Odd if self.has_right() => {}
+            ChainCheck::Odd => self.keep_odd(id),
             ChainCheck::Match | ChainCheck::Silent => {
                 // Before it is released: a judge that excludes it meanwhile looks here again.
                 self.keep(id, true, RIGHT_CHAIN_KEPT);
+                lock(&self.known).retain(|_, known| known.basis != Basis::Odd);
                 // What one that was right waits for is another matter.
                 if before == Some(true) {
                     pool.enable(id);
@@ -162,7 +202,7 @@ impl ChainChecks {
         known.iter().map(|(id, known)| (*id, known.is_right)).collect()
     }
 
-    /// Waits until some endpoint matches, all were queried, or the wait without an answer is over. `method`
+    /// Waits until some endpoint matches (an odd error does not), all were queried, or the wait without an answer is over. `method`
     /// is what `ask` calls.
     pub(crate) async fn check(
         &self,
@@ -191,7 +231,7 @@ impl ChainChecks {
             let news = self.reported.news.notified();
             // Takes all answers since the last read in any case.
             let is_over = round.clone().now_or_never().is_some();
-            if is_over || lock(&self.reported.known).values().any(|known| known.is_right) {
+            if is_over || self.reported.has_right() {
                 return;
             }
             tokio::select! {
@@ -261,7 +301,7 @@ impl ChainChecks {
         if let Some(one) = endpoints.first().filter(|_| endpoints.iter().all(|e| is_wrong(&e.id))) {
             return Err(UpstreamError::WrongChain { endpoint: one.label.clone() });
         }
-        let some_are_right = known.values().any(|right| *right);
+        let some_are_right = self.reported.has_right();
         let mut nodes = CheckOutcome::Unchanged;
         for id in queried.iter().filter(|id| known.get(*id) != Some(&true)) {
             if some_are_right && !is_wrong(id) {
@@ -319,10 +359,10 @@ pub(crate) async fn checked<T, F: Future<Output = Result<T, UpstreamError>>>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use std::collections::{HashSet, VecDeque};
 
     use serde_json::{Value, json};
-    use tokio::time::advance;
+    use tokio::time::{advance, sleep};
 
     use super::ChainCheck::{Match, Mismatch, Odd, Silent, Unknown};
     use super::*;
@@ -378,6 +418,57 @@ mod tests {
             let error = UpstreamError::Rpc { endpoint, code, message };
             assert_eq!(ChainCheck::of(Err(error), &1), shows, "{code}");
         }
+    }
+
+    /// A check in which the first endpoint answers at once, and the second one a while later.
+    async fn slow_check(world: &World, first: ChainCheck, slow: ChainCheck) -> HashSet<usize> {
+        let ask = |id: EndpointId| {
+            async move {
+                if id == EndpointId(0) {
+                    return first;
+                }
+                sleep(NO_ANSWER_WAIT / 2).await;
+                slow
+            }
+            .boxed()
+        };
+        world.checks.check(&world.pool, METHOD, ask).await.unwrap();
+        let right = world.checks.known().into_iter().filter(|(_, is_right)| *is_right);
+        right.map(|(id, _)| id.0).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_odd_error_counts_only_while_no_other_endpoint_is_right() {
+        let world = World::new(&["odd", "slow"]);
+        let began = Instant::now();
+        assert_eq!(slow_check(&world, Odd, Match).await, HashSet::from([1]));
+        assert_eq!(began.elapsed(), NO_ANSWER_WAIT / 2);
+        assert_eq!(slow_check(&world, Odd, Match).await, HashSet::from([1]), "asked again");
+        let world = World::new(&["odd", "lost"]);
+        assert_eq!(slow_check(&world, Odd, Unknown).await, HashSet::from([0]));
+        // The other one may be the right one: it is not excluded next to an error.
+        assert_eq!(world.pool.endpoints().iter().filter(|one| one.resting).count(), 0);
+        assert_eq!(slow_check(&world, Odd, Match).await, HashSet::from([1]));
+    }
+
+    /// Its providers refuse the question for the chain alone, or there is none left but this one.
+    #[tokio::test(start_paused = true)]
+    async fn no_endpoint_is_left_out_for_one_that_was_right_and_answers_no_more() {
+        let world = World::new(&["unknown", "dies"]);
+        let excluded = || world.pool.endpoints().iter().filter(|one| one.resting).count();
+        assert_eq!(slow_check(&world, Unknown, Match).await, HashSet::from([1]));
+        assert_eq!(excluded(), 1);
+        for answer in [Unknown, Odd] {
+            advance(RIGHT_CHAIN_KEPT).await;
+            // What was right counts until it has been asked.
+            slow_check(&world, Unknown, answer).await;
+            let _ = timeout(UNKNOWN_COOLDOWN, world.checks.go_on()).await;
+            assert_eq!(slow_check(&world, Unknown, answer).await, HashSet::from([1]));
+            assert_eq!(excluded(), 0, "{answer:?}");
+        }
+        advance(ODD_CHAIN_KEPT).await;
+        assert_eq!(slow_check(&world, Unknown, Match).await, HashSet::from([1]));
+        assert_eq!(excluded(), 1, "it answers again");
     }
 
     #[tokio::test(start_paused = true)]
