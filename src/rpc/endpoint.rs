@@ -479,12 +479,14 @@ impl Endpoint {
         self.is_resting(None, now) || self.is_excluded(now) || self.wrong_chain.is_some()
     }
 
+    /// Requests without an answer, or too many, since its last answer.
+    pub(super) fn failed_in_a_row(&self) -> u32 {
+        self.failures.saturating_add(self.slow_downs)
+    }
+
     /// Whether it takes requests now, and answered the last one.
     pub(super) fn works(&self, now: Instant) -> bool {
-        self.answered_at.is_some()
-            && self.failures == 0
-            && self.slow_downs == 0
-            && !self.is_off(now)
+        self.answered_at.is_some() && self.failed_in_a_row() == 0 && !self.is_off(now)
     }
 
     pub(super) fn status(&self, id: EndpointId, now: Instant) -> EndpointStatus {

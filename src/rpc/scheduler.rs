@@ -397,7 +397,11 @@ impl State {
     /// Why waiting is useless.
     fn check(&self, needs: &Needs, limits: &PoolLimits, now: Instant) -> Result<(), UpstreamError> {
         let is_replaced = self.is_replaced(needs, now);
-        let wait_max = if is_replaced { limits.replaceable_wait } else { limits.retry_time_max };
+        // What asked for one pause will answer, and what it shows counts.
+        let wait_max = |one: &Endpoint| {
+            let fails = one.failed_in_a_row() >= limits.replaceable_failures_max;
+            if is_replaced && fails { limits.replaceable_wait } else { limits.retry_time_max }
+        };
         if self.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);
         }
@@ -405,7 +409,7 @@ impl State {
         if able.is_empty() {
             return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
         }
-        let is_out = |one: &&Endpoint| one.is_out(needs.method, needs.since, wait_max, now);
+        let is_out = |one: &&Endpoint| one.is_out(needs.method, needs.since, wait_max(one), now);
         if !able.iter().all(is_out) {
             return Ok(());
         }

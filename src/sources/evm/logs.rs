@@ -42,6 +42,14 @@ pub(super) struct LogLister {
     witnesses: HashMap<TransferSide, Witness>,
 }
 
+/// Endpoints that lack logs of a window, and those that are on a cooldown.
+type Left<'a> = (&'a BTreeSet<EndpointId>, &'a BTreeSet<EndpointId>);
+
+/// A cooldown that is not waited for is no failure of an endpoint's logs.
+fn is_rest(error: &UpstreamError) -> bool {
+    matches!(error, UpstreamError::Unavailable { attempts: 0, .. })
+}
+
 /// Queries in a row that take too long after which another endpoint is asked.
 const TIME_OUTS_MAX: u32 = 6;
 
@@ -68,8 +76,8 @@ impl LogLister {
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         let Some(high) = self.next_high else { return Ok(None) };
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
-        let mut lacking = BTreeSet::new();
-        while let Some(choice) = self.choice(high, &lacking)? {
+        let (mut lacking, mut rests) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(choice) = self.choice(high, (&lacking, &rests))? {
             self.sizes.limit(choice.blocks_max);
             let ranges = self.ranges(high);
             match Box::pin(self.search(&ranges, choice)).await {
@@ -81,6 +89,11 @@ impl LogLister {
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
                 Err(SearchFault::Lacks) => drop(lacking.insert(choice.on)),
+                // It asked for a pause: it is as good as it was for the next window.
+                Err(SearchFault::Failed(error)) if is_rest(&error) => {
+                    rests.insert(choice.on);
+                    last = error;
+                }
                 Err(SearchFault::TooMuch(shrink)) => {
                     if shrink == Shrink::Half {
                         self.source.note_refused_logs(choice.on, self.sizes.blocks);
@@ -123,11 +136,12 @@ impl LogLister {
     }
 
     /// Those that lack logs of the next window come last; what they give is in doubt.
-    fn best(&self, high: Height, lacking: &BTreeSet<EndpointId>) -> Option<LogChoice> {
+    fn best(&self, high: Height, (lacking, rests): Left<'_>) -> Option<LogChoice> {
         let blocks =
             self.sizes.blocks.saturating_mul(u64::try_from(self.sizes.ranges).unwrap_or(1));
         let range = (high.saturating_sub(blocks - 1).max(self.listing.low), high);
-        let without: BTreeSet<EndpointId> = self.without.union(&self.pruned).copied().collect();
+        let without: BTreeSet<EndpointId> =
+            self.without.iter().chain(&self.pruned).chain(rests).copied().collect();
         let others = without.union(lacking).copied().collect();
         let lacks = |choice| LogChoice { lacks: true, ..choice };
         let last = || self.source.log_choice(range, &without).map(lacks);
@@ -246,9 +260,8 @@ impl LogLister {
         }
     }
 
-    /// A cooldown that is not waited for is no failure of its logs.
     fn note_fault(&self, by: LogChoice, error: &UpstreamError) {
-        if !matches!(error, UpstreamError::Unavailable { attempts: 0, .. }) {
+        if !is_rest(error) {
             self.source.note_log_failure(by.on);
         }
     }
@@ -278,31 +291,32 @@ impl LogLister {
                 && !choice.is_doubtful
                 && choice.pace == Pace::Usual
         };
-        let other = self.source.log_choice(range, &others).filter(is_good);
+        // Where this one fails, the last one is asked again.
+        let replaceable = |choice: LogChoice| LogChoice {
+            has_another: choice.has_another || !failed.contains(&last),
+            ..choice
+        };
+        let other = self.source.log_choice(range, &others).filter(is_good).map(replaceable);
         other.or_else(|| self.source.log_choice(range, &same).filter(takes))
     }
 
     /// Who is asked next; where none is left but those that do not keep blocks so old, a smaller
     /// range of them, down to the oldest block that they keep.
-    fn choice(
-        &mut self,
-        high: Height,
-        lacking: &BTreeSet<EndpointId>,
-    ) -> Result<Option<LogChoice>, UpstreamError> {
-        let choice = self.best(high, lacking);
+    fn choice(&mut self, high: Height, left: Left<'_>) -> Result<Option<LogChoice>, UpstreamError> {
+        let choice = self.best(high, left);
         if choice.is_some() || self.pruned.is_empty() {
             return Ok(choice);
         }
         self.pruned.clear();
         if self.sizes.blocks > 1 || self.sizes.ranges > 1 {
-            let least = self.best(high, lacking);
+            let least = self.best(high, left);
             if let Some(choice) = least {
                 self.shrink(Shrink::Half, choice);
             }
             return Ok(least);
         }
         // Endpoints that failed otherwise may keep more.
-        let is_cut = self.without.is_empty();
+        let is_cut = self.without.is_empty() && left.1.is_empty();
         if is_cut { Err(UpstreamError::HistoryCut { first: high + 1 }) } else { Ok(None) }
     }
 
