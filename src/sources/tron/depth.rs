@@ -146,7 +146,7 @@ impl TronSource {
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
         // Where blocks begin, nothing can be seen of events below.
         let floor = if low > wanted { low } else { 0 };
-        let ids = self.endpoint_ids();
+        let ids = self.searchable();
         let depths = ids.iter().map(|id| self.learn_depth(*id, (low, high), floor, options));
         let depths = join_all(depths).await;
         let froms = depths.iter().filter_map(|depth| match depth {
@@ -167,6 +167,14 @@ impl TronSource {
             None if offered => Ok(Some(EventDepth { from: low, doubts: Doubts::DEPTH })),
             None => Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() }),
         }
+    }
+
+    /// Endpoints without those that gave no answer of late, where others did.
+    fn searchable(&self) -> Vec<EndpointId> {
+        let (all, depths) = (self.endpoint_ids(), lock(&self.inner.depths));
+        let works = |id: &&EndpointId| !depths.by.get(id).is_some_and(|known| known.is_failing());
+        let working: Vec<EndpointId> = all.iter().filter(works).copied().collect();
+        if working.is_empty() { all } else { working }
     }
 
     /// Who may be asked for events from a height on.
@@ -240,12 +248,16 @@ impl TronSource {
         if let Some(depth) = known.answer(low, self.inner.limits.depth_age_max) {
             return Ok(depth);
         }
-        let options = CallOptions { on: Some(id), ..options.clone() };
+        // Others show how deep they keep them.
+        let options = CallOptions { on: Some(id), is_replaceable: true, ..options.clone() };
         let (depth, found) =
             match self.search_depth((low, high), (floor, known.begins), &options).await {
                 Ok(found) => (Depth::From(found.from), Some(found)),
                 Err(UpstreamError::NotSupported { .. }) => (Depth::NotOffered, None),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.note_search_failure(id);
+                    return Err(error);
+                }
             };
         let witness = found.and_then(|found| found.witness);
         let searched = Searched { depth, low, at: Instant::now(), witness };

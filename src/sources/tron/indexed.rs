@@ -28,7 +28,7 @@ const ANSWERS: u64 = 1;
 /// Questions for the reach of an endpoint that gave a page.
 const REACH_TRIES: u32 = 3;
 /// Answers without an entry of a busy account after which a list shows none.
-const SILENT_ANSWERS: u32 = 3;
+const SILENT_ANSWERS: u64 = 3;
 
 /// The newest and the oldest of the newest entries in the answers of one round, in milliseconds.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ pub(super) struct Indexed {
     asked_at: Option<Instant>,
     by: HashMap<(EndpointId, ListKind), Reach>,
     /// Answers in a row that show nothing of a busy account.
-    empty: HashMap<(EndpointId, ListKind), u32>,
+    empty: HashMap<(EndpointId, ListKind), u64>,
 }
 
 impl Indexed {
@@ -87,8 +87,8 @@ impl Indexed {
         if let Some(round) = round {
             self.by.entry(of).or_default().note(round);
             self.empty.remove(&of);
-        } else if answers.iter().all(is_given) && !answers.is_empty() {
-            *self.empty.entry(of).or_default() += 1;
+        } else if answers.iter().all(is_given) {
+            *self.empty.entry(of).or_default() += u64::try_from(answers.len()).unwrap_or(u64::MAX);
         }
     }
 
@@ -131,21 +131,50 @@ impl TronSource {
         if self.has_no_lists() || lock(&self.inner.indexed).is_known(Instant::now(), limits) {
             return None;
         }
-        let all = self.inner.pool.endpoints().into_iter();
-        let mut awake: Vec<EndpointId> = all.filter(|one| !one.resting).map(|one| one.id).collect();
-        if awake.is_empty() {
-            awake = self.endpoint_ids();
+        let mut ids = self.awake();
+        if ids.is_empty() {
+            ids = self.endpoint_ids();
         }
-        let open = lock(&self.inner.offers).open(&awake, Instant::now());
-        // Others show how far their lists have come.
-        let is_replaceable = open.len() > 1;
-        let options = &CallOptions { is_replaceable, ..options.clone() };
+        let mut newest = self.newest_of(&ids, options).await;
+        if newest.iter().any(|(_, kind, _)| is_unshown(&newest, *kind)) {
+            // Which chain they are of may not have been known before.
+            let late: Vec<_> = self.awake().into_iter().filter(|id| !ids.contains(id)).collect();
+            newest.extend(self.newest_of(&late, options).await);
+            self.ask_silent(&mut newest, options).await;
+        }
+        Some(newest)
+    }
+
+    fn awake(&self) -> Vec<EndpointId> {
+        let all = self.inner.pool.endpoints().into_iter();
+        all.filter(|one| !one.resting).map(|one| one.id).collect()
+    }
+
+    async fn newest_of(&self, ids: &[EndpointId], options: &CallOptions) -> Newest {
+        let open = lock(&self.inner.offers).open(ids, Instant::now());
         let of_kinds = |id: EndpointId| ListKind::BOTH.map(|kind| (id, kind));
         let asked = open
             .into_iter()
             .flat_map(of_kinds)
             .filter_map(|(id, kind)| Some(self.show(id, kind, self.busy_account(kind)?, options)));
-        Some(join_all(asked).await)
+        join_all(asked).await
+    }
+
+    /// Asks on the endpoints that show nothing of an account where the others fail: several answers
+    /// show that it is not busy there.
+    async fn ask_silent(&self, newest: &mut Newest, options: &CallOptions) {
+        for kind in ListKind::BOTH {
+            let account = self.busy_account(kind).filter(|_| is_unshown(newest, kind));
+            let Some(account) = account else { continue };
+            for (id, _, shown) in newest.iter_mut().filter(|(_, of, _)| *of == kind) {
+                let options = of_one(*id, options);
+                for nudge in 1..SILENT_ANSWERS {
+                    if matches!(shown.last(), Some(Shown::Nothing)) {
+                        shown.push(self.show_one((*id, kind), account, nudge, &options).await);
+                    }
+                }
+            }
+        }
     }
 
     async fn show(
@@ -167,7 +196,7 @@ impl TronSource {
         answers: u64,
         options: &CallOptions,
     ) -> Vec<Shown> {
-        let options = CallOptions { on: Some(id), ..options.clone() };
+        let options = of_one(id, options);
         // Each is another question with the same answer, so that no cache gives it.
         let one = |nudge| self.show_one((id, kind), account, nudge, &options);
         // An endpoint without the list is not asked for it again.
@@ -322,16 +351,18 @@ impl TronSource {
     fn take_newest(&self, newest: Newest, at: u64) -> bool {
         let (now, mut silent) = (Instant::now(), Vec::new());
         let mut indexed = lock(&self.inner.indexed);
+        let failed = ListKind::BOTH.map(|kind| (kind, is_failed(&newest, kind)));
         for (id, kind, answers) in newest {
-            if answers.iter().any(|shown| matches!(shown, Shown::Failed)) {
-                silent.push(kind);
-            }
             let round = round(&answers, at, now, &self.inner.limits);
             indexed.take((id, kind), &answers, round);
+            if indexed.is_silent((id, kind)) {
+                silent.push(kind);
+            }
         }
-        let is_answered =
-            |kind: ListKind| !silent.contains(&kind) || indexed.farthest(kind, now).is_some();
-        let are_answered = ListKind::BOTH.into_iter().all(is_answered);
+        let is_answered = |(kind, is_failed): (ListKind, bool)| {
+            !is_failed || silent.contains(&kind) || indexed.farthest(kind, now).is_some()
+        };
+        let are_answered = failed.into_iter().all(is_answered);
         if are_answered {
             indexed.asked_at = Some(now);
         }
@@ -394,6 +425,24 @@ impl TronSource {
     }
 }
 
+/// Where it fails, others show how far their lists have come, and give the pages.
+fn of_one(id: EndpointId, options: &CallOptions) -> CallOptions {
+    CallOptions { on: Some(id), is_replaceable: true, ..options.clone() }
+}
+
+/// Some endpoint gives no answer about a list.
+fn is_failed(newest: &Newest, kind: ListKind) -> bool {
+    let mut of_kind = newest.iter().filter(|(_, of, _)| *of == kind);
+    of_kind.any(|(_, _, shown)| shown.iter().any(|shown| matches!(shown, Shown::Failed)))
+}
+
+/// Some endpoint gives no answer about a list, and no other one shows an entry of it.
+fn is_unshown(newest: &Newest, kind: ListKind) -> bool {
+    let mut of_kind = newest.iter().filter(|(_, of, _)| *of == kind);
+    is_failed(newest, kind)
+        && !of_kind.any(|(_, _, shown)| matches!(shown.first(), Some(Shown::Entries { .. })))
+}
+
 /// What the answers of a round show. An account without an entry for long, and that is not busy,
 /// shows nothing.
 fn round(answers: &[Shown], head: u64, now: Instant, limits: &TronLimits) -> Option<Round> {
@@ -416,6 +465,12 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use serde_json::json;
+
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
     fn round(newest: u64, oldest: u64) -> Round {
@@ -451,6 +506,34 @@ mod tests {
         assert!(indexed.is_silent(of) && !indexed.is_silent((EndpointId(1), of.1)));
         indexed.take(of, &[Shown::Nothing], Some(round(1_000, 1_000)));
         assert!(!indexed.is_silent(of), "it shows some now");
+    }
+
+    /// How long a look takes at an endpoint that fails next to one whose list is empty, or fails too
+    /// after some answers, and whether it shows enough.
+    async fn look(answers: usize) -> (Duration, bool) {
+        let left = AtomicUsize::new(answers);
+        let nodes = ScriptedNodes::new(move |(host, path, _)| {
+            let is_left = |left: usize| left.checked_sub(1);
+            let lists = path.contains("/accounts/");
+            if host == "quiet" && left.fetch_update(Relaxed, Relaxed, is_left).is_ok() {
+                return (200, json!({"data": [], "success": true, "meta": {"page_size": 0}}));
+            }
+            (if lists { 503 } else { 404 }, "<html></html>".into())
+        });
+        let source = fake::source(&["fails", "quiet"], &nodes, TronLimits::default());
+        let began = Instant::now();
+        let newest = source.newest_listed(&options()).await.unwrap();
+        (began.elapsed(), source.take_newest(newest, 1_000))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn several_empty_answers_of_one_endpoint_show_enough_where_another_one_fails() {
+        let both = ListKind::BOTH.len() * usize::try_from(SILENT_ANSWERS).unwrap();
+        let (took, shows) = look(both).await;
+        assert!(shows && took < Duration::from_secs(2), "{took:?}");
+        for fewer in 0..both {
+            assert!(!look(fewer).await.1, "{fewer}");
+        }
     }
 
     #[test]
