@@ -142,7 +142,8 @@ impl SolanaSource {
     ) -> Result<Vec<(EndpointId, Height)>, UpstreamError> {
         let nodes: BTreeSet<EndpointId> = by.into_iter().flatten().collect();
         let asked = nodes.into_iter().map(|id| async move {
-            let options = CallOptions { on: Some(id), ..options.clone() };
+            // Another one may confirm the end in its place.
+            let options = CallOptions { on: Some(id), is_replaceable: true, ..options.clone() };
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
             match asked.await {
                 Ok(answer) => wire::number(&answer.result)

@@ -24,6 +24,7 @@ use super::timeline::{ReadyTxs, Timed, Timeline};
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
@@ -61,6 +62,8 @@ pub(super) struct ListReader {
     head_by: Option<EndpointId>,
     /// One that reports heads and does not list.
     without_lists: Option<EndpointId>,
+    /// They do not say which blocks they keep.
+    without_proof: EndpointSet,
     /// Some chunk was, and the accounts that came with it are known.
     has_delivered: bool,
     /// What the reading cannot establish.
@@ -100,6 +103,7 @@ impl ListReader {
             head: request.high.unwrap_or_default(),
             head_by: None,
             without_lists: None,
+            without_proof: EndpointSet::default(),
             has_delivered: false,
             listings: Vec::new(),
             listed: HashSet::new(),
@@ -405,6 +409,25 @@ impl ListReader {
         }
     }
 
+    /// The endpoints that reported the end do not say what they keep: others are asked for it, where
+    /// there are any left.
+    fn ask_end_elsewhere(&mut self, numbers: &[usize]) -> bool {
+        let ended = numbers.iter().filter_map(|number| self.listings.get(*number));
+        for id in ended.flat_map(Listing::ended_by).flatten() {
+            self.without_proof.insert(id);
+        }
+        let mut others = self.source.inner.pool.endpoints().into_iter();
+        if others.all(|one| self.without_proof.contains(one.id)) {
+            return false;
+        }
+        for number in numbers {
+            if let Some(listing) = self.listings.get_mut(*number) {
+                listing.reopen();
+            }
+        }
+        true
+    }
+
     /// The wallet's list has ended without any entry. It was read from the top, whichever heights are
     /// wanted, as one that began at a signature begins anew where nothing comes: so it lacks the
     /// entries above and below those heights too.
@@ -430,6 +453,7 @@ impl ListReader {
         let frontier = self.lists_frontier();
         let ahead = self.prefetcher.list_ahead(self.source.inner.limits.list_ahead_max, urgency);
         let room = self.timeline.wants_entries(frontier, ahead);
+        let all = CallOptions { without: self.without_proof, ..self.options.clone() };
         // What that one does not give is read anew by another one's head.
         let is_replaceable = self.may_begin_anew();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
@@ -458,7 +482,7 @@ impl ListReader {
             if listing.list.kind == Kind::Account {
                 accounts.entry((on, avoid, in_time, is_newest)).or_default().push(request);
             } else {
-                let options = on_or_any((on, avoid), is_replaceable, &self.options);
+                let options = on_or_any((on, avoid), is_replaceable, &all);
                 let source = self.source.clone();
                 let page =
                     async move { ListEvent::Pages(source.page_twice(request, options).await) };
@@ -467,10 +491,8 @@ impl ListReader {
         }
         for ((on, avoid, in_time, is_newest), requests) in accounts {
             for group in requests.chunks(self.group_size(is_newest)) {
-                let options = CallOptions {
-                    in_time,
-                    ..on_or_any((on, avoid), is_replaceable, &self.options)
-                };
+                let options =
+                    CallOptions { in_time, ..on_or_any((on, avoid), is_replaceable, &all) };
                 let (source, asked) = (self.source.clone(), group.to_vec());
                 self.prefetcher.push(Box::pin(async move {
                     ListEvent::Pages(source.pages(asked, options).await)

@@ -130,9 +130,14 @@ impl Listing {
         self.proof = EndProof::Kept(first);
         if self.cut(low).is_some() && others && self.reopened < REOPENED_MAX {
             self.reopened += 1;
-            self.proof = EndProof::Open;
-            self.list.reopen();
+            self.reopen();
         }
+    }
+
+    /// Its end is asked for once more.
+    pub(super) fn reopen(&mut self) {
+        self.proof = EndProof::Open;
+        self.list.reopen();
     }
 
     /// Read to its very end, from nodes that keep the whole chain.

@@ -389,7 +389,8 @@ impl PrefetchReader for PageReader {
             }
             PageEvent::FirstKept(kept) => {
                 if let Some(end) = &mut self.end {
-                    end.prove(&kept?);
+                    // Where none of them says what it keeps, lists ask others.
+                    end.prove(&kept.unwrap_or_default());
                 }
                 self.check_end();
             }

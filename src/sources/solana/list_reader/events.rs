@@ -68,7 +68,12 @@ impl PrefetchReader for ListReader {
                     self.fetched(entry, tx)?;
                 }
             }
-            ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+            ListEvent::FirstKept(numbers, kept) => {
+                let is_unknown = kept.as_ref().map_or(true, Vec::is_empty);
+                if !(is_unknown && self.ask_end_elsewhere(&numbers)) {
+                    self.proved(&numbers, &kept?);
+                }
+            }
             ListEvent::Exists(exists) => {
                 if exists? {
                     self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
