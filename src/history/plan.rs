@@ -24,6 +24,8 @@ pub(super) struct KnownState<'a> {
     pub(super) coverage: &'a Coverage,
     /// The last check for new heights is young enough.
     pub(super) is_fresh: bool,
+    /// The last step was such a check: one that takes longer than it stays fresh takes turns with gaps.
+    pub(super) has_checked: bool,
     /// No followed wallet needs a check: a scan found nothing new, or the last check is young.
     pub(super) is_current: bool,
     /// Heights below this one are known not to be had at present.
@@ -75,10 +77,11 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     let is_old = |demand: &Demand| {
         (demand.fresh && !known.is_fresh) || (demand.follows && !known.is_current)
     };
-    if demands.iter().any(is_old) && !crowded {
+    let mut gaps = wanted_gaps(demands, known);
+    let is_turn = gaps.is_empty() || !known.has_checked;
+    if demands.iter().any(is_old) && !crowded && is_turn {
         return Next::Refresh { low: top + 1 };
     }
-    let mut gaps = wanted_gaps(demands, known);
     if crowded && gaps.is_empty() {
         gaps.extend(reachable_gap(Height::MAX, known).map(|gap| (gap, false)));
     }
@@ -150,6 +153,7 @@ mod tests {
         KnownState {
             coverage,
             is_fresh,
+            has_checked: false,
             is_current: is_fresh,
             cut: None,
             decoder: 1,
@@ -192,6 +196,15 @@ mod tests {
         let some = coverage(&[(0, 99)]);
         assert_eq!(plan(&[FRESH], known(&some, false), 0), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], known(&some, true), 0), Next::Idle);
+    }
+
+    #[test]
+    fn a_check_that_is_old_when_it_ends_takes_turns_with_gaps() {
+        let gap = coverage(&[(0, 9), (20, 99)]);
+        let checked = KnownState { has_checked: true, ..known(&gap, false) };
+        assert_eq!(plan(&[FRESH, edge(99)], checked, 0), fill(10, 19, false));
+        assert_eq!(plan(&[FRESH, edge(99)], known(&gap, false), 1), Next::Refresh { low: 100 });
+        assert_eq!(plan(&[FRESH], checked, 0), Next::Refresh { low: 100 }, "no gap is wanted");
     }
 
     #[test]

@@ -58,9 +58,21 @@ impl Inner {
             || followed.len() >= self.limits.wallets_followed_max
     }
 
+    /// The chain was switched off before the wallet's worker began: a later demand gets a new board.
+    fn give_up(&self, board: &Arc<Board>) {
+        let mut boards = self.boards();
+        if boards.get(&board.wallet).is_some_and(|known| Arc::ptr_eq(known, board)) {
+            boards.remove(&board.wallet);
+        }
+        drop(boards);
+        board.tell_failure(HistoryError::ChainDisabled);
+    }
+
     /// Runs a wallet's worker; a panic fails this wallet only, is logged, and the work restarts.
     async fn work(self: Arc<Self>, board: Arc<Board>) {
-        let Some(source) = self.sources.get(&board.wallet.chain) else { return };
+        let Some(source) = self.sources.get(&board.wallet.chain) else {
+            return self.give_up(&board);
+        };
         self.metrics.workers.add(1);
         loop {
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);

@@ -38,6 +38,7 @@ pub(super) struct Worker {
     lane: Lane,
     pumps: Vec<Pump>,
     turns: usize,
+    has_checked: bool,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
     /// Of the chain's endpoints, as they were configured when `source` was taken.
@@ -88,6 +89,7 @@ impl Worker {
             lane,
             pumps,
             turns,
+            has_checked: false,
             pause,
             background,
             generation,
@@ -145,6 +147,7 @@ impl Worker {
                 Held::ByAnother => return self.follow(&record).await,
             }
         }
+        self.has_checked = matches!(next, Next::Refresh { .. });
         match next {
             Next::Idle => return self.idle(&record, &demands).await,
             Next::Refresh { low } => self.refresh(&record, low, run_ahead(&demands)).await?,
@@ -190,6 +193,7 @@ impl Worker {
         KnownState {
             coverage: &record.coverage,
             is_fresh,
+            has_checked: self.has_checked,
             is_current: match self.standing {
                 Some(Standing::Quiet) => true,
                 Some(Standing::Due) => false,
