@@ -80,6 +80,22 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
     Seeded { chain: Chain::Solana(model), peers, wallets, setup }
 }
 
+/// Two nodes and one wallet, by lists of signatures or by pages of full transactions.
+pub(super) fn doubled(by_full_pages: bool) -> Seeded {
+    let model = SolanaModel::new(1);
+    let node = |at| {
+        let node = DemoNode::new(model.clone(), at);
+        let usual = NodeOptions::default();
+        node.set_options(NodeOptions { transactions_for_address: by_full_pages, ..usual });
+        Peer::new(Role::Solana, node)
+    };
+    let peers = vec![node(7), node(8)];
+    let address = model.add_named("plain", WalletPlan::trades(40));
+    let setup = setup(peers.len(), &mut Dice::new(1, 1));
+    let wallets = vec![Wallet { chain: SOL, address }];
+    Seeded { chain: Chain::Solana(model), peers, wallets, setup }
+}
+
 pub(super) fn source(settings: &Settings, pool: Pool, registry: &Arc<Registry>) -> Source {
     let chain = registry.chain(SOL).unwrap();
     let source = SolanaSource::new(pool, chain.genesis_hash.clone(), settings.limits.clone())

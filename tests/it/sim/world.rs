@@ -116,7 +116,11 @@ impl World {
     /// Two endpoints of each kind, of which one may refuse everything.
     pub(super) fn doubled(way: Way, bad: Option<Bad>) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
-        let mut seeded = evm::plain_of(way, &registry, 2);
+        let mut seeded = if way == Way::Solana {
+            solana::doubled(bad.is_some_and(|bad| !bad.seed.is_multiple_of(2)))
+        } else {
+            evm::plain_of(way, &registry, 2)
+        };
         seeded.setup.bad = bad;
         Self::of(way, registry, seeded)
     }
