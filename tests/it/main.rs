@@ -41,6 +41,7 @@ mod evm_by_others;
 mod evm_conversions;
 mod evm_corpus;
 mod evm_decode;
+mod evm_dividends;
 mod evm_explain;
 mod evm_likely;
 mod evm_long_tail;

@@ -17,6 +17,7 @@
 
 mod calldata;
 mod conversions;
+mod dividends;
 mod explain;
 mod fixed_rate;
 mod ledger;

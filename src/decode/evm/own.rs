@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::dividends;
 use super::ledger::Asset;
 use super::scene::{Scene, Venue};
 use super::transaction::{Account, Log, NativeFlows};
@@ -54,6 +55,7 @@ impl Own {
         leave_out_deposits(scene, &mut flows);
         leave_out_refunds(scene, &mut flows);
         add_escrow(scene, &mut flows);
+        let unseen = dividends::leave_out(scene, &mut flows);
         let charged = charged(scene);
         if let Some(flow) = flows.get_mut(&Asset::Native) {
             flow.gave = flow.gave.saturating_sub(charged);
@@ -72,8 +74,8 @@ impl Own {
             {
                 known.into()
             }
-            // How much of it was for the network is not known.
-            NativeFlows::Net { .. } if pays_network(scene) => Measure::Unknown,
+            // How much of it was for the network, or of a dividend, is not known.
+            NativeFlows::Net { .. } if unseen || pays_network(scene) => Measure::Unknown,
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped;
                 flow.join(Flow { got: gained, gave: lost.saturating_sub(charged) });

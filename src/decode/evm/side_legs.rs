@@ -1,12 +1,15 @@
 //! Movements that only follow an exchange, and exchanges whose output went on to other accounts.
 
-use super::ledger::{Asset, Ledger, Unique, transfer};
+use super::ledger::{Asset, Ledger, Move, Unique, transfer};
 use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, exchanges};
 use super::transaction::{Account, Log};
 use super::words::ZERO;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
+
+/// `transfer(address,uint256)`.
+const TRANSFER_CALL: [u8; 4] = [0xa9, 0x05, 0x9c, 0xbb];
 
 /// Whether a non-fungible token was minted or burnt as part of the transfer of an exchanged token:
 /// the mirror of a DN-404 token, whose events are adjacent to that transfer.
@@ -58,6 +61,21 @@ pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the wallet did nothing but send a token to accounts that answered with nothing. What it got
+/// meanwhile, as of the taxes that the token's contract sold, is not for it.
+pub(super) fn was_sent(scene: &Scene<'_>, leg: &Leg) -> bool {
+    let calls_token = scene.tx.from == *scene.wallet && scene.tx.to == Some(leg.token);
+    let sends = calls_token && scene.tx.selector == Some(TRANSFER_CALL);
+    let moves = &scene.ledger.moves;
+    let takes_part = |who: &Account| {
+        *who == leg.token
+            || moves.iter().any(|m| m.from == *who)
+            || scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who)
+    };
+    let of_leg = |m: &&Move| m.from == *scene.wallet && m.asset == Asset::Token(leg.token);
+    sends && leg.side == Side::Sell && !moves.iter().filter(of_leg).any(|m| takes_part(&m.to))
 }
 
 /// Whether a fee-on-transfer token sold its collected fees meanwhile, through the same router.

@@ -25,7 +25,9 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
         return no(NoteKind::Conversion, "one token was converted to another at a fixed price");
     }
     refusal(scene, own, routed)?;
-    let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
+    let known = |leg: &&Leg| {
+        (all || scene.exchanged(Asset::Token(leg.token))) && !side_legs::was_sent(scene, leg)
+    };
     let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
     let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
     let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy));
@@ -130,7 +132,9 @@ fn is_launched(ledger: &Ledger, leg: &Leg) -> bool {
 fn circled(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
     let flows = ledger.of(wallet);
     match own.legs.as_slice() {
-        [leg] => flows.get(&Asset::Token(leg.token)).is_some_and(|flow| !flow.gave.is_zero()),
+        [leg] if leg.side == Side::Buy => {
+            flows.get(&Asset::Token(leg.token)).is_some_and(|flow| !flow.gave.is_zero())
+        }
         _ => false,
     }
 }
