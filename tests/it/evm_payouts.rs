@@ -153,6 +153,7 @@ fn forks_on_rollups_pay_by_one_unwrap() {
         ("arbitrum", "4752ba5dbc23f44d87826276bf6fd6b1c372ad24", arbitrum, Logged::ByTransfers),
         ("base", "cf77a3ba9a5ca399b7c97c74d54e5b1beb874e43", op, Logged::ByEvents),
         ("base", "4752ba5dbc23f44d87826276bf6fd6b1c372ad24", op, Logged::ByEvents),
+        ("base", "fcd3842f85ed87ba2889b4d35893403796e67ff1", op, Logged::ByEvents),
         ("optimism", "4a7b5da61326a6379179b40d00f57e5bbdc962c2", op, Logged::ByEvents),
         ("optimism", "a062ae8a9c5e11aaa026fc2670b0d65ccc8b2858", op, Logged::ByEvents),
         ("polygon", sushi, "0d500b1d8e8ef31e21c99d1db9a6444d3adf1270", Logged::ByEvents),
