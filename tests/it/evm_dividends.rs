@@ -6,8 +6,8 @@ use blotter::decode::evm::{Log, NativeFlows};
 use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, Case, OTHER, POOL, ROUTER, WALLET, buy, call, case, log, number, sell, swap,
-    transfer, uniswap_v2_router, unwrap, v2_swap, weth, word,
+    AAA, BBB, CCC, Case, OTHER, POOL, ROUTER, WALLET, ZERO, buy, call, case, log, number, sell,
+    swap, transfer, uniswap_v2_router, unwrap, v2_swap, weth, word,
 };
 
 /// A tracker says what it pays to a holder before it pays.
@@ -51,6 +51,47 @@ fn coin_that_a_tracker_paid_is_not_in_the_value() {
     // Another contract says so, or to another holder.
     let calls = &[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100), call(CCC, WALLET, 9)];
     after(&[dividend(OTHER, 9)], sell()).calls(calls).gives(&[('s', AAA, 500, Some(109))]);
+}
+
+/// What a hook of Zora says that it paid to a creator: of its coins' own pools, or of a creator's coin.
+fn creator_rewards(currency: [u8; 20], creator: [u8; 20], amount: u64) -> [Log; 2] {
+    let amounts = |count| std::iter::once(number(amount)).chain(vec![number(3); count]);
+    let places = [AAA, currency, creator, OTHER, OTHER, OTHER, OTHER].map(word);
+    let data: Vec<_> = places.into_iter().chain(amounts(9)).collect();
+    let name = "CoinMarketRewardsV4(address,address,address,address,address,address,address,\
+                (uint256,uint256,uint256,uint256,uint256,uint256,uint256,uint256,uint256,uint256))";
+    let market = log(CCC, name, &[], &data);
+    let places = [currency, creator, OTHER].map(word);
+    let data: Vec<_> = places.into_iter().chain(amounts(1)).collect();
+    let name = "CreatorCoinRewards(address,address,address,address,uint256,uint256)";
+    [market, log(CCC, name, &[word(AAA)], &data)]
+}
+
+#[test]
+fn what_a_coin_pays_its_creator_is_no_row() {
+    let sold = [('s', AAA, 500, Some(100))];
+    for said in creator_rewards(BBB, WALLET, 9) {
+        let paid = [transfer(BBB, CCC, WALLET, 9), said];
+        after(&paid, sell().to(uniswap_v2_router())).gives(&sold);
+        after(&paid, buy().to(uniswap_v2_router())).gives(&[('b', AAA, 500, Some(100))]);
+        // A reward that names a token is no coin.
+        let gained = NativeFlows::Net { gained: Units::from(100_u64), lost: Units::ZERO };
+        after(&paid, sell()).native(gained).gives(&sold);
+    }
+    for said in creator_rewards(ZERO, WALLET, 9) {
+        let calls = [call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100), call(CCC, WALLET, 9)];
+        after(&[said], sell()).calls(&calls).gives(&sold);
+    }
+    // Nothing was paid.
+    let gained = NativeFlows::Net { gained: Units::from(100_u64), lost: Units::ZERO };
+    let [nothing, _] = creator_rewards(ZERO, WALLET, 0);
+    after(&[nothing], sell()).native(gained).gives(&sold);
+    // Another token than the one that the event names, or another creator's reward.
+    for said in [creator_rewards(AAA, WALLET, 9), creator_rewards(BBB, OTHER, 9)].concat() {
+        let paid = [transfer(BBB, CCC, WALLET, 9), said];
+        let both = after(&paid, sell().to(uniswap_v2_router())).decode();
+        assert_eq!(both.trades.len(), 2);
+    }
 }
 
 #[test]

@@ -1,42 +1,67 @@
-//! What trackers of a token pay to its holders while the token moves: an income next to the exchange,
-//! no part of it.
+//! What trackers of a token pay to its holders while the token moves, and hooks to a coin's creator: an
+//! income next to the exchange, no part of it.
 
 use std::collections::BTreeMap;
 
 use super::ledger::{Asset, Move};
 use super::scene::Scene;
-use super::transaction::{Account, Word};
-use super::words::{address, topic, units, word};
+use super::transaction::{Account, Log, Word};
+use super::words::{ZERO, address, topic, units, word};
 use crate::decode::flow::Flow;
 use crate::domain::Units;
 
 /// `DividendWithdrawn(address,uint256)`: who is paid, and how much. It names no asset.
 const WITHDRAWN: Word = topic("ee503bee2bb6a87e57bc57db795f98137327401a0e7b7ce42e37926cc1a9ca4d");
+/// Zora's `CoinMarketRewardsV4`: coin, currency, creator, four others; ten amounts, the creator's first.
+const MARKET: Word = topic("35b5031218696db1dfd903223a47f38e66a1998e14a942a5d60fddaa49a685fc");
+/// Zora's `CreatorCoinRewards` of the indexed coin: currency, creator, protocol; the two amounts.
+const CREATOR: Word = topic("ea92473287be4e55f8279d0b8395a45960a217ae2f1a76ac9cae84af58a751ed");
 /// Events of one transaction that are read: any contract may log thousands.
 const EVENT_COUNT_MAX: usize = 64;
 
-/// Removes what trackers paid to the wallet. Whether it may have got more, which no movement shows.
+/// A payment to the wallet that the paying contract's own event states.
+struct Payment {
+    by: Account,
+    asset: Option<Asset>,
+    amount: Units,
+}
+
+/// Removes such payments. Whether the wallet may have got more coin, which no movement shows.
 pub(super) fn leave_out(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) -> bool {
     let mut unseen = false;
-    for (tracker, amount) in stated(scene) {
-        let pays = |m: &&Move| m.from == tracker && m.to == *scene.wallet && m.amount == amount;
+    for Payment { by, asset, amount } in stated(scene) {
+        let pays = |m: &&Move| {
+            let is_it = m.from == by && m.to == *scene.wallet && m.amount == amount;
+            is_it && asset.is_none_or(|asset| asset == m.asset)
+        };
         let paid = scene.ledger.moves.iter().find(pays);
         if let Some(flow) = paid.and_then(|paid| flows.get_mut(&paid.asset)) {
             flow.got = flow.got.saturating_sub(amount);
         } else {
-            unseen = true;
+            unseen |= asset.is_none_or(|asset| asset == Asset::Native);
         }
     }
     unseen
 }
 
-/// The contracts that say that they pay the wallet, with the amounts.
-fn stated(scene: &Scene<'_>) -> impl Iterator<Item = (Account, Units)> {
-    let logs = scene.tx.logs.iter().filter_map(|log| match log.topics.as_slice() {
-        [WITHDRAWN, holder] if address(holder) == Some(*scene.wallet) => {
-            Some((log.address, units(word(log, 0)?)))
-        }
-        _ => None,
-    });
+fn stated<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = Payment> + 'a {
+    let logs = scene.tx.logs.iter().filter_map(|log| payment(log, scene.wallet));
     logs.take(EVENT_COUNT_MAX)
+}
+
+fn payment(log: &Log, wallet: &Account) -> Option<Payment> {
+    let (holder, currency, amount) = match log.topics.as_slice() {
+        [WITHDRAWN, holder] => (holder, None, word(log, 0)?),
+        [MARKET] => (word(log, 2)?, Some(word(log, 1)?), word(log, 7)?),
+        [CREATOR, _] => (word(log, 1)?, Some(word(log, 0)?), word(log, 3)?),
+        _ => return None,
+    };
+    let asset = match currency.map(address) {
+        None => None,
+        Some(currency) if currency? == ZERO => Some(Asset::Native),
+        Some(currency) => Some(Asset::Token(currency?)),
+    };
+    let amount = units(amount);
+    let is_wallets = address(holder).as_ref() == Some(wallet) && !amount.is_zero();
+    is_wallets.then_some(Payment { by: log.address, asset, amount })
 }
