@@ -203,6 +203,15 @@ fn a_curve_pays_without_an_instruction() {
     check(&tx, "w", &expected);
 }
 
+/// A curve's price may pay for more than the wallet held before.
+#[test]
+fn a_price_without_an_instruction_may_be_spent_at_once() {
+    let mut tx = sold_to_curve();
+    tx.lamports("w", 6_000).drift("w", 590_000 - 5_000);
+    tx.pay(1, "w", "friend", 500_000);
+    check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+}
+
 /// Two sales to curves: each has the value in its event where that explains the whole.
 #[test]
 fn sales_to_two_curves_are_told_apart_by_their_events() {

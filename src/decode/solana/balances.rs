@@ -78,10 +78,17 @@ pub(super) struct LedgerAccount {
     pub(super) own: bool,
     /// The last instruction that allocated its data.
     pub(super) allocated: Option<usize>,
-    lamports: u64,
+    /// Below zero where it spent what it was paid without an instruction.
+    lamports: i128,
     tokens: u64,
     /// Of a wrapped-SOL account: the lamports that are not wrapped SOL.
     pub(super) rent: u64,
+}
+
+impl LedgerAccount {
+    fn held(&self) -> u64 {
+        u64::try_from(self.lamports.max(0)).unwrap_or(u64::MAX)
+    }
 }
 
 /// All movements of one transaction, as one wallet sees them.
@@ -110,14 +117,13 @@ impl Ledger {
             residue: Vec::new(),
             unexplained: vec![false; tx.keys.len()],
         };
-        ledger.accounts.extend(
-            tx.lamports
-                .iter()
-                .map(|(before, _)| LedgerAccount { lamports: *before, ..LedgerAccount::default() }),
-        );
+        ledger.accounts.extend(tx.lamports.iter().map(|(before, _)| LedgerAccount {
+            lamports: i128::from(*before),
+            ..LedgerAccount::default()
+        }));
         ledger.mark_own(tx, wallet);
         if let Some(fee) = ledger.accounts.first_mut() {
-            fee.lamports = fee.lamports.saturating_sub(tx.fee);
+            fee.lamports -= i128::from(tx.fee);
         }
         for (at, instruction) in tx.instructions.iter().enumerate() {
             ledger.apply(tx, at, instruction.action);
@@ -169,7 +175,7 @@ impl Ledger {
             account.own |= own;
             account.tokens = token.before.unwrap_or(0);
             if account.wrapped && token.before.is_some() {
-                account.rent = account.lamports.saturating_sub(account.tokens);
+                account.rent = account.held().saturating_sub(account.tokens);
             }
         }
         for instruction in &tx.instructions {
@@ -221,7 +227,7 @@ impl Ledger {
             Action::Open { account, .. } => {
                 let rate = self.rent_rate;
                 if let Some(account) = self.at(account).filter(|account| account.wrapped) {
-                    account.rent = rent_within(account.lamports, rate);
+                    account.rent = rent_within(account.held(), rate);
                 }
             }
             Action::Approve { .. } | Action::Still | Action::Call => {}
@@ -286,21 +292,22 @@ impl Ledger {
 
     fn close(&mut self, at: usize, account: u8, to: u8) {
         let closed = self.account(account);
-        let rent = if closed.wrapped { closed.rent.min(closed.lamports) } else { closed.lamports };
+        let held = closed.held();
+        let rent = if closed.wrapped { closed.rent.min(held) } else { held };
         // Only an empty account can be closed, except for wrapped SOL.
         if !closed.wrapped && closed.tokens > 0 {
             self.mark_unexplained(account);
         }
         self.set_tokens(account, Some(0));
-        self.pay(at, Means::Close { rent }, account, to, closed.lamports);
+        self.pay(at, Means::Close { rent }, account, to, held);
     }
 
     fn move_lamports(&mut self, from: u8, to: u8, lamports: u64) {
         if let Some(account) = self.at(from) {
-            account.lamports = account.lamports.saturating_sub(lamports);
+            account.lamports -= i128::from(lamports);
         }
         if let Some(account) = self.at(to) {
-            account.lamports = account.lamports.saturating_add(lamports);
+            account.lamports += i128::from(lamports);
         }
     }
 
@@ -349,7 +356,7 @@ impl Ledger {
             .lamports
             .iter()
             .zip(&self.accounts)
-            .map(|((_, after), account)| i128::from(*after) - i128::from(account.lamports))
+            .map(|((_, after), account)| i128::from(*after) - account.lamports)
             .collect();
         for token in &tx.tokens {
             let account = self.account(token.account);
