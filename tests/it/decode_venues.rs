@@ -15,6 +15,9 @@ const AXIOM: &str = "FLASHX8DrLbgeR8FcfNV1F5krxYcYMUdBkrP1EPBtxB9";
 const EXA6: &str = "ExA6GYhHAeRNMWVNLrDir1SKPJZcZA2oaPq6uriSmxfJ";
 const PUMP_SWAP: &str = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
 const BISON_PREDICT: &str = "2DNbzPochEcyCcWMbL4d9S3u9QqQEj5bbe6cSZFvKsbh";
+const FLASH: &str = "FLASH6Lo6h3iasJKWDs2F8TkW2UKf3s15C8PMGuVfgBn";
+const DELTAFI: &str = "GNExJhNUhc9LN2DauuQAUJnXoy6DJ6zey3t9kT9A2PF3";
+const DRADEX: &str = "dp2waEWSBy5yKmq65ergoU3G6qRLmqa6K7We4rZSKph";
 const LEND_EARN: &str = "jup3YeL8QhtSx1e253b2FDvsMNC87fDrgQZivbrndc9";
 
 /// Anchor's discriminator of an instruction.
@@ -209,4 +212,49 @@ fn an_outcome_of_a_pair_is_bought_from_who_made_the_pair() {
     let mut quoted = Tx::new("w");
     quoted.call(BISON_PREDICT, &["w", "m"], &[1]);
     assert_eq!(run(&quoted, "w").notes, []);
+}
+
+/// META for USDC by one call of a program.
+fn exchanged(program: &str, data: &[u8]) -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w meta", "META", "w", 100).account("p meta", "META", "p", 0);
+    tx.account("w usdc", "USDC", "w", 0).account("p usdc", "USDC", "p", 500);
+    tx.call(program, &["w", "w meta", "p meta", "w usdc", "p usdc", "p"], data);
+    tx.transfer(2, "w meta", "p meta", "w", 100).transfer(2, "p usdc", "w usdc", "p", 90);
+    tx
+}
+
+#[test]
+fn only_the_swaps_of_a_venue_of_positions_are_trades() {
+    for (program, venue, swap, other) in [
+        (FLASH, "Flash Trade", "swap", "close_position"),
+        (DELTAFI, "DeltaFi", "stable_swap", "withdraw_from_stable_swap"),
+    ] {
+        let rows = [(Side::Sell, "META", 100, None, venue), (Side::Buy, "USDC", 90, None, venue)];
+        check(&exchanged(program, &named(swap)), "w", &rows);
+        assert_eq!(run(&exchanged(program, &named(other)), "w").trades, [], "{venue}");
+    }
+}
+
+/// Side, limit price, amount, the client's id and the type of an order at Dradex.
+fn dradex_order(price: u64, kind: u8) -> Vec<u8> {
+    let mut data = named("create_order");
+    data.push(0);
+    for number in [price, 100, 7] {
+        data.extend(number.to_le_bytes());
+    }
+    data.push(kind);
+    data
+}
+
+/// A limit order gives its whole amount to the market, also where only a part is matched.
+#[test]
+fn an_order_at_dradex_is_a_trade_where_nothing_of_it_rests() {
+    let rows = [(Side::Sell, "META", 100, None, "Dradex"), (Side::Buy, "USDC", 90, None, "Dradex")];
+    for (price, kind) in [(0, 0), (5_000, 1)] {
+        check(&exchanged(DRADEX, &dradex_order(price, kind)), "w", &rows);
+    }
+    let limit = run(&exchanged(DRADEX, &dradex_order(5_000, 0)), "w");
+    let kinds: Vec<NoteKind> = limit.notes.iter().map(|note| note.kind).collect();
+    assert_eq!((limit.trades, kinds), (Vec::new(), vec![NoteKind::Order]));
 }
