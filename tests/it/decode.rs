@@ -1,11 +1,12 @@
 //! Solana transactions built by hand, one a rule; the expected rows are worked out by hand too.
 
-use blotter::decode::solana::{decode, parse};
+use blotter::decode::explain::Why;
+use blotter::decode::solana::{decode, explain, parse};
 use blotter::decode::{Decoded, NoteKind};
 use blotter::domain::{Address, Side, Units};
 use blotter::registry::Registry;
 
-use crate::support::solana::{RENT, TOKEN_2022, Tx, WSOL, key};
+use crate::support::solana::{RENT, SYSTEM, TOKEN, TOKEN_2022, Tx, WSOL, key};
 
 pub(crate) const RAYDIUM: &str = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
 pub(crate) const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
@@ -83,6 +84,35 @@ fn rent_tips_and_unspent_wrapped_sol_are_not_in_the_price() {
     let pool = [(Side::Sell, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4")];
     check(&bought(), "pool", &pool);
     check(&bought(), "another wallet", &[]);
+}
+
+/// A transfer pays for a temporary account's room and what is to be swapped; a later call allocates it.
+#[test]
+fn rent_that_a_transfer_pays_is_explained_like_any_other() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 5_000);
+    tx.account("p sol", WSOL, "p", 900).lamports("t", 0);
+    tx.pay(1, "w", "t", RENT + 3_000);
+    tx.call(SYSTEM, &["t"], &[&[8, 0, 0, 0], 165_u64.to_le_bytes().as_slice()].concat());
+    tx.call(TOKEN, &["t", WSOL], &[[18].as_slice(), &key("w")].concat());
+    tx.call(RAYDIUM, &["t", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
+    let swapped = [[3].as_slice(), &2_000_u64.to_le_bytes()].concat();
+    tx.inner(2, TOKEN, &["t", "p sol", "w"], &swapped).drift("t", -2_000).drift("p sol", 2_000);
+    tx.transfer(2, "p bonk", "w bonk", "p", 700);
+    let left = i64::try_from(RENT).unwrap() + 1_000;
+    tx.call(TOKEN, &["t", "w", "w"], &[9]).drift("t", -left).drift("w", left);
+    check(&tx, "w", &[(Side::Buy, "BONK", 700, Some(2_000), "Raydium AMM v4")]);
+    assert_eq!(explained_rent(&tx), [Some(RENT), Some(RENT)]);
+}
+
+/// What the wallet paid for its accounts' room and what came back of it.
+fn explained_rent(tx: &Tx) -> [Option<u64>; 2] {
+    let tx = parse(tx.json().to_string().as_bytes()).unwrap();
+    let left_out = explain(&Registry::embedded().unwrap(), &key("w"), &tx).left_out;
+    [Why::Rent, Why::RentBack].map(|why| {
+        let found = left_out.iter().find(|out| out.why == why);
+        found.map(|out| u64::try_from(out.units).unwrap())
+    })
 }
 
 #[test]
@@ -577,6 +607,8 @@ fn rent_that_comes_back_by_way_of_an_authority_is_no_proceeds() {
     for owner in ["authority", "w"] {
         check(&sold_by_an_authority(OKX, owner, ("receiver", 0)), "w", &rows);
     }
+    let own = sold_by_an_authority(OKX, "w", ("receiver", 0));
+    assert_eq!(explained_rent(&own), [Some(RENT), Some(RENT)]);
 }
 
 /// A router's fee is a part of what it pays; where it sends on most of it, another one sold.

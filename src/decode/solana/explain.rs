@@ -4,6 +4,7 @@ use super::balances::{Asset as Moved, Flow, Ledger, Means};
 use super::decode;
 use super::keys::AccountKey;
 use super::scene::{Scene, acts};
+use super::swaps::{is_for_room, returned_rent};
 use super::transaction::Transaction;
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 use crate::domain::{Address, Units};
@@ -123,18 +124,24 @@ fn rent(ledger: &Ledger) -> Vec<LeftOut> {
         if !(ledger.is_own(flow.from) && ledger.is_own(flow.to)) {
             continue;
         }
-        let wrapped = flow.to.is_some_and(|to| ledger.account(to).wrapped);
         match flow.means {
-            Means::Create if !wrapped => put = put.saturating_add(flow.amount),
-            Means::Create => {
-                let rent = flow.to.map_or(0, |to| ledger.account(to).rent);
-                put = put.saturating_add(rent.min(flow.amount));
+            Means::Create => put = put.saturating_add(rent_within(ledger, flow)),
+            Means::Pay if is_for_room(ledger, flow) => {
+                put = put.saturating_add(rent_within(ledger, flow));
             }
             Means::Close { rent } => back = back.saturating_add(rent),
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => {}
         }
     }
+    let by_others = returned_rent(ledger, &(0..usize::MAX), |account| ledger.is_own(account));
+    back = back.saturating_add(u64::try_from(by_others).unwrap_or(0));
     let put = (put > 0).then(|| native(Why::Rent, put, false));
     let back = (back > 0).then(|| native(Why::RentBack, back, true));
     put.into_iter().chain(back).collect()
+}
+
+/// How much of what pays for an account's room is rent: the rest of a wrapped account's is its SOL.
+fn rent_within(ledger: &Ledger, flow: &Flow) -> u64 {
+    let account = flow.to.map(|to| ledger.account(to));
+    account.filter(|account| account.wrapped).map_or(flow.amount, |to| to.rent.min(flow.amount))
 }

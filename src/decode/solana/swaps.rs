@@ -88,7 +88,7 @@ impl Scene<'_> {
             let amount = self.swapped(ledger, flow, out);
             net.add(flow.asset, if out { -amount } else { amount });
         }
-        net.native -= returned_rent(ledger, range);
+        net.native -= returned_rent(ledger, range, |_| true);
         if !net.gains() {
             net.merge(&self.launched(ledger, range));
         }
@@ -278,8 +278,12 @@ fn minted_before(ledger: &Ledger, range: &Range<usize>) -> Net {
 }
 
 /// Rent that the wallet paid for wrapped accounts which another one closes, and that it pays to the
-/// wallet.
-fn returned_rent(ledger: &Ledger, range: &Range<usize>) -> i128 {
+/// wallet; of accounts that `counts` accepts.
+pub(super) fn returned_rent(
+    ledger: &Ledger,
+    range: &Range<usize>,
+    counts: impl Fn(Option<u8>) -> bool,
+) -> i128 {
     let inside = || ledger.flows.iter().filter(|flow| range.contains(&flow.instruction));
     let amount = |flow: &Flow| i128::from(flow.amount);
     // Who closed them, with the rent, and from which instruction on.
@@ -287,7 +291,7 @@ fn returned_rent(ledger: &Ledger, range: &Range<usize>) -> i128 {
     for flow in inside() {
         let Means::Close { rent } = flow.means else { continue };
         let wrapped = flow.from.is_some_and(|from| ledger.account(from).wrapped);
-        if !wrapped || ledger.is_own(flow.to) {
+        if !wrapped || ledger.is_own(flow.to) || !counts(flow.from) {
             continue;
         }
         let room = ledger.flows.iter().filter(|paid| {
