@@ -277,6 +277,7 @@ fn what_a_closed_account_had_left_is_no_price() {
     let mut tx = sold_to_curve();
     tx.lamports("old account", 70_000).drift("old account", -70_000).drift("w", 70_000);
     check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+    assert_eq!(explained_rent(&tx), [None, Some(70_000)]);
 }
 
 /// A curve is paid by instruction: its price, a first fee that gives an account its rent, and one

@@ -22,10 +22,12 @@ pub fn explain(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Expl
         return explanation;
     }
     explanation.decoded = decode(registry, wallet, tx);
-    explanation.movements = movements(registry, &ledger, tx);
+    let (uninstructed, refunded) = Scene::new(tx, registry.solana())
+        .map_or((0, 0), |scene| (scene.uninstructed(&ledger), scene.refunded(&ledger)));
+    explanation.movements = movements(&ledger, uninstructed);
     explanation.venues = venues(registry.solana(), tx);
     explanation.left_out.extend(fees(registry.solana(), &ledger, tx));
-    explanation.left_out.extend(rent(&ledger));
+    explanation.left_out.extend(rent(&ledger, refunded));
     explanation.list_left_out();
     explanation
 }
@@ -34,8 +36,9 @@ fn native(why: Why, lamports: u64, came: bool) -> LeftOut {
     LeftOut { why, asset: Asset::Native, units: Units::from(lamports), came }
 }
 
-/// Movements between the wallet's accounts and others, by asset.
-fn movements(registry: &Registry, ledger: &Ledger, tx: &Transaction) -> Vec<Movement> {
+/// Movements between the wallet's accounts and others, by asset; `uninstructed` lamports too, which
+/// programs gave it without an instruction.
+fn movements(ledger: &Ledger, uninstructed: i128) -> Vec<Movement> {
     let mut sums: Vec<(Moved, u128, u128)> = Vec::new();
     let mut add = |asset: Moved, got: u128, gave: u128| match sums
         .iter_mut()
@@ -54,9 +57,6 @@ fn movements(registry: &Registry, ledger: &Ledger, tx: &Transaction) -> Vec<Move
             (true, true) | (false, false) => {}
         }
     }
-    // Lamports that programs gave without an instruction.
-    let uninstructed =
-        Scene::new(tx, registry.solana()).map_or(0, |scene| scene.uninstructed(ledger));
     if uninstructed > 0 {
         add(Moved::Native, uninstructed.unsigned_abs(), 0);
     }
@@ -116,8 +116,8 @@ fn fees(tables: &SolanaTables, ledger: &Ledger, tx: &Transaction) -> Vec<LeftOut
     ledger.flows.iter().filter_map(fee).collect()
 }
 
-/// Rent of the wallet's own accounts: paid and refunded.
-fn rent(ledger: &Ledger) -> Vec<LeftOut> {
+/// Rent of the wallet's own accounts: paid and refunded, without an instruction too.
+fn rent(ledger: &Ledger, refunded: i128) -> Vec<LeftOut> {
     let mut put = 0_u64;
     let mut back = 0_u64;
     for flow in &ledger.flows {
@@ -134,7 +134,9 @@ fn rent(ledger: &Ledger) -> Vec<LeftOut> {
         }
     }
     let by_others = returned_rent(ledger, &(0..usize::MAX), |account| ledger.is_own(account));
-    back = back.saturating_add(u64::try_from(by_others).unwrap_or(0));
+    for other in [by_others, refunded] {
+        back = back.saturating_add(u64::try_from(other).unwrap_or(0));
+    }
     let put = (put > 0).then(|| native(Why::Rent, put, false));
     let back = (back > 0).then(|| native(Why::RentBack, back, true));
     put.into_iter().chain(back).collect()

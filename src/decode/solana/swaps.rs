@@ -254,15 +254,28 @@ impl Scene<'_> {
     /// Lamports that programs gave the wallet out of their own accounts, which takes no
     /// instruction: a curve's price, or the remainder of a closed account.
     pub(super) fn uninstructed(&self, ledger: &Ledger) -> i128 {
+        let (got, refunds) = self.residues(ledger);
+        (got - refunds).max(0)
+    }
+
+    /// How much of what the wallet got so closed accounts had left.
+    pub(super) fn refunded(&self, ledger: &Ledger) -> i128 {
+        let (got, refunds) = self.residues(ledger);
+        got.min(refunds).max(0)
+    }
+
+    /// Lamports that moved without an instruction: to the wallet, and out of accounts that hold none
+    /// any more.
+    fn residues(&self, ledger: &Ledger) -> (i128, i128) {
         let of_wallet = ledger.wallet.and_then(|at| ledger.residue.get(usize::from(at)));
         let refunds: i128 = ledger
             .residue
             .iter()
             .zip(&self.tx.lamports)
             .filter(|(residue, (_, after))| **residue < 0 && *after == 0)
-            .map(|(residue, _)| *residue)
+            .map(|(residue, _)| -*residue)
             .sum();
-        (of_wallet.copied().unwrap_or(0) + refunds).max(0)
+        (of_wallet.copied().unwrap_or(0), refunds)
     }
 }
 
