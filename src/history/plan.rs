@@ -18,14 +18,20 @@ pub(super) struct Demand {
     pub(super) rows: Option<u64>,
 }
 
+/// The last check for new heights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    Young,
+    /// It took longer than it stays young, and ended in the last step: it takes turns with gaps.
+    Slow,
+    Old,
+}
+
 /// What the wallet's state says.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownState<'a> {
     pub(super) coverage: &'a Coverage,
-    /// The last check for new heights is young enough.
-    pub(super) is_fresh: bool,
-    /// The last step was such a check: one that takes longer than it stays fresh takes turns with gaps.
-    pub(super) has_checked: bool,
+    pub(super) check: Check,
     /// No followed wallet needs a check: a scan found nothing new, or the last check is young.
     pub(super) is_current: bool,
     /// Heights below this one are known not to be had at present.
@@ -75,10 +81,10 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     let crowded = known.coverage.runs() >= known.spans_max;
     let Some(top) = known.coverage.top() else { return Next::Refresh { low: 0 } };
     let is_old = |demand: &Demand| {
-        (demand.fresh && !known.is_fresh) || (demand.follows && !known.is_current)
+        (demand.fresh && known.check != Check::Young) || (demand.follows && !known.is_current)
     };
     let mut gaps = wanted_gaps(demands, known);
-    let is_turn = gaps.is_empty() || !known.has_checked;
+    let is_turn = gaps.is_empty() || known.check != Check::Slow;
     if demands.iter().any(is_old) && !crowded && is_turn {
         return Next::Refresh { low: top + 1 };
     }
@@ -152,8 +158,7 @@ mod tests {
     fn known(coverage: &Coverage, is_fresh: bool) -> KnownState<'_> {
         KnownState {
             coverage,
-            is_fresh,
-            has_checked: false,
+            check: if is_fresh { Check::Young } else { Check::Old },
             is_current: is_fresh,
             cut: None,
             decoder: 1,
@@ -201,7 +206,7 @@ mod tests {
     #[test]
     fn a_check_that_is_old_when_it_ends_takes_turns_with_gaps() {
         let gap = coverage(&[(0, 9), (20, 99)]);
-        let checked = KnownState { has_checked: true, ..known(&gap, false) };
+        let checked = KnownState { check: Check::Slow, ..known(&gap, false) };
         assert_eq!(plan(&[FRESH, edge(99)], checked, 0), fill(10, 19, false));
         assert_eq!(plan(&[FRESH, edge(99)], known(&gap, false), 1), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], checked, 0), Next::Refresh { low: 100 }, "no gap is wanted");

@@ -15,7 +15,7 @@ use super::error::HistoryError;
 use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
-use super::plan::{Demand, KnownState, Next, plan, reachable_gap, run_ahead};
+use super::plan::{Check, Demand, KnownState, Next, plan, reachable_gap, run_ahead};
 use super::proven::{knows_accounts, next_reread};
 use super::pump::{self, Pump};
 use super::tasks::after;
@@ -38,6 +38,7 @@ pub(super) struct Worker {
     lane: Lane,
     pumps: Vec<Pump>,
     turns: usize,
+    /// The last step was a look for newer heights.
     has_checked: bool,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
@@ -192,8 +193,11 @@ impl Worker {
         let is_fresh = record.checked_at.is_some_and(fresh);
         KnownState {
             coverage: &record.coverage,
-            is_fresh,
-            has_checked: self.has_checked,
+            check: match (is_fresh, self.has_checked) {
+                (true, _) => Check::Young,
+                (false, true) => Check::Slow,
+                (false, false) => Check::Old,
+            },
             is_current: match self.standing {
                 Some(Standing::Quiet) => true,
                 Some(Standing::Due) => false,

@@ -377,7 +377,7 @@ impl TronSource {
                 .is_none_or(|known| self.is_near(known, at))
         };
         if ListKind::BOTH.into_iter().any(is_near)
-            && let Some(newest) = self.newest_listed(options).await
+            && let Some(newest) = Box::pin(self.newest_listed(options)).await
         {
             self.take_newest(newest, at);
         }

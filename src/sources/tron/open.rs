@@ -65,7 +65,8 @@ impl TronSource {
             self.look_before(at, options).await;
             return Ok((high, at, None));
         }
-        let (head, newest) = join(self.solid_head(options), self.newest_listed(options)).await;
+        let (head, newest) =
+            join(self.solid_head(options), Box::pin(self.newest_listed(options))).await;
         let head = head?;
         let settled = self.indexed_to(&head, newest)?;
         let Head { height, millis, hash } = head;

@@ -20,7 +20,7 @@ use super::{finish, finish_poisoned};
 const WAYS: [Way; 7] =
     [Way::Solana, Way::Logs, Way::Explorer, Way::Transfers, Way::Portal, Way::Lists, Way::Events];
 /// Of each way; `BLOTTER_SIM_REFUSALS` asks for more.
-const SEEDS: u64 = 8;
+const SEEDS: u64 = 12;
 /// By so much a load may take longer than without any refusal.
 const TIMES_MAX: u32 = 4;
 const MORE_MAX: Duration = Duration::from_secs(60);
