@@ -53,8 +53,8 @@ defaults! {
         /// that a process has left.
         pub follow_every: Duration = Duration::from_millis(200),
         pub adopt_every: Duration = Duration::from_secs(10),
-        /// Failures next to an endpoint that works are not reported to readers before they have gone on for
-        /// so long.
+        /// Failures next to an endpoint that works are not reported to readers before others have followed
+        /// the first one for so long.
         pub quiet_retry_max: Duration = Duration::from_secs(8),
         /// First and longest pause after a failed load.
         pub retry_pause_min: Duration = Duration::from_secs(1),

@@ -91,6 +91,8 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     if crowded && gaps.is_empty() {
         gaps.extend(reachable_gap(Height::MAX, known).map(|gap| (gap, false)));
     }
+    // Each second turn is a check's.
+    let turn = if known.check == Check::Slow { turn / 2 } else { turn };
     if let Some(at) = turn.checked_rem(gaps.len()) {
         let (gap, eager) = gaps.swap_remove(at);
         return Next::Fill { gap, eager };
@@ -210,6 +212,10 @@ mod tests {
         assert_eq!(plan(&[FRESH, edge(99)], checked, 0), fill(10, 19, false));
         assert_eq!(plan(&[FRESH, edge(99)], known(&gap, false), 1), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], checked, 0), Next::Refresh { low: 100 }, "no gap is wanted");
+        let gaps = coverage(&[(0, 9), (20, 29), (40, 99)]);
+        let checked = KnownState { check: Check::Slow, ..known(&gaps, false) };
+        let turns = [1, 3, 5].map(|turn| plan(&[FRESH, edge(99), edge(29)], checked, turn));
+        assert_eq!(turns, [fill(30, 39, false), fill(10, 19, false), fill(30, 39, false)]);
     }
 
     #[test]

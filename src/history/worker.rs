@@ -38,7 +38,7 @@ pub(super) struct Worker {
     lane: Lane,
     pumps: Vec<Pump>,
     turns: usize,
-    /// The last step was a look for newer heights.
+    /// The last step was a look for newer heights that came to something.
     has_checked: bool,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
@@ -56,7 +56,7 @@ pub(super) struct Worker {
     /// When the last read from the head began, and the last one that came to something.
     opened_at: Instant,
     read_at: Option<Instant>,
-    /// When the first and the last of failures began and ended that are less than a minute apart.
+    /// When the first and the last of failures ended that are less than a minute apart.
     failing: Option<(Instant, Instant)>,
 }
 
@@ -123,10 +123,9 @@ impl Worker {
     }
 
     async fn turn(&mut self) -> Flow {
-        let began = Instant::now();
         match self.step().await {
             Ok(flow) => flow,
-            Err(error) => self.failed(error, began).await,
+            Err(error) => self.failed(error).await,
         }
     }
 
@@ -148,10 +147,12 @@ impl Worker {
                 Held::ByAnother => return self.follow(&record).await,
             }
         }
-        self.has_checked = matches!(next, Next::Refresh { .. });
+        self.has_checked = false;
         match next {
             Next::Idle => return self.idle(&record, &demands).await,
-            Next::Refresh { low } => self.refresh(&record, low, run_ahead(&demands)).await?,
+            Next::Refresh { low } => {
+                self.has_checked = self.refresh(&record, low, run_ahead(&demands)).await?;
+            }
             Next::Fill { gap, eager } => {
                 let is_all = eager || self.board.background().is_some();
                 let ahead = if is_all { RunAhead::All } else { run_ahead(&demands) };
@@ -292,12 +293,13 @@ impl Worker {
         known.cut.filter(|_| waiting)
     }
 
+    /// Whether it came to something.
     async fn refresh(
         &mut self,
         record: &WalletRecord,
         low: Height,
         ahead: RunAhead,
-    ) -> Result<(), IngestError> {
+    ) -> Result<bool, IngestError> {
         let known = self.pumps.iter().position(|pump| pump.low == low && pump.next_high.is_none());
         let at = if let Some(at) = known {
             at
@@ -305,22 +307,22 @@ impl Worker {
             self.opened_at = Instant::now();
             self.open(record, Gap { low, high: low, resume: None }, true, None).await?
         };
-        let Some(pump) = self.pumps.get(at) else { return Ok(()) };
+        let Some(pump) = self.pumps.get(at) else { return Ok(false) };
         pump.set_run_ahead(ahead);
         let checked_at = pump.began_at(self.inner.clock.now());
         let is_old = pump.is_older_than(self.inner.limits.freshness);
         if (known.is_none() || is_old) && self.has_reorganised(record).await? {
             self.pumps.clear();
-            return Ok(());
+            return Ok(false);
         }
-        let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
+        let Some(fetched) = self.fetch(at).await? else { return Ok(false) };
         let Some(raw) = fetched else {
             self.pumps.remove(at);
             let patch = WalletPatch { checked_at: Some(checked_at), ..WalletPatch::default() };
             self.patch(record, patch).await?;
             self.read_at = Some(self.opened_at);
             self.board.tell_news();
-            return Ok(());
+            return Ok(true);
         };
         let heights: Vec<Height> =
             [raw.high].into_iter().chain(raw.txs.first().map(RawTx::height)).collect();
@@ -331,7 +333,7 @@ impl Worker {
         if stored && anchor.is_none() {
             self.anchor(record, heights);
         }
-        Ok(())
+        Ok(stored)
     }
 
     async fn fill(
@@ -524,10 +526,10 @@ impl Worker {
     }
 
     /// Whether an endpoint failed a moment ago next to one that works: readers need not know of it yet.
-    fn may_pass(&mut self, error: &IngestError, began: Instant) -> bool {
+    fn may_pass(&mut self, error: &IngestError) -> bool {
         let now = Instant::now();
         let known = self.failing.filter(|(_, last)| now - *last < FAILURES_APART);
-        let since = known.map_or(began, |(since, _)| since);
+        let since = known.map_or(now, |(since, _)| since);
         self.failing = Some((since, now));
         let is_of_source = matches!(
             error,
@@ -543,14 +545,14 @@ impl Worker {
     }
 
     /// Notifies the readers, then backs off before the next attempt.
-    async fn failed(&mut self, error: IngestError, began: Instant) -> Flow {
+    async fn failed(&mut self, error: IngestError) -> Flow {
         self.pumps.clear();
         self.inner.metrics.load_failures.add(1);
         if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error {
             self.cut_found = Some(Instant::now());
             return self.note_cut(first).await;
         }
-        if self.may_pass(&error, began) {
+        if self.may_pass(&error) {
             tracing::info!(%error, "loading a wallet failed, and begins anew at the endpoints that work");
             sleep(self.inner.limits.retry_pause_min).await;
             return Flow::Again;

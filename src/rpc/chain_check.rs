@@ -118,6 +118,12 @@ impl Answers {
         known.get(&id).is_some_and(|known| known.is_right && known.basis == Basis::Reported)
     }
 
+    /// Some endpoint is right by what it answered, lately or before.
+    fn has_answered(&self) -> bool {
+        let is_answered = |known: &Reported| known.is_right && known.basis != Basis::Odd;
+        lock(&self.known).values().any(is_answered)
+    }
+
     /// Some endpoint is right by what it answered.
     fn has_right(&self) -> bool {
         let is_reported = |known: &Reported| known.is_right && known.basis == Basis::Reported;
@@ -231,7 +237,7 @@ impl ChainChecks {
             let news = self.reported.news.notified();
             // Takes all answers since the last read in any case.
             let is_over = round.clone().now_or_never().is_some();
-            if is_over || self.reported.has_right() {
+            if is_over || self.reported.has_answered() {
                 return;
             }
             tokio::select! {
@@ -465,6 +471,7 @@ mod tests {
             let _ = timeout(UNKNOWN_COOLDOWN, world.checks.go_on()).await;
             assert_eq!(slow_check(&world, Unknown, answer).await, HashSet::from([1]));
             assert_eq!(excluded(), 0, "{answer:?}");
+            let _ = timeout(UNKNOWN_COOLDOWN, world.checks.go_on()).await;
         }
         advance(ODD_CHAIN_KEPT).await;
         assert_eq!(slow_check(&world, Unknown, Match).await, HashSet::from([1]));

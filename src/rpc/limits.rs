@@ -20,8 +20,9 @@ defaults! {
         /// Failed attempts of a call after which it gives up an endpoint that it names, next to others
         /// that may be asked instead.
         pub replaceable_failures_max: u32 = 3,
-        /// The longest cooldown of it that is waited for.
+        /// The longest cooldown of it that is waited for: after so many, and before.
         pub replaceable_wait: Duration = Duration::from_secs(1),
+        pub replaceable_first_wait: Duration = Duration::from_secs(5),
         pub backoff_min: Duration = Duration::from_millis(100),
         pub backoff_max: Duration = Duration::from_secs(10),
         /// Longest `Retry-After` that is respected on one endpoint.

@@ -400,7 +400,11 @@ impl State {
         // What asked for one pause will answer, and what it shows counts.
         let wait_max = |one: &Endpoint| {
             let fails = one.failed_in_a_row() >= limits.replaceable_failures_max;
-            if is_replaced && fails { limits.replaceable_wait } else { limits.retry_time_max }
+            match (is_replaced, fails) {
+                (true, true) => limits.replaceable_wait,
+                (true, false) => limits.replaceable_first_wait,
+                (false, _) => limits.retry_time_max,
+            }
         };
         if self.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);

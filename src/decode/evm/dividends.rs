@@ -1,7 +1,7 @@
 //! What trackers of a token pay to its holders while the token moves, and hooks to a coin's creator: an
 //! income next to the exchange, no part of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Asset, Move};
 use super::scene::Scene;
@@ -28,14 +28,17 @@ struct Payment {
 
 /// Removes such payments. Whether the wallet may have got more coin, which no movement shows.
 pub(super) fn leave_out(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) -> bool {
-    let mut unseen = false;
+    let (mut unseen, mut taken) = (false, BTreeSet::new());
     for Payment { by, asset, amount } in stated(scene) {
         let pays = |m: &&Move| {
             let is_it = m.from == by && m.to == *scene.wallet && m.amount == amount;
             is_it && asset.is_none_or(|asset| asset == m.asset)
         };
-        let paid = scene.ledger.moves.iter().find(pays);
-        if let Some(flow) = paid.and_then(|paid| flows.get_mut(&paid.asset)) {
+        let mut moves = scene.ledger.moves.iter().enumerate();
+        let paid = moves.find(|(at, one)| !taken.contains(at) && pays(one));
+        let flow = paid.and_then(|(at, one)| Some((at, flows.get_mut(&one.asset)?)));
+        if let Some((at, flow)) = flow {
+            taken.insert(at);
             flow.got = flow.got.saturating_sub(amount);
         } else {
             unseen |= asset.is_none_or(|asset| asset == Asset::Native);

@@ -197,8 +197,11 @@ impl LogLister {
         if kept == Kept::No && !choice.lacks {
             return Err(SearchFault::Lacks);
         }
+        let mut is_kept = kept == Kept::Yes;
         match again.outcome {
             Ok(answers) if again.kept != Kept::No => {
+                // One of two that is seen to keep them is enough, whichever was asked first.
+                is_kept |= second.on != choice.on && again.kept == Kept::Yes && !second.lacks;
                 self.take(&mut search, second, answers);
             }
             answer if second.on != choice.on => {
@@ -209,7 +212,7 @@ impl LogLister {
         }
         self.confirm(&mut search, (low, high), second.on, failed).await;
         let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
-        if kept != Kept::Yes || choice.lacks {
+        if !is_kept || choice.lacks {
             doubts = doubts.union(Doubts::DEPTH);
         }
         let (logs, witnesses) = search.finish(high);

@@ -25,7 +25,6 @@ use super::timeline::{ReadyTxs, Timed, Timeline};
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
@@ -63,8 +62,6 @@ pub(super) struct ListReader {
     head_by: Option<EndpointId>,
     /// One that reports heads and does not list.
     without_lists: Option<EndpointId>,
-    /// They do not say which blocks they keep.
-    without_proof: EndpointSet,
     /// Some chunk was, and the accounts that came with it are known.
     has_delivered: bool,
     /// What the reading cannot establish.
@@ -104,7 +101,6 @@ impl ListReader {
             head: request.high.unwrap_or_default(),
             head_by: None,
             without_lists: None,
-            without_proof: EndpointSet::default(),
             has_delivered: false,
             listings: Vec::new(),
             listed: HashSet::new(),
@@ -392,7 +388,6 @@ impl ListReader {
         let frontier = self.lists_frontier();
         let ahead = self.prefetcher.list_ahead(self.source.inner.limits.list_ahead_max, urgency);
         let room = self.timeline.wants_entries(frontier, ahead);
-        let all = CallOptions { without: self.without_proof, ..self.options.clone() };
         // What that one does not give is read anew by another one's head.
         let is_replaceable = self.may_begin_anew();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
@@ -417,11 +412,11 @@ impl ListReader {
             let avoid = listing.last_by.filter(|_| second);
             // Accounts are found one after another while rows are delivered: to wait for a slow
             // node at the end of each would make all as slow as that one.
-            let in_time = !listing.list.missed();
+            let in_time = !(listing.list.missed() || listing.was_reopened());
             if listing.list.kind == Kind::Account {
                 accounts.entry((on, avoid, in_time, is_newest)).or_default().push(request);
             } else {
-                let options = on_or_any((on, avoid), is_replaceable, &all);
+                let options = on_or_any((on, avoid), is_replaceable, &self.options);
                 let source = self.source.clone();
                 let page =
                     async move { ListEvent::Pages(source.page_twice(request, options).await) };
@@ -430,8 +425,10 @@ impl ListReader {
         }
         for ((on, avoid, in_time, is_newest), requests) in accounts {
             for group in requests.chunks(self.group_size(is_newest)) {
-                let options =
-                    CallOptions { in_time, ..on_or_any((on, avoid), is_replaceable, &all) };
+                let options = CallOptions {
+                    in_time,
+                    ..on_or_any((on, avoid), is_replaceable, &self.options)
+                };
                 let (source, asked) = (self.source.clone(), group.to_vec());
                 self.prefetcher.push(Box::pin(async move {
                     ListEvent::Pages(source.pages(asked, options).await)

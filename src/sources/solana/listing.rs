@@ -134,8 +134,23 @@ impl Listing {
         }
     }
 
-    /// Its end is asked for once more.
-    pub(super) fn reopen(&mut self) {
+    /// Its end is asked for once more, of another endpoint than the last one where there is one that
+    /// answers. False: that was done often enough.
+    pub(super) fn reopen_elsewhere(&mut self) -> bool {
+        let may = self.reopened < REOPENED_MAX;
+        if may {
+            self.reopened += 1;
+            self.reopen();
+        }
+        may
+    }
+
+    /// Others than those who reported its end are waited for.
+    pub(super) fn was_reopened(&self) -> bool {
+        self.reopened > 0
+    }
+
+    fn reopen(&mut self) {
         self.proof = EndProof::Open;
         self.list.reopen();
     }

@@ -84,6 +84,10 @@ impl Known {
         self.failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE)
     }
 
+    fn shows(self, low: Height) -> bool {
+        [self.above, self.searched].into_iter().flatten().any(|searched| searched.shows(low))
+    }
+
     fn depth(self) -> Option<Depth> {
         self.searched.map(|searched| searched.depth)
     }
@@ -146,7 +150,7 @@ impl TronSource {
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
         // Where blocks begin, nothing can be seen of events below.
         let floor = if low > wanted { low } else { 0 };
-        let ids = self.searchable();
+        let ids = self.searchable(low);
         let depths = ids.iter().map(|id| self.learn_depth(*id, (low, high), floor, options));
         let depths = join_all(depths).await;
         let froms = depths.iter().filter_map(|depth| match depth {
@@ -169,12 +173,13 @@ impl TronSource {
         }
     }
 
-    /// Endpoints without those that gave no answer of late, where others did.
-    fn searchable(&self) -> Vec<EndpointId> {
+    /// Endpoints without those that gave no answer of late, where another one has shown events of a height.
+    fn searchable(&self, low: Height) -> Vec<EndpointId> {
         let (all, depths) = (self.endpoint_ids(), lock(&self.inner.depths));
-        let works = |id: &&EndpointId| !depths.by.get(id).is_some_and(|known| known.is_failing());
-        let working: Vec<EndpointId> = all.iter().filter(works).copied().collect();
-        if working.is_empty() { all } else { working }
+        let known = |id: &EndpointId| depths.by.get(id).copied().unwrap_or_default();
+        let working = all.iter().copied().filter(|id| !known(id).is_failing());
+        let working: Vec<EndpointId> = working.collect();
+        if working.iter().any(|id| known(id).shows(low)) { working } else { all }
     }
 
     /// Who may be asked for events from a height on.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{ListEvent, ListReader};
 use crate::domain::{Doubts, Height};
 use crate::rpc::endpoint::EndpointId;
-use crate::sources::solana::listing::{EndProof, FIRST_HEIGHTS, Listing};
+use crate::sources::solana::listing::{EndProof, FIRST_HEIGHTS};
 
 impl ListReader {
     /// Requests the first block kept from the endpoint that reported the end of a list: a node that
@@ -51,22 +51,15 @@ impl ListReader {
         }
     }
 
-    /// The endpoints that reported the end do not say what they keep: others are asked for it, where
-    /// there are any left.
-    pub(super) fn ask_end_elsewhere(&mut self, numbers: &[usize]) -> bool {
-        let ended = numbers.iter().filter_map(|number| self.listings.get(*number));
-        for id in ended.flat_map(Listing::ended_by).flatten() {
-            self.without_proof.insert(id);
+    /// The endpoints that reported the end do not say what they keep: others are asked for it. Returns
+    /// those lists of which that was done in vain.
+    pub(super) fn ask_end_elsewhere(&mut self, numbers: Vec<usize>) -> Vec<usize> {
+        if self.source.inner.pool.endpoints().len() < 2 {
+            return numbers;
         }
-        let mut others = self.source.inner.pool.endpoints().into_iter();
-        if others.all(|one| self.without_proof.contains(one.id)) {
-            return false;
-        }
-        for number in numbers {
-            if let Some(listing) = self.listings.get_mut(*number) {
-                listing.reopen();
-            }
-        }
-        true
+        let mut is_vain = |number: &usize| {
+            self.listings.get_mut(*number).is_none_or(|listing| !listing.reopen_elsewhere())
+        };
+        numbers.into_iter().filter(|number| is_vain(number)).collect()
     }
 }

@@ -70,8 +70,9 @@ impl PrefetchReader for ListReader {
             }
             ListEvent::FirstKept(numbers, kept) => {
                 let is_unknown = kept.as_ref().map_or(true, Vec::is_empty);
-                if !(is_unknown && self.ask_end_elsewhere(&numbers)) {
-                    self.proved(&numbers, &kept?);
+                let open = if is_unknown { self.ask_end_elsewhere(numbers) } else { numbers };
+                if !open.is_empty() {
+                    self.proved(&open, &kept?);
                 }
             }
             ListEvent::Exists(exists) => {
