@@ -38,7 +38,7 @@ pub(super) struct Worker {
     lane: Lane,
     pumps: Vec<Pump>,
     turns: usize,
-    /// The last step was a look for newer heights that came to something.
+    /// The last step was a look for newer heights that came to something, or failed.
     has_checked: bool,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
@@ -123,9 +123,10 @@ impl Worker {
     }
 
     async fn turn(&mut self) -> Flow {
+        let began = Instant::now();
         match self.step().await {
             Ok(flow) => flow,
-            Err(error) => self.failed(error).await,
+            Err(error) => self.failed(error, began).await,
         }
     }
 
@@ -147,7 +148,8 @@ impl Worker {
                 Held::ByAnother => return self.follow(&record).await,
             }
         }
-        self.has_checked = false;
+        // Also one that fails.
+        self.has_checked = matches!(next, Next::Refresh { .. });
         match next {
             Next::Idle => return self.idle(&record, &demands).await,
             Next::Refresh { low } => {
@@ -526,9 +528,11 @@ impl Worker {
     }
 
     /// Whether an endpoint failed a moment ago next to one that works: readers need not know of it yet.
-    fn may_pass(&mut self, error: &IngestError) -> bool {
+    fn may_pass(&mut self, error: &IngestError, began: Instant) -> bool {
         let now = Instant::now();
-        let known = self.failing.filter(|(_, last)| now - *last < FAILURES_APART);
+        let known = self
+            .failing
+            .filter(|(_, last)| began.saturating_duration_since(*last) < FAILURES_APART);
         let since = known.map_or(now, |(since, _)| since);
         self.failing = Some((since, now));
         let is_of_source = matches!(
@@ -545,14 +549,14 @@ impl Worker {
     }
 
     /// Notifies the readers, then backs off before the next attempt.
-    async fn failed(&mut self, error: IngestError) -> Flow {
+    async fn failed(&mut self, error: IngestError, began: Instant) -> Flow {
         self.pumps.clear();
         self.inner.metrics.load_failures.add(1);
         if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error {
             self.cut_found = Some(Instant::now());
             return self.note_cut(first).await;
         }
-        if self.may_pass(&error) {
+        if self.may_pass(&error, began) {
             tracing::info!(%error, "loading a wallet failed, and begins anew at the endpoints that work");
             sleep(self.inner.limits.retry_pause_min).await;
             return Flow::Again;

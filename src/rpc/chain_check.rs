@@ -219,7 +219,9 @@ impl ChainChecks {
         let (unknown, before) = (self.unknown(pool), self.known());
         if !unknown.is_empty() {
             let round = self.begin(pool, &unknown, (method, ask));
-            let enough = self.enough(round);
+            // One that was never known is waited for next to one that answers no more.
+            let are_known = unknown.iter().all(|id| before.contains_key(id));
+            let enough = self.enough(round, are_known);
             // An endpoint that does not report its chain may serve all the same.
             let _ = timeout(NO_ANSWER_WAIT, enough).await;
         }
@@ -232,12 +234,13 @@ impl ChainChecks {
         Ok(if is_back { CheckOutcome::EndpointsChanged } else { outcome })
     }
 
-    async fn enough(&self, round: Round) {
+    async fn enough(&self, round: Round, are_known: bool) {
+        let is_enough = || self.reported.has_right() || are_known && self.reported.has_answered();
         loop {
             let news = self.reported.news.notified();
             // Takes all answers since the last read in any case.
             let is_over = round.clone().now_or_never().is_some();
-            if is_over || self.reported.has_answered() {
+            if is_over || is_enough() {
                 return;
             }
             tokio::select! {

@@ -198,11 +198,16 @@ impl LogLister {
             return Err(SearchFault::Lacks);
         }
         let mut is_kept = kept == Kept::Yes;
+        let is_sure = !self.source.is_log_node_doubted(second.on);
         match again.outcome {
             Ok(answers) if again.kept != Kept::No => {
+                let leaves_out = self.take(&mut search, second, answers);
                 // One of two that is seen to keep them is enough, whichever was asked first.
-                is_kept |= second.on != choice.on && again.kept == Kept::Yes && !second.lacks;
-                self.take(&mut search, second, answers);
+                is_kept |= second.on != choice.on
+                    && again.kept == Kept::Yes
+                    && !second.lacks
+                    && is_sure
+                    && !leaves_out;
             }
             answer if second.on != choice.on => {
                 self.note_failure(second, &answer);
@@ -269,11 +274,14 @@ impl LogLister {
         }
     }
 
-    fn take(&self, search: &mut LogSearch, by: LogChoice, answers: Answers) {
+    /// Whether they leave out logs that are known.
+    fn take(&self, search: &mut LogSearch, by: LogChoice, answers: Answers) -> bool {
         search.note_apart(&answers.apart);
-        if search.add(answers.logs) {
+        let leaves_out = search.add(answers.logs);
+        if leaves_out {
             self.source.note_logs_left_out(by.on);
         }
+        leaves_out
     }
 
     /// Another endpoint for the same ranges that is not much slower, else the same once more.

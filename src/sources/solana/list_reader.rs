@@ -62,6 +62,8 @@ pub(super) struct ListReader {
     head_by: Option<EndpointId>,
     /// One that reports heads and does not list.
     without_lists: Option<EndpointId>,
+    /// Lists of which no endpoint that was asked says which blocks it keeps.
+    ends_in_vain: usize,
     /// Some chunk was, and the accounts that came with it are known.
     has_delivered: bool,
     /// What the reading cannot establish.
@@ -101,6 +103,7 @@ impl ListReader {
             head: request.high.unwrap_or_default(),
             head_by: None,
             without_lists: None,
+            ends_in_vain: 0,
             has_delivered: false,
             listings: Vec::new(),
             listed: HashSet::new(),

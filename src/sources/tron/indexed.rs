@@ -169,6 +169,9 @@ impl TronSource {
             let account = self.busy_account(kind).filter(|_| is_unshown(newest, kind));
             let Some(account) = account else { continue };
             for (id, _, shown) in newest.iter_mut().filter(|(_, of, _)| *of == kind) {
+                if lock(&self.inner.indexed).is_silent((*id, kind)) {
+                    continue;
+                }
                 let options = of_one(*id, options);
                 for nudge in 1..SILENT_ANSWERS {
                     if matches!(shown.last(), Some(Shown::Nothing)) {

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use super::{ListEvent, ListReader};
 use crate::domain::{Doubts, Height};
 use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
 use crate::sources::solana::listing::{EndProof, FIRST_HEIGHTS};
+
+/// Lists whose end was asked of others in vain after which that is no longer done.
+const ENDS_IN_VAIN_MAX: usize = 3;
 
 impl ListReader {
     /// Requests the first block kept from the endpoint that reported the end of a list: a node that
@@ -32,7 +36,20 @@ impl ListReader {
         }
     }
 
-    pub(super) fn proved(&mut self, numbers: &[usize], kept: &[(EndpointId, Height)]) {
+    pub(super) fn ended(
+        &mut self,
+        numbers: Vec<usize>,
+        kept: Result<Vec<(EndpointId, Height)>, UpstreamError>,
+    ) -> Result<(), UpstreamError> {
+        let is_unknown = kept.as_ref().map_or(true, Vec::is_empty);
+        let open = if is_unknown { self.ask_end_elsewhere(numbers) } else { numbers };
+        if !open.is_empty() {
+            self.proved(&open, &kept?);
+        }
+        Ok(())
+    }
+
+    fn proved(&mut self, numbers: &[usize], kept: &[(EndpointId, Height)]) {
         let is_whole =
             |(id, first): &(EndpointId, Height)| (*first <= FIRST_HEIGHTS).then_some(*id);
         self.whole.extend(kept.iter().filter_map(is_whole));
@@ -53,13 +70,15 @@ impl ListReader {
 
     /// The endpoints that reported the end do not say what they keep: others are asked for it. Returns
     /// those lists of which that was done in vain.
-    pub(super) fn ask_end_elsewhere(&mut self, numbers: Vec<usize>) -> Vec<usize> {
-        if self.source.inner.pool.endpoints().len() < 2 {
+    fn ask_end_elsewhere(&mut self, numbers: Vec<usize>) -> Vec<usize> {
+        if self.source.inner.pool.endpoints().len() < 2 || self.ends_in_vain >= ENDS_IN_VAIN_MAX {
             return numbers;
         }
         let mut is_vain = |number: &usize| {
             self.listings.get_mut(*number).is_none_or(|listing| !listing.reopen_elsewhere())
         };
-        numbers.into_iter().filter(|number| is_vain(number)).collect()
+        let vain: Vec<usize> = numbers.into_iter().filter(|number| is_vain(number)).collect();
+        self.ends_in_vain += vain.len();
+        vain
     }
 }

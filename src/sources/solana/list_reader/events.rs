@@ -68,13 +68,7 @@ impl PrefetchReader for ListReader {
                     self.fetched(entry, tx)?;
                 }
             }
-            ListEvent::FirstKept(numbers, kept) => {
-                let is_unknown = kept.as_ref().map_or(true, Vec::is_empty);
-                let open = if is_unknown { self.ask_end_elsewhere(numbers) } else { numbers };
-                if !open.is_empty() {
-                    self.proved(&open, &kept?);
-                }
-            }
+            ListEvent::FirstKept(numbers, kept) => self.ended(numbers, kept)?,
             ListEvent::Exists(exists) => {
                 if exists? {
                     self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
