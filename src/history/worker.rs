@@ -148,7 +148,7 @@ impl Worker {
                 Held::ByAnother => return self.follow(&record).await,
             }
         }
-        // Also one that fails.
+        // A check that fails leaves gaps their turn as well.
         self.has_checked = matches!(next, Next::Refresh { .. });
         match next {
             Next::Idle => return self.idle(&record, &demands).await,

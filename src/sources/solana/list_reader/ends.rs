@@ -36,6 +36,7 @@ impl ListReader {
         }
     }
 
+    /// Takes the first blocks kept by those who reported the end of some lists.
     pub(super) fn ended(
         &mut self,
         numbers: Vec<usize>,
