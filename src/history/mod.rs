@@ -11,6 +11,7 @@ mod chains;
 mod error;
 mod estimate;
 mod explain;
+mod failures;
 mod following;
 mod holding;
 mod ingest;

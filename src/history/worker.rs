@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::anchors;
 use super::board::Board;
 use super::error::HistoryError;
+use super::failures::{Failures, is_of_endpoint};
 use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
@@ -28,8 +29,6 @@ use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
 
 /// Readers that one worker keeps open for gaps that take turns.
 const PUMPS_MAX: usize = 3;
-/// Failures that are farther apart have nothing to do with each other.
-const FAILURES_APART: Duration = Duration::from_secs(60);
 
 pub(super) struct Worker {
     inner: Arc<Inner>,
@@ -56,8 +55,7 @@ pub(super) struct Worker {
     /// When the last read from the head began, and the last one that came to something.
     opened_at: Instant,
     read_at: Option<Instant>,
-    /// When the first and the last of failures ended that are less than a minute apart.
-    failing: Option<(Instant, Instant)>,
+    failures: Failures,
 }
 
 /// What a chunk is to the wallet's coverage.
@@ -101,7 +99,7 @@ impl Worker {
             seen: None,
             opened_at: Instant::now(),
             read_at: None,
-            failing: None,
+            failures: Failures::default(),
         }
     }
 
@@ -527,25 +525,11 @@ impl Worker {
         Ok(written.map(drop)?)
     }
 
-    /// Whether an endpoint failed a moment ago next to one that works: readers need not know of it yet.
+    /// Whether readers need not know of a failure yet.
     fn may_pass(&mut self, error: &IngestError, began: Instant) -> bool {
-        let now = Instant::now();
-        let known = self
-            .failing
-            .filter(|(_, last)| began.saturating_duration_since(*last) < FAILURES_APART);
-        let since = known.map_or(now, |(since, _)| since);
-        self.failing = Some((since, now));
-        let is_of_source = matches!(
-            error,
-            IngestError::Upstream(
-                UpstreamError::Unavailable { .. }
-                    | UpstreamError::Rpc { .. }
-                    | UpstreamError::Malformed { .. }
-                    | UpstreamError::Refused { .. }
-            )
-        );
-        let is_new = now - since < self.inner.limits.quiet_retry_max;
-        is_of_source && is_new && self.source.works_in_part()
+        let failing_for = self.failures.note(began, Instant::now());
+        let is_new = failing_for < self.inner.limits.quiet_retry_max;
+        is_new && is_of_endpoint(error) && self.source.works_in_part()
     }
 
     /// Notifies the readers, then backs off before the next attempt.

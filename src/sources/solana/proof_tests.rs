@@ -10,7 +10,8 @@ use super::{SolanaLimits, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId};
 use crate::registry::Registry;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::scripted::{NO_METHOD, ScriptedNodes, lane, rpc};
+use crate::rpc::pool::Pool;
+use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
 use crate::sources::chunk::GapRequest;
 
 const WALLET: [u8; 32] = [42; 32];
@@ -115,7 +116,14 @@ async fn read(
     let nodes = ScriptedNodes::new(move |(_, _, body)| {
         rpc(body, |method, params| node.result(method, params).ok_or(NO_METHOD))
     });
-    let pool = nodes.pool(&["one"]);
+    read_by(nodes.pool(&["one"]), low, high).await
+}
+
+async fn read_by(
+    pool: Pool,
+    low: Height,
+    high: Option<Height>,
+) -> Result<(Vec<Height>, Doubts), UpstreamError> {
     let registry = Registry::embedded().unwrap();
     let source = SolanaSource::new(pool, None, SolanaLimits::default())
         .with_busy_account(registry.chain_named("solana").unwrap());
@@ -163,4 +171,27 @@ async fn a_list_that_gives_nothing_of_an_account_that_exists_is_in_doubt_above_w
         assert_eq!(read_again(HEAD, true).await, Ok((vec![900], Doubts::NONE)));
         assert_eq!(read_again(0, false).await, Ok((vec![], Doubts::NONE)), "it was never used");
     }
+}
+
+/// One node lists and does not say what it keeps; the other one, which keeps all, is busy when lists
+/// are asked for at first.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_list_is_asked_of_another_node_than_one_that_does_not_say_what_it_keeps() {
+    let (node, busy_for) = (Node::new(HEAD, true), AtomicU64::new(6));
+    let is_busy = move || {
+        let left = busy_for.load(Ordering::Relaxed);
+        busy_for.store(left.saturating_sub(1), Ordering::Relaxed);
+        left > 0
+    };
+    let nodes = ScriptedNodes::new(move |(host, _, body)| {
+        rpc(body, |method, params| match (host, method) {
+            ("silent", "getFirstAvailableBlock") => Err(NodeFault::Broken),
+            ("whole", "getSignaturesForAddress") if is_busy() => {
+                Err(NodeFault::Rpc(-32005, "Node is behind by 200 slots"))
+            }
+            _ => node.result(method, params).ok_or(NO_METHOD),
+        })
+    });
+    let pool = nodes.pool(&["silent", "whole"]);
+    assert_eq!(read_by(pool, 0, None).await, Ok((OWN.to_vec(), Doubts::NONE)));
 }
