@@ -27,7 +27,7 @@ use super::parameters::{parameters, refuse_named};
 use super::query::{decode_segment, parse_numbers, parse_switch, parse_time, read_year, wrong};
 use super::reply;
 use crate::domain::row_json::short;
-use crate::domain::{Address, Filter, Numbers, RowRef, UnixSeconds, Wallet};
+use crate::domain::{Address, Filter, Numbers, RowRef, UnixSeconds, ValueSource, Wallet};
 use crate::history::{AsOf, End, Extent, Step, WalkRequest};
 use crate::pnl::{
     Count, CountStep, JsonWriter, LedgerRow, Method, Period, Report, ReportSubject, TradeLedger,
@@ -146,6 +146,7 @@ impl Places {
 /// A history's rows, where it is complete.
 struct Read {
     ledger: TradeLedger,
+    values_pending: u64,
     end: End,
 }
 
@@ -170,13 +171,19 @@ async fn read(
     let mut walk = Guarded::new(&call.app, caller, walk);
     let mut ledger =
         if disposals { TradeLedger::with_transactions() } else { TradeLedger::default() };
+    let mut values_pending = 0;
     loop {
         match walk.next().await {
-            Step::Rows(rows) => rows.iter().for_each(|row| push(&mut ledger, row)),
+            Step::Rows(rows) => {
+                for row in rows.iter() {
+                    values_pending += u64::from(row.bare.valued == ValueSource::Pending);
+                    push(&mut ledger, row);
+                }
+            }
             Step::End(end) => {
                 return match refusal(&end) {
                     Some(error) => Err(error.into()),
-                    None => Ok((Read { ledger, end }, walk)),
+                    None => Ok((Read { ledger, values_pending, end }, walk)),
                 };
             }
         }
@@ -210,7 +217,7 @@ async fn respond(
     places: Places,
     as_of: Option<AsOf>,
 ) -> Response {
-    let Read { ledger, end } = read;
+    let Read { ledger, values_pending, end } = read;
     let wallet = address.to_string();
     let mut response = if end.complete && !end.more {
         let subject = ReportSubject {
@@ -218,6 +225,7 @@ async fn respond(
             chain: chain.slug.clone(),
             native: chain.native.symbol.clone(),
             native_decimals: chain.native.decimals,
+            values_pending,
             first_trade: end.first_trade,
         };
         let ledger = Arc::new(ledger);

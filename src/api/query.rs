@@ -167,8 +167,8 @@ pub(super) fn parse_time(name: &'static str, text: &str) -> Result<UnixSeconds, 
 /// no trade of that second stands.
 pub fn read_time(text: &str) -> Option<UnixSeconds> {
     let seconds = if text.bytes().all(|b| b.is_ascii_digit()) {
-        // Four digits are a year and no moment of 1970.
-        text.parse().ok().filter(|_| text.len() != 4)
+        // A year, a month or a day of ISO's short form, and no moment of 1970.
+        text.parse().ok().filter(|_| ![4, 6, 8].contains(&text.len()))
     } else {
         iso_seconds(text)
     };
@@ -266,7 +266,7 @@ mod tests {
             ("dex", "|%20"),
             (
                 "from",
-                "|-1|1.5|4294967296|2026|2026-13-01|2026-01-31T12:00:00|yesterday|1767225600000",
+                "|-1|1.5|4294967296|2026|202601|20260131|2026-13-01|2026-01-31T12:00:00|yesterday|1767225600000",
             ),
             ("to", "|2026-1-1|1969-12-31T23:59:59Z"),
             ("follow", "|2|yes"),

@@ -168,7 +168,7 @@ pub(super) struct HistoryArgs {
     #[command(flatten)]
     pub(super) wallet: WalletArgs,
     /// Stop after this many trades
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(super) limit: Option<u64>,
     /// How to write the trades
     #[arg(long, value_enum, default_value_t = Format::Table)]

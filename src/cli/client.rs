@@ -36,6 +36,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A server that gives no new row for this long is not waited for any more.
 const NEWS_WAIT_MAX: Duration = Duration::from_secs(1800);
+/// Codes of errors after which a cursor leads nowhere.
+const CHANGED: [&str; 2] = ["history_changed", "invalid_cursor"];
 
 /// What to ask which server for.
 pub(super) struct ClientRequest {
@@ -66,6 +68,13 @@ struct ErrorPart {
     message: String,
 }
 
+impl Page {
+    /// Nothing of it is taken: the reading stays where it is.
+    fn without_rows(self, reading: &Reading) -> Self {
+        Self { trades: Vec::new(), cursor: reading.cursor.clone(), ..self }
+    }
+}
+
 /// How one try at a page went, where it did not succeed.
 enum Miss {
     /// Worth another try, after at least this long.
@@ -74,6 +83,8 @@ enum Miss {
     Unreachable(String),
     /// The server said no.
     Final(String),
+    /// The cursor is of a history that is no longer so.
+    Changed,
 }
 
 impl ClientRequest {
@@ -130,7 +141,7 @@ pub(super) async fn read(
     tokio::pin!(stop, expected);
     let outcome = loop {
         let left = asked.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
-        let url = asked.page_url(left.min(PAGE_ROWS), reading.cursor.as_deref());
+        let url = asked.page_url(left.clamp(1, PAGE_ROWS), reading.cursor.as_deref());
         let page = tokio::select! {
             page = page(asked, &url, reading.has_answered) => page,
             never = &mut expected => match never {},
@@ -145,17 +156,26 @@ pub(super) async fn read(
                 return Err(CliError::plain(reason));
             }
             Err(Miss::Final(reason) | Miss::Passing(reason, _) | Miss::Unreachable(reason)) => {
-                break reading.short(reason);
+                break reading.short(CliError::Incomplete(reason));
             }
+            Err(Miss::Changed) => break reading.short(CliError::Changed),
         };
+        // An earlier call wrote all rows that were wanted; the least that a page has is one.
+        let page = if left == 0 { page.without_rows(&reading) } else { page };
         let is_last = page.cursor.is_none();
         let complete = page.complete;
         reading.take(page, writer, progress)?;
         if is_last || asked.limit.is_some_and(|limit| writer.written() >= limit) {
-            break Outcome { ending: reading.ending(complete), short: None, coverage: None };
+            break Outcome {
+                ending: reading.ending(complete),
+                short: None,
+                values_pending: 0,
+                coverage: None,
+            };
         }
         if reading.news_at.elapsed() > NEWS_WAIT_MAX {
-            break reading.short("the server loads no further".to_owned());
+            let reason = "the server loads no further".to_owned();
+            break reading.short(CliError::Incomplete(reason));
         }
     };
     Ok(Outcome { coverage: coverage(asked).await, ..outcome })
@@ -237,9 +257,13 @@ impl Reading {
         Ending { complete, trade_count: self.trade_count, first_trade, cursor: self.cursor }
     }
 
-    fn short(self, reason: String) -> Outcome {
-        let short = Some(CliError::Incomplete(reason));
-        Outcome { ending: self.ending(false), short, coverage: None }
+    fn short(self, reason: CliError) -> Outcome {
+        Outcome {
+            ending: self.ending(false),
+            short: Some(reason),
+            values_pending: 0,
+            coverage: None,
+        }
     }
 }
 
@@ -255,7 +279,7 @@ async fn page(asked: &ClientRequest, url: &str, has_answered: bool) -> Result<Pa
         let wait = match &miss {
             Miss::Passing(_, wait) => *wait,
             Miss::Unreachable(_) if has_answered => Duration::ZERO,
-            Miss::Unreachable(_) | Miss::Final(_) => return Err(miss),
+            Miss::Unreachable(_) | Miss::Final(_) | Miss::Changed => return Err(miss),
         };
         if tries == TRIES_MAX {
             return Err(miss);
@@ -281,6 +305,11 @@ async fn page_once(asked: &ClientRequest, url: &str) -> Result<Page, Miss> {
     })
 }
 
+fn code(answer: &GetAnswer) -> Option<String> {
+    let body = serde_json::from_slice::<ErrorBody>(&answer.body).ok()?;
+    Some(body.error.code)
+}
+
 /// What the server says instead of an answer.
 pub(super) fn refused(answer: &GetAnswer) -> String {
     let hint = match answer.status {
@@ -298,9 +327,31 @@ pub(super) fn refused(answer: &GetAnswer) -> String {
 /// What an answer other than a page means.
 fn refusal(answer: &GetAnswer) -> Miss {
     let (status, reason) = (answer.status, refused(answer));
-    if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
+    if code(answer).is_some_and(|code| CHANGED.contains(&code.as_str())) {
+        Miss::Changed
+    } else if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
         Miss::Passing(reason, answer.retry_after.unwrap_or_default())
     } else {
         Miss::Final(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: StatusCode, code: &str) -> GetAnswer {
+        let body = json!({"error": {"code": code, "message": "m"}}).to_string().into();
+        GetAnswer { status, retry_after: None, body }
+    }
+
+    #[test]
+    fn a_cursor_that_leads_nowhere_is_no_reason_to_go_on() {
+        let miss = |status, code| refusal(&answer(status, code));
+        let changed = miss(StatusCode::CONFLICT, "history_changed");
+        assert!(matches!(changed, Miss::Changed));
+        assert!(matches!(miss(StatusCode::BAD_REQUEST, "invalid_cursor"), Miss::Changed));
+        assert!(matches!(miss(StatusCode::BAD_REQUEST, "invalid_limit"), Miss::Final(_)));
+        assert!(matches!(miss(StatusCode::SERVICE_UNAVAILABLE, "overloaded"), Miss::Passing(..)));
     }
 }

@@ -26,6 +26,7 @@ impl Engine {
     /// Opens the store and makes a source for each chain that is enabled. Needs a runtime.
     pub(super) async fn open(
         config: &Config,
+        limits: HistoryLimits,
         registry: Arc<Registry>,
         transport: &Arc<dyn Transport>,
     ) -> Result<Self, CliError> {
@@ -41,7 +42,7 @@ impl Engine {
             sources,
             candles,
             clock: Arc::new(SystemClock),
-            limits: history_limits(config),
+            limits,
             tasks: tasks.clone(),
         });
         history.set_capacity(capacity(config));

@@ -46,6 +46,9 @@ pub(super) enum CliError {
     },
     #[error("the history is not complete: {0}")]
     Incomplete(String),
+    /// What was written is no longer a part of the history, and cannot be gone on with.
+    #[error("the history changed while it was read: begin again, without --resume")]
+    Changed,
 }
 
 impl CliError {
@@ -64,9 +67,11 @@ impl CliError {
         match self {
             Self::Usage(_) | Self::Config(_) => Exit::Usage,
             Self::Incomplete(_) => Exit::Incomplete,
-            Self::Keys(_) | Self::File { .. } | Self::Output(_) | Self::Failed { .. } => {
-                Exit::Failed
-            }
+            Self::Keys(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Changed
+            | Self::Failed { .. } => Exit::Failed,
         }
     }
 

@@ -3,7 +3,6 @@
 use tokio::runtime::Runtime;
 
 use super::args::{Format, HistoryArgs};
-use super::coverage_note::CoverageNote;
 use super::destination::Destination;
 use super::errors::CliError;
 use super::export::{Export, ExportSubject};
@@ -48,9 +47,8 @@ pub(super) fn run(
     drop(progress);
     match result {
         Ok(outcome) => {
-            let note = outcome.coverage.filter(|_| !context.quiet);
-            for line in note.iter().flat_map(CoverageNote::lines) {
-                serve::tell(&line);
+            if !context.quiet {
+                outcome.notes().for_each(|line| serve::tell(&line));
             }
             export.end(&outcome.ending, outcome.short)
         }

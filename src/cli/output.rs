@@ -24,12 +24,19 @@ pub(super) struct TradeLine {
 /// How a history ended.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// False where trades may be missing below the last row.
+    /// All that the chain has is known; rows may still remain behind the cursor.
     pub(super) complete: bool,
     pub(super) trade_count: u64,
     pub(super) first_trade: Option<String>,
     /// Where to go on; only where rows remain.
     pub(super) cursor: Option<String>,
+}
+
+impl Ending {
+    /// No trade is missing below the last row.
+    pub(super) fn is_whole(&self) -> bool {
+        self.complete && self.cursor.is_none()
+    }
 }
 
 impl TradeLine {

@@ -6,12 +6,14 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use super::args::{SourceArgs, WalletArgs};
 use super::client::{self, ClientRequest};
 use super::config::Config;
 use super::config::environment::Environment;
 use super::coverage_note::CoverageNote;
-use super::engine::Engine;
+use super::engine::{Engine, history_limits};
 use super::errors::CliError;
 use super::keys::unknown_chain;
 use super::output::{Ending, TradeLine};
@@ -19,7 +21,7 @@ use super::progress::ProgressLine;
 use super::row_sink::{Outcome, RowSink};
 use super::signals;
 use crate::api::coverage_json;
-use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
+use crate::domain::{Address, Cursor, Family, Filter, KeyId, ValueSource, Wallet};
 use crate::history::{End, Extent, History, HistoryError, Step, Walk, WalkRequest};
 use crate::registry::{Chain, Registry};
 use crate::rpc::Transport;
@@ -28,6 +30,10 @@ use crate::rpc::Transport;
 const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// An estimate for the progress is waited for no longer.
 const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Longest wait for a chunk's prices, and for those that an earlier call left open: a command ends, and
+/// what it lacks then is filled by no later moment.
+const VALUES_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// What the commands that read a wallet share.
 pub(super) struct Context<'a> {
@@ -72,7 +78,9 @@ impl Context<'_> {
     }
 
     pub(super) async fn engine(&self) -> Result<Engine, CliError> {
-        Engine::open(self.config, Arc::clone(self.registry), self.transport).await
+        let mut limits = history_limits(self.config);
+        limits.enrich.value_wait_max = VALUES_WAIT_MAX;
+        Engine::open(self.config, limits, Arc::clone(self.registry), self.transport).await
     }
 }
 
@@ -160,6 +168,7 @@ impl<'a> WalletReading<'a> {
             want: left.map_or(Extent::All, Extent::Rows),
             window: WINDOW_MAX,
         };
+        let _ = timeout(VALUES_WAIT_MAX, history.complete_values(self.wallet.chain)).await;
         let walk = history
             .walk(request)
             .map_err(|error| CliError::failed("the history cannot be read", error))?;
@@ -179,6 +188,7 @@ impl<'a> WalletReading<'a> {
         let native_decimals = self.chain.native.decimals;
         let expected = self.expected(history, progress);
         tokio::pin!(expected);
+        let mut values_pending = 0;
         loop {
             let step = tokio::select! {
                 step = walk.next() => step,
@@ -194,6 +204,9 @@ impl<'a> WalletReading<'a> {
             let cursor = walk.cursor().encode(&self.wallet);
             match step {
                 Step::Rows(rows) => {
+                    let waiting =
+                        rows.bare().iter().filter(|row| row.valued == ValueSource::Pending);
+                    values_pending += u64::try_from(waiting.count()).unwrap_or(u64::MAX);
                     let lines = rows.iter().map(|row| TradeLine::of_row(row, native_decimals));
                     sink.rows(lines.collect(), &cursor)?;
                     if let Some(last) = rows.last_key() {
@@ -203,7 +216,10 @@ impl<'a> WalletReading<'a> {
                         progress.total(walk.known_total().await);
                     }
                 }
-                Step::End(end) => return Ok(outcome(end, cursor, self.limit, sink.written())),
+                Step::End(end) => {
+                    let outcome = outcome(end, cursor, self.limit, sink.written());
+                    return Ok(Outcome { values_pending, ..outcome });
+                }
             }
         }
     }
@@ -246,6 +262,7 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
             | HistoryError::StoreFull { .. }
             | HistoryError::Store { .. }),
         ) => Some(CliError::plain(error.to_string())),
+        Some(HistoryError::Changed) => Some(CliError::Changed),
         Some(error) => Some(CliError::Incomplete(error.to_string())),
     };
     let ending = Ending {
@@ -254,5 +271,5 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         first_trade: end.first_trade.map(|time| time.to_string()),
         cursor: Some(cursor).filter(|_| end.more || !end.complete),
     };
-    Outcome { ending, short, coverage: None }
+    Outcome { ending, short, values_pending: 0, coverage: None }
 }

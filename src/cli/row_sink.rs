@@ -23,6 +23,26 @@ pub(super) struct Outcome {
     pub(super) ending: Ending,
     /// Why what was asked for is not all there.
     pub(super) short: Option<CliError>,
+    /// Rows of this call whose value is still being looked for. A server does not say.
+    pub(super) values_pending: u64,
     /// What is read and proved of it, where that is known.
     pub(super) coverage: Option<CoverageNote>,
+}
+
+impl Outcome {
+    /// What is said of the history next to its rows.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        self.coverage.iter().flat_map(CoverageNote::lines).chain(self.values_note())
+    }
+
+    /// Rows whose value may come yet.
+    pub(super) fn values_note(&self) -> Option<String> {
+        let count = self.values_pending;
+        let trades = if count == 1 { "trade is" } else { "trades are" };
+        (count > 0).then(|| {
+            format!(
+                "values: those of {count} {trades} not known yet; the same call asks for them again"
+            )
+        })
+    }
 }

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ingest::{Ingest, IngestError};
-use crate::domain::{Height, Span, TxId};
+use crate::domain::{Doubts, Height, Span, TradeKey, TxId};
 use crate::sources::{RawChunk, RawTx};
 use crate::store::Chunk;
+
+/// Stored rows of one time that are looked at for others of the same block.
+const BLOCK_ROWS_MAX: usize = 1_000;
 
 impl Ingest<'_> {
     /// One chunk for each stored height of these transactions: it adds their rows and leaves all else
@@ -28,11 +31,28 @@ impl Ingest<'_> {
             };
             let raw = within(span, height, txs, &missing);
             let brought = raw.ids();
-            let chunk = self.enrich(self.decode(raw).await, Some(brought), None).await?;
+            let mut chunk = self.enrich(self.decode(raw).await, Some(brought), None).await?;
+            if self.joins_a_single_one(&chunk).await? {
+                chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
+            }
             // The height's other rows stay as that version made them.
             chunks.push(Chunk { decoder: span.decoder, ..chunk });
         }
         Ok(chunks)
+    }
+
+    /// Whether a transaction of the block was stored as the wallet's only one there, without its
+    /// position: the height is read again, which gives all of them theirs.
+    async fn joins_a_single_one(&self, late: &Chunk) -> Result<bool, IngestError> {
+        let Some(first) = late.trades.first() else { return Ok(false) };
+        let (time, height) = (first.key.time, first.key.height);
+        let view = self.inner.view()?;
+        let rows = view.rows_between(late.id, time, time, BLOCK_ROWS_MAX).await?;
+        let is_new = |key: &TradeKey| late.trades.iter().any(|trade| trade.key.tx == key.tx);
+        let stored = rows.bare().iter().map(|row| &row.key);
+        let mut stored = stored.filter(|key| key.height == height && !is_new(key));
+        let has_no_position = stored.next().is_some_and(|key| key.index == 0);
+        Ok(has_no_position && late.trades.iter().any(|trade| trade.key.index > 0))
     }
 }
 

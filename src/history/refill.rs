@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::Inner;
 use super::error::HistoryError;
+use super::{History, Inner};
 use crate::domain::{ChainId, Trade, ValueSource};
 use crate::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use crate::rpc::{Lane, Priority};
@@ -22,11 +22,28 @@ struct State {
     until: Option<Instant>,
 }
 
+impl State {
+    fn new(pause: Duration) -> Self {
+        Self { behind: WantedPlace::default(), pause, until: None }
+    }
+}
+
 /// Transactions of a wallet that wait, and their native side payments.
 #[derive(Debug, Default)]
 struct Waiting {
     trades: Vec<Trade>,
     side_payment: SidePayments,
+}
+
+impl History {
+    /// Asks once more for the values of a chain's trades that an earlier call left open.
+    pub async fn complete_values(&self, chain: ChainId) {
+        if self.inner.has_duty("values", chain).await
+            && let Err(error) = self.inner.complete_once(chain).await
+        {
+            tracing::warn!(%error, "trades without a value could not be completed");
+        }
+    }
 }
 
 impl Inner {
@@ -43,9 +60,8 @@ impl Inner {
                 if !self.has_duty("values", *id).await {
                     continue;
                 }
-                let pause = self.limits.values_check_every;
-                let fresh = State { behind: WantedPlace::default(), pause, until: None };
-                let state = states.entry(*id).or_insert(fresh);
+                let fresh = || State::new(self.limits.values_check_every);
+                let state = states.entry(*id).or_insert_with(fresh);
                 let Some(filled) = self.tasks.run(self.fill_chain(&lookups, state)).await else {
                     return;
                 };
@@ -54,6 +70,15 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// Asks once for all of a chain that wait.
+    async fn complete_once(&self, id: ChainId) -> Result<(), HistoryError> {
+        let Some(source) = self.sources.get(&id) else { return Ok(()) };
+        let lane = Lane::unowned(Priority::interactive());
+        let Some(lookups) = self.enricher.lookups(id, &source, &lane) else { return Ok(()) };
+        let mut state = State::new(self.limits.values_check_every);
+        self.fill_chain(&lookups, &mut state).await
     }
 
     /// Goes through those that wait, from where it stopped to the end, while sources answer.

@@ -20,6 +20,8 @@ pub struct ReportSubject {
     /// Symbol of the chain's coin, in which all values are.
     pub native: String,
     pub native_decimals: u8,
+    /// Rows of the history whose value is still being looked for: figures change when it comes.
+    pub values_pending: u64,
     pub first_trade: Option<UnixSeconds>,
 }
 
@@ -45,6 +47,9 @@ impl JsonWriter {
         object.time("to", report.period.to);
         object.count("trades", report.trades);
         object.time("firstTrade", subject.first_trade);
+        if subject.values_pending > 0 {
+            object.count("valuesPending", subject.values_pending);
+        }
         object.name("totals");
         let mut totals = self.object(object.out);
         totals.sums(&report.totals, subject.native_decimals);

@@ -241,6 +241,24 @@ async fn every_form_holds_the_same_trades() {
             }
         }
 
+        let cut = [
+            "history",
+            &wallet.to_string(),
+            "--format",
+            "parquet",
+            "--output",
+            "cut",
+            "--limit",
+            "3",
+        ];
+        assert_eq!(place.run(&cut).code, Some(0));
+        for (file, complete) in [("out.parquet", "true"), ("cut", "false")] {
+            let bytes = std::fs::read(place.path().join(file)).unwrap();
+            let footer =
+                String::from_utf8_lossy(&bytes).rsplit_once("complete").unwrap().1.to_owned();
+            assert_eq!(footer.get(2..2 + complete.len()), Some(complete), "{file}: {footer:?}");
+        }
+
         // One line a swap: of token for token both rows are one.
         let signatures: std::collections::BTreeSet<&String> =
             swaps.iter().map(|(s, _)| s).collect();

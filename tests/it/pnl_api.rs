@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blotter::api::ApiLimits;
-use blotter::domain::{KeyId, Wallet};
+use blotter::domain::{KeyId, ValueSource, Wallet};
 use blotter::history::HistoryLimits;
 use serde_json::{Value, json as shape};
 
@@ -39,7 +39,7 @@ async fn figures_are_of_the_period_and_count_once() {
         600
     );
     assert_eq!(all["tokens"].as_array().unwrap().len(), 5);
-    assert!(all.get("disposals").is_none());
+    assert!(all.get("disposals").is_none() && all.get("valuesPending").is_none());
     assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), 600);
 
     // Without decimals there are no amounts, so that nothing is realised and nothing is guessed.
@@ -54,6 +54,21 @@ async fn figures_are_of_the_period_and_count_once() {
         600,
         "read again, and not counted again"
     );
+    world.close().await;
+}
+
+/// Figures change when these values come.
+#[tokio::test]
+async fn figures_name_the_rows_whose_value_is_still_looked_for() {
+    let (world, wallet) = (World::new(), wallet(1));
+    let mut rows = trades(30);
+    for row in rows.iter_mut().take(7) {
+        (row.native, row.valued) = (None, ValueSource::Pending);
+    }
+    world.fill(&wallet, 0, rows, vec![]).await;
+    let all = json(&world.get(&pnl(&wallet, "")).await);
+    assert_eq!((&all["complete"], &all["valuesPending"]), (&true.into(), &7.into()));
+    assert!(all["totals"]["withoutValue"].as_u64() >= Some(7), "they are among those without");
     world.close().await;
 }
 

@@ -182,6 +182,12 @@ fn the_demo_streams_pages_and_is_read_by_every_way() {
     assert_eq!(trades(&ran.stdout), (streamed.clone(), last.clone()));
     let ran = place.run(&[&asked[..], &["--quiet"]].concat());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let (first, end) = trades(&place.run(&[&asked[..], &["--limit", "10"]].concat()).stdout);
+    let is_cut = |end: &Value| {
+        let known = (&end["complete"], &end["tradeCount"]);
+        known == (&false.into(), &streamed.len().into()) && end["cursor"].is_string()
+    };
+    assert!(first == streamed[..10] && is_cut(&end), "rows remain: {end}");
 
     // On a data folder of its own, through the demo's node, without the server.
     let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &node);
@@ -194,6 +200,9 @@ fn the_demo_streams_pages_and_is_read_by_every_way() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
     let text = std::fs::read_to_string(place.path().join("out.csv")).unwrap();
     assert_eq!(text.lines().count(), 11, "a head and ten rows");
+    let ran = place.run(&["history", &wallet, "--format", "ndjson", "--limit", "10"]);
+    let (first, end) = trades(&ran.stdout);
+    assert!(first == streamed[..10] && is_cut(&end), "rows remain: {end}");
     let ran = place.run(&["history", &wallet, "--format", "json", "--limit", "1"]);
     assert_eq!(json(&ran.stdout)["trades"][0], streamed[0]);
 }

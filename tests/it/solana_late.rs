@@ -143,6 +143,36 @@ async fn a_late_fill_has_its_place_in_its_block() {
     assert!(of("BONK") < of("JUP") && of("JUP") < of("WIF"), "{places:?}");
 }
 
+/// The trade that was stored before it had been the wallet's only one of its block, and stands without
+/// a position.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let mut chain = Chain::new(10_000);
+    chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
+    for slot in 0..600 {
+        chain.add(1_000 + slot, &[wallet]);
+    }
+    chain.add(3_000, &[[9; 32]]);
+    chain.add(3_000, &accounts).shows(unplaced(&filled()));
+    chain.add(3_000, &buyer("JUP")).shows(unplaced(&bought("JUP")));
+    for account in accounts {
+        chain.add(3_500, &[[5; 32], account]);
+    }
+    let history = history(&Net::new(chain, vec![Ways::default()]));
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    let walk = || history.walk(World::request(wallet, Extent::All)).unwrap();
+    finish(&mut walk()).await;
+    let (rows, end) = finish(&mut walk()).await;
+    assert!(end.complete, "{end:?}");
+    let mints: Vec<Address> = rows.iter().map(|row| row.trade.mint).collect();
+    let of = |coin: &str| mints.iter().position(|mint| *mint == Address::Solana(key(coin)));
+    let places: Vec<_> =
+        rows.iter().map(|row| (row.trade.key.height, row.trade.key.index)).collect();
+    assert_eq!(mints.len(), 4, "{places:?}");
+    assert!(of("JUP") < of("BONK"), "{places:?}");
+}
+
 /// Listed after its heights were delivered, and given by no node until later.
 #[tokio::test(start_paused = true)]
 async fn a_late_fill_that_no_node_gives_is_missing_until_one_does() {

@@ -200,6 +200,21 @@ async fn what_a_failing_service_left_open_is_filled_in_later() {
     }
 }
 
+/// Before a command reads: it ends before the next look of the background.
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_call_left_open_is_filled_in_at_once_where_that_is_asked_for() {
+    let service = Service::new(Mode::Refuses);
+    let world = world(&service);
+    let wallet = dollar_trader(&world, 600);
+    let (learned, pending, told) = check(&stream(&world, wallet).await);
+    assert!(pending >= 200, "{pending} rows wait");
+    let world = world.restart().await;
+    service.set(Mode::Tells(150));
+    world.history.complete_values(wallet.chain).await;
+    assert_eq!(check(&stream(&world, wallet).await), (learned + pending, 0, told));
+    assert_eq!(wanted(&world.store).await, 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_silent_service_holds_a_stream_up_once_and_not_for_long() {
     let begun = Instant::now();

@@ -122,6 +122,8 @@ export interface Pnl {
   to: string | null;
   trades: number;
   firstTrade: string | null;
+  /** Rows whose value is still being looked for. */
+  valuesPending?: number;
   totals: PnlSums;
   tokens: PnlToken[];
   disposals?: Disposal[];

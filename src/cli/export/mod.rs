@@ -160,6 +160,11 @@ impl Export {
             self.target.flush().map_err(CliError::Output)?;
             return Err(short);
         }
+        if matches!(short, CliError::Changed) {
+            self.target.discard();
+            self.side.as_deref().map_or(Ok(()), remove)?;
+            return Err(short);
+        }
         if self.rows == 0 {
             self.abandon();
             return Err(short);
@@ -262,11 +267,7 @@ mod tests {
         }
     }
 
-    /// A cut between them and the end would repeat them.
-    #[tokio::test(start_paused = true)]
-    async fn nothing_is_noted_behind_the_last_rows() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("rows.csv");
+    fn to_file(path: &Path) -> (ExportSubject, Export) {
         let subject = ExportSubject {
             wallet: "W".to_owned(),
             chain: "sol".to_owned(),
@@ -274,8 +275,33 @@ mod tests {
             format: Format::Csv,
             limit: None,
         };
-        let target = Target::open(&Destination::File(path.clone())).unwrap();
-        let mut export = Export::begin(subject.clone(), target, Some(&path), false).unwrap();
+        let target = Target::open(&Destination::File(path.to_owned())).unwrap();
+        let export = Export::begin(subject.clone(), target, Some(path), false).unwrap();
+        (subject, export)
+    }
+
+    /// Its cursor would be refused each time.
+    #[tokio::test(start_paused = true)]
+    async fn what_the_chain_has_changed_is_not_gone_on_with() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("rows.csv");
+        let (_, mut export) = to_file(&path);
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.rows(vec![row(), row()], "c1").unwrap();
+        assert!(side_path(&path).exists());
+        let cursor = Some("c1".to_owned());
+        let ending = Ending { complete: false, trade_count: 2, first_trade: None, cursor };
+        let ended = export.end(&ending, Some(CliError::Changed));
+        assert!(matches!(ended, Err(CliError::Changed)));
+        assert_eq!(temp.path().read_dir().unwrap().count(), 0, "neither rows nor a note");
+    }
+
+    /// A cut between them and the end would repeat them.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_noted_behind_the_last_rows() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("rows.csv");
+        let (subject, mut export) = to_file(&path);
         tokio::time::advance(CHECKPOINT_EVERY).await;
         export.rows(vec![row(), row()], "c1").unwrap();
         tokio::time::advance(CHECKPOINT_EVERY).await;

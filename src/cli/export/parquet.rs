@@ -256,7 +256,7 @@ impl Encode for Parquet {
 
     fn end(&mut self, to: &mut dyn Write, ending: &Ending) -> io::Result<()> {
         self.write_group(to)?;
-        let footer = self.footer(ending.complete);
+        let footer = self.footer(ending.is_whole());
         self.put(to, &footer)?;
         self.put(to, &u32::try_from(footer.len()).map_err(io::Error::other)?.to_le_bytes())?;
         self.put(to, MAGIC)?;

@@ -126,7 +126,7 @@ impl Encode for Plain {
             }
             Format::Ndjson => {
                 let line = FinalLine {
-                    complete: ending.complete,
+                    complete: ending.is_whole(),
                     trade_count: ending.trade_count,
                     wallet: &self.wallet,
                     first_trade,

@@ -97,6 +97,8 @@ impl Tax {
             && text(one.amount_sol.as_deref()) == text(other.amount_sol.as_deref())
             && one.amount.is_some()
             && other.amount.is_some()
+            // A third one, which is cut off, may be the other side of both.
+            && !(self.is_cut && one.amount_sol.is_none())
         {
             let (sold, bought) = if one.side == "sell" { (one, other) } else { (other, one) };
             let mut comment =
@@ -343,6 +345,25 @@ mod tests {
         assert_eq!(lines[1], format!("{date},1.5,SOL,100,BONK,,,,,,Orca; BONKMint,c"));
         let cut = "cut here: another row of the same swap may follow";
         assert_eq!(lines[2], format!("{date},50,BONK,2,SOL,,,,,,Orca; BONKMint; {cut},b"));
+    }
+
+    #[test]
+    fn rows_without_a_value_are_no_pair_where_a_third_one_may_be_cut_off() {
+        let rows = vec![
+            row("b", "sell", "BONK", (None, Some("50"))),
+            row("b", "buy", "WIF", (None, Some("7"))),
+        ];
+        let lines = written_to(Some("cursor"), Layout::Koinly, vec![rows]);
+        let (date, unknown) =
+            ("2026-11-21 07:05:51 UTC", "a swap whose other side's value is not known");
+        let cut = "cut here: another row of the same swap may follow";
+        assert_eq!(
+            lines[1..],
+            [
+                format!("{date},50,BONK,,,,,,,,Orca; BONKMint; {unknown}; {cut},b"),
+                format!("{date},,,7,WIF,,,,,,Orca; WIFMint; {unknown}; {cut},b"),
+            ]
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
 use crate::cli::progress::ProgressLine;
 use crate::cli::reading::{Context, WalletReading};
+use crate::cli::serve::tell;
 use crate::domain::{Address, Family, Side, TxId};
 use crate::pnl::{Count, CountStep, LedgerRow, Report, ReportSubject, TradeLedger};
 use output::Output;
@@ -43,12 +44,16 @@ pub(super) fn run(
     if let Some(short) = outcome.short {
         return Err(short);
     }
+    if let Some(note) = outcome.values_note().filter(|_| !context.quiet) {
+        tell(&note);
+    }
     let chain = &reading.chain;
     let subject = ReportSubject {
         wallet: reading.wallet.address.to_string(),
         chain: chain.slug.clone(),
         native: chain.native.symbol.clone(),
         native_decimals: chain.native.decimals,
+        values_pending: outcome.values_pending,
         first_trade: outcome.ending.first_trade.as_deref().and_then(read_time),
     };
     let (ledger, method) = (Arc::new(rows.ledger), args.method.method());

@@ -21,7 +21,7 @@ use super::seed::random_seed;
 use crate::api::{Api, ApiLimits, ApiParts, MetricsAccess};
 use crate::cli::clock::SystemClock;
 use crate::cli::config::{Config, Listen};
-use crate::cli::engine::Engine;
+use crate::cli::engine::{Engine, history_limits};
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
 use crate::cli::keys::file::{Created, KeyTerms};
@@ -61,7 +61,8 @@ impl Serving {
         transport: &Arc<dyn Transport>,
         load: Option<LoadConfig>,
     ) -> Result<Self, CliError> {
-        let engine = Engine::open(config, Arc::clone(&registry), transport).await?;
+        let engine =
+            Engine::open(config, history_limits(config), Arc::clone(&registry), transport).await?;
         let watch = KeysWatch::new(engine.keys.clone(), Arc::clone(&registry)).await?;
         let watch = Arc::new(watch);
         let api = Api::new(ApiParts {
