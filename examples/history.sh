@@ -13,6 +13,7 @@ cursor=
 tries=0
 while :; do
     # A stream that is cut leaves a part of a line; `fromjson?` passes over it.
+    before=$cursor
     curl -sSN --fail-with-body -H "Authorization: Bearer $key" \
         "$url/v1/wallets/$wallet/history?chain=$chain$more${cursor:+&cursor=$cursor}" >"$lines" || {
         tries=$((tries + 1))
@@ -24,5 +25,6 @@ while :; do
     if jq -eR 'fromjson? | select(.error?.retryable? == false) | .error' "$lines" >&2; then exit 1; fi
     last=$(jq -rR 'fromjson? | .cursor // empty' "$lines" | tail -n 1)
     cursor=${last:-$cursor}
+    [ "$cursor" = "$before" ] || tries=0
     sleep 1
 done

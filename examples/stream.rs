@@ -6,8 +6,10 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the example prints what it reads")]
 
 use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
+use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -26,7 +28,30 @@ struct Line<'a> {
 #[derive(Deserialize)]
 struct LineError {
     message: String,
+    /// Whether going on at the cursor can help.
+    #[serde(default = "yes")]
+    retryable: bool,
 }
+
+/// Reasons of earlier servers say nothing of it.
+fn yes() -> bool {
+    true
+}
+
+/// Failures in a row, without a line between, that are borne.
+const FAILURES_MAX: u32 = 8;
+
+/// The server says that going on is of no use.
+#[derive(Debug)]
+struct Final(String);
+
+impl fmt::Display for Final {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Final {}
 
 struct Client {
     http: reqwest::Client,
@@ -44,7 +69,9 @@ impl Client {
         }
         let mut response = self.http.get(url).bearer_auth(&self.key).send().await?;
         if !response.status().is_success() {
-            return Err(response.text().await?.into());
+            let (status, text) = (response.status(), response.text().await?);
+            let passes = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+            return Err(if passes { text.into() } else { Final(text).into() });
         }
         let mut buffer = Vec::new();
         while let Some(piece) = response.chunk().await? {
@@ -71,6 +98,9 @@ impl Client {
             eprintln!("{count} trades");
         }
         if let Some(error) = line.error {
+            if !error.retryable {
+                return Err(Final(error.message).into());
+            }
             eprintln!("{}", error.message);
         }
         Ok(line.complete == Some(true))
@@ -91,14 +121,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
         key: key.clone(),
         cursor: None,
     };
+    let mut failures = 0;
     loop {
         let before = client.cursor.clone();
         match client.read().await {
             Ok(true) => return Ok(()),
-            Ok(false) => {}
-            // A cut goes on at the last cursor; without one nothing was read at all.
-            Err(error) if client.cursor == before => return Err(error),
-            Err(error) => eprintln!("cut: {error}"),
+            Ok(false) => failures = 0,
+            Err(error) => {
+                // A cut goes on at the last cursor, also while the server is started again.
+                failures = if client.cursor == before { failures + 1 } else { 1 };
+                if error.is::<Final>() || failures == FAILURES_MAX {
+                    return Err(error);
+                }
+                eprintln!("cut: {error}");
+            }
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

@@ -314,7 +314,8 @@ function exportRows(format) {
   const places = rows.isFiltered ? [...rows.shown].sort((a, b) => a - b) : [...rows.all.keys()];
   const part = session.isWhole && !rows.isFiltered ? "" : "-part";
   const { suffix } = FORMATS[format];
-  save(toBlob(format, rows.all, places, of.symbol), `${of.slug}-${address}${part}.${suffix}`);
+  const extent = { isWhole: session.isWhole, isFiltered: rows.isFiltered };
+  save(toBlob(format, rows.all, places, of.symbol, extent), `${of.slug}-${address}${part}.${suffix}`);
 }
 
 function exportDisposals() {

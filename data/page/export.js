@@ -40,10 +40,10 @@ export const FORMATS = {
   cointracking: taxFormat("cointracking"),
 };
 
-/** `places` into `rows`, as a file. `native`: symbol of the chain's coin. */
-export function toBlob(format, rows, places, native) {
+/** `places` into `rows`, as a file. `native`: symbol of the chain's coin; `extent`: what the places are of. */
+export function toBlob(format, rows, places, native, extent = { isWhole: true, isFiltered: false }) {
   const { kind, head, pieces: begin } = FORMATS[format];
-  const write = begin(native);
+  const write = begin(native, extent);
   const pieces = [head];
   for (let start = 0; start < places.length; start += ROWS_PER_PIECE) {
     const some = places.slice(start, start + ROWS_PER_PIECE).map((at) => rows[at]);

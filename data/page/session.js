@@ -35,9 +35,9 @@ export class Session {
     return this.state === "following";
   }
 
-  /** Whether asking again as it is can bring more. */
+  /** Whether asking again as it is can bring more. Not where the history changed above the cursor. */
   get canResume() {
-    return this.state === "stopped" || (this.state === "failed" && this.error?.status !== 400);
+    return this.state === "stopped" || (this.state === "failed" && ![400, 409].includes(this.error?.status));
   }
 
   /** Begins a wallet anew. */
@@ -110,6 +110,8 @@ export class Session {
       if (!mine()) return;
       if (signal.aborted) return this.set(this.isWhole ? "complete" : "stopped");
       this.error = error;
+      // What is shown lacks a row, or has one too many.
+      if (error.status === 409) this.isWhole = false;
       this.set("failed", error instanceof Refused ? error.message : String(error));
     }
   }
@@ -123,11 +125,15 @@ export class Session {
     this.on.rows(trades.length);
   }
 
-  /** A stream that follows begins with what came since the history was read, newest first. */
+  /** A stream that follows begins with what it finds below its cursor, newest first. */
   takeNew(trades, isLive) {
     if (this.note) this.set("following");
     if (trades.length === 0) return;
-    this.rows.addNew(isLive ? trades : [...trades].reverse());
+    if (!isLive) {
+      this.rows.add(trades);
+      return this.on.rows(trades.length);
+    }
+    this.rows.addNew(trades);
     this.news += trades.length;
     this.on.fresh(trades.length);
   }

@@ -16,26 +16,37 @@ const HEADS = {
   ],
 };
 
-const part = (row) => ({ amount: row.amount ?? "", currency: row.token });
+const CUT = "; cut here: another row of the same swap may follow";
 
-function againstNative(row, native) {
+/** A token that has the name of the coin is named by its address: it would be imported as the coin. */
+function part(row, native) {
+  const isCoin = row.token.toLowerCase() === native.toLowerCase();
+  return { amount: row.amount ?? "", currency: isCoin ? row.mint : row.token };
+}
+
+function againstNative(row, native, isCut) {
   const coin = row.native === null ? { amount: "", currency: "" } : { amount: row.native, currency: native };
   let comment = `${row.venue}; ${row.mint}`;
   if (row.native === null) comment += "; a swap whose other side's value is not known";
   if (row.amount === null) comment += "; the token's amount is not known";
-  const [sent, received] = row.side === "sell" ? [part(row), coin] : [coin, part(row)];
+  if (isCut) comment += CUT;
+  const [sent, received] = row.side === "sell" ? [part(row, native), coin] : [coin, part(row, native)];
   return { sent, received, comment, row };
 }
 
-/** The swaps of one transaction's rows. */
-function swaps(rows, native) {
+/**
+ * The swaps of one transaction's rows. `isCut`: some of its rows may not be among them, and one of these
+ * may be the other side of two without a value.
+ */
+function swaps(rows, native, isCut) {
   const [one, other] = rows;
   const isPair = rows.length === 2 && one.side !== other.side && one.native === other.native
-    && one.amount !== null && other.amount !== null;
-  if (!isPair) return rows.map((row) => againstNative(row, native));
+    && one.amount !== null && other.amount !== null && !(isCut && one.native === null);
+  if (!isPair) return rows.map((row) => againstNative(row, native, isCut));
   const [sold, bought] = one.side === "sell" ? [one, other] : [other, one];
-  const comment = `${sold.venue}; ${sold.mint} for ${bought.mint}`;
-  return [{ sent: part(sold), received: part(bought), comment, row: sold }];
+  let comment = `${sold.venue}; ${sold.mint} for ${bought.mint}`;
+  if (sold.native === null) comment += "; its value and coin that was paid in addition are not known";
+  return [{ sent: part(sold, native), received: part(bought, native), comment, row: sold }];
 }
 
 const WRITERS = {
@@ -57,21 +68,22 @@ const WRITERS = {
 
 export function taxFormat(layout) {
   const line = (cells) => `${cells.map((cell) => csvField(cell)).join(",")}\n`;
-  // A file's rows come in pieces; those of one transaction stand together and may be in two.
-  const pieces = (native) => {
+  // A file's rows come in pieces; those of one transaction stand together and may be in two. What is
+  // read ends where `isWhole` is false; a filter takes rows out of any transaction.
+  const pieces = (native, { isWhole, isFiltered }) => {
     let held = [];
-    const write = () => {
-      const out = swaps(held, native).map((swap) => line(WRITERS[layout](swap))).join("");
+    const write = (isLast) => {
+      const out = swaps(held, native, isFiltered || (isLast && !isWhole)).map((swap) => line(WRITERS[layout](swap))).join("");
       held = [];
       return out;
     };
     return (rows, isLast) => {
       let out = "";
       for (const row of rows) {
-        if (held.length > 0 && held[0].signature !== row.signature) out += write();
+        if (held.length > 0 && held[0].signature !== row.signature) out += write(false);
         held.push(row);
       }
-      return isLast ? out + write() : out;
+      return isLast ? out + write(true) : out;
     };
   };
   return { kind: "text/csv", head: `${HEADS[layout].join(",")}\n`, suffix: `${layout}.csv`, pieces };

@@ -99,6 +99,12 @@ pub(super) fn source(
     if !is_on(config, chain) {
         return Ok(None);
     }
+    if config.chains.get(&chain.slug).is_some_and(|own| own.rpc.is_none() && own.has_lists()) {
+        tracing::warn!(
+            chain = %chain.slug,
+            "an explorer or a gateway is configured and no node: public nodes answer the rest, and see the wallets; name one in `rpc`"
+        );
+    }
     let endpoints = endpoints(config, chain)?;
     let rpc = pool(&endpoints, nodes, PoolLimits::default())?;
     Ok(Some(match chain.family {
@@ -185,9 +191,7 @@ impl Lists {
         let named = settings.and_then(|settings| settings.discovery.as_deref());
         let named: Option<Vec<Discovery>> =
             named.map(|named| named.iter().filter_map(|way| way.evm()).collect());
-        let own = settings.is_some_and(|settings| {
-            settings.rpc.is_some() || settings.explorer.is_some() || settings.portal.is_some()
-        });
+        let own = settings.is_some_and(|own| own.rpc.is_some() || own.has_lists());
         let by_table = |kind: Discovery| match &named {
             Some(named) => named.contains(&kind),
             None => !own,

@@ -242,6 +242,30 @@ test("files hold the rows as they came", async () => {
   assert.deepEqual(Object.keys(FORMATS), ["csv", "ndjson", "koinly", "cointracking"]);
 });
 
+// The cases of src/cli/export/tax.rs.
+test("a tax file says what its lines lack, and takes no token for the coin", async () => {
+  const trade = (signature, side, token, amountSol, amount) =>
+    ({ ...TRADES[0], signature, side, token, tokenMint: `${token}Mint`, amountSol, amount, dex: "Orca" });
+  const koinly = async (trades, extent) => {
+    const rows = new Rows();
+    rows.add(trades);
+    const text = await toBlob("koinly", rows.all, [...rows.all.keys()], "SOL", extent).text();
+    return text.trimEnd().split("\n").slice(1).map((line) => line.replace("2026-01-27 00:00:00 UTC,", ""));
+  };
+  assert.deepEqual(await koinly([trade("a", "buy", "sol", "2", "6")]), ["2,SOL,6,solMint,,,,,,Orca; solMint,a"]);
+  const pair = [trade("b", "sell", "BONK", null, "50"), trade("b", "buy", "WIF", null, "7")];
+  const unknown = "its value and coin that was paid in addition are not known";
+  assert.deepEqual(await koinly(pair), [`50,BONK,7,WIF,,,,,,Orca; BONKMint for WIFMint; ${unknown},b`]);
+  const lacks = "a swap whose other side's value is not known; cut here: another row of the same swap may follow";
+  const cut = [`50,BONK,,,,,,,,Orca; BONKMint; ${lacks},b`, `,,7,WIF,,,,,,Orca; WIFMint; ${lacks},b`];
+  assert.deepEqual(await koinly(pair, { isWhole: false, isFiltered: false }), cut);
+  assert.deepEqual(await koinly([...pair, trade("a", "buy", "X", "1", "1")], { isWhole: false, isFiltered: false }), [
+    `50,BONK,7,WIF,,,,,,Orca; BONKMint for WIFMint; ${unknown},b`,
+    "1,SOL,1,X,,,,,,Orca; XMint; cut here: another row of the same swap may follow,a",
+  ]);
+  assert.deepEqual(await koinly(pair, { isWhole: true, isFiltered: true }), cut);
+});
+
 test("new rows stand above the others, and keep the order", () => {
   const rows = new Rows();
   rows.add(TRADES.slice(2));

@@ -98,6 +98,7 @@ def hold(name, door, direct, folder, key, wallet):
     lines = [json.loads(line) for line in body.splitlines() if line.strip()]
     assert status == 200 and lines[-1]["complete"] and len(times) > 3, (status, lines[-1:], times)
     assert door.ask(f"{path}&limit=500", key)[1] == direct.ask(f"{path}&limit=500", key)[1]
+    assert door.ask("/metrics/")[0] == 404
     assert door.ask("/metrics")[0] == 404 and direct.ask("/metrics")[0] == 200
     assert door.ask(path, "blt_wrong")[0] == 401
     follows = door.ask(f"{path}&follow=1", key)

@@ -23,8 +23,8 @@ class Batch:
     """Trades that arrived together."""
 
     trades: list[Trade]
-    #: Where a later call goes on, right behind them.
-    cursor: str
+    #: Where a later call goes on, right behind them; ``None`` behind the last page of a complete history.
+    cursor: str | None
     #: New trades of a stream that follows the chain, oldest first.
     live: bool
 
@@ -60,6 +60,7 @@ class Blotter:
         self, wallet: str, chain: str = "sol", *, cursor: str | None = None, **parameters: str | int | None
     ) -> Iterator[Batch]:
         """Trades as they arrive, each with the cursor behind them, until the history is complete."""
+        _refuse_empty(cursor)
         failures = 0
         while True:
             pause = 0.0
@@ -97,13 +98,14 @@ class Blotter:
         self, wallet: str, chain: str = "sol", *, limit: int = 1000, cursor: str | None = None, **parameters: str | int | None
     ) -> Iterator[Batch]:
         """Pages until the last one of a complete history; waits where one is not loaded yet."""
+        _refuse_empty(cursor)
         path = f"/v1/wallets/{urllib.parse.quote(wallet, safe='')}/history"
         while True:
             page = self._get(path, {"chain": chain, **parameters, "limit": limit, "cursor": cursor, "numbers": "string"})
             trades = [Trade.of_row(row) for row in page["trades"]]
             cursor = page.get("cursor")
             if trades:
-                yield Batch(trades, cursor or "", False)
+                yield Batch(trades, cursor, False)
             if cursor is None:
                 return
             if not trades:
@@ -169,6 +171,12 @@ class Blotter:
             return answer
         except urllib.error.HTTPError as error:
             raise _refusal(error) from None
+
+
+def _refuse_empty(cursor: str | None) -> None:
+    """The server takes an empty cursor for none: the whole history would come again."""
+    if cursor == "":
+        raise ValueError("cursor is empty: None begins anew")
 
 
 class _Passing(Exception):

@@ -20,6 +20,11 @@ type Line =
   | { complete: true }
   | { complete: false; cursor: string; error?: LineError };
 
+/** The server takes an empty cursor for none: the whole history would come again. */
+function refuseEmpty(cursor: string | undefined): void {
+  if (cursor === "") throw new RangeError("cursor is empty: leave it out to begin anew");
+}
+
 export class Blotter {
   private readonly url: string;
   private readonly silenceMillis: number;
@@ -41,6 +46,7 @@ export class Blotter {
   /** Trades as they arrive, each with the cursor behind them, until the history is complete. */
   async *batches(wallet: string, options: StreamOptions = {}): AsyncGenerator<Batch, void, undefined> {
     const { signal, follow, cursor: first, ...filter } = options;
+    refuseEmpty(first);
     let [cursor, failures] = [first, 0];
     for (;;) {
       let pause = 0;
@@ -74,6 +80,7 @@ export class Blotter {
   /** Pages until the last one of a complete history; waits where one is not loaded yet. */
   async *pages(wallet: string, options: PageOptions = {}): AsyncGenerator<Batch, void, undefined> {
     const { signal, cursor: first, limit = 1000, ...filter } = options;
+    refuseEmpty(first);
     let cursor: string | undefined = first;
     for (;;) {
       const path = `/v1/wallets/${encodeURIComponent(wallet)}/history`;
@@ -81,7 +88,7 @@ export class Blotter {
         path, { ...filter, limit, cursor, numbers: "string" }, signal,
       );
       cursor = page.cursor;
-      if (page.trades.length > 0) yield { trades: page.trades, cursor: cursor ?? "", live: false };
+      if (page.trades.length > 0) yield { trades: page.trades, cursor: cursor ?? null, live: false };
       if (cursor === undefined) return;
       if (page.trades.length === 0) await sleep(1000, signal);
     }
@@ -118,6 +125,7 @@ export class Blotter {
 
   /** One stream's lines; ends without a line with `complete` where the connection was cut. */
   private async *lines(wallet: string, parameters: Parameters, signal?: AbortSignal): AsyncGenerator<Line, void, undefined> {
+    signal?.throwIfAborted();
     const silent = new AbortController();
     const stop = () => silent.abort(signal?.reason);
     signal?.addEventListener("abort", stop, { once: true });

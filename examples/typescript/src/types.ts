@@ -20,8 +20,8 @@ export interface Trade {
 /** Trades that arrived together. */
 export interface Batch {
   trades: Trade[];
-  /** Where a later call goes on, right behind them. */
-  cursor: string;
+  /** Where a later call goes on, right behind them; `null` behind the last page of a complete history. */
+  cursor: string | null;
   /** New trades of a stream that follows the chain, oldest first. */
   live: boolean;
 }

@@ -181,6 +181,11 @@ impl<'de> Visitor<'de> for EndpointVisitor {
 }
 
 impl ChainLayer {
+    /// An index or a gateway of the operator's own.
+    pub(in crate::cli) fn has_lists(&self) -> bool {
+        self.explorer.is_some() || self.portal.is_some()
+    }
+
     pub(in crate::cli) fn over(self, below: Self) -> Self {
         Self {
             enabled: self.enabled.or(below.enabled),
