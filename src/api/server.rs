@@ -65,29 +65,43 @@ pub(super) async fn serve(
     let address = listener.local_addr().ok();
     let server =
         Server { current, routes, connections_max, places, crowd, half_open, address, phase };
+    let pause_max = || server.current.get().limits.accept_pause_max;
+    let take_in = |stream, address: SocketAddr| server.take_in(stream, Peer(address.ip()));
+    accept_until(stop, || listener.accept(), pause_max, take_in).await;
+    drop(listener);
+    server.drain().await
+}
+
+/// Gives on what is accepted until `stop` is ready; where the system refuses, with growing pauses.
+async fn accept_until<T, A: Future<Output = io::Result<(T, SocketAddr)>>>(
+    stop: impl Future<Output = ()>,
+    accept: impl Fn() -> A,
+    pause_max: impl Fn() -> Duration,
+    take_in: impl Fn(T, SocketAddr),
+) {
     let mut stop = pin!(stop);
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {
         let accepted = tokio::select! {
             biased;
-            () = &mut stop => break,
-            accepted = listener.accept() => accepted,
+            () = &mut stop => return,
+            accepted = accept() => accepted,
         };
         match accepted {
             Ok((stream, address)) => {
                 pause = ACCEPT_PAUSE_MIN;
-                server.take_in(stream, Peer(address.ip()));
+                take_in(stream, address);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "no connection can be accepted");
-                let _ = timeout(pause, &mut stop).await;
-                pause = (pause * 2).min(server.current.get().limits.accept_pause_max);
+                if timeout(pause, &mut stop).await.is_ok() {
+                    return;
+                }
+                pause = (pause * 2).min(pause_max());
             }
         }
     }
-    drop(listener);
-    server.drain().await
 }
 
 fn places(connections: u32) -> usize {
@@ -291,5 +305,40 @@ fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u3
 impl Drop for Connection {
     fn drop(&mut self) {
         self.app.metrics.connections.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// A process that has no descriptor left is stopped while it waits for one.
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_while_nothing_can_be_accepted_ends_the_accepting() {
+        let (tries, taken) = (Cell::new(0), Cell::new(0));
+        let accept = || {
+            tries.set(tries.get() + 1);
+            let is_first = tries.get() == 1;
+            async move {
+                if is_first {
+                    Ok(((), SocketAddr::from((Ipv4Addr::LOCALHOST, 1))))
+                } else {
+                    Err(io::Error::from_raw_os_error(24))
+                }
+            }
+        };
+        let take_in = |(), _| taken.set(taken.get() + 1);
+        let second = Duration::from_secs(1);
+        // In the first pause, and after several.
+        for stopped_after in [5, 500] {
+            tries.set(0);
+            let stop = async { sleep(Duration::from_millis(stopped_after)).await };
+            let ended = timeout(second, accept_until(stop, accept, || second, take_in)).await;
+            assert!(ended.is_ok(), "{stopped_after} ms");
+        }
+        assert_eq!((taken.get(), tries.get()), (2, 7), "pauses of 10 ms, then twice as long");
     }
 }
