@@ -561,6 +561,7 @@ mod tests {
             "[chains.sol]\nrpc = 'https://h.example/word'",
             "[chains.eth]\nexplorer = 'https://h.example/api?apikey=word, expected word'",
             "[chains.sol]\nrpc = [{ url = 'https://h.example', headers = 'Bearer word' }]",
+            "[chains.eth]\ndiscovery = ['https://h.example/v2/word']",
         ] {
             let text = merged(&Flags::default(), &[], Some(setting)).unwrap_err().to_string();
             assert!(!text.contains("word") && text.contains("line 2"), "{text}");

@@ -134,11 +134,13 @@ impl fmt::Debug for ConfigSecret {
     }
 }
 
-/// A value of the wrong type may be a secret: its kind alone is named.
+/// A value in the wrong place may be a secret: its kind alone is named.
 pub(super) fn without_value(reason: &str) -> String {
-    const FOUND: [&str; 2] = ["invalid type: ", "invalid value: "];
+    const FOUND: [&str; 3] = ["invalid type: ", "invalid value: ", "unknown variant"];
     const EXPECTED: &str = ", expected ";
-    let parts = FOUND.iter().find_map(|found| {
+    // The value itself may contain another one of these.
+    let first = FOUND.iter().filter_map(|found| Some((reason.find(found)?, *found))).min();
+    let parts = first.and_then(|(_, found)| {
         let (before, rest) = reason.split_once(found)?;
         let (value, expected) = rest.rsplit_once(EXPECTED)?;
         let kind = value.split([' ', '"', '`']).next().unwrap_or_default();
@@ -172,6 +174,15 @@ mod tests {
             check(&format!("https://h.example/rpc/{key}"), "https://h.example/rpc/***");
         }
         check("https://h.example/?api-key=abc&x", "https://h.example?api-key=***&***=***");
+    }
+
+    #[test]
+    fn a_value_that_repeats_the_words_of_an_error_is_not_shown() {
+        for (value, expected) in [("x", "one of `portal`, `logs`"), ("a, expected b", "a map")] {
+            let reason = format!("unknown variant `invalid type: {value}`, expected {expected}");
+            assert_eq!(without_value(&reason), format!("unknown variant, expected {expected}"));
+        }
+        assert_eq!(without_value("the key is of no chain"), "the key is of no chain");
     }
 
     #[test]
