@@ -40,7 +40,7 @@ impl ApiCall {
     pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
         let rate = RequestRate::new(millis, self.app.limits.rate_burst);
-        match caller.state.bucket.take(rate, Instant::now()) {
+        match caller.state.bucket.take(1, rate, Instant::now()) {
             Ok(state) => Ok(Some(state)),
             Err((state, wait)) => Err(ApiError::RateLimited { state, wait }),
         }

@@ -108,14 +108,12 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
         wallets.push(Wallet { chain: chain.id, address });
     }
     let budget = RequestRate::new(limits.estimate_calls_millis, limits.estimate_burst);
-    for _ in &wallets {
-        take(&call.app.estimates, budget)?;
-    }
+    let count = u32::try_from(wallets.len()).unwrap_or(u32::MAX);
+    take(&call.app.estimates, count, budget)?;
     let history = &call.app.history;
     // Without a key the answer does not depend on what is stored.
     let with_stored = caller.is_some();
-    let more =
-        limits.estimate_wait_more.saturating_mul(wallets.len().try_into().unwrap_or(u32::MAX));
+    let more = limits.estimate_wait_more.saturating_mul(count);
     let wait = limits.estimate_wait_max.saturating_add(more);
     let estimates = wallets.iter().map(|wallet| history.estimate(*wallet, with_stored, wait));
     let mut rows = Vec::with_capacity(wallets.len());
@@ -148,5 +146,23 @@ fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) ->
         estimated_seconds: estimate.seconds,
         // The encoder writes JSON only.
         sample_trades: String::from_utf8(out).ok().and_then(|t| RawValue::from_string(t).ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::api::gate::Bucket;
+    use crate::api::limits::ApiLimits;
+
+    /// Else it would be refused for ever.
+    #[test]
+    fn the_longest_list_fits_what_may_be_saved_up() {
+        let limits = ApiLimits::default();
+        let budget = RequestRate::new(limits.estimate_calls_millis, limits.estimate_burst);
+        let longest = u32::try_from(limits.estimate_addresses_max).unwrap();
+        assert!(Bucket::default().take(longest, budget, Instant::now()).is_ok());
     }
 }

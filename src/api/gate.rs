@@ -45,9 +45,11 @@ impl RequestRate {
 pub(super) struct Bucket(Mutex<Option<Instant>>);
 
 impl Bucket {
-    /// Takes one request, or returns how long to wait for it.
+    /// Takes so many requests at once, or none, and returns how long to wait for all of them; more than
+    /// the burst never fit.
     pub(super) fn take(
         &self,
+        count: u32,
         rate: RequestRate,
         now: Instant,
     ) -> Result<RateState, (RateState, Duration)> {
@@ -57,19 +59,19 @@ impl Bucket {
         let state = |used: Duration| RateState {
             burst: rate.burst,
             window_seconds: whole_seconds(window),
-            remaining: count(window.saturating_sub(used), rate.interval),
+            remaining: whole(window.saturating_sub(used), rate.interval),
             reset_seconds: whole_seconds(used),
         };
-        let after = used + rate.interval;
+        let after = used.saturating_add(rate.interval.saturating_mul(count));
         if after > window {
-            return Err((RateState { remaining: 0, ..state(used) }, after.saturating_sub(window)));
+            return Err((state(used), after.saturating_sub(window)));
         }
         *full_at = Some(now + after);
         Ok(state(after))
     }
 }
 
-fn count(time: Duration, interval: Duration) -> u64 {
+fn whole(time: Duration, interval: Duration) -> u64 {
     u64::try_from(time.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u64::MAX)
 }
 
@@ -117,25 +119,36 @@ mod tests {
         let (bucket, start) = (Bucket::default(), Instant::now());
         let rate = RequestRate::new(4000, SECOND);
         for left in [3, 2, 1, 0] {
-            let state = bucket.take(rate, start).unwrap();
+            let state = bucket.take(1, rate, start).unwrap();
             assert_eq!((state.burst, state.window_seconds, state.remaining), (4, 1, left));
         }
-        let (state, wait) = bucket.take(rate, start).unwrap_err();
+        let (state, wait) = bucket.take(1, rate, start).unwrap_err();
         assert_eq!((state.remaining, state.reset_seconds), (0, 1));
         assert_eq!(wait, Duration::from_millis(250));
-        assert!(bucket.take(rate, start + Duration::from_millis(249)).is_err());
-        assert!(bucket.take(rate, start + Duration::from_millis(250)).is_ok());
-        assert!(bucket.take(rate, start + Duration::from_millis(250)).is_err());
-        assert_eq!(bucket.take(rate, start + 60 * SECOND).unwrap().remaining, 3);
+        assert!(bucket.take(1, rate, start + Duration::from_millis(249)).is_err());
+        assert!(bucket.take(1, rate, start + Duration::from_millis(250)).is_ok());
+        assert!(bucket.take(1, rate, start + Duration::from_millis(250)).is_err());
+        assert_eq!(bucket.take(1, rate, start + 60 * SECOND).unwrap().remaining, 3);
     }
 
     #[test]
     fn half_a_request_a_second_is_one_in_two() {
         let (bucket, start) = (Bucket::default(), Instant::now());
         let rate = RequestRate::new(500, SECOND);
-        assert_eq!(bucket.take(rate, start).unwrap().window_seconds, 2);
-        assert_eq!(bucket.take(rate, start + SECOND).unwrap_err().1, SECOND);
-        assert!(bucket.take(rate, start + 2 * SECOND).is_ok());
+        assert_eq!(bucket.take(1, rate, start).unwrap().window_seconds, 2);
+        assert_eq!(bucket.take(1, rate, start + SECOND).unwrap_err().1, SECOND);
+        assert!(bucket.take(1, rate, start + 2 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn several_are_taken_together_or_not_at_all() {
+        let (bucket, start) = (Bucket::default(), Instant::now());
+        let rate = RequestRate::new(4000, SECOND);
+        assert_eq!(bucket.take(3, rate, start).unwrap().remaining, 1);
+        let (state, wait) = bucket.take(4, rate, start).unwrap_err();
+        assert_eq!((state.remaining, wait), (1, Duration::from_millis(750)));
+        assert_eq!(bucket.take(1, rate, start).unwrap().remaining, 0, "the list took nothing");
+        assert!(bucket.take(4, rate, start + SECOND).is_ok(), "a whole burst");
     }
 
     #[test]
@@ -143,7 +156,7 @@ mod tests {
         let start = Instant::now();
         for millis in [0, 1, u64::MAX] {
             let rate = RequestRate::new(millis, SECOND);
-            assert!(Bucket::default().take(rate, start).is_ok(), "{millis}");
+            assert!(Bucket::default().take(1, rate, start).is_ok(), "{millis}");
         }
     }
 

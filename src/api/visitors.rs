@@ -142,14 +142,14 @@ impl Visitors {
         }
         let bucket = Arc::clone(known.entry(who).or_default());
         drop(known);
-        take(&bucket, rate)
+        take(&bucket, 1, rate)
     }
 }
 
-/// One request off a bucket.
-pub(super) fn take(bucket: &Bucket, rate: RequestRate) -> Result<RateState, ApiError> {
+/// So many requests off a bucket, or none.
+pub(super) fn take(bucket: &Bucket, count: u32, rate: RequestRate) -> Result<RateState, ApiError> {
     bucket
-        .take(rate, Instant::now())
+        .take(count, rate, Instant::now())
         .map_err(|(state, wait): (RateState, Duration)| ApiError::RateLimited { state, wait })
 }
 

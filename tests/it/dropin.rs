@@ -295,4 +295,15 @@ async fn estimates_have_a_rate_and_a_budget() {
     let refused = ask(1, Some(KEY)).await;
     error_of(&refused, 429, "RATE_LIMITED");
     assert!(header(&refused, "retry-after").is_some());
+    // A list takes all or nothing: the wait that it is given is its own.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut list = ask(20, Some(KEY)).await;
+    error_of(&list, 429, "RATE_LIMITED");
+    assert_eq!(ask(1, Some(KEY)).await.status(), 200, "what is refused leaves others their turn");
+    for _ in 0..2 {
+        let Some(wait) = header(&list, "retry-after") else { break };
+        tokio::time::sleep(Duration::from_secs(wait.parse().unwrap())).await;
+        list = ask(20, Some(KEY)).await;
+    }
+    assert_eq!(list.status(), 200, "a client that obeys comes through");
 }
