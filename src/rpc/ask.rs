@@ -14,7 +14,6 @@ use super::policy::{Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
 use super::refusals::MethodResult;
 use super::retry::{Observation, Open};
-use super::secret::mask;
 use super::transport::Response;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +76,7 @@ impl Pool {
                 }
                 Err(refusal) => refusal,
             };
-            let failure = failure.map_text(|text| mask(text, &self.secrets(sent.endpoint)));
+            let failure = failure.masked(&self.secrets(sent.endpoint));
             sent.rest = sent.rest.or(rest.map(|rest| rest.min(self.inner.limits.retry_after_max)));
             let observation = [Observation { decision, method: ask.name, failure }];
             self.learn(sent, &[], &observation);
@@ -103,7 +102,7 @@ fn understand(received: Received, read: fn(u16, &[u8]) -> ReplyClass) -> Result<
     match read(status, &response.body) {
         ReplyClass::Good => Ok(response),
         ReplyClass::SlowDown(rest) => {
-            let text = String::from_utf8_lossy(&response.body).chars().take(TEXT_MAX).collect();
+            let text = String::from_utf8_lossy(&response.body).into_owned();
             no(RetryDecision::SlowDown, Failure::Http { status, text }, rest)
         }
         ReplyClass::Again(text) => {
@@ -122,6 +121,3 @@ fn understand(received: Received, read: fn(u16, &[u8]) -> ReplyClass) -> Result<
         ReplyClass::Refused { code, message } => no(RetryDecision::Fatal, rpc(code, message), None),
     }
 }
-
-/// Characters of a refusal that are kept.
-const TEXT_MAX: usize = 200;

@@ -17,12 +17,11 @@ use super::endpoint::EndpointId;
 use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
 use super::exchange::{Ask, Received};
-use super::jsonrpc::{self, Whole};
+use super::jsonrpc::{self, RpcError, Whole};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
 use super::refusals::MethodResult;
 use super::retry::{Observation, Open, Sent};
-use super::secret::mask;
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -44,7 +43,7 @@ pub struct CallResponse {
 struct BatchOutcome {
     /// `None` where it was not sent.
     sent: Option<Sent>,
-    outcomes: Vec<(Open, Result<Box<RawValue>, Failure>)>,
+    outcomes: Vec<(Open, Result<Box<RawValue>, Observation>)>,
     refused: Vec<(Open, UpstreamError)>,
     /// Calls that were not sent with it.
     left: Vec<Open>,
@@ -146,28 +145,12 @@ impl Pool {
             body: Some(Bytes::from(jsonrpc::encode(&asked))),
         };
         let (sent, received) = self.send_hedged(permit, needs, &ask, asked.len()).await;
-        let outcomes = self.read(sent.endpoint, going, received);
+        let secrets = self.secrets(sent.endpoint);
+        let outcomes = read(going, received, method, &secrets);
         for (open, outcome) in &outcomes {
             self.count(sent.endpoint, method(open), outcome.is_err());
         }
         BatchOutcome { sent: Some(sent), outcomes, refused: Vec::new(), left }
-    }
-
-    fn read(
-        &self,
-        endpoint: EndpointId,
-        going: Vec<Open>,
-        received: Received,
-    ) -> Vec<(Open, Result<Box<RawValue>, Failure>)> {
-        let answers = understand(received, going.len(), &self.secrets(endpoint));
-        match answers {
-            Ok(answers) => going
-                .into_iter()
-                .zip(answers)
-                .map(|(open, answer)| (open, answer.unwrap_or(Err(Failure::Missing))))
-                .collect(),
-            Err(failure) => going.into_iter().map(|open| (open, Err(failure.clone()))).collect(),
-        }
     }
 
     /// Records results and observations about the endpoint; returns the calls to retry, and when.
@@ -198,9 +181,8 @@ impl Pool {
                     let Sent { endpoint, request, .. } = sent;
                     set(results, open.at, Ok(CallResponse { result, endpoint, request }));
                 }
-                Err(failure) => {
-                    let decision = classify(&failure, method, sent.calls > 1);
-                    observations.push(Observation { decision, method, failure });
+                Err(observation) => {
+                    observations.push(observation);
                     failed.push(open);
                 }
             }
@@ -231,34 +213,54 @@ fn set(
     }
 }
 
-type Entry = Option<Result<Box<RawValue>, Failure>>;
-
-/// Status and body are read separately: an error may come with any status, and text with a good
-/// one.
-fn understand(received: Received, count: usize, secrets: &[String]) -> Result<Vec<Entry>, Failure> {
-    let response = received.map_err(Failure::Transport)?;
-    let status = response.status;
-    let good = (200..300).contains(&status);
-    let failed = |error: &jsonrpc::RpcError| rpc_failure(status, error, secrets);
-    match jsonrpc::decode(&response.body, count) {
-        Ok(answers) if good || answers.iter().any(Option::is_some) => Ok(answers
-            .into_iter()
-            .map(|answer| answer.map(|outcome| outcome.map_err(|error| failed(&error))))
-            .collect()),
-        Err(Whole::Error(error)) => Err(failed(&error)),
-        Ok(_) | Err(Whole::Garbage) => {
-            let text = mask(&String::from_utf8_lossy(&response.body), secrets);
-            let text = text.chars().take(TEXT_MAX).collect();
-            Err(Failure::Http { status, text })
+/// What came for each call. Errors are classified by the whole of their words, a part of which may be
+/// a part of the URL too; what is kept of them is masked.
+fn read(
+    going: Vec<Open>,
+    received: Received,
+    method: impl Fn(&Open) -> &'static str,
+    secrets: &[String],
+) -> Vec<(Open, Result<Box<RawValue>, Observation>)> {
+    let in_batch = going.len() > 1;
+    let observe = |open: &Open, failure: &Failure, shown: Failure| {
+        let decision = classify(failure, method(open), in_batch);
+        Observation { decision, method: method(open), failure: shown }
+    };
+    match understand(received, going.len()) {
+        Ok(answers) => {
+            let outcomes = going.into_iter().zip(answers).map(|(open, answer)| {
+                let answer = answer.unwrap_or(Err(Failure::Missing));
+                (open, answer.map_err(|failure| observe(&open, &failure, failure.masked(secrets))))
+            });
+            outcomes.collect()
+        }
+        Err(failure) => {
+            let shown = failure.masked(secrets);
+            let outcome = |open| (open, Err(observe(&open, &failure, shown.clone())));
+            going.into_iter().map(outcome).collect()
         }
     }
 }
 
-/// Characters of an error page that are read.
-const TEXT_MAX: usize = 500;
+type Entry = Option<Result<Box<RawValue>, Failure>>;
 
-fn rpc_failure(status: u16, error: &jsonrpc::RpcError, secrets: &[String]) -> Failure {
-    let message = mask(&error.message, secrets);
-    let message = message.chars().take(TEXT_MAX).collect();
-    Failure::Rpc { status, code: error.code, message }
+/// Status and body are read separately: an error may come with any status, and text with a good
+/// one.
+fn understand(received: Received, count: usize) -> Result<Vec<Entry>, Failure> {
+    let response = received.map_err(Failure::Transport)?;
+    let status = response.status;
+    let good = (200..300).contains(&status);
+    let failed =
+        |error: RpcError| Failure::Rpc { status, code: error.code, message: error.message };
+    match jsonrpc::decode(&response.body, count) {
+        Ok(answers) if good || answers.iter().any(Option::is_some) => {
+            let answers = answers.into_iter();
+            Ok(answers.map(|answer| answer.map(|outcome| outcome.map_err(failed))).collect())
+        }
+        Err(Whole::Error(error)) => Err(failed(error)),
+        Ok(_) | Err(Whole::Garbage) => {
+            let text = String::from_utf8_lossy(&response.body).into_owned();
+            Err(Failure::Http { status, text })
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod tests;
 pub(crate) mod words;
 
 use super::policy::{Failure, RetryDecision};
+use super::secret::TEXT_MAX;
 use super::transport::TransportError;
 
 /// The methods to which a rule applies.
@@ -149,7 +150,7 @@ pub(super) fn classify(failure: &Failure, method: &str, in_batch: bool) -> Retry
         Failure::Transport(_) | Failure::Rejected(_) | Failure::Missing => RetryDecision::Retry,
         Failure::Http { status, text } => of_text(*status, text, method, in_batch),
         Failure::Rpc { status, code, message } => {
-            let text = message.to_lowercase();
+            let text = beginning(message);
             let error = ErrorParts { text: &text, code: Some(*code), method, in_batch };
             error
                 .by(table(method))
@@ -157,6 +158,12 @@ pub(super) fn classify(failure: &Failure, method: &str, in_batch: bool) -> Retry
                 .unwrap_or(RetryDecision::Unknown)
         }
     }
+}
+
+/// What is read of a text, which may be long: in lower case, without control characters.
+fn beginning(text: &str) -> String {
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect();
+    shown.to_lowercase()
 }
 
 fn table(method: &str) -> &'static [Rule] {
@@ -175,7 +182,7 @@ fn status_of(status: u16, code: i64) -> u16 {
 /// A body that is not JSON-RPC. A page comes from a server before the node, so that only its status
 /// counts; a plain text never marks a method as unsupported.
 fn of_text(status: u16, text: &str, method: &str, in_batch: bool) -> RetryDecision {
-    let text = text.to_lowercase();
+    let text = beginning(text);
     let error = ErrorParts { text: &text, code: None, method, in_batch };
     let is_page = text.trim_start().starts_with('<');
     let by_words = if is_page { None } else { error.by(table(method)) };

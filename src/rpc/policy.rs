@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::error::UpstreamError;
+use super::secret::mask;
 use super::transport::TransportError;
 
 /// An attempt without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
     Transport(TransportError),
-    /// A body that is not JSON-RPC, with the beginning of its text.
+    /// A body that is not JSON-RPC.
     Http {
         status: u16,
         text: String,
@@ -88,15 +89,17 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
-    /// The same with its text changed.
-    pub(super) fn map_text(self, change: impl Fn(&str) -> String) -> Self {
+    /// The same with what may be shown of its text.
+    pub(super) fn masked(&self, secrets: &[String]) -> Self {
         match self {
-            Self::Http { status, text } => Self::Http { status, text: change(&text) },
-            Self::Rpc { status, code, message } => {
-                Self::Rpc { status, code, message: change(&message) }
+            Self::Http { status, text } => {
+                Self::Http { status: *status, text: mask(text, secrets) }
             }
-            Self::Rejected(text) => Self::Rejected(change(&text)),
-            Self::Transport(_) | Self::Missing => self,
+            Self::Rpc { status, code, message } => {
+                Self::Rpc { status: *status, code: *code, message: mask(message, secrets) }
+            }
+            Self::Rejected(text) => Self::Rejected(mask(text, secrets)),
+            Self::Transport(_) | Self::Missing => self.clone(),
         }
     }
 

@@ -101,11 +101,16 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     percent_decode_str(text).decode_utf8_lossy()
 }
 
-/// An endpoint's text without the keys that it may repeat, and without control characters: keys are
-/// masked first, because a key with a control character inside would remain once that is dropped.
+/// Characters of an endpoint's text that are kept.
+pub(super) const TEXT_MAX: usize = 500;
+
+/// The beginning of an endpoint's text without the keys that it may repeat, and without control
+/// characters. Keys are masked last but for the cut: one with a control character inside would remain
+/// once that is dropped, and of one that is cut the rest would not be found.
 pub(crate) fn mask(text: &str, secrets: &[String]) -> String {
     let plain: String = text.chars().filter(|c| !c.is_control()).collect();
-    secrets.iter().fold(plain, |text, secret| text.replace(secret, "(hidden)"))
+    let masked = secrets.iter().fold(plain, |text, secret| text.replace(secret, "(hidden)"));
+    masked.chars().take(TEXT_MAX).collect()
 }
 
 impl fmt::Debug for SecretUrl {

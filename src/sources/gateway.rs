@@ -92,9 +92,7 @@ pub(in crate::sources) fn read_metadata(status: u16, body: &[u8]) -> ReplyClass 
 }
 
 fn of_status(status: u16, body: &[u8]) -> ReplyClass {
-    /// Characters of a text that are kept.
-    const TEXT_MAX: usize = 200;
-    let text = String::from_utf8_lossy(body).chars().take(TEXT_MAX).collect::<String>();
+    let text = String::from_utf8_lossy(body).into_owned();
     let is_page = text.trim_start().starts_with('<');
     match status {
         204 => ReplyClass::Again("the gateway has not reached these blocks".to_owned()),
@@ -123,6 +121,16 @@ mod tests {
             ReplyClass::Unknown { .. } | ReplyClass::Refused { .. } => "refused",
         };
         assert_eq!(got, expected, "{status} {body}");
+    }
+
+    /// The pool masks keys before it cuts: of half a key the rest would not be found.
+    #[test]
+    fn a_text_is_handed_on_whole() {
+        let body = format!("{} key-at-the-end", "x".repeat(190));
+        for status in [400, 403, 404, 500] {
+            let read = read_value(status, body.as_bytes());
+            assert!(format!("{read:?}").contains("key-at-the-end"), "{read:?}");
+        }
     }
 
     #[test]

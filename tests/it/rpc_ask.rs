@@ -105,6 +105,27 @@ async fn a_refusal_is_final_and_shows_no_key() {
     assert_eq!(script.sent().len(), 1);
 }
 
+/// A text is cut after its keys are masked: of half a key the rest would not be found.
+#[tokio::test(start_paused = true)]
+async fn no_part_of_a_key_is_left_where_a_long_text_is_cut() {
+    const KEY: &str = "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6";
+    for first in ["slow", "again"] {
+        // The ends of what is kept fall into the keys.
+        for letters in [170, 180, 190, 470, 480, 490] {
+            let body = format!("{first} {} {KEY} {KEY}", "x".repeat(letters)).leak();
+            let acts = [Act::Status(429, body, None), Act::Body("good")];
+            let script = Arc::new(Script::default().host("one", 1, acts));
+            let pool = pool(&script, vec![EndpointConfig::new(format!("http://one/v2/{KEY}"))]);
+            list(&pool).await.unwrap();
+            let shown = pool.endpoints()[0].last_error.clone().unwrap();
+            assert!(shown.contains("xxx"), "{shown}");
+            for at in 0..KEY.len() - 6 {
+                assert!(!shown.contains(&KEY[at..at + 6]), "{first} {letters}: {shown}");
+            }
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_one_endpoint_lacks_another_gives_and_what_all_lack_is_not_supported() {
     let script = |two| {

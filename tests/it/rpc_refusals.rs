@@ -116,6 +116,19 @@ proptest! {
     }
 }
 
+/// Parts of a URL may be words of an error: what is masked is read before.
+#[tokio::test(start_paused = true)]
+async fn words_that_the_url_has_too_are_understood() {
+    const PRUNED: &str =
+        r#"{"id":0,"error":{"code":-32000,"message":"this request needs an archive node"}}"#;
+    let script = Arc::new(Script::default().host("one", 1, [Act::Body(PRUNED)]));
+    let pool = pool(&script, vec![EndpointConfig::new("http://one/archive/planted")]);
+    let error = pool.call("eth_getBalance", json!([5]), &lane(1)).await.unwrap_err();
+    let message = "this request needs an (hidden) node".to_owned();
+    assert_eq!(error, UpstreamError::Rpc { endpoint: "http://one".into(), code: -32000, message });
+    assert_eq!(script.sent().len(), 1, "final, where no other endpoint is");
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_answer_takes_no_method_from_a_chain_with_one_endpoint() {
     let absent = r#"{"id":0,"error":{"code":-32601,"message":"the method echo does not exist/is not available"}}"#;

@@ -58,14 +58,17 @@ pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
     let code = failed.status.unwrap_or(i64::from(status));
     let text = failed.node.or(failed.error).unwrap_or_default();
     // The text may follow JSON, as a bare line.
-    let text = if text.is_empty() { beginning(body) } else { text };
+    let text = if text.is_empty() { String::from_utf8_lossy(body).into_owned() } else { text };
     refusal(status, code, text)
 }
+
+/// Characters of a text that are read. All of it is handed on: the pool masks keys before it cuts.
+const TEXT_CHARS_MAX: usize = 500;
 
 /// One table: the first line that fits. Status, code and text together; a page is about the server,
 /// so that only its status counts.
 fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
-    let lower = message.to_lowercase();
+    let lower = message.chars().take(TEXT_CHARS_MAX).collect::<String>().to_lowercase();
     let is_page = lower.trim_start().starts_with('<');
     let holds = |table: &[&str]| !is_page && words::holds(&lower, table);
     if holds(words::LONG) {
@@ -94,11 +97,6 @@ fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
 
 /// How long the index turns away who asked too often without a key (`TronGrid` documentation).
 const KEYLESS_REST: Duration = Duration::from_secs(30);
-const TEXT_BYTES_MAX: usize = 200;
-
-fn beginning(body: &[u8]) -> String {
-    String::from_utf8_lossy(body.get(..TEXT_BYTES_MAX).unwrap_or(body)).into_owned()
-}
 
 /// The seconds in "the query server is suspended for 30s".
 fn suspension(text: &str) -> Option<Duration> {
@@ -521,5 +519,20 @@ pub(super) struct HeightRange {
 impl HeightRange {
     pub(super) fn length(self) -> u64 {
         self.high - self.low + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pool masks keys before it cuts: of half a key the rest would not be found.
+    #[test]
+    fn the_text_of_a_refusal_is_handed_on_whole() {
+        let body = format!("{} key-at-the-end", "x".repeat(190));
+        for status in [402, 404, 418] {
+            let read = reading(status, body.as_bytes());
+            assert!(format!("{read:?}").contains("key-at-the-end"), "{read:?}");
+        }
     }
 }
