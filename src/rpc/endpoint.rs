@@ -424,6 +424,15 @@ impl Endpoint {
         }
     }
 
+    /// A request of so many calls took too long: one that has answered something of late takes fewer at
+    /// once for a while. Of a silent one it says nothing.
+    pub(super) fn timed_out(&mut self, calls: usize, now: Instant) {
+        let is_new = |at| now.saturating_duration_since(at) < self.named_rate_age;
+        if calls > 1 && self.answered_at.is_some_and(is_new) {
+            self.reduce_batch(calls / 2, now);
+        }
+    }
+
     /// Takes at most so many calls a request for a while.
     pub(super) fn reduce_batch(&mut self, calls: usize, now: Instant) {
         self.batch = self.batch.min(calls).max(1);

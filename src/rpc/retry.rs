@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::classify::is_time_out;
 use super::endpoint::{Endpoint, EndpointId};
 use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
@@ -22,7 +23,8 @@ pub(super) struct Open {
     /// Attempts that failed, or were too many at once.
     failures: u32,
     since: Instant,
-    /// All attempts and pauses, without the time in the queue.
+    /// All attempts and pauses, without the time in the queue, and without that of a batch which goes on
+    /// in smaller ones: they end with single calls.
     spent: Duration,
     avoid: Option<EndpointId>,
     /// Endpoints that do not have it, or answered with an unknown error, in this round.
@@ -105,6 +107,9 @@ impl Pool {
         let Observation { decision, method, failure } = observation;
         let limits = &self.inner.limits;
         let mut again = open.after(sent);
+        if is_time_out(failure) && self.takes_fewer(sent) {
+            again.spent = open.spent;
+        }
         match decision {
             RetryDecision::Fatal | RetryDecision::ReduceRange => {
                 return Err(failure.refusal(self.label(sent.endpoint)));
@@ -150,6 +155,12 @@ impl Pool {
         // Else the endpoint's own cooldown is the pause; another endpoint may take it at once.
         again.spent += pause;
         Ok((again, pause))
+    }
+
+    /// Whether the request's endpoint takes fewer calls at once since.
+    fn takes_fewer(&self, sent: Sent) -> bool {
+        let admission = &self.inner.admission;
+        admission.with(sent.endpoint, |endpoint| endpoint.batch < sent.calls).unwrap_or(false)
     }
 
     fn is_servable(&self, open: &Open, options: &CallOptions, method: &'static str) -> bool {
@@ -273,6 +284,7 @@ fn remember(
                     "endpoint answers with an unknown error: counted as its failure, other endpoints are asked");
             }
         }
+        RetryDecision::Retry if is_time_out(failure) => endpoint.timed_out(sent.calls, now),
         RetryDecision::SlowDown
         | RetryDecision::Retry
         | RetryDecision::ReduceRange

@@ -74,9 +74,15 @@ impl Pool {
     /// that never answers would be measured for ever.
     fn note_dropped(&self, (sent, received): (Sent, Received)) {
         let Err(error) = received else { return };
-        let Inner { admission, limits, .. } = &*self.inner;
+        let (Inner { admission, limits, .. }, now) = (&*self.inner, Instant::now());
+        let is_late = error == TransportError::Timeout;
         let words = Failure::Transport(error).words();
-        admission.with(sent.endpoint, |endpoint| endpoint.failed(words, limits, Instant::now()));
+        admission.with(sent.endpoint, |endpoint| {
+            endpoint.failed(words, limits, now);
+            if is_late {
+                endpoint.timed_out(sent.calls, now);
+            }
+        });
     }
 
     async fn send(&self, permit: Permit, ask: &Ask, calls: usize) -> (Sent, Received) {

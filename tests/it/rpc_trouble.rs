@@ -131,6 +131,47 @@ async fn all_who_wait_for_a_dead_node_give_up_in_bounded_time() {
     }
 }
 
+/// Each call takes its time, so that ten at once would take too long for ever.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_takes_too_long_is_sent_in_smaller_ones() {
+    let script = Arc::new(Script::default().host("one", 1, [Act::Each(3_000)]));
+    let pool = pool(&script, vec![at("one")]);
+    echoes(&pool, 1, &lane(1)).await;
+    echoes(&pool, 10, &lane(1)).await;
+    assert_eq!(pool.endpoints()[0].batch, 5);
+    let before = script.sent().len();
+    echoes(&pool, 10, &lane(1)).await;
+    assert_eq!(script.sent().len() - before, 2, "they are small from the start for a while");
+    // Two of them, each too slow for ten.
+    let script = Script::default().host("one", 1, [Act::Each(9_000)]);
+    let script = Arc::new(script.host("two", 1, [Act::Each(9_000)]));
+    let pool = self::pool(&script, vec![at("one"), at("two")]);
+    for endpoint in pool.endpoints() {
+        echoes(&pool, 1, &CallOptions { on: Some(endpoint.id), ..lane(1) }).await;
+    }
+    echoes(&pool, 10, &lane(1)).await;
+}
+
+/// Its time-outs say nothing of the size of a batch.
+#[tokio::test(start_paused = true)]
+async fn a_silent_endpoint_is_given_up_with_whole_batches() {
+    let script = Arc::new(Script::default().host("one", 1, [Act::Never]));
+    let pool = pool(&script, vec![at("one")]);
+    let began = Instant::now();
+    let all = pool.batch(&calls(10), &lane(1)).await;
+    assert!(all.iter().all(|one| matches!(one, Err(UpstreamError::Unavailable { .. }))));
+    assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
+    assert_eq!((script.sent().len(), pool.endpoints()[0].batch), (2, 10));
+    // One that falls silent trips the breaker on the way down to single calls.
+    let script = Arc::new(Script::default().host("one", 1, [Act::Echo, Act::Never]));
+    let pool = self::pool(&script, vec![at("one")]);
+    echoes(&pool, 1, &lane(1)).await;
+    let began = Instant::now();
+    let all = pool.batch(&calls(10), &lane(1)).await;
+    assert!(all.iter().all(|one| matches!(one, Err(UpstreamError::Unavailable { .. }))));
+    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn answers_with_one_entry_too_few_do_not_open_the_breaker() {
     let acts = std::iter::repeat_n(Act::Muddle, 8).chain([Act::Echo]);

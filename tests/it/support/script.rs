@@ -35,6 +35,8 @@ pub(crate) enum Act {
     Body(&'static str),
     /// As `Echo`, but so many milliseconds later.
     Late(u64),
+    /// As `Echo`, but so many milliseconds later for each call, or too late.
+    Each(u64),
     Break,
     Never,
 }
@@ -150,6 +152,11 @@ async fn answer(act: Act, calls: &[Value], wait: Duration) -> Result<Response, T
         Act::Late(ms) => {
             sleep(Duration::from_millis(ms)).await;
             echo()
+        }
+        Act::Each(ms) => {
+            let work = Duration::from_millis(ms) * u32::try_from(calls.len()).unwrap();
+            sleep(work.min(wait)).await;
+            if work < wait { echo() } else { Err(TransportError::Timeout) }
         }
         Act::Never => {
             sleep(wait).await;
