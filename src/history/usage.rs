@@ -3,8 +3,12 @@
 //! Kept as delivered ranges per (key, wallet), one per run of adjacent rows. The memory is ahead
 //! of the store by at most one flush, so a crash may count a little too little, never too much.
 
+mod bound;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
+
+use bound::bound;
 
 use crate::domain::{KeyId, Position, TradeKey, lock};
 use crate::store::{Counted, Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
@@ -353,18 +357,6 @@ fn join<K: AsRef<TradeKey>>(ranges: &mut Vec<DeliveredRange>, after: Position, r
     true
 }
 
-/// Joins neighbours two by two where there are too many; reading with a filter makes many.
-fn bound(ranges: &mut Vec<DeliveredRange>, max: usize) {
-    if ranges.len() <= max.max(1) {
-        return;
-    }
-    let pairs = ranges.chunks(2).filter_map(|pair| {
-        let (first, last) = (pair.first()?, pair.last()?);
-        Some(DeliveredRange { from: first.from, to: last.to })
-    });
-    *ranges = pairs.collect();
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -484,8 +476,14 @@ mod tests {
         bound(&mut ranges, 5);
         assert_eq!(ranges.len(), 5);
         bound(&mut ranges, 4);
-        let joined = |from, to| DeliveredRange { from: key(from), to: key(to) };
-        assert_eq!(ranges, [joined(0, 2), joined(4, 6), one(8)]);
+        assert_eq!(ranges, [range(0, 4), one(6), one(8)]);
+        // What lies between becomes free: the least of it.
+        let mut ranges: Vec<_> = [0, 100, 102, 300, 301, 303].map(one).to_vec();
+        bound(&mut ranges, 5);
+        assert_eq!(ranges, [one(0), range(100, 102), range(300, 303)]);
+        let mut two = vec![one(0), one(900)];
+        bound(&mut two, 0);
+        assert_eq!(two, [range(0, 900)]);
     }
 
     #[test]
