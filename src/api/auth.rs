@@ -96,6 +96,7 @@ pub(super) struct KeyState {
     pub(super) streams: Places,
     /// Gains that are being worked out.
     pub(super) gains: Places,
+    pub(super) explained: Places,
 }
 
 /// A caller whose key is valid now.

@@ -66,6 +66,10 @@ pub(super) enum ApiError {
     TooManyPnl { max: usize },
     #[error("gains are worked out for as many requests as the server takes; try again shortly")]
     PnlFull,
+    #[error("{max} transactions are being explained for this key, which is its maximum")]
+    TooManyExplained { max: usize },
+    #[error("as many transactions are being explained as the server takes; try again shortly")]
+    ExplainedFull,
     #[error(
         "the wallet has more than the {max} trades for which gains are worked out here; read its \
          history, as `blotter pnl` does"
@@ -178,10 +182,14 @@ impl ApiError {
             Self::RateLimited { .. } => {
                 kind(S::TOO_MANY_REQUESTS, "rate_limited", "Too many requests")
             }
-            Self::TooManyStreams { .. } | Self::TooManyPnl { .. } => {
+            Self::TooManyStreams { .. }
+            | Self::TooManyPnl { .. }
+            | Self::TooManyExplained { .. } => {
                 kind(S::TOO_MANY_REQUESTS, "too_many_streams", "Too many open streams")
             }
-            Self::StreamsFull | Self::PnlFull | Self::ConnectionsFull => OVERLOADED,
+            Self::StreamsFull | Self::PnlFull | Self::ExplainedFull | Self::ConnectionsFull => {
+                OVERLOADED
+            }
             Self::TooManyTrades { .. } => {
                 kind(S::UNPROCESSABLE_ENTITY, "too_many_trades", "Too many trades")
             }

@@ -110,8 +110,13 @@ pub(super) async fn answer(
     if caller.has_used_up(&call.app.history).await? {
         return Err(HistoryError::QuotaExceeded.into());
     }
+    let app = &call.app;
+    let max = app.limits.explain_per_key_max;
+    let _of_key = caller.state.explained.take(max).ok_or(ApiError::TooManyExplained { max })?;
+    let max = app.limits.explain_at_once_max;
+    let _of_all = app.explained.take(max).ok_or(ApiError::ExplainedFull)?;
     let unknown = || ApiError::UnknownTransaction { slug: chain.slug.clone() };
-    let explained = call.app.history.explain(wallet, tx).await?.ok_or_else(unknown)?;
+    let explained = app.history.explain(wallet, tx).await?.ok_or_else(unknown)?;
     let body = body(&explained, &wallet, chain);
     Ok(reply::rated(reply::json(StatusCode::OK, &body), rate))
 }

@@ -50,6 +50,9 @@ defaults! {
         pub pnl_rows_max: u64 = 500_000,
         /// Rows that are counted before other requests have their turn.
         pub pnl_slice_rows: usize = 2000,
+        /// Transactions explained at one time, for all keys and for one.
+        pub explain_at_once_max: usize = 64,
+        pub explain_per_key_max: usize = 16,
         /// Requests that a key with a rate may have saved up, as time at that rate.
         pub rate_burst: Duration = Duration::from_secs(1),
         /// A longer `x-request-id` of a client is replaced.

@@ -96,6 +96,7 @@ struct App {
     streams: Places,
     /// Gains that are being worked out.
     gains: Places,
+    explained: Places,
     visitors: Arc<Visitors>,
     /// The calls to nodes that estimates may make.
     estimates: Arc<Bucket>,
@@ -120,6 +121,7 @@ impl Api {
             metrics,
             streams: Places::default(),
             gains: Places::default(),
+            explained: Places::default(),
             visitors: Arc::default(),
             estimates: Arc::default(),
             reference: Arc::from(reference::page()),

@@ -204,6 +204,8 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
         | ApiError::StreamsFull
         | ApiError::TooManyPnl { .. }
         | ApiError::PnlFull
+        | ApiError::TooManyExplained { .. }
+        | ApiError::ExplainedFull
         | ApiError::TooManyTrades { .. }
         | ApiError::UnknownTransaction { .. }
         | ApiError::ConnectionsFull

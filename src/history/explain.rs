@@ -1,6 +1,10 @@
 //! One transaction of a wallet explained: read anew from a node, held against what is stored.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::time::timeout;
 
 use super::error::HistoryError;
 use super::{History, Inner};
@@ -28,43 +32,57 @@ pub struct Explained {
 
 impl History {
     /// `None` where no node has the transaction. Nothing is stored by it.
+    ///
+    /// # Errors
+    /// `UpstreamUnavailable` where that takes too long, `ShuttingDown` once the tasks are to end.
     pub async fn explain(
         &self,
         wallet: Wallet,
         tx: TxId,
     ) -> Result<Option<Explained>, HistoryError> {
         let inner = &self.inner;
-        let source = inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
-        let lane = Lane::unowned(Priority::interactive());
+        let asked = timeout(inner.limits.explain_wait_max, inner.explained(wallet, tx));
+        let answered = inner.tasks.run(asked).await.ok_or(HistoryError::ShuttingDown)?;
+        answered.unwrap_or_else(|_| {
+            let detail = "it took too long".to_owned();
+            Err(HistoryError::UpstreamUnavailable { detail })
+        })
+    }
+}
+
+impl Inner {
+    async fn explained(&self, wallet: Wallet, tx: TxId) -> Result<Option<Explained>, HistoryError> {
+        let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
+        // Of its own, so that it takes turns with the wallets that load.
+        let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
+        let lane = Lane::new(lane, Arc::new(Priority::interactive()));
         let found = source
             .transaction(tx, wallet.address, &lane)
             .await
             .map_err(|error| HistoryError::UpstreamUnavailable { detail: error.to_string() })?;
         let Some(found) = found else { return Ok(None) };
-        let Some(mut explanation) = found.raw.explain(&inner.registry, &wallet, found.fee) else {
+        let Some(mut explanation) = found.raw.explain(&self.registry, &wallet, found.fee) else {
             return Ok(None);
         };
-        if let Some(lookups) = inner.enricher.lookups(wallet.chain, &source, &lane) {
+        if let Some(lookups) = self.enricher.lookups(wallet.chain, &source, &lane) {
             name_pools(&lookups, &mut explanation.decoded).await;
         }
         let (height, time) = (found.raw.height(), found.raw.time());
         let mints = named(&explanation);
-        let mut tokens = inner.known_tokens(&wallet, &mints, &explanation).await?;
+        let mut tokens = self.known_tokens(&wallet, &mints, &explanation).await?;
         let unknown: Vec<Address> =
             mints.into_iter().filter(|mint| !tokens.contains_key(mint)).collect();
         // Without a symbol it is explained too.
-        let told =
+        let named =
             if unknown.is_empty() { Ok(Vec::new()) } else { source.tokens(&unknown, &lane).await };
-        for meta in told.unwrap_or_default() {
+        for meta in named.unwrap_or_default() {
             let token = Token::new(meta.mint, meta.symbol, meta.decimals);
             tokens.insert(meta.mint, token);
         }
-        let stored = inner.rows_of(&wallet, tx, height, time).await?;
+        let stored = self.rows_of(&wallet, tx, height, time).await?;
         Ok(Some(Explained { tx, height, time, explanation, tokens, stored }))
     }
-}
 
-impl Inner {
     async fn known_tokens(
         &self,
         wallet: &Wallet,

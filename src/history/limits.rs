@@ -59,6 +59,8 @@ defaults! {
         /// First and longest pause after a failed load.
         pub retry_pause_min: Duration = Duration::from_secs(1),
         pub retry_pause_max: Duration = Duration::from_secs(30),
+        /// One transaction is explained within this time, all calls to nodes together.
+        pub explain_wait_max: Duration = Duration::from_secs(30),
         /// Of what completes a chunk before it is stored.
         pub enrich: EnrichLimits = EnrichLimits::default(),
         /// How often unknown tokens are looked up again, and how many at a time.

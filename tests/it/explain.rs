@@ -1,13 +1,18 @@
 //! Transactions explained, on the command line and over HTTP.
 
+use std::time::Duration;
+
+use blotter::api::ApiLimits;
 use blotter::demo::solana::{SolanaModel, TxKind, WalletPlan};
 use blotter::demo::{DemoChains, DemoNode, evm};
 use blotter::domain::Side;
 use blotter::registry::Registry;
 use serde_json::Value;
+use tokio::time::{Instant, timeout};
 
 use crate::support::loops::with_nodes;
 use crate::support::program::{Place, Server};
+use crate::support::served::{self, KEY, World, header, key, trade, wallet};
 
 /// Numbers as their texts, because a reader of floats would round them.
 pub(crate) fn json(text: &str) -> Value {
@@ -287,4 +292,46 @@ fn the_store_is_kept_up_and_the_shell_is_served() {
     // A server without a key for it.
     let ran = place.run(&["pnl", wallet, "--url", "http://127.0.0.1:9"]);
     assert!(ran.stderr.contains("BLOTTER_KEY"), "{}", ran.stderr);
+}
+
+/// A node that never answers is waited for no longer than a limit, nor longer than the server runs.
+#[tokio::test(start_paused = true)]
+async fn what_no_node_answers_is_given_up_in_bounded_time() {
+    let world = World::new();
+    let path = format!("/v1/wallets/{}/explain/{}", wallet(1).address, trade(1).key.tx);
+    let began = Instant::now();
+    let answer = timeout(Duration::from_secs(60), world.get(&path)).await.expect("it has a limit");
+    assert_eq!(answer.status(), 503);
+    assert_eq!(served::json(&answer)["type"], "/errors/upstream_unavailable");
+    assert!(header(&answer, "retry-after").is_some() && began.elapsed().as_secs() <= 30);
+    let mut waiting = Box::pin(world.get(&path));
+    assert!(timeout(Duration::from_secs(1), &mut waiting).await.is_err(), "it waits");
+    let began = Instant::now();
+    world.history.tasks().cancel();
+    assert_eq!(served::json(&waiting.await)["type"], "/errors/shutting_down");
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+/// Those that wait take places; a client that hangs up gives its own back.
+#[tokio::test(start_paused = true)]
+async fn only_so_many_are_explained_at_once() {
+    let limits =
+        ApiLimits { explain_at_once_max: 2, explain_per_key_max: 1, ..ApiLimits::default() };
+    let keys = [("second", key(2, |_| {})), ("third", key(3, |_| {}))];
+    let world = World::with(limits, &keys);
+    let path = format!("/v1/wallets/{}/explain/{}", wallet(1).address, trade(1).key.tx);
+    let mut first = Box::pin(world.get_as(KEY, &path));
+    let mut second = Box::pin(world.get_as("second", &path));
+    let moment = Duration::from_secs(1);
+    for waiting in [&mut first, &mut second] {
+        assert!(timeout(moment, waiting).await.is_err(), "it waits");
+    }
+    let own = world.get_as(KEY, &path).await;
+    let error = served::json(&own)["type"].clone();
+    assert_eq!((own.status().as_u16(), error), (429, "/errors/too_many_streams".into()));
+    let other = world.get_as("third", &path).await;
+    let error = served::json(&other)["type"].clone();
+    assert_eq!((other.status().as_u16(), error), (503, "/errors/overloaded".into()));
+    drop(first);
+    assert!(timeout(moment, world.get_as(KEY, &path)).await.is_err(), "the place is back");
 }
