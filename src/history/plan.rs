@@ -291,4 +291,12 @@ mod tests {
             "a read in vain is not repeated at once"
         );
     }
+
+    /// Else an older program on the same database would bring the older rows back.
+    #[test]
+    fn spans_of_a_newer_decoder_stay() {
+        let mut some = coverage(&[(0, 9)]);
+        some.insert(span(10, 19, 2));
+        assert_eq!(plan(&[all(19)], known(&some, true), 0), Next::Idle);
+    }
 }
