@@ -5,14 +5,15 @@ use redb::{ReadableTable as _, Table, WriteTransaction};
 use crate::domain::{ChainId, Family, Height, Span, Trade, TxId, Wallet};
 
 use super::codec::{self, WalletState, corrupt};
-use super::intern::{Known, Names, next_id};
+use super::intern::{Known, Names, TOO_MANY, next_id};
 use super::key::{RowKey, account_key, address_key, usage_key};
 use super::prices::Prices;
 use super::rows::RowTables;
 use super::schema::names::{ACCOUNTS, ANCHORS, STATES, WALLETS};
 use super::schema::{
-    ACCOUNT_TO_STATE, CREDIT, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
+    ACCOUNT_TO_STATE, CREDIT, KEY_TO_TOTAL, NAME_TO_NUMBER, UNFORGOTTEN, USAGE_TO_RANGES,
+    WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET,
+    WALLET_TO_ID,
 };
 use super::trade_codec::StoredTrade;
 use super::values::{self, Gone, PendingValues};
@@ -28,6 +29,7 @@ const SPANS_KEPT_MAX: usize = 512;
 pub(super) struct Tables<'txn> {
     rows: RowTables<'txn>,
     names: Names<'txn>,
+    numbers: Table<'txn, &'static str, u64>,
     wallet_to_id: Table<'txn, &'static [u8], u32>,
     wallets: Table<'txn, u32, &'static [u8]>,
     states: Table<'txn, u32, &'static [u8]>,
@@ -46,6 +48,7 @@ impl<'txn> Tables<'txn> {
         Ok(Self {
             rows: RowTables::open(txn)?,
             names: Names::open(txn)?,
+            numbers: txn.open_table(NAME_TO_NUMBER)?,
             wallet_to_id: txn.open_table(WALLET_TO_ID)?,
             wallets: txn.open_table(WALLET_ID_TO_WALLET)?,
             states: txn.open_table(WALLET_ID_TO_STATE)?,
@@ -66,7 +69,10 @@ impl<'txn> Tables<'txn> {
         if let Some(id) = found {
             return Ok(id);
         }
-        let id = WalletId(next_id(&self.wallets)?);
+        // Behind those that were forgotten as well: what is under way for one must not meet another.
+        let unforgotten = self.numbers.get(UNFORGOTTEN)?.map_or(0, |number| number.value());
+        let unforgotten = u32::try_from(unforgotten).map_err(|_| TOO_MANY)?;
+        let id = WalletId(next_id(&self.wallets)?.max(unforgotten));
         self.wallet_to_id.insert(key.as_slice(), id.0)?;
         self.wallets.insert(id.0, codec::encode_wallet(wallet)?.as_slice())?;
         self.put_state(id, &WalletState::default())?;
@@ -222,8 +228,11 @@ impl<'txn> Tables<'txn> {
 
     pub(super) fn usage(&mut self, updates: &[UsageUpdate]) -> Result<(), StoreError> {
         for update in updates {
-            let ranges = codec::encode_ranges(update.wallet, &update.ranges)?;
-            self.ranges.insert(usage_key(update.key, update.wallet), ranges.as_slice())?;
+            // One that was forgotten meanwhile has no rows that could be counted again.
+            if self.wallets.get(update.wallet.0)?.is_some() {
+                let ranges = codec::encode_ranges(update.wallet, &update.ranges)?;
+                self.ranges.insert(usage_key(update.key, update.wallet), ranges.as_slice())?;
+            }
             self.totals.insert(update.key.0, update.total)?;
             if let Some(Credit { mark, left }) = update.credit {
                 self.credits.insert((update.key.0, mark), left)?;

@@ -106,8 +106,10 @@ impl FileStore {
             let (opened, forget) =
                 (shared.opened(), |database: &_| forget_in(database, &wallet, seed));
             let forgotten = shared.noted(opened, shared.with(forget));
-            if forgotten.is_ok() {
-                shared.journal.add([JournalEntry::Forget(wallet, seed)]);
+            match &forgotten {
+                Ok(_) => shared.journal.add([JournalEntry::Forget(wallet, seed)]),
+                // It may be in the file all the same.
+                Err(_) => shared.journal.abandon("a wallet could not be forgotten"),
             }
             let _ = reply.send(forgotten);
         }));
@@ -123,5 +125,60 @@ impl FileStore {
             rows: stats.rows,
             disk_free_bytes: shared.disk_free_bytes(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::ReadableTable as _;
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+    use crate::domain::{Address, ChainId, KeyId};
+    use crate::store::key::usage_key;
+    use crate::store::schema::{USAGE_TO_RANGES, begin_write};
+    use crate::store::{StoreOptions, UsageUpdate};
+
+    fn wallet(number: u8) -> Wallet {
+        Wallet { chain: ChainId(2), address: Address::Evm([number; 20]) }
+    }
+
+    fn open() -> Store {
+        let options = StoreOptions { cache_bytes: 1 << 20 };
+        Store::on_backend(InMemoryBackend::new(), options).unwrap()
+    }
+
+    /// The file may have lost the wallet, or not: the copy would hold the other of both.
+    #[tokio::test]
+    async fn a_forget_that_failed_ends_the_copy_that_is_made() {
+        let store = open();
+        let id = store.intern(&wallet(1)).await.unwrap().id;
+        let shared = &store.file().unwrap().inner.shared;
+        let spoil = |database: &redb::Database| {
+            let txn = begin_write(database)?;
+            txn.open_table(USAGE_TO_RANGES)?.insert(usage_key(KeyId(1), id), &[0xFF; 3][..])?;
+            Ok(txn.commit()?)
+        };
+        shared.with(spoil).unwrap();
+        shared.journal.begin().unwrap();
+        store.forget(wallet(2), [1; 4]).await.unwrap();
+        assert_eq!(shared.journal.take().unwrap().1, 1, "what succeeds is done to the copy too");
+        store.forget(wallet(1), [1; 4]).await.unwrap_err();
+        assert!(shared.journal.take().is_err());
+    }
+
+    #[tokio::test]
+    async fn usage_that_is_written_late_leaves_nothing_of_a_forgotten_wallet() {
+        let store = open();
+        let id = store.intern(&wallet(1)).await.unwrap().id;
+        store.forget(wallet(1), [1; 4]).await.unwrap();
+        let key = KeyId(1);
+        let late = UsageUpdate { key, wallet: id, ranges: Vec::new(), total: 5, credit: None };
+        store.write_usage(vec![late]).await.unwrap();
+        let count = |database: &redb::Database| {
+            Ok(begin_write(database)?.open_table(USAGE_TO_RANGES)?.iter()?.count())
+        };
+        assert_eq!(store.file().unwrap().inner.shared.with(count).unwrap(), 0);
+        assert_eq!(store.view().unwrap().usage_total(key).await.unwrap(), 5);
     }
 }

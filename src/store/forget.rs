@@ -1,13 +1,13 @@
 //! Deletes a wallet from an open database.
 
-use redb::Database;
+use redb::{Database, ReadableTable as _, WriteTransaction};
 
 use super::credit;
 use super::key::{RowKey, account_key, address_key};
 use super::schema::{
-    ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
-    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
-    begin_write,
+    ACCOUNT_TO_STATE, NAME_TO_NUMBER, ROW_KEY_TO_TRADE, UNFORGOTTEN, WALLET_ID_TO_ANCHORS,
+    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE,
+    WANTED_VALUE_TO_BESIDE, begin_write,
 };
 use super::{StoreError, WalletId};
 use crate::domain::Wallet;
@@ -29,6 +29,7 @@ pub(super) fn forget_in(
         return Ok(None);
     };
     credit::keep(&txn, id, wallet, seed)?;
+    keep_number(&txn, id)?;
     txn.open_table(WALLET_ID_TO_WALLET)?.remove(id.0)?;
     txn.open_table(WALLET_ID_TO_STATE)?.remove(id.0)?;
     txn.open_table(WALLET_ID_TO_ANCHORS)?.remove(id.0)?;
@@ -48,4 +49,12 @@ pub(super) fn forget_in(
     txn.open_table(WANTED_VALUE_TO_BESIDE)?.retain_in(wanted, |_, _| false)?;
     txn.commit()?;
     Ok(Some(rows))
+}
+
+/// Its number is never given again.
+fn keep_number(txn: &WriteTransaction, id: WalletId) -> Result<(), StoreError> {
+    let mut numbers = txn.open_table(NAME_TO_NUMBER)?;
+    let kept = numbers.get(UNFORGOTTEN)?.map_or(0, |number| number.value());
+    numbers.insert(UNFORGOTTEN, kept.max(u64::from(id.0) + 1))?;
+    Ok(())
 }

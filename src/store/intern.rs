@@ -149,12 +149,12 @@ fn wanted(id: u32, token: &TokenRecord) -> Option<[u8; 14]> {
     (!token.is_whole()).then(|| wanted_key(token.chain, token.asked_at.map_or(0, |at| at.0), id))
 }
 
+pub(super) const TOO_MANY: StoreError = StoreError::Invalid("more than 2^32 records");
+
 /// The number behind the highest one of a table.
 pub(super) fn next_id<V: redb::Value>(table: &Table<'_, u32, V>) -> Result<u32, StoreError> {
     match table.last()? {
         None => Ok(0),
-        Some((last, _)) => {
-            last.value().checked_add(1).ok_or(StoreError::Invalid("more than 2^32 records"))
-        }
+        Some((last, _)) => last.value().checked_add(1).ok_or(TOO_MANY),
     }
 }

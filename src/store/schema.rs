@@ -30,6 +30,8 @@ pub(super) mod names {
 }
 
 pub(super) const FORMAT: &str = "format";
+/// No wallet that has this number or a higher one was forgotten.
+pub(super) const UNFORGOTTEN: &str = "unforgotten";
 
 /// Something that is done with every table.
 pub(super) trait ForTables {

@@ -36,6 +36,7 @@ both_arms! {
     tokens_that_lack_something_wait_by_when_they_were_asked_for,
     accounts_outlive_a_cut_back_and_go_with_the_last_of_the_coverage,
     usage_is_kept_per_key_and_wallet,
+    the_number_of_a_forgotten_wallet_is_never_given_again,
     a_wrong_request_is_refused_and_spoils_no_other,
 }
 
@@ -474,6 +475,13 @@ async fn usage_is_kept_per_key_and_wallet(store: Store) {
     for (key, total) in [(1, 31), (2, 5), (3, 0)] {
         assert_eq!(view.usage_total(KeyId(key)).await.unwrap(), total);
     }
+}
+
+async fn the_number_of_a_forgotten_wallet_is_never_given_again(store: Store) {
+    let first = id_of(&store, 1).await;
+    assert_eq!(store.forget(wallet(1), [1; 4]).await.unwrap(), Some(0));
+    let ids = [first, id_of(&store, 2).await, id_of(&store, 1).await];
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 3, "{ids:?}");
 }
 
 async fn a_wrong_request_is_refused_and_spoils_no_other(store: Store) {
