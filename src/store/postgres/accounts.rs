@@ -1,5 +1,7 @@
 //! What a source remembers of a wallet's accounts, in the transactions of other writes.
 
+use std::collections::BTreeMap;
+
 use super::call::{CallError, Connection};
 use super::store::{PgInner, number};
 use crate::domain::SourceAccount;
@@ -14,12 +16,19 @@ impl PgInner {
         id: WalletId,
         accounts: &[SourceAccount],
     ) -> Result<(), CallError> {
-        for account in accounts {
-            let sql = "INSERT INTO blotter.account (wallet, account, value) VALUES ($1, $2, $3)
-                       ON CONFLICT (wallet, account) DO UPDATE SET value = EXCLUDED.value";
-            let (key, value) = (account.account.as_slice(), codec::encode_account(account)?);
-            connection.execute(sql, &[&number(id), &key, &value]).await?;
+        if accounts.is_empty() {
+            return Ok(());
         }
+        // The last one of each: a statement may change a row once.
+        let mut last: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
+        for account in accounts {
+            last.insert(account.account.as_slice(), codec::encode_account(account)?);
+        }
+        let (keys, values): (Vec<_>, Vec<_>) = last.into_iter().unzip();
+        let sql = "INSERT INTO blotter.account (wallet, account, value)
+                   SELECT $1, k, v FROM unnest($2::bytea[], $3::bytea[]) AS new(k, v)
+                   ON CONFLICT (wallet, account) DO UPDATE SET value = EXCLUDED.value";
+        connection.execute(sql, &[&number(id), &keys, &values]).await?;
         Ok(())
     }
 

@@ -13,6 +13,30 @@ use crate::store::{StoreError, TokenRecord};
 
 const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
 
+/// Adds what is newly known of tokens that are there. Their rows are locked in one order, so that two
+/// processes wait for each other in no circle.
+const KNOWN_TOKENS: &str = "
+WITH news AS (
+    SELECT id, s, d, a FROM blotter.token
+    JOIN unnest($1::integer[], $2::bytea[], $3::smallint[], $4::bytea[], $5::smallint[], $6::bigint[])
+        AS new(c, m, f, s, d, a) ON chain = c AND mint = m
+    ORDER BY chain, mint FOR UPDATE OF token
+)
+UPDATE blotter.token SET symbol = coalesce(s, symbol), decimals = coalesce(d, decimals),
+    asked_at = greatest(asked_at, a)
+FROM news WHERE token.id = news.id
+RETURNING token.id, chain, mint, family, symbol, decimals, asked_at";
+
+/// The same of tokens that were not: a conflict is with a process that added them meanwhile.
+const NEW_TOKENS: &str = "
+INSERT INTO blotter.token (chain, mint, family, symbol, decimals, asked_at)
+SELECT * FROM unnest($1::integer[], $2::bytea[], $3::smallint[], $4::bytea[], $5::smallint[], $6::bigint[])
+ON CONFLICT (chain, mint) DO UPDATE
+    SET symbol = coalesce(EXCLUDED.symbol, token.symbol),
+        decimals = coalesce(EXCLUDED.decimals, token.decimals),
+        asked_at = greatest(token.asked_at, EXCLUDED.asked_at)
+RETURNING id, chain, mint, family, symbol, decimals, asked_at";
+
 pub(super) fn chain(chain: ChainId) -> i32 {
     i32::from(chain.0)
 }
@@ -134,47 +158,42 @@ impl PgInner {
             let entry = changed.entry((news.chain, news.mint));
             entry.and_modify(|old| *old = old.joined(news)).or_insert_with(|| news.clone());
         }
-        for record in changed.into_values() {
-            self.learn_one(connection, &record).await?;
+        self.change(connection, KNOWN_TOKENS, &mut changed).await?;
+        self.change(connection, NEW_TOKENS, &mut changed).await?;
+        if changed.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        Err(corrupt(TOKENS, "a token that is not there").into())
     }
 
-    async fn learn_one(
+    /// Writes down news of tokens, and takes away those that were written.
+    async fn change(
         &self,
         connection: &Connection,
-        news: &TokenRecord,
+        sql: &str,
+        news: &mut BTreeMap<(ChainId, Address), TokenRecord>,
     ) -> Result<(), CallError> {
-        let symbol = news.symbol.as_deref().map(str::as_bytes);
-        let decimals = news.decimals.map(i16::from);
-        let asked_at = news.asked_at.map(|at| signed(at.0));
-        let sql = format!(
-            "UPDATE blotter.token SET symbol = coalesce($3, symbol),
-                 decimals = coalesce($4, decimals), asked_at = greatest(asked_at, $5)
-             WHERE chain = $1 AND mint = $2 RETURNING {TOKEN_COLUMNS}"
-        );
-        let chain = chain(news.chain);
-        let mint = news.mint.bytes();
-        let mut row =
-            connection.query_opt(&sql, &[&chain, &mint, &symbol, &decimals, &asked_at]).await?;
-        if row.is_none() {
-            let sql = format!(
-                "INSERT INTO blotter.token (chain, mint, family, symbol, decimals, asked_at)
-                 VALUES ($1, $2, $3, $4, $5, $6)
-                 ON CONFLICT (chain, mint) DO UPDATE
-                     SET symbol = coalesce(EXCLUDED.symbol, token.symbol),
-                         decimals = coalesce(EXCLUDED.decimals, token.decimals),
-                         asked_at = greatest(token.asked_at, EXCLUDED.asked_at)
-                 RETURNING {TOKEN_COLUMNS}"
-            );
-            let family = i16::from(family_number(news.mint.family()));
-            row = connection
-                .query_opt(&sql, &[&chain, &mint, &family, &symbol, &decimals, &asked_at])
-                .await?;
+        if news.is_empty() {
+            return Ok(());
         }
-        let (id, record) =
-            read_token(&row.ok_or_else(|| corrupt(TOKENS, "a token that is not there"))?)?;
-        self.names.keep(id, &record);
+        let records = || news.values();
+        let chains: Vec<i32> = records().map(|news| chain(news.chain)).collect();
+        let mints: Vec<&[u8]> = news.keys().map(|(_, mint)| mint.bytes()).collect();
+        let family = |news: &TokenRecord| i16::from(family_number(news.mint.family()));
+        let families: Vec<i16> = records().map(family).collect();
+        let symbol = |news: &TokenRecord| news.symbol.as_ref().map(|text| text.as_bytes().to_vec());
+        let symbols: Vec<Option<Vec<u8>>> = records().map(symbol).collect();
+        let decimals: Vec<Option<i16>> =
+            records().map(|news| news.decimals.map(i16::from)).collect();
+        let asked_at: Vec<Option<i64>> =
+            records().map(|news| news.asked_at.map(|at| signed(at.0))).collect();
+        let args: &super::call::Arguments<'_> =
+            &[&chains, &mints, &families, &symbols, &decimals, &asked_at];
+        for row in connection.query(sql, args).await? {
+            let (id, record) = read_token(&row)?;
+            news.remove(&(record.chain, record.mint));
+            self.names.keep(id, &record);
+        }
         Ok(())
     }
 

@@ -15,24 +15,34 @@ impl PgInner {
         of: ChainId,
         prices: &[PriceRecord],
     ) -> Result<(), CallError> {
+        let (mut learned, mut candles) = (Vec::new(), Vec::new());
         for price in prices {
             match price {
                 PriceRecord::Learned(price) => {
                     let minute = i64::from(Minute::of(price.time).0);
-                    let (tag, value) = (price.tag.to_be_bytes(), codec::encode_learned(&[*price])?);
-                    let sql = "INSERT INTO blotter.learned_price (chain, minute, tag, value)
-                               VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-                    let tag = tag.as_slice();
-                    connection.execute(sql, &[&chain(of), &minute, &tag, &value]).await?;
+                    let value = codec::encode_learned(&[*price])?;
+                    learned.push((minute, (price.tag.to_be_bytes().to_vec(), value)));
                 }
                 PriceRecord::Candle(minute, price) => {
-                    let value = codec::encode_candle(*price)?;
-                    let sql = "INSERT INTO blotter.candle (chain, minute, value)
-                               VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-                    let minute = i64::from(minute.0);
-                    connection.execute(sql, &[&chain(of), &minute, &value]).await?;
+                    candles.push((i64::from(minute.0), codec::encode_candle(*price)?));
                 }
             }
+        }
+        if !learned.is_empty() {
+            let (minutes, rest): (Vec<_>, Vec<_>) = learned.into_iter().unzip();
+            let (tags, values): (Vec<_>, Vec<_>) = rest.into_iter().unzip();
+            let sql = "INSERT INTO blotter.learned_price (chain, minute, tag, value)
+                       SELECT $1, m, t, v
+                       FROM unnest($2::bigint[], $3::bytea[], $4::bytea[]) AS new(m, t, v)
+                       ON CONFLICT DO NOTHING";
+            connection.execute(sql, &[&chain(of), &minutes, &tags, &values]).await?;
+        }
+        if !candles.is_empty() {
+            let (minutes, values): (Vec<_>, Vec<_>) = candles.into_iter().unzip();
+            let sql = "INSERT INTO blotter.candle (chain, minute, value)
+                       SELECT $1, m, v FROM unnest($2::bigint[], $3::bytea[]) AS new(m, v)
+                       ON CONFLICT DO NOTHING";
+            connection.execute(sql, &[&chain(of), &minutes, &values]).await?;
         }
         Ok(())
     }
