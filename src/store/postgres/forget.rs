@@ -1,72 +1,146 @@
 //! Forgets a wallet while others serve.
 
-use super::call::{CallError, repeated};
-use super::store::{PgInner, PgStore, number, signed, unsigned};
-use crate::domain::Wallet;
-use crate::store::StoreError;
+use super::LIMITS;
+use super::call::{CallError, Connection, repeated};
+use super::store::{PgInner, PgStore, number, unsigned};
+use crate::domain::{Height, Wallet};
 use crate::store::codec::decode_ranges;
 use crate::store::credit::mark;
-use crate::store::key::RowKey;
+use crate::store::key::{RowKey, height_of};
 use crate::store::schema::names::RANGES;
+use crate::store::{StoreError, WalletId};
+
+/// A wallet that is being forgotten.
+#[derive(Debug, Clone, Copy)]
+struct Leaving<'a> {
+    id: WalletId,
+    wallet: &'a Wallet,
+    /// The keyed hash that stays of it.
+    mark: [u8; 16],
+    rows: u64,
+}
 
 impl PgStore {
     /// Deletes all that is stored of a wallet. What keys have counted of it stays, under a hash that
     /// is keyed by a secret of the database; `seed` becomes that secret where there is none. How
     /// many rows there were; `None` where the wallet is not known.
+    ///
+    /// A large one goes in several transactions: what is left between them is a wallet of which the
+    /// oldest heights are not covered.
     pub(in crate::store) async fn forget(
         &self,
         wallet: &Wallet,
         seed: [u64; 4],
     ) -> Result<Option<u64>, StoreError> {
-        repeated!(self.inner.failures, self.inner.forget(wallet, seed))
+        let Self { inner } = self;
+        let found = repeated!(inner.failures, inner.leaving(wallet, seed))?;
+        let Some(leaving) = found else { return Ok(None) };
+        while repeated!(inner.failures, inner.credit_next(leaving))? {}
+        while repeated!(inner.failures, inner.forget_part(leaving))? {}
+        inner.ids.take(wallet);
+        inner.wallets.take(&leaving.id);
+        inner.states.take(&leaving.id);
+        Ok(Some(leaving.rows))
     }
 }
 
 impl PgInner {
-    async fn forget(&self, wallet: &Wallet, seed: [u64; 4]) -> Result<Option<u64>, CallError> {
+    async fn leaving<'a>(
+        &self,
+        wallet: &'a Wallet,
+        seed: [u64; 4],
+    ) -> Result<Option<Leaving<'a>>, CallError> {
         let Some(id) = self.id_of(wallet).await? else { return Ok(None) };
         let connection = self.connection().await?;
-        connection.begin().await?;
-        let sql = "SELECT 1 FROM blotter.wallet_state WHERE wallet = $1 FOR UPDATE";
-        if connection.query_opt(sql, &[&number(id)]).await?.is_none() {
-            connection.commit().await?;
+        let sql = "SELECT count FROM blotter.wallet_state WHERE wallet = $1";
+        let Some(state) = connection.query_opt(sql, &[&number(id)]).await? else {
+            connection.give_back();
             self.ids.take(wallet);
             return Ok(None);
-        }
+        };
         let seed = seed.map(u64::to_be_bytes);
         let sql = "INSERT INTO blotter.hash_key (secret) VALUES ($1) ON CONFLICT DO NOTHING";
         connection.execute(sql, &[&seed.as_flattened()]).await?;
         let secret = self.secret(&connection).await?.unwrap_or_default();
+        connection.give_back();
         let mark = mark(secret, wallet).to_be_bytes();
-        let sql = "SELECT key_id, ranges FROM blotter.usage WHERE wallet = $1";
-        for row in connection.query(sql, &[&number(id)]).await? {
-            let key: i64 = row.try_get(0)?;
-            let ranges = decode_ranges(RANGES, wallet.address.family(), row.try_get(1)?)?;
-            let mut counted = 0;
-            for range in ranges {
-                let (from, to) = (RowKey::new(id, &range.from), RowKey::new(id, &range.to));
-                let sql = "SELECT count(*) FROM blotter.trade
-                           WHERE wallet = $1 AND key BETWEEN $2 AND $3";
-                let row =
-                    connection.query_opt(sql, &[&number(id), &from.bytes(), &to.bytes()]).await?;
-                counted += row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned);
+        Ok(Some(Leaving { id, wallet, mark, rows: unsigned(state.try_get(0)?) }))
+    }
+
+    async fn credit_next(&self, leaving: Leaving<'_>) -> Result<bool, CallError> {
+        let connection = self.connection().await?;
+        connection.begin().await?;
+        let is_credited = credit_one(&connection, leaving).await?;
+        connection.commit().await?;
+        Ok(is_credited)
+    }
+
+    /// Deletes the oldest rows, or where few are left all of the wallet; false then.
+    async fn forget_part(&self, leaving: Leaving<'_>) -> Result<bool, CallError> {
+        let Leaving { id, wallet, .. } = leaving;
+        let connection = self.connection().await?;
+        connection.begin().await?;
+        let mut found = match self.lock(&connection, id, None, true).await {
+            Err(CallError::Store(StoreError::UnknownWallet(_))) => {
+                connection.commit().await?;
+                return Ok(false);
             }
-            let sql = "INSERT INTO blotter.credit (key_id, mark, remaining) VALUES ($1, $2, $3)
-                       ON CONFLICT (key_id, mark)
-                       DO UPDATE SET remaining = credit.remaining + EXCLUDED.remaining";
-            connection.execute(sql, &[&key, &mark.as_slice(), &signed(counted)]).await?;
+            found => found?.ok_or(StoreError::Overtaken)?,
+        };
+        // A reader may have counted since.
+        while credit_one(&connection, leaving).await? {}
+        let sql = "SELECT key FROM blotter.trade WHERE wallet = $1
+                   ORDER BY key DESC LIMIT 1 OFFSET $2";
+        let row = connection.query_opt(sql, &[&number(id), &LIMITS.forgotten_rows]).await?;
+        let key: Option<&[u8]> = row.as_ref().map(|row| row.try_get(0)).transpose()?;
+        if let Some(newest) = key.and_then(height_of) {
+            let (of, before) = ((id, wallet.chain), found.state.count);
+            self.reopen(&connection, of, &mut found.state, (Height::MIN, newest)).await?;
+            // Rows that the state does not know of go with the rest.
+            if found.state.count < before {
+                self.put_state(&connection, id, &found, (true, &None)).await?;
+                self.finish(connection, id, found).await?;
+                return Ok(true);
+            }
         }
-        let sql = "DELETE FROM blotter.trade WHERE wallet = $1";
-        let rows = connection.execute(sql, &[&number(id)]).await?;
-        for table in ["usage", "account", "wanted_value", "demand", "wallet_state"] {
+        for table in ["trade", "account", "wanted_value", "demand", "wallet_state"] {
             let sql = format!("DELETE FROM blotter.{table} WHERE wallet = $1");
             connection.execute(&sql, &[&number(id)]).await?;
         }
         connection.execute("DELETE FROM blotter.wallet WHERE id = $1", &[&number(id)]).await?;
         connection.commit().await?;
-        self.ids.take(wallet);
-        self.wallets.take(&id);
-        self.states.take(&id);
-        Ok(Some(rows))
+        Ok(false)
     }
+}
+
+/// Turns what a key has counted of the wallet into a credit, in the transaction of the connection.
+/// False where no key has counted anything of it.
+async fn credit_one(
+    connection: &Connection,
+    Leaving { id, wallet, mark, .. }: Leaving<'_>,
+) -> Result<bool, CallError> {
+    let sql = "SELECT key_id FROM blotter.usage WHERE wallet = $1 LIMIT 1";
+    let Some(row) = connection.query_opt(sql, &[&number(id)]).await? else { return Ok(false) };
+    let key: i64 = row.try_get(0)?;
+    // As what counts a delivery does: none comes between.
+    let sql = "SELECT 1 FROM blotter.key_total WHERE key_id = $1 FOR UPDATE";
+    connection.query_opt(sql, &[&key]).await?;
+    let sql = "DELETE FROM blotter.usage WHERE key_id = $1 AND wallet = $2 RETURNING ranges";
+    let row = connection.query_opt(sql, &[&key, &number(id)]).await?;
+    let Some(row) = row else { return Ok(true) };
+    let ranges = decode_ranges(RANGES, wallet.address.family(), row.try_get(0)?)?;
+    let end = |key| RowKey::new(id, key).bytes().to_vec();
+    let newest: Vec<Vec<u8>> = ranges.iter().map(|range| end(&range.from)).collect();
+    let oldest: Vec<Vec<u8>> = ranges.iter().map(|range| end(&range.to)).collect();
+    let sql = "INSERT INTO blotter.credit (key_id, mark, remaining)
+               SELECT $1, $2, coalesce(sum(inside), 0)::bigint
+               FROM unnest($4::bytea[], $5::bytea[]) AS part(newest, oldest), LATERAL (
+                   SELECT count(*) AS inside FROM blotter.trade
+                   WHERE wallet = $3 AND key BETWEEN newest AND oldest) counted
+               ON CONFLICT (key_id, mark)
+               DO UPDATE SET remaining = credit.remaining + EXCLUDED.remaining";
+    let args: &super::call::Arguments<'_> =
+        &[&key, &mark.as_slice(), &number(id), &newest, &oldest];
+    connection.execute(sql, args).await?;
+    Ok(true)
 }

@@ -64,6 +64,8 @@ struct SharedLimits {
     names_refresh: Duration,
     /// Rows that one statement returns.
     rows_per_statement: usize,
+    /// Rows that one transaction takes from a wallet that is forgotten.
+    forgotten_rows: i64,
     /// How long a process holds its wallets after it was last heard of.
     lease: Duration,
     /// How often it says that it lives.
@@ -84,6 +86,7 @@ const LIMITS: SharedLimits = SharedLimits {
     names_known: 65_536,
     names_refresh: Duration::from_secs(2),
     rows_per_statement: 1_000_000,
+    forgotten_rows: 5_000,
     lease: Duration::from_secs(10),
     heartbeat: Duration::from_secs(2),
     heartbeat_pause: Duration::from_millis(200),

@@ -12,7 +12,7 @@ use super::call::{CallError, Connection, repeated};
 use super::names::{self, unnumbered};
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
-use crate::domain::{Height, Trade, ValueSource, Wallet};
+use crate::domain::{ChainId, Height, Trade, ValueSource, Wallet};
 use crate::store::apply::{cover, in_order, is_current};
 use crate::store::codec::{self, WalletState};
 use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
@@ -230,7 +230,7 @@ impl PgInner {
         Ok((!is_stale).then_some(found))
     }
 
-    async fn put_state(
+    pub(super) async fn put_state(
         &self,
         connection: &Connection,
         id: WalletId,
@@ -286,7 +286,7 @@ impl PgInner {
     }
 
     /// Commits, and remembers the state for the next write.
-    async fn finish(
+    pub(super) async fn finish(
         &self,
         connection: Connection,
         id: WalletId,
@@ -362,6 +362,20 @@ impl PgInner {
         Ok(deleted)
     }
 
+    /// Deletes a wallet's rows between two inclusive heights, which are no longer covered.
+    pub(super) async fn reopen(
+        &self,
+        connection: &Connection,
+        (id, chain): (WalletId, ChainId),
+        state: &mut WalletState,
+        (low, high): (Height, Height),
+    ) -> Result<(), CallError> {
+        let gone = self.delete_rows(connection, id, state, (low, high)).await?;
+        self.forget_wanted(connection, (id, chain), &gone).await?;
+        state.coverage.remove(low, high);
+        Ok(())
+    }
+
     /// Whether heights still fall along the keys with these rows between the stored ones.
     async fn keeps_order(
         &self,
@@ -409,10 +423,9 @@ impl PgInner {
             connection.give_back();
             return Ok(Written::Stale);
         };
-        for &(low, high) in &patch.reopen {
-            let gone = self.delete_rows(&connection, id, &mut found.state, (low, high)).await?;
-            self.forget_wanted(&connection, (id, wallet.chain), &gone).await?;
-            found.state.coverage.remove(low, high);
+        for part in &patch.reopen {
+            let of = (id, wallet.chain);
+            self.reopen(&connection, of, &mut found.state, *part).await?;
         }
         if !patch.reopen.is_empty() && found.state.coverage.spans().is_empty() {
             self.forget_accounts(&connection, id).await?;
