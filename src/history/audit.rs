@@ -130,26 +130,36 @@ impl History {
         let (mut all, mut progress) = (Repaired::default(), Progress::new());
         let mut failures = 0;
         loop {
-            match audit.step(&mut progress).await {
+            let (error, may_pass) = match audit.step(&mut progress).await {
                 Ok(Some(step)) => {
                     all.heights = all.heights.saturating_add(step.heights);
                     all.missing += step.missing;
                     all.unseen += step.unseen;
                     failures = 0;
+                    continue;
                 }
                 Ok(None) => return Ok(all),
-                Err(IngestError::History(error)) => return Err(error),
-                Err(IngestError::Upstream(error)) => {
-                    failures += 1;
-                    if error.is_final() || failures >= FAILURES_MAX {
-                        let detail = error.to_string();
-                        return Err(HistoryError::UpstreamUnavailable { detail });
-                    }
-                    sleep(self.inner.limits.retry_pause_min * failures).await;
+                Err(IngestError::History(error)) => {
+                    let is_refused = error == refused();
+                    (error, is_refused)
                 }
+                Err(IngestError::Upstream(error)) => {
+                    let detail = error.to_string();
+                    (HistoryError::UpstreamUnavailable { detail }, !error.is_final())
+                }
+            };
+            failures += 1;
+            if !may_pass || failures >= FAILURES_MAX {
+                return Err(error);
             }
+            sleep(self.inner.limits.retry_pause_min * failures).await;
         }
     }
+}
+
+/// What an audit would have stored was not: the wallet is another process's, or was cut back since.
+fn refused() -> HistoryError {
+    HistoryError::Store { detail: "another process writes this wallet; try again".to_owned() }
 }
 
 impl Inner {
@@ -227,8 +237,12 @@ impl Audit {
         let (stored, behind) = self.stored(&record, progress.position, (low, high)).await?;
         let difference = self.difference(&record, &stored, first.as_ref()).await?;
         let mut found = Repaired { heights: high - low + 1, ..Repaired::default() };
-        if !difference.is_empty() {
-            self.confirm(&record, (low, high), another, &stored, &difference, &mut found).await?;
+        if !difference.is_empty()
+            && !self
+                .confirm(&record, (low, high), another, &stored, &difference, &mut found)
+                .await?
+        {
+            return Err(refused().into());
         }
         self.inner.metrics.audited_heights.add_count(found.heights);
         (progress.next_high, progress.position) = (low.checked_sub(1), behind);
@@ -328,7 +342,8 @@ impl Audit {
         txs.iter().filter(traded).filter_map(place).collect()
     }
 
-    /// Reads heights that differ once more; what differs again counts.
+    /// Reads heights that differ once more; what differs again counts. False where what was
+    /// missing is not stored.
     async fn confirm(
         &self,
         record: &WalletRecord,
@@ -337,7 +352,7 @@ impl Audit {
         stored: &BTreeSet<Traded>,
         difference: &Difference,
         found: &mut Repaired,
-    ) -> Result<(), IngestError> {
+    ) -> Result<bool, IngestError> {
         let again = match self.read(record, (low, high), another).await {
             Ok(chunk) => chunk,
             Err(_) => self.read(record, (low, high), None).await?,
@@ -347,6 +362,11 @@ impl Audit {
         let stored = stored.iter().filter(|(height, ..)| *height >= reached).copied().collect();
         let second = self.difference(record, &stored, again.as_ref()).await?;
         let confirmed = difference.confirmed_by(&second);
+        if let Some(chunk) = again.filter(|_| !confirmed.missing.is_empty())
+            && !self.reopen(record, chunk, &confirmed.missing).await?
+        {
+            return Ok(false);
+        }
         (found.missing, found.unseen) = (confirmed.missing.len(), confirmed.unseen.len());
         self.inner.metrics.audit_missing.add(found.missing);
         self.inner.metrics.audit_unseen.add(found.unseen);
@@ -354,20 +374,17 @@ impl Audit {
             let (wallet, count) = (self.wallet.address, found.unseen);
             tracing::warn!(%wallet, count, low, high, "two reads do not show stored transactions; their rows stay");
         }
-        match again.filter(|_| found.missing > 0) {
-            Some(chunk) => self.reopen(record, chunk, &confirmed.missing).await,
-            None => Ok(()),
-        }
+        Ok(true)
     }
 
     /// Stores what was missing and what is late, and nothing else of the chunk; its heights are in
-    /// doubt until they are read once more.
+    /// doubt until they are read once more. False where the store refused one of its writes.
     async fn reopen(
         &self,
         record: &WalletRecord,
         mut raw: RawChunk,
         missing: &BTreeSet<Traded>,
-    ) -> Result<(), IngestError> {
+    ) -> Result<bool, IngestError> {
         let (wallet, low, high) = (self.wallet, raw.low, raw.high);
         tracing::warn!(
             wallet = %wallet.address, count = missing.len(), low, high,
@@ -380,17 +397,18 @@ impl Audit {
         // Before the accounts that show them: a read that knows those does not look for it again.
         for late in ingest.late_chunks(&mut raw).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
-                return Ok(());
+                return Ok(false);
             }
         }
         let read = ingest.decode(raw).await;
         let mut chunk = ingest.enrich(read, Some(brought.clone()), None).await?;
         chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
         chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
-        if matches!(inner.store.write_chunk(chunk).await?, Written::Stored { .. }) {
-            inner.read_again(wallet)?;
+        if matches!(inner.store.write_chunk(chunk).await?, Written::Stale) {
+            return Ok(false);
         }
-        Ok(())
+        inner.read_again(wallet)?;
+        Ok(true)
     }
 }
 
