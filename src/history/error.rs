@@ -62,6 +62,10 @@ impl HistoryError {
 
 impl From<StoreError> for HistoryError {
     fn from(error: StoreError) -> Self {
+        if let StoreError::UnknownWallet(_) = error {
+            // Forgotten since its number was read.
+            return Self::Changed;
+        }
         tracing::error!(%error, "the store failed");
         if is_full(&error) {
             return Self::StoreFull { reason: NO_SPACE };

@@ -13,7 +13,7 @@ use super::error::HistoryError;
 use super::walk::{WalkRequest, millis};
 use super::worker::Worker;
 use crate::domain::{KeyId, UnixMillis, Wallet};
-use crate::store::{Pending, WalletPatch};
+use crate::store::{Pending, WalletPatch, WalletRecord};
 
 impl Inner {
     /// Hands the wallet's board to `demand`, with a worker that will see what it wrote there.
@@ -58,14 +58,24 @@ impl Inner {
             || followed.len() >= self.limits.wallets_followed_max
     }
 
-    /// The chain was switched off before the wallet's worker began: a later demand gets a new board.
+    /// The chain was switched off before the wallet's worker began.
     fn give_up(&self, board: &Arc<Board>) {
+        self.withdraw(board);
+        board.tell_failure(HistoryError::ChainDisabled);
+    }
+
+    /// Another process has forgotten the wallet: what was open of it here ends as there.
+    pub(super) fn close(&self, board: &Arc<Board>) {
+        self.withdraw(board);
+        board.close();
+    }
+
+    /// A later demand gets a new board.
+    fn withdraw(&self, board: &Arc<Board>) {
         let mut boards = self.boards();
         if boards.get(&board.wallet).is_some_and(|known| Arc::ptr_eq(known, board)) {
             boards.remove(&board.wallet);
         }
-        drop(boards);
-        board.tell_failure(HistoryError::ChainDisabled);
     }
 
     /// Runs a wallet's worker; a panic fails this wallet only, is logged, and the work restarts.
@@ -172,7 +182,14 @@ impl Inner {
         wallet: Wallet,
         pending: Option<Pending>,
     ) -> Result<(), HistoryError> {
-        let record = self.store.intern(&wallet).await?;
+        let record = match pending {
+            Some(_) => self.store.intern(&wallet).await?,
+            // A wallet that was forgotten is not made anew for it.
+            None => match self.view()?.wallet(&wallet).await? {
+                Some(record) => WalletRecord::clone(&record),
+                None => return Ok(()),
+            },
+        };
         let patch = WalletPatch { pending: Some(pending), ..WalletPatch::default() };
         let written = self.store.update_wallet(record.id, record.epoch, patch).await;
         Ok(written.map(drop)?)

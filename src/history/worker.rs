@@ -39,6 +39,8 @@ pub(super) struct Worker {
     turns: usize,
     /// The last step was a look for newer heights that came to something, or failed.
     has_checked: bool,
+    /// The wallet has a record, or had one.
+    was_stored: bool,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
     /// Of the chain's endpoints, as they were configured when `source` was taken.
@@ -89,6 +91,7 @@ impl Worker {
             pumps,
             turns,
             has_checked: false,
+            was_stored: false,
             pause,
             background,
             generation,
@@ -131,7 +134,10 @@ impl Worker {
     async fn step(&mut self) -> Result<Flow, IngestError> {
         self.follow_configuration();
         self.lapse().await?;
-        let record = self.record().await?;
+        let Some(record) = self.record().await? else {
+            self.inner.close(&self.board);
+            return Ok(Flow::Exit);
+        };
         let demands = self.board.snapshot();
         self.standing = self.standing(&record, &demands);
         let next = plan(&demands, self.known(&record), self.turns);
@@ -177,12 +183,16 @@ impl Worker {
         }
     }
 
-    async fn record(&self) -> Result<WalletRecord, HistoryError> {
+    /// `None` where the wallet was forgotten: it is not made anew under those that read it.
+    async fn record(&mut self) -> Result<Option<WalletRecord>, HistoryError> {
         let known = self.inner.view()?.wallet(&self.board.wallet).await?;
-        match known {
-            Some(record) => Ok(WalletRecord::clone(&record)),
-            None => Ok(self.inner.store.intern(&self.board.wallet).await?),
-        }
+        let record = match known {
+            Some(record) => WalletRecord::clone(&record),
+            None if self.was_stored => return Ok(None),
+            None => self.inner.store.intern(&self.board.wallet).await?,
+        };
+        self.was_stored = true;
+        Ok(Some(record))
     }
 
     fn known<'a>(&self, record: &'a WalletRecord) -> KnownState<'a> {
@@ -274,7 +284,7 @@ impl Worker {
         if self.inner.tasks.run(pause).await.is_none() {
             return Ok(Flow::Exit);
         }
-        if self.record().await? != *record {
+        if self.record().await?.as_ref() != Some(record) {
             self.board.tell_news();
         }
         Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
@@ -565,10 +575,12 @@ impl Worker {
         if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again }
     }
 
-    async fn note_cut(&self, first: Height) -> Flow {
+    async fn note_cut(&mut self, first: Height) -> Flow {
         let cut = WalletPatch { cut: Some(Some(first)), ..WalletPatch::default() };
         let noted = match self.record().await {
-            Ok(record) => self.patch(&record, cut).await,
+            Ok(Some(record)) => self.patch(&record, cut).await,
+            // The next step sees so too.
+            Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = noted {
