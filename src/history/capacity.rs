@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::error::HistoryError;
 use super::{History, Inner};
-use crate::domain::{Height, Position, UnixMillis, Wallet, lock};
+use crate::domain::{Height, UnixMillis, Wallet, lock};
 use crate::store::{StoreSize, WalletId, WalletPatch, WalletRecord, Written};
 
 /// How large the store may become.
@@ -184,19 +184,17 @@ impl Inner {
                 return Ok(false);
             }
             let max = self.limits.eviction.rows_max;
-            let rows = self.view()?.newer_rows(id, Position::Start, max).await?;
-            let is_last = rows.len() < max;
-            let newest = rows.bare().last().map(|row| row.key.height).filter(|_| !is_last);
+            let newest = self.view()?.oldest_part(id, max).await?;
             let patch = WalletPatch {
                 reopen: vec![(0, newest.unwrap_or(Height::MAX))],
-                anchors: is_last.then(Vec::new),
+                anchors: newest.is_none().then(Vec::new),
                 cut: Some(None),
                 ..WalletPatch::default()
             };
             if let Written::Stale = self.store.update_wallet(id, epoch, patch).await? {
                 return Ok(false);
             }
-            if is_last {
+            if newest.is_none() {
                 return Ok(true);
             }
         }

@@ -21,6 +21,11 @@ use crate::domain::{
 const SLICE_ROWS: usize = 1_000;
 /// Wallets that are listed at a time, and places of rows that wait for values.
 const LISTED_MAX: usize = 500;
+/// Rows that a write deletes of what an earlier copy has left.
+const EMPTIED_ROWS: usize = 5_000;
+/// Keys with a wallet, and ranges of them, after which a write of usage ends.
+const USAGE_PAIRS: usize = 500;
+const USAGE_RANGES: usize = 50_000;
 
 /// A store's wallet by its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,8 +117,7 @@ impl<'a> Transfer<'a> {
         target: &WalletRecord,
     ) -> Result<bool, StoreError> {
         let epoch = target.epoch;
-        let reopen = WalletPatch { reopen: vec![(0, Height::MAX)], ..WalletPatch::default() };
-        if self.to.update_wallet(target.id, epoch, reopen).await? == Written::Stale {
+        if !self.empty(target).await? {
             return Ok(false);
         }
         let mut accounts = self.from.view()?.accounts(source.id).await?;
@@ -134,6 +138,21 @@ impl<'a> Transfer<'a> {
         };
         drop(view);
         Ok(self.to.update_wallet(target.id, epoch, patch).await? != Written::Stale)
+    }
+
+    /// Deletes the rows of the target, the oldest first. False where another process writes it.
+    async fn empty(&self, target: &WalletRecord) -> Result<bool, StoreError> {
+        loop {
+            let newest = self.to.view()?.oldest_part(target.id, EMPTIED_ROWS).await?;
+            let reopen = vec![(0, newest.unwrap_or(Height::MAX))];
+            let patch = WalletPatch { reopen, ..WalletPatch::default() };
+            if self.to.update_wallet(target.id, target.epoch, patch).await? == Written::Stale {
+                return Ok(false);
+            }
+            if newest.is_none() {
+                return Ok(true);
+            }
+        }
     }
 
     /// Writes the rows of a span from its top down, in parts that end at whole heights.
@@ -203,7 +222,7 @@ impl<'a> Transfer<'a> {
     pub async fn usage(&self) -> Result<usize, StoreError> {
         let all = self.from.view()?.all_usage().await?;
         let mut totals: HashMap<KeyId, u64> = HashMap::new();
-        let mut updates = Vec::new();
+        let (mut updates, mut weight, mut count) = (Vec::new(), 0, 0);
         for (key, wallet, ranges) in all {
             let Some(id) = self.ids.get(&wallet) else { continue };
             let mut total = totals.get(&key).copied();
@@ -212,10 +231,16 @@ impl<'a> Transfer<'a> {
             }
             let total = total.unwrap_or_default();
             totals.insert(key, total);
+            count += 1;
+            weight += ranges.len();
             updates.push(UsageUpdate { key, wallet: *id, ranges, total, credit: None });
+            // Totals are not added up: one part is as good as all.
+            if updates.len() >= USAGE_PAIRS || weight >= USAGE_RANGES {
+                self.to.write_usage(std::mem::take(&mut updates)).await?;
+                weight = 0;
+            }
         }
-        let count = updates.len();
-        if count > 0 {
+        if !updates.is_empty() {
             self.to.write_usage(updates).await?;
         }
         Ok(count)

@@ -59,6 +59,18 @@ impl View {
         Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
+    /// How high the oldest rows of a wallet reach, so many of them; `None` where there are fewer. What
+    /// deletes a wallet in parts reopens its heights up to there.
+    pub async fn oldest_part(
+        &self,
+        id: WalletId,
+        rows: usize,
+    ) -> Result<Option<Height>, StoreError> {
+        let oldest = self.newer_rows(id, Position::Start, rows).await?;
+        let newest = oldest.bare().last().filter(|_| oldest.len() >= rows);
+        Ok(newest.map(|row| row.key.height))
+    }
+
     /// Passes over up to `limit` rows behind a position and down to a floor that certainly do not
     /// match, and returns the last of them and their number. A database returns `None`: it passes
     /// over nothing.

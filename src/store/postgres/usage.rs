@@ -1,8 +1,10 @@
 //! What keys have counted, exact over all processes: each delivery is counted under its key's row.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::try_join3;
 
-use super::call::{CallError, Connection, repeated};
+use super::call::{Arguments, CallError, Connection, repeated};
 use super::store::{PgInner, PgStore, number, signed, unsigned};
 use crate::domain::{Family, KeyId, Wallet};
 use crate::store::codec::{decode_ranges, encode_ranges};
@@ -22,9 +24,7 @@ impl PgStore {
         repeated!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             connection.begin().await?;
-            for update in &updates {
-                put(&connection, update).await?;
-            }
+            put(&connection, &updates).await?;
             connection.commit().await
         })
     }
@@ -41,33 +41,53 @@ impl PgStore {
     }
 }
 
-async fn put(connection: &Connection, update: &UsageUpdate) -> Result<(), CallError> {
-    let key = key_number(update.key);
-    let ranges = encode_ranges(update.wallet, &update.ranges)?;
-    let sql = "INSERT INTO blotter.key_total (key_id, total) VALUES ($1, $2)
-               ON CONFLICT (key_id) DO UPDATE SET total = EXCLUDED.total";
-    connection.execute(sql, &[&key, &signed(update.total)]).await?;
-    put_ranges(connection, key, update.wallet, &ranges).await?;
-    if let Some(Credit { mark, left }) = update.credit {
-        let sql = "INSERT INTO blotter.credit (key_id, mark, remaining) VALUES ($1, $2, $3)
-                   ON CONFLICT (key_id, mark) DO UPDATE SET remaining = EXCLUDED.remaining";
-        let mark = mark.to_be_bytes();
-        connection.execute(sql, &[&key, &mark.as_slice(), &signed(left)]).await?;
+/// Writes updates, sent at once; of those of one place the last one.
+async fn put(connection: &Connection, updates: &[UsageUpdate]) -> Result<(), CallError> {
+    let (mut totals, mut places, mut credits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for UsageUpdate { key, wallet, ranges, total, credit } in updates {
+        let key = key_number(*key);
+        totals.insert(key, signed(*total));
+        places.insert((key, number(*wallet)), encode_ranges(*wallet, ranges)?);
+        if let Some(Credit { mark, left }) = credit {
+            credits.insert((key, mark.to_be_bytes().to_vec()), signed(*left));
+        }
     }
+    let (keys, totals): (Vec<_>, Vec<_>) = totals.into_iter().unzip();
+    let (of, ranges): (Vec<_>, Vec<_>) = places.into_iter().unzip();
+    let (keys_of, wallets): (Vec<_>, Vec<_>) = of.into_iter().unzip();
+    let (of, left): (Vec<_>, Vec<_>) = credits.into_iter().unzip();
+    let (credited, marks): (Vec<_>, Vec<_>) = of.into_iter().unzip();
+    let total_args: &Arguments<'_> = &[&keys, &totals];
+    let range_args: &Arguments<'_> = &[&keys_of, &wallets, &ranges];
+    let credit_args: &Arguments<'_> = &[&credited, &marks, &left];
+    let write_credits = async {
+        if credited.is_empty() {
+            return Ok(0);
+        }
+        connection.execute(PUT_CREDITS, credit_args).await
+    };
+    try_join3(
+        connection.execute(PUT_TOTALS, total_args),
+        connection.execute(PUT_RANGES, range_args),
+        write_credits,
+    )
+    .await?;
     Ok(())
 }
 
-async fn put_ranges(
-    connection: &Connection,
-    key: i64,
-    wallet: WalletId,
-    ranges: &[u8],
-) -> Result<(), CallError> {
-    let sql = "INSERT INTO blotter.usage (key_id, wallet, ranges) VALUES ($1, $2, $3)
-               ON CONFLICT (key_id, wallet) DO UPDATE SET ranges = EXCLUDED.ranges";
-    connection.execute(sql, &[&key, &number(wallet), &ranges]).await?;
-    Ok(())
-}
+const PUT_TOTALS: &str = "
+INSERT INTO blotter.key_total (key_id, total) SELECT * FROM unnest($1::bigint[], $2::bigint[])
+ON CONFLICT (key_id) DO UPDATE SET total = EXCLUDED.total";
+
+const PUT_RANGES: &str = "
+INSERT INTO blotter.usage (key_id, wallet, ranges)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
+ON CONFLICT (key_id, wallet) DO UPDATE SET ranges = EXCLUDED.ranges";
+
+const PUT_CREDITS: &str = "
+INSERT INTO blotter.credit (key_id, mark, remaining)
+SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[])
+ON CONFLICT (key_id, mark) DO UPDATE SET remaining = EXCLUDED.remaining";
 
 impl PgInner {
     async fn recount<T: Send>(
@@ -83,8 +103,8 @@ impl PgInner {
         // Sent at once, done one behind the other: the ranges are read under the lock.
         let lock = "SELECT total FROM blotter.key_total WHERE key_id = $1 FOR UPDATE";
         let read = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";
-        let lock_args: &super::call::Arguments<'_> = &[&number_of_key];
-        let read_args: &super::call::Arguments<'_> = &[&number_of_key, &wallet_number];
+        let lock_args: &Arguments<'_> = &[&number_of_key];
+        let read_args: &Arguments<'_> = &[&number_of_key, &wallet_number];
         let ((), total, ranges) = try_join3(
             connection.begin(),
             connection.query_opt(lock, lock_args),
@@ -107,21 +127,7 @@ impl PgInner {
         let total = unsigned(total.try_get(0)?);
         let (update, outcome) = change(Counted { total, ranges, credit });
         if let Some(update) = update {
-            let ranges = encode_ranges(id, &update.ranges)?;
-            let sql = "UPDATE blotter.key_total SET total = $2 WHERE key_id = $1";
-            let total = signed(update.total);
-            let args: &super::call::Arguments<'_> = &[&number_of_key, &total];
-            try_join3(
-                connection.execute(sql, args),
-                put_ranges(&connection, number_of_key, id, &ranges),
-                async {
-                    match update.credit {
-                        Some(_) => put(&connection, &update).await,
-                        None => Ok(()),
-                    }
-                },
-            )
-            .await?;
+            put(&connection, &[update]).await?;
         }
         connection.commit().await?;
         Ok(outcome)
