@@ -93,6 +93,8 @@ mod shared;
 mod shared_failover;
 #[cfg(feature = "postgres")]
 mod shared_faults;
+#[cfg(feature = "postgres")]
+mod shared_large;
 mod sim;
 mod site;
 mod solana_gateway;

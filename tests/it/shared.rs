@@ -230,6 +230,65 @@ async fn a_wallet_is_forgotten_while_others_serve() {
     assert_eq!(view.usage_total(KeyId(3)).await.unwrap(), 4);
 }
 
+/// The process that reads it ends as the one that forgets it does: it does not make it anew.
+#[tokio::test]
+async fn a_wallet_that_another_process_forgets_ends_its_readers_and_stays_forgotten() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (Process::start(&url).await, arms::connect(&url).await);
+    let world = Build { store: Some(one.store.clone()), ..Build::default() }.world();
+    world.set_faults(Faults::latency(Duration::from_millis(50)));
+    let large = world.add("large", WalletPlan::trades(50_000));
+    let mut walk = world.walk(large, Extent::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    assert!(two.forget(large, [1; 4]).await.unwrap().is_some());
+    let (_, end) = finish(&mut walk).await;
+    assert_eq!(end.error, Some(HistoryError::Changed));
+    drop(walk);
+    // Nothing that was under way for it brings it back.
+    world.history.stop();
+    assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
+    assert!(two.view().unwrap().wallet(&large).await.unwrap().is_none());
+}
+
+/// An audit by a process that does not hold the wallet stores nothing, and says so.
+#[tokio::test]
+async fn a_repair_of_a_wallet_that_another_process_holds_is_refused() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (Process::start(&url).await, Process::start(&url).await);
+    let shortly = Duration::from_millis(1);
+    let limits = HistoryLimits { retry_pause_min: shortly, ..HistoryLimits::default() };
+    let world = Build { store: Some(one.store.clone()), limits, ..Build::default() }.world();
+    let small = world.add("small", WalletPlan::trades(50));
+    let (rows, end) = finish(&mut world.walk(small, Extent::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    let record = two.store.intern(&small).await.unwrap();
+    assert!(held(&two.store, record.id, LEASE).await);
+    // As if an accepted read had left a height out.
+    let record = two.store.intern(&small).await.unwrap();
+    let height = rows[15].trade.key.height;
+    let fits = |span: &&blotter::domain::Span| (span.low..=span.high).contains(&height);
+    let span = record.coverage.spans().iter().find(fits).unwrap();
+    let emptied = blotter::store::Chunk {
+        epoch: record.epoch,
+        decoder: span.decoder,
+        proof: span.proof,
+        ..chunk(record.id, height, height, Vec::new())
+    };
+    let written = two.store.write_chunk(emptied).await.unwrap();
+    let Written::Stored { count: left, .. } = written else { panic!("{written:?}") };
+    assert!(left < record.count);
+
+    let refused = world.history.repair(small).await;
+    assert!(matches!(refused, Err(HistoryError::Store { .. })), "{refused:?}");
+    assert_eq!(world.history.metrics().audit_missing.get(), 0, "nothing came of it");
+    assert_eq!(two.store.intern(&small).await.unwrap().count, left);
+    two.store.release(record.id).await.unwrap();
+    assert_eq!(world.history.repair(small).await.unwrap().missing, 1);
+    assert_eq!(two.store.intern(&small).await.unwrap().count, record.count);
+    world.history.stop();
+    assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
+}
+
 /// Waits until a process counts so many.
 async fn sees(store: &Store, processes: u32) {
     let mut share = store.share().unwrap();

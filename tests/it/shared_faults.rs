@@ -213,7 +213,7 @@ async fn of_several_hosts_the_one_that_answers_is_taken() {
 }
 
 /// Statements by a connection of their own.
-async fn run(url: &str, statements: &[&str]) {
+pub(crate) async fn run(url: &str, statements: &[&str]) {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     let driver = Tasks::new().spawn(async { connection.await.unwrap() });
     for statement in statements {
