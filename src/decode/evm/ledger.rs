@@ -30,6 +30,14 @@ const NATIVE_TRANSFER: Word =
     topic("e6497e3ee548a3372136af2fcb0696db31fc6cf20260707645068bd3fe97f3c4");
 const NATIVE_FEE: Word = topic("4dfe1bbbcf077ddc3e01291eea2d5c70c2b422b415d95645b9adcfd678cb1d63");
 
+/// The account, without code, in whose name a chain with EIP-7708 logs every movement of native coin
+/// as a token's transfer: that of the transaction's value before all others.
+const SYSTEM: Account = {
+    let mut account = [0xff; 20];
+    account[19] = 0xfe;
+    account
+};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Asset {
     Native,
@@ -79,6 +87,13 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
         NativeFlows::Net { .. } => return (value.into_iter().collect(), false),
         NativeFlows::Unknown | NativeFlows::Refused => {}
     }
+    let of_system: Vec<NativeMove> = tx.logs.iter().filter_map(system_transfer).collect();
+    let starts = value.is_none_or(|value| {
+        value.value.is_zero() || value.from == value.to || of_system.first() == Some(&value)
+    });
+    if starts && !of_system.is_empty() {
+        return (of_system, true);
+    }
     let mirrored = || tx.logs.iter().filter(|log| mirrors.contains(&log.address));
     let logged: Vec<NativeMove> = mirrored().filter_map(native_transfer).collect();
     let first = value.is_none_or(|value| value.value.is_zero() || logged.first() == Some(&value));
@@ -91,6 +106,14 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
 fn native_transfer(log: &Log) -> Option<NativeMove> {
     let [NATIVE_TRANSFER, _, from, to] = log.topics.as_slice() else { return None };
     Some(NativeMove { from: address(from)?, to: address(to)?, value: units(word(log, 0)?) })
+}
+
+fn system_transfer(log: &Log) -> Option<NativeMove> {
+    if log.address != SYSTEM {
+        return None;
+    }
+    let Move { from, to, amount, .. } = token_move(log)?;
+    Some(NativeMove { from, to, value: amount })
 }
 
 /// Sender and receiver of a token, from a transfer event.
@@ -122,6 +145,7 @@ impl Ledger {
         let wrapped = chain.wrapped_native.bytes().try_into().ok()?;
         // They only repeat movements of other assets.
         let mirrors: Vec<Account> = mirrors(chain).collect();
+        let is_tokens = |log: &&Log| log.address != SYSTEM && !mirrors.contains(&log.address);
         let (native, native_known) = native_moves(tx, &mirrors);
         let mut ledger = Self {
             moves: Vec::with_capacity(tx.logs.len() + 8),
@@ -134,7 +158,7 @@ impl Ledger {
         for NativeMove { from, to, value } in native {
             ledger.push(Asset::Native, from, to, value);
         }
-        for log in tx.logs.iter().filter(|log| !mirrors.contains(&log.address)) {
+        for log in tx.logs.iter().filter(is_tokens) {
             ledger.read_log(log);
         }
         for log in tx.logs.iter().filter(|log| mirrors.contains(&log.address)) {
