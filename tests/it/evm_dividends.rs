@@ -112,3 +112,67 @@ fn a_token_that_was_only_sent_is_not_sold() {
         sold.gives(&[('s', AAA, 500, Some(7))]);
     }
 }
+
+#[test]
+fn a_reward_that_is_minted_next_to_a_whole_exchange_is_no_share() {
+    let reward = [transfer(CCC, ZERO, WALLET, 9)];
+    let (sold, bought) = ([('s', AAA, 500, Some(100))], [('b', AAA, 500, Some(100))]);
+    after(&reward, sell()).gives(&sold);
+    after(&reward, sell()).unknown().gives(&[('s', AAA, 500, None)]);
+    let router = uniswap_v2_router();
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, router));
+    logs.push(unwrap(router, 100));
+    after(&reward, case(logs).to(router)).unknown().gives(&sold);
+    after(&reward, buy()).gives(&bought);
+    after(&reward, buy()).unknown().gives(&bought);
+    let between = case(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
+    after(&reward, between).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+}
+
+#[test]
+fn a_tax_leaves_an_exchange_whole() {
+    let reward = [transfer(CCC, ZERO, WALLET, 9)];
+    let sold = vec![
+        transfer(AAA, WALLET, AAA, 5),
+        transfer(AAA, WALLET, POOL, 495),
+        transfer(weth(), POOL, WALLET, 100),
+        v2_swap(POOL, [495, 0, 0, 100]),
+    ];
+    after(&reward, case(sold)).gives(&[('s', AAA, 500, Some(100))]);
+    let bought = vec![
+        transfer(weth(), WALLET, POOL, 100),
+        transfer(AAA, POOL, AAA, 5),
+        transfer(AAA, POOL, WALLET, 495),
+        v2_swap(POOL, [100, 0, 0, 500]),
+    ];
+    after(&reward, case(bought)).gives(&[('b', AAA, 495, Some(100))]);
+}
+
+#[test]
+fn what_is_minted_for_a_part_of_what_was_exchanged_is_a_share() {
+    let share = [transfer(CCC, ZERO, WALLET, 9)];
+    // Half of what was given went into the pool, or most of the output did.
+    let mut half = sell();
+    half.tx.logs.push(transfer(AAA, WALLET, OTHER, 500));
+    after(&share, half).gives_none(Some(NoteKind::Liquidity));
+    let calls = [call(weth(), ROUTER, 100), call(ROUTER, OTHER, 90), call(ROUTER, WALLET, 10)];
+    after(&share, sell().calls(&calls)).gives_none(Some(NoteKind::Liquidity));
+    // A token that the pool itself is.
+    let own = [transfer(POOL, ZERO, WALLET, 9)];
+    after(&own, sell()).gives_none(Some(NoteKind::Liquidity));
+    // A deposit of what was not exchanged.
+    let mut deposit = sell();
+    deposit.tx.logs.push(transfer(BBB, WALLET, CCC, 9));
+    after(&share, deposit).gives(&[('s', AAA, 500, Some(100))]);
+}
+
+#[test]
+fn a_token_that_moved_next_to_a_whole_exchange_takes_no_row_away() {
+    let reward = [transfer(CCC, POOL, WALLET, 9)];
+    after(&[transfer(CCC, OTHER, WALLET, 9)], sell()).gives(&[('s', AAA, 500, Some(100))]);
+    let fee = [transfer(CCC, WALLET, OTHER, 9)];
+    after(&fee, buy()).gives(&[('b', AAA, 500, Some(100))]);
+    // A pool's second token, or more coin than the pool says: what it is for is not known.
+    after(&reward, sell()).gives(&[('s', AAA, 500, None), ('b', CCC, 9, None)]);
+    after(&fee, buy().value(130)).gives_none(Some(NoteKind::OneSided));
+}

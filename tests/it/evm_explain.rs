@@ -60,7 +60,12 @@ fn an_unknown_venue_is_named_as_such() {
 fn legs_that_only_follow_say_so() {
     let tracker = transfer(CCC, WALLET, ZERO, 500);
     leaves_out(&with(sell(), &[tracker]), CCC, Why::Follows, 500);
-    says(&with(buy(), &[transfer(CCC, ZERO, WALLET, 20)]), 0, Some(NoteKind::Liquidity));
+    let minted = transfer(CCC, ZERO, WALLET, 20);
+    says(&with(buy().value(150), &[minted.clone()]), 0, Some(NoteKind::Liquidity));
+    // A reward next to a whole exchange, minted or not.
+    leaves_out(&with(buy(), &[minted]), CCC, Why::Follows, 20);
+    let moved = transfer(CCC, OTHER, WALLET, 20);
+    leaves_out(&with(buy(), &[moved]), CCC, Why::NotExchanged, 20);
 }
 
 #[test]

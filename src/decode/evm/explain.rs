@@ -6,7 +6,9 @@ use super::decode;
 use super::ledger::{Asset as Moved, Ledger};
 use super::own::{Own, of_sponsors};
 use super::scene::Scene;
+use super::side_legs::without_extras;
 use super::transaction::{Account, NativeFlows, Transaction};
+use super::words::ZERO;
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 use crate::decode::flow::Flow;
 use crate::domain::{Address, Units};
@@ -38,7 +40,7 @@ pub fn explain(
     explanation.venues = venues(&scene);
     explanation.list_left_out();
     name_sponsors(&mut explanation, &of_sponsors(&scene));
-    name_followers(&mut explanation, &Own::read(&scene));
+    name_followers(&mut explanation, &scene);
     explanation
 }
 
@@ -58,11 +60,16 @@ fn name_sponsors(explanation: &mut Explanation, sponsored: &BTreeMap<Moved, Flow
     }
 }
 
-/// Marks tokens without a row that only follow a token with one.
-fn name_followers(explanation: &mut Explanation, own: &Own) {
+/// Marks tokens without a row that were minted or burnt next to a token with one.
+fn name_followers(explanation: &mut Explanation, scene: &Scene<'_>) {
+    let own = without_extras(scene, Own::read(scene));
+    let is_made = |token: Account| {
+        let mut moves = scene.ledger.moves.iter().filter(|m| m.asset == Moved::Token(token));
+        moves.any(|m| m.from == ZERO || m.to == ZERO)
+    };
     let follows = |mint: &Address| {
         let leg = own.legs.iter().find(|leg| mint.bytes() == leg.token);
-        leg.is_some_and(|leg| !own.exchanged.contains(leg))
+        leg.is_some_and(|leg| !own.exchanged.contains(leg) && is_made(leg.token))
     };
     for out in &mut explanation.left_out {
         if let (Asset::Token(mint), Why::NotExchanged) = (out.asset, out.why)

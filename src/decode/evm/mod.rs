@@ -62,7 +62,7 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
     }
     let Some(ledger) = Ledger::read(tx, chain) else { return Decoded::default() };
     let scene = Scene::read(tables, chain, tx, &ledger, wallet);
-    let own = Own::read(&scene);
+    let own = side_legs::without_extras(&scene, Own::read(&scene));
     if own.legs.is_empty() {
         return Decoded::default();
     }

@@ -94,11 +94,11 @@ impl Own {
     }
 
     pub(super) fn gave(&self) -> bool {
-        self.legs.iter().any(|leg| leg.side == Side::Sell)
+        self.exchanged.iter().any(|leg| leg.side == Side::Sell)
     }
 
     pub(super) fn got(&self) -> bool {
-        self.legs.iter().any(|leg| leg.side == Side::Buy)
+        self.exchanged.iter().any(|leg| leg.side == Side::Buy)
     }
 }
 

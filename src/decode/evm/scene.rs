@@ -121,7 +121,12 @@ impl<'a> Scene<'a> {
     /// Whether a pool or an order exchanged anything. A router's own event is none of these: it may
     /// have converted alone.
     pub(super) fn has_market(&self) -> bool {
-        self.venues.iter().any(|venue| is_market(venue.event.kind))
+        self.markets().next().is_some()
+    }
+
+    /// The events of pools and orders.
+    pub(super) fn markets(&self) -> impl Iterator<Item = &Venue<'a>> {
+        self.venues.iter().filter(|venue| is_market(venue.event.kind))
     }
 
     /// Whether orders were filled: assets then move between traders.

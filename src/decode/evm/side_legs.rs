@@ -1,10 +1,10 @@
 //! Movements that only follow an exchange, and exchanges whose output went on to other accounts.
 
 use super::ledger::{Asset, Ledger, Move, Unique, transfer};
-use super::own::{Leg, Measure, Own};
+use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
 use super::scene::{Scene, exchanges};
 use super::transaction::{Account, Log};
-use super::words::ZERO;
+use super::words::{ZERO, units, words};
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 
@@ -40,6 +40,96 @@ pub(super) fn mirrors(scene: &Scene<'_>, own: &Own, unique: &Unique) -> bool {
     let before = first.checked_sub(1).and_then(|at| logs.get(at));
     let after = logs.get(last + 1);
     unbroken && before.into_iter().chain(after).any(moves)
+}
+
+/// The wallet's movements, the exchanged ones without tokens that no venue exchanged and that moved next
+/// to an exchange which markets' events state whole: a reward that a venue mints for its traders, a fee
+/// in another token. Of a call to a known router only what was minted is such a token: it may exchange
+/// without an event. What was burnt is none: it may be a share of what was exchanged.
+pub(super) fn without_extras(scene: &Scene<'_>, mut own: Own) -> Own {
+    let routed = scene.calls_router() && scene.tx.from == *scene.wallet;
+    let is_extra = |leg: &&Leg| {
+        let is_venue = scene.venues.iter().any(|venue| venue.log.address == leg.token);
+        !scene.exchanged(Asset::Token(leg.token))
+            && !is_venue
+            && (is_minted(scene.ledger, leg) || (!routed && is_old(scene.ledger, leg)))
+    };
+    let few = own.exchanged.len() <= LEG_COUNT_MAX;
+    if !few || scene.fills() || !own.exchanged.iter().any(|leg| is_extra(&leg)) {
+        return own;
+    }
+    let rest: Vec<Leg> = own.exchanged.iter().filter(|leg| !is_extra(leg)).copied().collect();
+    if is_whole(scene, &own, &rest) {
+        own.exchanged = rest;
+    }
+    own
+}
+
+/// Whether a token that the wallet got came into being here, all of it.
+fn is_minted(ledger: &Ledger, leg: &Leg) -> bool {
+    let mut moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token));
+    leg.side == Side::Buy && moves.all(|m| m.from == ZERO)
+}
+
+/// Whether nothing of a token was minted or burnt, also by its own contract.
+fn is_old(ledger: &Ledger, leg: &Leg) -> bool {
+    let made = |account: &Account| [ZERO, leg.token].contains(account);
+    let mut moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token));
+    !moves.any(|m| made(&m.from) || made(&m.to))
+}
+
+/// Whether events of pools and orders state both what the wallet gave of one asset and what it got of
+/// one other: then nothing of either is the price of something else.
+fn is_whole(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
+    let (sold, bought): (Vec<&Leg>, Vec<&Leg>) =
+        legs.iter().partition(|leg| leg.side == Side::Sell);
+    let coin = |side| match (own.measure, side) {
+        (Measure::Gave(units), Side::Sell) | (Measure::Got(units), Side::Buy) => Some(units),
+        (Measure::Unknown, _) => coin_moved(scene, side),
+        (Measure::None | Measure::Gave(_) | Measure::Got(_), _) => None,
+    };
+    let amount = |legs: &[&Leg], side| match legs {
+        [] => coin(side),
+        [leg] => without_tax(scene, leg),
+        [_, _, ..] => None,
+    };
+    let is_stated = |amount: Units| {
+        let is_it = |word| [amount, amount.wrapping_neg()].contains(&units(word));
+        scene.markets().any(|venue| words(venue.log).any(is_it))
+    };
+    let sides = [amount(&sold, Side::Sell), amount(&bought, Side::Buy)];
+    sides.into_iter().all(|amount| amount.is_some_and(is_stated))
+}
+
+/// What a pool took or gave of a token: its own contract takes a tax of what the wallet gives, or of what
+/// pools give.
+fn without_tax(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+    let is_tax = |m: &&Move| {
+        let taken = m.to == leg.token || m.to == ZERO;
+        let from_it = match leg.side {
+            Side::Sell => m.from == *scene.wallet,
+            Side::Buy => m.from != leg.token,
+        };
+        m.asset == Asset::Token(leg.token) && taken && from_it
+    };
+    let taxes = scene.ledger.moves.iter().filter(is_tax).map(|m| m.amount);
+    let tax = taxes.fold(Units::ZERO, Units::saturating_add);
+    match leg.side {
+        Side::Sell => leg.units.checked_sub(tax),
+        Side::Buy => leg.units.checked_add(tax),
+    }
+}
+
+/// Native coin that went into the exchange, or that was unwrapped behind it, where calls are unknown.
+fn coin_moved(scene: &Scene<'_>, side: Side) -> Option<Units> {
+    let amount = match side {
+        Side::Sell => scene.tx.value,
+        Side::Buy => {
+            let amounts = scene.ledger.unwraps.iter().map(|(_, amount)| *amount);
+            amounts.fold(Units::ZERO, Units::saturating_add)
+        }
+    };
+    Some(amount).filter(|amount| !amount.is_zero())
 }
 
 /// Whether most of the exchange's output for the wallet went on to others, by a bridge or as a
