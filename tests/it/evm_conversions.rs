@@ -6,7 +6,7 @@ use blotter::decode::evm::{Account, Log};
 
 use crate::evm_decode::{
     AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, case, log, number, swap,
-    transfer, word,
+    transfer, v2_swap, word,
 };
 
 /// A peg module, and the account that holds its tokens for it.
@@ -187,4 +187,85 @@ fn thousands_of_events_cost_little() {
         [transfer(token, ROUTER, WALLET, HELD), says("SellGem")]
     });
     case(logs.collect()).gives_none(None);
+}
+
+const WRAPPED_A: Account = [0xd1; 20];
+const WRAPPED_B: Account = [0xd2; 20];
+
+/// A contract takes `amount` of a token, which `from` has, and mints as much of its own for `to`.
+fn wrapped(
+    outer: Account,
+    inner: Account,
+    (from, to): (Account, Account),
+    amount: u64,
+) -> [Log; 2] {
+    [transfer(inner, from, outer, amount), transfer(outer, ZERO, to, amount)]
+}
+
+/// The reverse, of what `from` has for `to`.
+fn unwrapped(
+    outer: Account,
+    inner: Account,
+    (from, to): (Account, Account),
+    amount: u64,
+) -> [Log; 2] {
+    [transfer(outer, from, ZERO, amount), transfer(inner, outer, to, amount)]
+}
+
+#[test]
+fn tokens_that_pools_hold_wrapped_are_exchanged() {
+    let rows = [('s', AAA, 500, None), ('b', BBB, 7, None)];
+    // Both wrapped by the route, as pairs of Ring hold them.
+    let mut logs = wrapped(WRAPPED_A, AAA, (WALLET, POOL), 500).to_vec();
+    logs.extend([transfer(WRAPPED_B, POOL, ROUTER, 7), v2_swap(POOL, [500, 0, 0, 7])]);
+    logs.extend(unwrapped(WRAPPED_B, BBB, (ROUTER, WALLET), 7));
+    case(logs).gives(&rows);
+    // By the vault of Balancer V3, whose event names the wrapped tokens.
+    let vault = account("ba1333333333a1ba1108e8412f11850a5c319ba9");
+    let signature = "Swap(address,address,address,uint256,uint256,uint256,uint256)";
+    let sides = [word(POOL), word(WRAPPED_A), word(WRAPPED_B)];
+    let mut logs = vec![transfer(AAA, WALLET, vault, 500)];
+    logs.extend(wrapped(WRAPPED_A, AAA, (vault, vault), 500));
+    logs.push(log(vault, signature, &sides, &[number(500), number(7), number(1), number(1)]));
+    logs.extend(unwrapped(WRAPPED_B, BBB, (vault, vault), 7));
+    logs.push(transfer(BBB, vault, WALLET, 7));
+    let boosted = case(logs);
+    boosted.gives(&rows);
+    boosted.venues(&["Balancer V3", "Balancer V3"]);
+    // One of them.
+    let mut logs = wrapped(WRAPPED_A, AAA, (WALLET, ROUTER), 500).to_vec();
+    logs.extend(swap(POOL, (WRAPPED_A, 500, ROUTER), (BBB, 7, WALLET)));
+    case(logs).gives(&rows);
+}
+
+#[test]
+fn a_token_that_was_wrapped_next_to_anothers_swap_is_not_exchanged() {
+    let others = swap(POOL, (WRAPPED_A, 9, OTHER), (BBB, 7, WALLET));
+    let own = wrapped(WRAPPED_A, AAA, (WALLET, WALLET), 500).to_vec();
+    case([own, others].concat()).gives_none(Some(NoteKind::OneSided));
+    // Another token's contract took it.
+    let mut logs =
+        vec![transfer(AAA, WALLET, WRAPPED_B, 500), transfer(WRAPPED_A, ZERO, ROUTER, 500)];
+    logs.extend(swap(POOL, (WRAPPED_A, 500, ROUTER), (BBB, 7, WALLET)));
+    case(logs).gives_none(Some(NoteKind::OneSided));
+}
+
+#[test]
+fn a_known_router_wraps_at_the_end_of_its_route() {
+    let router = account("111111125421ca6dc452d289314280a0f8842a65");
+    let mut bought = swap(POOL, (AAA, 500, WALLET), (BBB, 7, router));
+    bought.extend(wrapped(WRAPPED_B, BBB, (router, WALLET), 7));
+    // As vaults say it (ERC-4626).
+    let signature = "Deposit(address,address,uint256,uint256)";
+    let sides = [word(router), word(WALLET)];
+    bought.push(log(WRAPPED_B, signature, &sides, &[number(7), number(7)]));
+    let rows = [('s', AAA, 500, None), ('b', WRAPPED_B, 7, None)];
+    case(bought.clone()).to(router).gives(&rows);
+    case(bought).gives_none(Some(NoteKind::Liquidity));
+    // What it only wraps is a deposit.
+    let alone = wrapped(WRAPPED_B, BBB, (WALLET, WALLET), 7).to_vec();
+    case(alone).to(router).gives_none(Some(NoteKind::Liquidity));
+    let mut sold = unwrapped(WRAPPED_B, BBB, (WALLET, router), 7).to_vec();
+    sold.extend(swap(POOL, (BBB, 7, router), (AAA, 500, WALLET)));
+    case(sold).to(router).gives(&[('s', WRAPPED_B, 7, None), ('b', AAA, 500, None)]);
 }

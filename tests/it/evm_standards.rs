@@ -2,9 +2,7 @@
 
 use blotter::decode::evm::{Account, Log};
 
-use crate::evm_decode::{
-    AAA, Case, ROUTER, WALLET, account, buy, call, sell, transfer, weth,
-};
+use crate::evm_decode::{AAA, Case, ROUTER, WALLET, account, buy, call, sell, transfer, weth};
 
 /// What a chain with EIP-7708 logs of native coin that moves.
 fn coin(from: Account, to: Account, amount: u64) -> Log {

@@ -43,19 +43,43 @@ pub(super) fn conversions(
             found.extend(sides.map(|sides| Conversion { sides, is_wallets: false }));
         }
     }
-    if !found.is_empty() {
-        let flows = ledger.of(wallet);
-        let net = |m: &Move| flows.get(&m.asset).and_then(|flow| flow.net());
-        for one in &mut found {
-            let [(a, first), (b, second)] = one.sides.map(|m| (m.amount, net(&m)));
-            one.is_wallets = match (first, second) {
-                (Some((Side::Sell, sold)), Some((Side::Buy, bought))) => sold >= a && bought <= b,
-                (Some((Side::Buy, bought)), Some((Side::Sell, sold))) => sold >= b && bought <= a,
-                _ => false,
-            };
-        }
-    }
+    mark_own(&mut found, ledger, wallet);
     found
+}
+
+/// The tokens that their own contracts minted for another one, or burnt for one: vaults' shares and
+/// wrapped tokens, as pools hold them. The inner token stands first.
+pub(super) fn wrappers(ledger: &Ledger, wallet: &Account) -> Vec<Conversion> {
+    let (mut found, moves) = (Vec::new(), &ledger.moves);
+    let made = |m: &&Move| (m.from == ZERO || m.to == ZERO) && !ledger.is_measure(m.asset);
+    for outer in moves.iter().filter(made).take(EVENT_COUNT_MAX) {
+        let by_outer = |account: Account| Asset::Token(account) == outer.asset;
+        let is_inner = |m: &&Move| {
+            let passed = if outer.from == ZERO { m.to } else { m.from };
+            by_outer(passed) && m.asset != outer.asset && !ledger.is_measure(m.asset)
+        };
+        let inner = moves.iter().find(is_inner);
+        found.extend(inner.map(|inner| Conversion { sides: [*inner, *outer], is_wallets: false }));
+    }
+    mark_own(&mut found, ledger, wallet);
+    found
+}
+
+/// Marks the conversions that are the wallet's own.
+fn mark_own(found: &mut [Conversion], ledger: &Ledger, wallet: &Account) {
+    if found.is_empty() {
+        return;
+    }
+    let flows = ledger.of(wallet);
+    let net = |m: &Move| flows.get(&m.asset).and_then(|flow| flow.net());
+    for one in found {
+        let [(a, first), (b, second)] = one.sides.map(|m| (m.amount, net(&m)));
+        one.is_wallets = match (first, second) {
+            (Some((Side::Sell, sold)), Some((Side::Buy, bought))) => sold >= a && bought <= b,
+            (Some((Side::Buy, bought)), Some((Side::Sell, sold))) => sold >= b && bought <= a,
+            _ => false,
+        };
+    }
 }
 
 impl Conversion {
@@ -66,6 +90,11 @@ impl Conversion {
             [first, second] if second == asset => Some(first),
             _ => None,
         }
+    }
+
+    /// The assets of a wrapped token's conversion, unless the wallet converted for itself.
+    pub(super) fn inner_and_outer(&self) -> Option<[Asset; 2]> {
+        (!self.is_wallets).then_some(self.sides.map(|m| m.asset))
     }
 }
 

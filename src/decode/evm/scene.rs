@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::conversions::{Conversion, Placed, conversions};
+use super::conversions::{Conversion, Placed, conversions, wrappers};
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
@@ -65,6 +65,7 @@ pub(super) struct Scene<'a> {
     /// The called contract, where the tables have it.
     pub(super) called: Option<&'a Contract>,
     pub(super) conversions: Vec<Conversion>,
+    wrappers: Vec<Conversion>,
     /// What events of venues exchanged.
     swapped: BTreeSet<Asset>,
     moved: Moved,
@@ -94,7 +95,20 @@ impl<'a> Scene<'a> {
         let conversions = conversions(tx, &events, ledger, wallet);
         let exchanges = venues.iter().filter(|venue| exchanges(venue.event.kind));
         let swapped = exchanges.flat_map(|venue| venue.assets.iter().copied()).collect();
-        Self { tx, tables, chain, ledger, wallet, venues, called, conversions, swapped, moved }
+        let wrappers = wrappers(ledger, wallet);
+        Self {
+            tx,
+            tables,
+            chain,
+            ledger,
+            wallet,
+            venues,
+            called,
+            conversions,
+            wrappers,
+            swapped,
+            moved,
+        }
     }
 
     /// The largest single movement of an asset by the venue's holder.
@@ -105,12 +119,22 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether an event says that an asset was exchanged, also by a conversion on a route to or from
-    /// a market.
+    /// a market, or inside a wrapped token.
     pub(super) fn exchanged(&self, asset: Asset) -> bool {
         let on_route = |one: &Conversion| {
             !one.is_wallets && one.other(asset).is_some_and(|other| self.swapped(other))
         };
-        self.swapped(asset) || self.conversions.iter().any(on_route)
+        let inside = || self.wrapped().any(|[inner, outer]| inner == asset && self.swapped(outer));
+        self.swapped(asset) || self.conversions.iter().any(on_route) || inside()
+    }
+
+    /// Whether a wrapped token, or a vault's share, was made of or for an asset that a venue exchanged.
+    pub(super) fn wraps_exchanged(&self, asset: Asset) -> bool {
+        self.wrapped().any(|[inner, outer]| outer == asset && self.swapped(inner))
+    }
+
+    fn wrapped(&self) -> impl Iterator<Item = [Asset; 2]> {
+        self.wrappers.iter().filter_map(Conversion::inner_and_outer)
     }
 
     /// Whether a venue's event says so.
