@@ -93,7 +93,8 @@ pub struct Event {
     pub sponsor: Option<usize>,
     /// The word that states what the account paid back to whom sent its operation.
     pub repays: Option<usize>,
-    /// Market makers' accounts hold what it exchanged: the event alone says how much that was.
+    /// Other accounts, as market makers' or vaults', hold what it exchanged: the event alone says how
+    /// much that was.
     #[serde(default)]
     pub quotes: bool,
     /// The words that are amounts, where others repeat what was asked for; empty where all may be.

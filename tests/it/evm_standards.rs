@@ -2,7 +2,10 @@
 
 use blotter::decode::evm::{Account, Log};
 
-use crate::evm_decode::{AAA, Case, ROUTER, WALLET, account, buy, call, sell, transfer, weth};
+use crate::evm_decode::{
+    AAA, BBB, CCC, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, buy, call, case, log, number,
+    sell, transfer, v2_swap, weth, word, wrap,
+};
 
 /// What a chain with EIP-7708 logs of native coin that moves.
 fn coin(from: Account, to: Account, amount: u64) -> Log {
@@ -36,4 +39,92 @@ fn what_a_chain_logs_of_its_own_coin_is_no_token() {
 fn logs_of_coin_without_that_of_the_value_are_not_all() {
     let bought = first(&[coin(ROUTER, weth(), 100)], buy().value(130).unknown());
     bought.gives(&[('b', AAA, 500, None)]);
+}
+
+/// An early ERC-404 token logs its amounts by an event of its own, and ids by the usual one.
+fn of_both_kinds(amount: Log) -> Case {
+    let sides = [word(ZERO), word(WALLET), number(1)];
+    let id = log(AAA, "Transfer(address,address,uint256)", &sides, &[]);
+    let mut logs = vec![wrap(ROUTER, 100), transfer(weth(), ROUTER, POOL, 100), id, amount];
+    logs.push(v2_swap(POOL, [100, 0, 0, 500]));
+    case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
+}
+
+#[test]
+fn a_token_that_logs_ids_as_transfers_has_amounts_too() {
+    let signature = "ERC20Transfer(address,address,uint256)";
+    let amount = log(AAA, signature, &[word(POOL), word(WALLET)], &[number(500)]);
+    of_both_kinds(amount.clone()).gives(&[('b', AAA, 500, Some(100))]);
+    // One that logs both says one thing twice.
+    let mut twice = of_both_kinds(amount);
+    twice.tx.logs.push(transfer(AAA, POOL, WALLET, 500));
+    twice.gives(&[('b', AAA, 500, Some(100))]);
+}
+
+/// What a token that is its own pool of native coin logs.
+fn own_pool(amounts: [u64; 4]) -> Log {
+    let signature = "Swap(address,uint256,uint256,uint256,uint256)";
+    log(AAA, signature, &[word(WALLET)], &amounts.map(number))
+}
+
+#[test]
+fn a_token_that_is_its_own_pool_is_traded() {
+    let bought = case(vec![transfer(AAA, AAA, WALLET, 500), own_pool([100, 0, 0, 500])]);
+    let bought = bought.to(AAA).value(100).on("bsc");
+    bought.gives(&[('b', AAA, 500, Some(100))]);
+    bought.venues(&["ERC-314"]);
+    bought.unknown().gives(&[('b', AAA, 500, Some(100))]);
+    // A plain transfer to it is a sale, of which it burns a part.
+    let mut sold = vec![transfer(AAA, WALLET, AAA, 490), transfer(AAA, WALLET, ZERO, 10)];
+    sold.push(own_pool([0, 490, 100, 0]));
+    let mut sold = case(sold).to(AAA).calls(&[call(AAA, WALLET, 100)]);
+    sold.tx.selector = Some([0xa9, 0x05, 0x9c, 0xbb]);
+    sold.gives(&[('s', AAA, 500, Some(100))]);
+    // A transfer to others is none.
+    case(vec![transfer(AAA, WALLET, OTHER, 500)]).to(AAA).gives_none(None);
+}
+
+#[test]
+fn what_a_pool_gives_out_of_a_vault_is_exchanged() {
+    let signature = "Swap(address,uint256,uint256,uint256,uint256,uint112,uint112,address)";
+    let (vaults, lender) = ([[0xd1; 20], [0xd2; 20]], [0xd3; 20]);
+    // 500 of what is sold are 499 without the fee.
+    let data = [499, 0, 0, 7, 1, 1].map(number);
+    let said = log(POOL, signature, &[word(ROUTER), word(WALLET)], &data);
+    let logs = vec![
+        transfer(AAA, WALLET, POOL, 500),
+        transfer(vaults[1], lender, ZERO, 6),
+        transfer(BBB, vaults[1], WALLET, 7),
+        transfer(AAA, POOL, vaults[0], 500),
+        transfer(vaults[0], ZERO, lender, 480),
+        said,
+    ];
+    let swapped = case(logs);
+    swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    swapped.venues(&["EulerSwap", "EulerSwap"]);
+    let mut other = swapped;
+    other.tx.logs.push(transfer(CCC, OTHER, WALLET, 6));
+    other.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+}
+
+#[test]
+fn venues_of_robinhood_with_quotes_of_their_own_are_known() {
+    let (zero, one) = (number(0), number(1));
+    let tokens = [word(AAA), word(BBB)];
+    let hop = log(
+        ROUTER,
+        "RouteActionExecuted(uint256,uint8,address,address,address,uint256,uint256)",
+        &[zero, word(POOL)],
+        &[&[zero][..], &tokens, &[number(500), number(7)]].concat(),
+    );
+    let names = "SwapExecuted(address,address,address,uint256,uint256,uint256,uint256,uint256,uint256,\
+                 uint256,address,bytes32,bool,string)";
+    let sides = [&[word(WALLET)][..], &tokens].concat();
+    let shell = log(ROUTER, names, &sides, &[[number(7); 7].as_slice(), &[one; 4]].concat());
+    for (said, name) in [(hop, "Rialto"), (shell, "Arcus")] {
+        let logs = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7), said];
+        let swapped = case(logs).on("robinhood");
+        swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        swapped.venues(&[name, name]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Every movement of assets in a transaction, read from token events and calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 use super::words::{ZERO, address, topic, units, word};
@@ -11,6 +11,10 @@ use crate::registry::Chain;
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
 pub(in crate::decode) const TRANSFER: Word =
     topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// `ERC20Transfer(address,address,uint256)`: the amounts of early ERC-404 tokens, whose `Transfer` is that
+/// of an id.
+const AMOUNT_TRANSFER: Word =
+    topic("e59fdd36d0d223c0c7d996db7ad796880f45e1936cb0bb7ac102e7082e031487");
 /// `Approval(address,address,uint256)`.
 const APPROVAL: Word = topic("8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925");
 /// `TransferSingle` and `TransferBatch` of ERC-1155: operator, from, to.
@@ -119,7 +123,7 @@ fn system_transfer(log: &Log) -> Option<NativeMove> {
 /// Sender and receiver of a token, from a transfer event.
 pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
     match log.topics.as_slice() {
-        [TRANSFER, from, to] => Some((address(from)?, address(to)?)),
+        [TRANSFER | AMOUNT_TRANSFER, from, to] => Some((address(from)?, address(to)?)),
         [TRANSFER] => Some((address(word(log, 0)?)?, address(word(log, 1)?)?)),
         _ => None,
     }
@@ -133,9 +137,23 @@ pub(super) fn token_move(log: &Log) -> Option<Move> {
     Some(Move { asset: Asset::Token(log.address), from, to, amount })
 }
 
+fn is_amount(log: &Log) -> bool {
+    log.topics.first() == Some(&AMOUNT_TRANSFER)
+}
+
+/// Tokens that log amounts by both events.
+fn repeated_amounts(logs: &[Log]) -> BTreeSet<Account> {
+    if !logs.iter().any(is_amount) {
+        return BTreeSet::new();
+    }
+    let plain = logs.iter().filter(|log| matches!(log.topics.as_slice(), [TRANSFER, _, _]));
+    plain.map(|log| log.address).collect()
+}
+
 /// Whether an event only records that a token moved or may be moved.
 pub(super) fn is_movement(log: &Log) -> bool {
-    log.topics.first().is_some_and(|topic| [TRANSFER, APPROVAL].contains(topic))
+    let all = [TRANSFER, AMOUNT_TRANSFER, APPROVAL];
+    log.topics.first().is_some_and(|topic| all.contains(topic))
 }
 
 impl Ledger {
@@ -145,7 +163,11 @@ impl Ledger {
         let wrapped = chain.wrapped_native.bytes().try_into().ok()?;
         // They only repeat movements of other assets.
         let mirrors: Vec<Account> = mirrors(chain).collect();
-        let is_tokens = |log: &&Log| log.address != SYSTEM && !mirrors.contains(&log.address);
+        let repeats = repeated_amounts(&tx.logs);
+        let is_tokens = |log: &&Log| {
+            let other = log.address == SYSTEM || mirrors.contains(&log.address);
+            !(other || is_amount(log) && repeats.contains(&log.address))
+        };
         let (native, native_known) = native_moves(tx, &mirrors);
         let mut ledger = Self {
             moves: Vec::with_capacity(tx.logs.len() + 8),
@@ -178,7 +200,7 @@ impl Ledger {
     fn read_log(&mut self, log: &Log) {
         let token = log.address;
         match log.topics.as_slice() {
-            [TRANSFER] | [TRANSFER, _, _] => {
+            [TRANSFER] | [TRANSFER | AMOUNT_TRANSFER, _, _] => {
                 if let Some(Move { asset, from, to, amount }) = token_move(log) {
                     self.push(asset, from, to, amount);
                 }

@@ -12,6 +12,9 @@ use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables
 
 /// Assets of a venue whose event names none: more than any pool, or the pools of one vault on a route, have.
 const HELD_COUNT_MAX: usize = 64;
+/// Movements among which an event's amounts are looked for: more than any route has, and any contract may
+/// log thousands of such events.
+const STATED_COUNT_MAX: usize = 256;
 
 /// One event of the tables.
 #[derive(Debug)]
@@ -346,6 +349,12 @@ fn venue<'a>(
         more.retain(|held| !assets.contains(&held.asset));
         more.sort_unstable_by_key(|held| held.first);
         assets.extend(more.iter().map(|held| held.asset));
+    }
+    if event.quotes && assets.len() < 2 {
+        let stated = |m: &&Move| words(log).any(|word| units(word) == m.amount);
+        let moved = ledger.moves.iter().take(STATED_COUNT_MAX).filter(stated).map(|m| m.asset);
+        let more: BTreeSet<Asset> = moved.filter(|asset| !assets.contains(asset)).collect();
+        assets.extend(more);
     }
     if event.kind == EventKind::Curve && assets.len() < 2 {
         // A signed amount is negative where the trader gave it.
