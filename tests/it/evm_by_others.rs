@@ -85,6 +85,19 @@ fn invoked(by: Account, target: Account) -> Log {
     log(by, signature, &[word(argent()), word(target), number(0)], &[number(32), number(0)])
 }
 
+/// What the wallet allowed another account to do for it (EIP-7702), by the contract that checks that.
+fn delegated() -> Log {
+    let signature = "RedeemedDelegation(address,address,\
+                     (address,address,bytes32,(address,bytes,bytes)[],uint256,bytes))";
+    let delegation = [number(32), word(OTHER), word(WALLET), [5; 32], number(192), number(1)];
+    log(ROUTER, signature, &[word(WALLET), word(OTHER)], &delegation)
+}
+
+fn intended() -> Log {
+    let signature = "IntentExecuted(address,uint256,bool,bytes4)";
+    log(ROUTER, signature, &[word(WALLET), number(1)], &[number(1), number(0)])
+}
+
 fn refund(token: Account, amount: u64) -> Log {
     let signature = "Refund(address,address,address,uint256)";
     log(argent(), signature, &[word(WALLET), word(OTHER)], &[word(token), number(amount)])
@@ -92,7 +105,10 @@ fn refund(token: Account, amount: u64) -> Log {
 
 #[test]
 fn what_a_relayer_is_paid_back_is_outside() {
-    for said in [executed(), safe_paid(7), from_module(), invoked(WALLET, ROUTER)] {
+    let safe = [safe_paid(7), from_module()];
+    for said in
+        [executed(), invoked(WALLET, ROUTER), delegated(), intended()].into_iter().chain(safe)
+    {
         relayed(said.clone()).gives(&[('b', AAA, 500, Some(100))]);
         relayed(said).unknown().gives(&[('b', AAA, 500, None)]);
     }
@@ -186,4 +202,17 @@ fn a_token_that_is_its_own_curve_is_traded() {
     let paid = sold.calls(&[call(AAA, WALLET, 99)]);
     paid.gives(&[('s', AAA, 500, Some(99))]);
     paid.venues(&["WOW"]);
+}
+
+#[test]
+fn what_runs_operations_of_others_is_read_for_wallets_that_sent_nothing() {
+    let registry = blotter::registry::Registry::embedded().unwrap();
+    let runs = [
+        "433709009b8330fda32311df1c2afa402ed8d009",
+        "4337084d9e255ff0702461cf8895ce9e3b5ff108",
+        "db9b1e94b5b69df7e401ddbede43491141047db3",
+    ];
+    for chain in ["eth", "base", "monad"].map(|slug| registry.chain_named(slug).unwrap()) {
+        assert!(runs.iter().all(|runs| registry.evm().is_settlement(chain, &account(runs))));
+    }
 }
