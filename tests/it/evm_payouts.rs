@@ -5,8 +5,8 @@ use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log};
 
 use crate::evm_decode::{
-    AAA, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, case, log, number, swap, transfer,
-    unwrap, v2_swap, weth, word,
+    AAA, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, call, case, log, number, sell, swap,
+    transfer, unwrap, v2_swap, weth, word,
 };
 
 const DEPOSIT: &str = "Deposit(address,uint256)";
@@ -198,4 +198,15 @@ fn who_keeps_a_fee_of_what_was_unwrapped_leaves_a_sale() {
     // An event without an amount: a place, or a time.
     sale_with(&[7, 1_760_000_000]).gives_none(Some(NoteKind::OneSided));
     sale_with(&[]).gives_none(Some(NoteKind::OneSided));
+}
+
+/// Bots and launchpads take a fee, or pass on a tip, of coin that comes with a sale.
+#[test]
+fn coin_that_comes_with_a_sale_leaves_it_one() {
+    let with = |value: u64| sell().value(value);
+    let calls = [call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)];
+    with(3).calls(&calls).gives(&[('s', AAA, 500, Some(97))]);
+    with(3).unknown().gives(&[('s', AAA, 500, None)]);
+    // As much as was unwrapped may be the other side of a deposit.
+    with(50).unknown().gives_none(Some(NoteKind::OneSided));
 }

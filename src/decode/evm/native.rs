@@ -20,6 +20,7 @@ const COIN_LIMIT: Units = Units::from_limbs([0, 0, 1, 0]);
 pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
     let measure = match Measure::from(own.known) {
         Measure::None | Measure::Unknown => value(scene, own),
+        Measure::Gave(_) if is_fee(scene, own) => Measure::Unknown,
         known @ (Measure::Gave(_) | Measure::Got(_)) => known,
     };
     match measure {
@@ -33,6 +34,14 @@ pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
             (own.got() && !own.gave() && scene.acts_inside() && spent, false)
         }
     }
+}
+
+/// Whether a call that only sells has coin with it that is less than half of what was unwrapped: a fee
+/// of a platform, or a tip.
+fn is_fee(scene: &Scene<'_>, own: &Own) -> bool {
+    let sells = own.gave() && !own.got() && scene.tx.from == *scene.wallet;
+    let only = own.known.gave == scene.tx.value && own.known.got.is_zero();
+    sells && only && scene.tx.value < sum(&scene.ledger.unwraps, |_| true) / TWO
 }
 
 /// Whether the call's input gives its output, or its native coin, to others than the wallet.
