@@ -267,6 +267,19 @@ fn several_tokens_against_native_coin_each_have_their_own_part() {
 }
 
 #[test]
+fn a_sale_and_a_purchase_against_native_coin_have_values_of_their_own() {
+    let mut logs = vec![wrap(ROUTER, 100)];
+    logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 500, WALLET)));
+    logs.extend(swap(POOL_2, (BBB, 7, WALLET), (weth(), 60, ROUTER)));
+    logs.push(unwrap(ROUTER, 60));
+    let calls = [call(ROUTER, weth(), 100), call(weth(), ROUTER, 60), call(ROUTER, WALLET, 60)];
+    let both = case(logs).value(100).calls(&calls);
+    both.gives(&[('s', BBB, 7, Some(60)), ('b', AAA, 500, Some(100))]);
+    // A fee in between: one of them is not known.
+    both.value(101).gives(&[('s', BBB, 7, None), ('b', AAA, 500, None)]);
+}
+
+#[test]
 fn what_came_back_is_netted() {
     let mut refunded = buy().value(130);
     refunded.tx.native =

@@ -19,6 +19,9 @@ pub(super) fn of_legs(scene: &Scene<'_>, legs: &[Leg], measure: Measure) -> Vec<
         (_, Measure::Gave(units)) if !has(Side::Sell) => parts(scene, legs, units),
         (_, Measure::Got(units)) if !has(Side::Buy) => parts(scene, legs, units),
         ([a, b], _) if a.side != b.side => {
+            if let Some(parts) = of_two_trades(scene, (a, b), measure) {
+                return parts;
+            }
             let hop = |leg| through_native(scene, leg).or_else(|| by_makers(scene.ledger, leg));
             let loose = |leg| through(scene, leg, true);
             let hop = match (hop(a), hop(b)) {
@@ -32,6 +35,23 @@ pub(super) fn of_legs(scene: &Scene<'_>, legs: &[Leg], measure: Measure) -> Vec<
         }
         _ => vec![None; legs.len()],
     }
+}
+
+/// Of two trades against native coin, a sale and a purchase: each by its own pools, where their
+/// difference is what the wallet paid or kept.
+fn of_two_trades(
+    scene: &Scene<'_>,
+    (a, b): (&Leg, &Leg),
+    measure: Measure,
+) -> Option<Vec<Option<Units>>> {
+    let (first, second) = (through_native(scene, a)?, through_native(scene, b)?);
+    let (sold, bought) = if a.side == Side::Sell { (first, second) } else { (second, first) };
+    let difference = match measure {
+        Measure::Gave(units) => bought.checked_sub(sold)? == units,
+        Measure::Got(units) => sold.checked_sub(bought)? == units,
+        Measure::None | Measure::Unknown => false,
+    };
+    difference.then(|| vec![Some(first), Some(second)])
 }
 
 /// Several tokens against native coin: each is valued by its own pools, where the values add up.
