@@ -108,7 +108,7 @@ fn what_a_pool_gives_out_of_a_vault_is_exchanged() {
 }
 
 #[test]
-fn venues_of_robinhood_with_quotes_of_their_own_are_known() {
+fn venues_with_quotes_of_their_own_are_known() {
     let (zero, one) = (number(0), number(1));
     let tokens = [word(AAA), word(BBB)];
     let hop = log(
@@ -121,10 +121,53 @@ fn venues_of_robinhood_with_quotes_of_their_own_are_known() {
                  uint256,address,bytes32,bool,string)";
     let sides = [&[word(WALLET)][..], &tokens].concat();
     let shell = log(ROUTER, names, &sides, &[[number(7); 7].as_slice(), &[one; 4]].concat());
-    for (said, name) in [(hop, "Rialto"), (shell, "Arcus")] {
+    let names = "Swap(address,address,address,address,uint256,uint256,uint256,uint256,uint256,bytes32,\
+                 address[],address[],uint256[])";
+    let data = [&[word(WALLET); 2][..], &tokens, &[number(500), number(7)], &[zero; 10]].concat();
+    let fly = log(ROUTER, names, &[], &data);
+    let names = "Trade(address,address,bytes,int256,address,uint256,uint256,uint256)";
+    let data = [word(WALLET), number(224), number(7), word(AAA), number(500), zero, one, zero];
+    let shares = log(POOL, names, &[word(BBB)], &data);
+    for (said, name) in [(hop, "Rialto"), (shell, "Arcus"), (fly, "Fly"), (shares, "Aktionariat")] {
         let logs = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7), said];
         let swapped = case(logs).on("robinhood");
         swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
         swapped.venues(&[name, name]);
+    }
+}
+
+#[test]
+fn launchpads_that_name_no_token_are_known() {
+    let each = "(address,uint256,uint256,uint256,uint256,uint256,uint256,uint256)";
+    let fairy = |kind: &str, amounts: [u64; 6]| {
+        log(POOL, &format!("{kind}{each}"), &[word(WALLET), number(1)], &amounts.map(number))
+    };
+    let apex = |amounts: [u64; 4]| {
+        let words = [&amounts.map(number)[..], &[number(0)]].concat();
+        let signature = "Swap(address,uint256,uint256,uint256,uint256,bool)";
+        log(AAA, signature, &[word(WALLET)], &words)
+    };
+    let burst = |amounts: [u64; 4]| {
+        let signature = "BurstSwap(address,address,uint256,uint256,uint256,uint256)";
+        log(POOL, signature, &[word(AAA), word(WALLET)], &amounts.map(number))
+    };
+    let cases = [
+        (
+            "FairyLaunch",
+            POOL,
+            fairy("Buy", [100, 500, 1, 9, 9, 9]),
+            fairy("Sell", [500, 100, 1, 9, 9, 9]),
+        ),
+        ("ApexDeFi", AAA, apex([0, 100, 500, 0]), apex([500, 0, 0, 100])),
+        ("ApexDeFi", POOL, burst([0, 500, 100, 0]), burst([500, 0, 0, 100])),
+    ];
+    for (name, holder, buys, sells) in cases {
+        let bought = case(vec![transfer(AAA, holder, WALLET, 500), buys]).to(holder).value(100);
+        bought.gives(&[('b', AAA, 500, Some(100))]);
+        bought.venues(&[name]);
+        let sold = case(vec![transfer(AAA, WALLET, holder, 500), sells]).to(holder);
+        let sold = sold.calls(&[call(holder, WALLET, 100)]);
+        sold.gives(&[('s', AAA, 500, Some(100))]);
+        sold.venues(&[name]);
     }
 }
