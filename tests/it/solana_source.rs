@@ -274,6 +274,49 @@ async fn an_account_closed_in_a_transaction_joins_below_it() {
     assert_eq!(net.lists_of(account), 2, "its page, and that nothing follows");
 }
 
+/// The answer about the lower one of two that close it comes first.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_was_closed_twice_joins_below_the_upper_one() {
+    let account = key(3);
+    let mut chain = Chain::new(10_000);
+    for slot in [901, 900] {
+        chain.add(slot, &[WALLET]);
+    }
+    for slot in [700, 500] {
+        chain.add(slot, &[WALLET]).closes(account);
+    }
+    for slot in [650, 600, 400] {
+        chain.add(slot, &[[5; 32], account]);
+    }
+    // The third one that is asked for is that of slot 700.
+    let net = Net::new(chain, vec![Ways { null_every: 3, ..Ways::default() }]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    got.is(truth(&net, &[WALLET, account], 0, 10_000));
+    assert_eq!(got.late, []);
+    let closed = SourceAccount { account, amount: None, oldest: Some(400) };
+    assert_eq!(got.known(), [closed]);
+}
+
+/// As before, and the upper one does not close it: another authority did, above that.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_was_closed_and_found_above_that_is_read_from_the_top() {
+    let account = key(3);
+    let mut chain = Chain::new(10_000);
+    for slot in 0..400 {
+        chain.add(2_000 + slot, &[WALLET]);
+    }
+    chain.add(700, &[WALLET]).holds(account);
+    chain.add(500, &[WALLET]).closes(account);
+    for slot in [1_000, 800, 650, 600, 400] {
+        chain.add(slot, &[[5; 32], account]);
+    }
+    let net = Net::new(chain, vec![Ways { null_every: 401, ..Ways::default() }]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    got.is(truth(&net, &[WALLET, account], 0, 10_000));
+    let closed = SourceAccount { account, amount: None, oldest: Some(400) };
+    assert_eq!(got.known(), [closed]);
+}
+
 /// A list is not read far ahead of the transactions that it names: their number has no bound.
 #[tokio::test(start_paused = true)]
 async fn a_list_stays_near_what_is_delivered() {

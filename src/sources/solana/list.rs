@@ -152,6 +152,16 @@ impl List {
         self.lowest.map_or(self.high, |lowest| lowest.saturating_sub(1))
     }
 
+    /// No more of it is wanted.
+    pub(super) fn end_here(&mut self) {
+        self.pager.end();
+    }
+
+    /// Heights above this one are not wanted.
+    pub(super) fn high(&self) -> Height {
+        self.high
+    }
+
     /// Its end was reported by a node that cannot know: it is requested once more.
     pub(super) fn reopen(&mut self) {
         self.pager.reopen();

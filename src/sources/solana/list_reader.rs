@@ -5,7 +5,7 @@ mod accounts;
 mod ends;
 mod events;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tokio::time::sleep;
 
@@ -71,7 +71,8 @@ pub(super) struct ListReader {
     /// Of the wallet, where its list is empty.
     existence: Existence,
     listings: Vec<Listing>,
-    listed: HashSet<[u8; 32]>,
+    /// The number of the listing of each address.
+    listed: HashMap<[u8; 32], usize>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
@@ -106,7 +107,7 @@ impl ListReader {
             ends_in_vain: 0,
             has_delivered: false,
             listings: Vec::new(),
-            listed: HashSet::new(),
+            listed: HashMap::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
@@ -154,8 +155,7 @@ impl ListReader {
     /// Begins to list: the wallet, and the accounts that may hold what is wanted.
     fn start(&mut self, high: Height, wallet: List) {
         self.phase = Phase::Reading;
-        self.listings.push(Listing::new(self.wallet, wallet));
-        self.listed.insert(self.wallet);
+        self.list_by(Listing::new(self.wallet, wallet));
         self.ask_owned(high);
         if self.request.high.is_some() {
             let wanted = |known: &&SourceAccount| known.oldest.is_none_or(|oldest| oldest <= high);
@@ -195,10 +195,15 @@ impl ListReader {
 
     /// Lists an account from the top: no cursor, behind which a node could lose an entry.
     fn list_account(&mut self, account: [u8; 32], high: Height) {
-        if self.listed.insert(account) {
+        if !self.listed.contains_key(&account) {
             let list = List::new(Kind::Account, self.request.low, high);
-            self.listings.push(Listing::new(account, list));
+            self.list_by(Listing::new(account, list));
         }
+    }
+
+    fn list_by(&mut self, listing: Listing) {
+        self.listed.insert(listing.address, self.listings.len());
+        self.listings.push(listing);
     }
 
     fn may_begin_anew(&self) -> bool {
@@ -271,7 +276,7 @@ impl ListReader {
                 let [_, previous] = listing.answered_by;
                 listing.answered_by = [previous, Some(by)];
                 self.timeline.add(entries, is_wallets);
-                if listing.is_late {
+                if listing.is_late() {
                     self.late.add(entries, self.timeline.next_high());
                 }
                 Ok(())
@@ -285,8 +290,7 @@ impl ListReader {
             // The hint that the reading began from is of no use here: from the top.
             Absorbed::Lost if listing.is_fresh && resumed.is_some() => {
                 let high = self.timeline.next_high();
-                *listing = Listing::new(listing.address, List::new(listing.list.kind, low, high));
-                listing.is_fresh = false;
+                listing.begin_anew(low, high);
                 Ok(())
             }
             Absorbed::Lost => {
@@ -312,9 +316,7 @@ impl ListReader {
         let high = self.timeline.next_high();
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         if listing.is_fresh && self.request.high.is_some() {
-            let list = List::new(listing.list.kind, self.request.low, high);
-            *listing = Listing::new(listing.address, list);
-            listing.is_fresh = false;
+            listing.begin_anew(self.request.low, high);
             return Ok(());
         }
         self.torn(number, error)
@@ -507,7 +509,7 @@ impl ListReader {
         self.prefetcher.count_delivered(txs.len());
         self.has_delivered = true;
         // Answers come in any order: an account may be found before the transaction that closes it.
-        let late = self.listings.iter().filter(|one| one.is_late && !one.list.has_ended());
+        let late = self.listings.iter().filter(|one| one.is_late() && !one.list.has_ended());
         if let Some(reach) = late.map(|one| one.list.reach()).max() {
             self.late.skip(txs.iter().filter_map(|(tx, _)| Some((tx.slot(), tx.id()?))));
             self.late.forget_above(reach);

@@ -26,8 +26,7 @@ pub(super) struct Listing {
     pub(super) state: PageState,
     /// Not yet begun anew from the top.
     pub(super) is_fresh: bool,
-    /// What it has above the delivered heights belongs to the wallet too.
-    pub(super) is_late: bool,
+    pub(super) late: LateState,
     /// A chunk reported that it is read to its end.
     pub(super) is_reported: bool,
     /// Who gave the last page.
@@ -48,6 +47,15 @@ pub(super) enum PageState {
     Paged,
 }
 
+/// Whether what a list has above the delivered heights belongs to the wallet too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LateState {
+    Unwanted,
+    Wanted,
+    /// It was wanted, and is here.
+    Known,
+}
+
 /// What the end of a list stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndProof {
@@ -66,13 +74,29 @@ impl Listing {
             list,
             state: PageState::New,
             is_fresh: true,
-            is_late: false,
+            late: LateState::Unwanted,
             is_reported: false,
             last_by: None,
             answered_by: [None; 2],
             proof: EndProof::Open,
             reopened: 0,
         }
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.late == LateState::Wanted
+    }
+
+    /// From the top.
+    pub(super) fn begin_anew(&mut self, low: Height, high: Height) {
+        let list = List::new(self.list.kind, low, high);
+        *self = Self { is_fresh: false, late: self.late, ..Self::new(self.address, list) };
+    }
+
+    /// Another listing of the same account takes its place: it holds nothing up, and reports nothing.
+    pub(super) fn retire(&mut self) {
+        self.list.end_here();
+        (self.proof, self.is_reported) = (EndProof::Unknown, true);
     }
 
     /// The slot at and below which something may be unknown; `None`: all down to `low` is known.
@@ -102,7 +126,7 @@ impl Listing {
     pub(super) fn request(&self, number: usize, head: Height, is_first: bool) -> PageRequest {
         let list = &self.list;
         // A late list is of all that is above it too.
-        let min_slot = |slot: Height| if self.is_late { slot.max(head) } else { slot };
+        let min_slot = |slot: Height| if self.is_late() { slot.max(head) } else { slot };
         PageRequest {
             list: number,
             address: self.address,

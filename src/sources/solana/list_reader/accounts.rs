@@ -3,7 +3,8 @@
 use super::ListReader;
 use crate::decode::solana::Transaction;
 use crate::domain::{Doubts, Height, SourceAccount};
-use crate::sources::solana::list::Kind;
+use crate::sources::solana::list::{Kind, List};
+use crate::sources::solana::listing::{LateState, Listing};
 use crate::sources::solana::open::Opening;
 use crate::sources::solana::wire::Balance;
 
@@ -31,13 +32,20 @@ impl ListReader {
     /// to be listed.
     pub(super) fn list_shown(&mut self, tx: &Transaction, slot: Height) {
         let is_from_head = self.request.high.is_none();
+        let is_delivered = slot > self.timeline.next_high();
         for account in tx.closed_token_accounts(&self.wallet) {
             let known = self.known.get(&account);
             // Its list was read to an end above this slot: this close is not in it.
             if known.is_none_or(|known| known.oldest.is_none_or(|oldest| oldest <= slot)) {
                 // Of one that is open again, and holds what it did, nothing above is listed yet.
                 let is_open = known.is_some_and(|known| known.amount.is_some());
-                self.list_found(account, slot, is_from_head && is_open);
+                let is_late = if is_delivered {
+                    // What those above a read have reported was theirs to list.
+                    is_from_head || known.is_none()
+                } else {
+                    is_from_head && is_open
+                };
+                self.list_found(account, slot, is_late);
             }
         }
         for (account, amounts) in tx.held_token_accounts(&self.wallet) {
@@ -58,14 +66,24 @@ impl ListReader {
     /// Lists an account that was found in a transaction. `is_late`: entries above that transaction are of
     /// the wallet too.
     fn list_found(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
-        if self.listed.contains(&account) {
-            return;
+        let high = slot.min(self.timeline.next_high());
+        let before = self.listed.get(&account).and_then(|number| self.listings.get_mut(*number));
+        if let Some(before) = before {
+            // Answers come in any order: one of further up may come after the list was begun for one
+            // below, by a node that has come so far, and no further.
+            let wanted = if is_late { slot } else { high };
+            if before.late != LateState::Unwanted || wanted <= before.list.high() {
+                return;
+            }
+            before.retire();
         }
-        self.list_account(account, slot.min(self.timeline.next_high()));
-        if let Some(listing) = self.listings.last_mut() {
-            listing.is_late = is_late;
-        }
+        let list = List::new(Kind::Account, self.request.low, high);
+        let mut listing = Listing::new(account, list);
+        listing.late = if is_late { LateState::Wanted } else { LateState::Unwanted };
+        self.list_by(listing);
         if is_late {
+            // Until what is above is here, another read must find it as this one did.
+            self.news.remove(&account);
             return;
         }
         let closed = SourceAccount { account, amount: None, oldest: None };
@@ -80,11 +98,11 @@ impl ListReader {
             let known = self.known.get(&account).copied().unwrap_or(closed);
             // Reported once all above the place where it was found is here: what goes on below would
             // not look there again.
-            if listing.is_late && listing.list.is_known_above() {
-                listing.is_late = false;
+            if listing.is_late() && listing.list.is_known_above() {
+                listing.late = LateState::Known;
                 self.news.entry(account).or_insert(known);
             }
-            let has_ended = listing.is_whole() && !listing.is_late && !listing.is_reported;
+            let has_ended = listing.is_whole() && !listing.is_late() && !listing.is_reported;
             listing.is_reported |= has_ended;
             if !has_ended || listing.list.kind != Kind::Account {
                 continue;
