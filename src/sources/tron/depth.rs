@@ -88,6 +88,20 @@ impl Known {
         [self.above, self.searched].into_iter().flatten().any(|searched| searched.shows(low))
     }
 
+    /// Whether events of a height were seen to be missing, by the last search of those that gave an
+    /// answer and those that failed.
+    fn lacks(self, low: Height) -> bool {
+        self.searched.is_some_and(|searched| {
+            let is_missing = match searched.depth {
+                // What was seen at the lowest height that was looked at says nothing of what is below.
+                Depth::From(Some(from)) => from > low && from > searched.low,
+                Depth::From(None) => low >= searched.low,
+                Depth::NotOffered => true,
+            };
+            is_missing && self.failed_at.is_none_or(|at| at < searched.at)
+        })
+    }
+
     fn depth(self) -> Option<Depth> {
         self.searched.map(|searched| searched.depth)
     }
@@ -121,6 +135,23 @@ pub(super) struct Depths {
     by: HashMap<EndpointId, Known>,
 }
 
+impl Depths {
+    fn known(&self, id: EndpointId) -> Known {
+        self.by.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Endpoints without those that gave no answer of late, where one of the others is enough.
+    fn without_failing(
+        &self,
+        ids: Vec<EndpointId>,
+        is_enough: impl Fn(Known) -> bool,
+    ) -> Vec<EndpointId> {
+        let working = ids.iter().copied().filter(|id| !self.known(*id).is_failing());
+        let working: Vec<EndpointId> = working.collect();
+        if working.iter().any(|id| is_enough(self.known(*id))) { working } else { ids }
+    }
+}
+
 /// Where events are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventDepth {
@@ -132,7 +163,7 @@ pub(super) struct EventDepth {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Deep {
     pub(super) ids: Vec<EndpointId>,
-    /// There is one, and all others are known not to keep them: it alone can confirm itself.
+    /// There is one, and all others were seen not to keep them: it alone can confirm itself.
     pub(super) is_alone: bool,
     /// Answers that must agree.
     pub(super) votes: usize,
@@ -150,9 +181,17 @@ impl TronSource {
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
         // Where blocks begin, nothing can be seen of events below.
         let floor = if low > wanted { low } else { 0 };
-        let ids = self.searchable(low);
-        let depths = ids.iter().map(|id| self.learn_depth(*id, (low, high), floor, options));
-        let depths = join_all(depths).await;
+        let all = self.endpoint_ids();
+        let shows = |known: Known| known.shows(low);
+        let first = lock(&self.inner.depths).without_failing(all.clone(), shows);
+        let learn = |id: &EndpointId| self.learn_depth(*id, (low, high), floor, options);
+        let mut depths = join_all(first.iter().map(learn)).await;
+        let is_kept = |depth: &Result<Depth, UpstreamError>| matches!(depth, Ok(Depth::From(Some(from))) if *from <= low);
+        if !depths.iter().any(is_kept) {
+            // What those showed once they keep no more: one that failed may.
+            let left = all.iter().filter(|id| !first.contains(id));
+            depths.extend(join_all(left.map(learn)).await);
+        }
         let froms = depths.iter().filter_map(|depth| match depth {
             Ok(Depth::From(from)) => Some(*from),
             Ok(Depth::NotOffered) | Err(_) => None,
@@ -173,19 +212,10 @@ impl TronSource {
         }
     }
 
-    /// Endpoints without those that gave no answer of late, where another one has shown events of a height.
-    fn searchable(&self, low: Height) -> Vec<EndpointId> {
-        let (all, depths) = (self.endpoint_ids(), lock(&self.inner.depths));
-        let known = |id: &EndpointId| depths.by.get(id).copied().unwrap_or_default();
-        let working = all.iter().copied().filter(|id| !known(id).is_failing());
-        let working: Vec<EndpointId> = working.collect();
-        if working.iter().any(|id| known(id).shows(low)) { working } else { all }
-    }
-
     /// Who may be asked for events from a height on.
     pub(super) fn deep(&self, low: Height) -> Deep {
         let depths = lock(&self.inner.depths);
-        let known = |id: &EndpointId| depths.by.get(id).copied().unwrap_or_default();
+        let known = |id: &EndpointId| depths.known(*id);
         let all = self.endpoint_ids();
         let with = |is_deep: &dyn Fn(Option<Height>) -> bool| -> Vec<EndpointId> {
             let fits = |id: &&EndpointId| match known(id).depth() {
@@ -199,11 +229,9 @@ impl TronSource {
             // None has shown any: then each counts as much as the other.
             ids = with(&|from| from.is_none());
         }
-        let is_alone = ids.len() == 1 && all.iter().all(|id| known(id).depth().is_some());
-        let works = |id: &EndpointId| !known(id).is_failing();
-        if ids.iter().any(works) {
-            ids.retain(works);
-        }
+        let mut others = all.iter().filter(|id| !ids.contains(id));
+        let is_alone = ids.len() == 1 && others.all(|id| known(id).lacks(low));
+        let ids = depths.without_failing(ids, |_| true);
         let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
         Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
     }
@@ -211,7 +239,7 @@ impl TronSource {
     /// Events that show again how deep an endpoint keeps them, for a request about blocks down to
     /// a height.
     pub(super) fn sentinel(&self, id: EndpointId, low: Height) -> Option<Witness> {
-        let known = lock(&self.inner.depths).by.get(&id).copied().unwrap_or_default();
+        let known = lock(&self.inner.depths).known(id);
         let searches = [known.above, known.searched].into_iter().flatten();
         let mut deep = searches.filter(|searched| searched.shows(low));
         deep.next()?.witness
@@ -219,7 +247,7 @@ impl TronSource {
 
     /// What was found of an endpoint's events.
     pub(super) fn events_of(&self, id: EndpointId) -> Ability {
-        let known = lock(&self.inner.depths).by.get(&id).and_then(|known| known.depth());
+        let known = lock(&self.inner.depths).known(id).depth();
         let new = |offered| Ability::new(AbilityKind::Events, offered);
         match known {
             None => new(Offered::Unknown),
@@ -249,7 +277,7 @@ impl TronSource {
         floor: Height,
         options: &CallOptions,
     ) -> Result<Depth, UpstreamError> {
-        let known = lock(&self.inner.depths).by.get(&id).copied().unwrap_or_default();
+        let known = lock(&self.inner.depths).known(id);
         if let Some(depth) = known.answer(low, self.inner.limits.depth_age_max) {
             return Ok(depth);
         }
@@ -285,19 +313,32 @@ mod tests {
     use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
+    /// Of a node that answers no search.
+    const FAILS: Height = Height::MAX;
+
     /// A node that has events of the reference pools in every block from a height on.
     fn source(kept_from: &Arc<AtomicU64>) -> TronSource {
-        let kept_from = Arc::clone(kept_from);
-        let nodes = ScriptedNodes::new(move |(_, path, body)| match path {
-            "wallet/getblock" => fake::header(body),
-            "jsonrpc" => fake::rpc(body, |_, filter| {
-                let high = fake::quantity(&filter["toBlock"]);
-                let is_kept = high >= kept_from.load(Ordering::Relaxed);
-                if is_kept { json!([{"blockNumber": format!("{high:#x}")}]) } else { json!([]) }
-            }),
-            _ => (200, json!([])),
+        source_of([("one", kept_from)])
+    }
+
+    fn source_of<const COUNT: usize>(all: [(&'static str, &Arc<AtomicU64>); COUNT]) -> TronSource {
+        let kept = all.map(|(host, kept_from)| (host, Arc::clone(kept_from)));
+        let nodes = ScriptedNodes::new(move |(host, path, body)| {
+            let (_, kept_from) = kept.iter().find(|(of, _)| *of == host).unwrap();
+            let kept_from = kept_from.load(Ordering::Relaxed);
+            match path {
+                "wallet/getblock" => fake::header(body),
+                "jsonrpc" if kept_from == FAILS => (500, json!("down")),
+                "jsonrpc" => fake::rpc(body, |_, filter| {
+                    let high = fake::quantity(&filter["toBlock"]);
+                    let is_kept = high >= kept_from;
+                    if is_kept { json!([{"blockNumber": format!("{high:#x}")}]) } else { json!([]) }
+                }),
+                _ => (200, json!([])),
+            }
         });
-        fake::source(&["one"], &nodes, TronLimits { events_from: 0, ..TronLimits::default() })
+        let limits = TronLimits { events_from: 0, ..TronLimits::default() };
+        fake::source(&all.map(|(host, _)| host), &nodes, limits)
     }
 
     async fn from(source: &TronSource, low: Height) -> Height {
@@ -328,5 +369,40 @@ mod tests {
         assert!((70_000..71_000).contains(&from(&source, 50_000).await));
         assert!(source.deep(10).ids.is_empty() && source.deep(69_000).ids.is_empty());
         assert_eq!(source.deep(71_000).ids, [EndpointId(0)]);
+    }
+
+    /// That it was seen to keep events from a height on, where nothing below was looked at, says nothing
+    /// of what is below.
+    #[tokio::test(start_paused = true)]
+    async fn one_is_not_alone_next_to_another_whose_depth_is_not_known() {
+        let (one, two) = (Arc::default(), Arc::default());
+        let source = source_of([("one", &one), ("two", &two)]);
+        assert_eq!(from(&source, 50_000).await, 50_000);
+        tokio::time::advance(SHOWN_AGE_MAX).await;
+        two.store(FAILS, Ordering::Relaxed);
+        assert_eq!(from(&source, 0).await, 0);
+        let deep = source.deep(10);
+        assert_eq!((deep.ids, deep.is_alone), (vec![EndpointId(0)], false));
+        // It answers again, and has dropped them.
+        two.store(70_000, Ordering::Relaxed);
+        tokio::time::advance(SHOWN_AGE_MAX).await;
+        assert_eq!(from(&source, 0).await, 0);
+        assert!(source.deep(10).is_alone);
+        tokio::time::advance(SHOWN_AGE_MAX).await;
+        source.note_search_failure(EndpointId(1));
+        assert!(!source.deep(10).is_alone, "another server may answer there now");
+    }
+
+    /// The one that showed them has dropped them since.
+    #[tokio::test(start_paused = true)]
+    async fn one_that_failed_is_asked_where_the_others_keep_no_more() {
+        let (one, two) = (Arc::default(), Arc::default());
+        let source = source_of([("one", &one), ("two", &two)]);
+        assert_eq!(from(&source, 0).await, 0);
+        one.store(70_000, Ordering::Relaxed);
+        tokio::time::advance(SHOWN_AGE_MAX * 100).await;
+        source.note_search_failure(EndpointId(1));
+        assert_eq!(from(&source, 0).await, 0);
+        assert_eq!(source.deep(10).ids, [EndpointId(1)]);
     }
 }
