@@ -19,7 +19,7 @@ impl EndpointSet {
         self.0 & Self::bit(id) != 0
     }
 
-    pub(super) fn union(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }

@@ -93,20 +93,28 @@ fn chain() -> Chain {
 /// Issue 16, 7.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
-    let mut chain = chain();
-    let lacks = (50, chain.add(50, &[WALLET]).id);
-    let net = Net::new(chain, vec![Ways { lacks: Some(lacks.1), ..Ways::default() }]);
-    let one = source(&net, 1);
-    let got = read(&one).await;
-    assert_eq!((got.error, got.missing, got.low), (None, vec![lacks], Some(0)));
-    let mut given = truth(&net);
-    given.retain(|one| *one != lacks);
-    assert_eq!(got.found, given);
-    assert!(net.calls("getTransaction") < 60, "bounded");
-    // Another node has it.
-    net.set(0, Ways::default());
-    let got = read(&one).await;
-    assert_eq!((got.error, got.missing, got.found), (None, vec![], truth(&net)));
+    let is_null = |id| Ways { lacks: Some(id), ..Ways::default() };
+    let is_error = |id, code| Ways { fails: Some((id, code)), ..Ways::default() };
+    for alone in [false, true] {
+        for code in [None, Some(-32603), Some(-32000)] {
+            let mut chain = if alone { Chain::new(1000) } else { chain() };
+            let lacks = (50, chain.add(50, &[WALLET]).id);
+            let ways = code.map_or(is_null(lacks.1), |code| is_error(lacks.1, code));
+            let net = Net::new(chain, vec![ways]);
+            let one = source(&net, 1);
+            let got = read(&one).await;
+            let case = format!("{code:?}, alone: {alone}");
+            assert_eq!((got.error, got.missing, got.low), (None, vec![lacks], Some(0)), "{case}");
+            let mut given = truth(&net);
+            given.retain(|one| *one != lacks);
+            assert_eq!(got.found, given, "{case}");
+            assert!(net.calls("getTransaction") < 120, "bounded");
+            // Another node has it.
+            net.set(0, Ways::default());
+            let got = read(&one).await;
+            assert_eq!((got.error, got.missing, got.found), (None, vec![], truth(&net)), "{case}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,6 +44,9 @@ pub(super) type FetchedEntry = (Entry, Option<Timed>);
 /// The same as one answer has it.
 type Read = Result<Option<Timed>, UpstreamError>;
 
+/// A requested transaction, whose answer it is (`None`: every endpoint failed), and what it holds.
+type Asked = (Entry, Option<EndpointId>, Read);
+
 impl SolanaSource {
     /// Pages with the newest entries count where their list is known to have come as far as is wanted.
     pub(super) async fn pages(
@@ -95,21 +98,22 @@ impl SolanaSource {
     }
 
     /// What one node does not give, or not as it should, is asked of a second one, and then of those
-    /// that are left, before it counts as missing.
+    /// that are left, before it counts as missing. `is_retry`: none of them was given before.
     pub(super) async fn transactions(
         &self,
         entries: Vec<Entry>,
+        is_retry: bool,
         mut options: CallOptions,
     ) -> Result<Vec<FetchedEntry>, UpstreamError> {
         let mut fetched = Vec::with_capacity(entries.len());
-        let answers = self.ask_transactions(entries, &options, true).await?;
+        let answers = self.ask_transactions(entries, &options, (true, is_retry)).await?;
         let mut missing = received(answers, &mut fetched)?;
         for round in 1..self.inner.pool.endpoints().len().max(2) {
             let asked: Vec<EndpointId> = missing.iter().map(|(_, by)| *by).collect();
             let Some(last) = asked.last() else { break };
             options.avoid = Some(*last);
             let entries = missing.iter().map(|(entry, _)| *entry).collect();
-            match self.ask_transactions(entries, &options, false).await {
+            match self.ask_transactions(entries, &options, (false, is_retry)).await {
                 Ok(answers) => missing = received(answers, &mut fetched)?,
                 // Two have been asked: what fails now is no reason to wait.
                 Err(_) if round > 1 => break,
@@ -127,13 +131,23 @@ impl SolanaSource {
         &self,
         entries: Vec<Entry>,
         options: &CallOptions,
-        is_first: bool,
-    ) -> Result<Vec<(Entry, EndpointId, Read)>, UpstreamError> {
+        (is_first, is_retry): (bool, bool),
+    ) -> Result<Vec<Asked>, UpstreamError> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
+        // Where others are given, or an earlier try had no other reason, it is the transaction that
+        // every endpoint fails on, and not the endpoints that fail.
+        let is_its_own = is_retry || calls.len() == 1 || answers.iter().any(Result::is_ok);
         // In parallel, because a block time may have to be asked for.
         let read = entries.into_iter().zip(answers).map(|(entry, answer)| async move {
-            let answer = answer?;
+            let answer = match answer {
+                Err(UpstreamError::Rpc { .. } | UpstreamError::Unavailable { .. })
+                    if is_its_own =>
+                {
+                    return Ok((entry, None, Ok(None)));
+                }
+                answer => answer?,
+            };
             let by = answer.endpoint;
             let read = self.transaction(entry, answer, options).await;
             // One answer against the list makes no transaction a failed or an older one.
@@ -143,7 +157,7 @@ impl SolanaSource {
             };
             let is_odd = |read: &Read| matches!(read, Ok(Some((tx, _))) if is_odd(tx));
             let read = if is_first && is_odd(&read) { Ok(None) } else { read };
-            Ok((entry, by, read))
+            Ok((entry, Some(by), read))
         });
         try_join_all(read).await
     }
@@ -169,14 +183,18 @@ impl SolanaSource {
 
 /// Takes what came; returns what did not, with who was asked.
 fn received(
-    answers: Vec<(Entry, EndpointId, Read)>,
+    answers: Vec<Asked>,
     fetched: &mut Vec<FetchedEntry>,
 ) -> Result<Vec<(Entry, EndpointId)>, UpstreamError> {
     let mut missing = Vec::new();
     for (entry, by, tx) in answers {
         match tx {
             Ok(Some(tx)) => fetched.push((entry, Some(tx))),
-            Ok(None) | Err(UpstreamError::Malformed { .. }) => missing.push((entry, by)),
+            Ok(None) | Err(UpstreamError::Malformed { .. }) => match by {
+                Some(by) => missing.push((entry, by)),
+                // All have been asked.
+                None => fetched.push((entry, None)),
+            },
             Err(error) => return Err(error),
         }
     }

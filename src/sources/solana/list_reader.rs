@@ -25,6 +25,7 @@ use super::timeline::{ReadyTxs, Timed, Timeline};
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
@@ -189,7 +190,7 @@ impl ListReader {
         let Some(entries) = unlisted else { return };
         let (source, options) = (self.source.clone(), self.options.clone());
         self.prefetcher.push(Box::pin(async move {
-            ListEvent::OwnedFetched(source.transactions(entries, options).await)
+            ListEvent::OwnedFetched(source.transactions(entries, false, options).await)
         }));
     }
 
@@ -415,25 +416,24 @@ impl ListReader {
             let second = listing.list.wants_second_answer() || listing.list.missed();
             let on = self.head_by.filter(|_| from_head);
             let avoid = listing.last_by.filter(|_| second);
+            let of = (on, avoid, listing.without(&self.source.inner.pool));
             // Accounts are found one after another while rows are delivered: to wait for a slow
             // node at the end of each would make all as slow as that one.
             let in_time = !(listing.list.missed() || listing.was_reopened());
             if listing.list.kind == Kind::Account {
-                accounts.entry((on, avoid, in_time, is_newest)).or_default().push(request);
+                accounts.entry((of, in_time, is_newest)).or_default().push(request);
             } else {
-                let options = on_or_any((on, avoid), is_replaceable, &self.options);
+                let options = on_or_any(of, is_replaceable, &self.options);
                 let source = self.source.clone();
                 let page =
                     async move { ListEvent::Pages(source.page_twice(request, options).await) };
                 self.prefetcher.push(Box::pin(page));
             }
         }
-        for ((on, avoid, in_time, is_newest), requests) in accounts {
+        for ((of, in_time, is_newest), requests) in accounts {
             for group in requests.chunks(self.group_size(is_newest)) {
-                let options = CallOptions {
-                    in_time,
-                    ..on_or_any((on, avoid), is_replaceable, &self.options)
-                };
+                let options = on_or_any(of, is_replaceable, &self.options);
+                let options = CallOptions { in_time, ..options };
                 let (source, asked) = (self.source.clone(), group.to_vec());
                 self.prefetcher.push(Box::pin(async move {
                     ListEvent::Pages(source.pages(asked, options).await)
@@ -491,7 +491,7 @@ impl ListReader {
             if !pause.is_zero() {
                 sleep(pause).await;
             }
-            ListEvent::Fetched(source.transactions(entries, options).await)
+            ListEvent::Fetched(source.transactions(entries, retries > 0, options).await)
         }));
     }
 
@@ -533,14 +533,14 @@ fn raw(txs: Vec<Timed>) -> Vec<RawTx> {
     txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
 }
 
-/// The endpoint that is named, where one is.
+/// The endpoint that is named, where one is; else another one than the next, and none of the last.
 fn on_or_any(
-    (on, avoid): (Option<EndpointId>, Option<EndpointId>),
+    (on, avoid, without): (Option<EndpointId>, Option<EndpointId>, EndpointSet),
     is_replaceable: bool,
     options: &CallOptions,
 ) -> CallOptions {
     match on {
         Some(id) => CallOptions { is_replaceable, ..options.first_on(id) },
-        None => CallOptions { avoid, ..options.clone() },
+        None => CallOptions { avoid, without: options.without.union(without), ..options.clone() },
     }
 }

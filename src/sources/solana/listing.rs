@@ -4,11 +4,11 @@ use super::fetch::PageRequest;
 use super::list::{Kind, List};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint_set::EndpointSet;
+use crate::rpc::pool::Pool;
 
 /// Slots that a node which keeps everything may name as its first.
 pub(super) const FIRST_HEIGHTS: Height = 1;
-/// How often an end that no endpoint can confirm is requested again.
-const REOPENED_MAX: u8 = 3;
 
 /// How far a read has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,9 @@ pub(super) struct Listing {
     /// Who gave the last two pages that held what they must.
     pub(super) answered_by: [Option<EndpointId>; 2],
     pub(super) proof: EndProof,
-    reopened: u8,
+    /// Those that reported an end, and do not keep what is wanted or do not say so.
+    pruned: EndpointSet,
+    reopened: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +81,7 @@ impl Listing {
             last_by: None,
             answered_by: [None; 2],
             proof: EndProof::Open,
+            pruned: EndpointSet::default(),
             reopened: 0,
         }
     }
@@ -149,34 +152,47 @@ impl Listing {
         }
     }
 
-    /// The endpoints that reported the end keep blocks from here on; another node may have more.
-    pub(super) fn prove(&mut self, first: Height, low: Height, others: bool) {
-        self.proof = EndProof::Kept(first);
-        if self.cut(low).is_some() && others && self.reopened < REOPENED_MAX {
-            self.reopened += 1;
-            self.reopen();
+    /// The endpoints that reported the end keep blocks from these on; another one may have more.
+    pub(super) fn prove(&mut self, kept: &[(EndpointId, Height)], low: Height, endpoints: usize) {
+        let first = kept.iter().map(|(_, first)| *first).min();
+        self.proof = first.map_or(EndProof::Unknown, EndProof::Kept);
+        if self.cut(low).is_some() {
+            let lacks = |first: Height| first > low.max(FIRST_HEIGHTS);
+            let pruned = kept.iter().filter(|(_, first)| lacks(*first));
+            pruned.for_each(|(id, _)| self.pruned.insert(*id));
+            self.reopen_once_more(endpoints);
         }
     }
 
-    /// Its end is asked for once more, of another endpoint than the last one where there is one that
-    /// answers. False: that was done often enough.
-    pub(super) fn reopen_elsewhere(&mut self) -> bool {
-        let may = self.reopened < REOPENED_MAX;
+    /// Its end is asked for once more, of other endpoints than those that reported it. False: that was
+    /// done often enough.
+    pub(super) fn reopen_elsewhere(&mut self, endpoints: usize) -> bool {
+        self.ended_by().into_iter().flatten().for_each(|id| self.pruned.insert(id));
+        self.reopen_once_more(endpoints)
+    }
+
+    /// As often as there are endpoints, of which each may keep more than the others.
+    fn reopen_once_more(&mut self, endpoints: usize) -> bool {
+        let may = endpoints > 1 && self.reopened < endpoints;
         if may {
             self.reopened += 1;
-            self.reopen();
+            self.proof = EndProof::Open;
+            self.list.reopen();
         }
         may
+    }
+
+    /// Endpoints that it is not asked of, while there are others.
+    pub(super) fn without(&self, pool: &Pool) -> EndpointSet {
+        let is_pruned = |id: EndpointId| self.pruned.contains(id);
+        let is_any = self.pruned != EndpointSet::default();
+        let has_others = || pool.endpoints().iter().any(|status| !is_pruned(status.id));
+        if is_any && has_others() { self.pruned } else { EndpointSet::default() }
     }
 
     /// Others than those who reported its end are waited for.
     pub(super) fn was_reopened(&self) -> bool {
         self.reopened > 0
-    }
-
-    fn reopen(&mut self) {
-        self.proof = EndProof::Open;
-        self.list.reopen();
     }
 
     /// Read to its very end, from nodes that keep the whole chain.

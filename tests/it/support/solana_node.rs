@@ -201,9 +201,12 @@ impl Placed {
 #[derive(Debug, Clone)]
 pub(crate) struct Ways {
     pub(crate) genesis: &'static str,
+    pub(crate) latency: Duration,
     pub(crate) lag: Height,
     /// Slots by which lists are behind the node's own slot, also where `minContextSlot` demands more.
     pub(crate) list_lag: Height,
+    /// Only in every so many requests; 0: always.
+    pub(crate) list_lag_every: u64,
     pub(crate) first_block: Height,
     /// Orders each slot's signatures anew at each call.
     pub(crate) flips: bool,
@@ -226,6 +229,8 @@ pub(crate) struct Ways {
     pub(crate) knows_foreign_cursors: bool,
     /// A transaction that is listed and never given.
     pub(crate) lacks: Option<TxId>,
+    /// A transaction that is listed, and whose every request gets an error of this code.
+    pub(crate) fails: Option<(TxId, i64)>,
     /// Distinguishes forks.
     pub(crate) hash_salt: u8,
     /// So many questions for the newest hash get `null`; `None`: the method is not offered.
@@ -236,8 +241,10 @@ impl Default for Ways {
     fn default() -> Self {
         Self {
             genesis: GENESIS,
+            latency: Duration::from_millis(100),
             lag: 0,
             list_lag: 0,
+            list_lag_every: 0,
             first_block: 0,
             flips: false,
             loses_edge_every: 0,
@@ -251,6 +258,7 @@ impl Default for Ways {
             without: None,
             knows_foreign_cursors: true,
             lacks: None,
+            fails: None,
             hash_salt: 0,
             null_tips: None,
         }
@@ -270,7 +278,6 @@ struct Counts {
 pub(crate) struct Net {
     pub(crate) chain: Mutex<Chain>,
     nodes: Vec<(Mutex<Ways>, Mutex<Counts>)>,
-    latency: Duration,
 }
 
 type Reply = Result<Value, (i64, String)>;
@@ -278,7 +285,7 @@ type Reply = Result<Value, (i64, String)>;
 impl Net {
     pub(crate) fn new(chain: Chain, nodes: Vec<Ways>) -> Arc<Self> {
         let nodes = nodes.into_iter().map(|ways| (Mutex::new(ways), Mutex::default())).collect();
-        Arc::new(Self { chain: Mutex::new(chain), nodes, latency: Duration::from_millis(100) })
+        Arc::new(Self { chain: Mutex::new(chain), nodes })
     }
 
     pub(crate) fn set(&self, node: usize, ways: Ways) {
@@ -306,9 +313,12 @@ impl Net {
 
     fn answer(&self, node: usize, body: &[u8]) -> Response {
         let (ways, counts) = &self.nodes[node];
-        let ways = ways.lock().unwrap().clone();
+        let mut ways = ways.lock().unwrap().clone();
         let mut counts = counts.lock().unwrap();
         counts.requests += 1;
+        if ways.list_lag_every > 0 && !hits(ways.list_lag_every, counts.requests) {
+            ways.list_lag = 0;
+        }
         if hits(ways.too_many_every, counts.requests) {
             return Response { status: 429, retry_after: None, body: Bytes::new() };
         }
@@ -345,8 +355,9 @@ impl Transport for Net {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(async move {
             let host = request.url.label();
-            let node = host.rsplit("node").next().unwrap().parse().unwrap();
-            tokio::time::sleep(self.latency).await;
+            let node: usize = host.rsplit("node").next().unwrap().parse().unwrap();
+            let latency = self.nodes[node].0.lock().unwrap().latency;
+            tokio::time::sleep(latency).await;
             Ok(self.answer(node, &request.body))
         })
     }
@@ -391,6 +402,10 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
         "getTransaction" => {
             let tx = chain.find(params[0].as_str().unwrap());
             let known = tx.filter(|tx| tx.slot <= head && tx.slot >= ways.first_block);
+            let code = ways.fails.filter(|(id, _)| tx.is_some_and(|tx| tx.id == *id));
+            if let Some((_, code)) = code {
+                return Err((code, "unexpected".to_owned()));
+            }
             let given =
                 known.filter(|tx| !hits(ways.null_every, count) && ways.lacks != Some(tx.id));
             Ok(given.map_or(Value::Null, Placed::json))

@@ -54,17 +54,13 @@ impl ListReader {
         let is_whole =
             |(id, first): &(EndpointId, Height)| (*first <= FIRST_HEIGHTS).then_some(*id);
         self.whole.extend(kept.iter().filter_map(is_whole));
-        let first = kept.iter().map(|(_, first)| *first).min();
-        if first.is_none() {
+        if kept.is_empty() {
             self.doubts = self.doubts.union(Doubts::DEPTH);
         }
-        let others = self.source.inner.pool.endpoints().len() > 1;
+        let endpoints = self.source.inner.pool.endpoints().len();
         for number in numbers {
             if let Some(listing) = self.listings.get_mut(*number) {
-                match first {
-                    Some(first) => listing.prove(first, self.request.low, others),
-                    None => listing.proof = EndProof::Unknown,
-                }
+                listing.prove(kept, self.request.low, endpoints);
             }
         }
     }
@@ -72,11 +68,14 @@ impl ListReader {
     /// The endpoints that reported the end do not say what they keep: others are asked for it. Returns
     /// those lists of which that was done in vain.
     fn ask_end_elsewhere(&mut self, numbers: Vec<usize>) -> Vec<usize> {
-        if self.source.inner.pool.endpoints().len() < 2 || self.ends_in_vain >= ENDS_IN_VAIN_MAX {
+        let endpoints = self.source.inner.pool.endpoints().len();
+        if self.ends_in_vain >= ENDS_IN_VAIN_MAX {
             return numbers;
         }
         let mut is_vain = |number: &usize| {
-            self.listings.get_mut(*number).is_none_or(|listing| !listing.reopen_elsewhere())
+            self.listings
+                .get_mut(*number)
+                .is_none_or(|listing| !listing.reopen_elsewhere(endpoints))
         };
         let vain: Vec<usize> = numbers.into_iter().filter(|number| is_vain(number)).collect();
         self.ends_in_vain += vain.len();
