@@ -46,6 +46,7 @@ struct Got {
     missing: Vec<(Height, TxId)>,
     doubts: Doubts,
     low: Option<Height>,
+    high: Option<Height>,
     accounts: Vec<SourceAccount>,
     error: Option<UpstreamError>,
 }
@@ -61,6 +62,7 @@ async fn read_gap(source: &Source, gap: GapRequest) -> Got {
         match reader.next().await {
             Ok(Some(chunk)) => {
                 got.low = Some(chunk.low);
+                got.high = got.high.or(Some(chunk.high));
                 got.doubts = got.doubts.union(chunk.proof.doubts);
                 let ids = chunk.txs.iter().filter_map(|tx| Some((tx.height(), tx.id()?)));
                 got.found.extend(ids);
@@ -198,6 +200,37 @@ async fn lists_that_have_come_far_enough_are_read_where_others_have_not() {
             assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)));
         }
     }
+}
+
+/// One node shows no wrapped SOL, and its lists are a little behind; a server of the other one is behind
+/// now and then.
+#[tokio::test(start_paused = true)]
+async fn lists_that_show_nothing_are_not_read_up_to_another_nodes_head() {
+    let Address::Solana(wrapped) = row().wrapped_native else { unreachable!() };
+    let account = [7; 32];
+    let mut exact = 0;
+    for list_lag_every in 2..8 {
+        let mut chain = busy_chain();
+        chain.open_account(account, 5);
+        chain.add(997, &[[5; 32], account]);
+        let falls = Ways { list_lag: 10, list_lag_every, ..Ways::default() };
+        let silent = Ways { list_lag: 10, short_pages: Some((wrapped, 0)), ..Ways::default() };
+        let net = Net::new(chain, vec![falls, silent]);
+        let two = asking(&net, 2, 10);
+        for round in 0..8 {
+            let got = read(&two).await;
+            assert_eq!(got.error, None, "every {list_lag_every}, read {round}");
+            let high = got.high.unwrap();
+            let wanted = net.chain.lock().unwrap().truth(&[WALLET, account], 0, high);
+            assert_eq!(
+                (got.low, got.found),
+                (Some(0), wanted),
+                "every {list_lag_every}, read {round}"
+            );
+            exact += usize::from(high == 1000);
+        }
+    }
+    assert!(exact > 0, "the node that shows them gave no head");
 }
 
 /// Below a span, lists of accounts are read from the top by any node.

@@ -102,6 +102,8 @@ struct Known {
     shown_at: Option<Instant>,
     /// Answers in a row that show nothing.
     silent: u32,
+    /// The chain's lag below a head of its own, for which it was taken while it showed nothing.
+    presumed: Height,
 }
 
 /// What the lists of each endpoint have shown.
@@ -133,6 +135,26 @@ impl IndexReach {
             let is_old = known.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR);
             known.silent >= SILENT_ANSWERS && is_old
         })
+    }
+
+    /// One that does not show the account is taken for a slot that stands the chain's lag below its own
+    /// head, or below the farthest that another one has shown of late; where none shows any, for each.
+    fn is_presumed(&self, of: (EndpointId, IndexedList), slot: Height, lag: u64) -> bool {
+        let all = self.known();
+        let is_new = |known: &&Known| known.shown_at.is_some_and(|at| at.elapsed() < SHOWN_FOR);
+        let lists = all.iter().filter(|((_, list), _)| *list == of.1).map(|(_, known)| known);
+        let Some(farthest) = lists.filter(is_new).map(|known| known.newest).max() else {
+            return true;
+        };
+        let own = all.get(&of).map_or(0, |known| known.presumed);
+        slot <= own.max(farthest.saturating_sub(lag))
+    }
+
+    /// A read begins there by an endpoint that does not show the account.
+    fn presume(&self, of: (EndpointId, IndexedList), slot: Height) {
+        let mut all = self.known();
+        let known = all.entry(of).or_default();
+        known.presumed = known.presumed.max(slot);
     }
 
     /// Endpoints whose list has shown to have come to a slot.
@@ -220,7 +242,9 @@ impl SolanaSource {
                     behind = Some(slot.saturating_sub(newest));
                 }
                 Shown::Nothing | Shown::Failed if self.inner.reach.is_silent(of) => {
-                    return Ok(slot.saturating_sub(busy.lag));
+                    let listed = slot.saturating_sub(busy.lag);
+                    self.inner.reach.presume(of, listed);
+                    return Ok(listed);
                 }
                 // The next answer may show it, or that none does.
                 Shown::Nothing if silent < SILENT_ANSWERS => {
@@ -310,8 +334,9 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> bool {
         let (endpoint, of) = (answer.endpoint, (answer.endpoint, round.list));
+        let Some(busy) = &self.busy else { return true };
         if self.inner.reach.is_silent(of) {
-            return true;
+            return self.inner.reach.is_presumed(of, round.slot, busy.lag);
         }
         if let Some((_, shown)) = round.shown.filter(|(request, _)| *request == answer.request) {
             return shown.has_reached(round.slot);
@@ -321,7 +346,6 @@ impl SolanaSource {
         if is_joint && round.tries <= JOINT_TRIES {
             return false;
         }
-        let Some(busy) = &self.busy else { return true };
         if let Some(known) = after.get(&endpoint) {
             return *known;
         }
@@ -459,6 +483,25 @@ mod tests {
         assert!(!reach.is_silent(OF));
         tokio::time::advance(SHOWN_FOR).await;
         assert!(reach.is_silent(OF));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_list_is_not_taken_for_what_another_one_has_shown() {
+        let reach = IndexReach::default();
+        let other = (EndpointId(1), OF.1);
+        let is_taken = |slot| reach.is_presumed(OF, slot, 30);
+        assert!(is_taken(1_000), "none shows any");
+        reach.note((other.0, IndexedList::FullPages), Shown::Newest(1_000));
+        reach.note(other, Shown::Reached(1_000));
+        assert!(is_taken(1_000), "another index, and no busy account");
+        reach.note(other, Shown::Newest(1_000));
+        assert!(is_taken(970) && !is_taken(971));
+        // Its own head is further up by now.
+        reach.presume(OF, 1_005);
+        assert!(is_taken(1_005) && !is_taken(1_006));
+        assert!(!reach.is_presumed((EndpointId(2), OF.1), 971, 30));
+        tokio::time::advance(SHOWN_FOR).await;
+        assert!(is_taken(1_006), "the other one shows no more");
     }
 
     #[test]

@@ -75,6 +75,14 @@ impl Answer {
     }
 }
 
+/// What came of one endpoint's searches.
+#[derive(Debug)]
+enum SearchEnd {
+    Answers(Vec<Answer>),
+    /// No answer in time: the windows are too much for it, or it hangs.
+    TimedOut(UpstreamError),
+}
+
 /// One of a window's two searches.
 #[derive(Debug)]
 struct Search {
@@ -191,8 +199,15 @@ impl TronSource {
                 break;
             }
             let asked: Vec<HeightRange> = open.iter().map(|tally| tally.window).collect();
+            // What another one answers, or may, is not too much.
+            let is_last = deep.ids.len() < 2 && !open.iter().any(|one| one.votes.is_answered());
             match self.search_once(wallet, &asked, (on, options)).await {
-                Ok(answers) => {
+                Ok(SearchEnd::TimedOut(_)) if is_last && can_split(&asked) => {
+                    for (tally, answer) in open.iter_mut().zip(refused_by_length(&asked, 0)) {
+                        tally.absorb(&answer, on);
+                    }
+                }
+                Ok(SearchEnd::Answers(answers)) => {
                     for (tally, answer) in open.iter_mut().zip(&answers) {
                         if !tally.absorb(answer, on) {
                             self.note_unsteady(on);
@@ -200,7 +215,7 @@ impl TronSource {
                         }
                     }
                 }
-                Err(error) => {
+                Ok(SearchEnd::TimedOut(error)) | Err(error) => {
                     deep.ids.retain(|id| *id != on);
                     self.note_search_failure(on);
                     failure = error;
@@ -222,7 +237,7 @@ impl TronSource {
         wallet: &Account,
         windows: &[HeightRange],
         (on, options): (EndpointId, &CallOptions),
-    ) -> Result<Vec<Answer>, UpstreamError> {
+    ) -> Result<SearchEnd, UpstreamError> {
         let topic = evm_wire::topic(wallet).into();
         let of = |(at, window): (usize, &HeightRange)| {
             let window = *window;
@@ -240,7 +255,10 @@ impl TronSource {
         let before = if looks { self.head_apart(low, &options).await? } else { None };
         let mut answers: Vec<Answer> = windows.iter().map(|_| Answer::default()).collect();
         for part in searches.chunks(at_once.saturating_sub(extras.count()).max(1)) {
-            let found = self.search_part(wallet, part, (extras, &options)).await?;
+            let found = match self.search_part(wallet, part, (extras, &options)).await? {
+                SearchEnd::Answers(found) => found,
+                late @ SearchEnd::TimedOut(_) => return Ok(late),
+            };
             for (search, answer) in part.iter().zip(found) {
                 if let Some(all) = answers.get_mut(search.at) {
                     all.join(answer);
@@ -262,7 +280,7 @@ impl TronSource {
                 answer.is_behind |= !is_shown;
             }
         }
-        Ok(answers)
+        Ok(SearchEnd::Answers(answers))
     }
 
     /// Makes one request. A server that has not come to a block answers with nothing of it, and an
@@ -273,7 +291,7 @@ impl TronSource {
         wallet: &Account,
         searches: &[Search],
         (extras, options): (Extras, &CallOptions),
-    ) -> Result<Vec<Answer>, UpstreamError> {
+    ) -> Result<SearchEnd, UpstreamError> {
         let logs = searches.iter().map(|search| ("eth_getLogs", json!([search.filter])));
         let head = extras.asks_head.then(|| ("eth_blockNumber", json!([])));
         let sentinel = extras.sentinel.map(|one| ("eth_getLogs", json!([self.search_for(one)])));
@@ -281,9 +299,11 @@ impl TronSource {
         let asker = self.rpc_asker(search_reading);
         let (outcomes, endpoint) = match asker.ask_at_once("eth_getLogs", &calls, options).await {
             Ok(answered) => answered,
+            Err(error) if is_timeout(&error) => return Ok(SearchEnd::TimedOut(error)),
             Err(error) => {
-                let range = whole_refused(searches, error)?.unwrap_or(0);
-                return Ok(refused_by_length(searches, range));
+                let windows: Vec<HeightRange> = searches.iter().map(|one| one.window).collect();
+                let range = whole_refused(&windows, error)?.unwrap_or(0);
+                return Ok(SearchEnd::Answers(refused_by_length(&windows, range)));
             }
         };
         let mut more = outcomes.iter().skip(searches.len());
@@ -300,7 +320,9 @@ impl TronSource {
             let answer = self.answer_of(wallet, search, (outcome, endpoint))?;
             Ok(Answer { is_behind, is_apart, ..answer })
         };
-        searches.iter().zip(&outcomes).map(answer).collect()
+        let answers: Result<_, UpstreamError> =
+            searches.iter().zip(&outcomes).map(answer).collect();
+        Ok(SearchEnd::Answers(answers?))
     }
 
     /// How far the server that answered has come: what one of the address was behind another of late,
@@ -418,36 +440,43 @@ fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
 
 /// An error for the whole request: that it asks for too much, or takes too long, concerns each of
 /// its windows. The range that it names.
-fn whole_refused(searches: &[Search], error: UpstreamError) -> Result<Option<u64>, UpstreamError> {
-    let mut range = None;
-    let is_too_much = match &error {
-        UpstreamError::Rpc { message, .. } => {
-            range = wire::range_named(message);
-            is_too_wide(message)
+fn whole_refused(
+    windows: &[HeightRange],
+    error: UpstreamError,
+) -> Result<Option<u64>, UpstreamError> {
+    match &error {
+        UpstreamError::Rpc { message, .. } if is_too_wide(message) && can_split(windows) => {
+            Ok(wire::range_named(message))
         }
-        UpstreamError::Unavailable { last, .. } => last.contains(TIMEOUT),
-        UpstreamError::NoEndpoint
+        UpstreamError::Rpc { .. }
+        | UpstreamError::Unavailable { .. }
+        | UpstreamError::NoEndpoint
         | UpstreamError::Refused { .. }
         | UpstreamError::NotSupported { .. }
         | UpstreamError::Malformed { .. }
         | UpstreamError::HistoryCut { .. }
         | UpstreamError::WrongChain { .. }
-        | UpstreamError::NotAWallet { .. } => false,
-    };
-    let can_split = searches.iter().any(|Search { window, .. }| window.low < window.high);
-    if is_too_much && can_split { Ok(range) } else { Err(error) }
+        | UpstreamError::NotAWallet { .. } => Err(error),
+    }
 }
 
-/// What a refusal of a whole request says of each search: it is the longest windows that are too much,
+fn can_split(windows: &[HeightRange]) -> bool {
+    windows.iter().any(|window| window.low < window.high)
+}
+
+/// What a refusal of a whole request says of each window: it is the longest ones that are too much,
 /// and what is shorter by half or more is searched again without them.
-fn refused_by_length(searches: &[Search], range: u64) -> Vec<Answer> {
-    let length = |search: &Search| search.window.length();
-    let longest = searches.iter().map(length).max().unwrap_or(0);
-    let answer = |search: &Search| {
-        let is_unread = length(search) <= longest / 2;
+fn refused_by_length(windows: &[HeightRange], range: u64) -> Vec<Answer> {
+    let longest = windows.iter().map(|window| window.length()).max().unwrap_or(0);
+    let answer = |window: &HeightRange| {
+        let is_unread = window.length() <= longest / 2;
         Answer { too_much: (!is_unread).then_some(range), is_unread, ..Answer::default() }
     };
-    searches.iter().map(answer).collect()
+    windows.iter().map(answer).collect()
+}
+
+fn is_timeout(error: &UpstreamError) -> bool {
+    matches!(error, UpstreamError::Unavailable { last, .. } if last.contains(TIMEOUT))
 }
 
 /// What the transport says of a request without an answer.
@@ -474,10 +503,8 @@ mod tests {
 
     #[test]
     fn a_refused_request_says_nothing_of_windows_far_below_its_longest() {
-        let of = |(at, window): (usize, HeightRange)| Search { at, window, filter: Value::Null };
         let windows = [window(0, 99), window(100, 160), window(161, 210), window(211, 211)];
-        let searches: Vec<Search> = windows.into_iter().enumerate().map(of).collect();
-        let answers = refused_by_length(&searches, 7);
+        let answers = refused_by_length(&windows, 7);
         let shown: Vec<_> = answers.iter().map(|one| (one.too_much, one.is_unread)).collect();
         assert_eq!(shown, [(Some(7), false), (Some(7), false), (None, true), (None, true)]);
     }

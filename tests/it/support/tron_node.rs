@@ -210,6 +210,8 @@ pub(crate) struct Ways {
     pub(crate) logs_from: Height,
     /// Searches over more blocks end with status 504.
     pub(crate) logs_time: u64,
+    /// Searches for the wallet's events get no answer; those that show how deep they are kept do.
+    pub(crate) hangs: bool,
     /// The placed transactions, by number, that are not found by id.
     pub(crate) lost_ids: Vec<usize>,
     /// Nor are they in their blocks.
@@ -581,6 +583,12 @@ impl Net {
 impl Transport for Net {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(async move {
+            let topic: String = WALLET.iter().map(|byte| format!("{byte:02x}")).collect();
+            let asked = String::from_utf8_lossy(&request.body);
+            if self.ways.hangs && asked.contains("eth_getLogs") && asked.contains(&topic) {
+                tokio::time::sleep(request.timeout).await;
+                return Err(TransportError::Timeout);
+            }
             let (status, body) = self.answer(&request);
             let body = Bytes::from(body.to_string());
             Ok(Response { status, retry_after: None, body })
