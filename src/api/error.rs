@@ -119,8 +119,8 @@ const fn unavailable(code: &'static str, title: &'static str) -> FailureKind {
 }
 
 /// Which limit it is that is reached is for the one who runs the server, in the log.
-const STORAGE_FULL: &str = "the server's storage is full, so that nothing more is loaded until its \
-    operator makes room; what is stored is served, and no cursor expires: ask again later";
+const STORAGE_FULL: &str = "the server's storage is full or read-only, so that nothing more is loaded until its \
+    operator changes that; what is stored is served, and no cursor expires: ask again later";
 
 const UNAUTHORIZED: FailureKind = kind(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized");
 const OVERLOADED: FailureKind = unavailable("overloaded", "Overloaded");

@@ -133,7 +133,8 @@ pub(super) struct DemoArgs {
     /// Seconds between new trades of the large wallet on each chain; without it, it gets none
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
     pub(super) trade_every: Option<u64>,
-    /// Also offer the demo chain's own node interface at this address
+    /// Also offer the demo chain's own node interface at this address. Without --data-dir the demo's data
+    /// is in a folder for temporary files, which goes when it ends
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) node: Option<Listen>,
 }

@@ -36,8 +36,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A server that gives no new row for this long is not waited for any more.
 const NEWS_WAIT_MAX: Duration = Duration::from_secs(1800);
-/// Codes of errors after which a cursor leads nowhere.
-const CHANGED: [&str; 2] = ["history_changed", "invalid_cursor"];
+/// Types of errors after which a cursor leads nowhere.
+const CHANGED: [&str; 2] = ["/errors/history_changed", "/errors/invalid_cursor"];
 
 /// What to ask which server for.
 pub(super) struct ClientRequest {
@@ -60,6 +60,8 @@ struct Page {
 #[derive(Deserialize)]
 struct ErrorBody {
     error: ErrorPart,
+    #[serde(rename = "type")]
+    kind: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -305,9 +307,8 @@ async fn page_once(asked: &ClientRequest, url: &str) -> Result<Page, Miss> {
     })
 }
 
-fn code(answer: &GetAnswer) -> Option<String> {
-    let body = serde_json::from_slice::<ErrorBody>(&answer.body).ok()?;
-    Some(body.error.code)
+fn kind(answer: &GetAnswer) -> Option<String> {
+    serde_json::from_slice::<ErrorBody>(&answer.body).ok()?.kind
 }
 
 /// What the server says instead of an answer.
@@ -317,7 +318,7 @@ pub(super) fn refused(answer: &GetAnswer) -> String {
         _ => "",
     };
     match serde_json::from_slice::<ErrorBody>(&answer.body) {
-        Ok(ErrorBody { error }) => {
+        Ok(ErrorBody { error, .. }) => {
             format!("the server says {}: {}{hint}", error.code, error.message)
         }
         Err(_) => format!("the server answers {}{hint}", answer.status),
@@ -327,7 +328,7 @@ pub(super) fn refused(answer: &GetAnswer) -> String {
 /// What an answer other than a page means.
 fn refusal(answer: &GetAnswer) -> Miss {
     let (status, reason) = (answer.status, refused(answer));
-    if code(answer).is_some_and(|code| CHANGED.contains(&code.as_str())) {
+    if kind(answer).is_some_and(|kind| CHANGED.contains(&kind.as_str())) {
         Miss::Changed
     } else if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
         Miss::Passing(reason, answer.retry_after.unwrap_or_default())
@@ -341,7 +342,9 @@ mod tests {
     use super::*;
 
     fn answer(status: StatusCode, code: &str) -> GetAnswer {
-        let body = json!({"error": {"code": code, "message": "m"}}).to_string().into();
+        let group = code.to_ascii_uppercase();
+        let error = json!({"code": group, "message": "m"});
+        let body = json!({"error": error, "type": format!("/errors/{code}")}).to_string().into();
         GetAnswer { status, retry_after: None, body }
     }
 

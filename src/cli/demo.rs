@@ -14,8 +14,10 @@ use super::config::chains::{ChainLayer, Explorer, NodeSetting};
 use super::config::secret::ConfigUrl;
 use super::config::{Config, Listen};
 use super::errors::CliError;
+use super::keys::store::KeyStore;
 use super::seed::random_seed;
 use super::serve::{Serving, announce, cannot_listen, tell};
+use super::storage;
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
 use crate::domain::Clock as _;
 use crate::history::Tasks;
@@ -30,6 +32,8 @@ const NODE_CONCURRENCY: u32 = 32;
 const NODE_BATCH: u32 = 100;
 /// The wallet to begin with, among the samples.
 const SAMPLE_NAME: &str = "sample";
+/// Of the key that each demo makes.
+const KEY_NAME: &str = "demo";
 /// How often the chain's head follows the clock.
 const HEAD_EVERY: Duration = Duration::from_secs(1);
 
@@ -92,6 +96,25 @@ impl Drop for Scratch {
     }
 }
 
+/// Refuses the store of a real server: the demo's chains would replace the histories in it. Every demo
+/// makes a key of its own name.
+async fn refuse_others_store(config: &Config) -> Result<(), CliError> {
+    let unreadable = |error| CliError::failed("the store cannot be read", error);
+    let store = storage::open(config).await?;
+    let wallets = store.stats().await.map_err(unreadable)?.wallets;
+    let keys = KeyStore::of(config, &store).list().await;
+    store.close().await;
+    let keys = keys.map_err(|error| CliError::Keys(Box::new(error)))?;
+    if wallets == 0 || keys.iter().any(|key| key.name.as_deref() == Some(KEY_NAME)) {
+        return Ok(());
+    }
+    Err(CliError::Usage(
+        "the store holds histories that no demo made, and the demo's chains would replace them: name \
+         another folder with --data-dir, or none, and no database"
+            .to_owned(),
+    ))
+}
+
 /// `keep_data`: the data folder was named, so it is used and kept.
 pub(super) async fn run(
     args: &DemoArgs,
@@ -103,6 +126,7 @@ pub(super) async fn run(
     if let Some(scratch) = &scratch {
         scratch.path().clone_into(&mut config.storage.path);
     }
+    refuse_others_store(&config).await?;
     let chains = DemoChains::new(args.seed, &registry);
     let wallets = chains.add_samples(args.large);
     follow_clock(&chains);
@@ -122,7 +146,7 @@ pub(super) async fn run(
         offer_nodes(listen, &chains, serving.tasks()).await?;
     }
     // Behind all that can fail: each start that failed would leave a key of its own.
-    let key = serving.create_key("demo").await?.key;
+    let key = serving.create_key(KEY_NAME).await?.key;
     introduce(&serving.url, &key, &wallets, &live);
     announce(&serving.url)?;
     serving.run().await

@@ -25,12 +25,20 @@ pub(super) fn run(
         format: args.format,
         limit: args.limit,
     };
-    let mut export = if args.resume {
+    let resumed = if args.resume {
         let path = output.file().ok_or_else(|| {
             CliError::Usage("--resume goes on with the file of --output: name one".to_owned())
         })?;
-        Export::resume(subject, path, |cursor| reading.accepts(cursor))?
+        Export::resume(&subject, path, |cursor| reading.accepts(cursor))?
     } else {
+        None
+    };
+    let mut export = if let Some(export) = resumed {
+        export
+    } else {
+        if args.resume && !context.quiet {
+            serve::tell("nothing is there to go on from: the history is read from its beginning");
+        }
         let target = Target::open(&output)?;
         let on_terminal = target.is_terminal();
         if on_terminal && args.format == Format::Parquet {

@@ -21,7 +21,7 @@ use super::progress::ProgressLine;
 use super::row_sink::{Outcome, RowSink};
 use super::signals;
 use crate::api::coverage_json;
-use crate::domain::{Address, Cursor, Family, Filter, KeyId, ValueSource, Wallet};
+use crate::domain::{Address, Cursor, Filter, KeyId, ValueSource, Wallet};
 use crate::history::{End, Extent, History, HistoryError, Step, Walk, WalkRequest};
 use crate::registry::{Chain, Registry};
 use crate::rpc::Transport;
@@ -238,14 +238,7 @@ impl WalletReading<'_> {
 }
 
 pub(super) fn parse_address(chain: &Chain, text: &str) -> Result<Address, CliError> {
-    Address::parse(chain.family, text).map_err(|error| {
-        let other = [Family::Solana, Family::Evm, Family::Tron]
-            .into_iter()
-            .any(|family| family != chain.family && Address::parse(family, text).is_ok());
-        let hint =
-            if other { "; it has the form of another chain's: name it with --chain" } else { "" };
-        CliError::Usage(format!("{text}: {error}{hint}"))
-    })
+    Address::parse(chain.family, text).map_err(|error| CliError::Usage(format!("{text}: {error}")))
 }
 
 fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcome {

@@ -46,17 +46,23 @@ pub enum AddressError {
     EvmChecksum,
     #[error("a Tron address is base58check text that begins with T (34 characters)")]
     Tron,
+    #[error(
+        "{expected}, and this is an address of another kind of chain: name its chain by `chain`"
+    )]
+    OtherChain { expected: Box<Self> },
 }
 
 impl Address {
     /// Parses the text form of a family: base58; `0x` hex in any case except a wrong checksum; `T…`
     /// base58check.
     pub fn parse(family: Family, text: &str) -> Result<Self, AddressError> {
-        match family {
-            Family::Solana => parse_solana(text).ok_or(AddressError::Solana),
-            Family::Evm => parse_evm(text),
-            Family::Tron => parse_tron(text).ok_or(AddressError::Tron),
-        }
+        parse(family, text).map_err(|expected| {
+            let mut families = [Family::Solana, Family::Evm, Family::Tron].into_iter();
+            if families.any(|other| other != family && parse(other, text).is_ok()) {
+                return AddressError::OtherChain { expected: Box::new(expected) };
+            }
+            expected
+        })
     }
 
     /// Reads a token as rows show it: an address, or the number of a TRC-10 token.
@@ -161,6 +167,14 @@ impl TxId {
             Self::Solana(signature) => signature.to_bytes().to_vec(),
             Self::Evm(bytes) | Self::Tron(bytes) => bytes.to_vec(),
         }
+    }
+}
+
+fn parse(family: Family, text: &str) -> Result<Address, AddressError> {
+    match family {
+        Family::Solana => parse_solana(text).ok_or(AddressError::Solana),
+        Family::Evm => parse_evm(text),
+        Family::Tron => parse_tron(text).ok_or(AddressError::Tron),
     }
 }
 

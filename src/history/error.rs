@@ -67,8 +67,8 @@ impl From<StoreError> for HistoryError {
             return Self::Changed;
         }
         tracing::error!(%error, "the store failed");
-        if is_full(&error) {
-            return Self::StoreFull { reason: NO_SPACE };
+        if let Some(reason) = takes_nothing(&error) {
+            return Self::StoreFull { reason };
         }
         Self::Store { detail: error.to_string() }
     }
@@ -76,11 +76,18 @@ impl From<StoreError> for HistoryError {
 
 const NO_SPACE: &str = "its disk, or what the system lets it take of that, is used up; make room";
 
-/// A disk, a quota of the system and a limit on the size of a file end a write alike.
-fn is_full(error: &StoreError) -> bool {
-    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    let StoreError::Io(cause) = error else { return false };
-    [StorageFull, QuotaExceeded, FileTooLarge].contains(&cause.kind())
+const READ_ONLY: &str = "its folder cannot be written to; make it writable and start again";
+
+/// Why no write can succeed for now. A disk, a quota of the system and a limit on the size of a file end
+/// one alike.
+fn takes_nothing(error: &StoreError) -> Option<&'static str> {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let StoreError::Io(cause) = error else { return None };
+    match cause.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => Some(NO_SPACE),
+        ReadOnlyFilesystem => Some(READ_ONLY),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -98,10 +105,9 @@ mod tests {
         for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge] {
             assert_eq!(of(kind.into()), HistoryError::StoreFull { reason: NO_SPACE }, "{kind}");
         }
-        let others = [Error::from(ErrorKind::ReadOnlyFilesystem), Error::other("a broken device")];
-        for other in others {
-            let error = of(other);
-            assert!(matches!(error, HistoryError::Store { .. }), "{error:?}");
-        }
+        let read_only = of(ErrorKind::ReadOnlyFilesystem.into());
+        assert_eq!(read_only, HistoryError::StoreFull { reason: READ_ONLY });
+        let error = of(Error::other("a broken device"));
+        assert!(matches!(error, HistoryError::Store { .. }), "{error:?}");
     }
 }

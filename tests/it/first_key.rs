@@ -53,6 +53,31 @@ fn a_start_that_fails_late_makes_no_key() {
     assert_eq!((&lines[0]["event"], &lines[0]["name"]), (&json!("key created"), &json!("first")));
 }
 
+/// Its chains would replace what a real server read.
+#[test]
+fn a_demo_touches_no_store_that_no_demo_made() {
+    let demo = ["demo", "--large", "10", "--listen", "127.0.0.1:0"];
+    let elsewhere = Place::new();
+    let node = elsewhere.serve(&[&demo[..], &["--node", "127.0.0.1:0"]].concat());
+    let wallet = node.told("wallet");
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &node.told("node:"));
+    let read = ["history", &wallet, "--format", "csv", "--data-dir", "data"];
+    let rows = place.run(&read).stdout;
+    let on_it = [&demo[..], &["--seed", "2", "--data-dir", "data"]].concat();
+    let ran = place.run(&on_it);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--data-dir"), "{}", ran.stderr);
+    assert!(rows.lines().count() > 10 && place.run(&read).stdout == rows);
+    // Its own it goes on with.
+    let again = [&demo[..], &["--data-dir", "own"]].concat();
+    for _ in 0..2 {
+        let mut server = place.serve(&again);
+        assert_eq!(server.get("/v1/usage", &server.told("key")).status, 200);
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_demo_that_fails_makes_no_key_and_one_that_runs_makes_one() {
     let place = Place::new();

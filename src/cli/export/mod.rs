@@ -103,39 +103,38 @@ impl Export {
         Ok(())
     }
 
-    /// Goes on where an earlier call of the same was cut.
+    /// Goes on where an earlier call of the same was cut; `None` where it had noted nothing yet.
     pub(super) fn resume(
-        subject: ExportSubject,
+        subject: &ExportSubject,
         path: &Path,
         accepts: impl Fn(&str) -> bool,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Option<Self>, CliError> {
         let side = side_path(path);
-        let read = |path: &Path| {
-            fs::read(path).map_err(|source| CliError::File {
-                action: "go on: there is nothing to go on from, begin without --resume; cannot read",
-                path: path.to_owned(),
-                source,
-            })
+        let noted = match fs::read(&side) {
+            Ok(noted) => noted,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(CliError::File { action: "read", path: side, source }),
         };
-        let saved: Checkpoint = serde_json::from_slice(&read(&side)?).map_err(|error| {
-            CliError::failed(format!("{} cannot be read", side.display()), error)
+        let saved: Checkpoint = serde_json::from_slice(&noted).map_err(|error| {
+            let what = format!("{} cannot be read: begin without --resume", side.display());
+            CliError::failed(what, error)
         })?;
-        if saved.subject != subject || !accepts(&saved.cursor) {
+        if saved.subject != *subject || !accepts(&saved.cursor) {
             let what = "--resume goes on with the same wallet, chain, format and limit only";
             return Err(CliError::Usage(what.to_owned()));
         }
-        let mut encoder = encoder(&subject, false);
+        let mut encoder = encoder(subject, false);
         encoder.restore(saved.state, saved.rows);
-        Ok(Self {
+        Ok(Some(Self {
             target: Target::reopen(path, saved.bytes)?,
-            subject,
+            subject: saved.subject,
             encoder,
             has_begun: true,
             rows: saved.rows,
             cursor: Some(saved.cursor),
             side: Some(side),
             saved_at: Instant::now(),
-        })
+        }))
     }
 
     pub(super) fn is_on_terminal(&self) -> bool {
@@ -294,6 +293,8 @@ mod tests {
         let ended = export.end(&ending, Some(CliError::Changed));
         assert!(matches!(ended, Err(CliError::Changed)));
         assert_eq!(temp.path().read_dir().unwrap().count(), 0, "neither rows nor a note");
+        let (subject, _) = to_file(&path);
+        assert!(Export::resume(&subject, &path, |_| true).unwrap().is_none(), "it begins anew");
     }
 
     /// A cut between them and the end would repeat them.
@@ -308,7 +309,7 @@ mod tests {
         export.last_rows(vec![row()], "c1").unwrap();
         assert_eq!(export.written(), 3);
         drop(export);
-        let again = Export::resume(subject, &path, |cursor| cursor == "c1").unwrap();
+        let again = Export::resume(&subject, &path, |cursor| cursor == "c1").unwrap().unwrap();
         assert_eq!((again.written(), again.cursor()), (2, Some("c1".to_owned())));
     }
 }

@@ -1,6 +1,6 @@
 //! The flags of `blotter keys`.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, value_parser};
 
 use super::file::ShownId;
 use crate::cli::config::units::RateSetting;
@@ -47,7 +47,7 @@ pub(in crate::cli) struct CreateArgs {
     #[arg(long, value_name = "TIME")]
     pub(in crate::cli) expires: Option<String>,
     /// Streams at a time
-    #[arg(long)]
+    #[arg(long, value_parser = value_parser!(u32).range(1..))]
     pub(in crate::cli) streams: Option<u32>,
     /// Only these chains
     #[arg(long, value_delimiter = ',', value_name = "CHAIN,…")]
