@@ -612,6 +612,23 @@ async fn a_pruned_node_beside_a_full_one_cuts_nothing() {
     }
 }
 
+/// Next to a pruned node, one that has no lists is not waited for.
+#[tokio::test(start_paused = true)]
+async fn a_node_without_lists_hides_no_cut() {
+    for pruned in [0, 1] {
+        let mut chain = Chain::new(10_000);
+        for slot in 0..50 {
+            chain.add(100 + slot * 100, &[WALLET]);
+        }
+        let without = Ways { without: Some("getSignaturesForAddress"), ..Ways::default() };
+        let mut ways = vec![without; 2];
+        ways[pruned] = Ways { first_block: 3000, ..Ways::default() };
+        let got = read(&source_with(&Net::new(chain, ways), 2, 10), all()).await;
+        assert_eq!(got.error, Some(UpstreamError::HistoryCut { first: 3000 }));
+        assert_eq!(got.low(), Some(3000));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lagging_node_hides_nothing_below_the_head() {
     let (chain, keys) = busy_chain(600, 7);

@@ -312,6 +312,11 @@ impl ListReader {
         }
     }
 
+    /// From now on it is asked of all endpoints; false where it was before.
+    fn asks_all(&mut self, number: usize) -> bool {
+        self.listings.get_mut(number).is_some_and(Listing::ask_all)
+    }
+
     /// No endpoint knows the signature that the page was asked from: from the top, where it is a hint.
     fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
         let high = self.timeline.next_high();

@@ -102,6 +102,11 @@ impl Listing {
         (self.proof, self.is_reported) = (EndProof::Unknown, true);
     }
 
+    /// None is left out any more; false where none was.
+    pub(super) fn ask_all(&mut self) -> bool {
+        std::mem::take(&mut self.pruned) != EndpointSet::default()
+    }
+
     /// The slot at and below which something may be unknown; `None`: all down to `low` is known.
     pub(super) fn frontier(&self, low: Height) -> Option<Height> {
         match self.list.frontier() {

@@ -59,6 +59,11 @@ impl PrefetchReader for ListReader {
                         Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
                             self.unknown_cursor(number, error)?;
                         }
+                        // One that may keep more is waited for, unless it has no lists.
+                        Err(error @ UpstreamError::Unavailable { .. }) => {
+                            return self.open_elsewhere(error);
+                        }
+                        Err(error) if self.asks_all(number) => self.torn(number, error)?,
                         Err(error) => return self.open_elsewhere(error),
                     }
                 }
