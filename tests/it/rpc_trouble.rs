@@ -147,7 +147,9 @@ async fn a_batch_that_takes_too_long_is_sent_in_smaller_ones() {
     let script = Arc::new(script.host("two", 1, [Act::Each(9_000)]));
     let pool = self::pool(&script, vec![at("one"), at("two")]);
     for endpoint in pool.endpoints() {
-        echoes(&pool, 1, &CallOptions { on: Some(endpoint.id), ..lane(1) }).await;
+        let mut options = lane(1);
+        options.on = Some(endpoint.id);
+        echoes(&pool, 1, &options).await;
     }
     echoes(&pool, 10, &lane(1)).await;
 }
