@@ -101,8 +101,9 @@ pub struct Walk {
     settled: bool,
     position: Position,
     /// Rows that the walk has gone behind since its beginning, over all its requests, delivered or
-    /// rejected; of a live walk, all rows up to its position. Rows that are too new for the filter are
-    /// not among them until it is live. `None` behind a cursor that does not hold it.
+    /// rejected; of a live walk, all rows up to its position that are not older than the filter's
+    /// `from`. Rows that are too new for the filter are not among them until it is live. `None`
+    /// behind a cursor that does not hold it.
     passed: Option<u64>,
     left: u64,
     /// Until when the end waits for the proof that nothing is missing; set when it begins to.

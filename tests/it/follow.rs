@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::served::{KEY, key, path, ring, trades_of};
 use crate::support::truth;
-use crate::support::world::{Build, World};
+use crate::support::world::{Build, World, finish};
 
 const WINDOW: Duration = Duration::from_secs(55);
 
@@ -132,6 +132,41 @@ async fn a_filter_holds_for_what_is_new_too() {
     let rows: Vec<_> = told.rows().iter().map(|row| (row.trade.key.tx, row.trade.mint)).collect();
     assert_eq!(rows, sells);
     assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), u64::try_from(rows.len()).unwrap());
+}
+
+/// Trades that are older than `from` become final while a stream waits, and while its client is away.
+#[tokio::test(start_paused = true)]
+async fn a_from_ahead_of_the_chain_holds_over_windows() {
+    const BATCHES: [u64; 8] = [0, 2, 3, 1, 2, 4, 3, 0];
+    let (world, ahead) = (small_steps().world(), small_steps().world());
+    let plan = || WalletPlan::trades(50);
+    let wallet = world.add("awaited", plan());
+    let before = world.truth(wallet).len();
+    assert_eq!(ahead.add("awaited", plan()), wallet);
+    for count in BATCHES.into_iter().flat_map(|count| [count, count]) {
+        ahead.model.arrive(wallet.address, count);
+    }
+    let truth = ahead.truth(wallet);
+    let from = truth[(truth.len() - before) / 2].time;
+    let filter = Filter { from: Some(from), ..Filter::default() };
+    let (mut rows, mut resume) = (Vec::new(), None);
+    for count in BATCHES {
+        let request = World::request(wallet, Extent::All);
+        let filter = filter.clone();
+        let request = WalkRequest { resume, filter, follow: true, window: WINDOW, ..request };
+        let mut walk = world.history.walk(request).unwrap();
+        let ((more, end), ()) = tokio::join!(finish(&mut walk), async {
+            sleep(WINDOW / 2).await;
+            world.model.arrive(wallet.address, count);
+        });
+        assert!(end.error.is_none() && walk.is_live(), "{end:?}");
+        rows.splice(0..0, more.into_iter().rev());
+        resume = Some(Box::new(walk.cursor()));
+        world.model.arrive(wallet.address, count);
+    }
+    assert_eq!(world.truth(wallet), truth);
+    let wanted: Vec<_> = truth.into_iter().filter(|fact| fact.time >= from).collect();
+    truth::same(&rows, &wanted);
 }
 
 fn api(world: &World) -> Api {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::delivery::COUNTING_MAX;
 use super::ending::{RECOUNT_MAX, count_below};
 use super::{Look, Walk};
-use crate::domain::{Height, Position, Rows, TradeKey};
+use crate::domain::{BareRow, Height, Position, Rows, TradeKey};
 use crate::history::error::HistoryError;
 use crate::history::plan::Demand;
 use crate::store::{View, WalletRecord};
@@ -87,12 +87,18 @@ impl Walk {
             self.head = Some(head.max(top));
             return self.unless_late((&view, &record, top), 0, Look::Edge(None)).await;
         }
-        let count = rows.len();
-        if count == limit && unknown.is_none() {
+        if rows.len() == limit && unknown.is_none() {
             // How many rows follow is not known.
             return Ok(Look::Rows(rows));
         }
+        let count = self.since(rows.bare());
         self.unless_late((&view, &record, top), count, Look::Rows(rows)).await
+    }
+
+    /// How many of these rows are not older than the filter's `from`: those alone are counted, as in
+    /// [`Walk::count_since`].
+    fn since(&self, rows: &[BareRow]) -> usize {
+        rows.iter().filter(|row| !self.request.filter.ends_at(&row.key)).count()
     }
 
     /// What was looked for, where the wallet has no other rows than those that the walk has gone
@@ -159,7 +165,10 @@ impl Walk {
     /// As [`Walk::deliver_below`], upwards: a row joins the one below it where that was delivered too.
     pub(super) async fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
         let (keep, gone, error) = self.count_live(&rows).await;
-        self.pass(rows.bare().get(..gone).unwrap_or_default(), 0);
+        let run = rows.bare().get(..gone).unwrap_or_default();
+        if let Some(last) = run.last() {
+            self.pass_to(last.key, (self.since(run), 0));
+        }
         if let Some(error) = error.filter(|_| keep.is_empty()) {
             return Err(error);
         }

@@ -49,7 +49,7 @@ impl Walk {
     }
 
     /// Goes behind a row, with so many since the last place, and so many of them delivered.
-    fn pass_to(&mut self, last: TradeKey, (rows, delivered): (usize, usize)) {
+    pub(super) fn pass_to(&mut self, last: TradeKey, (rows, delivered): (usize, usize)) {
         let rows = u64::try_from(rows).unwrap_or(u64::MAX);
         let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
         self.position = Position::After(last);

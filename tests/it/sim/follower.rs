@@ -40,6 +40,8 @@ impl Follower {
         let last = u64::try_from(world.wallets.len() - 1).unwrap();
         let wallet = usize::try_from(dice.range(0, last)).unwrap();
         let filter = sieve::choose(world, wallet, &mut dice);
+        // From dice of their own, so that all else stays what it was.
+        let filter = sieve::ahead(world, wallet, &mut Dice::new(seed, 2001)).unwrap_or(filter);
         Self { wallet, filter, dice, held: Held::default(), points: Vec::new() }
     }
 
@@ -137,6 +139,7 @@ impl Follower {
         }
         self.held.cursor = Some(cursor);
         if end.error == Some(HistoryError::Changed) {
+            assert!(world.is_uncertain(), "nothing changed: {cursor:?} by {:?}", self.filter);
             say("the follower begins anew");
             self.begin_anew();
             // It holds nothing now.

@@ -1,6 +1,6 @@
 //! Filters of clients, and which of the true rows each lets through.
 
-use blotter::domain::Filter;
+use blotter::domain::{Filter, UnixSeconds};
 
 use super::dice::Dice;
 use super::world::World;
@@ -23,6 +23,15 @@ pub(super) fn choose(world: &World, wallet: usize, dice: &mut Dice) -> Filter {
         3 => Filter { from: Some(fact.time), ..all },
         _ => Filter { to: Some(fact.time), ..all },
     }
+}
+
+/// A `from` that new rows are still to reach; none of most seeds.
+pub(super) fn ahead(world: &World, wallet: usize, dice: &mut Dice) -> Option<Filter> {
+    let truths = world.truths.borrow();
+    let UnixSeconds(newest) = truths[wallet].all().first()?.time;
+    let more = u32::try_from(dice.pick(&[1, 60, 3_600, 86_400])).unwrap();
+    let from = Some(UnixSeconds(newest + more));
+    dice.one_in(5).then(|| Filter { from, ..Filter::default() })
 }
 
 pub(super) fn fits(filter: &Filter, fact: &Fact) -> bool {
