@@ -530,10 +530,15 @@ impl Walk {
         Ok(())
     }
 
-    /// After a failed load: the walk first goes on with what is stored, then ends. One that follows
-    /// waits for the next try.
+    /// After a failed load: the walk first goes on with what is stored, then ends. One that is live
+    /// waits for the next try, where that may help.
     async fn fail(&mut self, error: HistoryError) -> Result<(), HistoryError> {
-        if !self.live && !matches!(self.look_below().await?, Look::Rows(_) | Look::Bottom) {
+        let ends = if self.live {
+            self.ends_live(&error).await?
+        } else {
+            !matches!(self.look_below().await?, Look::Rows(_) | Look::Bottom)
+        };
+        if ends {
             return Err(error);
         }
         self.failures_seen = self.progress.borrow().failures;

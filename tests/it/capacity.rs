@@ -221,6 +221,36 @@ async fn a_disk_without_room_stops_loads_and_deletes_no_stored_row() {
     same(&rows, &world.truth(other));
 }
 
+/// What is new cannot be stored: a client that waits for it learns why it does not come.
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_ends_a_stream_that_follows_with_the_reason() {
+    let world = on_file();
+    let wallet = world.add("followed", WalletPlan::trades(300));
+    let follow = WalkRequest { follow: true, ..World::request(wallet, Extent::All) };
+    let mut walk = world.history.walk(follow.clone()).unwrap();
+    let mut rows = Vec::new();
+    while !walk.is_live() {
+        let Step::Rows(more) = walk.next().await else { panic!("it ends before it is live") };
+        rows.extend(more);
+    }
+    world.history.set_capacity(Capacity { max_bytes: None, min_free_bytes: u64::MAX });
+    let before = world.truth(wallet);
+    world.model.arrive(wallet.address, 3);
+    let (none, end) = finish(&mut walk).await;
+    assert!(
+        none.is_empty() && matches!(end.error, Some(HistoryError::StoreFull { .. })),
+        "{end:?}"
+    );
+    same(&rows, &before);
+    world.history.set_capacity(Capacity::default());
+    let resume = Some(Box::new(walk.cursor()));
+    let (more, end) =
+        finish(&mut world.history.walk(WalkRequest { resume, ..follow }).unwrap()).await;
+    assert_eq!(end.error, None);
+    let all: Vec<_> = more.into_iter().rev().chain(rows).collect();
+    same(&all, &world.truth(wallet));
+}
+
 /// A second look at finished heights writes as a load does.
 #[tokio::test(start_paused = true)]
 async fn a_repair_writes_nothing_where_the_disk_has_too_little_left() {

@@ -310,6 +310,35 @@ async fn a_cut_history_is_never_told_complete() {
     assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
 }
 
+/// A stream that has delivered the history is away for longer than the node keeps blocks.
+#[tokio::test(start_paused = true)]
+async fn a_gap_below_what_is_new_ends_a_stream_that_follows_with_the_cut() {
+    let world = Build::default().world();
+    let wallet = world.add("away", WalletPlan::trades(60));
+    let before = world.truth(wallet);
+    let (mut rows, mut resume) = (Vec::new(), None);
+    for (arrive, first_available) in [(400, true), (0, false), (0, false)] {
+        let follow = WalkRequest { follow: true, ..World::request(wallet, Extent::All) };
+        let mut walk = world.history.walk(WalkRequest { resume, ..follow }).unwrap();
+        let (more, end) = finish(&mut walk).await;
+        assert!(walk.is_live() && !end.complete);
+        rows.extend(more);
+        same(&rows, &before);
+        if arrive == 0 {
+            let Some(HistoryError::HistoryCut { first }) = end.error else { panic!("{end:?}") };
+            assert_eq!(first, world.nodes[0].options().first_available);
+        }
+        resume = Some(Box::new(walk.cursor()));
+        world.model.arrive(wallet.address, arrive);
+        if first_available {
+            let first_available = world.model.truth(wallet.address).nth(100).unwrap().slot;
+            let options = world.nodes[0].options();
+            world.nodes[0].set_options(NodeOptions { first_available, ..options });
+        }
+        tokio::time::sleep(Duration::from_secs(11)).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_final_heights_are_told() {
     let world = Build::default().world();

@@ -76,7 +76,7 @@ impl Walk {
             return Ok(Look::Above);
         }
         if top > head && record.coverage.run_low(top).is_none_or(|low| low > head + 1) {
-            return Ok(Look::Edge(Some(top)));
+            return Ok(Look::Edge(record.coverage.run_low(top)));
         }
         let limit = self.inner.limits.rows_per_step_max;
         let mut rows = view.newer_rows(record.id, self.position, limit).await?;
@@ -93,6 +93,18 @@ impl Walk {
         }
         let count = self.since(rows.bare());
         self.unless_late((&view, &record, top), count, Look::Rows(rows)).await
+    }
+
+    /// Whether a failed load ends the walk once all that is stored is delivered: no node is known to
+    /// keep what lies right below the gap's upper edge, or nothing new can be stored.
+    pub(super) async fn ends_live(&mut self, error: &HistoryError) -> Result<bool, HistoryError> {
+        Ok(if let HistoryError::HistoryCut { first } = error {
+            matches!(self.look_live().await?, Look::Edge(Some(low)) if low <= *first)
+        } else if let HistoryError::StoreFull { .. } = error {
+            !matches!(self.look_live().await?, Look::Rows(_))
+        } else {
+            false
+        })
     }
 
     /// How many of these rows are not older than the filter's `from`: those alone are counted, as in
