@@ -546,7 +546,11 @@ impl Worker {
     async fn failed(&mut self, error: IngestError, began: Instant) -> Flow {
         self.pumps.clear();
         self.inner.metrics.load_failures.add(1);
-        if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error {
+        // Of a look for newer heights, which fails in front of its first chunk alone, it says nothing of
+        // the gaps below, and would not keep the next look from beginning at once.
+        if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error
+            && !self.has_checked
+        {
             self.cut_found = Some(Instant::now());
             return self.note_cut(first).await;
         }

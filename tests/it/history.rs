@@ -339,6 +339,27 @@ async fn a_gap_below_what_is_new_ends_a_stream_that_follows_with_the_cut() {
     }
 }
 
+/// No look for newer heights can succeed: none begins without a pause.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_keeps_no_block_is_named_and_left_in_peace() {
+    let world = Build::default().world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("unkept", WalletPlan::trades(60));
+    let options = world.nodes[0].options();
+    let first_available = world.model.head() + 1_000;
+    world.nodes[0].set_options(NodeOptions { first_available, ..options.clone() });
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
+    assert!(rows.is_empty() && !end.complete);
+    assert!(matches!(end.error, Some(HistoryError::HistoryCut { .. })), "{:?}", end.error);
+    let asked = world.calls();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(world.calls() < 2 * asked, "{asked} calls, then {}", world.calls());
+    world.nodes[0].set_options(options);
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    same(&rows, &world.truth(wallet));
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_final_heights_are_told() {
     let world = Build::default().world();
