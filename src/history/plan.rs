@@ -78,18 +78,20 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     if demands.is_empty() {
         return Next::Idle;
     }
-    let crowded = known.coverage.runs() >= known.spans_max;
+    // A gap that no node can close keeps no newer heights out.
+    let crowding =
+        reachable_gap(Height::MAX, known).filter(|_| known.coverage.runs() >= known.spans_max);
     let Some(top) = known.coverage.top() else { return Next::Refresh { low: 0 } };
     let is_old = |demand: &Demand| {
         (demand.fresh && known.check != Check::Young) || (demand.follows && !known.is_current)
     };
     let mut gaps = wanted_gaps(demands, known);
     let is_turn = gaps.is_empty() || known.check != Check::Slow;
-    if demands.iter().any(is_old) && !crowded && is_turn {
+    if demands.iter().any(is_old) && crowding.is_none() && is_turn {
         return Next::Refresh { low: top + 1 };
     }
-    if crowded && gaps.is_empty() {
-        gaps.extend(reachable_gap(Height::MAX, known).map(|gap| (gap, false)));
+    if gaps.is_empty() {
+        gaps.extend(crowding.map(|gap| (gap, false)));
     }
     // Each second turn is a check's.
     let turn = if known.check == Check::Slow { turn / 2 } else { turn };
@@ -263,6 +265,8 @@ mod tests {
         let some = coverage(&[(0, 9), (20, 29), (40, 49)]);
         let crowded = KnownState { spans_max: 3, ..known(&some, false) };
         assert_eq!(plan(&[FRESH], crowded, 0), fill(30, 39, false));
+        let cut = KnownState { cut: Some(40), ..crowded };
+        assert_eq!(plan(&[FRESH], cut, 0), Next::Refresh { low: 50 }, "none of them can be closed");
     }
 
     #[test]
