@@ -58,7 +58,7 @@ impl Inner {
             || followed.len() >= self.limits.wallets_followed_max
     }
 
-    /// The chain was switched off before the wallet's worker began.
+    /// The chain was switched off before the wallet's worker began, or began again.
     fn give_up(&self, board: &Arc<Board>) {
         self.withdraw(board);
         board.tell_failure(HistoryError::ChainDisabled);
@@ -80,13 +80,17 @@ impl Inner {
 
     /// Runs a wallet's worker; a panic fails this wallet only, is logged, and the work restarts.
     async fn work(self: Arc<Self>, board: Arc<Board>) {
-        let Some(source) = self.sources.get(&board.wallet.chain) else {
-            return self.give_up(&board);
-        };
         self.metrics.workers.add(1);
         loop {
+            // The count first: what is replaced in between is taken again by the worker.
+            let generation = self.sources.generation();
+            let Some(source) = self.sources.get(&board.wallet.chain) else {
+                self.give_up(&board);
+                break;
+            };
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
-            let worker = Worker::new(Arc::clone(&self), Arc::clone(&board), source.clone(), lane);
+            let chain = (source, generation);
+            let worker = Worker::new(Arc::clone(&self), Arc::clone(&board), chain, lane);
             if AssertUnwindSafe(worker.run()).catch_unwind().await.is_ok() {
                 break;
             }

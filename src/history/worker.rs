@@ -77,10 +77,15 @@ enum Flow {
 }
 
 impl Worker {
-    pub(super) fn new(inner: Arc<Inner>, board: Arc<Board>, source: Source, lane: u64) -> Self {
+    /// With the chain's source, and the generation of sources that was read before it was taken.
+    pub(super) fn new(
+        inner: Arc<Inner>,
+        board: Arc<Board>,
+        (source, generation): (Source, u64),
+        lane: u64,
+    ) -> Self {
         let lane = Lane::new(lane, Arc::clone(&board.priority));
         let pause = inner.limits.retry_pause_min;
-        let generation = inner.sources.generation();
         let (pumps, turns, background, cut_found) = (Vec::new(), 0, None, None);
         let holding = Holding::new(&inner.store);
         Self {

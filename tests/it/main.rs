@@ -83,6 +83,7 @@ mod program;
 mod proof;
 mod properties;
 mod refusals;
+mod reload;
 mod rpc;
 mod rpc_ask;
 mod rpc_refusals;
