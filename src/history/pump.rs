@@ -150,7 +150,6 @@ async fn run(
 ) {
     loop {
         loop {
-            follow(&mut wanted, &mut reader);
             if *wanted.borrow() == RunAhead::All {
                 break;
             }
@@ -160,7 +159,11 @@ async fn run(
                     Some(()) => break,
                     None => return,
                 },
-                changed = wanted.changed() => if changed.is_err() { return },
+                // It marks the value as seen: `follow` finds nothing new behind it.
+                changed = wanted.changed() => match changed {
+                    Ok(()) => reader.set_run_ahead(*wanted.borrow_and_update()),
+                    Err(_) => return,
+                },
                 never = reader.drive() => match never {},
             }
         }
