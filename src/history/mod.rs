@@ -11,7 +11,7 @@ mod chains;
 mod error;
 mod estimate;
 mod explain;
-mod failures;
+mod failure_run;
 mod following;
 mod holding;
 mod ingest;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::anchors;
 use super::board::Board;
 use super::error::HistoryError;
-use super::failures::Failures;
+use super::failure_run::FailureRun;
 use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
@@ -58,7 +58,7 @@ pub(super) struct Worker {
     /// When the last read from the head began, and the last one that came to something.
     opened_at: Instant,
     read_at: Option<Instant>,
-    failures: Failures,
+    failures: FailureRun,
 }
 
 /// What a chunk is to the wallet's coverage.
@@ -108,7 +108,7 @@ impl Worker {
             seen: None,
             opened_at: Instant::now(),
             read_at: None,
-            failures: Failures::default(),
+            failures: FailureRun::default(),
         }
     }
 

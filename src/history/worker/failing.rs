@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep};
 use super::{Flow, Worker};
 use crate::domain::Height;
 use crate::history::error::HistoryError;
-use crate::history::failures::is_of_endpoint;
+use crate::history::failure_run::is_of_endpoint;
 use crate::history::ingest::IngestError;
 use crate::rpc::UpstreamError;
 use crate::store::WalletPatch;

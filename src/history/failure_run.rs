@@ -12,14 +12,14 @@ use crate::rpc::UpstreamError;
 /// nothing to do with one another.
 const APART: Duration = Duration::from_secs(60);
 
-/// A row of failures.
+/// Failures that belong together.
 #[derive(Debug, Default)]
-pub(super) struct Failures {
+pub(super) struct FailureRun {
     /// The ends of the first and of the last one.
     row: Option<(Instant, Instant)>,
 }
 
-impl Failures {
+impl FailureRun {
     /// Notes the failure of an attempt that began then; returns how long loads have failed.
     pub(super) fn note(&mut self, began: Instant, now: Instant) -> Duration {
         let is_next =
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn failures_count_from_the_end_of_the_first_one_of_their_row() {
-        let (mut failures, start) = (Failures::default(), Instant::now());
+        let (mut failures, start) = (FailureRun::default(), Instant::now());
         // It took two minutes to fail: that is not how long loads have failed.
         let first = start + 120 * SECOND;
         assert_eq!(failures.note(start, first), Duration::ZERO);
