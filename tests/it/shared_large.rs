@@ -29,7 +29,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION no_large_delete()";
 
 /// One at each height.
 fn trades(heights: std::ops::Range<u32>) -> Vec<Trade> {
-    let one = |height: u32| trade(100 + height, Height::from(height), (height % 256) as u8);
+    let one = |height: u32| trade(100 + height, Height::from(height), height.to_be_bytes()[3]);
     heights.map(one).collect()
 }
 
