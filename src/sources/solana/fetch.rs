@@ -45,7 +45,7 @@ pub(super) type FetchedEntry = (Entry, Option<Timed>);
 type Read = Result<Option<Timed>, UpstreamError>;
 
 /// A requested transaction, whose answer it is (`None`: every endpoint failed), and what it holds.
-type Asked = (Entry, Option<EndpointId>, Read);
+type AskedTx = (Entry, Option<EndpointId>, Read);
 
 impl SolanaSource {
     /// Pages with the newest entries count where their list is known to have come as far as is wanted.
@@ -132,7 +132,7 @@ impl SolanaSource {
         entries: Vec<Entry>,
         options: &CallOptions,
         (is_first, is_retry): (bool, bool),
-    ) -> Result<Vec<Asked>, UpstreamError> {
+    ) -> Result<Vec<AskedTx>, UpstreamError> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
         // Where others are given, or an earlier try had no other reason, it is the transaction that
@@ -183,7 +183,7 @@ impl SolanaSource {
 
 /// Takes what came; returns what did not, with who was asked.
 fn received(
-    answers: Vec<Asked>,
+    answers: Vec<AskedTx>,
     fetched: &mut Vec<FetchedEntry>,
 ) -> Result<Vec<(Entry, EndpointId)>, UpstreamError> {
     let mut missing = Vec::new();

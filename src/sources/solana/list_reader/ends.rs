@@ -1,6 +1,7 @@
 //! Whether the end of a list can be believed: by the first block that those keep who reported it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{ListEvent, ListReader};
 use crate::domain::{Doubts, Height};
@@ -10,6 +11,8 @@ use crate::sources::solana::listing::{EndProof, FIRST_HEIGHTS};
 
 /// Lists whose end was asked of others in vain after which that is no longer done.
 const ENDS_IN_VAIN_MAX: usize = 3;
+/// For so long an endpoint that has not shown yet which chain it is of may keep more than the others.
+const CUT_PATIENCE: Duration = Duration::from_secs(10);
 
 impl ListReader {
     /// Requests the first block kept from the endpoint that reported the end of a list: a node that
@@ -63,6 +66,15 @@ impl ListReader {
                 listing.prove(kept, self.request.low, endpoints);
             }
         }
+    }
+
+    /// Nothing below this height can be had.
+    pub(super) fn cut_error(&self, first: Height) -> UpstreamError {
+        if !self.source.inner.pool.awaits_any(CUT_PATIENCE) {
+            return UpstreamError::HistoryCut { first };
+        }
+        let last = "an endpoint that may keep more has not shown yet which chain it is of";
+        UpstreamError::Unavailable { attempts: 0, last: last.to_owned() }
     }
 
     /// The endpoints that reported the end do not say what they keep: others are asked for it. Returns

@@ -116,7 +116,7 @@ impl PrefetchReader for ListReader {
         let frontier = self.frontier();
         if let Some(first) = self.cut_at(frontier) {
             if self.timeline.next_high() < first {
-                return Err(UpstreamError::HistoryCut { first });
+                return Err(self.cut_error(first));
             }
             sizes.skipped_max = 0;
         }
