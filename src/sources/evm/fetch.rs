@@ -118,9 +118,13 @@ impl EvmSource {
         candidate: Candidate,
         options: &CallOptions,
     ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
+        // No list shows what else of the wallet is in its block: the block itself does, and its logs.
+        let alone = HashMap::from([(candidate.block, 1)]);
         let mut given = self.fetch_timed(vec![CandidateTx::new(candidate)], options).await?;
-        // That the wallet has no other one in its block is not known.
-        self.add_native(wallet, &mut given.fetched, &HashMap::new(), options).await;
+        self.add_native(wallet, &mut given.fetched, &alone, options).await;
+        if let Some(one) = given.fetched.first_mut() {
+            self.hold_against_logs(wallet, &mut one.tx, options).await;
+        }
         let fee = given.fetched.first().and_then(|one| one.fee);
         Ok(timed(given.fetched, &given.times).0.pop().map(|tx| (tx, fee)))
     }

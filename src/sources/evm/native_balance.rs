@@ -1,13 +1,16 @@
 //! Native coin by the wallet's balance after a block less that before, where no endpoint traces the
 //! transaction, nothing else of the wallet is known in the block and the block shows nothing else.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::block_payments::is_lone;
 use super::blocks::block_call;
+use super::log_search::{Query, TRANSFER, TransferSide};
 use super::native::Traced;
 use super::{EvmSource, Past, wire};
-use crate::decode::evm::{Account, NativeFlows, Transaction};
+use crate::decode::evm::{Account, NativeFlows, Transaction, Word};
 use crate::domain::{Height, Units};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
@@ -154,6 +157,50 @@ impl EvmSource {
         self.is_gone(answer, height) || is_refused && self.is_far_down(height)
     }
 
+    /// Takes back what balances showed where logs of the block show, or may show, another transaction
+    /// that concerns the wallet: a contract may have paid it there, which the block does not show.
+    pub(super) async fn hold_against_logs(
+        &self,
+        wallet: &Account,
+        tx: &mut Transaction,
+        options: &CallOptions,
+    ) {
+        if !matches!(tx.native, NativeFlows::Net { .. }) {
+            return;
+        }
+        match self.logs_another(wallet, tx, options).await {
+            Some(false) => {}
+            // No trace will show which of them it was.
+            Some(true) if self.is_pruned(Past::Traces, tx.block) => {
+                tx.native = NativeFlows::Unknown
+            }
+            Some(true) | None => tx.native = NativeFlows::Refused,
+        }
+    }
+
+    /// Whether another transaction of the block has tokens of the wallet, as far as nodes have its logs;
+    /// `None` where they are to be asked for later.
+    async fn logs_another(
+        &self,
+        wallet: &Account,
+        tx: &Transaction,
+        options: &CallOptions,
+    ) -> Option<bool> {
+        let range = (tx.block, tx.block);
+        let calls = TransferSide::BOTH.map(|side| Query::new(side, range, None).call(wallet));
+        let mut found = BTreeSet::new();
+        for answer in self.inner.pool.batch(&calls, options).await {
+            if self.is_lost(&answer, tx.block) {
+                return Some(true);
+            }
+            let logs = answer.and_then(|answer| self.logs_in(&answer, range)).ok()?;
+            found.extend(logs.into_iter().map(|log| log.hash));
+        }
+        // Its own logs show that these are the block's.
+        let is_shown = found.remove(&tx.hash) || !has_transfer(tx, wallet);
+        (is_shown || !found.is_empty()).then_some(!found.is_empty())
+    }
+
     /// Sets the flows of those whose block shows nothing else of the wallet. Returns the others, and
     /// those whose block was not to be had.
     async fn hold_against_blocks<'a>(
@@ -179,6 +226,15 @@ impl EvmSource {
         }
         (crowded, unseen)
     }
+}
+
+/// Whether a search for the wallet's transfers finds it.
+fn has_transfer(tx: &Transaction, wallet: &Account) -> bool {
+    let is_wallet = |topic: &Word| wire::account_of(topic) == Some(*wallet);
+    let is_transfer = |topic: &Word| wire::hex(topic) == TRANSFER;
+    tx.logs.iter().map(|log| &log.topics).any(|topics| {
+        topics.first().is_some_and(is_transfer) && topics.iter().skip(1).any(is_wallet)
+    })
 }
 
 /// The highest block of some transactions that lies below those of all others.

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::lists_model::{ROUTER, WALLET, lane};
+use super::lists_model::{POOL, ROUTER, SETTLEMENT, WALLET, lane};
 use super::native::Traced;
 use super::node_model::{NO_METHOD, NodeFault, PRUNED, nodes};
 use super::texts::hex_text;
-use super::{EvmSource, Past};
+use super::{EvmSource, Past, TRANSFER, wire};
 use crate::decode::evm::{NativeFlows, NativeMove, Terms, Transaction};
 use crate::domain::Units;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::RawTx;
 
 const BLOCK: u64 = 60_000;
 const HASH: [u8; 32] = [9; 32];
@@ -212,4 +213,46 @@ async fn states_that_the_others_lack_are_open_while_an_endpoint_is_left_out() {
     assert_eq!(flows(&source).await, NativeFlows::Refused);
     source.inner.pool.release(EndpointId(1));
     assert_eq!(flows(&source).await, by_balance());
+}
+
+/// The transfer of a token by one transaction of the wallet's block.
+fn sold(hash: &[u8; 32]) -> Value {
+    json!({
+        "address": hex_text(&POOL), "data": format!("0x{:064x}", 7), "blockNumber": format!("{BLOCK:#x}"),
+        "transactionHash": hex_text(hash), "transactionIndex": "0x0", "removed": false,
+        "topics": [TRANSFER, wire::topic(&WALLET), wire::topic(&POOL)],
+    })
+}
+
+/// The sale read by its hash at an archive node without traces, where the block has these transfers.
+async fn reread(transfers: Vec<Value>) -> NativeFlows {
+    let nodes = nodes(move |_, method, params| match method {
+        "eth_getTransactionByHash" => Ok(json!({
+            "hash": hex_text(&HASH), "blockNumber": format!("{BLOCK:#x}"), "transactionIndex": "0x0",
+            "value": "0x0", "from": hex_text(&WALLET), "to": hex_text(&SETTLEMENT), "input": "0x",
+        })),
+        "eth_getTransactionReceipt" => Ok(json!({
+            "transactionHash": hex_text(&HASH), "blockNumber": format!("{BLOCK:#x}"), "status": "0x1",
+            "gasUsed": "0x0", "effectiveGasPrice": "0x1", "logs": [sold(&HASH)], "type": "0x2",
+        })),
+        "eth_getLogs" => Ok(json!(transfers)),
+        "eth_getBlockByNumber" if params[1] == false => Ok(json!({
+            "number": params[0], "hash": hex_text(&[1; 32]), "timestamp": "0x1",
+            "transactions": [hex_text(&HASH)],
+        })),
+        _ => state(method, params),
+    });
+    let (source, options) = (nodes.source(&["one"]), CallOptions::new(lane()));
+    let found = source.single(HASH, &WALLET, &options).await.unwrap().unwrap();
+    let RawTx::Evm(tx, _) = found.raw else { panic!("of another family") };
+    tx.native
+}
+
+/// A row that waits is read so again: without balances its amount would be unknown for good.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_is_read_by_its_hash_has_what_its_balances_show() {
+    assert_eq!(reread(vec![sold(&HASH)]).await, by_balance());
+    // Another one may have paid the wallet, and a node without the block's logs shows nothing.
+    assert_eq!(reread(vec![sold(&HASH), sold(&[8; 32])]).await, NativeFlows::Unknown);
+    assert_eq!(reread(Vec::new()).await, NativeFlows::Refused);
 }
