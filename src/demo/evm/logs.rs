@@ -98,7 +98,8 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     if let Some(most) = desk.node.log_blocks_max.filter(|most| high - low >= *most) {
         return Err(too_wide(desk.node.texts, (low, high), most));
     }
-    let range = (low.max(desk.node.first_available), high.min(desk.newest));
+    let newest = desk.newest.saturating_sub(desk.node.logs_lag);
+    let range = (low.max(desk.node.first_available), high.min(newest));
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
     let mut add = |tx: &PlacedTx| {
         for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {

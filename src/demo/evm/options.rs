@@ -25,6 +25,8 @@ defaults! {
     pub struct NodeOptions {
         /// Blocks by which this node's head lags behind the model's.
         pub lag: u64 = 0,
+        /// Blocks by which its logs lag behind the newest block that it names.
+        pub logs_lag: u64 = 0,
         /// First block that the node keeps; 0 keeps all.
         pub first_available: Height = 0,
         /// Below that block it returns no events, and no error.

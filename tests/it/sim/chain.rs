@@ -24,6 +24,14 @@ impl Chain {
         }
     }
 
+    /// Blocks by which a node's index may lag behind its head.
+    pub(super) fn index_lag(&self) -> u64 {
+        match self {
+            Self::Solana(_) => 1,
+            Self::Evm(_, chain, _) => chain.index_lag,
+        }
+    }
+
     pub(super) fn advance(&self, blocks: u64) {
         match self {
             Self::Solana(model) => drop(model.advance(blocks)),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use blotter::demo::{Faults, Rate, Refusal};
 
+use super::chain::Chain;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
 use super::solana;
@@ -28,7 +29,7 @@ pub(super) fn begin(world: &mut World, dice: &mut Dice) {
             let faults = faults(&peer.role, lies, dice);
             show(peer, lies, &faults);
             peer.node.set_faults(faults);
-            options(peer, (lies, hidden), world.chain.head(), dice);
+            options(peer, (lies, hidden), &world.chain, dice);
         }
     }
     withhold(world, dice);
@@ -149,7 +150,8 @@ fn refused(role: &Role, dice: &mut Dice) -> Vec<(&'static str, Refusal)> {
 const FAR: u64 = 60_000;
 
 /// How far an endpoint lags, and what it does not keep.
-fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &mut Dice) {
+fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), chain: &Chain, dice: &mut Dice) {
+    let head = chain.head();
     let lag = if dice.one_in(3) { dice.pick(&[6, UNFINAL + 6, UNFINAL + 600]) } else { 0 };
     let kept = head - dice.pick(&[200, 20_000, 100_000]).min(head);
     let pruned = lies && dice.one_in(3);
@@ -158,12 +160,17 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &m
     // From dice of its own, so that all else stays what it was.
     let is_far = Dice::new(dice.clone().next(), 509).one_in(4);
     let explorers_lag = if is_far && list_lag > 0 { FAR } else { list_lag };
-    say(&format!("    lag {lag}, lists {list_lag}, keeps from {first}, hidden {hidden:?}"));
+    let mut apart = Dice::new(dice.clone().next(), 511);
+    let logs_lag = if apart.one_in(4) { apart.range(1, chain.index_lag()) } else { 0 };
+    say(&format!(
+        "    lag {lag}, logs {logs_lag}, lists {list_lag}, keeps from {first}, hidden {hidden:?}"
+    ));
     match peer.role.clone() {
         Role::Solana => {}
         Role::Rpc(mut node) => {
             (node.lag, node.first_available) = (lag, first);
             node.prunes_silently = dice.one_in(2);
+            node.logs_lag = logs_lag;
             node.hashes_from = if dice.one_in(6) { kept } else { 0 };
             peer.node.set_options(node);
         }
