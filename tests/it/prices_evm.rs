@@ -5,7 +5,7 @@
 
 use std::future;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -57,18 +57,30 @@ impl World {
     }
 
     fn source_by(&self, transport: Arc<dyn Transport>, with_portal: bool) -> Source {
-        let pool = |path: &str| {
-            let url = format!("https://demo.test/{path}");
-            let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
+        self.source_of(transport, &["rpc"], with_portal)
+    }
+
+    fn source_of(
+        &self,
+        transport: Arc<dyn Transport>,
+        nodes: &[&str],
+        with_portal: bool,
+    ) -> Source {
+        let pool = |paths: &[&str]| {
+            let endpoint = |path: &&str| EndpointConfig {
+                batch: Some(50),
+                ..EndpointConfig::new(format!("https://demo.test/{path}"))
+            };
+            let endpoints = paths.iter().map(endpoint).collect();
             let (transport, limits) = (Arc::clone(&transport), PoolLimits::default());
-            Pool::new(vec![endpoint], transport, limits, Arc::new(Epoch), 7)
+            Pool::new(endpoints, transport, limits, Arc::new(Epoch), 7)
         };
         Source::Evm(EvmSource::new(EvmParts {
             chain: self.chain.clone(),
             registry: Arc::clone(&self.registry),
-            rpc: pool("rpc"),
+            rpc: pool(nodes),
             explorer: None,
-            portal: with_portal.then(|| pool("portal")),
+            portal: with_portal.then(|| pool(&["portal"])),
             discovery: vec![Discovery::Logs],
             limits: EvmLimits::default(),
         }))
@@ -310,6 +322,96 @@ async fn one_answer_without_events_is_asked_again_and_none_where_the_next_ones_f
     let source = world.source_by(EmptyFirst::new(&world, true), false);
     let shown = source.native_prices(&at, &lane()).await;
     assert!(shown.is_err(), "{shown:?}");
+}
+
+/// A good node that may be busy, a gateway, and a node that lacks old blocks: of them it has no events.
+#[derive(Debug)]
+struct Pruned {
+    node: DemoTransport,
+    from: u64,
+    is_busy: AtomicBool,
+}
+
+impl Pruned {
+    fn new(world: &World, from: u64) -> Arc<Self> {
+        let mounts = [("rpc", &world.rpc), ("old", &world.rpc), ("portal", &world.portal)];
+        let mounts = mounts.map(|(name, node)| (format!("demo.test/{name}"), node.clone()));
+        Arc::new(Self { node: DemoTransport::new(mounts), from, is_busy: AtomicBool::new(false) })
+    }
+
+    /// What it answers in place of the node.
+    fn lacks(&self, call: &Value) -> Option<Value> {
+        let (at, lacking) = match call["method"].as_str()? {
+            "eth_getLogs" => (&call["params"][0]["fromBlock"], json!([])),
+            "eth_getBlockByNumber" => (&call["params"][0], Value::Null),
+            _ => return None,
+        };
+        let height = u64::from_str_radix(at.as_str()?.strip_prefix("0x")?, 16).ok()?;
+        (height < self.from).then(|| json!({"jsonrpc": "2.0", "id": call["id"], "result": lacking}))
+    }
+}
+
+impl Transport for Pruned {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let url = request.url.expose().to_owned();
+        if url.ends_with("rpc") && self.is_busy.load(Ordering::Relaxed) {
+            let busy = Response { status: 429, retry_after: None, body: "".into() };
+            return Box::pin(future::ready(Ok(busy)));
+        }
+        let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        Box::pin(async move {
+            let mut response = self.node.send(request).await?;
+            if !url.ends_with("old") {
+                return Ok(response);
+            }
+            let all = asked.as_array().map_or(std::slice::from_ref(&asked), Vec::as_slice);
+            let lacking: Vec<Value> = all.iter().filter_map(|call| self.lacks(call)).collect();
+            let mut body: Value = serde_json::from_slice(&response.body).unwrap();
+            let replace = |answer: &mut Value| {
+                if let Some(lacks) = lacking.iter().find(|one| one["id"] == answer["id"]) {
+                    *answer = lacks.clone();
+                }
+            };
+            match &mut body {
+                Value::Array(answers) => answers.iter_mut().for_each(replace),
+                one => replace(one),
+            }
+            response.body = body.to_string().into();
+            Ok(response)
+        })
+    }
+}
+
+/// Two answers without events of a node that keeps no blocks so old are no answer: the gateway is asked,
+/// or a node that is busy, later.
+#[tokio::test(start_paused = true)]
+async fn a_node_without_old_blocks_shows_no_lack_of_events() {
+    let world = world("eth");
+    let sides = world.dollar_sides(TradeKind::V2Hop, 20);
+    let at: Vec<Moment> = sides.into_iter().map(|side| side.0).collect();
+    let expected = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    assert!(expected.iter().all(Option::is_some));
+    let middle = at[at.len() / 2].height;
+    for from in [middle, u64::MAX] {
+        let transport = Pruned::new(&world, from);
+        let source = world.source_of(transport.clone(), &["old"], true);
+        assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), expected, "by the gateway");
+        // What no source has is no reason to lose the others.
+        let alone = world.source_of(transport.clone(), &["old"], false);
+        let shown = alone.native_prices(&at, &lane()).await.unwrap();
+        let is_kept = |moment: &Moment| moment.height > middle + 100 && from == middle;
+        for ((moment, price), expected) in at.iter().zip(shown).zip(&expected) {
+            assert!(price.is_none() || price == *expected);
+            assert!(price.is_some() || !is_kept(moment), "{moment:?}");
+        }
+        transport.is_busy.store(true, Ordering::Relaxed);
+        let both = world.source_of(transport.clone(), &["rpc", "old"], false);
+        let shown = both.native_prices(&at, &lane()).await;
+        assert!(shown.as_ref().is_err_and(|error| !error.is_final()), "{shown:?}");
+        transport.is_busy.store(false, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        assert_eq!(both.native_prices(&at, &lane()).await.unwrap(), expected);
+    }
 }
 
 /// What a node could not do once says nothing of a pool: it is asked again.

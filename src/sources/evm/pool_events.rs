@@ -1,11 +1,11 @@
 //! Events of reference pools: by the nodes' logs, else by the open data gateway.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
 use super::blocks::head_call;
-use super::log_nodes::LogChoice;
+use super::log_nodes::{Kept, LogChoice};
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use super::{EvmSource, ReferencePool, portal_wire};
@@ -117,7 +117,9 @@ impl EvmSource {
                     events.extend(told.map_err(|told| sooner(error, told))?);
                 }
             } else {
-                failed?;
+                // No source of events keeps such old ones: the next source of prices is asked.
+                let is_cut = matches!(failed, Err(UpstreamError::HistoryCut { .. }));
+                failed.or_else(|error| if is_cut { Ok(()) } else { Err(error) })?;
             }
         }
         // Stable: inside a block they stay in the order in which they came.
@@ -133,42 +135,55 @@ impl EvmSource {
         events: &mut Vec<PoolEvent>,
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
-        let mut without = BTreeSet::new();
-        let mut failures: HashMap<EndpointId, u32> = HashMap::new();
-        let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
-        while let Some(high) = left.iter().map(|range| range.1).max() {
-            let Some(choice) = self.log_choice((high, high), &without) else { return Err(last) };
-            *left = left.drain(..).flat_map(|r| reference::split(r, choice.blocks_max)).collect();
-            let asked: Vec<Range> = left.iter().copied().take(QUERIES_MAX).collect();
-            if let Err(error) =
-                self.ask_events(emitters, &asked, choice, left, events, options).await
-            {
-                let failed = failures.entry(choice.on).or_default();
-                *failed += 1;
-                // What was read is kept; one answer that makes no sense is not the end of it.
-                if error.is_final() || *failed >= FAILURES_MAX {
-                    without.insert(choice.on);
-                    self.note_log_failure(choice.on);
-                }
-                // One node that never answers says nothing of another that may be back soon.
-                if last.is_final() {
-                    last = error;
+        let (mut out, mut failures) = (LeftOut::default(), HashMap::<EndpointId, u32>::new());
+        let (mut last, mut open) = (None::<UpstreamError>, BTreeSet::from_iter(left.drain(..)));
+        // The lowest first: what keeps these keeps those above them.
+        while let (Some(lowest), Some(highest)) = (open.first().copied(), open.last()) {
+            let Some(choice) = self.log_choice((lowest.0, highest.1), &out.of(lowest.0)) else {
+                open.remove(&lowest);
+                left.push_back(lowest);
+                continue;
+            };
+            open = open.into_iter().flat_map(|r| reference::split(r, choice.blocks_max)).collect();
+            let asked: Vec<Range> = open.iter().copied().take(QUERIES_MAX).collect();
+            let read = self.ask_events(emitters, &asked, choice, &mut open, events, options).await;
+            match read {
+                Ok(unshown) => out.lacking.extend(unshown),
+                Err(error) => {
+                    let failed = failures.entry(choice.on).or_default();
+                    *failed += 1;
+                    // What was read is kept; one answer that makes no sense is not the end of it.
+                    if error.is_final() || *failed >= FAILURES_MAX {
+                        out.failed.insert(choice.on);
+                        self.note_log_failure(choice.on);
+                    }
+                    // One node that never answers says nothing of another that may be back soon.
+                    last = last.filter(|last| !last.is_final()).or(Some(error));
                 }
             }
         }
-        Ok(())
+        match (left.back(), out.lacking.values().max()) {
+            (None, _) => Ok(()),
+            (Some((_, high)), Some(_)) if last.as_ref().is_none_or(UpstreamError::is_final) => {
+                Err(UpstreamError::HistoryCut { first: high + 1 })
+            }
+            (Some(_), _) => Err(last.unwrap_or_else(|| UpstreamError::NotSupported {
+                method: "eth_getLogs".to_owned(),
+            })),
+        }
     }
 
+    /// Returns the endpoints that gave no events and are not seen to keep logs so old, and up to where.
     async fn ask_events(
         &self,
         emitters: &Emitters,
         asked: &[Range],
         choice: LogChoice,
-        left: &mut VecDeque<Range>,
+        open: &mut BTreeSet<Range>,
         events: &mut Vec<PoolEvent>,
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
-        let options = choice.options(options);
+    ) -> Result<HashMap<EndpointId, Height>, UpstreamError> {
+        let (options, asked_with) = (choice.options(options), options);
         let mut calls: Vec<Call> = asked.iter().map(|range| emitters.query(*range)).collect();
         if choice.asks_head {
             calls.push(head_call());
@@ -184,21 +199,67 @@ impl EvmSource {
             }
         }
         self.ask_again_about_nothing(&calls, &mut answers, &options).await;
-        let mut first_error = Ok(());
+        let empty = asked.iter().zip(&answers).filter_map(|(range, answer)| {
+            let answer = answer.as_ref().ok().filter(|answer| is_nothing(answer))?;
+            Some((*range, answer.endpoint))
+        });
+        let unshown = self.unshown(&empty.collect(), choice, asked_with).await?;
+        let mut first_error = None;
         for (range, answer) in asked.iter().zip(answers) {
+            let is_unshown = |answer: &CallResponse| {
+                is_nothing(answer)
+                    && [choice.on, answer.endpoint].iter().all(|on| unshown.contains_key(on))
+            };
+            if answer.as_ref().is_ok_and(is_unshown) {
+                continue;
+            }
             match self.read_events(answer, *range, choice) {
                 Ok(Read::Events(found)) => {
                     events.extend(found);
-                    left.retain(|open| open != range);
+                    open.remove(range);
                 }
                 Ok(Read::InParts(parts)) => {
-                    left.retain(|open| open != range);
-                    left.extend(parts);
+                    open.remove(range);
+                    open.extend(parts);
                 }
-                Err(error) => first_error = Err(error),
+                Err(error) => first_error = Some(error),
             }
         }
-        first_error
+        first_error.map_or(Ok(unshown), Err)
+    }
+
+    /// A node that has dropped old receipts has no events either, and no error. The endpoints that are
+    /// not seen to keep the lowest of the blocks without events, and the highest of these: none where
+    /// the one that was chosen is.
+    async fn unshown(
+        &self,
+        empty: &BTreeMap<Range, EndpointId>,
+        choice: LogChoice,
+        options: &CallOptions,
+    ) -> Result<HashMap<EndpointId, Height>, UpstreamError> {
+        let mut unshown = HashMap::new();
+        let (Some((lowest, _)), Some((top, _))) = (empty.first_key_value(), empty.last_key_value())
+        else {
+            return Ok(unshown);
+        };
+        let others: BTreeSet<EndpointId> =
+            empty.values().copied().filter(|on| *on != choice.on).collect();
+        for on in std::iter::once(choice.on).chain(others) {
+            let kept = match self.known_depth(on, lowest.0) {
+                Some(kept) => kept,
+                None => {
+                    let choice = LogChoice { on, ..choice };
+                    let look = self.look_at_depth(choice, *lowest, options).await;
+                    look.failed.map_or(Ok(look.kept), Err)?
+                }
+            };
+            if kept != Kept::Yes {
+                unshown.insert(on, top.0);
+            } else if on == choice.on {
+                break;
+            }
+        }
+        Ok(unshown)
     }
 
     /// Pools of reference are busy: that a range has no event takes a second answer, of another endpoint
@@ -210,7 +271,7 @@ impl EvmSource {
         options: &CallOptions,
     ) {
         let elsewhere = CallOptions { on: None, avoid: options.on, ..options.clone() };
-        let mut open = Unconfirmed::of(answers, |answer| answer.result.get() == "[]");
+        let mut open = Unconfirmed::of(answers, is_nothing);
         for options in [&elsewhere, options] {
             let again = open.calls(calls);
             if again.is_empty() {
@@ -247,6 +308,25 @@ impl EvmSource {
             .filter(|logs| logs.iter().all(|log| (low..=high).contains(&log.block)))
             .ok_or_else(|| self.malformed(answer.endpoint, "eth_getLogs gave other logs"))?;
         Ok(Read::Events(logs.into_iter().map(PoolEvent::from).collect()))
+    }
+}
+
+fn is_nothing(answer: &CallResponse) -> bool {
+    answer.result.get() == "[]"
+}
+
+/// Endpoints that are not asked on.
+#[derive(Debug, Default)]
+struct LeftOut {
+    failed: BTreeSet<EndpointId>,
+    /// Up to which height they are not seen to keep logs.
+    lacking: HashMap<EndpointId, Height>,
+}
+
+impl LeftOut {
+    fn of(&self, low: Height) -> BTreeSet<EndpointId> {
+        let lacking = self.lacking.iter().filter(|(_, top)| low <= **top).map(|(on, _)| *on);
+        self.failed.iter().copied().chain(lacking).collect()
     }
 }
 
