@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join, join_all, select};
 
 use super::EvmSource;
 use super::blocks::head_call;
-use super::log_depth::{BusyQuery, DepthLook};
+use super::log_depth::{BusyQuery, DepthLook, blocks_within};
 use super::log_nodes::{Kept, LogChoice};
-use super::log_requests::{RequestPart, apart, with_extras};
+use super::log_requests::{LogAnswer, RequestPart, apart, are_from, sure_in, with_extras};
 use super::log_search::{LogSearch, Query, TransferSide};
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
@@ -25,6 +25,8 @@ use crate::rpc::pool::CallOptions;
 const KEPT: DepthLook = DepthLook { kept: Kept::Yes, nearby: None, at_once: false, failed: None };
 /// Times that queries are asked whose answers lack a sentinel that a look shows.
 const SILENT_MAX: u32 = 4;
+/// Times that queries are asked near the head until logs of busy contracts come with their answers.
+const ABOVE_MAX: u32 = 3;
 /// Calls of a batch of which one is a sentinel, where a window is searched by many queries.
 const SENTINEL_BATCH_MIN: usize = 8;
 
@@ -65,6 +67,8 @@ pub(super) enum SearchFault {
     Pruned(UpstreamError),
     /// The endpoint has not come so far.
     Behind,
+    /// It has, and its logs have not.
+    Unindexed,
     /// It does not keep logs that are so old, and another one may.
     Lacks,
     Failed(UpstreamError),
@@ -87,6 +91,13 @@ pub(super) struct Answers {
     pub(super) apart: Vec<usize>,
     /// Queries whose answers came without logs that are there wherever logs so old are kept.
     unproven: Vec<usize>,
+}
+
+/// What one round of requests came to.
+enum Round {
+    Answered(Answers),
+    /// The head named is near, and none of the requests showed logs up to the highest block.
+    Unshown(Height),
 }
 
 impl Answers {
@@ -173,14 +184,28 @@ impl LogAsker<'_> {
         self.source.look_at_depth(choice, self.range, self.options).await
     }
 
-    /// The same where another answer of the endpoint shows what it keeps.
-    pub(super) async fn ask_more(
+    /// Further answers, each request by itself. `is_shown`: another answer of the endpoint shows what it
+    /// keeps, as the first of them does for the others.
+    pub(super) async fn ask_again(
         &self,
         search: &LogSearch,
-        open: &[usize],
+        requests: &[Vec<usize>],
         choice: LogChoice,
+        is_shown: bool,
     ) -> DepthReply {
-        DepthReply { outcome: self.answers(search, open, choice, &[]).await, kept: Kept::Yes }
+        let (first, others) = requests.split_first().map_or((&[][..], requests), |(f, o)| (f, o));
+        let first = async {
+            if is_shown {
+                let outcome = self.answers(search, first, choice, &[]).await;
+                return DepthReply { outcome, kept: Kept::Yes };
+            }
+            self.ask(search, first, choice).await
+        };
+        let others = join_all(others.iter().map(|open| self.answers(search, open, choice, &[])));
+        let (DepthReply { outcome, kept }, others) = join(first, others).await;
+        // One of them that fails is asked for later.
+        let outcome = outcome.map(|first| others.into_iter().flatten().fold(first, Answers::and));
+        DepthReply { outcome, kept }
     }
 
     /// An answer without a sentinel's logs counts only where a look shows none either.
@@ -222,7 +247,7 @@ impl LogAsker<'_> {
 
     fn sentinels(&self, queries: usize, choice: LogChoice) -> Vec<BusyQuery> {
         let all = self.source.sentinels(self.range.0, choice.blocks_max);
-        let room = sentinel_room(choice);
+        let room = sentinel_room(choice, self.near(choice).is_some());
         let is_cheap = queries <= TransferSide::BOTH.len() || choice.batch >= SENTINEL_BATCH_MIN;
         let room = if is_cheap && queries > 0 && !choice.lacks { room } else { 0 };
         all.into_iter().rev().take(room).collect()
@@ -234,7 +259,8 @@ impl LogAsker<'_> {
         logs.iter().map(|log| log.block).filter(|block| *block <= self.range.0).max()
     }
 
-    /// What it answers, at most with its head and a sentinel in the same requests.
+    /// What it answers: near its head with logs of busy contracts that show that its logs have come so
+    /// far, as an index of logs lags behind the head that is named.
     async fn answers(
         &self,
         search: &LogSearch,
@@ -242,35 +268,68 @@ impl LogAsker<'_> {
         choice: LogChoice,
         sentinels: &[BusyQuery],
     ) -> Result<Answers, SearchFault> {
+        let mut newest = self.near(choice);
+        for _ in 0..ABOVE_MAX {
+            match self.round(search, open, choice, (sentinels, newest)).await? {
+                Round::Answered(answers) => return Ok(answers),
+                Round::Unshown(head) => newest = Some(head),
+            }
+        }
+        Err(SearchFault::Unindexed)
+    }
+
+    /// Up to where logs are looked for that show how far the endpoint's reach, where its head is likely
+    /// near.
+    fn near(&self, choice: LogChoice) -> Option<Height> {
+        let high = self.range.1;
+        let head = self.source.log_head(choice.on).filter(|head| *head < self.far_above(high));
+        self.source.nearest_busy(high).or(head).filter(|_| choice.asks_head)
+    }
+
+    /// A server whose head is there has the logs of a block: its index lags no further behind.
+    fn far_above(&self, high: Height) -> Height {
+        high.saturating_add(self.source.inner.chain.index_lag)
+    }
+
+    /// One answer to each of the queries, at most with a head, logs above and a sentinel in the same
+    /// requests.
+    async fn round(
+        &self,
+        search: &LogSearch,
+        open: &[usize],
+        choice: LogChoice,
+        (sentinels, newest): (&[BusyQuery], Option<Height>),
+    ) -> Result<Round, SearchFault> {
         let queries: Vec<(usize, &Query)> =
             open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
+        let Some(high) = queries.iter().map(|(_, query)| query.high).max() else {
+            return Ok(Round::Answered(Answers::default()));
+        };
         let calls = queries.iter().map(|(_, query)| query.call(&self.wallet)).collect();
         let heads = choice.asks_head.then(|| (RequestPart::Head, head_call()));
+        let above = newest.map(|newest| self.source.busy_above(high, newest));
+        let above_call = above.iter().map(|(call, _)| (RequestPart::Above, call.clone()));
         let busy = sentinels.iter().map(|sentinel| (RequestPart::Sentinel, sentinel.call.clone()));
-        let extras: Vec<_> = heads.into_iter().chain(busy).collect();
+        let extras: Vec<_> = heads.into_iter().chain(above_call).chain(busy).collect();
         let (parts, calls) = with_extras(calls, &extras, choice.batch);
         let answers = self.source.inner.pool.batch(&calls, &choice.options(self.options)).await;
-        let (mut found, mut heads, mut busy) = (Vec::new(), Vec::new(), Vec::new());
+        let [mut found, mut heads, mut shown, mut busy] = [const { Vec::new() }; 4];
         for (part, answer) in parts.into_iter().zip(answers) {
             match part {
                 RequestPart::Query => found.push(answer),
                 RequestPart::Head => heads.push(answer),
+                RequestPart::Above => shown.push(answer),
                 RequestPart::Sentinel => busy.push(answer),
             }
         }
-        let mut kept_in = BTreeSet::new();
-        for (answer, sentinel) in busy.iter().zip(sentinels.iter().cycle()) {
-            let Ok(answer) = answer else { continue };
-            let Some(newest) = self.newest_log(answer) else { continue };
-            kept_in.insert(answer.request);
-            self.source.note_sentinel(sentinel, self.range.0, newest);
-        }
-        let unproven = apart(open, &found, &kept_in);
-        let high = queries.iter().map(|(_, query)| query.high).max();
+        let unproven = apart(open, &found, &self.kept_in(&busy, sentinels));
+        let range = above.map_or((high, high), |(_, range)| range);
+        let shown = shown.iter().flatten().filter(|one| !blocks_within(one, range).is_empty());
+        let shown_in: BTreeSet<u64> = shown.map(|answer| answer.request).collect();
+        let (sure_in, near) = sure_in(&heads, &shown_in, self.far_above(high));
         let margin = self.source.inner.limits.log_head_margin;
-        let is_open = choice.asks_head && !are_far_above(&heads, high, margin);
-        let heads_in: BTreeSet<u64> = heads.iter().flatten().map(|head| head.request).collect();
-        let apart = if is_open { apart(open, &found, &heads_in) } else { Vec::new() };
+        let is_open = choice.asks_head && !are_from(&heads, high.saturating_add(margin));
+        let apart = if is_open { apart(open, &found, &sure_in) } else { Vec::new() };
         let read = |((at, query), answer): (&(usize, &Query), _)| {
             Ok((*at, self.read(answer, (query.low, query.high))?))
         };
@@ -283,21 +342,36 @@ impl LogAsker<'_> {
                 }
             }
         }
-        Ok(Answers { logs: logs?, apart, unproven })
+        let logs = logs?;
+        let answered = Round::Answered(Answers { logs, apart, unproven });
+        let is_shown = !shown_in.is_empty() || !sure_in.is_empty();
+        Ok(near.filter(|_| !is_shown).map_or(answered, Round::Unshown))
+    }
+
+    /// The requests of which an answer holds a sentinel's logs.
+    fn kept_in(&self, busy: &[LogAnswer], sentinels: &[BusyQuery]) -> BTreeSet<u64> {
+        let mut kept_in = BTreeSet::new();
+        for (answer, sentinel) in busy.iter().zip(sentinels.iter().cycle()) {
+            let Ok(answer) = answer else { continue };
+            let Some(newest) = self.newest_log(answer) else { continue };
+            kept_in.insert(answer.request);
+            self.source.note_sentinel(sentinel, self.range.0, newest);
+        }
+        kept_in
     }
 
     /// Whether the endpoint says that it has the highest of these blocks, and each of its servers may:
     /// what one was behind another of late, the one that gave the logs may be.
     fn has_come(
         &self,
-        high: Option<Height>,
+        high: Height,
         choice: LogChoice,
-        answer: Result<CallResponse, UpstreamError>,
+        answer: LogAnswer,
     ) -> Result<bool, UpstreamError> {
         let head = self.source.note_log_head(answer)?;
         let reach = &self.source.inner.abilities.node_reach;
         reach.note(choice.on, (), &[head]);
-        Ok(high.is_none_or(|high| reach.reached(choice.on, ()) >= Some(high)))
+        Ok(reach.reached(choice.on, ()) >= Some(high))
     }
 
     fn read(
@@ -321,24 +395,9 @@ impl LogAsker<'_> {
     }
 }
 
-/// Whether each of these heads is as far above the blocks as one that is believed: it came just now,
-/// whether or not in one request with the logs.
-fn are_far_above(
-    heads: &[Result<CallResponse, UpstreamError>],
-    high: Option<Height>,
-    margin: u64,
-) -> bool {
-    let certain = high.map(|high| high.saturating_add(margin));
-    let number = |head: &Result<CallResponse, UpstreamError>| {
-        head.as_ref().ok().and_then(|head| wire::number(&head.result))
-    };
-    let is_far = |head| number(head).is_some_and(|head| Some(head) >= certain);
-    !heads.is_empty() && heads.iter().all(is_far)
-}
-
 /// Calls of a request that are left for sentinels: each holds a query too.
-fn sentinel_room(choice: LogChoice) -> usize {
-    choice.batch.saturating_sub(1 + usize::from(choice.asks_head))
+fn sentinel_room(choice: LogChoice, is_near: bool) -> usize {
+    choice.batch.saturating_sub(1 + usize::from(choice.asks_head) + usize::from(is_near))
 }
 
 /// What a refused search is about.
@@ -367,7 +426,6 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use serde_json::json;
-    use serde_json::value::to_raw_value;
 
     use super::super::lists_model::lane;
     use super::super::log_nodes::Pace;
@@ -375,19 +433,6 @@ mod tests {
     use super::super::texts::hex_text;
     use super::*;
     use crate::rpc::endpoint::EndpointId;
-
-    #[test]
-    fn a_head_that_came_just_now_far_above_the_blocks_is_as_good_as_one_that_is_believed() {
-        let head = |height: Height| {
-            let result = to_raw_value(&format!("{height:#x}")).unwrap();
-            Ok(CallResponse { result, endpoint: EndpointId(0), request: 1 })
-        };
-        let are_far = |heads: &[_]| are_far_above(heads, Some(1_000), 50);
-        assert!(are_far(&[head(1_050), head(2_000)]));
-        assert!(!are_far(&[head(2_000), head(1_049)]), "each of them");
-        assert!(!are_far(&[head(2_000), Err(UpstreamError::NoEndpoint)]));
-        assert!(!are_far(&[]));
-    }
 
     /// One request of one endpoint that takes them all.
     fn choice() -> LogChoice {

@@ -18,8 +18,8 @@ use crate::rpc::pool::CallOptions;
 /// Blocks of a look for logs of busy contracts, times the chain's own number of them.
 const REACHES: [u64; 3] = [1, 4, 16];
 const BLOCKS_MIN: u64 = 8;
-/// Blocks above a head in which they are looked for.
-const BUSY_BLOCKS: u64 = 64;
+/// Blocks from a head up in which they are looked for.
+const BUSY_BLOCKS: u64 = 16;
 /// Blocks whose receipts are asked about where the busy contracts have no logs.
 const SAMPLES: u64 = 24;
 /// How often blocks below the lowest one that holds something are looked at.
@@ -180,20 +180,34 @@ impl EvmSource {
         REACHES.into_iter().map(|times| (few * times).min(blocks_max).max(1)).collect()
     }
 
-    /// The newest log of the wrapped coin or a reference pool in some blocks up from a final head:
-    /// shows that logs are there up to that head. `None` where there is none, or no answer.
-    pub(super) async fn newest_busy_log(
+    /// Whether the nodes have a log of the wrapped coin or a reference pool at a final head or a little
+    /// above it. A hint where others may show theirs: it says nothing of any other answer.
+    pub(super) async fn has_busy_log(
         &self,
         head: Height,
         newest: Height,
         options: &CallOptions,
-    ) -> Option<Height> {
-        let range = head..=newest.min(head.saturating_add(BUSY_BLOCKS - 1));
-        let queries = self.busy_queries(*range.start(), *range.end());
-        let calls: Vec<Call> = queries.into_iter().map(|query| query.call).collect();
-        let answers = self.inner.pool.batch(&calls, options).await;
-        let logs = answers.into_iter().flatten().filter_map(|answer| wire::logs(&answer.result));
-        logs.flatten().map(|log| log.block).filter(|block| range.contains(block)).max()
+    ) -> bool {
+        let (call, range) = self.busy_above(head, newest);
+        let answers = self.inner.pool.batch(&[call], options).await;
+        let nearest =
+            answers.iter().flatten().flat_map(|answer| blocks_within(answer, range)).min();
+        *lock(&self.inner.busy_above) = nearest.map(|nearest| (head, nearest));
+        nearest.is_some()
+    }
+
+    /// A search for logs from `high` up to a block that is known to exist: one that is there shows that
+    /// those of `high` are.
+    pub(super) fn busy_above(&self, high: Height, newest: Height) -> (Call, (Height, Height)) {
+        let range = (high, newest.min(high.saturating_add(BUSY_BLOCKS - 1)).max(high));
+        let emitters = self.busy_groups().into_iter().flat_map(|(_, emitters)| emitters);
+        (busy_call(range, &emitters.collect::<Vec<String>>()), range)
+    }
+
+    /// The first block from `high` up with such a log, by the last look at a final head.
+    pub(super) fn nearest_busy(&self, high: Height) -> Option<Height> {
+        let seen = *lock(&self.inner.busy_above);
+        seen.filter(|(head, _)| *head == high).map(|(_, nearest)| nearest)
     }
 
     /// Searches for logs that are there down from a height wherever logs so old are kept: of what
@@ -246,16 +260,20 @@ impl EvmSource {
     }
 
     fn busy_queries(&self, low: Height, high: Height) -> Vec<BusyQuery> {
+        let query = |(of, emitters): (Busy, Vec<String>)| BusyQuery {
+            of,
+            call: busy_call((low, high), &emitters),
+        };
+        self.busy_groups().into_iter().map(query).collect()
+    }
+
+    fn busy_groups(&self) -> Vec<(Busy, Vec<String>)> {
         let chain = &self.inner.chain;
         let hex = |address: &crate::domain::Address| wire::hex(address.bytes());
         let pools: Vec<String> = chain.reference_pools.iter().map(hex).collect();
         let coin = vec![hex(&chain.wrapped_native)];
         let groups = [(Busy::WrappedCoin, coin), (Busy::ReferencePools, pools)];
-        let query = |(of, emitters): (Busy, Vec<String>)| {
-            let params = json!([wire::log_filter((low, high), [("address", json!(emitters))])]);
-            BusyQuery { of, call: Call { method: "eth_getLogs", params } }
-        };
-        groups.into_iter().filter(|(_, group)| !group.is_empty()).map(query).collect()
+        groups.into_iter().filter(|(_, group)| !group.is_empty()).collect()
     }
 
     /// By blocks from `low` up that hold something: where none does there is nothing to keep.
@@ -346,9 +364,21 @@ impl EvmSource {
         } else if receipts.iter().any(Result::is_ok) {
             Kept::No
         } else {
-            Kept::Unknown
+            let refused = receipts.iter().filter_map(|answer| answer.as_ref().err()).map(of_error);
+            refused.max_by_key(|kept| *kept == Kept::No).unwrap_or(Kept::Unknown)
         }
     }
+}
+
+fn busy_call(range: (Height, Height), emitters: &[String]) -> Call {
+    let params = json!([wire::log_filter(range, [("address", json!(emitters))])]);
+    Call { method: "eth_getLogs", params }
+}
+
+/// The blocks of an answer's logs that were asked about.
+pub(super) fn blocks_within(answer: &CallResponse, (low, high): (Height, Height)) -> Vec<Height> {
+    let logs = wire::logs(&answer.result).unwrap_or_default();
+    logs.iter().map(|log| log.block).filter(|block| (low..=high).contains(block)).collect()
 }
 
 /// Whether a block's bloom filter has any bit.

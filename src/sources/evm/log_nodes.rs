@@ -185,6 +185,11 @@ impl EvmSource {
         Ok(head)
     }
 
+    /// The head that an endpoint named of late.
+    pub(super) fn log_head(&self, id: EndpointId) -> Option<Height> {
+        lock(&self.inner.log_nodes).0.get(&id).and_then(|node| node.head.get(Instant::now()))
+    }
+
     /// The logs of an answer, each of a block that was asked about.
     pub(super) fn logs_in(
         &self,

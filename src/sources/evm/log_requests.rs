@@ -4,14 +4,20 @@
 
 use std::collections::BTreeSet;
 
+use super::wire;
+use crate::domain::Height;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::error::UpstreamError;
+
+pub(super) type LogAnswer = Result<CallResponse, UpstreamError>;
 
 /// What a call of such a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestPart {
     Query,
     Head,
+    /// Logs at the highest block or above it, near the head.
+    Above,
     /// Logs that are there wherever logs so old are kept.
     Sentinel,
 }
@@ -38,14 +44,46 @@ pub(super) fn with_extras(
 /// Queries that were answered in none of these requests, or in none.
 pub(super) fn apart(
     queries: &[usize],
-    answers: &[Result<CallResponse, UpstreamError>],
+    answers: &[LogAnswer],
     requests: &BTreeSet<u64>,
 ) -> Vec<usize> {
-    let is_apart = |answer: &Result<CallResponse, UpstreamError>| {
+    let is_apart = |answer: &LogAnswer| {
         !answer.as_ref().is_ok_and(|answer| requests.contains(&answer.request))
     };
     let of = queries.iter().zip(answers);
     of.filter(|(_, answer)| is_apart(answer)).map(|(at, _)| *at).collect()
+}
+
+fn number(head: &LogAnswer) -> Option<Height> {
+    head.as_ref().ok().and_then(|head| wire::number(&head.result))
+}
+
+/// The requests whose server has the logs that are asked for: the head that it names is far above them,
+/// or logs above them came with it. And the lowest head of the others.
+pub(super) fn sure_in(
+    heads: &[LogAnswer],
+    shown_in: &BTreeSet<u64>,
+    far_above: Height,
+) -> (BTreeSet<u64>, Option<Height>) {
+    let (mut sure, mut near) = (BTreeSet::new(), None::<Height>);
+    for answer in heads {
+        let (Ok(CallResponse { request, .. }), Some(head)) = (answer, number(answer)) else {
+            continue;
+        };
+        if head >= far_above || shown_in.contains(request) {
+            sure.insert(*request);
+        } else {
+            near = Some(near.map_or(head, |lowest| lowest.min(head)));
+        }
+    }
+    (sure, near)
+}
+
+/// Whether each of these heads is as far above the blocks as one that is believed: it came just now,
+/// whether or not in one request with the logs.
+pub(super) fn are_from(heads: &[LogAnswer], certain: Height) -> bool {
+    let is_far = |head| number(head).is_some_and(|head| head >= certain);
+    !heads.is_empty() && heads.iter().all(is_far)
 }
 
 #[cfg(test)]
@@ -64,6 +102,7 @@ mod tests {
         let name = |part: &RequestPart| match part {
             RequestPart::Query => 'l',
             RequestPart::Head => 'h',
+            RequestPart::Above => 'a',
             RequestPart::Sentinel => 's',
         };
         parts.iter().map(name).collect()
@@ -92,5 +131,29 @@ mod tests {
         assert_eq!(apart(&[4, 5, 6], &answers, &[1].into()), [5, 6]);
         assert_eq!(apart(&[4, 5], &answers[..2], &[1, 2].into()), [0_usize; 0]);
         assert_eq!(apart(&[4], &answers[..1], &[].into()), [4]);
+    }
+
+    fn head(height: Height, request: u64) -> LogAnswer {
+        let result = to_raw_value(&format!("{height:#x}")).unwrap();
+        Ok(CallResponse { result, endpoint: EndpointId(0), request })
+    }
+
+    #[test]
+    fn a_head_that_came_just_now_far_above_the_blocks_is_as_good_as_one_that_is_believed() {
+        let are_far = |heads: &[_]| are_from(heads, 1_050);
+        assert!(are_far(&[head(1_050, 1), head(2_000, 1)]));
+        assert!(!are_far(&[head(2_000, 1), head(1_049, 1)]), "each of them");
+        assert!(!are_far(&[head(2_000, 1), Err(UpstreamError::NoEndpoint)]));
+        assert!(!are_far(&[]));
+    }
+
+    #[test]
+    fn a_request_counts_near_the_head_with_logs_above_it_alone() {
+        let heads =
+            [head(1_064, 1), head(1_063, 2), head(1_001, 3), Err(UpstreamError::NoEndpoint)];
+        let sure = |shown_in: &[u64]| sure_in(&heads, &shown_in.iter().copied().collect(), 1_064);
+        assert_eq!(sure(&[]), ([1].into(), Some(1_001)));
+        assert_eq!(sure(&[3]), ([1, 3].into(), Some(1_063)));
+        assert_eq!(sure(&[2, 3]), ([1, 2, 3].into(), None));
     }
 }

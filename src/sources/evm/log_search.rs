@@ -4,7 +4,7 @@
 //! answered when several answers hold all that any of them holds. A query that reaches up to the
 //! lowest log known above it must return that log, which shows that the answer was not cut.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::batch::Call;
+use crate::rpc::endpoint::EndpointId;
 use crate::sources::pager::RangeVotes;
 
 /// keccak256 of `Transfer(address,address,uint256)`.
@@ -68,9 +69,9 @@ pub(super) struct Query {
     /// What every answer must hold.
     pub(super) witness: Option<Witness>,
     logs: Vec<FoundLog>,
-    votes: RangeVotes<Key, ()>,
-    /// Answers that lacked the witness.
-    refuted: usize,
+    votes: RangeVotes<Key, EndpointId>,
+    /// Whose answers lacked the witness.
+    refuted: Vec<EndpointId>,
     /// Some answer came without the head of the server that gave it.
     is_apart: bool,
 }
@@ -82,8 +83,8 @@ impl Query {
         witness: Option<Witness>,
     ) -> Self {
         let high = witness.map_or(high, |(block, _)| high.max(block));
-        let (logs, votes) = (Vec::new(), RangeVotes::new());
-        Self { side, low, high, witness, logs, votes, refuted: 0, is_apart: false }
+        let (logs, votes, refuted) = (Vec::new(), RangeVotes::new(), Vec::new());
+        Self { side, low, high, witness, logs, votes, refuted, is_apart: false }
     }
 
     pub(super) fn call(&self, wallet: &Account) -> Call {
@@ -92,12 +93,12 @@ impl Query {
         Call { method: "eth_getLogs", params }
     }
 
-    fn add(&mut self, logs: Vec<FoundLog>) {
+    fn add(&mut self, logs: Vec<FoundLog>, by: EndpointId) {
         let is_witness = |(block, hash): &Witness| {
             logs.iter().any(|log| log.block == *block && log.hash == *hash)
         };
         if self.witness.as_ref().is_some_and(|witness| !is_witness(witness)) {
-            self.refuted += 1;
+            self.refuted.push(by);
             return;
         }
         let mut distinct = HashSet::new();
@@ -108,11 +109,12 @@ impl Query {
                 self.logs.push(log);
             }
         }
-        self.votes.add(distinct, ());
+        self.votes.add(distinct, by);
     }
 
-    fn is_contradicted(&self) -> bool {
-        self.refuted > 0 || self.votes.is_contradicted()
+    /// Whose answers lack what is known.
+    fn lacking(&self) -> impl Iterator<Item = EndpointId> {
+        self.refuted.iter().chain(self.votes.lacking()).copied()
     }
 
     /// Answers that are wanted still.
@@ -140,13 +142,16 @@ impl LogSearch {
         Self { queries, is_doubted }
     }
 
-    /// Queries as often as they want answers beyond the first.
-    pub(super) fn wanted_again(&self) -> Vec<usize> {
-        let again = |(at, query): (usize, &Query)| {
-            let wants = query.wants(self.is_doubted, self.is_wide());
-            std::iter::repeat_n(at, wants.saturating_sub(1))
+    /// Queries that want answers beyond the first, for each further request: one server answers all
+    /// that is in one.
+    pub(super) fn wanted_again(&self) -> Vec<Vec<usize>> {
+        let more = |query: &Query| query.wants(self.is_doubted, self.is_wide()).saturating_sub(1);
+        let requests = self.queries.iter().map(more).max().unwrap_or(0);
+        let of = |request: usize| {
+            let wanted = (0..).zip(&self.queries).filter(|(_, query)| more(query) > request);
+            wanted.map(|(at, _)| at).collect()
         };
-        (0..).zip(&self.queries).flat_map(again).collect()
+        (0..requests).map(of).collect()
     }
 
     /// Queries that want more answers.
@@ -174,18 +179,19 @@ impl LogSearch {
         }
     }
 
-    /// Takes an answer to each of these queries; `true` where it lacked what another one held, or
-    /// held what another one lacked.
-    pub(super) fn add(&mut self, answers: Vec<(usize, Vec<FoundLog>)>) -> bool {
-        let mut differs = false;
+    /// Takes an endpoint's answer to each of these queries.
+    pub(super) fn add(&mut self, answers: Vec<(usize, Vec<FoundLog>)>, by: EndpointId) {
         for (at, logs) in answers {
             if let Some(query) = self.queries.get_mut(at) {
-                query.add(logs);
-                differs |= query.is_contradicted();
+                query.add(logs, by);
+                self.is_doubted |= query.lacking().next().is_some();
             }
         }
-        self.is_doubted |= differs;
-        differs
+    }
+
+    /// The endpoints of which an answer lacks what another one held, before it or after.
+    pub(super) fn lacking(&self) -> BTreeSet<EndpointId> {
+        self.queries.iter().flat_map(Query::lacking).collect()
     }
 
     /// All logs down from `high`, and the lowest one of each side.
@@ -204,6 +210,9 @@ impl LogSearch {
 mod tests {
     use super::*;
 
+    const ONE: EndpointId = EndpointId(0);
+    const OTHER: EndpointId = EndpointId(1);
+
     fn log(block: Height, number: u8) -> FoundLog {
         let (topics, data) = (vec![[number; 32]], vec![1]);
         let hash = [number; 32];
@@ -217,15 +226,25 @@ mod tests {
     #[test]
     fn nothing_is_known_by_one_answer() {
         let mut some = search(None);
-        assert!(!some.add(vec![(0, vec![log(12, 1)])]));
+        some.add(vec![(0, vec![log(12, 1)])], ONE);
         assert_eq!(some.open(), [0]);
-        assert!(!some.add(vec![(0, vec![log(12, 1)])]));
-        assert!(some.open().is_empty());
+        some.add(vec![(0, vec![log(12, 1)])], ONE);
+        assert!(some.lacking().is_empty() && some.open().is_empty());
         let mut none = search(None);
         for left in [1, 1, 0] {
-            none.add(vec![(0, vec![])]);
+            none.add(vec![(0, vec![])], ONE);
             assert_eq!(none.open().len(), left);
         }
+    }
+
+    #[test]
+    fn each_answer_to_a_query_is_asked_for_in_a_request_of_its_own() {
+        let query = |witness| Query::new(TransferSide::Gave, (10, 20), witness);
+        let again = |queries, is_doubted| LogSearch::new(queries, is_doubted).wanted_again();
+        let known = Some((25, [9; 32]));
+        assert_eq!(again(vec![query(None), query(known)], false), [vec![0, 1], vec![0]]);
+        assert_eq!(again(vec![query(known)], false), [[0]]);
+        assert_eq!(again(vec![query(None)], true), [[0], [0], [0]]);
     }
 
     #[test]
@@ -233,7 +252,7 @@ mod tests {
         let mut search = search(None);
         search.note_apart(&[0]);
         for left in [1, 1, 1, 1, 1, 0] {
-            search.add(vec![(0, vec![log(12, 1)])]);
+            search.add(vec![(0, vec![log(12, 1)])], ONE);
             assert_eq!(search.open().len(), left);
         }
     }
@@ -241,13 +260,17 @@ mod tests {
     #[test]
     fn answers_that_differ_are_joined_and_asked_for_again() {
         let mut search = search(None);
-        search.add(vec![(0, vec![log(12, 1)])]);
-        assert!(search.add(vec![(0, vec![log(14, 2)])]));
-        for _ in 0..3 {
-            search.add(vec![(0, vec![log(14, 2), log(12, 1)])]);
+        search.add(vec![(0, vec![log(12, 1)])], ONE);
+        assert!(search.lacking().is_empty());
+        search.add(vec![(0, vec![log(14, 2), log(12, 1)])], OTHER);
+        assert!(search.lacking().iter().eq(&[ONE]), "it came first");
+        search.add(vec![(0, vec![log(14, 2)])], OTHER);
+        assert!(search.lacking().iter().eq(&[ONE, OTHER]));
+        for _ in 0..2 {
+            search.add(vec![(0, vec![log(14, 2), log(12, 1)])], ONE);
             assert_eq!(search.open(), [0]);
         }
-        search.add(vec![(0, vec![log(12, 1), log(14, 2)])]);
+        search.add(vec![(0, vec![log(12, 1), log(14, 2)])], ONE);
         assert!(search.open().is_empty());
         assert_eq!(search.finish(20).0.len(), 2);
     }
@@ -256,12 +279,13 @@ mod tests {
     fn an_answer_without_the_known_log_counts_for_nothing() {
         let mut search = search(Some((25, [9; 32])));
         assert_eq!(search.get(0).map(|query| query.high), Some(25));
-        assert!(search.add(vec![(0, vec![])]));
+        search.add(vec![(0, vec![])], OTHER);
+        assert!(search.lacking().iter().eq(&[OTHER]));
         for _ in 0..3 {
-            search.add(vec![(0, vec![log(12, 1), log(25, 9)])]);
+            search.add(vec![(0, vec![log(12, 1), log(25, 9)])], ONE);
             assert_eq!(search.open(), [0]);
         }
-        search.add(vec![(0, vec![log(12, 1), log(25, 9)])]);
+        search.add(vec![(0, vec![log(12, 1), log(25, 9)])], ONE);
         assert!(search.open().is_empty());
         let (logs, witnesses) = search.finish(20);
         assert_eq!((logs.len(), witnesses), (1, vec![(TransferSide::Gave, (12, [1; 32]))]));

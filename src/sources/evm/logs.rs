@@ -50,6 +50,24 @@ fn is_rest(error: &UpstreamError) -> bool {
     matches!(error, UpstreamError::Unavailable { attempts: 0, .. })
 }
 
+/// Whether one of two endpoints is seen to keep what they were asked about, whichever was asked first. One
+/// whose answers lack what the other one's hold shows nothing, nor does one that left logs out before
+/// next to one that did not.
+fn is_kept(search: &LogSearch, both: [(LogChoice, Kept); 2], doubted: [bool; 2]) -> bool {
+    let [first, second] = both;
+    if first.0.on == second.0.on {
+        return first.1 == Kept::Yes;
+    }
+    let (lacking, are_alike) = (search.lacking(), doubted == [true; 2]);
+    let shows = |((choice, kept), is_doubted): ((LogChoice, Kept), bool)| {
+        kept == Kept::Yes
+            && !choice.lacks
+            && !lacking.contains(&choice.on)
+            && (are_alike || !is_doubted)
+    };
+    both.into_iter().zip(doubted).any(shows)
+}
+
 /// Queries in a row that take too long after which another endpoint is asked.
 const TIME_OUTS_MAX: u32 = 6;
 
@@ -105,12 +123,15 @@ impl LogLister {
                     last = error;
                     self.pruned.insert(choice.on);
                 }
-                Err(SearchFault::Behind) => {
+                Err(fault @ (SearchFault::Behind | SearchFault::Unindexed)) => {
                     last = UpstreamError::Unavailable {
                         attempts: 1,
                         last: format!("no node gives logs up to block {high} yet"),
                     };
-                    self.without.insert(choice.on);
+                    // Its logs of lower blocks are there.
+                    let is_low = matches!(fault, SearchFault::Unindexed);
+                    let left = if is_low { &mut rests } else { &mut self.without };
+                    left.insert(choice.on);
                 }
                 Err(SearchFault::Failed(error)) => {
                     self.without.insert(choice.on);
@@ -172,19 +193,14 @@ impl LogLister {
     ) -> Result<(Vec<FoundLog>, Doubts), SearchFault> {
         let low = ranges.last().map_or(0, |(low, _)| *low);
         let high = ranges.first().map_or(low, |(_, high)| *high);
-        let is_doubted = self.source.is_log_node_doubted(choice.on);
-        let mut search = LogSearch::new(self.queries(ranges, choice), is_doubted);
         let mut failed = BTreeSet::new();
         let second = self.another((low, high), choice.on, &failed).unwrap_or(choice);
+        let doubted = [choice, second].map(|one| self.source.is_log_node_doubted(one.on));
+        let mut search = LogSearch::new(self.queries(ranges, choice), doubted[0]);
         let asker = self.asker((low, high));
         let (open, again) = (search.open(), search.wanted_again());
-        let second_answer = async {
-            if second.on == choice.on {
-                return asker.ask_more(&search, &again, second).await;
-            }
-            asker.ask(&search, &again, second).await
-        };
         let first_answer = asker.ask(&search, &open, choice);
+        let second_answer = asker.ask_again(&search, &again, second, second.on == choice.on);
         let (answers, kept, again) = if asker.is_tried {
             let DepthReply { outcome, kept } = first_answer.await;
             // What is refused would be refused twice.
@@ -197,17 +213,11 @@ impl LogLister {
         if kept == Kept::No && !choice.lacks {
             return Err(SearchFault::Lacks);
         }
-        let mut is_kept = kept == Kept::Yes;
-        let is_sure = !self.source.is_log_node_doubted(second.on);
+        let mut kept_by_both = [(choice, kept), (second, Kept::Unknown)];
         match again.outcome {
             Ok(answers) if again.kept != Kept::No => {
-                let leaves_out = self.take(&mut search, second, answers);
-                // One of two that is seen to keep them is enough, whichever was asked first.
-                is_kept |= second.on != choice.on
-                    && again.kept == Kept::Yes
-                    && !second.lacks
-                    && is_sure
-                    && !leaves_out;
+                self.take(&mut search, second, answers);
+                kept_by_both[1].1 = again.kept;
             }
             answer if second.on != choice.on => {
                 self.note_failure(second, &answer);
@@ -215,6 +225,7 @@ impl LogLister {
             }
             _ => {}
         }
+        let is_kept = is_kept(&search, kept_by_both, doubted);
         self.confirm(&mut search, (low, high), second.on, failed).await;
         let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
         if !is_kept || choice.lacks {
@@ -274,14 +285,12 @@ impl LogLister {
         }
     }
 
-    /// Whether they leave out logs that are known.
-    fn take(&self, search: &mut LogSearch, by: LogChoice, answers: Answers) -> bool {
+    fn take(&self, search: &mut LogSearch, by: LogChoice, answers: Answers) {
         search.note_apart(&answers.apart);
-        let leaves_out = search.add(answers.logs);
-        if leaves_out {
-            self.source.note_logs_left_out(by.on);
+        search.add(answers.logs, by.on);
+        for lacking in search.lacking() {
+            self.source.note_logs_left_out(lacking);
         }
-        leaves_out
     }
 
     /// Another endpoint for the same ranges that is not much slower, else the same once more.

@@ -140,6 +140,8 @@ struct Inner {
     /// What was learned of the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
     sentinel: Mutex<Sentinel>,
+    /// A final head, and the first block from it up with a log of busy contracts.
+    busy_above: Mutex<Option<(Height, Height)>>,
     /// Up to which heights no endpoint had traces and states, and until when that counts.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
     references: KnownPools,
@@ -179,6 +181,7 @@ impl EvmSource {
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
             sentinel: Mutex::default(),
+            busy_above: Mutex::default(),
             plain: Mutex::default(),
             pruned: Mutex::default(),
             references: KnownPools::default(),

@@ -18,6 +18,9 @@ use crate::sources::chunk::Tip;
 /// Names the chain by its number.
 const CHAIN_METHOD: &str = "eth_chainId";
 
+/// Blocks by which the servers of a chain differ at most times.
+const SERVERS_APART: u64 = 8;
+
 /// What is read, before it is known how far up.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
@@ -160,14 +163,15 @@ impl EvmSource {
         Ok(Reach { high: reached, head, tip })
     }
 
-    /// Near the newest block logs count as far as those of busy contracts go.
+    /// Near the newest block logs are asked for where those of busy contracts come; each answer is held
+    /// against them again.
     async fn logs_reach(&self, head: Height, newest: Height, options: &CallOptions) -> Height {
         let sure = newest.saturating_sub(self.inner.chain.index_lag);
-        if sure >= head {
+        if sure >= head || self.has_busy_log(head, newest, options).await {
             return head;
         }
-        let seen = self.newest_busy_log(head, newest, options).await;
-        seen.map_or(sure, |seen| head.min(seen.max(sure)))
+        // Other servers may be a few blocks behind the one that named the newest.
+        head.min(sure.saturating_sub(SERVERS_APART))
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.

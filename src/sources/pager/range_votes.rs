@@ -43,9 +43,9 @@ impl<K: Eq + Hash, V> RangeVotes<K, V> {
         self.answers.iter().filter(|(held, _)| *held == self.known.len()).map(|(_, by)| by)
     }
 
-    /// Some answer lacked what another one held.
-    pub(in crate::sources) fn is_contradicted(&self) -> bool {
-        self.agreeing().count() < self.answers.len()
+    /// Whose answers lack what another one held.
+    pub(in crate::sources) fn lacking(&self) -> impl Iterator<Item = &V> {
+        self.answers.iter().filter(|(held, _)| *held < self.known.len()).map(|(_, by)| by)
     }
 
     pub(in crate::sources) fn into_known(self) -> HashSet<K> {
@@ -61,6 +61,10 @@ mod tests {
         votes.add(answer.iter().copied().collect(), by)
     }
 
+    fn is_contradicted(votes: &RangeVotes<u8, u8>) -> bool {
+        votes.lacking().next().is_some()
+    }
+
     fn agreeing(votes: &RangeVotes<u8, u8>) -> Vec<u8> {
         votes.agreeing().copied().collect()
     }
@@ -70,12 +74,13 @@ mod tests {
         let mut votes = RangeVotes::new();
         assert!(!votes.is_answered() && votes.is_empty());
         assert!(add(&mut votes, &[1], 1));
-        assert_eq!((agreeing(&votes), votes.is_contradicted()), (vec![1], false));
+        assert_eq!((agreeing(&votes), is_contradicted(&votes)), (vec![1], false));
         assert!(!add(&mut votes, &[1, 2], 2), "the one before lacked something");
-        assert_eq!((agreeing(&votes), votes.is_contradicted()), (vec![2], true));
+        assert_eq!((agreeing(&votes), is_contradicted(&votes)), (vec![2], true));
         assert!(!add(&mut votes, &[2], 3), "it lacks something");
         assert!(add(&mut votes, &[2, 1], 4));
         assert_eq!(agreeing(&votes), [2, 4]);
+        assert!(votes.lacking().eq(&[1, 3]), "whichever came first");
         assert!(votes.holds(&1) && !votes.holds(&3));
         assert_eq!(votes.into_known(), HashSet::from([1, 2]));
     }
@@ -85,7 +90,7 @@ mod tests {
         let mut votes = RangeVotes::new();
         add(&mut votes, &[1], 1);
         assert!(!add(&mut votes, &[2], 2));
-        assert!(agreeing(&votes).is_empty() && votes.is_contradicted());
+        assert!(agreeing(&votes).is_empty() && is_contradicted(&votes));
     }
 
     #[test]

@@ -265,7 +265,8 @@ pub(crate) enum Says {
     TooMuch,
 }
 
-/// What is wrong with a node. `every` counts that node's calls of the kind; 0 is never.
+/// What is wrong with a node. `every` counts that node's calls of the kind, of logs those with the same
+/// filter; 0 is never.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way by itself")]
 pub(crate) struct Ways {
@@ -314,6 +315,15 @@ pub(crate) struct Ways {
     /// Log answers that come without any logs, or without the newest half of them.
     pub(crate) empty_logs_every: u64,
     pub(crate) short_logs_every: u64,
+    /// The same for all of a request, but each so many-th one.
+    pub(crate) full_requests_every: u64,
+    /// Blocks by which the logs are behind the newest block, always.
+    pub(crate) logs_lag: Height,
+    /// No contract has logs but those of the wallet's transactions.
+    pub(crate) quiet: bool,
+    /// What it says where a block, or the receipts of one, is asked for below `logs_from`.
+    pub(crate) refuses_blocks: Option<&'static str>,
+    pub(crate) refuses_receipts: Option<&'static str>,
     /// Log answers of a backend that is so many blocks behind.
     pub(crate) behind_every: u64,
     pub(crate) behind: Height,
@@ -353,6 +363,11 @@ impl Default for Ways {
             drops_every: None,
             empty_logs_every: 0,
             short_logs_every: 0,
+            full_requests_every: 0,
+            logs_lag: 0,
+            quiet: false,
+            refuses_blocks: None,
+            refuses_receipts: None,
             behind_every: 0,
             behind: 0,
             hashes_from: 0,
@@ -364,6 +379,8 @@ impl Default for Ways {
 struct Counts {
     requests: u64,
     calls: BTreeMap<String, u64>,
+    /// Of searches for logs by their filter, from a number of its own.
+    filters: HashMap<String, u64>,
 }
 
 /// All nodes of a chain, by host name `node0`, `node1` …; other hosts know nothing.
@@ -407,6 +424,9 @@ impl Net {
         if ways.drops_every.is_some_and(|every| !hits(every, counts.requests)) {
             ways.logs_from = 0;
         }
+        if ways.full_requests_every > 0 && !hits(ways.full_requests_every, counts.requests) {
+            ways.empty_logs_every = 1;
+        }
         if hits(ways.too_many_every, counts.requests) {
             return status(429);
         }
@@ -414,9 +434,21 @@ impl Net {
         let chain = self.chain.lock().unwrap();
         let mut one = |call: &Value| {
             let method = call["method"].as_str().unwrap();
-            let count = counts.calls.entry(method.to_owned()).or_default();
+            let Counts { calls, filters, .. } = &mut *counts;
+            let count = calls.entry(method.to_owned()).or_default();
             *count += 1;
-            let node = Node { chain: &chain, ways: &ways, count: *count };
+            let number = match method {
+                // Of the same search, so that its answers are wrong in turns, however they are asked.
+                "eth_getLogs" => {
+                    let text = call["params"].to_string();
+                    let first = text.bytes().map(u64::from).sum();
+                    let number = filters.entry(text).or_insert(first);
+                    *number += 1;
+                    *number
+                }
+                _ => *count,
+            };
+            let node = Node { chain: &chain, ways: &ways, count: number };
             match node.reply(method, &call["params"]) {
                 Ok(result) => json!({"jsonrpc": "2.0", "id": call["id"], "result": result}),
                 Err((code, message)) => json!({"jsonrpc": "2.0", "id": call["id"],
@@ -459,7 +491,7 @@ fn hits(every: u64, count: u64) -> bool {
 struct Node<'a> {
     chain: &'a Chain,
     ways: &'a Ways,
-    /// Calls of this method so far.
+    /// Calls of this method so far, or of this search for logs.
     count: u64,
 }
 
@@ -477,8 +509,14 @@ impl Node<'_> {
             "eth_getLogs" if self.ways.gives_logs => self.logs(&params[0]),
             "eth_getTransactionByHash" => Ok(self.given(params).map_or(Value::Null, Placed::tx)),
             "eth_getTransactionByBlockNumberAndIndex" => Ok(self.at_place(params)),
-            "eth_getBlockReceipts" => Ok(self.receipts(number(&params[0]))),
-            "eth_getTransactionReceipt" => Ok(self.receipt(params)),
+            "eth_getBlockReceipts" => {
+                self.refuses(self.ways.refuses_receipts, number(&params[0]))?;
+                Ok(self.receipts(number(&params[0])))
+            }
+            "eth_getTransactionReceipt" => {
+                self.refuses(self.ways.refuses_receipts, self.block_of(&params[0]))?;
+                Ok(self.receipt(params))
+            }
             "debug_traceTransaction" if self.ways.traces == Traces::Tree => {
                 let is_given = self.count > self.ways.old_traces;
                 let block = self.chain.find(&params[0]).unwrap().block;
@@ -512,6 +550,17 @@ impl Node<'_> {
             }
             _ => absent(),
         }
+    }
+
+    fn refuses(&self, says: Option<&str>, block: Height) -> Result<(), (i64, String)> {
+        let says = says.filter(|_| block < self.ways.logs_from);
+        says.map_or(Ok(()), |says| Err((-32000, says.to_owned())))
+    }
+
+    /// Of a transaction, also of one that only fills its block.
+    fn block_of(&self, hash: &Value) -> Height {
+        let filler = || number(&json!(hash.as_str().unwrap()[..18]));
+        self.chain.find(hash).map_or_else(filler, |tx| tx.block)
     }
 
     /// The newest block, which is not final.
@@ -596,6 +645,7 @@ impl Node<'_> {
         if height > self.newest() {
             return Ok(Value::Null);
         }
+        self.refuses(self.ways.refuses_blocks, height)?;
         let here = self.chain.txs.iter().filter(|tx| tx.block == height);
         let filler = Self::filler(height);
         let shown = |tx: &Placed| if whole { tx.tx() } else { json!(hex(&tx.hash)) };
@@ -612,9 +662,10 @@ impl Node<'_> {
             return Err((-32000, too_wide(says, low, range_max)));
         }
         let behind = if hits(self.ways.behind_every, self.count) { self.ways.behind } else { 0 };
-        let newest = self.newest() - behind;
+        let newest = self.newest() - behind - self.ways.logs_lag;
         if let Some(emitters) = filter.get("address").filter(|emitters| !emitters.is_null()) {
-            let wrapped = emitters.to_string().to_lowercase().contains(&WRAPPED[2..]);
+            let asks = emitters.to_string().to_lowercase().contains(&WRAPPED[2..]);
+            let wrapped = asks && !self.ways.quiet;
             let range = low.max(self.ways.logs_from)..=high.min(newest);
             let logs = range.filter(|_| wrapped).take(100).map(|block| {
                 let filler = Self::filler(block);
@@ -625,6 +676,11 @@ impl Node<'_> {
             return Ok(logs.collect());
         }
         let mut found = Vec::new();
+        let is_whole_block = low == high && filter["topics"].is_null();
+        if is_whole_block && (self.ways.logs_from..=newest).contains(&low) {
+            let filler = Self::filler(low);
+            found.push(filler.log(&filler.logs[0]));
+        }
         for tx in &self.chain.txs {
             if tx.block < low || tx.block > high || tx.block > newest {
                 continue;
@@ -654,7 +710,7 @@ impl Node<'_> {
 }
 
 fn fits(topics: &[String], filter: &Value) -> bool {
-    filter.as_array().unwrap().iter().enumerate().all(|(at, wanted)| {
+    filter.as_array().into_iter().flatten().enumerate().all(|(at, wanted)| {
         let has = |wanted: &Value| topics.get(at).is_some_and(|topic| wanted == topic);
         match wanted {
             Value::Null => true,
