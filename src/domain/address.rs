@@ -47,7 +47,7 @@ pub enum AddressError {
     #[error("a Tron address is base58check text that begins with T (34 characters)")]
     Tron,
     #[error(
-        "{expected}, and this is an address of another kind of chain: name its chain by `chain`"
+        "{expected}, and this is an address of another kind of chain: name its chain (`chain`, --chain)"
     )]
     OtherChain { expected: Box<Self> },
 }

@@ -224,7 +224,7 @@ fn a_store_that_cannot_be_written_is_served() {
         let other = stream(&server, UNKNOWN, key).1;
         assert_eq!(
             (&other["complete"], &other["error"]["code"]),
-            (&false.into(), &"INTERNAL_ERROR".into())
+            (&false.into(), &"STORAGE_FULL".into())
         );
         assert_eq!(stream(&server, SMALL, key), stored);
         server.signal("TERM");

@@ -68,7 +68,6 @@ async fn figures_name_the_rows_whose_value_is_still_looked_for() {
     world.fill(&wallet, 0, rows, vec![]).await;
     let all = json(&world.get(&pnl(&wallet, "")).await);
     assert_eq!((&all["complete"], &all["valuesPending"]), (&true.into(), &7.into()));
-    assert!(all["totals"]["withoutValue"].as_u64() >= Some(7), "they are among those without");
     world.close().await;
 }
 
