@@ -83,11 +83,11 @@ const READ_ONLY: &str = "its folder cannot be written to; make it writable and s
 fn takes_nothing(error: &StoreError) -> Option<&'static str> {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let StoreError::Io(cause) = error else { return None };
-    match cause.kind() {
-        StorageFull | QuotaExceeded | FileTooLarge => Some(NO_SPACE),
-        ReadOnlyFilesystem => Some(READ_ONLY),
-        _ => None,
+    let kind = cause.kind();
+    if [StorageFull, QuotaExceeded, FileTooLarge].contains(&kind) {
+        return Some(NO_SPACE);
     }
+    (kind == ReadOnlyFilesystem).then_some(READ_ONLY)
 }
 
 #[cfg(test)]

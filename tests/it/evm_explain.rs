@@ -61,7 +61,7 @@ fn legs_that_only_follow_say_so() {
     let tracker = transfer(CCC, WALLET, ZERO, 500);
     leaves_out(&with(sell(), &[tracker]), CCC, Why::Follows, 500);
     let minted = transfer(CCC, ZERO, WALLET, 20);
-    says(&with(buy().value(150), &[minted.clone()]), 0, Some(NoteKind::Liquidity));
+    says(&with(buy().value(150), std::slice::from_ref(&minted)), 0, Some(NoteKind::Liquidity));
     // A reward next to a whole exchange, minted or not.
     leaves_out(&with(buy(), &[minted]), CCC, Why::Follows, 20);
     let moved = transfer(CCC, OTHER, WALLET, 20);

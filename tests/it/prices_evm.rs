@@ -372,9 +372,10 @@ impl Transport for Pruned {
                     *answer = lacks.clone();
                 }
             };
-            match &mut body {
-                Value::Array(answers) => answers.iter_mut().for_each(replace),
-                one => replace(one),
+            if let Some(answers) = body.as_array_mut() {
+                answers.iter_mut().for_each(replace);
+            } else {
+                replace(&mut body);
             }
             response.body = body.to_string().into();
             Ok(response)

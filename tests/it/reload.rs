@@ -54,7 +54,7 @@ async fn a_worker_that_panicked_goes_on_at_the_endpoints_of_a_reload() {
         registry: Arc::clone(&registry),
         sources: HashMap::from([(chain, source(&dead, &clock, &registry))]),
         candles: None,
-        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        clock: Arc::<Trap>::clone(&clock),
         limits: HistoryLimits::default(),
         tasks: Tasks::new(),
     });

@@ -133,24 +133,28 @@ mod tests {
         assert_eq!(apart(&[4], &answers[..1], &[].into()), [4]);
     }
 
-    fn head(height: Height, request: u64) -> LogAnswer {
+    fn head(height: Height, request: u64) -> CallResponse {
         let result = to_raw_value(&format!("{height:#x}")).unwrap();
-        Ok(CallResponse { result, endpoint: EndpointId(0), request })
+        CallResponse { result, endpoint: EndpointId(0), request }
     }
 
     #[test]
     fn a_head_that_came_just_now_far_above_the_blocks_is_as_good_as_one_that_is_believed() {
         let are_far = |heads: &[_]| are_from(heads, 1_050);
-        assert!(are_far(&[head(1_050, 1), head(2_000, 1)]));
-        assert!(!are_far(&[head(2_000, 1), head(1_049, 1)]), "each of them");
-        assert!(!are_far(&[head(2_000, 1), Err(UpstreamError::NoEndpoint)]));
+        assert!(are_far(&[Ok(head(1_050, 1)), Ok(head(2_000, 1))]));
+        assert!(!are_far(&[Ok(head(2_000, 1)), Ok(head(1_049, 1))]), "each of them");
+        assert!(!are_far(&[Ok(head(2_000, 1)), Err(UpstreamError::NoEndpoint)]));
         assert!(!are_far(&[]));
     }
 
     #[test]
     fn a_request_counts_near_the_head_with_logs_above_it_alone() {
-        let heads =
-            [head(1_064, 1), head(1_063, 2), head(1_001, 3), Err(UpstreamError::NoEndpoint)];
+        let heads = [
+            Ok(head(1_064, 1)),
+            Ok(head(1_063, 2)),
+            Ok(head(1_001, 3)),
+            Err(UpstreamError::NoEndpoint),
+        ];
         let sure = |shown_in: &[u64]| sure_in(&heads, &shown_in.iter().copied().collect(), 1_064);
         assert_eq!(sure(&[]), ([1].into(), Some(1_001)));
         assert_eq!(sure(&[3]), ([1, 3].into(), Some(1_063)));

@@ -172,7 +172,7 @@ impl EvmSource {
             Some(false) => {}
             // No trace will show which of them it was.
             Some(true) if self.is_pruned(Past::Traces, tx.block) => {
-                tx.native = NativeFlows::Unknown
+                tx.native = NativeFlows::Unknown;
             }
             Some(true) | None => tx.native = NativeFlows::Refused,
         }

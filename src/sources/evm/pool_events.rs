@@ -136,7 +136,7 @@ impl EvmSource {
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
         let (mut out, mut failures) = (LeftOut::default(), HashMap::<EndpointId, u32>::new());
-        let (mut last, mut open) = (None::<UpstreamError>, BTreeSet::from_iter(left.drain(..)));
+        let (mut last, mut open) = (None::<UpstreamError>, left.drain(..).collect::<BTreeSet<_>>());
         // The lowest first: what keeps these keeps those above them.
         while let (Some(lowest), Some(highest)) = (open.first().copied(), open.last()) {
             let Some(choice) = self.log_choice((lowest.0, highest.1), &out.of(lowest.0)) else {
@@ -245,13 +245,12 @@ impl EvmSource {
         let others: BTreeSet<EndpointId> =
             empty.values().copied().filter(|on| *on != choice.on).collect();
         for on in std::iter::once(choice.on).chain(others) {
-            let kept = match self.known_depth(on, lowest.0) {
-                Some(kept) => kept,
-                None => {
-                    let choice = LogChoice { on, ..choice };
-                    let look = self.look_at_depth(choice, *lowest, options).await;
-                    look.failed.map_or(Ok(look.kept), Err)?
-                }
+            let kept = if let Some(kept) = self.known_depth(on, lowest.0) {
+                kept
+            } else {
+                let choice = LogChoice { on, ..choice };
+                let look = self.look_at_depth(choice, *lowest, options).await;
+                look.failed.map_or(Ok(look.kept), Err)?
             };
             if kept != Kept::Yes {
                 unshown.insert(on, top.0);

@@ -583,7 +583,7 @@ impl Net {
 impl Transport for Net {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(async move {
-            let topic: String = WALLET.iter().map(|byte| format!("{byte:02x}")).collect();
+            let topic = hex::encode(WALLET);
             let asked = String::from_utf8_lossy(&request.body);
             if self.ways.hangs && asked.contains("eth_getLogs") && asked.contains(&topic) {
                 tokio::time::sleep(request.timeout).await;
