@@ -131,7 +131,7 @@ export class Session {
     if (trades.length === 0) return;
     if (!isLive) {
       this.rows.add(trades);
-      return this.on.rows(trades.length);
+      return this.on.fresh(trades.length);
     }
     this.rows.addNew(trades);
     this.news += trades.length;

@@ -33,7 +33,7 @@ const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Longest wait for a chunk's prices, and for those that an earlier call left open: a command ends, and
 /// what it lacks then is filled by no later moment.
-const VALUES_WAIT_MAX: Duration = Duration::from_secs(30);
+const VALUES_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What the commands that read a wallet share.
 pub(super) struct Context<'a> {

@@ -194,6 +194,8 @@ impl Inner {
                 progress = Progress::new();
                 self.limits.audit.again_after
             }
+            // The other process looks too, or will be asked again tomorrow: not each half a minute.
+            Err(IngestError::History(error)) if error == refused() => self.limits.audit.again_after,
             Err(error) => {
                 tracing::debug!(%error, "a finished span could not be read again");
                 self.limits.retry_pause_max

@@ -250,8 +250,10 @@ fn a_token_that_was_wrapped_next_to_anothers_swap_is_not_exchanged() {
     case(logs).gives_none(Some(NoteKind::OneSided));
 }
 
+/// Wrapping is no trade, also behind a swap in a known router's call: a share of a pool's liquidity would
+/// look like this too.
 #[test]
-fn a_known_router_wraps_at_the_end_of_its_route() {
+fn a_share_at_the_end_of_a_known_routers_route_is_no_purchase() {
     let router = account("111111125421ca6dc452d289314280a0f8842a65");
     let mut bought = swap(POOL, (AAA, 500, WALLET), (BBB, 7, router));
     bought.extend(wrapped(WRAPPED_B, BBB, (router, WALLET), 7));
@@ -259,13 +261,6 @@ fn a_known_router_wraps_at_the_end_of_its_route() {
     let signature = "Deposit(address,address,uint256,uint256)";
     let sides = [word(router), word(WALLET)];
     bought.push(log(WRAPPED_B, signature, &sides, &[number(7), number(7)]));
-    let rows = [('s', AAA, 500, None), ('b', WRAPPED_B, 7, None)];
-    case(bought.clone()).to(router).gives(&rows);
+    case(bought.clone()).to(router).gives_none(Some(NoteKind::Liquidity));
     case(bought).gives_none(Some(NoteKind::Liquidity));
-    // What it only wraps is a deposit.
-    let alone = wrapped(WRAPPED_B, BBB, (WALLET, WALLET), 7).to_vec();
-    case(alone).to(router).gives_none(Some(NoteKind::Liquidity));
-    let mut sold = unwrapped(WRAPPED_B, BBB, (WALLET, router), 7).to_vec();
-    sold.extend(swap(POOL, (BBB, 7, router), (AAA, 500, WALLET)));
-    case(sold).to(router).gives(&[('s', WRAPPED_B, 7, None), ('b', AAA, 500, None)]);
 }

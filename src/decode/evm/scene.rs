@@ -131,11 +131,6 @@ impl<'a> Scene<'a> {
         self.swapped(asset) || self.conversions.iter().any(on_route) || inside()
     }
 
-    /// Whether a wrapped token, or a vault's share, was made of or for an asset that a venue exchanged.
-    pub(super) fn wraps_exchanged(&self, asset: Asset) -> bool {
-        self.wrapped().any(|[inner, outer]| outer == asset && self.swapped(inner))
-    }
-
     fn wrapped(&self) -> impl Iterator<Item = [Asset; 2]> {
         self.wrappers.iter().filter_map(Conversion::inner_and_outer)
     }

@@ -77,7 +77,7 @@ fn refusal(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note
     if own.legs.len() > LEG_COUNT_MAX {
         return no(NoteKind::OneSided, "more tokens moved than any trade has");
     }
-    if own.exchanged.iter().any(|leg| is_share(scene, leg, routed)) {
+    if own.exchanged.iter().any(|leg| is_share(scene, leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
     }
     if !routed
@@ -145,7 +145,7 @@ fn no<T>(kind: NoteKind, detail: &str) -> Result<T, Option<Note>> {
 
 /// Whether a token is a share, minted or burnt here for a deposit or withdrawal: no venue exchanged
 /// it.
-fn is_share(scene: &Scene<'_>, leg: &Leg, routed: bool) -> bool {
+fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     let asset = Asset::Token(leg.token);
     let pool =
         |kind| scene.venues.iter().any(|v| v.log.address == leg.token && v.event.kind == kind);
@@ -153,8 +153,7 @@ fn is_share(scene: &Scene<'_>, leg: &Leg, routed: bool) -> bool {
     if pool(EventKind::Pool) {
         return true;
     }
-    // A router wraps, or unwraps, at the ends of its route.
-    if scene.swapped(asset) || (routed && scene.wraps_exchanged(asset)) {
+    if scene.swapped(asset) {
         return false;
     }
     if pool(EventKind::Liquidity) {
