@@ -421,7 +421,7 @@ impl Net {
         let mut ways = ways.lock().unwrap().clone();
         let mut counts = counts.lock().unwrap();
         counts.requests += 1;
-        if ways.drops_every.is_some_and(|every| !hits(every, counts.requests)) {
+        if ways.drops_every.is_some_and(|every| !hits(every, scattered(counts.requests))) {
             ways.logs_from = 0;
         }
         if ways.full_requests_every > 0 && !hits(ways.full_requests_every, counts.requests) {
@@ -481,6 +481,13 @@ impl Transport for Net {
             Ok(self.answer(node, &request.body))
         })
     }
+}
+
+/// As many hits as in turns, but in no step with those who ask in turns (the finalizer of SplitMix64).
+fn scattered(count: u64) -> u64 {
+    let mixed = (count ^ (count >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 fn hits(every: u64, count: u64) -> bool {
