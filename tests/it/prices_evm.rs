@@ -291,22 +291,25 @@ impl Transport for EmptyFirst {
         }
         Box::pin(async move {
             let mut response = self.node.send(request).await?;
-            let mut body: Value = serde_json::from_slice(&response.body).unwrap();
-            let replace = |answer: &mut Value| {
+            replace_answers(&mut response, |answer| {
                 if let Some((id, field, value)) = replaced.iter().find(|one| one.0 == answer["id"])
                 {
                     *answer = json!({"jsonrpc": "2.0", "id": id, *field: value});
                 }
-            };
-            if let Value::Array(answers) = &mut body {
-                answers.iter_mut().for_each(replace);
-            } else {
-                replace(&mut body);
-            }
-            response.body = body.to_string().into();
+            });
             Ok(response)
         })
     }
+}
+
+/// Changes the answers of a request, one or many.
+fn replace_answers(response: &mut Response, mut replace: impl FnMut(&mut Value)) {
+    let mut body: Value = serde_json::from_slice(&response.body).unwrap();
+    match body.as_array_mut() {
+        Some(answers) => answers.iter_mut().for_each(replace),
+        None => replace(&mut body),
+    }
+    response.body = body.to_string().into();
 }
 
 /// A range has no events by two answers, never by one.
@@ -366,18 +369,11 @@ impl Transport for Pruned {
             }
             let all = asked.as_array().map_or(std::slice::from_ref(&asked), Vec::as_slice);
             let lacking: Vec<Value> = all.iter().filter_map(|call| self.lacks(call)).collect();
-            let mut body: Value = serde_json::from_slice(&response.body).unwrap();
-            let replace = |answer: &mut Value| {
+            replace_answers(&mut response, |answer| {
                 if let Some(lacks) = lacking.iter().find(|one| one["id"] == answer["id"]) {
                     *answer = lacks.clone();
                 }
-            };
-            if let Some(answers) = body.as_array_mut() {
-                answers.iter_mut().for_each(replace);
-            } else {
-                replace(&mut body);
-            }
-            response.body = body.to_string().into();
+            });
             Ok(response)
         })
     }

@@ -112,41 +112,9 @@ async fn a_fill_into_accounts_that_another_authority_closed_has_its_rows() {
     assert_eq!(got, [(700, Side::Sell), (700, Side::Buy)]);
 }
 
-/// Two trades of the wallet in the same block were stored before it.
-#[tokio::test(start_paused = true)]
-async fn a_late_fill_has_its_place_in_its_block() {
-    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
-    let mut chain = Chain::new(10_000);
-    chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
-    for slot in 0..600 {
-        chain.add(1_000 + slot, &[wallet]);
-    }
-    for coin in ["WIF", "JUP"] {
-        chain.add(3_000, &buyer(coin)).shows(unplaced(&bought(coin)));
-    }
-    chain.add(3_000, &accounts).shows(unplaced(&filled()));
-    for account in accounts {
-        chain.add(3_500, &[[5; 32], account]);
-    }
-    let net = Net::new(chain, vec![Ways::default()]);
-    let history = history(&net);
-    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
-    let walk = || history.walk(World::request(wallet, Extent::All)).unwrap();
-    finish(&mut walk()).await;
-    let (rows, end) = finish(&mut walk()).await;
-    assert!(end.complete, "{end:?}");
-    let mints: Vec<Address> = rows.iter().map(|row| row.trade.mint).collect();
-    let of = |coin: &str| mints.iter().position(|mint| *mint == Address::Solana(key(coin)));
-    assert_eq!(mints.len(), 6);
-    let places: Vec<_> =
-        rows.iter().map(|row| (row.trade.key.height, row.trade.key.index)).collect();
-    assert!(of("BONK") < of("JUP") && of("JUP") < of("WIF"), "{places:?}");
-}
-
-/// The trade that was stored before it had been the wallet's only one of its block, and stands without
-/// a position.
-#[tokio::test(start_paused = true)]
-async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
+/// What a wallet traded, the newest first, whose block at slot 3,000 holds these purchases behind a
+/// stranger's transaction and the late fill. Read twice: the fill is late to the first.
+async fn traded_with_a_late_fill(coins: &[&str], fill_at: usize) -> Vec<Address> {
     let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
     let mut chain = Chain::new(10_000);
     chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
@@ -154,8 +122,14 @@ async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
         chain.add(1_000 + slot, &[wallet]);
     }
     chain.add(3_000, &[[9; 32]]);
-    chain.add(3_000, &accounts).shows(unplaced(&filled()));
-    chain.add(3_000, &buyer("JUP")).shows(unplaced(&bought("JUP")));
+    for place in 0..=coins.len() {
+        if place == fill_at {
+            chain.add(3_000, &accounts).shows(unplaced(&filled()));
+        }
+        if let Some(coin) = coins.get(place) {
+            chain.add(3_000, &buyer(coin)).shows(unplaced(&bought(coin)));
+        }
+    }
     for account in accounts {
         chain.add(3_500, &[[5; 32], account]);
     }
@@ -165,12 +139,28 @@ async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
     finish(&mut walk()).await;
     let (rows, end) = finish(&mut walk()).await;
     assert!(end.complete, "{end:?}");
-    let mints: Vec<Address> = rows.iter().map(|row| row.trade.mint).collect();
-    let of = |coin: &str| mints.iter().position(|mint| *mint == Address::Solana(key(coin)));
-    let places: Vec<_> =
-        rows.iter().map(|row| (row.trade.key.height, row.trade.key.index)).collect();
-    assert_eq!(mints.len(), 4, "{places:?}");
-    assert!(of("JUP") < of("BONK"), "{places:?}");
+    assert_eq!(rows.len(), 2 + 2 * coins.len());
+    rows.iter().map(|row| row.trade.mint).collect()
+}
+
+fn place(mints: &[Address], coin: &str) -> usize {
+    mints.iter().position(|mint| *mint == Address::Solana(key(coin))).unwrap()
+}
+
+/// Two trades of the wallet in the same block were stored before it.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_has_its_place_in_its_block() {
+    let mints = traded_with_a_late_fill(&["WIF", "JUP"], 2).await;
+    let [fill, jup, wif] = ["BONK", "JUP", "WIF"].map(|coin| place(&mints, coin));
+    assert!(fill < jup && jup < wif, "{mints:?}");
+}
+
+/// The trade that was stored before it had been the wallet's only one of its block, and stands without
+/// a position.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
+    let mints = traded_with_a_late_fill(&["JUP"], 0).await;
+    assert!(place(&mints, "JUP") < place(&mints, "BONK"), "{mints:?}");
 }
 
 /// Listed after its heights were delivered, and given by no node until later.

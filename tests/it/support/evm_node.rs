@@ -483,7 +483,7 @@ impl Transport for Net {
     }
 }
 
-/// As many hits as in turns, but in no step with those who ask in turns (the finalizer of SplitMix64).
+/// As many hits as in turns, but in no step with those who ask in turns (the finalizer of `SplitMix64`).
 fn scattered(count: u64) -> u64 {
     let mixed = (count ^ (count >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
