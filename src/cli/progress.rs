@@ -54,6 +54,13 @@ impl ProgressLine {
         self.0.is_some()
     }
 
+    /// Values that an earlier call left open are asked for.
+    pub(super) fn asks_for_values(&self) {
+        if let Some(bar) = &self.0 {
+            bar.shown.set_message("asking for values that are still open");
+        }
+    }
+
     /// About how many trades there are, before that is known.
     pub(super) fn expect(&self, trades: u64) {
         if let Some(bar) = &self.0 {

@@ -34,6 +34,7 @@ const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for a chunk's prices, and for those that an earlier call left open: a command ends, and
 /// what it lacks then is filled by no later moment.
 const VALUES_WAIT_MAX: Duration = Duration::from_secs(10);
+const STOPPED: &str = "stopped; what was read is kept";
 
 /// What the commands that read a wallet share.
 pub(super) struct Context<'a> {
@@ -168,7 +169,13 @@ impl<'a> WalletReading<'a> {
             want: left.map_or(Extent::All, Extent::Rows),
             window: WINDOW_MAX,
         };
-        let _ = timeout(VALUES_WAIT_MAX, history.complete_values(self.wallet.chain)).await;
+        let stop = signals::stop()?;
+        tokio::pin!(stop);
+        progress.asks_for_values();
+        tokio::select! {
+            _ = timeout(VALUES_WAIT_MAX, history.complete_values(&self.wallet)) => {}
+            () = &mut stop => return Err(CliError::Incomplete(STOPPED.to_owned())),
+        }
         let walk = history
             .walk(request)
             .map_err(|error| CliError::failed("the history cannot be read", error))?;
@@ -248,7 +255,7 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         None => Some(CliError::Incomplete("the time for one call is over".to_owned())),
         Some(_) if reached_limit => None,
         Some(HistoryError::ShuttingDown) => {
-            Some(CliError::Incomplete("stopped; what was read is kept".to_owned()))
+            Some(CliError::Incomplete(STOPPED.to_owned()))
         }
         Some(
             error @ (HistoryError::NotAWallet { .. }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::error::HistoryError;
 use super::{History, Inner};
-use crate::domain::{ChainId, Trade, ValueSource};
+use crate::domain::{ChainId, Trade, ValueSource, Wallet};
 use crate::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use crate::rpc::{Lane, Priority};
 use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
@@ -36,10 +36,10 @@ struct Waiting {
 }
 
 impl History {
-    /// Asks once more for the values of a chain's trades that an earlier call left open.
-    pub async fn complete_values(&self, chain: ChainId) {
-        if self.inner.has_duty("values", chain).await
-            && let Err(error) = self.inner.complete_once(chain).await
+    /// Asks once more for the values of a wallet's trades that an earlier call left open.
+    pub async fn complete_values(&self, wallet: &Wallet) {
+        if self.inner.has_duty("values", wallet.chain).await
+            && let Err(error) = self.inner.complete_once(wallet).await
         {
             tracing::warn!(%error, "trades without a value could not be completed");
         }
@@ -72,13 +72,25 @@ impl Inner {
         }
     }
 
-    /// Asks once for all of a chain that wait.
-    async fn complete_once(&self, id: ChainId) -> Result<(), HistoryError> {
-        let Some(source) = self.sources.get(&id) else { return Ok(()) };
+    /// Asks once for all of a wallet that wait.
+    async fn complete_once(&self, wallet: &Wallet) -> Result<(), HistoryError> {
+        let chain = wallet.chain;
+        let Some(source) = self.sources.get(&chain) else { return Ok(()) };
         let lane = Lane::unowned(Priority::interactive());
-        let Some(lookups) = self.enricher.lookups(id, &source, &lane) else { return Ok(()) };
-        let mut state = State::new(self.limits.values_check_every);
-        self.fill_chain(&lookups, &mut state).await
+        let Some(lookups) = self.enricher.lookups(chain, &source, &lane) else { return Ok(()) };
+        let Some(record) = self.view()?.wallet(wallet).await? else { return Ok(()) };
+        let mut behind = WantedPlace::of_wallet(chain, record.id);
+        loop {
+            let max = self.limits.values_check_max;
+            let mut wanted = self.view()?.wanted_values(chain, &behind, max).await?;
+            let is_last = wanted.len() < max || wanted.iter().any(|one| one.id != record.id);
+            wanted.retain(|one| one.id == record.id);
+            let Some(last) = wanted.last() else { return Ok(()) };
+            behind = last.place.clone();
+            if !self.fill(&lookups, wanted).await? || is_last {
+                return Ok(());
+            }
+        }
     }
 
     /// Goes through those that wait, from where it stopped to the end, while sources answer.

@@ -184,6 +184,11 @@ pub(super) fn wanted_value_key(chain: ChainId, row_key: &[u8]) -> Vec<u8> {
     [&chain.0.to_be_bytes(), transaction_of(row_key)].concat()
 }
 
+/// What all of a wallet's [`wanted_value_key`]s begin with.
+pub(super) fn wanted_of_wallet(chain: ChainId, id: WalletId) -> Vec<u8> {
+    [chain.0.to_be_bytes().as_slice(), &id.0.to_be_bytes()].concat()
+}
+
 /// The wallet of a [`wanted_value_key`], and bounds around the rows of its transaction.
 pub(super) fn rows_of_wanted(key: &[u8]) -> Option<(WalletId, Vec<u8>, Vec<u8>)> {
     let start = key.get(CHAIN_BYTES..)?;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::credit::Credit;
+use super::key::wanted_of_wallet;
 use crate::domain::{
     Address, ChainId, Coverage, Height, KeyId, LearnedPrice, Minute, Price, Proof, Resume,
     SourceAccount, Trade, TradeKey, TxId, Units, UnixMillis, ValueSource, Wallet,
@@ -124,6 +125,13 @@ pub struct WantedValue {
 /// A place among the transactions that wait for values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WantedPlace(pub(super) Vec<u8>);
+
+impl WantedPlace {
+    /// In front of all of a wallet, behind those of wallets with lower numbers.
+    pub fn of_wallet(chain: ChainId, id: WalletId) -> Self {
+        Self(wanted_of_wallet(chain, id))
+    }
+}
 
 /// Changes to a wallet's record; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]

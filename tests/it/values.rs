@@ -210,7 +210,7 @@ async fn what_an_earlier_call_left_open_is_filled_in_at_once_where_that_is_asked
     assert!(pending >= 200, "{pending} rows wait");
     let world = world.restart().await;
     service.set(Mode::Tells(150));
-    world.history.complete_values(wallet.chain).await;
+    world.history.complete_values(&wallet).await;
     assert_eq!(check(&stream(&world, wallet).await), (learned + pending, 0, told));
     assert_eq!(wanted(&world.store).await, 0);
 }

@@ -1,5 +1,5 @@
 //! Pure: which endpoints offer account lists. A refusal is no lack of an ability: an endpoint has
-//! no lists only where it has answered so several times over minutes, and never gave one.
+//! no lists only where it has answered so several times, with pauses between, and never gave one.
 
 use std::collections::HashMap;
 use std::time::Duration;
