@@ -254,9 +254,7 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         None if end.complete || reached_limit => None,
         None => Some(CliError::Incomplete("the time for one call is over".to_owned())),
         Some(_) if reached_limit => None,
-        Some(HistoryError::ShuttingDown) => {
-            Some(CliError::Incomplete(STOPPED.to_owned()))
-        }
+        Some(HistoryError::ShuttingDown) => Some(CliError::Incomplete(STOPPED.to_owned())),
         Some(
             error @ (HistoryError::NotAWallet { .. }
             | HistoryError::StoreFull { .. }
