@@ -59,15 +59,15 @@ pub(super) enum ApiError {
     #[error("the rate of requests is used up")]
     RateLimited { state: RateState, wait: Duration },
     #[error("the key has {max} streams open, which is its maximum; close one first")]
-    TooManyStreams { max: u32 },
+    TooManyStreams { max: u32, rate: Option<RateState> },
     #[error("the server has too many streams open; try again shortly")]
     StreamsFull,
     #[error("gains are worked out for {max} requests of this key, which is its maximum")]
-    TooManyPnl { max: usize },
+    TooManyPnl { max: usize, rate: Option<RateState> },
     #[error("gains are worked out for as many requests as the server takes; try again shortly")]
     PnlFull,
     #[error("{max} transactions are being explained for this key, which is its maximum")]
-    TooManyExplained { max: usize },
+    TooManyExplained { max: usize, rate: Option<RateState> },
     #[error("as many transactions are being explained as the server takes; try again shortly")]
     ExplainedFull,
     #[error(

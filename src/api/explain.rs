@@ -112,7 +112,8 @@ pub(super) async fn answer(
     }
     let app = &call.app;
     let max = app.limits.explain_per_key_max;
-    let _of_key = caller.state.explained.take(max).ok_or(ApiError::TooManyExplained { max })?;
+    let too_many = ApiError::TooManyExplained { max, rate };
+    let _of_key = caller.state.explained.take(max).ok_or(too_many)?;
     let max = app.limits.explain_at_once_max;
     let _of_all = app.explained.take(max).ok_or(ApiError::ExplainedFull)?;
     let unknown = || ApiError::UnknownTransaction { slug: chain.slug.clone() };

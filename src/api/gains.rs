@@ -20,7 +20,7 @@ use super::auth::Caller;
 use super::call::{ApiCall, find_chain};
 use super::coding::Coding;
 use super::error::ApiError;
-use super::gate::Place;
+use super::gate::{Place, RateState};
 use super::guarded::Guarded;
 use super::page::refusal;
 use super::parameters::{parameters, refuse_named};
@@ -118,7 +118,7 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
     let response = if call.method == Verb::HEAD {
         reply::head_of_stream(reply::JSON)
     } else {
-        let places = Places::take(&call.app, &caller)?;
+        let places = Places::take(&call.app, &caller, rate)?;
         let wallet = Wallet { chain: chain.id, address };
         let (read, walk) = read(call, &caller, wallet, query.disposals).await?;
         let as_of = walk.as_of().await;
@@ -135,9 +135,9 @@ struct Places {
 }
 
 impl Places {
-    fn take(app: &App, caller: &Caller) -> Result<Self, ApiError> {
+    fn take(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Self, ApiError> {
         let max = app.limits.pnl_per_key_max;
-        let of_key = caller.state.gains.take(max).ok_or(ApiError::TooManyPnl { max })?;
+        let of_key = caller.state.gains.take(max).ok_or(ApiError::TooManyPnl { max, rate })?;
         let of_all = app.gains.take(app.limits.pnl_at_once_max).ok_or(ApiError::PnlFull)?;
         Ok(Self { _of_key: of_key, _of_all: of_all })
     }

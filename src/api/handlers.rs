@@ -19,6 +19,7 @@ use super::dto::{
 };
 use super::error::ApiError;
 use super::estimate::{RequestParts, estimate};
+use super::gate::RateState;
 use super::guarded::Guarded;
 use super::limits::MetricsAccess;
 use super::request::ApiRequest;
@@ -221,23 +222,28 @@ async fn history(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
         // The head alone: nothing is loaded and nothing counts.
         reply::head_of_stream(if asked.limit.is_some() { reply::JSON } else { reply::NDJSON })
     } else {
-        read(call, &caller, asked).await?
+        read(call, &caller, asked, rate).await?
     };
     Ok(reply::rated(response, rate))
 }
 
-async fn read(call: &ApiCall, caller: &Caller, asked: ApiRequest) -> Result<Response, ApiError> {
+async fn read(
+    call: &ApiCall,
+    caller: &Caller,
+    asked: ApiRequest,
+    rate: Option<RateState>,
+) -> Result<Response, ApiError> {
     let (app, limits) = (&call.app, &call.app.limits);
     match asked.limit {
         None => {
-            let place = StreamPlace::take(app, caller)?;
+            let place = StreamPlace::take(app, caller, rate)?;
             let walk = open(call, caller, &asked, Extent::All, limits.stream_window)?;
             let used_up = caller.has_used_up(&app.history).await?;
             stream::answer(app, asked, walk, place, used_up).await
         }
         Some(size) => {
             let is_small = size <= limits.page_rows_buffered_max;
-            let place = if is_small { None } else { Some(StreamPlace::take(app, caller)?) };
+            let place = if is_small { None } else { Some(StreamPlace::take(app, caller, rate)?) };
             let walk = open(call, caller, &asked, Extent::Rows(size), limits.page_wait)?;
             page::answer(app, asked, size, walk, place).await
         }

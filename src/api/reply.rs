@@ -184,7 +184,10 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
         ApiError::MethodNotAllowed { allowed } => {
             headers.insert(ALLOW, HeaderValue::from_static(allowed));
         }
-        ApiError::RateLimited { state, .. } => put_rate(headers, *state),
+        ApiError::RateLimited { state, .. }
+        | ApiError::TooManyStreams { rate: Some(state), .. }
+        | ApiError::TooManyPnl { rate: Some(state), .. }
+        | ApiError::TooManyExplained { rate: Some(state), .. } => put_rate(headers, *state),
         ApiError::InvalidAddress { .. }
         | ApiError::InvalidAddressAt { .. }
         | ApiError::InvalidBody { .. }
@@ -200,11 +203,11 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
         | ApiError::NotJson
         | ApiError::ChainNotAllowed { .. }
         | ApiError::NotFound
-        | ApiError::TooManyStreams { .. }
+        | ApiError::TooManyStreams { rate: None, .. }
+        | ApiError::TooManyPnl { rate: None, .. }
+        | ApiError::TooManyExplained { rate: None, .. }
         | ApiError::StreamsFull
-        | ApiError::TooManyPnl { .. }
         | ApiError::PnlFull
-        | ApiError::TooManyExplained { .. }
         | ApiError::ExplainedFull
         | ApiError::TooManyTrades { .. }
         | ApiError::UnknownTransaction { .. }

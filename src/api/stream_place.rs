@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::App;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::gate::Place;
+use super::gate::{Place, RateState};
 
 /// A stream's place among its key's and among all.
 #[derive(Debug)]
@@ -16,10 +16,16 @@ pub(super) struct StreamPlace {
 }
 
 impl StreamPlace {
-    pub(super) fn take(app: &Arc<App>, caller: &Caller) -> Result<Self, ApiError> {
+    /// `rate` is what the key has left, for the refusal.
+    pub(super) fn take(
+        app: &Arc<App>,
+        caller: &Caller,
+        rate: Option<RateState>,
+    ) -> Result<Self, ApiError> {
         let max = caller.key.streams.unwrap_or(app.limits.streams_per_key_max);
         let places = usize::try_from(max).unwrap_or(usize::MAX);
-        let of_key = caller.state.streams.take(places).ok_or(ApiError::TooManyStreams { max })?;
+        let too_many = ApiError::TooManyStreams { max, rate };
+        let of_key = caller.state.streams.take(places).ok_or(too_many)?;
         let of_all = app.streams.take(app.limits.streams_max).ok_or(ApiError::StreamsFull)?;
         app.metrics.streams.inc();
         Ok(Self { app: Arc::clone(app), _of_key: of_key, _of_all: of_all })

@@ -18,7 +18,8 @@ use crate::pnl::{Method, Period};
 #[derive(Debug, Parser)]
 #[command(name = "blotter", version = VERSION, propagate_version = true)]
 #[command(
-    after_help = "Each setting of the configuration also has a variable BLOTTER_<SECTION>_<KEY>; \
+    after_help = "Each setting of the configuration also has a variable BLOTTER_<SECTION>_<KEY>, \
+those of chains BLOTTER_CHAINS_<SLUG>_RPC, _PORTAL, _EXPLORER (address), _DISCOVERY and _ENABLED; \
 flag before variable before file before default.\n\
 Exit codes: 0 done, 1 failed (also: what was verified differs), 2 wrong flags or configuration, \
 3 the history is not complete."

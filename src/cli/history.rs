@@ -58,7 +58,7 @@ pub(super) fn run(
             if !context.quiet {
                 outcome.notes().for_each(|line| serve::tell(&line));
             }
-            export.end(&outcome.ending, outcome.short)
+            export.end(outcome.ending, outcome.short)
         }
         Err(error) => {
             export.abandon();

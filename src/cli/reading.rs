@@ -255,6 +255,10 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         None => Some(CliError::Incomplete("the time for one call is over".to_owned())),
         Some(_) if reached_limit => None,
         Some(HistoryError::ShuttingDown) => Some(CliError::Incomplete(STOPPED.to_owned())),
+        // What is written is right, and is gone on with once there is room.
+        Some(error @ HistoryError::StoreFull { .. }) if written > 0 => {
+            Some(CliError::Incomplete(error.to_string()))
+        }
         Some(
             error @ (HistoryError::NotAWallet { .. }
             | HistoryError::StoreFull { .. }
@@ -270,4 +274,20 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         cursor: Some(cursor).filter(|_| end.more || !end.complete),
     };
     Outcome { ending, short, values_pending: 0, coverage: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_a_full_store_cut_off_are_an_incomplete_history() {
+        let short = |written| {
+            let error = Some(HistoryError::StoreFull { reason: "no space" });
+            let end = End { complete: false, more: true, trade_count: 3, first_trade: None, error };
+            outcome(end, "c1".to_owned(), None, written).short
+        };
+        assert!(matches!(short(3), Some(CliError::Incomplete(_))), "they are gone on with");
+        assert!(matches!(short(0), Some(CliError::Failed { .. })), "there are none");
+    }
 }

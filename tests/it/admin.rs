@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -162,6 +162,24 @@ fn a_key_is_in_force_as_soon_as_it_is_made() {
         "{audit:?}"
     );
     assert!(!format!("{audit:?}").contains(key));
+}
+
+/// Two processes on one database may be given one folder.
+#[test]
+fn a_socket_at_which_another_process_answers_is_left_to_it() {
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9/");
+    fs::create_dir(place.path().join("data")).unwrap();
+    let path = place.path().join("data/admin.sock");
+    let other = UnixListener::bind(&path).unwrap();
+    let inode = || fs::symlink_metadata(&path).unwrap().ino();
+    let before = inode();
+    let mut server = place.serve(&SERVE);
+    assert!(server.stderr.contains("a data folder of its own"), "{}", server.stderr);
+    assert_eq!(inode(), before);
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(0));
+    assert_eq!(inode(), before, "it was removed with a server that did not bind it");
+    drop(other);
 }
 
 /// Sends one line and returns the answer.

@@ -486,7 +486,7 @@ async fn a_key_reads_the_chains_that_it_is_for() {
 
 #[tokio::test(start_paused = true)]
 async fn streams_are_counted_per_key_and_in_all() {
-    let keys = [("one", key(2, |key| key.streams = Some(1)))];
+    let keys = [("one", key(2, |key| (key.streams, key.rate_millis) = (Some(1), Some(50_000))))];
     let limits = ApiLimits { streams_max: 2, ..ApiLimits::default() };
     let world = World::with(limits, &keys);
     world.fill(&wallet(1), 0, trades(3), vec![]).await;
@@ -502,6 +502,7 @@ async fn streams_are_counted_per_key_and_in_all() {
     let refused = world.get_as("one", &path(&wallet(1))).await;
     assert_error(&refused, 429, "TOO_MANY_STREAMS", "too_many_streams");
     assert_eq!(header(&refused, "retry-after"), Some("5"));
+    assert!(header(&refused, "ratelimit").is_some(), "what the key has left");
     let large = world.get_as("one", &format!("{}?limit=1001", path(&wallet(1)))).await;
     assert_error(&large, 429, "TOO_MANY_STREAMS", "too_many_streams");
     let small = world.get_as("one", &format!("{}?limit=1000", path(&wallet(1)))).await;

@@ -178,6 +178,9 @@ fn a_quota_holds_for_explanations_and_a_forgotten_wallet_is_not_counted_again() 
     for _ in 0..2 {
         stop(server_again(&place, &demo, &path, &key, &poor, counted));
     }
+    let audit = fs::read_to_string(place.path().join("data/audit.ndjson")).unwrap();
+    assert_eq!(audit.matches("\"event\":\"forget\"").count(), 2, "{audit}");
+    assert!(!audit.contains(SMALL), "it is forgotten: {audit}");
     let server = demo();
     assert_eq!((usage(&server, &key), usage(&server, &poor)), (counted, 5));
     let more = server.get(&format!("{path}?limit=6"), &poor);

@@ -317,7 +317,8 @@ async fn what_no_node_answers_is_given_up_in_bounded_time() {
 async fn only_so_many_are_explained_at_once() {
     let limits =
         ApiLimits { explain_at_once_max: 2, explain_per_key_max: 1, ..ApiLimits::default() };
-    let keys = [("second", key(2, |_| {})), ("third", key(3, |_| {}))];
+    let rated = key(2, |key| key.rate_millis = Some(50_000));
+    let keys = [("second", rated), ("third", key(3, |_| {}))];
     let world = World::with(limits, &keys);
     let path = format!("/v1/wallets/{}/explain/{}", wallet(1).address, trade(1).key.tx);
     let mut first = Box::pin(world.get_as(KEY, &path));
@@ -329,6 +330,9 @@ async fn only_so_many_are_explained_at_once() {
     let own = world.get_as(KEY, &path).await;
     let error = served::json(&own)["type"].clone();
     assert_eq!((own.status().as_u16(), error), (429, "/errors/too_many_streams".into()));
+    let rated = world.get_as("second", &path).await;
+    assert_eq!(rated.status(), 429);
+    assert!(header(&rated, "ratelimit").is_some(), "what the key has left");
     let other = world.get_as("third", &path).await;
     let error = served::json(&other)["type"].clone();
     assert_eq!((other.status().as_u16(), error), (503, "/errors/overloaded".into()));

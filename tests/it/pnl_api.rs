@@ -155,7 +155,8 @@ async fn an_incomplete_history_has_no_figures() {
 #[tokio::test(start_paused = true)]
 async fn only_so_many_are_worked_out_at_once() {
     let limits = ApiLimits { pnl_at_once_max: 2, pnl_per_key_max: 1, ..ApiLimits::default() };
-    let keys = [("second", key(2, |_| {})), ("third", key(3, |_| {}))];
+    let rated = key(2, |key| key.rate_millis = Some(50_000));
+    let keys = [("second", rated), ("third", key(3, |_| {}))];
     let world = World::with(limits, &keys);
     let (silent, stored) = (wallet(8), wallet(1));
     world.fill(&stored, 0, trades(10), vec![]).await;
@@ -170,6 +171,9 @@ async fn only_so_many_are_worked_out_at_once() {
         (own.status().as_u16(), &json(&own)["type"]),
         (429, &"/errors/too_many_streams".into())
     );
+    let rated = world.get_as("second", &stored).await;
+    assert_eq!(rated.status(), 429);
+    assert!(header(&rated, "ratelimit").is_some(), "what the key has left");
     let other = world.get_as("third", &stored).await;
     assert_eq!(
         (other.status().as_u16(), &json(&other)["type"]),

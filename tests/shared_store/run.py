@@ -231,6 +231,37 @@ def kept(blotter, url, folder, process, wallet):
     print("admin: backup and compact name the database's tools, forget forgets")
 
 
+def folder_of_its_own(blotter, url, folder):
+    """A process whose data folder is not there yet has its socket and its audit log in it."""
+    data = os.path.join(folder, "not", "yet")
+    environment = dict(os.environ, BLOTTER_STORAGE_URL=url)
+
+    def run(*arguments, where=data):
+        command = [blotter, *arguments, "--data-dir", where]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+    process = Process(blotter, url, folder, "own", data)
+    try:
+        made = run("admin", "status")
+        check(made.returncode == 0 and data in made.stdout, "no admin socket", made)
+        check(os.path.exists(os.path.join(data, "audit.ndjson")), "no audit log of the demo's key")
+        elsewhere = os.path.join(folder, "of", "keys")
+        made = run("keys", "create", where=elsewhere)
+        check(made.returncode == 0, made)
+        check(os.path.exists(os.path.join(elsewhere, "audit.ndjson")), "no audit log of keys create")
+        # A second process that is given the same folder leaves the socket to the first.
+        other = Process(blotter, url, folder, "other", data)
+        try:
+            check("a data folder of its own" in other.said(), "the second process is silent about the folder")
+        finally:
+            other.stop()
+        made = run("admin", "--json", "status")
+        check(made.returncode == 0 and json.loads(made.stdout)["process"] == process.child.pid, "the socket was taken", made)
+    finally:
+        process.stop()
+    print("a data folder that is not there is made; one folder is one process's")
+
+
 def outdated(blotter, url, folder, process):
     """A newer program migrates, and the tables are no longer what this one understands: it stops, and is not started."""
     sql = (
@@ -287,6 +318,7 @@ def main():
             last = Process(blotter, back, folder, "last", os.path.join(folder, "data"))
             processes.append(last)
             kept(blotter, back, os.path.join(folder, "data"), last, wallet)
+            folder_of_its_own(blotter, back, folder)
             outdated(blotter, back, os.path.join(folder, "data"), last)
         except BaseException:
             for process in processes:

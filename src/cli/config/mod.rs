@@ -328,7 +328,7 @@ fn flag_layer(flags: &Flags) -> Layer {
 }
 
 /// Every setting of the reference as `BLOTTER_<SECTION>_<KEY>`, the two that have flags also by the
-/// flag's name, and `BLOTTER_CHAINS_<SLUG>_RPC`, `_PORTAL`, `_EXPLORER` and `_DISCOVERY`.
+/// flag's name, and `BLOTTER_CHAINS_<SLUG>_RPC`, `_PORTAL`, `_EXPLORER`, `_DISCOVERY` and `_ENABLED`.
 fn environment_layer(
     environment: &Environment,
     unused: &mut Vec<String>,
@@ -373,13 +373,12 @@ fn variable_table(setting: &str, value: &str, reference: &toml::Table) -> Option
         let value = match key {
             "rpc" | "discovery" => list(value),
             "portal" => value.into(),
+            "enabled" => value.parse::<bool>().map_or_else(|_| value.into(), Into::into),
             "explorer" => toml::Table::from_iter([("url".to_owned(), value.into())]).into(),
             _ => return None,
         };
-        return Some(toml::Table::from_iter([(
-            "chains".to_owned(),
-            nested(slug, key, value).into(),
-        )]));
+        let chain = nested(slug, key, value).into();
+        return Some(toml::Table::from_iter([("chains".to_owned(), chain)]));
     }
     let (section, key) = setting.split_once('_')?;
     let value = match reference.get(section)?.get(key)? {
@@ -476,6 +475,7 @@ mod tests {
             ("BLOTTER_LISTEN", "0.0.0.0:0"),
             ("BLOTTER_SERVER_CONNECTIONS", "7"),
             ("BLOTTER_CHAINS_SOL_RPC", "https://a.example,https://b.example"),
+            ("BLOTTER_CHAINS_ETH_ENABLED", "false"),
             ("BLOTTER_SERVER_LISTNE", "x"),
             ("BLOTTER_LOG", "debug"),
             ("BLOTTER_STORAGE_CACHE", ""),
@@ -483,7 +483,7 @@ mod tests {
         let config = merged(&Flags::default(), &variables, None).unwrap();
         assert_eq!(config.storage.path, Path::new("/data"));
         assert_eq!(config.server.listen.to_string(), "0.0.0.0:0");
-        assert_eq!(config.server.connections, 7);
+        assert_eq!((config.server.connections, config.chains["eth"].enabled), (7, Some(false)));
         assert_eq!(config.chains["sol"].rpc.as_ref().map(Vec::len), Some(2));
         assert_eq!(config.unused_variables, ["BLOTTER_SERVER_LISTNE"]);
     }

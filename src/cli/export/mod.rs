@@ -47,6 +47,9 @@ struct Checkpoint {
     cursor: String,
     rows: u64,
     bytes: u64,
+    /// Time of the last row; files of earlier versions have none.
+    #[serde(default)]
+    oldest: Option<String>,
     state: State,
 }
 
@@ -58,6 +61,8 @@ pub(super) struct Export {
     has_begun: bool,
     rows: u64,
     cursor: Option<String>,
+    /// Time of the last row, also of an earlier call.
+    oldest: Option<String>,
     /// The side file, where a file is written.
     side: Option<PathBuf>,
     saved_at: Instant,
@@ -93,7 +98,8 @@ impl Export {
         }
         let encoder = encoder(&subject, colour);
         let (has_begun, saved_at) = (false, Instant::now());
-        Ok(Self { subject, target, encoder, has_begun, rows: 0, cursor: None, side, saved_at })
+        let (rows, cursor, oldest) = (0, None, None);
+        Ok(Self { subject, target, encoder, has_begun, rows, cursor, oldest, side, saved_at })
     }
 
     fn start(&mut self) -> Result<(), CliError> {
@@ -132,6 +138,7 @@ impl Export {
             has_begun: true,
             rows: saved.rows,
             cursor: Some(saved.cursor),
+            oldest: saved.oldest,
             side: Some(side),
             saved_at: Instant::now(),
         }))
@@ -147,15 +154,16 @@ impl Export {
     }
 
     /// Writes the end and gives the file its name; where rows are missing, keeps it for later.
-    pub(super) fn end(mut self, ending: &Ending, short: Option<CliError>) -> Result<(), CliError> {
+    pub(super) fn end(mut self, ending: Ending, short: Option<CliError>) -> Result<(), CliError> {
         self.start()?;
+        let ending = self.with_first_trade(ending);
         let Some(short) = short else {
-            self.encoder.end(&mut self.target, ending).map_err(CliError::Output)?;
+            self.encoder.end(&mut self.target, &ending).map_err(CliError::Output)?;
             self.target.keep()?;
             return self.side.as_deref().map_or(Ok(()), remove);
         };
         if self.side.is_none() {
-            self.encoder.end(&mut self.target, ending).map_err(CliError::Output)?;
+            self.encoder.end(&mut self.target, &ending).map_err(CliError::Output)?;
             self.target.flush().map_err(CliError::Output)?;
             return Err(short);
         }
@@ -175,6 +183,12 @@ impl Export {
         Err(CliError::Incomplete(format!(
             "{reason}; {rows} rows are kept, the same call with --resume goes on"
         )))
+    }
+
+    /// A reading knows its own rows alone, and its last page may hold none.
+    fn with_first_trade(&self, ending: Ending) -> Ending {
+        let known = self.oldest.clone().filter(|_| ending.is_whole());
+        Ending { first_trade: ending.first_trade.or(known), ..ending }
     }
 
     /// After a failure: what can be gone on with stays, half a file does not.
@@ -198,6 +212,7 @@ impl Export {
             cursor: cursor.clone(),
             rows: self.rows,
             bytes,
+            oldest: self.oldest.clone(),
             state,
         };
         let text = serde_json::to_vec(&checkpoint)
@@ -228,6 +243,9 @@ impl RowSink for Export {
         self.start()?;
         self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         self.cursor = None;
+        if let Some(last) = rows.last() {
+            self.oldest = Some(last.block_time.clone());
+        }
         self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)
     }
 
@@ -266,12 +284,12 @@ mod tests {
         }
     }
 
-    fn to_file(path: &Path) -> (ExportSubject, Export) {
+    fn to_file(path: &Path, format: Format) -> (ExportSubject, Export) {
         let subject = ExportSubject {
             wallet: "W".to_owned(),
             chain: "sol".to_owned(),
             native: "SOL".to_owned(),
-            format: Format::Csv,
+            format,
             limit: None,
         };
         let target = Target::open(&Destination::File(path.to_owned())).unwrap();
@@ -284,16 +302,16 @@ mod tests {
     async fn what_the_chain_has_changed_is_not_gone_on_with() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("rows.csv");
-        let (_, mut export) = to_file(&path);
+        let (_, mut export) = to_file(&path, Format::Csv);
         tokio::time::advance(CHECKPOINT_EVERY).await;
         export.rows(vec![row(), row()], "c1").unwrap();
         assert!(side_path(&path).exists());
         let cursor = Some("c1".to_owned());
         let ending = Ending { complete: false, trade_count: 2, first_trade: None, cursor };
-        let ended = export.end(&ending, Some(CliError::Changed));
+        let ended = export.end(ending, Some(CliError::Changed));
         assert!(matches!(ended, Err(CliError::Changed)));
         assert_eq!(temp.path().read_dir().unwrap().count(), 0, "neither rows nor a note");
-        let (subject, _) = to_file(&path);
+        let (subject, _) = to_file(&path, Format::Csv);
         assert!(Export::resume(&subject, &path, |_| true).unwrap().is_none(), "it begins anew");
     }
 
@@ -302,7 +320,7 @@ mod tests {
     async fn nothing_is_noted_behind_the_last_rows() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("rows.csv");
-        let (subject, mut export) = to_file(&path);
+        let (subject, mut export) = to_file(&path, Format::Csv);
         tokio::time::advance(CHECKPOINT_EVERY).await;
         export.rows(vec![row(), row()], "c1").unwrap();
         tokio::time::advance(CHECKPOINT_EVERY).await;
@@ -311,5 +329,21 @@ mod tests {
         drop(export);
         let again = Export::resume(&subject, &path, |cursor| cursor == "c1").unwrap().unwrap();
         assert_eq!((again.written(), again.cursor()), (2, Some("c1".to_owned())));
+    }
+    /// Its last call reads no row at all.
+    #[tokio::test(start_paused = true)]
+    async fn a_history_that_was_gone_on_with_knows_its_first_trade() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("rows.ndjson");
+        let (subject, mut export) = to_file(&path, Format::Ndjson);
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.rows(vec![row(), row()], "c1").unwrap();
+        drop(export);
+        let again = Export::resume(&subject, &path, |_| true).unwrap().unwrap();
+        let ending = Ending { complete: true, trade_count: 2, first_trade: None, cursor: None };
+        again.end(ending, None).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(last["firstTrade"], "2026-11-21T07:05:51+00:00", "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Table, CSV, NDJSON and JSON.
 //!
-//! `ndjson` and `json` have the shapes of the API's stream and page. Rows are written as they come;
+//! `ndjson` has the shape of the API's stream, `json` nearly that of a page: with `firstTrade`, without
+//! the numbers of pages. Rows are written as they come;
 //! only `json` could need them all, and does not: what is known last stands last.
 
 use std::fmt::Write as _;

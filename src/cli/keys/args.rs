@@ -46,7 +46,7 @@ pub(in crate::cli) struct CreateArgs {
     /// now such as 30d
     #[arg(long, value_name = "TIME")]
     pub(in crate::cli) expires: Option<String>,
-    /// Streams at a time
+    /// Streams at a time; a page of more than 1,000 rows is one of them
     #[arg(long, value_parser = value_parser!(u32).range(1..))]
     pub(in crate::cli) streams: Option<u32>,
     /// Only these chains

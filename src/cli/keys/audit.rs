@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 use super::file::ShownId;
 use crate::cli::clock::SystemClock;
 use crate::domain::Clock as _;
-use crate::store::private_file;
+use crate::store::{create_private_folder, private_file};
 
 const FILE_NAME: &str = "audit.ndjson";
 
-/// Where changes are recorded; `None` where that is switched off.
+/// The folder in which changes are recorded; `None` where that is switched off.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct Audit(Option<PathBuf>);
 
 impl Audit {
     pub(in crate::cli) fn new(folder: &Path, is_on: bool) -> Self {
-        Self(is_on.then(|| folder.join(FILE_NAME)))
+        Self(is_on.then(|| folder.to_owned()))
     }
 
     pub(in crate::cli) fn created(&self, id: ShownId, name: Option<&str>) {
@@ -28,7 +28,7 @@ impl Audit {
     /// Appends one line. Where the log cannot be written, the change itself stands, and the failure is
     /// logged with the event.
     pub(in crate::cli) fn record(&self, event: &str, details: &Value) {
-        let Some(path) = &self.0 else { return };
+        let Some(folder) = &self.0 else { return };
         let mut line = Map::new();
         line.insert("time".to_owned(), json!(SystemClock.now().seconds().to_string()));
         line.insert("event".to_owned(), json!(event));
@@ -36,15 +36,34 @@ impl Audit {
         if let Value::Object(details) = details {
             line.extend(details.clone());
         }
-        if let Err(error) = append(path, &Value::Object(line)) {
+        if let Err(error) = append(folder, &Value::Object(line)) {
             tracing::warn!(%error, event, "the audit log cannot be written");
         }
     }
 }
 
-/// One write of the whole line, so that lines of two processes do not mix.
-fn append(path: &Path, line: &Value) -> io::Result<()> {
-    let mut file = private_file().append(true).create(true).open(path)?;
+/// One write of the whole line, so that lines of two processes do not mix. The keys of a shared store
+/// are changed without a folder, which is made then.
+fn append(folder: &Path, line: &Value) -> io::Result<()> {
+    create_private_folder(folder)?;
+    let mut file = private_file().append(true).create(true).open(folder.join(FILE_NAME))?;
     file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shared store makes no folder.
+    #[test]
+    fn a_folder_that_is_not_there_is_made_for_the_log() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("not/yet");
+        Audit::new(&folder, false).record("reload", &json!({}));
+        assert!(!folder.exists(), "it is switched off");
+        Audit::new(&folder, true).record("reload", &json!({}));
+        let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap();
+        assert!(text.contains("\"event\":\"reload\""), "{text}");
+    }
 }

@@ -1,8 +1,9 @@
 //! The server's end of the socket: for its own user and root alone.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream as Probe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 use super::operator::Operator;
 use crate::cli::admin::{AdminRequest, AdminResponse, SOCKET_NAME};
 use crate::history::Tasks;
+use crate::store::create_private_folder;
 
 /// Bound under this name, so that no client connects before its mode is set.
 const NEW_NAME: &str = "admin.sock.new";
@@ -29,22 +31,22 @@ const ROOT: u32 = 0;
 pub(in crate::cli) struct AdminSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Device and inode: another process may have put its own socket at the path since.
+    file: (u64, u64),
     /// The user that runs the server.
     user: u32,
 }
 
 impl AdminSocket {
-    /// Call it with the store open: then no other server has the folder, and a socket that is there
-    /// was left by one that has ended.
+    /// Makes the folder where there is none: a shared store needs none. There several processes may be
+    /// given the same folder, so a socket at which one of them answers is left to it.
     pub(in crate::cli) fn bind(folder: &Path) -> io::Result<Self> {
+        create_private_folder(folder)?;
         let (path, new) = (folder.join(SOCKET_NAME), folder.join(NEW_NAME));
         remove_stale(&new)?;
         let listener = UnixListener::bind(&new)?;
-        fs::set_permissions(&new, Permissions::from_mode(0o600))?;
-        let user = fs::metadata(&new)?.uid();
-        remove_stale(&path)?;
-        fs::rename(&new, &path)?;
-        Ok(Self { listener, path, user })
+        let meta = place(&new, &path).inspect_err(|_| drop(fs::remove_file(&new)))?;
+        Ok(Self { listener, path, file: identity(&meta), user: meta.uid() })
     }
 
     /// Answers until the tasks are asked to end.
@@ -74,13 +76,40 @@ impl AdminSocket {
 
 impl Drop for AdminSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if fs::symlink_metadata(&self.path).is_ok_and(|meta| identity(&meta) == self.file) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
+fn identity(meta: &Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
+}
+
+/// Sets the mode of a new socket and gives it its name: what it is then.
+fn place(new: &Path, path: &Path) -> io::Result<Metadata> {
+    fs::set_permissions(new, Permissions::from_mode(0o600))?;
+    let meta = fs::symlink_metadata(new)?;
+    remove_stale(path)?;
+    fs::rename(new, path)?;
+    Ok(meta)
+}
+
+/// Removes a socket at which no process answers any more.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(file) if file.file_type().is_socket() => fs::remove_file(path),
+        Ok(file) if file.file_type().is_socket() => match Probe::connect(path) {
+            Ok(_) => {
+                let text = format!(
+                    "another process answers at {}: give each process a data folder of its own, by \
+                     --data-dir or storage.path",
+                    path.display()
+                );
+                Err(io::Error::new(io::ErrorKind::AddrInUse, text))
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+            Err(error) => Err(error),
+        },
         Ok(_) => {
             let text = format!("{} is no socket: move it away", path.display());
             Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
@@ -110,4 +139,54 @@ async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Re
     line.push(b'\n');
     write.write_all(&line).await?;
     write.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inode(path: &Path) -> u64 {
+        fs::symlink_metadata(path).unwrap().ino()
+    }
+
+    /// A shared store makes no folder.
+    #[tokio::test]
+    async fn a_folder_that_is_not_there_is_made_for_the_socket() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("not/yet");
+        let socket = AdminSocket::bind(&folder).unwrap();
+        assert!(folder.join(SOCKET_NAME).exists());
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        drop(socket);
+        assert!(!folder.join(SOCKET_NAME).exists(), "it ended");
+    }
+
+    /// Two processes on one database may be given one folder.
+    #[tokio::test]
+    async fn a_socket_at_which_another_process_answers_is_left_to_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join(SOCKET_NAME);
+        let first = AdminSocket::bind(temp.path()).unwrap();
+        let bound = inode(&path);
+        let error = AdminSocket::bind(temp.path()).err().unwrap().to_string();
+        assert!(error.contains("a data folder of its own"), "{error}");
+        assert_eq!(inode(&path), bound);
+        assert!(!temp.path().join(NEW_NAME).exists(), "nothing of the second one is left");
+        drop(first);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_took_the_place_of_a_bound_one_outlives_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join(SOCKET_NAME);
+        let first = AdminSocket::bind(temp.path()).unwrap();
+        // The inode of the first stays in use, as its file does.
+        fs::rename(&path, temp.path().join("moved")).unwrap();
+        let second = AdminSocket::bind(temp.path()).unwrap();
+        drop(first);
+        assert!(path.exists(), "it is the second one's");
+        drop(second);
+        assert!(!path.exists());
+    }
 }

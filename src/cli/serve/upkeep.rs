@@ -4,9 +4,12 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::cli::args::{BackupArgs, ForgetArgs};
 use crate::cli::config::Config;
 use crate::cli::errors::CliError;
+use crate::cli::keys::audit::Audit;
 use crate::cli::reading::{Context, parse_address};
 use crate::cli::seed::random_seed;
 use crate::cli::storage;
@@ -116,6 +119,9 @@ pub(in crate::cli) async fn forget(
         upkeep::forget(folder, options(context.config), &wallet, seed)
             .map_err(|error| failed(folder, error))?
     };
+    // Not which one: it is to be forgotten.
+    let done = json!({ "chain": chain.slug, "rows": rows, "by": "blotter forget" });
+    Audit::new(folder, context.config.log.audit).record("forget", &done);
     let text = match rows {
         Some(rows) => format!("forgot {address} on {} with {rows} rows", chain.slug),
         None => format!("nothing is stored of {address} on {}", chain.slug),
