@@ -36,6 +36,8 @@ pub enum ProgramKind {
     Conversion,
     /// A program that venues call: not a venue of its own.
     Part,
+    /// A smart account's: it executes instructions as if the account had signed each of them.
+    SmartAccount,
 }
 
 /// One program that takes part in swaps.

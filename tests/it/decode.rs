@@ -10,14 +10,15 @@ use crate::support::solana::{RENT, SYSTEM, TOKEN, TOKEN_2022, Tx, WSOL, key};
 
 pub(crate) const RAYDIUM: &str = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
 pub(crate) const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
-const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
+pub(crate) const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 pub(crate) const JUPITER: &str = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4";
 pub(crate) const DFLOW: &str = "DF1ow4tspfHX9JwWJsAb9epbkA8hmpSEAtxXy1V27QBH";
 pub(crate) const OKX: &str = "proVF4pMXVaYqmy4NjniPh4pqKNfMmsihgd4wdkCX3u";
 const PHOTON: &str = "BSfD6SHZigAfDWSjzD5Q41jw8LmKwtmjskPH9XW1mrRW";
-const LIMIT: &str = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu";
+pub(crate) const LIMIT: &str = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu";
 const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
 const MARINADE: &str = "MarBmsSgKXdrN1egZf5sqe1TMai9K1rChYNDJgjq7aD";
+const PHOENIX: &str = "PhoeNiXZ8ByJGLkxNfZRnkUfjvmuYqLR89jjFHGqdXY";
 const SERUM: &str = "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin";
 const JITO_TIP: &str = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 
@@ -242,34 +243,105 @@ fn a_price_without_an_instruction_may_be_spent_at_once() {
     check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
 }
 
+/// The event of a sale to a curve for this price, of which 10,000 lamports are fees. An event as they are
+/// now names what is set aside as cashback too.
+fn sale_event(price: u64, cashback: Option<u64>) -> Vec<u8> {
+    let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
+    event.extend([0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee]);
+    let mut body = vec![0; 217];
+    body[32..40].copy_from_slice(&price.to_le_bytes());
+    body[49..81].copy_from_slice(&key("w"));
+    body[161..169].copy_from_slice(&9_000_u64.to_le_bytes());
+    body[209..217].copy_from_slice(&1_000_u64.to_le_bytes());
+    event.extend(body);
+    if let Some(cashback) = cashback {
+        // Volumes and a time; the instruction's name; a flag and the rate.
+        event.extend([0; 33]);
+        event.extend(7_u32.to_le_bytes());
+        event.extend(b"sell_v2");
+        event.push(0);
+        event.extend(30_u64.to_le_bytes());
+        event.extend(cashback.to_le_bytes());
+        event.extend([0; 16]);
+    }
+    event
+}
+
 /// Two sales to curves: each has the value in its event where that explains the whole.
 #[test]
 fn sales_to_two_curves_are_told_apart_by_their_events() {
-    let sale = |price: u64| {
-        let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
-        event.extend([0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee]);
-        let mut body = vec![0; 217];
-        body[32..40].copy_from_slice(&price.to_le_bytes());
-        body[49..81].copy_from_slice(&key("w"));
-        body[161..169].copy_from_slice(&9_000_u64.to_le_bytes());
-        body[209..217].copy_from_slice(&1_000_u64.to_le_bytes());
-        event.extend(body);
-        event
-    };
-    let both = |first: u64| {
+    let both = |first: Vec<u8>| {
         let mut tx = sold_to_curve();
-        tx.inner(2, PUMP, &["events"], &sale(first));
+        tx.inner(2, PUMP, &["events"], &first);
         tx.account("w wif", "WIF", "w", 50).account("d wif", "WIF", "other curve", 0);
         tx.call(PUMP, &["w wif", "d wif", "other curve", "fees", "w"], &[51]);
-        tx.transfer(2, "w wif", "d wif", "w", 50).inner(2, PUMP, &["events"], &sale(300_000));
+        let second = sale_event(300_000, None);
+        tx.transfer(2, "w wif", "d wif", "w", 50).inner(2, PUMP, &["events"], &second);
         tx.drift("other curve", -300_000).drift("w", 290_000).drift("fees", 10_000);
         tx
     };
     let rows = |bonk, wif| {
         [(Side::Sell, "BONK", 1_000, bonk, "Pump.fun"), (Side::Sell, "WIF", 50, wif, "Pump.fun")]
     };
-    check(&both(600_000), "w", &rows(Some(590_000), Some(290_000)));
-    check(&both(600_001), "w", &rows(None, None));
+    let each = rows(Some(590_000), Some(290_000));
+    check(&both(sale_event(600_000, None)), "w", &each);
+    check(&both(sale_event(602_000, Some(2_000))), "w", &each);
+    check(&both(sale_event(600_001, None)), "w", &rows(None, None));
+    // What the sales leave came from another account.
+    let mut tx = both(sale_event(600_000, None));
+    claim(&mut tx);
+    check(&tx, "w", &each);
+}
+
+/// A claim of 70,000 lamports that a curve's program had set aside for the wallet.
+fn claim(tx: &mut Tx) {
+    tx.call(PUMP, &["w", "saved"], &[37, 58, 35, 126, 190, 53, 228, 197]);
+    tx.inner(2, PUMP, &["events"], &[1]).drift("saved", -70_000).drift("w", 70_000);
+}
+
+#[test]
+fn a_claim_next_to_a_trade_at_a_curve_is_no_part_of_its_price() {
+    let mut tx = Tx::new("w");
+    claim(&mut tx);
+    tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+    tx.call(PUMP, &["w bonk", "c bonk", "curve", "saved", "w"], &[102]);
+    tx.transfer(2, "c bonk", "w bonk", "curve", 1_000).pay(2, "w", "curve", 40_000_000);
+    check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
+    // A sale is worth what its event reports; without one it could be any part.
+    for (event, value) in [(Some(sale_event(600_000, None)), Some(590_000)), (None, None)] {
+        let mut tx = sold_to_curve();
+        if let Some(event) = event {
+            tx.inner(2, PUMP, &["events"], &event);
+        }
+        claim(&mut tx);
+        check(&tx, "w", &[(Side::Sell, "BONK", 1_000, value, "Pump.fun")]);
+    }
+}
+
+#[test]
+fn a_purchase_next_to_a_sale_that_a_curve_pays_is_worth_what_it_cost() {
+    let mut tx = sold_to_curve();
+    tx.account("w wif", "WIF", "w", 0).account("d wif", "WIF", "other curve", 500);
+    tx.call(PUMP, &["w wif", "d wif", "other curve", "w"], &[102]);
+    tx.transfer(2, "d wif", "w wif", "other curve", 50).pay(2, "w", "other curve", 300_000);
+    let expected = [
+        (Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun"),
+        (Side::Buy, "WIF", 50, Some(300_000), "Pump.fun"),
+    ];
+    check(&tx, "w", &expected);
+}
+
+/// A withdrawal of stake is paid by an account that the swap was not given.
+#[test]
+fn lamports_of_an_account_outside_a_swap_are_no_part_of_it() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 900);
+    tx.account("w sol", WSOL, "w", 5_000).account("p sol", WSOL, "p", 900);
+    tx.call("stake program", &["stake", "w"], &[4, 0, 0, 0]);
+    tx.drift("stake", -10_000).drift("w", 10_000);
+    tx.call(RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
+    tx.transfer(2, "w sol", "p sol", "w", 5_000).transfer(2, "p bonk", "w bonk", "p", 700);
+    check(&tx, "w", &[(Side::Buy, "BONK", 700, Some(5_000), "Raydium AMM v4")]);
 }
 
 #[test]
@@ -466,6 +538,37 @@ fn a_taken_order_is_a_trade_and_a_placed_one_is_not() {
     ];
     check(&order(1), "w", &expected);
     check_none(&order(0), "w", Some(NoteKind::Order));
+}
+
+/// A book's call that takes and settles by itself is a trade next to others that place or cancel.
+#[test]
+fn an_order_that_is_taken_next_to_another_call_of_its_book_is_a_trade() {
+    let take = |tx: &mut Tx| {
+        tx.call(PHOENIX, &["w", "w bonk", "m bonk", "w usdc", "m usdc", "m"], &[0]);
+        tx.transfer(2, "w bonk", "m bonk", "w", 100).transfer(2, "m usdc", "w usdc", "m", 90);
+    };
+    let other = |tx: &mut Tx, tag: u8, (from, to): (&str, &str)| {
+        tx.call(PHOENIX, &["w", "w usdc", "m usdc", "m"], &[tag]);
+        tx.transfer(2, from, to, "w", 300);
+    };
+    let (placed, cancelled) = ((2, ("w usdc", "m usdc")), (6, ("m usdc", "w usdc")));
+    for ((tag, way), is_first) in
+        [(placed, true), (placed, false), (cancelled, true), (cancelled, false)]
+    {
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 100).account("m bonk", "BONK", "m", 0);
+        tx.account("w usdc", "USDC", "w", 500).account("m usdc", "USDC", "m", 900);
+        if is_first {
+            other(&mut tx, tag, way);
+        }
+        take(&mut tx);
+        if !is_first {
+            other(&mut tx, tag, way);
+        }
+        let expected =
+            [(Side::Sell, "BONK", 100, None, "Phoenix"), (Side::Buy, "USDC", 90, None, "Phoenix")];
+        check(&tx, "w", &expected);
+    }
 }
 
 /// A keeper pays the maker and takes what lies in the order's account.

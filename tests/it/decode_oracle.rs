@@ -138,7 +138,9 @@ fn venues() -> impl Fn(&Group) -> bool {
             let line = row.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             line.trim_start_matches(" = ").trim_matches('"').to_owned()
         };
-        if !["conversion", "part", "limit", "dca"].contains(&value("kind").as_str()) {
+        if !["conversion", "part", "limit", "dca", "smart_account"]
+            .contains(&value("kind").as_str())
+        {
             addresses.insert(value("address"));
         }
     }

@@ -4,7 +4,7 @@ use blotter::decode::NoteKind;
 use blotter::domain::Side;
 use sha2::Digest as _;
 
-use crate::decode::{JUPITER, RAYDIUM, check, run};
+use crate::decode::{JUPITER, LIMIT, PUMP, RAYDIUM, check, run};
 use crate::support::solana::{Tx, WSOL};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
@@ -19,6 +19,10 @@ const FLASH: &str = "FLASH6Lo6h3iasJKWDs2F8TkW2UKf3s15C8PMGuVfgBn";
 const DELTAFI: &str = "GNExJhNUhc9LN2DauuQAUJnXoy6DJ6zey3t9kT9A2PF3";
 const DRADEX: &str = "dp2waEWSBy5yKmq65ergoU3G6qRLmqa6K7We4rZSKph";
 const LEND_EARN: &str = "jup3YeL8QhtSx1e253b2FDvsMNC87fDrgQZivbrndc9";
+const SQUADS: &str = "SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf";
+const DLMM: &str = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo";
+/// The venue of `RAYDIUM`.
+const POOL: &str = "Raydium AMM v4";
 
 /// Anchor's discriminator of an instruction.
 fn named(name: &str) -> Vec<u8> {
@@ -257,4 +261,123 @@ fn an_order_at_dradex_is_a_trade_where_nothing_of_it_rests() {
     let limit = run(&exchanged(DRADEX, &dradex_order(5_000, 0)), "w");
     let kinds: Vec<NoteKind> = limit.notes.iter().map(|note| note.kind).collect();
     assert_eq!((limit.trades, kinds), (Vec::new(), vec![NoteKind::Order]));
+}
+
+/// Dollars to a token by a router that claims other dollars in the same call.
+#[test]
+fn what_is_claimed_in_the_call_of_a_swap_is_no_part_of_it() {
+    for (program, venue, claim) in [
+        (PUMP_SWAP, "PumpSwap", "claim_cashback"),
+        (PUMP_SWAP, "PumpSwap", "collect_coin_creator_fee"),
+        (PUMP_SWAP, "PumpSwap", "claim_token_incentives"),
+        (PUMP, "Pump.fun", "claim_cashback_v2"),
+        (PUMP, "Pump.fun", "collect_creator_fee_v2"),
+        (PUMP, "Pump.fun", "distribute_creator_fees_v2"),
+    ] {
+        let mut tx = Tx::new("w");
+        tx.account("w usd", "USD", "w", 500).account("saved usd", "USD", "saved", 40);
+        tx.account("w new", "NEW", "w", 0).account("p new", "NEW", "p", 700);
+        tx.account("p usd", "USD", "p", 0);
+        tx.call(AXIOM, &["w"], &[0]);
+        tx.inner(2, program, &["w", "saved usd", "w usd", "saved"], &named(claim));
+        tx.transfer(3, "saved usd", "w usd", "saved", 40);
+        tx.inner(2, program, &["w", "w usd", "p usd", "p new", "w new", "p"], &named("buy"));
+        tx.transfer(3, "w usd", "p usd", "w", 100).transfer(3, "p new", "w new", "p", 700);
+        let rows = [(Side::Sell, "USD", 100, None, venue), (Side::Buy, "NEW", 700, None, venue)];
+        check(&tx, "w", &rows);
+    }
+}
+
+/// A member has a multisig's vault execute what follows at height 2.
+fn batch() -> Tx {
+    let mut tx = Tx::new("member");
+    for (name, mint, held) in [("usdc", "USDC", 500), ("x", "X", 5_000), ("y", "Y", 900)] {
+        tx.account(&format!("v {name}"), mint, "vault", held);
+        tx.account(&format!("p {name}"), mint, "p", 90_000);
+    }
+    tx.account("v sol", WSOL, "vault", 50_000).account("p sol", WSOL, "p", 90_000);
+    tx.account("contractor usdc", "USDC", "contractor", 0);
+    tx.account("member usdc", "USDC", "member", 0);
+    tx.call(SQUADS, &["member", "vault"], &named("vault_transaction_execute"));
+    tx
+}
+
+/// `gave` of one of the vault's accounts to the pool by an aggregator, and `got` from it.
+fn swap_at_2(tx: &mut Tx, (from, gave): (&str, u64), (to, got): (&str, u64)) {
+    let (into, out) = (from.replace("v ", "p "), to.replace("v ", "p "));
+    let accounts: [&str; 6] = [from, &into, &out, to, "vault", "p"];
+    tx.inner(2, JUPITER, &accounts, &[1]).inner(3, RAYDIUM, &accounts, &[9]);
+    tx.transfer(4, from, &into, "vault", gave).transfer(4, &out, to, "p", got);
+}
+
+#[test]
+fn what_a_smart_account_pays_next_to_a_swap_is_no_part_of_it() {
+    let rows = [(Side::Sell, "X", 1_000, None, POOL), (Side::Buy, "USDC", 100, None, POOL)];
+    for calls in [1, 2] {
+        let mut tx = batch();
+        swap_at_2(&mut tx, ("v x", 1_000), ("v usdc", 100));
+        if calls == 2 {
+            tx.call(SQUADS, &["member", "vault"], &named("vault_transaction_execute"));
+        }
+        tx.transfer(2, "v usdc", "contractor usdc", "vault", 100);
+        check(&tx, "vault", &rows);
+    }
+    // What who pays the network's fee takes for it.
+    let mut tx = batch();
+    swap_at_2(&mut tx, ("v x", 1_000), ("v usdc", 100));
+    tx.transfer(2, "v usdc", "member usdc", "vault", 2);
+    check(&tx, "vault", &rows);
+    let mut tx = batch();
+    swap_at_2(&mut tx, ("v sol", 8_000), ("v x", 700));
+    tx.burn(2, "X", "v x", 300);
+    check(&tx, "vault", &[(Side::Buy, "X", 700, Some(8_000), POOL)]);
+}
+
+#[test]
+fn each_swap_of_a_smart_account_has_its_own_value() {
+    let mut tx = batch();
+    swap_at_2(&mut tx, ("v sol", 8_000), ("v x", 700));
+    swap_at_2(&mut tx, ("v sol", 3_000), ("v usdc", 60));
+    let rows =
+        [(Side::Buy, "X", 700, Some(8_000), POOL), (Side::Buy, "USDC", 60, Some(3_000), POOL)];
+    check(&tx, "vault", &rows);
+}
+
+#[test]
+fn what_a_smart_account_does_in_several_calls_is_no_swap() {
+    let mut lent = batch();
+    lent.account("lender usdc", "USDC", "lender", 0).account("lender x", "X", "lender", 900);
+    lent.inner(2, "lending market", &["vault", "v usdc", "lender usdc"], &named("deposit"));
+    lent.transfer(3, "v usdc", "lender usdc", "vault", 100);
+    lent.inner(2, "lending market", &["vault", "v x", "lender x", "lender"], &named("borrow"));
+    lent.transfer(3, "lender x", "v x", "lender", 50);
+    lent.inner(2, DLMM, &["vault", "v y", "p y", "p"], &named("add_liquidity2"));
+    lent.transfer(3, "v y", "p y", "vault", 90);
+    assert_eq!(run(&lent, "vault").trades, []);
+    // An order is placed, and a venue pays for something else.
+    let mut placed = batch();
+    placed.account("escrow", "USDC", "order", 0);
+    placed.inner(2, LIMIT, &["vault", "v usdc", "escrow", "order"], &[1]);
+    placed.transfer(3, "v usdc", "escrow", "vault", 100);
+    placed.inner(2, RAYDIUM, &["vault", "v x", "p x", "p"], &[9]);
+    placed.transfer(3, "p x", "v x", "p", 50);
+    assert_eq!(run(&placed, "vault").trades, []);
+}
+
+/// Where no height is known, a route's step could be an instruction of the account.
+#[test]
+fn a_route_of_a_smart_account_stays_whole_where_heights_are_guessed() {
+    let mut tx = batch();
+    tx.account("hub y", "Y", "hub", 0);
+    tx.inner(2, JUPITER, &["v x", "v usdc", "vault"], &[1]);
+    tx.inner(3, RAYDIUM, &["v x", "p x", "p y", "hub y", "vault", "p"], &[9]);
+    tx.transfer(4, "v x", "p x", "vault", 1_000).transfer(4, "p y", "hub y", "p", 70);
+    tx.inner(3, RAYDIUM, &["hub y", "p y", "p usdc", "v usdc", "hub", "p"], &[9]);
+    tx.transfer(4, "hub y", "p y", "hub", 70).transfer(4, "p usdc", "v usdc", "p", 100);
+    let rows = [(Side::Sell, "X", 1_000, None, POOL), (Side::Buy, "USDC", 100, None, POOL)];
+    check(&tx, "vault", &rows);
+    tx.heights = false;
+    check(&tx, "vault", &rows);
+    tx.logs = vec!["Log truncated".to_owned()];
+    check(&tx, "vault", &rows);
 }

@@ -61,8 +61,16 @@ impl CurveSale {
         let (fee, creator_fee) = (u64_at(body, 161)?, u64_at(body, 209)?);
         let is_sale = body.get(48) == Some(&0);
         let paid = price.checked_sub(fee)?.checked_sub(creator_fee)?;
+        let paid = paid.checked_sub(cashback(body).unwrap_or(0))?;
         is_sale.then_some(Self { user: key(body, 49)?, paid })
     }
+}
+
+/// The creator's share, where it is set aside for the user instead; `None` in older events, which are
+/// shorter. It stands behind the instruction's name, a flag and a rate.
+fn cashback(body: &[u8]) -> Option<u64> {
+    let name_length = u32::from_le_bytes(body.get(250..254)?.try_into().ok()?);
+    u64_at(body, usize::try_from(name_length).ok()?.checked_add(254 + 9)?)
 }
 
 /// The data of a call, where it is one of this program.

@@ -98,6 +98,7 @@ fn part(kind: ProgramKind) -> &'static str {
         ProgramKind::Rfq => "market maker that signs its quote",
         ProgramKind::Conversion => "conversion at a fixed price: no trade",
         ProgramKind::Part => "part that venues call",
+        ProgramKind::SmartAccount => "smart account: executes instructions of its own",
     }
 }
 

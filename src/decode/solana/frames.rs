@@ -60,9 +60,9 @@ fn invoke(keys: &AccountKeys<'_>, line: &[u8]) -> Option<(u8, u8)> {
     Some((keys.find(program)?, std::str::from_utf8(height).ok()?.parse().ok()?))
 }
 
-/// Sets each instruction's parent.
-pub(super) fn link(instructions: &mut [Instruction], accounts: &[u8]) {
-    guess_heights(instructions, accounts);
+/// Sets each instruction's parent; returns whether some heights had to be guessed.
+pub(super) fn link(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
+    let is_guessed = guess_heights(instructions, accounts);
     let mut open: Vec<(u8, usize)> = Vec::with_capacity(8);
     for (at, instruction) in instructions.iter_mut().enumerate() {
         while open.last().is_some_and(|(height, _)| *height >= instruction.height) {
@@ -71,17 +71,20 @@ pub(super) fn link(instructions: &mut [Instruction], accounts: &[u8]) {
         instruction.parent = open.last().map(|(_, parent)| *parent);
         open.push((instruction.height, at));
     }
+    is_guessed
 }
 
 /// Without any height: a transfer belongs to the call before it when that call has all of its
-/// accounts, else to the outer instruction.
-fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) {
+/// accounts, else to the outer instruction. Returns whether there was one.
+fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
     let mut call: Option<std::ops::Range<usize>> = None;
+    let mut is_guessed = false;
     for instruction in instructions {
         if instruction.height != 0 {
             call = None;
             continue;
         }
+        is_guessed = true;
         let own = accounts.get(instruction.accounts.clone()).unwrap_or_default();
         if matches!(instruction.action, Action::Call) {
             instruction.height = 2;
@@ -98,4 +101,5 @@ fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) {
         };
         instruction.height = if within { 3 } else { 2 };
     }
+    is_guessed
 }

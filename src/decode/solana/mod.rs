@@ -5,18 +5,18 @@
 //! 1. A failed transaction, or one in which no program of the tables trades, has no trade.
 //! 2. [`balances`] finds the wallet's own accounts and lists every movement of lamports and tokens.
 //!    Loose and wrapped SOL, and the rent of own accounts, are one asset.
-//! 3. Each outer instruction with all that it called is a group. Movements between the wallet and
-//!    others in a group that runs a venue are netted per asset ([`swaps`]), without the rent of
-//!    others' accounts, relay tips, and lamports that a router sends elsewhere; fees inside a venue
-//!    count. Nor does the supply count that a creator hands to a curve to launch a token.
+//! 3. Each outer instruction with all that it called is a group; so is each that a smart account
+//!    executes. Movements between the wallet and others in a group that runs a venue are netted per
+//!    asset ([`swaps`]), without the rent of others' accounts, relay tips, and lamports that a router
+//!    sends elsewhere; fees inside a venue count. Nor does the supply count that a creator hands to a
+//!    curve to launch a token.
 //! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
 //!    minted or burnt, liquidity moved, or an aggregator sent most of the proceeds on to another
 //!    account. A conversion that takes back what swaps brought for what they gave closes them. Groups
-//!    of one order book are merged, because it takes
-//!    and settles in two calls; so are those of a router that takes in one call and swaps in the
-//!    next.
+//!    of one order book that are no swap by themselves are merged, because it takes and settles in two
+//!    calls; so are those of a router that takes in one call and swaps in the next.
 //! 5. Lamports that a program gave without an instruction (a curve's price) are assigned to the
-//!    group that can explain them.
+//!    group that was given the accounts which paid them.
 //! 6. Fills of the wallet's orders by keepers ([`orders`]) count what the order's account lost.
 //! 7. A platform's fee in the traded tokens outside the swap is added to it.
 //! 8. [`rows`] nets the swaps per token and names the venue.
@@ -57,7 +57,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 10;
+pub const DECODER_VERSION: u16 = 11;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -118,10 +118,14 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
         }
         let net = scene.net(ledger, group);
         let program = |range: &Range<usize>| scene.instruction(range.start).map(|i| i.program);
-        let book = (outer == Some(ProgramKind::OrderBook)).then(|| program(group)).flatten();
-        let same = swaps
-            .iter_mut()
-            .find(|swap| book.is_some() && swap.ranges.first().and_then(program) == book);
+        // One call may also take and settle by itself.
+        let joins = outer == Some(ProgramKind::OrderBook) && !takes_alone(scene, group, &net);
+        let book = joins.then(|| program(group)).flatten();
+        let same = swaps.iter_mut().find(|swap| {
+            let [first, others @ ..] = swap.ranges.as_slice() else { return false };
+            let of_book = book.is_some() && program(first) == book;
+            of_book && (!others.is_empty() || !takes_alone(scene, first, &swap.net))
+        });
         match same {
             Some(swap) => {
                 swap.net.merge(&net);
@@ -131,6 +135,11 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
         }
     }
     swaps
+}
+
+/// Whether an order book's call is a swap without the book's other calls.
+fn takes_alone(scene: &Scene<'_>, group: &Range<usize>, net: &Net) -> bool {
+    net.is_swap() && scene.takes(group.start)
 }
 
 /// The swaps, and the conversions that close them, such as a stake pool's that takes what they brought
@@ -235,36 +244,66 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
 }
 
 /// Assigns lamports that moved without an instruction to the groups in which a curve took tokens,
-/// or to the only group.
+/// or to the only group. A program pays out of accounts that its call was given.
 fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wallet: &AccountKey) {
     let lamports = scene.uninstructed(ledger);
     if lamports == 0 {
         return;
     }
-    let sold_to_curve = |swap: &Swap| {
-        let mut programs = swap.ranges.iter().flat_map(|range| scene.acting(range));
-        swap.net.losses() && programs.any(|program| program.kind == ProgramKind::Curve)
-    };
-    let reported = |swap: &Swap| -> i128 {
-        let inner = swap.ranges.iter().flat_map(Range::clone);
-        let sales = inner.filter_map(|at| CurveSale::read(scene.tx, scene.instruction(at)?));
-        sales.filter(|sale| sale.user == *wallet).map(|sale| i128::from(sale.paid)).sum()
-    };
+    let payers = scene.payers(ledger);
     let only = swaps.len() == 1;
-    let mut sold: Vec<&mut Swap> =
-        swaps.iter_mut().filter(|swap| only || sold_to_curve(swap)).collect();
-    if let [swap] = sold.as_mut_slice() {
-        swap.net.native += lamports;
+    let mut paid: Vec<(&mut Swap, i128)> = Vec::new();
+    for swap in swaps.iter_mut().filter(|swap| only || sold_to_curve(scene, swap)) {
+        let most = paid_within(scene, &payers, &swap.ranges);
+        if most > 0 {
+            paid.push((swap, most));
+        }
+    }
+    if let [(swap, most)] = paid.as_mut_slice() {
+        // One of several accounts may have paid something else, such as a claim.
+        let reported = (payers.len() > 1).then(|| reported(scene, &swap.ranges, wallet)).flatten();
+        match reported.filter(|reported| *reported <= lamports) {
+            Some(reported) => swap.net.native += reported,
+            None if lamports <= *most => swap.net.native += lamports,
+            None => swap.net.unvalued = true,
+        }
         return;
     }
-    let split = sold.iter().map(|swap| reported(swap)).sum::<i128>() == lamports;
-    for swap in sold {
+    let parts: Vec<Option<i128>> =
+        paid.iter().map(|(swap, _)| reported(scene, &swap.ranges, wallet)).collect();
+    let sum: i128 = parts.iter().flatten().sum();
+    let split = sum == lamports || (sum < lamports && parts.iter().all(Option::is_some));
+    for ((swap, _), part) in paid.iter_mut().zip(parts) {
         if split {
-            swap.net.native += reported(swap);
+            swap.net.native += part.unwrap_or(0);
         } else {
             swap.net.unvalued = true;
         }
     }
+}
+
+/// Whether a curve took tokens.
+fn sold_to_curve(scene: &Scene<'_>, swap: &Swap) -> bool {
+    let mut programs = swap.ranges.iter().flat_map(|range| scene.acting(range));
+    swap.net.tokens.iter().any(|(_, sum)| *sum < 0)
+        && programs.any(|program| program.kind == ProgramKind::Curve)
+}
+
+/// What those of the payers paid that the calls in these instructions were given.
+fn paid_within(scene: &Scene<'_>, payers: &[(u8, i128)], ranges: &[Range<usize>]) -> i128 {
+    let is_given = |account: u8| {
+        let mut calls = ranges.iter().flat_map(Range::clone).filter_map(|at| scene.instruction(at));
+        calls.any(|call| scene.tx.accounts_of(call).contains(&account))
+    };
+    payers.iter().filter(|(account, _)| is_given(*account)).map(|(_, lamports)| lamports).sum()
+}
+
+/// What the wallet got of curves for its sales, where they report any.
+fn reported(scene: &Scene<'_>, ranges: &[Range<usize>], wallet: &AccountKey) -> Option<i128> {
+    let inner = ranges.iter().flat_map(Range::clone);
+    let sales = inner.filter_map(|at| CurveSale::read(scene.tx, scene.instruction(at)?));
+    let own = sales.filter(|sale| sale.user == *wallet);
+    own.map(|sale| i128::from(sale.paid)).reduce(|one, other| one + other)
 }
 
 fn why_not(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {

@@ -7,7 +7,7 @@ use super::events::Filled;
 use super::keys::AccountKey;
 use super::scene::{Scene, keeps_orders};
 use super::swaps::{Net, is_for_room};
-use crate::registry::Program;
+use crate::registry::{Program, ProgramKind};
 
 /// One fill.
 #[derive(Debug)]
@@ -153,9 +153,11 @@ fn swap_of(mut net: Net, lost: &Net) -> Option<Net> {
 }
 
 /// The wallet is an order's own account: the program takes one asset from it, and a swap in between
-/// pays it another.
+/// pays it another. A smart account signs nothing either, and is none.
 fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net> {
-    if ledger.wallet.is_some_and(|at| usize::from(at) < scene.tx.signers) {
+    let signs = ledger.wallet.is_some_and(|at| usize::from(at) < scene.tx.signers);
+    let mut starts = scene.groups.iter().map(|group| scene.kind(group.start));
+    if signs || starts.any(|kind| kind == Some(ProgramKind::SmartAccount)) {
         return None;
     }
     let mut taken = Net::default();

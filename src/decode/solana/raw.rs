@@ -36,7 +36,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     if let Some(logs) = logs {
         frames::heights_from_logs(&keys, &mut instructions, logs);
     }
-    frames::link(&mut instructions, &accounts);
+    let has_guessed_heights = frames::link(&mut instructions, &accounts);
     let id = message.signature.and_then(Signature::parse);
     Ok(Transaction {
         slot: entry.slot.ok_or(RawError::Missing("slot"))?,
@@ -50,6 +50,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
         keys: keys.bytes,
         tokens,
         instructions,
+        has_guessed_heights,
         accounts,
         data,
     })

@@ -13,9 +13,10 @@ pub(super) struct Scene<'a> {
     pub(super) tables: &'a SolanaTables,
     /// Per key.
     programs: Vec<Option<&'a Program>>,
-    /// Per instruction: it is inside a pool's call that only moves liquidity.
+    /// Per instruction: it is inside a pool's or curve's call that only moves liquidity, or pays what was
+    /// earned before.
     liquidity: Vec<bool>,
-    /// Each outer instruction with those that it called.
+    /// Each outer instruction with those that it called; what a smart account executes counts as outer.
     pub(super) groups: Vec<Range<usize>>,
     /// All instructions.
     pub(super) whole: Range<usize>,
@@ -39,16 +40,24 @@ impl<'a> Scene<'a> {
         if !scene.may_trade(&scene.whole) {
             return None;
         }
+        let mut smart_accounts: Vec<usize> = Vec::new();
         for (at, instruction) in tx.instructions.iter().enumerate() {
+            let kind = scene.program(instruction).map(|program| program.kind);
+            let is_inner =
+                instruction.parent.is_some_and(|parent| !smart_accounts.contains(&parent));
+            // A guessed height may take a route's step for an instruction of the account.
+            if kind == Some(ProgramKind::SmartAccount) && !is_inner && !tx.has_guessed_heights {
+                smart_accounts.push(at);
+            }
             match scene.groups.last_mut() {
-                Some(group) if instruction.parent.is_some() => group.end = at + 1,
+                Some(group) if is_inner => group.end = at + 1,
                 _ => scene.groups.push(at..at + 1),
             }
             let above = instruction.parent.is_some_and(|parent| scene.moves_liquidity(parent));
             // Only inner instructions move anything: the data of an event, however long, is not
             // read.
             let calls = tx.instructions.get(at + 1).is_some_and(|next| next.parent == Some(at));
-            let pool = scene.program(instruction).is_some_and(|p| p.kind == ProgramKind::Amm);
+            let pool = matches!(kind, Some(ProgramKind::Amm | ProgramKind::Curve));
             let own = calls && pool && tables.moves_liquidity(&tx.data_of(instruction));
             scene.liquidity.push(above || own);
         }
@@ -156,7 +165,7 @@ pub(super) fn acts(tx: &Transaction, call: &Instruction, program: &Program) -> b
 
 /// Whether programs of this kind trade.
 pub(super) fn trades(kind: ProgramKind) -> bool {
-    !matches!(kind, ProgramKind::Conversion | ProgramKind::Part)
+    !matches!(kind, ProgramKind::Conversion | ProgramKind::Part | ProgramKind::SmartAccount)
 }
 
 /// Whether a program of this kind keeps orders that keepers fill.
@@ -173,6 +182,7 @@ fn exchanges(kind: ProgramKind) -> bool {
         | ProgramKind::Limit
         | ProgramKind::Dca
         | ProgramKind::Conversion
-        | ProgramKind::Part => false,
+        | ProgramKind::Part
+        | ProgramKind::SmartAccount => false,
     }
 }

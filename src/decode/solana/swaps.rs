@@ -258,6 +258,14 @@ impl Scene<'_> {
         (got - refunds).max(0)
     }
 
+    /// The accounts that paid without an instruction and hold lamports still, with how many they paid.
+    pub(super) fn payers(&self, ledger: &Ledger) -> Vec<(u8, i128)> {
+        let after = self.tx.lamports.iter().map(|(_, after)| *after);
+        let accounts = (0..=u8::MAX).zip(&ledger.residue).zip(after);
+        let paid = accounts.filter(|((_, residue), after)| **residue < 0 && *after > 0);
+        paid.map(|((account, residue), _)| (account, -*residue)).collect()
+    }
+
     /// How much of what the wallet got so closed accounts had left.
     pub(super) fn refunded(&self, ledger: &Ledger) -> i128 {
         let (got, refunds) = self.residues(ledger);

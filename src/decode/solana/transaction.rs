@@ -26,6 +26,8 @@ pub struct Transaction {
     pub(super) tokens: Vec<TokenAccount>,
     /// In the order of execution, inner ones directly after their caller.
     pub(super) instructions: Vec<Instruction>,
+    /// Neither the node nor the log contained the heights of some calls.
+    pub(super) has_guessed_heights: bool,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
     pub(super) data: Vec<u8>,

@@ -248,6 +248,14 @@ impl Tx {
         self
     }
 
+    pub(crate) fn burn(&mut self, height: u8, mint: &str, from: &str, units: u64) -> &mut Self {
+        let mut data = vec![8];
+        data.extend(units.to_le_bytes());
+        self.inner(height, TOKEN, &[from, mint, "owner"], &data);
+        *self.tokens.get_mut(from).unwrap().after.as_mut().unwrap() -= units;
+        self
+    }
+
     /// Closes a token account: all its lamports go to `to`.
     pub(crate) fn close(&mut self, height: u8, name: &str, to: &str, owner: &str) -> &mut Self {
         self.inner(height, TOKEN, &[name, to, owner], &[9]);
