@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use blotter::decode::evm::decode;
 use blotter::demo::evm::{
@@ -318,6 +319,105 @@ async fn what_a_gateway_does_not_have_yet_is_read_from_nodes() {
     assert!(receipts < newer * 3, "{receipts} receipts for {newer} rows of {}", found.len());
     let below = world.read(Discovery::Portal, wallet).await;
     assert_eq!(below, world.truth(wallet, |row| row.height <= end));
+}
+
+/// The same of an index whose lists have stood still for long. A little late it is waited for.
+#[tokio::test(start_paused = true)]
+async fn what_an_index_that_stands_still_does_not_have_is_read_from_nodes() {
+    let world = world("eth");
+    let wallet = world.model.add_named("trader", WalletPlan::trades(300));
+    let truth = world.truth(wallet, |_| true);
+    let end = truth[60].1;
+    let list_lag = world.model.newest() - end;
+    world.explorer.set_options(ExplorerOptions { list_lag, ..ExplorerOptions::default() });
+    let found = world.read_by(&[Discovery::Explorer, Discovery::Logs], wallet).await;
+    assert_eq!(found, truth);
+    // A look for what is newer than it has.
+    let refresh = GapRequest { low: end + 1, ..all_of(wallet) };
+    let source = world.source(&[Discovery::Explorer, Discovery::Logs]);
+    let (newer, _) = world.read_gap(&source, refresh).await;
+    assert_eq!(newer, world.truth(wallet, |row| row.height > end));
+    // Without another way nothing above its end is claimed.
+    let below = world.read(Discovery::Explorer, wallet).await;
+    assert!(truth.ends_with(&below) && below.iter().all(|row| row.1 <= end));
+    assert!(below.len() > 100, "{}", below.len());
+}
+
+/// Traces of what a gateway does not have yet come with it: nodes without traces are not the last word,
+/// though the account has no code.
+#[tokio::test(start_paused = true)]
+async fn what_nodes_without_traces_show_above_a_gateway_stays_in_doubt_until_it_is_there() {
+    let world = world("eth");
+    let bare = NodeOptions { traces: false, state_blocks: Some(1), ..NodeOptions::default() };
+    world.rpc.set_options(bare);
+    let plan = WalletPlan { plain: true, ..WalletPlan::only(TradeKind::V4, 40) };
+    let wallet = world.model.add_named("trader", plan);
+    let truth = world.truth(wallet, |_| true);
+    let lag = world.model.head() - truth[10].1;
+    world.portal.set_options(PortalOptions { lag, ..PortalOptions::default() });
+    let source = world.source(&[Discovery::Portal, Discovery::Logs]);
+    let (_, doubts) = world.read_gap(&source, all_of(wallet)).await;
+    assert!(doubts.contains(Doubts::INNER_CALLS), "{doubts:?}");
+    world.portal.set_options(PortalOptions::default());
+    let again = GapRequest { high: Some(truth[0].1), ..all_of(wallet) };
+    let (found, doubts) = world.read_gap(&source, again).await;
+    assert_eq!(found, truth);
+    assert!(!doubts.contains(Doubts::INNER_CALLS), "{doubts:?}");
+}
+
+/// That nothing is newer than a gateway has is not known while the way fails that would show it.
+#[tokio::test(start_paused = true)]
+async fn a_look_above_a_gateway_is_an_error_where_the_other_way_fails() {
+    let world = world("eth");
+    let wallet = world.model.add_named("trader", WalletPlan::trades(60));
+    let end = world.truth(wallet, |_| true)[10].1;
+    let lag = world.model.head() - end;
+    world.portal.set_options(PortalOptions { lag, ..PortalOptions::default() });
+    world.explorer.set_faults(Faults { unavailable: Rate(1_000), ..Faults::none() });
+    let source = world.source(&[Discovery::Portal, Discovery::Explorer]);
+    let refresh = GapRequest { low: end + 1, ..all_of(wallet) };
+    let read = source.read(refresh.clone()).next().await;
+    assert!(read.as_ref().is_err_and(|error| !error.is_final()), "{read:?}");
+    // What the gateway has is read all the same.
+    let below = world.read_gap(&source, all_of(wallet)).await.0;
+    assert_eq!(below, world.truth(wallet, |row| row.height <= end));
+    world.explorer.set_faults(Faults::none());
+    tokio::time::sleep(Duration::from_secs(1_000)).await;
+    let (newer, _) = world.read_gap(&source, refresh).await;
+    assert_eq!(newer, world.truth(wallet, |row| row.height > end));
+}
+
+/// An index that gives no page about a wallet.
+#[derive(Debug)]
+struct NoPages {
+    all: DemoTransport,
+    wallet: String,
+}
+
+impl Transport for NoPages {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let url = request.url.expose();
+        if !url.contains("action=") || !url.contains(&self.wallet) {
+            return self.all.send(request);
+        }
+        let failed = Response { status: 503, retry_after: None, body: "".into() };
+        Box::pin(async move { Ok(failed) })
+    }
+}
+
+/// The same where the other way fails once its pages are asked for.
+#[tokio::test(start_paused = true)]
+async fn a_look_above_a_gateway_is_an_error_where_the_other_ways_pages_fail() {
+    let world = world("eth");
+    let wallet = world.model.add_named("trader", WalletPlan::trades(60));
+    let end = world.truth(wallet, |_| true)[10].1;
+    let lag = world.model.head() - end;
+    world.portal.set_options(PortalOptions { lag, ..PortalOptions::default() });
+    let pages = NoPages { all: world.transport(), wallet: wallet.to_string().to_lowercase() };
+    let source = world.source_through(Arc::new(pages), &[Discovery::Portal, Discovery::Explorer]);
+    let refresh = GapRequest { low: end + 1, ..all_of(wallet) };
+    let read = source.read(refresh).next().await;
+    assert!(read.as_ref().is_err_and(|error| !error.is_final()), "{read:?}");
 }
 
 /// An index whose list of inner calls ends at a block and says nothing of it, and which gives none of

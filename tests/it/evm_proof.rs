@@ -496,3 +496,24 @@ async fn a_weaker_way_than_the_strongest_is_not_accepted() {
     assert_eq!(got.found, truth(&net));
     assert!(got.doubts.contains(Doubts::INNER_CALLS) && !got.is_accepted(&source));
 }
+
+/// What contracts paid inside a transaction is in no log. Where no node traces it, a read in place of a
+/// way that lists calls would leave its amount out for good, also of an account without code.
+#[tokio::test(start_paused = true)]
+async fn logs_that_lack_payments_are_not_accepted_in_place_of_a_list_of_calls() {
+    for first in [Discovery::Explorer, Discovery::Portal] {
+        for (traces, are_known) in [(Traces::None, false), (Traces::Tree, true)] {
+            let ways = Ways { traces, keeps_states: false, code: Some("0x"), ..Ways::default() };
+            let net = Net::new(chain(), vec![ways]);
+            let both = source_by(&net, 1, vec![first, Discovery::Logs]);
+            let got = read(&both, 0).await;
+            assert_eq!(got.error, None);
+            assert_eq!(got.found, truth(&net));
+            assert_eq!(got.is_accepted(&both), are_known, "{first}, {traces:?}: {:?}", got.doubts);
+            assert_eq!(got.doubts.contains(Doubts::INNER_CALLS), !are_known);
+            // Where nothing lists calls, there is nothing to wait for.
+            let alone = source(&net, 1);
+            is_true(&alone, &net, &read(&alone, 0).await);
+        }
+    }
+}

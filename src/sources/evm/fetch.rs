@@ -94,7 +94,11 @@ impl EvmSource {
         } else {
             proof
         };
-        let proof = self.settle_inner_calls((&wallet, high), proof, &options).await;
+        let proof = if self.lacks_calls(&given.fetched) {
+            proof
+        } else {
+            self.settle_inner_calls((&wallet, high), proof, &options).await
+        };
         let (txs, untimed) = timed(given.fetched, &given.times);
         let missing = given.missing.into_iter().chain(untimed);
         let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
@@ -275,6 +279,13 @@ impl EvmSource {
         if attempt > BY_PLACE {
             sleep(self.inner.limits.missing_pause * attempt).await;
         }
+    }
+
+    /// Whether what contracts moved inside one of them stays unknown by nodes and by this list: a way that
+    /// lists calls may show it.
+    fn lacks_calls(&self, fetched: &[Fetched]) -> bool {
+        let is_open = |tx: &Transaction| tx.native == NativeFlows::Unknown && self.may_trade(tx);
+        fetched.iter().any(|one| is_open(&one.tx))
     }
 
     async fn add_native(

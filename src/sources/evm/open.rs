@@ -21,6 +21,10 @@ const CHAIN_METHOD: &str = "eth_chainId";
 /// Blocks by which the servers of a chain differ at most times.
 const SERVERS_APART: u64 = 8;
 
+/// Times the chain's lag by which an index may be behind before another way reads the newest blocks: one
+/// that is a little late has them soon, with their inner calls.
+const INDEX_LATE: u64 = 16;
+
 /// What is read, before it is known how far up.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
@@ -30,6 +34,8 @@ pub(super) struct Wanted {
     pub(super) high: Option<Height>,
     /// Ways to find transactions that failed in this read.
     pub(super) failed: Vec<Discovery>,
+    /// The last error of those that may work later.
+    pub(super) error: Option<UpstreamError>,
     pub(super) options: CallOptions,
 }
 
@@ -61,7 +67,7 @@ impl EvmSource {
     }
 
     async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
-        let mut last = UpstreamError::NoEndpoint;
+        let (mut last, lowest) = (UpstreamError::NoEndpoint, wanted.low);
         let mut behind: Option<Opened> = None;
         // Those that failed of late come last, not never.
         let fresh = |kind: &&Discovery| !self.comes_later(**kind);
@@ -72,31 +78,47 @@ impl EvmSource {
                 continue;
             }
             match self.open_list(*kind, &wanted).await {
-                // A gateway without the newest blocks: another way reads these, and it what lies
-                // below.
+                // A gateway or an index without the newest blocks: another way reads these, and it what
+                // lies below. Of two such, the one that is further up reads what the other one lacks.
                 Ok(opened) if opened.is_behind => {
                     wanted.low = wanted.low.max(opened.high.saturating_add(1));
-                    behind = behind.or(Some(opened));
+                    if behind.as_ref().is_none_or(|known| known.high < opened.high) {
+                        behind = Some(opened);
+                    }
                 }
                 Ok(opened) if opened.high < wanted.low && behind.is_some() => {}
                 Ok(opened) => return Ok(opened),
-                Err(_) if behind.is_some() => {}
                 Err(error) => {
                     self.list_failed(*kind, &error);
                     wanted.failed.push(*kind);
+                    if !error.is_final() {
+                        wanted.error = Some(error.clone());
+                    }
                     last = error;
                 }
             }
         }
-        // Without another way its own head is as far as is known; of a gap above that, nothing is.
-        match behind {
-            Some(opened) if wanted.high.is_none_or(|high| high == opened.high) => Ok(opened),
-            Some(opened) => {
-                let (kind, high) = (opened.kind, opened.high);
-                let last = format!("{kind} knows blocks up to {high} only");
+        let Some(opened) = behind else { return Err(last) };
+        match (wanted.high, wanted.error) {
+            // Of a gap above its head nothing is known.
+            (Some(high), _) if high != opened.high => {
+                let last = format!("{} knows blocks up to {} only", opened.kind, opened.high);
                 Err(UpstreamError::Unavailable { attempts: 1, last })
             }
-            None => Err(last),
+            // It has nothing new, and the way that would show what is failed for now.
+            (None, Some(error)) if opened.high < lowest => Err(error),
+            // Without another way its own head is as far as is known.
+            (Some(_) | None, _) => Ok(opened),
+        }
+    }
+
+    /// Blocks by which a list may be behind the final head, where it shows how far it has come.
+    fn late_max(&self, kind: Discovery) -> Option<u64> {
+        let lag = self.inner.chain.index_lag;
+        match kind {
+            Discovery::Portal => Some(lag),
+            Discovery::Explorer => Some(lag.saturating_mul(INDEX_LATE)),
+            Discovery::Alchemy | Discovery::Logs => None,
         }
     }
 
@@ -118,7 +140,8 @@ impl EvmSource {
         let Some(high) = *high else {
             let Reach { high, head, tip } = self.reach(kind, &mut lister, options).await?;
             lister.set_high(high);
-            let is_behind = kind == Discovery::Portal && head > high + self.inner.chain.index_lag;
+            let late_max = self.late_max(kind);
+            let is_behind = late_max.is_some_and(|most| head > high.saturating_add(most));
             return Ok(Opened { kind, lister, low: *low, high, is_behind, tip });
         };
         // `LogLister` looks itself how far each node has come.

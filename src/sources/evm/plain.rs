@@ -1,5 +1,6 @@
 //! Whether a wallet is a plain account: one without code moves native coin by its own transactions
-//! alone, so that a way without inner calls sees every trade of it.
+//! alone, so that a way without inner calls finds every trade of it. What contracts paid in these is
+//! another matter (`lacks_calls` of `fetch.rs`).
 
 use std::time::Duration;
 

@@ -68,6 +68,8 @@ struct Reading {
     /// The first window, as long as it is not proved: what it holds is requested and not delivered.
     likely: Option<Window>,
     failed: Vec<Discovery>,
+    /// The last error of those that may work later.
+    failing: Option<UpstreamError>,
     /// The lowest height that the list in hand is read for.
     floor: Height,
     /// Cut out of windows, to be fetched when there is room.
@@ -110,6 +112,7 @@ impl Reading {
             listed_to: None,
             likely: None,
             failed: source.second_opinion(request.another),
+            failing: None,
             floor: request.low,
             waiting: VecDeque::new(),
             prefetcher: Prefetcher::new(&source.inner.readers),
@@ -154,6 +157,7 @@ impl Reading {
                     low: self.request.low,
                     high,
                     failed: self.failed.clone(),
+                    error: self.failing.clone(),
                     options: self.options(),
                 };
                 let opened = self.source.clone().open(wanted);
@@ -305,6 +309,9 @@ impl Reading {
         }
         self.source.list_failed(kind, &error);
         self.failed.push(kind);
+        if !error.is_final() {
+            self.failing = Some(error);
+        }
         self.listing = match self.listed_to {
             // Nothing was listed: the next list reports its own head.
             None => Listing::Closed(self.request.high),
