@@ -459,7 +459,8 @@ async fn a_walk_by_times_takes_no_row_that_is_stored_above_its_head_meanwhile() 
         };
         let storing = async {
             wire.is_silent().await;
-            other.write_chunk(above).await.unwrap();
+            let written = other.write_chunk(above).await.unwrap();
+            assert!(matches!(written, Written::Stored { .. }), "{written:?}");
             wire.open();
         };
         let ((rows, end), ()) = tokio::join!(reading, storing);

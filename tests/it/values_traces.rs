@@ -267,6 +267,8 @@ async fn what_a_trace_showed_stays_when_it_is_read_again_without_one() {
     assert_eq!(world.open(wallet, &before, ValueSource::Unknown), 0);
     world.age(wallet).await;
     *world.node.refusal.lock().unwrap() = Some(PRUNED);
+    world.stream(wallet).await;
+    sleep(Duration::from_secs(900)).await;
     let (_, end) = world.stream(wallet).await;
     assert!(end.complete, "{end:?}");
     let record = world.record(wallet).await;
