@@ -54,6 +54,7 @@ pub(crate) fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64
         proof: Proof::default(),
         missing: vec![],
         reread: None,
+        unshown: std::collections::HashSet::new(),
         trades: (from..end).map(|at| trade(number, at, trades)).collect(),
         tokens: vec![],
         accounts: vec![],

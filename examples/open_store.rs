@@ -41,6 +41,7 @@ async fn main() -> Result<(), StoreError> {
             proof: Proof::of(Way::Signatures),
             missing: vec![],
             reread: None,
+            unshown: std::collections::HashSet::new(),
             trades: (0..10).map(trade).collect(),
             tokens: vec![],
             accounts: vec![],

@@ -28,6 +28,18 @@ impl RawTx {
         matches!(self, Self::Evm(tx, _) if tx.native == evm::NativeFlows::Refused)
     }
 
+    /// Whether a trade may hang on native coin that moved inside, and no endpoint shows what did: an earlier
+    /// read may have seen more, as nodes drop traces and states of old blocks.
+    pub fn is_unshown(&self, registry: &Registry, wallet: &Wallet) -> bool {
+        let Some(chain) = registry.chain(wallet.chain) else { return false };
+        let (tx, tables) = match self {
+            Self::Solana(..) => return false,
+            Self::Evm(tx, _) => (&**tx, registry.evm()),
+            Self::Tron(tx, _) => (&tx.call, registry.tron()),
+        };
+        tx.native == evm::NativeFlows::Unknown && evm::may_trade(tables, chain, tx)
+    }
+
     /// Of its block.
     pub fn time(&self) -> UnixSeconds {
         match self {

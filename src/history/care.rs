@@ -82,10 +82,11 @@ impl History {
         let inner = &*self.inner;
         let _held = inner.hold(wallet).ok_or(HistoryError::Overloaded)?;
         let record = inner.view()?.wallet(&wallet).await?;
+        let leaving = record.map(|record| inner.usage.leave(record.id));
         inner.usage.flush().await?;
         let rows = inner.store.forget(wallet, seed).await?;
-        if let Some(record) = record {
-            inner.usage.forget(record.id);
+        if let Some(leaving) = leaving {
+            leaving.finish();
         }
         inner.rereads.begin_again(&wallet);
         Ok(rows)

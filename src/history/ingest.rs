@@ -9,7 +9,7 @@ use crate::decode::{self, DecodedTrade, NoteKind};
 use crate::domain::{Height, TxId, UnixMillis, UnixSeconds};
 use crate::enrich::{DecodedTx, EnrichError, Enriched, Lookups};
 use crate::rpc::{Lane, UpstreamError};
-use crate::sources::{RawChunk, Source};
+use crate::sources::{RawChunk, RawTx, Source};
 use crate::store::{Chunk, StoreError, WalletRecord};
 
 /// Transactions decoded before other tasks get a turn.
@@ -75,6 +75,10 @@ impl<'a> Ingest<'a> {
         for trade in &trades {
             self.inner.metrics.values.add(trade.valued);
         }
+        // Only what is stored already can have been seen better.
+        let again = raw.txs.iter().filter(|_| reread.is_some());
+        let is_unshown = |tx: &&RawTx| tx.is_unshown(&self.inner.registry, &self.record.wallet);
+        let unshown = again.filter(is_unshown).filter_map(RawTx::id).collect();
         Ok(Chunk {
             id: self.record.id,
             epoch: self.record.epoch,
@@ -85,6 +89,7 @@ impl<'a> Ingest<'a> {
             proof: raw.proof.with(doubts),
             missing: raw.missing,
             reread,
+            unshown,
             trades,
             tokens,
             accounts: raw.accounts,

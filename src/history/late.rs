@@ -35,8 +35,9 @@ impl Ingest<'_> {
             if self.joins_a_single_one(&chunk).await? {
                 chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
             }
-            // The height's other rows stay as that version made them.
-            chunks.push(Chunk { decoder: span.decoder, ..chunk });
+            // The height's other rows stay as that version made them; a newer one has not read these.
+            let decoder = span.decoder.min(chunk.decoder);
+            chunks.push(Chunk { decoder, ..chunk });
         }
         Ok(chunks)
     }
@@ -51,8 +52,8 @@ impl Ingest<'_> {
         let is_new = |key: &TradeKey| late.trades.iter().any(|trade| trade.key.tx == key.tx);
         let stored = rows.bare().iter().map(|row| &row.key);
         let mut stored = stored.filter(|key| key.height == height && !is_new(key));
-        let has_no_position = stored.next().is_some_and(|key| key.index == 0);
-        Ok(has_no_position && late.trades.iter().any(|trade| trade.key.index > 0))
+        // The late one may be the block's first: its own 0 says nothing.
+        Ok(stored.next().is_some_and(|key| key.index == 0))
     }
 }
 

@@ -4,11 +4,13 @@
 //! of the store by at most one flush, so a crash may count a little too little, never too much.
 
 mod bound;
+mod ranges;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use bound::bound;
+use ranges::{allowance, holds, is_counted, join};
 
 use crate::domain::{KeyId, Position, TradeKey, lock};
 use crate::store::{Counted, Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
@@ -60,11 +62,39 @@ struct Delivered {
 pub(super) struct Usage {
     store: Store,
     keys: Mutex<HashMap<KeyId, KeyUsage>>,
+    /// Wallets that are being forgotten, or were: nothing is counted of them. Locked inside `keys`. Their
+    /// numbers are never given again.
+    leaving: Mutex<HashSet<WalletId>>,
     /// Held by the one flush that runs.
     flushing: tokio::sync::Mutex<()>,
     /// Weight of all pairs above which those that are written down leave memory.
     wallets_cached_max: usize,
     ranges_max: usize,
+}
+
+/// A wallet that is being forgotten: nothing is counted of it meanwhile.
+#[derive(Debug)]
+pub(super) struct Leaving<'a> {
+    usage: &'a Usage,
+    wallet: WalletId,
+    is_gone: bool,
+}
+
+impl Leaving<'_> {
+    /// It was forgotten.
+    pub(super) fn finish(mut self) {
+        self.usage.forget(self.wallet);
+        self.is_gone = true;
+    }
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if !self.is_gone {
+            let _keys = self.usage.keys();
+            lock(&self.usage.leaving).remove(&self.wallet);
+        }
+    }
 }
 
 /// Rows that a walk is about to hand out: adjacent, right behind `after`.
@@ -75,13 +105,17 @@ pub(super) struct Delivery<'a, K> {
     pub(super) quota: Option<u64>,
     pub(super) wallet: WalletId,
     pub(super) after: Position,
+    /// The row right below them, where rows are delivered upwards: they join its range where it was
+    /// counted for the key.
+    pub(super) below: Option<TradeKey>,
     pub(super) rows: &'a [K],
 }
 
 impl Usage {
     pub(super) fn new(store: Store, wallets_cached_max: usize, ranges_max: usize) -> Self {
-        let flushing = tokio::sync::Mutex::default();
-        Self { store, keys: Mutex::default(), flushing, wallets_cached_max, ranges_max }
+        let (keys, leaving, flushing) =
+            (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
+        Self { store, keys, leaving, flushing, wallets_cached_max, ranges_max }
     }
 
     /// Counts a delivery and returns how many of its rows the quota allows.
@@ -96,7 +130,7 @@ impl Usage {
             return Box::pin(self.deliver_shared(delivery)).await;
         }
         loop {
-            if let Some(allowed) = self.count_loaded(delivery) {
+            if let Some(allowed) = self.count_loaded(delivery)? {
                 return Ok(allowed);
             }
             self.load(delivery.key, delivery.wallet).await?;
@@ -136,17 +170,28 @@ impl Usage {
     }
 
     /// The same by what is in memory; `None` where that lacks the key or the wallet.
-    fn count_loaded<K: AsRef<TradeKey>>(&self, delivery: &Delivery<'_, K>) -> Option<usize> {
+    ///
+    /// # Errors
+    /// `UnknownWallet` from the flush on before which a wallet is forgotten: what a key has counted of it
+    /// becomes its credit there, and what came later would be counted again.
+    fn count_loaded<K: AsRef<TradeKey>>(
+        &self,
+        delivery: &Delivery<'_, K>,
+    ) -> Result<Option<usize>, StoreError> {
         let mut keys = self.keys();
-        let usage = keys.get_mut(&delivery.key)?;
-        let Delivered { ranges, credit } = usage.wallets.get_mut(&delivery.wallet)?;
+        if lock(&self.leaving).contains(&delivery.wallet) {
+            return Err(StoreError::UnknownWallet(delivery.wallet));
+        }
+        let Some(usage) = keys.get_mut(&delivery.key) else { return Ok(None) };
+        let known = usage.wallets.get_mut(&delivery.wallet);
+        let Some(Delivered { ranges, credit }) = known else { return Ok(None) };
         let before = weight(ranges);
         let (allowed, grew) = self.charge(delivery, &mut usage.total, ranges, credit);
         if grew {
             usage.weight = usage.weight + weight(ranges) - before;
             usage.dirty.insert(delivery.wallet);
         }
-        Some(allowed)
+        Ok(Some(allowed))
     }
 
     /// Counts a delivery: how many of its rows the quota allows, and whether the ranges grew.
@@ -161,7 +206,13 @@ impl Usage {
         let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(*total));
         let left = left.saturating_add(credited);
         let (allowed, counted) = allowance(ranges, delivery.after, delivery.rows, left);
-        let grew = join(ranges, delivery.after, delivery.rows.get(..allowed).unwrap_or_default());
+        let rows = delivery.rows.get(..allowed).unwrap_or_default();
+        let mut grew = join(ranges, delivery.after, rows);
+        if let Some((last, below)) = rows.last().zip(delivery.below)
+            && is_counted(ranges, &below)
+        {
+            grew |= join(ranges, Position::Start, &[*last.as_ref(), below]);
+        }
         if grew {
             bound(ranges, self.ranges_max);
         }
@@ -206,9 +257,16 @@ impl Usage {
         self.make_room();
     }
 
+    /// From now on nothing is counted of a wallet, until that is given up.
+    pub(super) fn leave(&self, wallet: WalletId) -> Leaving<'_> {
+        let _keys = self.keys();
+        lock(&self.leaving).insert(wallet);
+        Leaving { usage: self, wallet, is_gone: false }
+    }
+
     /// Leaves out what is in memory of a wallet that was forgotten.
-    pub(super) fn forget(&self, wallet: WalletId) {
-        let mut keys = lock(&self.keys);
+    fn forget(&self, wallet: WalletId) {
+        let mut keys = self.keys();
         for usage in keys.values_mut() {
             usage.remove(wallet);
             usage.dirty.remove(&wallet);
@@ -270,91 +328,6 @@ impl Usage {
 
 fn weight(ranges: &[DeliveredRange]) -> usize {
     1 + ranges.len() / RANGES_PER_WEIGHT
-}
-
-/// How many rows may go out when `left` more may be counted, and how many of them count.
-fn allowance<K: AsRef<TradeKey>>(
-    ranges: &[DeliveredRange],
-    after: Position,
-    rows: &[K],
-    left: u64,
-) -> (usize, u64) {
-    if let (Some(first), Some(last)) = (rows.first(), rows.last())
-        && holds(ranges, first.as_ref(), last.as_ref())
-    {
-        return (rows.len(), 0);
-    }
-    let (mut allowed, mut counted) = (0, 0);
-    let mut above = after;
-    for row in rows {
-        let row = row.as_ref();
-        if !is_counted(ranges, row) && !has_left_its_range(ranges, above, row) {
-            if counted == left {
-                break;
-            }
-            counted += 1;
-        }
-        allowed += 1;
-        above = Position::After(*row);
-    }
-    (allowed, counted)
-}
-
-/// Whether one range reaches from a row to another one.
-fn holds(ranges: &[DeliveredRange], first: &TradeKey, last: &TradeKey) -> bool {
-    let at = ranges.partition_point(|range| range.to < *first);
-    ranges.get(at).is_some_and(|range| range.from <= *first && range.to >= *last)
-}
-
-/// Whether a row was counted, wherever in its block it stood then: a late row that joins the block
-/// gives it another position, and only rows at the ends of ranges leave them by that.
-fn is_counted(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
-    if holds(ranges, key, key) {
-        return true;
-    }
-    let at = ranges.partition_point(|range| range.to < *key);
-    let (above, below) = ranges.split_at(at);
-    let is_here = |end: &TradeKey| end.height == key.height;
-    let above = above.iter().rev().take_while(|range| is_here(&range.to));
-    let below = below.iter().take_while(|range| is_here(&range.from));
-    above.chain(below).any(|range| {
-        let stood = |end: TradeKey| TradeKey { index: end.index, ..*key };
-        let is_within = |stood: TradeKey| range.from <= stood && stood <= range.to;
-        let ends = [range.from, range.to].into_iter();
-        ends.filter(|end| is_here(end) && end.tx == key.tx).any(|end| is_within(stood(end)))
-    })
-}
-
-/// Whether a row may have left the end of a range because another row of its block is gone: the one
-/// that the range ends with would stand between the row and the one above it. Which row was counted
-/// is not known any more, so none of the block is counted again.
-fn has_left_its_range(ranges: &[DeliveredRange], above: Position, key: &TradeKey) -> bool {
-    let Position::After(above) = above else { return false };
-    let at = ranges.partition_point(|range| range.to < *key);
-    let nearest = at.checked_sub(1).and_then(|at| ranges.get(at));
-    nearest.is_some_and(|range| range.to.height == key.height && above < range.to)
-}
-
-/// Adds a run of adjacent rows to the ranges, joining what it touches. False where it was held.
-fn join<K: AsRef<TradeKey>>(ranges: &mut Vec<DeliveredRange>, after: Position, rows: &[K]) -> bool {
-    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return false };
-    let (first, last) = (first.as_ref(), last.as_ref());
-    let touches = |range: &DeliveredRange| match after {
-        Position::After(key) => range.to >= key && range.from <= *last,
-        Position::Start => range.to >= *first && range.from <= *last,
-    };
-    let start = ranges.partition_point(|range| range.to < *first && !touches(range));
-    let end = start + ranges.iter().skip(start).take_while(|range| touches(range)).count();
-    let mut joined = DeliveredRange { from: *first, to: *last };
-    for range in ranges.iter().take(end).skip(start) {
-        joined.from = joined.from.min(range.from);
-        joined.to = joined.to.max(range.to);
-    }
-    if ranges.get(start..end) == Some(&[joined]) {
-        return false;
-    }
-    ranges.splice(start..end, [joined]);
-    true
 }
 
 #[cfg(test)]
@@ -470,23 +443,6 @@ mod tests {
     }
 
     #[test]
-    fn too_many_ranges_are_joined_and_nothing_delivered_is_forgotten() {
-        let one = |at| DeliveredRange { from: key(at), to: key(at) };
-        let mut ranges: Vec<_> = (0..5).map(|at| one(2 * at)).collect();
-        bound(&mut ranges, 5);
-        assert_eq!(ranges.len(), 5);
-        bound(&mut ranges, 4);
-        assert_eq!(ranges, [range(0, 4), one(6), one(8)]);
-        // What lies between becomes free: the least of it.
-        let mut ranges: Vec<_> = [0, 100, 102, 300, 301, 303].map(one).to_vec();
-        bound(&mut ranges, 5);
-        assert_eq!(ranges, [one(0), range(100, 102), range(300, 303)]);
-        let mut two = vec![one(0), one(900)];
-        bound(&mut two, 0);
-        assert_eq!(two, [range(0, 900)]);
-    }
-
-    #[test]
     fn the_quota_lets_known_rows_pass_and_stops_at_the_first_new_one_too_many() {
         let ranges = [DeliveredRange { from: key(0), to: key(2) }];
         let rows: Vec<TradeKey> = (0..6).map(key).collect();
@@ -514,7 +470,7 @@ mod tests {
         let rows: Vec<TradeKey> = (first..first + count).map(key).collect();
         let above = first.checked_sub(1).map(key);
         let after = above.map_or(Position::Start, Position::After);
-        let delivery = Delivery { key: KEY, quota: None, wallet, after, rows: &rows };
+        let delivery = Delivery { key: KEY, quota: None, wallet, after, below: None, rows: &rows };
         assert_eq!(usage.deliver(&delivery).await.unwrap(), rows.len());
     }
 
@@ -562,6 +518,47 @@ mod tests {
         usage.store.close().await;
         assert!(usage.flush().await.is_err());
         assert_eq!(taken(), [(one, vec![range(0, 1)], 2)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_counted_of_a_wallet_that_is_being_forgotten() {
+        let (_folder, usage, [one, other]) = open(9, 64).await;
+        deliver(&usage, one, 0, 2).await;
+        let rows = [key(2), key(3)];
+        let (quota, after) = (None, Position::After(key(1)));
+        let late = Delivery { key: KEY, quota, wallet: one, after, below: None, rows: &rows };
+        let is_refused =
+            async || matches!(usage.deliver(&late).await, Err(StoreError::UnknownWallet(_)));
+        let leaving = usage.leave(one);
+        assert!(is_refused().await);
+        deliver(&usage, other, 0, 1).await;
+        assert_eq!(usage.total(KEY).await.unwrap(), 3);
+        // It could not be forgotten.
+        drop(leaving);
+        assert_eq!(usage.deliver(&late).await.unwrap(), 2);
+        usage.leave(one).finish();
+        assert!(is_refused().await);
+        assert_eq!((usage.total(KEY).await.unwrap(), held(&usage).1), (5, vec![other]));
+    }
+
+    /// A cursor that one key got is resumed under another one, which was never given the row below.
+    #[tokio::test(start_paused = true)]
+    async fn rows_above_one_that_was_not_counted_do_not_join_it() {
+        let (_folder, usage, [wallet, _]) = open(9, 64).await;
+        let rows = [key(4)];
+        let after = Position::Start;
+        let above = |below| Delivery { key: KEY, quota: None, wallet, after, below, rows: &rows };
+        let charge = |delivery: &Delivery<'_, TradeKey>, ranges: &mut Vec<DeliveredRange>| {
+            let mut total = 0;
+            usage.charge(delivery, &mut total, ranges, &mut None);
+            total
+        };
+        let mut ranges = Vec::new();
+        assert_eq!(charge(&above(Some(key(5))), &mut ranges), 1);
+        assert_eq!(ranges, [range(4, 4)]);
+        let mut ranges = vec![range(5, 9)];
+        assert_eq!(charge(&above(Some(key(5))), &mut ranges), 1);
+        assert_eq!(ranges, [range(4, 9)]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -347,6 +347,9 @@ impl Walk {
             Err(StoreError::Overtaken) => return Ok(Look::Rows(Rows::default())),
             read => read?,
         };
+        if self.begins_above(&rows, head) {
+            return Ok(Look::Rows(Rows::default()));
+        }
         if !is_last {
             self.read_ahead(&rows, limit);
         }
@@ -424,6 +427,20 @@ impl Walk {
         }
     }
 
+    /// Whether another process has stored rows above the head since the record was read: the next look
+    /// finds them by the record.
+    fn begins_above(&self, rows: &Rows, head: Height) -> bool {
+        let first = rows.bare().first().filter(|_| self.position == Position::Start);
+        first.is_some_and(|row| row.key.height > head)
+    }
+
+    /// Where the walk begins, if nothing stands above its head.
+    fn outset(&self) -> Position {
+        let WalkRequest { wallet, filter, .. } = &self.request;
+        let begin = filter.begins_behind(wallet.address.family());
+        begin.map_or(Position::Start, Position::After)
+    }
+
     /// Where the first row of the walk stands: what was stored above the head since it was settled
     /// stands behind a gap maybe, and is for later walks.
     async fn beginning(
@@ -432,10 +449,7 @@ impl Walk {
         record: &WalletRecord,
         head: Height,
     ) -> Result<Position, HistoryError> {
-        let WalkRequest { wallet, filter, .. } = &self.request;
-        let begin = filter.begins_behind(wallet.address.family());
-        let begin = begin.map_or(Position::Start, Position::After);
-        Self::first_below(&self.inner, view, record, (head, begin)).await
+        Self::first_below(&self.inner, view, record, (head, self.outset())).await
     }
 
     /// The first place at or behind one in front of a row that is not above the head.
@@ -536,7 +550,7 @@ impl Walk {
         let ends = if self.live {
             self.ends_live(&error).await?
         } else {
-            !matches!(self.look_below().await?, Look::Rows(_) | Look::Bottom)
+            !matches!(self.look_below().await?, Look::Rows(_) | Look::Passed | Look::Bottom)
         };
         if ends {
             return Err(error);

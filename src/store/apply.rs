@@ -16,7 +16,7 @@ use super::schema::{
     WALLET_TO_ID,
 };
 use super::trade_codec::StoredTrade;
-use super::values::{self, Gone, PendingValues};
+use super::values::{self, Gone, PendingValues, SecondRead};
 use super::{
     Anchor, Chunk, Credit, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
     WalletPatch, Written,
@@ -91,9 +91,10 @@ impl<'txn> Tables<'txn> {
         }
         let trades = in_order(chunk, &wallet)?;
         let (id, chain) = (chunk.id, wallet.chain);
-        let unseen = self.unseen(&wallet, &state, chunk)?;
+        let second = SecondRead::of(chunk, wallet.address.family());
+        let unseen = self.unseen(&second, &state, chunk)?;
         let waiting = self.wanted.waiting(chain, &unseen)?;
-        let gone = self.clear(id, chain, &mut state, chunk.low, chunk.high)?;
+        let gone = self.clear((id, chain), &mut state, (chunk.low, chunk.high), Some(&second))?;
         let row = |trade: &&Trade| {
             Ok((RowKey::new(id, &trade.key), self.names.stored(known, chain, trade)?))
         };
@@ -120,10 +121,10 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Rows that stay although a second read did not bring their transactions.
+    /// Rows that stay: a second read did not bring their transactions, or not what makes them trades.
     fn unseen(
         &self,
-        wallet: &Wallet,
+        second: &SecondRead<'_>,
         state: &WalletState,
         chunk: &Chunk,
     ) -> Result<Vec<(RowKey, StoredTrade)>, StoreError> {
@@ -131,7 +132,7 @@ impl<'txn> Tables<'txn> {
             return Ok(Vec::new());
         };
         let part = (chunk.low, chunk.high, state.disordered);
-        self.rows.unseen(chunk.id, part, wallet.address.family(), seen)
+        self.rows.unseen(chunk.id, part, second, seen)
     }
 
     pub(super) fn patch(
@@ -149,7 +150,7 @@ impl<'txn> Tables<'txn> {
                 return Err(StoreError::Invalid("a range of heights that ends before it begins"));
             }
             let chain = self.wallet(id)?.chain;
-            self.clear(id, chain, &mut state, low, high)?;
+            self.clear((id, chain), &mut state, (low, high), None)?;
             state.coverage.remove(low, high);
         }
         if !patch.reopen.is_empty() && state.coverage.spans().is_empty() {
@@ -179,7 +180,7 @@ impl<'txn> Tables<'txn> {
         let mut state = self.state(id)?;
         if let Some(low) = above.checked_add(1) {
             let chain = self.wallet(id)?.chain;
-            self.clear(id, chain, &mut state, low, Height::MAX)?;
+            self.clear((id, chain), &mut state, (low, Height::MAX), None)?;
         }
         let is_cut = state.coverage.top().is_some_and(|top| top > above);
         state.coverage.cut_above(above);
@@ -267,21 +268,21 @@ impl<'txn> Tables<'txn> {
     }
 
     /// Deletes the rows between two inclusive heights, and returns those that have a value, or wait
-    /// for one, which their transactions do not contain. Rows exist only at covered heights, so a
-    /// backfill below everything reads nothing here.
+    /// for one, which their transactions do not contain, or a second read may lack. Rows exist only at
+    /// covered heights, so a backfill below everything reads nothing here.
     fn clear(
         &mut self,
-        id: WalletId,
-        chain: ChainId,
+        (id, chain): (WalletId, ChainId),
         state: &mut WalletState,
-        low: Height,
-        high: Height,
+        (low, high): (Height, Height),
+        second: Option<&SecondRead<'_>>,
     ) -> Result<Vec<Gone>, StoreError> {
         let mut gone = Vec::new();
         for span in state.coverage.spans() {
             let (low, high) = (low.max(span.low), high.min(span.high));
             if low <= high && state.count > 0 {
-                let deleted = self.rows.delete(id, low, high, state.disordered, &mut gone)?;
+                let deleted =
+                    self.rows.delete(id, (low, high, state.disordered), second, &mut gone)?;
                 state.count = state
                     .count
                     .checked_sub(deleted)

@@ -64,6 +64,9 @@ pub struct Chunk {
     /// A second read of stored heights: the transactions that it brought. Rows of others stay, as one
     /// answer without them proves nothing. `None`: the chunk replaces all of its heights.
     pub reread: Option<HashSet<TxId>>,
+    /// Of a second read: transactions of which the nodes no longer show what moved inside them in native
+    /// coin. Exact values that are stored of them stay.
+    pub unshown: HashSet<TxId>,
     /// In any order; all between `low` and `high`, with ids of the wallet's family.
     pub trades: Vec<Trade>,
     /// Metadata updates; fields that a record does not set are kept.

@@ -10,13 +10,13 @@ use std::ops::Bound;
 
 use redb::{AccessGuard, ReadableTable as _, Table, WriteTransaction};
 
-use crate::domain::{Family, Height, TxId, UnixSeconds, ValueSource};
+use crate::domain::{Height, TxId, UnixSeconds, ValueSource};
 
 use super::key::{RowKey, height_of, id_of, read_row_key, time_of, transaction_of};
 use super::schema::ROW_KEY_TO_TRADE;
 use super::schema::names::TRADES;
 use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
-use super::values::Gone;
+use super::values::{Gone, SecondRead};
 use super::{NewValue, StoreError, WalletId};
 
 /// About two pages: from here on a run of new rows on top of a wallet is better packed by a cursor
@@ -52,20 +52,21 @@ impl<'txn> RowTables<'txn> {
     }
 
     /// Deletes a wallet's rows between two inclusive heights and returns their number. Those with a
-    /// value of their own, or waiting for one, are added to `gone`.
+    /// value of their own, or waiting for one, are added to `gone`, and those whose exact value the
+    /// second read may lack.
     pub(super) fn delete(
         &mut self,
         id: WalletId,
-        low: Height,
-        high: Height,
-        disordered: bool,
+        (low, high, disordered): (Height, Height, bool),
+        second: Option<&SecondRead<'_>>,
         gone: &mut Vec<Gone>,
     ) -> Result<u64, StoreError> {
         let (start, end) = self.bounds(id, low, high, disordered)?;
         let mut deleted = 0;
         self.table.retain_in(start.bytes()..end.bytes(), |key, value| {
             let inside = height_of(key).is_some_and(|height| low <= height && height <= high);
-            if inside && is_valued_beside(value) {
+            let is_lacking = || second.is_some_and(|read| read.may_lack(key, value));
+            if inside && (is_valued_beside(value) || is_lacking()) {
                 gone.push((key.to_vec(), value.to_vec()));
             }
             deleted += u64::from(inside);
@@ -92,20 +93,28 @@ impl<'txn> RowTables<'txn> {
         Ok((self.first_at_or_below(id, high)?, end))
     }
 
-    /// A wallet's rows between two inclusive heights whose transactions are not among `seen`.
+    /// A wallet's rows between two inclusive heights whose transactions are not among `seen`, or stay
+    /// although they are.
     pub(super) fn unseen(
         &self,
         id: WalletId,
         (low, high, disordered): (Height, Height, bool),
-        family: Family,
+        second: &SecondRead<'_>,
         seen: &HashSet<TxId>,
     ) -> Result<Vec<(RowKey, StoredTrade)>, StoreError> {
         let (start, end) = self.bounds(id, low, high, disordered)?;
-        let mut unseen = Vec::new();
+        let (mut unseen, mut stays) = (Vec::new(), HashSet::new());
+        if second.leaves_any() {
+            for entry in self.table.range(start.bytes()..end.bytes())? {
+                let (key, value) = entry?;
+                stays.extend(second.stays(key.value(), value.value()));
+            }
+        }
         for entry in self.table.range(start.bytes()..end.bytes())? {
             let (key, value) = entry?;
-            let Some(key) = read_row_key(key.value(), family) else { continue };
-            if (low..=high).contains(&key.height) && !seen.contains(&key.tx) {
+            let Some(key) = read_row_key(key.value(), second.family()) else { continue };
+            let is_replaced = seen.contains(&key.tx) && !stays.contains(&key.tx);
+            if (low..=high).contains(&key.height) && !is_replaced {
                 unseen.push((RowKey::new(id, &key), decode_trade(TRADES, value.value())?));
             }
         }

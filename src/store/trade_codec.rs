@@ -106,6 +106,18 @@ pub(super) fn is_valued_beside(bytes: &[u8]) -> bool {
         .is_some_and(|source| source.is_derived() || source == ValueSource::Pending)
 }
 
+/// Whether a stored trade has the value that its transaction contains.
+pub(super) fn has_exact_value(bytes: &[u8]) -> bool {
+    match bytes {
+        [V1, flags, ..] => flags & HAS_NATIVE != 0,
+        [V2, flags, ..] => {
+            let source = source_of(flags >> SOURCE_AT);
+            flags & HAS_NATIVE != 0 && source.is_some_and(ValueSource::is_of_transaction)
+        }
+        _ => false,
+    }
+}
+
 /// Numbers in the file, never reused.
 const fn number_of(source: ValueSource) -> u8 {
     match source {
@@ -240,6 +252,10 @@ mod tests {
                     (one, other) => prop_assert!(one.is_err() && other.is_err()),
                 }
                 let _ = is_valued_beside(&bytes);
+                if let Ok(row) = decode_trade(T, &bytes) {
+                    let is_exact = row.native.is_some() && row.valued.is_of_transaction();
+                    prop_assert_eq!(has_exact_value(&bytes), is_exact);
+                }
             }
             // What is read here is what bincode reads, at the length that it has.
             for end in 0..bytes.len() {

@@ -1,20 +1,65 @@
 //! Values of rows that their transactions do not contain: set once, kept when the rows are read
 //! again, and waited for where a source failed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
-use crate::domain::{ChainId, Trade, TxId, Units, ValueSource};
+use crate::domain::{ChainId, Family, Trade, TxId, Units, ValueSource};
 
-use super::StoreError;
-use super::key::{RowKey, tx_of, wanted_value_key};
+use super::key::{RowKey, read_row_key, tx_of, wanted_value_key};
 use super::schema::names::TRADES;
 use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_BESIDE};
 use super::trade_codec::{self, StoredTrade};
+use super::{Chunk, StoreError};
 
-/// A deleted row, key and value, whose transaction does not contain its value.
+/// A deleted row, key and value, whose transaction does not contain its value, or no longer shows it.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
+
+/// What a second read lacks of the transactions whose rows it replaces.
+pub(super) struct SecondRead<'a> {
+    family: Family,
+    unshown: &'a HashSet<TxId>,
+    /// Those of them that are no trade by what is shown.
+    quiet: HashSet<TxId>,
+}
+
+impl<'a> SecondRead<'a> {
+    pub(super) fn of(chunk: &'a Chunk, family: Family) -> Self {
+        let mut quiet = chunk.unshown.clone();
+        for trade in &chunk.trades {
+            quiet.remove(&trade.key.tx);
+        }
+        Self { family, unshown: &chunk.unshown, quiet }
+    }
+
+    /// Whether a stored row has an exact value that the read could not see.
+    pub(super) fn may_lack(&self, key: &[u8], value: &[u8]) -> bool {
+        self.exact_of(self.unshown, key, value).is_some()
+    }
+
+    /// The transaction of a stored row, where its rows stay as they are: one has an exact value, and
+    /// without that value the transaction is no trade.
+    pub(super) fn stays(&self, key: &[u8], value: &[u8]) -> Option<TxId> {
+        self.exact_of(&self.quiet, key, value)
+    }
+
+    /// Whether rows may stay at all.
+    pub(super) fn leaves_any(&self) -> bool {
+        !self.quiet.is_empty()
+    }
+
+    fn exact_of(&self, ids: &HashSet<TxId>, key: &[u8], value: &[u8]) -> Option<TxId> {
+        if ids.is_empty() || !trade_codec::has_exact_value(value) {
+            return None;
+        }
+        read_row_key(key, self.family).map(|key| key.tx).filter(|tx| ids.contains(tx))
+    }
+
+    pub(super) fn family(&self) -> Family {
+        self.family
+    }
+}
 
 /// A transaction with a row that waits, and what it moved in addition to its tokens.
 type Waiting = (Vec<u8>, Option<[u8; 32]>);
@@ -92,12 +137,13 @@ impl<'txn> PendingValues<'txn> {
 }
 
 /// Restores the values of rows that were replaced, where the transaction still decodes alike: the
-/// same tokens in the same amounts, and no value of its own.
+/// same tokens in the same amounts, and no value of its own. Exact values are among `gone` only where
+/// the read could not see them.
 pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<(), StoreError> {
     let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
     for (key, value) in gone {
         let old = trade_codec::decode_trade(TRADES, value)?;
-        if old.valued.is_derived() {
+        if old.valued.is_derived() || old.valued.is_of_transaction() {
             given.entry(tx_of(key)).or_default().push(old);
         }
     }
@@ -107,11 +153,19 @@ pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<
     for rows in rows.chunk_by_mut(|(a, _), (b, _)| tx_of(a.bytes()) == tx_of(b.bytes())) {
         let tx = rows.first().map(|(key, _)| tx_of(key.bytes()).to_vec()).unwrap_or_default();
         let Some(given) = given.get(tx.as_slice()) else { continue };
-        let fits = |old: &StoredTrade, new: &StoredTrade| {
+        let is_alike = |old: &StoredTrade, new: &StoredTrade| {
             let what = |row: &StoredTrade| (row.token, row.side, row.units);
-            what(old) == what(new) && !new.valued.is_of_transaction()
+            what(old) == what(new)
         };
-        if !given.iter().all(|old| rows.iter().any(|(_, new)| fits(old, new))) {
+        let fits = |old: &StoredTrade, new: &StoredTrade| {
+            is_alike(old, new) && !new.valued.is_of_transaction()
+        };
+        // Estimates are of the whole transaction; of exact values each is of its row.
+        let is_there = |old: &StoredTrade| {
+            let is_derived = old.valued.is_derived();
+            rows.iter().any(|(_, new)| if is_derived { fits(old, new) } else { is_alike(old, new) })
+        };
+        if !given.iter().all(is_there) {
             continue;
         }
         for (_, new) in rows {

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use blotter::api::ApiLimits;
-use blotter::demo::Faults;
 use blotter::demo::solana::{TrueTrade, WalletPlan};
-use blotter::domain::{Address, Filter, KeyId, Side, Trade, UnixSeconds, Wallet};
-use blotter::history::{Extent, HistoryError, Step, WalkRequest};
+use blotter::demo::{Faults, Rate};
+use blotter::domain::{Address, Filter, KeyId, Position, Side, Trade, UnixSeconds, Wallet};
+use blotter::history::{Extent, HistoryError, HistoryLimits, Step, WalkRequest};
 use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
 use crate::support::served::{
     World, header, json, key, lines, path, text, trade, trades, trades_of, wallet,
@@ -283,6 +284,43 @@ async fn a_rare_row_in_a_large_wallet_keeps_nobody_waiting() {
     assert_eq!((&page["tradeCount"], page.get("cursor")), (&Value::from(1), None));
     // A slice holds 1,000 rows.
     assert!(turns.load(Ordering::Relaxed) >= 40, "{turns:?}");
+}
+
+/// What is stored and what fails while a walk is held up reaches it at once: rows that its filter rejects
+/// are no end of what is stored.
+#[tokio::test(start_paused = true)]
+async fn a_failed_load_ends_a_filtered_walk_behind_all_that_is_stored() {
+    let limits = HistoryLimits { rows_per_step_max: 3, ..HistoryLimits::default() };
+    let world = Build { limits, ..Build::default() }.world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("rejected", WalletPlan::trades(20_000));
+    let facts = world.truth(wallet);
+    let is_new = |at: &usize| facts[..*at].iter().all(|fact| fact.mint != facts[*at].mint);
+    let token = Some(facts[(3..40).find(is_new).unwrap()].mint);
+    let filter = Filter { token, ..Filter::default() };
+    let request = WalkRequest { filter, ..Demo::request(wallet, Extent::All) };
+    let mut walk = world.history.walk(request).unwrap();
+    let mut next = Box::pin(walk.next());
+    assert!(timeout(Duration::from_millis(1), next.as_mut()).await.is_err(), "nothing is stored");
+    let load = async || world.history.loads().await.unwrap().pop().unwrap();
+    while load().await.rows < 60 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
+    while load().await.failures == 0 {
+        sleep(Duration::from_secs(1)).await;
+    }
+    let Step::Rows(first) = next.await else { panic!("it ends above all that matches") };
+    let (more, end) = finish(&mut walk).await;
+    assert!(matches!(end.error, Some(HistoryError::UpstreamUnavailable { .. })), "{end:?}");
+    let rows = first.into_iter().chain(more).map(|row| row.trade.key);
+    let view = world.store.view().unwrap();
+    let record = view.wallet(&wallet).await.unwrap().unwrap();
+    let floor = record.coverage.run_low(record.coverage.top().unwrap()).unwrap();
+    let stored = view.rows(record.id, Position::Start, floor, 20_000).await.unwrap();
+    let stored = stored.into_iter().filter(|row| Some(row.trade.mint) == token);
+    let stored: Vec<_> = stored.map(|row| row.trade.key).collect();
+    assert_eq!(rows.collect::<Vec<_>>(), stored);
 }
 
 /// The model's rows that match, newest first.

@@ -169,6 +169,26 @@ async fn a_from_ahead_of_the_chain_holds_over_windows() {
     truth::same(&rows, &wanted);
 }
 
+/// The row below what is new was given to the key that the cursor came from.
+#[tokio::test(start_paused = true)]
+async fn a_live_cursor_under_another_key_counts_only_what_is_new() {
+    let world = Build::default().world();
+    let wallet = world.add("handed over", WalletPlan::trades(30));
+    let mut told = Told::default();
+    told.read(&world, wallet, &Filter::default(), 100).await;
+    assert!(told.cursor.is_some_and(|cursor| cursor.live));
+    world.model.arrive(wallet.address, 3);
+    sleep(Duration::from_secs(100)).await;
+    let resume = told.cursor.map(Box::new);
+    let request = World::request(wallet, Extent::All);
+    let request = WalkRequest { key: KeyId(2), resume, follow: true, window: WINDOW, ..request };
+    let mut walk = world.history.walk(request).unwrap();
+    let (rows, end) = finish(&mut walk).await;
+    assert!(end.error.is_none() && !rows.is_empty(), "{end:?}");
+    let counted = world.history.usage(KeyId(2)).await.unwrap();
+    assert_eq!(counted, u64::try_from(rows.len()).unwrap());
+}
+
 fn api(world: &World) -> Api {
     let keys = Keys::new(ring(&[(KEY, key(1, |_| {}))]));
     let limits = ApiLimits::default();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use blotter::demo::Faults;
 use blotter::demo::solana::WalletPlan;
-use blotter::domain::{KeyId, Position};
+use blotter::domain::{KeyId, Position, TradeKey};
 use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Tasks};
-use blotter::store::{DeliveredRange, Store, UsageUpdate, Written};
+use blotter::store::{Counted, DeliveredRange, Store, StoreError, UsageUpdate, WalletId, Written};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -228,6 +228,41 @@ async fn a_wallet_is_forgotten_while_others_serve() {
     let view = two.view().unwrap();
     assert_eq!(view.credit(KeyId(3), again).await.unwrap().map(|credit| credit.left), Some(4));
     assert_eq!(view.usage_total(KeyId(3)).await.unwrap(), 4);
+}
+
+/// Counts a row for a key.
+async fn count(
+    store: &Store,
+    (key, id): (KeyId, WalletId),
+    row: TradeKey,
+) -> Result<(), StoreError> {
+    let change = |now: Counted| {
+        let mut ranges = now.ranges;
+        ranges.push(DeliveredRange { from: row, to: row });
+        let (total, credit) = (now.total + 1, now.credit);
+        (Some(UsageUpdate { key, wallet: id, ranges, total, credit }), ())
+    };
+    store.recount(key, id, &change).await
+}
+
+/// What has become a key's credit is not counted again: rows that are on their way to it meanwhile would
+/// be, with the next load.
+#[tokio::test]
+async fn nothing_is_counted_of_a_wallet_that_another_process_has_forgotten() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (arms::connect(&url).await, arms::connect(&url).await);
+    let id = one.intern(&wallet(1)).await.unwrap().id;
+    let trades = [trade(101, 1, 1), trade(102, 2, 2)];
+    one.write_chunk(chunk(id, 0, 9, trades.to_vec())).await.unwrap();
+    let (key, of) = (KeyId(4), (KeyId(4), id));
+    count(&one, of, trades[1].key).await.unwrap();
+    assert_eq!(two.forget(wallet(1), [5; 4]).await.unwrap(), Some(2));
+    let counted = count(&one, of, trades[0].key).await;
+    assert!(matches!(counted, Err(StoreError::UnknownWallet(_))), "{counted:?}");
+    let again = one.intern(&wallet(1)).await.unwrap().id;
+    let view = two.view().unwrap();
+    assert_eq!(view.usage_total(key).await.unwrap(), 1);
+    assert_eq!(view.credit(key, again).await.unwrap().map(|credit| credit.left), Some(1));
 }
 
 /// The process that reads it ends as the one that forgets it does: it does not make it anew.

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use blotter::api::ApiLimits;
-use blotter::domain::{Filter, Height, KeyId, Position, Side, Trade, TxId, Wallet};
+use blotter::decode::solana::DECODER_VERSION;
+use blotter::domain::{Filter, Height, KeyId, Position, Side, Trade, TradeKey, TxId, Wallet};
 use blotter::history::{End, Extent, HistoryError, HistoryLimits, Step, Tasks, Walk, WalkRequest};
 use blotter::store::{
     Chunk, DeliveredRange, Store, StoreError, StoreFailure, UsageUpdate, WalletPatch, Written,
@@ -426,6 +427,49 @@ async fn the_next_rows_are_read_while_the_last_ones_are_delivered() {
     let (rest, end) = finish(&mut walk).await;
     assert!(rest == 1_000 && end.complete, "{rest} {end:?}");
     drop(walk);
+    world.close().await;
+}
+
+/// Between two answers of a look, wherever that is, another process stores rows above the walk's head.
+#[tokio::test]
+async fn a_walk_by_times_takes_no_row_that_is_stored_above_its_head_meanwhile() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let (world, other) = (world(arms::connect(&wire.url).await), arms::connect(&url).await);
+    let wallet = served::wallet(1);
+    world.fill(&wallet, 0, (0..50).rev().map(served::trade).collect(), vec![]).await;
+    let id = other.intern(&wallet).await.unwrap().id;
+    let to = Some(served::trade(1_000).key.time);
+    let filter = Filter { to, ..Filter::default() };
+    for (answers, number) in (0..12).zip(50_u32..) {
+        let height = served::HEAD + u64::from(number);
+        let above = served::trade(number);
+        let above = Trade { key: TradeKey { height, ..above.key }, ..above };
+        let low = if answers == 0 { served::HEAD + 1 } else { height };
+        let above = chunk(id, low, height, vec![above]);
+        let above = Chunk { decoder: DECODER_VERSION, ..above };
+        let request = WalkRequest { filter: filter.clone(), ..request(wallet) };
+        let mut walk = world.history.walk(request).unwrap();
+        wire.silence_after(answers);
+        let reading = async {
+            let done = finish(&mut walk).await;
+            // A walk that takes fewer answers has ended.
+            wire.silence();
+            done
+        };
+        let storing = async {
+            wire.is_silent().await;
+            let written = other.write_chunk(above).await.unwrap();
+            assert!(matches!(written, Written::Stored { .. }), "{written:?}");
+            wire.open();
+        };
+        let ((rows, end), ()) = tokio::join!(reading, storing);
+        assert!(end.complete && end.error.is_none(), "{answers} answers: {end:?}");
+        assert_eq!(u64::try_from(rows).unwrap(), end.trade_count, "{answers} answers");
+        drop(walk);
+        // One that was silent before its walk ended is silent now.
+        wire.open();
+    }
     world.close().await;
 }
 

@@ -4,18 +4,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::domain::{Address, ChainId, Clock, Side, Wallet};
-use blotter::history::{Extent, History, HistoryLimits, HistoryParts, Tasks};
+use blotter::decode::solana::DECODER_VERSION;
+use blotter::domain::{Address, ChainId, Clock, Height, Row, Side, Wallet};
+use blotter::history::{End, Extent, History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits};
 use blotter::sources::{SolanaLimits, SolanaSource, Source};
-use blotter::store::{Store, StoreOptions};
+use blotter::store::{Chunk, Store, StoreOptions};
 use serde_json::Value;
 
 use crate::decode::RAYDIUM;
 use crate::support::paused::{Disk, TestClock};
 use crate::support::solana::{Tx, key};
 use crate::support::solana_node::{Chain, GENESIS, Net, Ways};
+use crate::support::trades::chunk;
 use crate::support::world::{World, finish};
 
 /// The keeper trades as the delegate of the wallet's account; the message names its accounts alone.
@@ -112,16 +114,17 @@ async fn a_fill_into_accounts_that_another_authority_closed_has_its_rows() {
     assert_eq!(got, [(700, Side::Sell), (700, Side::Buy)]);
 }
 
-/// What a wallet traded, the newest first, whose block at slot 3,000 holds these purchases behind a
-/// stranger's transaction and the late fill. Read twice: the fill is late to the first.
-async fn traded_with_a_late_fill(coins: &[&str], fill_at: usize) -> Vec<Address> {
+/// What a wallet traded, the newest first, whose block at slot 3,000 holds these purchases and the late
+/// fill, behind a stranger's transaction where that is in the same slot. Read twice: the fill is late to
+/// the first.
+async fn traded_with_a_late_fill(coins: &[&str], fill_at: usize, stranger: Height) -> Vec<Address> {
     let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
     let mut chain = Chain::new(10_000);
     chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
     for slot in 0..600 {
         chain.add(1_000 + slot, &[wallet]);
     }
-    chain.add(3_000, &[[9; 32]]);
+    chain.add(stranger, &[[9; 32]]);
     for place in 0..=coins.len() {
         if place == fill_at {
             chain.add(3_000, &accounts).shows(unplaced(&filled()));
@@ -150,7 +153,7 @@ fn place(mints: &[Address], coin: &str) -> usize {
 /// Two trades of the wallet in the same block were stored before it.
 #[tokio::test(start_paused = true)]
 async fn a_late_fill_has_its_place_in_its_block() {
-    let mints = traded_with_a_late_fill(&["WIF", "JUP"], 2).await;
+    let mints = traded_with_a_late_fill(&["WIF", "JUP"], 2, 3_000).await;
     let [fill, jup, wif] = ["BONK", "JUP", "WIF"].map(|coin| place(&mints, coin));
     assert!(fill < jup && jup < wif, "{mints:?}");
 }
@@ -159,7 +162,15 @@ async fn a_late_fill_has_its_place_in_its_block() {
 /// a position.
 #[tokio::test(start_paused = true)]
 async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
-    let mints = traded_with_a_late_fill(&["JUP"], 0).await;
+    let mints = traded_with_a_late_fill(&["JUP"], 0, 3_000).await;
+    assert!(place(&mints, "JUP") < place(&mints, "BONK"), "{mints:?}");
+}
+
+/// The fill is the block's first transaction: its position is the same as none, and by their signatures
+/// the two stand the other way round.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_that_is_the_first_of_its_block_stands_below_a_single_trade() {
+    let mints = traded_with_a_late_fill(&["JUP"], 0, 2_999).await;
     assert!(place(&mints, "JUP") < place(&mints, "BONK"), "{mints:?}");
 }
 
@@ -229,44 +240,88 @@ async fn a_late_fill_outlives_a_restart_at_any_row() {
     assert_eq!(rows.iter().filter(|row| row.trade.key.height == 3_000).count(), 2);
 }
 
-/// The first read missed the only transaction that names the wallet and its accounts, whether that
-/// is a trade or not: the audit that finds it has to bring what lies above it.
+/// A chain that lacks the only transaction that names the wallet and its accounts, or has it as well.
+fn chain_of_a_fill(shows_them: Option<&Tx>) -> Chain {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let mut chain = Chain::new(10_000);
+    for slot in 0..600 {
+        chain.add(1_000 + slot, &[wallet]);
+    }
+    chain.add(3_000, &accounts).shows(filled().json());
+    for account in accounts {
+        chain.add(3_500, &[[5; 32], account]);
+    }
+    if let Some(tx) = shows_them {
+        chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(tx.json());
+    }
+    chain
+}
+
+/// Reads twice: what is late to the first is there in the second.
+async fn read(history: &History, wallet: Wallet) -> (Vec<Row>, End) {
+    finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await;
+    finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await
+}
+
+/// The first read missed that transaction.
+async fn read_without_the_accounts(disk: &Disk, wallet: Wallet) {
+    let before = history_on(&Net::new(chain_of_a_fill(None), vec![Ways::default()]), disk);
+    let (rows, end) = read(&before, wallet).await;
+    assert!(rows.is_empty() && end.complete, "{end:?}");
+    before.stop();
+    assert!(before.tasks().shutdown(Duration::from_secs(5)).await);
+}
+
+/// A newer program has read the heights in which an older one, on the same store, finds the fill: its
+/// rows are the older one's, and the newer one reads them again.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_is_as_old_as_the_program_that_read_it() {
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
+    let disk = Disk::default();
+    read_without_the_accounts(&disk, wallet).await;
+    let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 4 << 20 }).unwrap();
+    let record = store.view().unwrap().wallet(&wallet).await.unwrap().unwrap();
+    for span in record.coverage.spans().iter().filter(|span| span.high >= 2_500) {
+        let newer = Chunk {
+            epoch: record.epoch,
+            decoder: DECODER_VERSION + 1,
+            proof: span.proof,
+            ..chunk(record.id, span.low.max(2_500), span.high, vec![])
+        };
+        store.write_chunk(newer).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let opened = opened();
+    let net = Net::new(chain_of_a_fill(Some(&opened)), vec![Ways::default()]);
+    let history = history_on(&net, &disk);
+    assert_eq!(history.repair(wallet).await.unwrap().missing, 1);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let (rows, end) = read(&history, wallet).await;
+    assert!(end.complete, "{end:?}");
+    assert_eq!(rows.iter().filter(|row| row.trade.key.height == 3_000).count(), 2);
+    let report = history.coverage(wallet).await.unwrap().unwrap();
+    let decoder = |height: Height| {
+        let mut spans = report.spans.iter().map(|one| &one.span);
+        spans.find(|span| (span.low..=span.high).contains(&height)).unwrap().decoder
+    };
+    assert_eq!([2_999, 3_000, 3_001].map(decoder), [1, 0, 1].map(|by| DECODER_VERSION + by));
+}
+
+/// Whether the transaction that names the accounts is a trade or not: the audit that finds it has to
+/// bring what lies above it.
 #[tokio::test(start_paused = true)]
 async fn an_audit_brings_the_late_fills_of_what_a_read_missed() {
-    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
-    let chain = || {
-        let mut chain = Chain::new(10_000);
-        for slot in 0..600 {
-            chain.add(1_000 + slot, &[wallet]);
-        }
-        chain.add(3_000, &accounts).shows(filled().json());
-        for account in accounts {
-            chain.add(3_500, &[[5; 32], account]);
-        }
-        chain
-    };
-    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
-    let read = async |history: &History| {
-        finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await;
-        finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await
-    };
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
     for (shows_them, missing) in [(opened(), 1), (filled_by("w"), 2)] {
         let disk = Disk::default();
-        let before = history_on(&Net::new(chain(), vec![Ways::default()]), &disk);
-        let (rows, end) = read(&before).await;
-        assert!(rows.is_empty() && end.complete, "{end:?}");
-        before.stop();
-        assert!(before.tasks().shutdown(Duration::from_secs(5)).await);
-        drop(before);
-
-        let mut whole = chain();
-        let named = [key("w"), accounts[0], accounts[1]];
-        whole.add(500, &named).shows(shows_them.json());
+        read_without_the_accounts(&disk, wallet).await;
+        let whole = chain_of_a_fill(Some(&shows_them));
         let history = history_on(&Net::new(whole, vec![Ways::default()]), &disk);
         let repaired = history.repair(wallet).await.unwrap();
         assert_eq!((repaired.missing, repaired.unseen), (missing, 0));
         tokio::time::sleep(Duration::from_secs(600)).await;
-        let (rows, end) = read(&history).await;
+        let (rows, end) = read(&history, wallet).await;
         assert!(end.complete, "{end:?}");
         assert_eq!(rows.len(), 2 * missing);
         assert_eq!(rows.iter().filter(|row| row.trade.key.height == 3_000).count(), 2);

@@ -236,6 +236,7 @@ async fn a_silent_service_holds_a_stream_up_once_and_not_for_long() {
 
 both_arms! {
     a_row_that_is_read_otherwise_keeps_nothing,
+    an_exact_value_that_a_second_read_cannot_see_stays,
     rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows,
     what_came_beside_waits_with_the_rows_and_goes_with_them,
     what_came_beside_stays_with_rows_that_a_second_read_leaves_out,
@@ -274,6 +275,7 @@ async fn a_row_that_is_read_again_keeps_the_value_that_it_was_given() {
         (ReferencePool, (None, Unknown), (Some(5), ReferencePool)),
         // A value in the transaction is no estimate.
         (ReferencePool, (Some(9), Direct), (Some(9), Direct)),
+        // The transaction shows that it has none.
         (Direct, (None, Unknown), (None, Unknown)),
     ] {
         let store = arms::embedded();
@@ -296,6 +298,41 @@ async fn a_row_that_is_read_otherwise_keeps_nothing(store: Store) {
     store.write_chunk(chunk(id, 10, 20, other.clone())).await.unwrap();
     assert_eq!(rows(&store, id).await, other);
     assert_eq!(wanted(&store).await, 1);
+}
+
+/// Nodes drop traces and states of old blocks: what an earlier read saw is not there to be seen again.
+async fn an_exact_value_that_a_second_read_cannot_see_stays(store: Store) {
+    use ValueSource::{Direct, Pending, ReferencePool, Route, Unknown};
+    let id = store.intern(&wallet(1)).await.unwrap().id;
+    let first = pair(15, Some(5), Direct);
+    let tx = first[0].key.tx;
+    store.write_chunk(chunk(id, 10, 20, first.clone())).await.unwrap();
+    let again = async |trades: Vec<Trade>, unshown: HashSet<_>| {
+        let reread = Some(HashSet::from([tx]));
+        let again = Chunk { reread, unshown, ..chunk(id, 10, 20, trades) };
+        let Written::Stored { count, .. } = store.write_chunk(again).await.unwrap() else {
+            panic!()
+        };
+        let rows = rows(&store, id).await;
+        assert_eq!((count, wanted(&store).await), (u64::try_from(rows.len()).unwrap(), 0));
+        rows
+    };
+    let corrected = pair(15, Some(7), Route);
+    for (read, kept) in [
+        (pair(15, None, Unknown), &first),
+        (pair(15, None, Pending), &first),
+        (pair(15, Some(9), ReferencePool), &first),
+        // Without the payment it is no trade.
+        (vec![], &first),
+        // What this decoder finds in the transaction itself.
+        (corrected.clone(), &corrected),
+    ] {
+        assert_eq!(again(read.clone(), HashSet::from([tx])).await, *kept, "{read:?}");
+    }
+    // Where all is shown there is none; and without one nothing says that a trade was seen better.
+    let none = pair(15, None, Unknown);
+    assert_eq!(again(none.clone(), HashSet::new()).await, none);
+    assert_eq!(again(vec![], HashSet::from([tx])).await, []);
 }
 
 async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows(store: Store) {

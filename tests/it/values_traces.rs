@@ -6,22 +6,23 @@ use std::future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use blotter::decode::evm::DECODER_VERSION;
 use blotter::demo::evm::{EvmModel, TradeKind, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport};
-use blotter::domain::{Position, Row, Side, TxId, Units, ValueSource, Wallet};
+use blotter::domain::{Doubts, Position, Row, Side, TxId, Units, ValueSource, Wallet};
 use blotter::history::{End, Extent, History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{
     EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
 };
 use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source};
-use blotter::store::{Store, WantedPlace};
+use blotter::store::{Chunk, Store, WalletRecord, WantedPlace};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::support::script::Epoch;
-use crate::support::trades::OPTIONS;
+use crate::support::trades::{OPTIONS, chunk};
 use crate::support::world::{self, finish};
 
 /// What the node answers to a request for traces; `None`: as it should.
@@ -156,10 +157,30 @@ impl World {
         finish(&mut self.history.walk(request).unwrap()).await
     }
 
+    async fn record(&self, wallet: Wallet) -> Arc<WalletRecord> {
+        self.store.view().unwrap().wallet(&wallet).await.unwrap().unwrap()
+    }
+
+    /// As an older program left it, with a doubt that has all heights read again.
+    async fn age(&self, wallet: Wallet) {
+        let (record, rows) = (self.record(wallet).await, self.stored(wallet).await);
+        for span in record.coverage.spans() {
+            let inside = |row: &&Row| (span.low..=span.high).contains(&row.trade.key.height);
+            let trades = rows.iter().filter(inside).map(|row| row.trade.clone()).collect();
+            let aged = Chunk {
+                epoch: record.epoch,
+                decoder: span.decoder - 1,
+                resume: span.resume.clone(),
+                proof: span.proof.with(Doubts::UNCONFIRMED),
+                ..chunk(record.id, span.low, span.high, trades)
+            };
+            self.store.write_chunk(aged).await.unwrap();
+        }
+    }
+
     /// What is stored, without a reader that could load anything.
     async fn stored(&self, wallet: Wallet) -> Vec<Row> {
-        let view = self.store.view().unwrap();
-        let record = view.wallet(&wallet).await.unwrap().unwrap();
+        let (view, record) = (self.store.view().unwrap(), self.record(wallet).await);
         view.rows(record.id, Position::Start, 0, usize::MAX).await.unwrap().into_iter().collect()
     }
 
@@ -232,6 +253,31 @@ async fn waits_until_traced(refusal: (i64, &'static str), plan: WalletPlan) {
     let (rows, end) = world.stream(wallet).await;
     assert!(end.complete, "{refusal:?}, {end:?}");
     assert_eq!(rows.len(), world.model.truth(wallet.address).count());
+}
+
+/// The second read of an upgrade comes when nodes have dropped the traces of the first.
+#[tokio::test(start_paused = true)]
+async fn what_a_trace_showed_stays_when_it_is_read_again_without_one() {
+    let world = world(None);
+    let wallet = world.add(WalletPlan::trades(60));
+    let (_, end) = world.stream(wallet).await;
+    assert!(end.complete, "{end:?}");
+    let before = world.stored(wallet).await;
+    assert_eq!(before.len(), world.model.truth(wallet.address).count());
+    assert_eq!(world.open(wallet, &before, ValueSource::Unknown), 0);
+    world.age(wallet).await;
+    *world.node.refusal.lock().unwrap() = Some(PRUNED);
+    world.stream(wallet).await;
+    sleep(Duration::from_secs(900)).await;
+    let (_, end) = world.stream(wallet).await;
+    assert!(end.complete, "{end:?}");
+    let record = world.record(wallet).await;
+    assert!(record.coverage.spans().iter().all(|span| span.decoder == DECODER_VERSION));
+    let amounts = |rows: &[Row]| -> Vec<_> {
+        let of = |row: &Row| (row.trade.key, row.trade.units, row.trade.native);
+        rows.iter().map(of).collect()
+    };
+    assert_eq!(amounts(&world.stored(wallet).await), amounts(&before));
 }
 
 /// A node without traces will not have them later: nothing waits.

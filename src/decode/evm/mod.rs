@@ -55,6 +55,20 @@ use crate::registry::{Chain, EvmTables};
 /// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 10;
 
+/// Whether a trade could hang on what moved inside a transaction.
+pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {
+    tx.logs.iter().any(|log| is_known_event(tables, log))
+        || tx.to.is_some_and(|to| tables.is_known(chain, &to))
+}
+
+/// Whether the tables name an event.
+pub fn is_known_event(tables: &EvmTables, log: &Log) -> bool {
+    match log.topics.first() {
+        Some(topic) => !tables.events(topic).is_empty(),
+        None => tables.anonymous(&log.address, log.data.len()).is_some(),
+    }
+}
+
 /// The trades of a wallet in a transaction.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
     if !tx.succeeded {

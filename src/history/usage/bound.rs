@@ -23,3 +23,36 @@ pub(super) fn bound(ranges: &mut Vec<DeliveredRange>, max: usize) {
         is_joined
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{TradeKey, TxId, UnixSeconds};
+
+    /// Row `at` counted from the newest.
+    fn key(at: u32) -> TradeKey {
+        let (time, tx) = (UnixSeconds(1000 - at), TxId::solana(&[1; 64]));
+        TradeKey { time, height: u64::from(1000 - at), index: 0, tx, leg: 0 }
+    }
+
+    fn range(from: u32, to: u32) -> DeliveredRange {
+        DeliveredRange { from: key(from), to: key(to) }
+    }
+
+    #[test]
+    fn too_many_ranges_are_joined_and_nothing_delivered_is_forgotten() {
+        let one = |at| DeliveredRange { from: key(at), to: key(at) };
+        let mut ranges: Vec<_> = (0..5).map(|at| one(2 * at)).collect();
+        bound(&mut ranges, 5);
+        assert_eq!(ranges.len(), 5);
+        bound(&mut ranges, 4);
+        assert_eq!(ranges, [range(0, 4), one(6), one(8)]);
+        // What lies between becomes free: the least of it.
+        let mut ranges: Vec<_> = [0, 100, 102, 300, 301, 303].map(one).to_vec();
+        bound(&mut ranges, 5);
+        assert_eq!(ranges, [one(0), range(100, 102), range(300, 303)]);
+        let mut two = vec![one(0), one(900)];
+        bound(&mut two, 0);
+        assert_eq!(two, [range(0, 900)]);
+    }
+}

@@ -35,7 +35,11 @@ impl Walk {
         {
             return here;
         }
-        let view = self.inner.store.view_at(self.position, limit)?;
+        let after = match self.position {
+            Position::Start => self.outset(),
+            Position::After(_) => self.position,
+        };
+        let view = self.inner.store.view_at(after, limit)?;
         let record = view.wallet(&self.request.wallet).await?;
         Ok(record.map(|record| (view, record)))
     }

@@ -85,9 +85,18 @@ impl Walk {
     }
 
     /// Counts rows and says how many of them the quota allows.
-    pub(super) async fn count<K: AsRef<TradeKey> + Sync>(
+    async fn count<K: AsRef<TradeKey> + Sync>(
         &self,
         after: Position,
+        rows: &[K],
+    ) -> Result<usize, HistoryError> {
+        self.count_joined((after, None), rows).await
+    }
+
+    /// The same of rows right above one, where that is known.
+    pub(super) async fn count_joined<K: AsRef<TradeKey> + Sync>(
+        &self,
+        (after, below): (Position, Option<TradeKey>),
         rows: &[K],
     ) -> Result<usize, HistoryError> {
         let wallet = match self.found {
@@ -96,6 +105,7 @@ impl Walk {
         };
         let request = &self.request;
         let (key, quota) = (request.key, request.quota);
-        Ok(self.inner.usage.deliver(&Delivery { key, quota, wallet, after, rows }).await?)
+        let delivery = Delivery { key, quota, wallet, after, below, rows };
+        Ok(self.inner.usage.deliver(&delivery).await?)
     }
 }

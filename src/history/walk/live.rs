@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::delivery::COUNTING_MAX;
 use super::ending::{RECOUNT_MAX, count_below};
 use super::{Look, Walk};
-use crate::domain::{BareRow, Height, Position, Rows, TradeKey};
+use crate::domain::{BareRow, Height, Position, Rows};
 use crate::history::error::HistoryError;
 use crate::history::plan::Demand;
 use crate::store::{View, WalletRecord};
@@ -202,8 +202,7 @@ impl Walk {
                     Position::After(below) if is_all => Some(below),
                     Position::Start | Position::After(_) => None,
                 };
-                let keys: Vec<TradeKey> = [key].into_iter().chain(below).collect();
-                match self.count(Position::Start, &keys).await {
+                match self.count_joined((Position::Start, below), &[key]).await {
                     Ok(0) => return (keep, gone, Some(HistoryError::QuotaExceeded)),
                     Ok(_) => keep.push(at..at + 1),
                     Err(error) => return (keep, gone, Some(error)),

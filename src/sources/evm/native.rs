@@ -41,23 +41,14 @@ type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
 impl EvmSource {
     /// Whether anything could hang on what moved inside a transaction.
     pub(super) fn may_trade(&self, tx: &Transaction) -> bool {
-        let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
-        tx.logs.iter().any(|log| self.is_known_event(log))
-            || tx.to.is_some_and(|to| tables.is_known(chain, &to))
-    }
-
-    fn is_known_event(&self, log: &evm::Log) -> bool {
-        let tables = self.inner.registry.evm();
-        match log.topics.first() {
-            Some(topic) => !tables.events(topic).is_empty(),
-            None => tables.anonymous(&log.address, log.data.len()).is_some(),
-        }
+        evm::may_trade(self.inner.registry.evm(), &self.inner.chain, tx)
     }
 
     /// Whether a trace has calls of all that must have run, the recipient and the pools that report
     /// a trade, and as many as it names. One that leaves out calls would hide what they paid.
     fn shows_calls(&self, trace: &RawValue, tx: &Transaction) -> bool {
-        let pools = tx.logs.iter().filter(|log| self.is_known_event(log));
+        let tables = self.inner.registry.evm();
+        let pools = tx.logs.iter().filter(|log| evm::is_known_event(tables, log));
         let ran: BTreeSet<Account> = pools.map(|log| log.address).chain(tx.to).collect();
         receipts::names_all(trace, &ran) && evm::is_flat_trace_whole(trace.get().as_bytes())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::try_join3;
+use futures_util::future::{try_join3, try_join4};
 
 use super::call::{Arguments, CallError, Connection, repeated};
 use super::store::{PgInner, PgStore, number, signed, unsigned};
@@ -100,17 +100,26 @@ impl PgInner {
         let connection = self.connection().await?;
         let number_of_key = key_number(key);
         let wallet_number = number(id);
-        // Sent at once, done one behind the other: the ranges are read under the lock.
+        // Sent at once, done one behind the other: the ranges are read under the lock. What forgets the
+        // wallet locks its state before the key as well, and waits, or has deleted it.
+        let keep = "SELECT 1 FROM blotter.wallet_state WHERE wallet = $1 FOR KEY SHARE";
         let lock = "SELECT total FROM blotter.key_total WHERE key_id = $1 FOR UPDATE";
         let read = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";
         let lock_args: &Arguments<'_> = &[&number_of_key];
         let read_args: &Arguments<'_> = &[&number_of_key, &wallet_number];
-        let ((), total, ranges) = try_join3(
+        let keep_args: &Arguments<'_> = &[&wallet_number];
+        let ((), is_kept, total, ranges) = try_join4(
             connection.begin(),
+            connection.query_opt(keep, keep_args),
             connection.query_opt(lock, lock_args),
             connection.query_opt(read, read_args),
         )
         .await?;
+        if is_kept.is_none() {
+            connection.batch("ROLLBACK").await?;
+            connection.give_back();
+            return Err(StoreError::UnknownWallet(id).into());
+        }
         let Some(total) = total else {
             let sql = "INSERT INTO blotter.key_total (key_id, total) VALUES ($1, 0)
                        ON CONFLICT DO NOTHING";

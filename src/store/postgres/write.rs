@@ -2,7 +2,7 @@
 //!
 //! Filling a gap, the usual write, is one statement; all else is a transaction that holds the row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use tokio_postgres::Row;
@@ -19,7 +19,7 @@ use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
 use crate::store::rows::falls;
 use crate::store::schema::names::{ANCHORS, TRADES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
-use crate::store::values::{self, Gone};
+use crate::store::values::{self, Gone, SecondRead};
 use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, WalletId, WalletPatch, Written};
 
 /// Rows with their keys, in order.
@@ -309,14 +309,17 @@ impl PgInner {
     ) -> Result<(Vec<Gone>, Keyed), CallError> {
         let (mut gone, mut unseen) = (Vec::new(), Vec::new());
         let all = self.delete_rows(connection, id, state, (chunk.low, chunk.high)).await?;
+        let second = SecondRead::of(chunk, wallet.address.family());
+        let stays: HashSet<_> =
+            all.iter().filter_map(|(key, value)| second.stays(key, value)).collect();
         for (key, value) in all {
             if let Some(seen) = &chunk.reread
                 && let Some(key) = read_row_key(&key, wallet.address.family())
-                && !seen.contains(&key.tx)
+                && (!seen.contains(&key.tx) || stays.contains(&key.tx))
             {
                 // What it waits for stays with it.
                 unseen.push((RowKey::new(id, &key), decode_trade(TRADES, &value)?));
-            } else if is_valued_beside(&value) {
+            } else if is_valued_beside(&value) || second.may_lack(&key, &value) {
                 gone.push((key, value));
             }
         }

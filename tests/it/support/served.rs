@@ -133,6 +133,7 @@ impl World {
             proof: blotter::domain::Proof::default(),
             missing: vec![],
             reread: None,
+            unshown: std::collections::HashSet::new(),
             trades,
             tokens,
             accounts: vec![],

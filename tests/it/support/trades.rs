@@ -46,6 +46,7 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         proof: Proof::default(),
         missing: vec![],
         reread: None,
+        unshown: std::collections::HashSet::new(),
         trades,
         tokens: vec![],
         accounts: vec![],
