@@ -528,7 +528,7 @@ fn an_event_that_tells_the_payout_values_a_sell() {
         case(logs).to(kyber).unknown()
     };
     paid_to(WALLET).gives(&[('s', AAA, 500, Some(99))]);
-    paid_to(OTHER).gives(&[('s', AAA, 500, None)]);
+    paid_to(OTHER).gives_none(Some(NoteKind::OneSided));
 }
 
 #[test]
