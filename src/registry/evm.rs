@@ -49,6 +49,9 @@ pub struct Payout {
     pub amount: usize,
     /// `None`: it pays native coin only.
     pub token: Option<usize>,
+    /// `to` is the caller: whom it paid stands in the call's input alone.
+    #[serde(default)]
+    pub caller: bool,
 }
 
 /// Indices of the words of a peg module's event that state what it exchanged, indexed words first.

@@ -7,7 +7,7 @@ use blotter::domain::Units;
 
 use crate::evm_decode::{
     AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, buy, call, case, log, number, sell,
-    transfer, weth, word,
+    transfer, unwrap, weth, word,
 };
 
 /// Argent's module, which relays transactions of its wallets.
@@ -37,6 +37,44 @@ fn what_is_minted_for_who_fills_an_order_is_no_share() {
     issued_to(WALLET).from(OTHER).gives_none(Some(NoteKind::Liquidity));
     // The wallet itself had it minted by a contract that filled an order of others.
     issued_to(ROUTER).gives_none(Some(NoteKind::Liquidity));
+}
+
+/// The filler of a UniswapX order pays its maker, who sold for coin, out of coin of its own: no coin is
+/// unwrapped, and no node without traces shows the payment.
+#[test]
+fn an_order_that_its_filler_pays_out_of_its_own_coin_is_a_sale() {
+    let settlement = account("6000da47483062a0d734ba3dc7576ce6a0b645c4");
+    let sold = |by: Account, names: [Account; 2], more: &[Log]| {
+        let sides = [[9; 32], word(names[0]), word(names[1])];
+        let said = log(by, "Fill(bytes32,address,address,uint256)", &sides, &[number(3)]);
+        let gave = transfer(AAA, WALLET, ROUTER, 500);
+        let logs = [[gave].as_slice(), more, &[said]].concat();
+        case(logs).from(OTHER).to(by).unknown()
+    };
+    let row = [('s', AAA, 500, None)];
+    sold(settlement, [ROUTER, WALLET], &[]).gives(&row);
+    // The filler sells what it took.
+    let sells_on = [transfer(AAA, ROUTER, POOL, 500), transfer(weth(), POOL, ROUTER, 90)];
+    sold(settlement, [ROUTER, WALLET], &sells_on).gives(&row);
+    // It, or the settlement, pays a third account: that may be for the wallet's order.
+    for payer in [ROUTER, settlement] {
+        let pays = [transfer(BBB, payer, OTHER, 7)];
+        sold(settlement, [ROUTER, WALLET], &pays).gives_none(Some(NoteKind::OneSided));
+    }
+    // The order of another maker, another filler, a part for another account, an unknown contract.
+    sold(settlement, [ROUTER, OTHER], &[]).gives_none(Some(NoteKind::OneSided));
+    sold(settlement, [POOL, WALLET], &[]).gives_none(Some(NoteKind::OneSided));
+    let part = [transfer(AAA, WALLET, POOL, 5)];
+    sold(settlement, [ROUTER, WALLET], &part).gives_none(Some(NoteKind::OneSided));
+    sold(POOL, [ROUTER, WALLET], &[]).gives_none(Some(NoteKind::OneSided));
+}
+
+#[test]
+fn whom_the_call_of_a_taker_pays_says_nothing_about_the_order_that_it_fills() {
+    let logs = vec![transfer(AAA, WALLET, ROUTER, 800), unwrap(ROUTER, 15), filled()];
+    let mut sold = case(logs).from(OTHER).unknown();
+    sold.tx.terms.receiver = Some(OTHER);
+    sold.gives(&[('s', AAA, 800, None)]);
 }
 
 /// An order of the wallet sells 800 AAA, of which so much goes to another account than the buyer.

@@ -238,6 +238,61 @@ fn tokens_that_pools_hold_wrapped_are_exchanged() {
     case(logs).gives(&rows);
 }
 
+/// A vault that lends its assets: they come from the market's contract, whose own token it burns for
+/// them, or is minted where the interest since its last use is more.
+#[test]
+fn what_a_vault_states_of_its_share_is_exchanged_too() {
+    const LENT: Account = [0xd3; 20];
+    let vault = account("ba1333333333a1ba1108e8412f11850a5c319ba9");
+    let signature = "Swap(address,address,address,uint256,uint256,uint256,uint256)";
+    let sides = [word(POOL), word(WRAPPED_A), word(WRAPPED_B)];
+    let swapped = log(vault, signature, &sides, &[number(500), number(7), number(1), number(1)]);
+    let bought = |taken: Log, stated: &[Log]| {
+        let mut logs = vec![transfer(AAA, WALLET, vault, 500)];
+        logs.extend(wrapped(WRAPPED_A, AAA, (vault, vault), 500));
+        logs.push(swapped.clone());
+        logs.extend([transfer(WRAPPED_B, vault, ZERO, 6), taken, transfer(BBB, LENT, vault, 7)]);
+        logs.extend(stated.iter().cloned());
+        logs.push(transfer(BBB, vault, WALLET, 7));
+        case(logs)
+    };
+    let withdrawn = |receiver: Account, amounts: [u64; 2]| {
+        let signature = "Withdraw(address,address,address,uint256,uint256)";
+        let sides = [vault, receiver, vault].map(word);
+        log(WRAPPED_B, signature, &sides, &amounts.map(number))
+    };
+    let rows = [('s', AAA, 500, None), ('b', BBB, 7, None)];
+    for taken in [transfer(LENT, WRAPPED_B, ZERO, 7), transfer(LENT, ZERO, WRAPPED_B, 2)] {
+        bought(taken.clone(), &[withdrawn(vault, [7, 6])]).gives(&rows);
+        // An income: another amount, account or share, or no statement at all.
+        let others = [withdrawn(vault, [8, 6]), withdrawn(OTHER, [7, 6]), withdrawn(vault, [7, 5])];
+        for other in others {
+            bought(taken.clone(), &[other]).gives_none(Some(NoteKind::OneSided));
+        }
+        bought(taken, &[]).gives_none(Some(NoteKind::OneSided));
+    }
+}
+
+/// The same on the way in: what the vault lends goes straight to the market.
+#[test]
+fn what_a_vault_lends_on_at_once_is_exchanged_too() {
+    const LENT: Account = [0xd3; 20];
+    let deposited = |assets: u64| {
+        let signature = "Deposit(address,address,uint256,uint256)";
+        let sides = [word(ROUTER), word(ROUTER)];
+        log(WRAPPED_A, signature, &sides, &[number(assets), number(490)])
+    };
+    let sold = |assets: u64| {
+        let mut logs = vec![transfer(AAA, WALLET, ROUTER, 500), transfer(AAA, ROUTER, LENT, 500)];
+        logs.extend([transfer(LENT, ZERO, WRAPPED_A, 500), transfer(WRAPPED_A, ZERO, ROUTER, 490)]);
+        logs.push(deposited(assets));
+        logs.extend(swap(POOL, (WRAPPED_A, 490, ROUTER), (BBB, 7, WALLET)));
+        case(logs)
+    };
+    sold(500).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    sold(501).gives_none(Some(NoteKind::OneSided));
+}
+
 #[test]
 fn a_token_that_was_wrapped_next_to_anothers_swap_is_not_exchanged() {
     let others = swap(POOL, (WRAPPED_A, 9, OTHER), (BBB, 7, WALLET));

@@ -302,6 +302,23 @@ fn a_fee_on_transfer_is_part_of_what_was_paid() {
 }
 
 #[test]
+fn a_constructor_that_buys_spends_its_value() {
+    let mut created = buy();
+    created.tx.to = None;
+    created.gives(&[('b', AAA, 500, Some(100))]);
+    created.clone().unknown().gives(&[('b', AAA, 500, Some(100))]);
+    // A part came back.
+    let kept = created.value(130);
+    kept.clone().calls(&[call(ROUTER, weth(), 100), call(ROUTER, WALLET, 30)]).gives(&[(
+        'b',
+        AAA,
+        500,
+        Some(100),
+    )]);
+    kept.unknown().gives(&[('b', AAA, 500, None)]);
+}
+
+#[test]
 fn a_failed_transaction_holds_no_trade() {
     let mut failed = buy();
     failed.tx.succeeded = false;
@@ -528,7 +545,7 @@ fn an_event_that_tells_the_payout_values_a_sell() {
         case(logs).to(kyber).unknown()
     };
     paid_to(WALLET).gives(&[('s', AAA, 500, Some(99))]);
-    paid_to(OTHER).gives(&[('s', AAA, 500, None)]);
+    paid_to(OTHER).gives_none(Some(NoteKind::OneSided));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! exchange, and of native coin that no trace shows: one rule a test.
 
 use blotter::decode::NoteKind;
-use blotter::decode::evm::{Account, Log, Terms, Word};
+use blotter::decode::evm::{Account, CoinTo, Log, Terms, Word};
 use blotter::domain::Units;
 
 use crate::evm_decode::{
@@ -648,7 +648,8 @@ fn a_fee_that_an_event_announces_leaves_the_pay_open() {
     );
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, okx));
     logs.extend([unwrap(OTHER, 100), record]);
-    let sold = case(logs).to(okx).unknown();
+    let mut sold = case(logs).to(okx).unknown();
+    sold.tx.terms.coin = CoinTo::Sender;
     sold.gives(&[('s', AAA, 500, Some(100))]);
     let mut fee = log(okx, "", &[], &[number(1), word(OTHER)]);
     fee.topics = vec![

@@ -2,11 +2,11 @@
 //! to spend or to pay out whole, and events that name the payment. Amounts are worked out by hand.
 
 use blotter::decode::NoteKind;
-use blotter::decode::evm::{Account, Log};
+use blotter::decode::evm::{Account, CoinTo, Log, Terms};
 
 use crate::evm_decode::{
-    AAA, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, call, case, log, number, sell, swap,
-    transfer, unwrap, v2_swap, weth, word,
+    AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, call, case, log, number, sell,
+    swap, transfer, unwrap, v2_swap, weth, word,
 };
 
 const DEPOSIT: &str = "Deposit(address,uint256)";
@@ -114,9 +114,16 @@ fn the_event_of_a_route_processor_values_both_sides() {
     let paid = route(WALLET, [word(AAA), native], [500, 97]);
     sold(&with(sushi.sale(100), paid), Some(97));
     sold(&sushi.sale(100), None);
-    // To another account, and a token of that name in place of the coin.
+    // To another account: the wallet got nothing for it. A token of that name in place of the coin.
     let elsewhere = route(OTHER, [word(AAA), native], [500, 97]);
-    sold(&with(sushi.sale(100), elsewhere), None);
+    with(sushi.sale(100), elsewhere.clone()).gives_none(Some(NoteKind::OneSided));
+    // A contract of the tables passes on what it is paid, and another one's event is a part of a route.
+    let vault = account("ba12222222228d8ba445958a75a0704d566bf2c8");
+    let passed_on = route(vault, [word(AAA), native], [500, 97]);
+    sold(&with(sushi.sale(100), passed_on), None);
+    let mut inner = elsewhere;
+    inner.address = OTHER;
+    sold(&with(sushi.sale(100), inner), None);
     let in_tokens = route(WALLET, [word(AAA), word(weth())], [500, 97]);
     sold(&with(sushi.sale(100), in_tokens), None);
     // All that was sent was taken, although less was wrapped.
@@ -124,6 +131,67 @@ fn the_event_of_a_route_processor_values_both_sides() {
     bought(&with(sushi.purchase(100, 98), taken), Some(100));
     let less = route(WALLET, [native, word(AAA)], [98, 500]);
     bought(&with(sushi.purchase(100, 98), less), None);
+}
+
+/// Events of Odos and OKX name the caller: whom they paid stands in the call's input.
+#[test]
+fn an_event_that_names_the_caller_values_a_sale_whose_input_does_too() {
+    let odos = Through::on_eth("cf5540fffcdc3d510b18bfca6d2b9987b0772559");
+    let okx = Through::on_eth("3b3ae790df4f312e745d270119c6052904fb6790");
+    let by_odos = {
+        let words = [word(WALLET), number(500), word(AAA), number(97), word(ZERO), number(0)];
+        let signature = "Swap(address,uint256,address,uint256,address,int256,uint32)";
+        log(odos.router, signature, &[], &[words.as_slice(), &[number(1)]].concat())
+    };
+    let by_okx = {
+        let words = [word(AAA), word([0xee; 20]), word(WALLET), number(500), number(97)];
+        let signature = "OrderRecord(address,address,address,uint256,uint256)";
+        log(okx.router, signature, &[], &words)
+    };
+    for (through, said) in [(odos, by_odos), (okx, by_okx)] {
+        let with = |terms: Terms| {
+            let mut case = through.sale(100);
+            case.tx.logs.push(said.clone());
+            case.tx.terms = terms;
+            case
+        };
+        let of_caller = Terms { coin: CoinTo::Sender, ..Terms::default() };
+        sold(&with(of_caller), Some(97));
+        sold(&with(Terms { receiver: Some(WALLET), ..of_caller }), Some(97));
+        // An input that cannot be read, and one that names another account.
+        sold(&with(Terms::default()), None);
+        let to_other = Terms { receiver: Some(OTHER), ..Terms::default() };
+        with(to_other).gives_none(Some(NoteKind::OneSided));
+        // Another contract called it, whose input is another one.
+        sold(&with(of_caller).to([0x77; 20]), None);
+    }
+}
+
+const EXCHANGED: &str = "TokenExchange(address,int128,uint256,int128,uint256)";
+
+/// 500 AAA that the wallet gives a pool of Curve, and 90 of something that its event states.
+fn exchanged(more: Vec<Log>) -> Case {
+    let said = [number(1), number(500), number(0), number(90)];
+    let mut logs = vec![transfer(AAA, WALLET, POOL, 500)];
+    logs.extend(more);
+    logs.push(log(POOL, EXCHANGED, &[word(WALLET)], &said));
+    case(logs).to(POOL).unknown()
+}
+
+/// Curve's event has the same amount for coin and for any token.
+#[test]
+fn what_a_pool_states_is_coin_where_it_may_have_given_coin() {
+    sold(&exchanged(vec![]), Some(90));
+    sold(&exchanged(vec![unwrap(POOL, 90)]), Some(90));
+    // As a token for another account.
+    exchanged(vec![transfer(BBB, POOL, OTHER, 90)]).gives_none(Some(NoteKind::OneSided));
+    exchanged(vec![transfer(weth(), POOL, OTHER, 90)]).gives_none(Some(NoteKind::OneSided));
+    // Wrapped, for the wallet.
+    sold(&exchanged(vec![transfer(weth(), POOL, WALLET, 90)]), Some(90));
+    // The call names another account than the caller that the event has.
+    let mut elsewhere = exchanged(vec![]);
+    elsewhere.tx.terms.receiver = Some(OTHER);
+    elsewhere.gives_none(Some(NoteKind::OneSided));
 }
 
 /// The router of `ShibaSwap` is that of Uniswap: it unwraps for its caller, and gives the rest back.

@@ -1,14 +1,15 @@
-//! What the input of a call says about fees. Inputs are long and little of them is of use: only the
-//! words needed are read, and only of calls that are known to contain a fee; a Universal Router's
-//! commands as a whole.
+//! What the input of a call says about fees and about who is paid. Inputs are long and little of them
+//! is of use: only the words needed are read, and only of calls that are known to contain them; a
+//! Universal Router's commands and the calls of a multicall as a whole.
 
 use super::transaction::{Account, CoinTo, Terms, Word};
-use super::words::{ZERO, address, units};
+use super::words::{ZERO, units};
+use crate::decode::abi::{WORD, account, bytes, number};
 use crate::decode::universal_router::{CoinReceivers, EXECUTE};
 use crate::domain::Units;
 
 /// `swap(string aggregatorId, address tokenFrom, uint256 amount, bytes data)` of `MetaMask` Swap.
-const METAMASK_SWAP: &str = "5f575529";
+const METAMASK_SWAP: u32 = 0x5f57_5529;
 /// No fee is behind so many words.
 const WORDS_MAX: usize = 20;
 /// The prefix of that adapter's names.
@@ -27,27 +28,208 @@ const COMMON: Layout = Layout { bought: 8, fee: 12, of_bought: 14 };
 /// An order of `AirSwap` (`nonce, expiry, signer, signerToken, …`), then the same three words.
 const ORDER: Layout = Layout { bought: 10, fee: 17, of_bought: 19 };
 
-/// Offsets of the receiver of the output: `swapExactTokensForETH`, `swapTokensForExactETH` and
-/// their variants for fee-on-transfer tokens of the V2 routers; `swap` of 1inch v4, whose
-/// description is behind an offset, and v5.
-const RECEIVERS: [(&str, usize); 5] =
-    [("18cbafe5", 3), ("4a25d94a", 3), ("791ac947", 3), ("7c025200", 6), ("12aa3caf", 4)];
+/// Offsets of the word whose last 20 bytes are the receiver of the output; flags or an order's number
+/// may stand before them.
+const RECEIVERS: [(u32, usize); 40] = [
+    // `swapExactTokensForETH`, `swapTokensForExactETH` and their variants for fee-on-transfer tokens:
+    // of the V2 routers, of Velodrome V2 and Aerodrome, and of Solidly's form.
+    (0x18cb_afe5, 3),
+    (0x4a25_d94a, 3),
+    (0x791a_c947, 3),
+    (0xc6b7_f1b6, 3),
+    (0x12bc_3aca, 3),
+    (0x18a1_3086, 3),
+    (0x7af7_28c8, 3),
+    // 1inch: `swap` of v4, whose description is behind an offset, of v5 and of v6.
+    (0x7c02_5200, 6),
+    (0x12aa_3caf, 4),
+    (0x07ed_2379, 4),
+    // 1inch v4 and v5: `unoswapTo`, `uniswapV3SwapTo` and `clipperSwapTo`, also with a permit.
+    (0xf78d_c253, 0),
+    (0x3c15_fd91, 0),
+    (0xbc80_f1a8, 0),
+    (0x2521_b930, 0),
+    (0x093d_4fa5, 1),
+    (0xc805_a666, 1),
+    // 1inch v6: `unoswapTo` by one, two and three pools, `clipperSwapTo`.
+    (0xe2c9_5c82, 0),
+    (0xea76_dddf, 0),
+    (0xf7a7_0056, 0),
+    (0xc4d6_52af, 1),
+    // Balancer V2: `swap` and `batchSwap`.
+    (0x52bb_be29, 3),
+    (0x945b_cec9, 5),
+    // 0x: `sellTokenForEthToUniswapV3`, `sellToLiquidityProvider`.
+    (0x803b_a26d, 3),
+    (0xf7fc_d384, 3),
+    // Curve: `exchange` with a receiver.
+    (0xddc1_f59d, 4),
+    (0xce7d_6503, 5),
+    // Uniswap V1: `tokenToEthTransferInput`, `tokenToEthTransferOutput`.
+    (0x7237_e031, 3),
+    (0xd4e4_841d, 3),
+    // KyberSwap Classic: `trade`, with a hint, and with a fee.
+    (0xcb3c_28c7, 3),
+    (0x2958_9f61, 3),
+    (0xae59_1d54, 3),
+    // Odos: `swap`, `swapPermit2`.
+    (0x3b63_5ce4, 6),
+    (0x87b6_21b5, 7),
+    // OKX: `smartSwapTo`, `dagSwapTo`, `unxswapTo`, `uniswapV3SwapTo`.
+    (0x03b8_7e5f, 1),
+    (0x0c30_7f76, 1),
+    (0x0829_8b5a, 3),
+    (0x0d5f_0e3b, 0),
+    // OKX: `smartSwapByOrderId`, `dagSwapByOrderId`, `unxswapByOrderId` pay their caller.
+    (0xb80c_2f09, CALLER),
+    (0xf2c4_2696, CALLER),
+    (0x9871_efa4, CALLER),
+];
+/// In place of an offset: the call names no receiver, and pays its caller.
+const CALLER: usize = usize::MAX;
+
+/// `swapCompact()` of Odos.
+const ODOS_COMPACT: u32 = 0x83bd_37f9;
+/// Hex digits of it that hold the receiver: five addresses of 22 bytes, two amounts of 33, and 3 bytes.
+const COMPACT_DIGITS_MAX: usize = 2 * (5 * 22 + 2 * 33 + 3);
+
+/// `multicall(bytes[])` of the V3 routers, and with a time or a block's hash before the calls: offsets of
+/// the calls.
+const MULTICALLS: [(u32, usize); 3] = [(0xac96_50d8, 0), (0x5ae4_01dc, 1), (0x1f04_64d1, 1)];
+/// `unwrapWETH9(uint256,address)`, `unwrapWNativeToken` of Algebra: minimum, receiver.
+const UNWRAP: [u32; 2] = [0x4940_4b7c, 0x69bc_35b2];
+/// The same with a fee: then its hundredths of a percent and its receiver.
+const UNWRAP_WITH_FEE: [u32; 2] = [0x9b2c_0a37, 0xc606_96ec];
+/// Of `SwapRouter02`, for its caller: `unwrapWETH9(uint256)`, and with a fee.
+const UNWRAP_FOR_CALLER: u32 = 0x4961_6997;
+const UNWRAP_FOR_CALLER_WITH_FEE: u32 = 0xd4ef_38de;
+/// `refundETH()` and `refundNativeToken()`: the rest of the value goes to the caller.
+const REFUND: [u32; 2] = [0x1221_0e8a, 0x4186_5270];
 
 /// Reads the receiver and the fee of the output from the input of a call.
 pub(super) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> Terms {
     let input = input.strip_prefix(b"0x").unwrap_or(input);
     let Some((selector, words)) = input.split_at_checked(8) else { return Terms::default() };
-    let mut known = [0; 4];
-    if const_hex::decode_to_slice(selector, &mut known).is_ok() && EXECUTE.contains(&known) {
+    let Ok(selector) = const_hex::decode_to_array(selector) else { return Terms::default() };
+    if EXECUTE.contains(&selector) {
         return by_commands(input, sender, called).unwrap_or_default();
     }
-    if selector == METAMASK_SWAP.as_bytes() {
+    let selector = u32::from_be_bytes(selector);
+    if selector == METAMASK_SWAP {
         return Terms { charged: charged(&head(words, WORDS_MAX)), ..Terms::default() };
     }
-    let place = RECEIVERS.iter().find(|(known, _)| known.as_bytes() == selector);
-    let receiver = place.and_then(|(_, place)| address(head(words, place + 1).get(*place)?));
-    // The zero address denotes the caller.
-    Terms { receiver: receiver.filter(|account| *account != ZERO), ..Terms::default() }
+    if let Some((_, list)) = MULTICALLS.iter().find(|(known, _)| *known == selector) {
+        let shared = Terms { coin: CoinTo::Shared, ..Terms::default() };
+        return by_multicall(words, *list, sender).unwrap_or(shared);
+    }
+    if selector == ODOS_COMPACT {
+        return by_receiver(compact_receiver(words), sender);
+    }
+    let receiver = match RECEIVERS.iter().find(|(known, _)| *known == selector) {
+        None => None,
+        Some((_, CALLER)) => Some(ZERO),
+        Some((_, place)) => {
+            head(words, place + 1).get(*place).and_then(|word| word.last_chunk().copied())
+        }
+    };
+    by_receiver(receiver, sender)
+}
+
+/// Of a call that gives all to one account; the zero address denotes the caller.
+fn by_receiver(receiver: Option<Account>, sender: Account) -> Terms {
+    let to_sender = receiver.is_some_and(|to| to == ZERO || to == sender);
+    let coin = if to_sender { CoinTo::Sender } else { CoinTo::Unsaid };
+    Terms { receiver: receiver.filter(|to| *to != ZERO), coin, charged: None }
+}
+
+/// Whom the calls inside a multicall give native coin.
+#[derive(Debug, Default)]
+struct Given {
+    to_sender: bool,
+    to_other: Option<Account>,
+    refunds: bool,
+}
+
+/// Of a multicall of a V3 router. `None` where its calls cannot be read.
+fn by_multicall(words: &[u8], list_at: usize, sender: Account) -> Option<Terms> {
+    let words = const_hex::decode(words).ok()?;
+    let list = words.get(number(&words, list_at)?..)?;
+    let calls = list.get(WORD..)?;
+    let mut given = Given::default();
+    for at in 0..number(list, 0)? {
+        given.add(bytes(calls, number(calls, at)?)?, sender)?;
+    }
+    Some(match (given.to_other, given.to_sender || given.refunds) {
+        (None, _) => Terms::default(),
+        (Some(_), true) if given.to_sender => Terms { coin: CoinTo::Shared, ..Terms::default() },
+        (receiver, true) => Terms { receiver, coin: CoinTo::Shared, charged: None },
+        (receiver, false) => Terms { receiver, coin: CoinTo::Others, charged: None },
+    })
+}
+
+impl Given {
+    fn add(&mut self, call: &[u8], sender: Account) -> Option<()> {
+        let Some((selector, arguments)) = call.split_first_chunk() else { return Some(()) };
+        let selector = u32::from_be_bytes(*selector);
+        let receivers = if UNWRAP.contains(&selector) {
+            [account(arguments, 1)?; 2]
+        } else if UNWRAP_WITH_FEE.contains(&selector) {
+            [account(arguments, 1)?, account(arguments, 3)?]
+        } else if selector == UNWRAP_FOR_CALLER {
+            [sender; 2]
+        } else if selector == UNWRAP_FOR_CALLER_WITH_FEE {
+            [sender, account(arguments, 2)?]
+        } else {
+            self.refunds |= REFUND.contains(&selector);
+            let nests = MULTICALLS.iter().any(|(known, _)| *known == selector);
+            return (!nests).then_some(());
+        };
+        for to in receivers {
+            if to == sender {
+                self.to_sender = true;
+            } else {
+                self.to_other = self.to_other.or(Some(to));
+            }
+        }
+        Some(())
+    }
+}
+
+/// The receiver that `swapCompact()` of Odos names behind two tokens, two amounts, the slippage, the
+/// executor and the receiver of the input. `None` where it is one of a list that the router keeps.
+fn compact_receiver(digits: &[u8]) -> Option<Account> {
+    let data = const_hex::decode(digits.get(..COMPACT_DIGITS_MAX).unwrap_or(digits)).ok()?;
+    let mut rest = data.as_slice();
+    for _ in 0..2 {
+        skip_address(&mut rest)?;
+    }
+    for _ in 0..2 {
+        let [length] = take(&mut rest, 1)? else { return None };
+        take(&mut rest, usize::from(*length))?;
+    }
+    take(&mut rest, 3)?;
+    for _ in 0..2 {
+        skip_address(&mut rest)?;
+    }
+    match take(&mut rest, 2)? {
+        [0, 0] => Some(ZERO),
+        [0, 1] => take(&mut rest, 20)?.try_into().ok(),
+        _ => None,
+    }
+}
+
+/// An address that follows its code, or a place in a list.
+fn skip_address(rest: &mut &[u8]) -> Option<()> {
+    if take(rest, 2)? == [0, 1] {
+        take(rest, 20)?;
+    }
+    Some(())
+}
+
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, more) = rest.split_at_checked(count)?;
+    *rest = more;
+    Some(taken)
 }
 
 /// The first words of an input.
@@ -89,11 +271,13 @@ fn charged(words: &[Word]) -> Option<Units> {
 
 #[cfg(test)]
 mod tests {
+    use sha3::{Digest as _, Keccak256};
+
     use super::*;
 
     fn input(words: &[&str]) -> String {
         let words = words.iter().map(|word| format!("{word:0>64}"));
-        format!("0x{METAMASK_SWAP}{}", words.collect::<String>())
+        format!("0x{METAMASK_SWAP:08x}{}", words.collect::<String>())
     }
 
     /// The words of transaction 0x395615fa37… on Ethereum, of which the trace shows that
@@ -153,12 +337,132 @@ mod tests {
             (0..10).map(word).collect()
         };
         for (selector, place) in RECEIVERS {
-            let receiver = |who| {
-                terms(format!("0x{selector}{}", words(place, who)).as_bytes(), ZERO, None).receiver
+            let read = |who: &str| {
+                let input = format!("0x{selector:08x}{}", words(place, who));
+                terms(input.as_bytes(), SENDER, None)
             };
-            assert_eq!(receiver(to).map(hex::encode).as_deref(), Some(to), "{selector}");
-            assert_eq!(receiver("0"), None, "{selector}");
+            let of_caller = Terms { coin: CoinTo::Sender, ..Terms::default() };
+            assert_eq!(read("0"), of_caller, "{selector:08x}");
+            if place == CALLER {
+                continue;
+            }
+            assert_eq!(read(to).receiver.map(hex::encode).as_deref(), Some(to), "{selector:08x}");
+            assert_eq!(read(to).coin, CoinTo::Unsaid, "{selector:08x}");
+            let sender = hex::encode(SENDER);
+            assert_eq!(read(&sender), Terms { receiver: Some(SENDER), ..of_caller });
+            // An order's number before it.
+            assert_eq!(read(&format!("186a0{to}")).receiver, read(to).receiver);
         }
+    }
+
+    #[test]
+    fn selectors_are_those_of_their_signatures() {
+        let pair = "(address,address,bool,address)[]";
+        let token_info = "(address,uint256,address,address,uint256,uint256,address)";
+        let unwraps = [
+            ("unwrapWETH9(uint256,address)".to_owned(), UNWRAP[0]),
+            ("unwrapWNativeToken(uint256,address)".to_owned(), UNWRAP[1]),
+            ("unwrapWETH9WithFee(uint256,address,uint256,address)".to_owned(), UNWRAP_WITH_FEE[0]),
+            (
+                "unwrapWNativeTokenWithFee(uint256,address,uint256,address)".to_owned(),
+                UNWRAP_WITH_FEE[1],
+            ),
+            ("unwrapWETH9(uint256)".to_owned(), UNWRAP_FOR_CALLER),
+            ("unwrapWETH9WithFee(uint256,uint256,address)".to_owned(), UNWRAP_FOR_CALLER_WITH_FEE),
+            ("refundETH()".to_owned(), REFUND[0]),
+            ("refundNativeToken()".to_owned(), REFUND[1]),
+            ("swapCompact()".to_owned(), ODOS_COMPACT),
+        ];
+        let receivers = [
+            format!("swapExactTokensForETH(uint256,uint256,{pair},address,uint256)"),
+            "unoswapTo(address,address,uint256,uint256,uint256[])".to_owned(),
+            "uniswapV3SwapTo(address,uint256,uint256,uint256[])".to_owned(),
+            "unoswapTo(uint256,uint256,uint256,uint256,uint256)".to_owned(),
+            "exchange(int128,int128,uint256,uint256,address)".to_owned(),
+            "tokenToEthTransferInput(uint256,uint256,uint256,address)".to_owned(),
+            "trade(address,uint256,address,address,uint256,uint256,address)".to_owned(),
+            format!("swap({token_info},bytes,address,uint32)"),
+            "unxswapTo(uint256,uint256,uint256,address,bytes32[])".to_owned(),
+            "uniswapV3SwapTo(uint256,uint256,uint256,uint256[])".to_owned(),
+        ];
+        let hash = |text: &String| {
+            Keccak256::digest(text).first_chunk().map(|first| u32::from_be_bytes(*first))
+        };
+        for (text, selector) in unwraps {
+            assert_eq!(hash(&text), Some(selector), "{text}");
+        }
+        for text in receivers {
+            assert!(RECEIVERS.iter().any(|(known, _)| Some(*known) == hash(&text)), "{text}");
+        }
+    }
+
+    /// A selector, and its words.
+    type Call<'a> = (u32, &'a [Account]);
+
+    /// A multicall with some calls.
+    fn multicall((selector, list_at): (u32, usize), calls: &[Call<'_>]) -> String {
+        let word = |number: usize| format!("{number:064x}");
+        let call = |(selector, words): &Call<'_>| {
+            let words = words.iter().map(|who| format!("{:0>64}", hex::encode(who)));
+            format!("{selector:08x}{}", words.collect::<String>())
+        };
+        let (mut offsets, mut tail) = (String::new(), String::new());
+        for one in calls {
+            let data = call(one);
+            offsets += &word(calls.len() * 32 + tail.len() / 2);
+            tail += &(word(data.len() / 2) + &data + &"0".repeat((64 - data.len() % 64) % 64));
+        }
+        let head = word(9).repeat(list_at) + &word(32 * (list_at + 1));
+        format!("0x{selector:08x}{head}{}{offsets}{tail}", word(calls.len()))
+    }
+
+    #[test]
+    fn a_multicall_gives_coin_to_whom_its_calls_name() {
+        let swap: Call<'_> = (0x414b_f389, &[CALLED, FEES]);
+        for multicall_at in MULTICALLS {
+            let read = |calls: &[Call<'_>]| {
+                terms(multicall(multicall_at, calls).as_bytes(), SENDER, Some(CALLED))
+            };
+            let shared = Terms { coin: CoinTo::Shared, ..Terms::default() };
+            let other = Terms { receiver: Some(FEES), coin: CoinTo::Others, charged: None };
+            for unwrap in UNWRAP {
+                assert_eq!(read(&[swap, (unwrap, &[ZERO, SENDER])]), Terms::default());
+                assert_eq!(read(&[swap, (unwrap, &[ZERO, FEES])]), other);
+                assert_eq!(read(&[(unwrap, &[ZERO, FEES]), (unwrap, &[ZERO, SENDER])]), shared);
+            }
+            for unwrap in UNWRAP_WITH_FEE {
+                assert_eq!(read(&[swap, (unwrap, &[ZERO, SENDER, ZERO, FEES])]), shared);
+                assert_eq!(read(&[swap, (unwrap, &[ZERO, FEES, ZERO, FEES])]), other);
+            }
+            assert_eq!(read(&[swap, (UNWRAP_FOR_CALLER, &[ZERO])]), Terms::default());
+            assert_eq!(read(&[swap, (UNWRAP_FOR_CALLER_WITH_FEE, &[ZERO, ZERO, FEES])]), shared);
+            // The rest of the value comes back, what was unwrapped does not.
+            let refunded = read(&[swap, (UNWRAP[0], &[ZERO, FEES]), (REFUND[0], &[])]);
+            assert_eq!(refunded, Terms { receiver: Some(FEES), ..shared });
+            assert_eq!(read(&[swap, (REFUND[0], &[])]), Terms::default());
+            // A call inside a call is not read.
+            assert_eq!(read(&[swap, (MULTICALLS[0].0, &[ZERO])]), shared);
+        }
+        assert_eq!(terms(b"0xac9650d8", SENDER, None).coin, CoinTo::Shared);
+    }
+
+    /// A token for native coin, as calls of Odos are recorded on Ethereum and Polygon.
+    #[test]
+    fn the_receiver_of_a_compact_call_is_behind_what_it_exchanges() {
+        let full = |who: &Account| format!("0001{}", hex::encode(who));
+        let call = |receiver: &str| {
+            let tokens = format!("{}0000", full(&CALLED));
+            let amounts = "03aabbcc02ddee";
+            let input = format!("0x83bd37f9{tokens}{amounts}00c49b{}0000{receiver}", full(&FEES));
+            terms((input + "00000001").as_bytes(), SENDER, Some(CALLED))
+        };
+        let of_caller = Terms { coin: CoinTo::Sender, ..Terms::default() };
+        assert_eq!(call("0000"), of_caller);
+        assert_eq!(call(&full(&SENDER)), Terms { receiver: Some(SENDER), ..of_caller });
+        assert_eq!(call(&full(&FEES)), Terms { receiver: Some(FEES), ..Terms::default() });
+        // One that the router keeps in a list, and none.
+        assert_eq!(call("0005"), Terms::default());
+        assert_eq!(terms(b"0x83bd37f9000100", SENDER, None), Terms::default());
     }
 
     const SENDER: Account = [7; 20];

@@ -3,8 +3,8 @@
 
 use super::fixed_rate::are_alike;
 use super::ledger::{Asset, Ledger, Move, token_move};
-use super::transaction::{Account, Log, Transaction};
-use super::words::{ZERO, units, words};
+use super::transaction::{Account, Log, Transaction, Word};
+use super::words::{ZERO, address, topic, units, word, words};
 use crate::domain::{Side, Units};
 use crate::registry::{Event, Peg};
 
@@ -12,6 +12,11 @@ use crate::registry::{Event, Peg};
 const EVENT_COUNT_MAX: usize = 16;
 /// Logs before an event among which its two tokens are: a module logs it behind their transfers.
 const LOG_COUNT_MAX: usize = 16;
+
+/// `Deposit(address,address,uint256,uint256)` of a vault (EIP-4626): sender, owner, assets, shares.
+const DEPOSITED: Word = topic("dcbc1c05240f31ff3ad067ef1ee35ce4997762752e3a095284754544f4c709d7");
+/// `Withdraw(address,address,address,uint256,uint256)`: sender, receiver, owner, assets, shares.
+const WITHDRAWN: Word = topic("fbde797d201c681b91056529119e0b02407c7bb96a4a2c75c01fc9667232c8db");
 
 /// One event, by the place of its log, with the assets that it names.
 pub(super) struct Placed<'a> {
@@ -49,7 +54,7 @@ pub(super) fn conversions(
 
 /// The tokens that their own contracts minted for another one, or burnt for one: vaults' shares and
 /// wrapped tokens, as pools hold them. The inner token stands first.
-pub(super) fn wrappers(ledger: &Ledger, wallet: &Account) -> Vec<Conversion> {
+pub(super) fn wrappers(tx: &Transaction, ledger: &Ledger, wallet: &Account) -> Vec<Conversion> {
     let (mut found, moves) = (Vec::new(), &ledger.moves);
     let made = |m: &&Move| (m.from == ZERO || m.to == ZERO) && !ledger.is_measure(m.asset);
     for outer in moves.iter().filter(made).take(EVENT_COUNT_MAX) {
@@ -58,11 +63,35 @@ pub(super) fn wrappers(ledger: &Ledger, wallet: &Account) -> Vec<Conversion> {
             let passed = if outer.from == ZERO { m.to } else { m.from };
             by_outer(passed) && m.asset != outer.asset && !ledger.is_measure(m.asset)
         };
-        let inner = moves.iter().find(is_inner);
-        found.extend(inner.map(|inner| Conversion { sides: [*inner, *outer], is_wallets: false }));
+        let direct = moves.iter().find(is_inner);
+        let stated = stated(tx, ledger, outer).filter(|inner| Some(*inner) != direct);
+        let both = direct.into_iter().chain(stated);
+        found.extend(both.map(|inner| Conversion { sides: [*inner, *outer], is_wallets: false }));
     }
     mark_own(&mut found, ledger, wallet);
     found
+}
+
+/// What a vault's own event states that it took or gave for a share: its assets may lie at a market of
+/// loans, so that they come from another contract than its own.
+fn stated<'a>(tx: &Transaction, ledger: &'a Ledger, share: &Move) -> Option<&'a Move> {
+    let is_vault = |log: &&Log| Asset::Token(log.address) == share.asset;
+    tx.logs.iter().filter(is_vault).find_map(|log| {
+        let (minted, account) = match log.topics.as_slice() {
+            [DEPOSITED, sender, _] => (true, address(sender)?),
+            [WITHDRAWN, _, receiver, _] => (false, address(receiver)?),
+            _ => return None,
+        };
+        let (assets, shares) = (units(word(log, 0)?), units(word(log, 1)?));
+        if minted != (share.from == ZERO) || shares != share.amount {
+            return None;
+        }
+        ledger.moves.iter().find(|m| {
+            let passed = if minted { m.from } else { m.to };
+            let is_other = m.asset != share.asset && !ledger.is_measure(m.asset);
+            passed == account && m.amount == assets && is_other
+        })
+    })
 }
 
 /// Marks the conversions that are the wallet's own.

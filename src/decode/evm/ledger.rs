@@ -1,6 +1,7 @@
 //! Every movement of assets in a transaction, read from token events and calls.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 use super::transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 use super::words::{ZERO, address, topic, units, word};
@@ -84,11 +85,13 @@ pub(super) fn mirrors(chain: &Chain) -> impl Iterator<Item = Account> {
 /// Movements of native coin, and whether they are complete.
 fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool) {
     let value = tx.to.map(|to| NativeMove { from: tx.from, to, value: tx.value });
+    // The account that a creation makes is not read: only that the sender gave it counts.
+    let given = value.unwrap_or(NativeMove { from: tx.from, to: ZERO, value: tx.value });
     match &tx.native {
         NativeFlows::Calls(calls) => {
-            return (value.into_iter().chain(calls.iter().copied()).collect(), true);
+            return (iter::once(given).chain(calls.iter().copied()).collect(), true);
         }
-        NativeFlows::Net { .. } => return (value.into_iter().collect(), false),
+        NativeFlows::Net { .. } => return (vec![given], false),
         NativeFlows::Unknown | NativeFlows::Refused => {}
     }
     let of_system: Vec<NativeMove> = tx.logs.iter().filter_map(system_transfer).collect();
@@ -104,7 +107,7 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
     if first && mirrored().any(|log| log.topics.first() == Some(&NATIVE_FEE)) {
         return (logged, true);
     }
-    (value.into_iter().collect(), false)
+    (vec![given], false)
 }
 
 fn native_transfer(log: &Log) -> Option<NativeMove> {

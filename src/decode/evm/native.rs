@@ -6,7 +6,7 @@ use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, CoinTo, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, word, words};
 use crate::domain::Units;
-use crate::registry::{EventKind, Payout};
+use crate::registry::{ContractKind, EventKind, Payout};
 
 /// `swapExactETHForTokens` and its variant for fee-on-transfer tokens: by their interface such a
 /// call spends exactly the coin that it receives, in any contract.
@@ -44,11 +44,32 @@ fn is_fee(scene: &Scene<'_>, own: &Own) -> bool {
     sells && only && scene.tx.value < sum(&scene.ledger.unwraps, |_| true) / TWO
 }
 
-/// Whether the call's input gives its output, or its native coin, to others than the wallet.
+/// Whether the call gives its output, or its native coin, to others than the wallet: by its input, or by
+/// the called contract's own event.
 fn pays_others(scene: &Scene<'_>) -> bool {
     let terms = scene.tx.terms;
-    terms.receiver.is_some_and(|receiver| receiver != *scene.wallet)
-        || (terms.coin == CoinTo::Others && scene.tx.from == *scene.wallet)
+    let by_input = terms.receiver.is_some_and(|receiver| receiver != *scene.wallet)
+        || terms.coin == CoinTo::Others;
+    // Whom another sender's call pays says nothing about orders that it fills.
+    scene.tx.from == *scene.wallet && (by_input || states_another(scene))
+}
+
+/// Whether the called router states that it paid native coin to another account, and to the wallet
+/// none. A contract of the tables passes on what it is paid.
+fn states_another(scene: &Scene<'_>) -> bool {
+    let by_called = |venue: &&Venue<'_>| {
+        venue.event.kind == EventKind::Router && Some(venue.log.address) == scene.tx.to
+    };
+    let mut another = false;
+    for venue in scene.venues.iter().filter(by_called) {
+        let pays = venue.event.pays.filter(|pays| !pays.caller);
+        let Some((to, _)) = pays.and_then(|pays| paid_native(venue, pays)) else { continue };
+        if to == *scene.wallet {
+            return false;
+        }
+        another |= Some(to) != scene.tx.to && scene.contract(&to).is_none();
+    }
+    another
 }
 
 /// Whether native coin left the route and no other account took it.
@@ -58,7 +79,7 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
     }
     let unwrapped = !scene.ledger.unwraps.is_empty();
     if !scene.acts() {
-        return unwrapped && scene.fills();
+        return scene.fills() && (unwrapped || is_taken_by_filler(scene));
     }
     if scene.calls_router() {
         return unwrapped || gives_native(scene);
@@ -78,6 +99,33 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
             || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
             || is_of_less(log, unwrapped)
     })
+}
+
+/// Whether a settlement's event names the wallet and the account that took all that the wallet gave, and
+/// neither that account nor the settlement gave another token to a third one: it paid with coin of its
+/// own.
+fn is_taken_by_filler(scene: &Scene<'_>) -> bool {
+    let tokens = || scene.ledger.moves.iter().filter(|m| m.asset != Asset::Native);
+    let mut given = tokens().filter(|m| m.from == *scene.wallet);
+    let Some(Move { asset, to: filler, .. }) = given.next() else { return false };
+    let is_alone = given.all(|m| m.asset == *asset && m.to == *filler);
+    let is_theirs =
+        |settlement: &Account, who: &Account| [scene.wallet, filler, settlement].contains(&who);
+    let pays_third = |settlement: &Account| {
+        let gives = |who: &Account| who == filler || who == settlement;
+        tokens().any(|m| m.asset != *asset && gives(&m.from) && !is_theirs(settlement, &m.to))
+    };
+    let names = |log: &Log, who: &Account| words(log).filter_map(address).any(|one| one == *who);
+    let settled = |venue: &Venue<'_>| {
+        venue.event.kind == EventKind::Fill
+            && venue.contract.is_some_and(|known| known.kind == ContractKind::Settlement)
+    };
+    is_alone
+        && scene.venues.iter().filter(|venue| settled(venue)).any(|venue| {
+            names(venue.log, scene.wallet)
+                && names(venue.log, filler)
+                && !pays_third(&venue.log.address)
+        })
 }
 
 /// Whether an event states amounts of coin, and each is less than half of what was unwrapped: a fee.
@@ -134,7 +182,7 @@ fn sum(list: &[(Account, Units)], of: impl Fn(&Account) -> bool) -> Units {
 
 /// How much of the transaction's value was spent, where no refund can be invisible.
 fn spent(scene: &Scene<'_>) -> Option<Units> {
-    let (value, to) = (scene.tx.value, scene.tx.to?);
+    let value = scene.tx.value;
     let (wrapped, unwrapped) =
         (sum(&scene.ledger.wraps, |_| true), sum(&scene.ledger.unwraps, |_| true));
     if scene.called.is_some_and(|called| called.spends_whole) {
@@ -172,12 +220,12 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
     if unwrapped.is_zero() && pools().any(whole) {
         return Some(value);
     }
-    let by_called = |who: &Account| *who == to;
+    let by_called = |who: &Account| Some(*who) == scene.tx.to;
     let exact = scene.called.is_some_and(|called| called.is_exact(scene.tx.selector));
     match scene.tx.terms.coin {
         CoinTo::Others if exact => return Some(value),
         CoinTo::Shared => return None,
-        CoinTo::Others | CoinTo::Unsaid => {}
+        CoinTo::Others | CoinTo::Unsaid | CoinTo::Sender => {}
     }
     let only = sum(&scene.ledger.wraps, by_called) == wrapped
         && sum(&scene.ledger.unwraps, by_called) == unwrapped
@@ -202,6 +250,9 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
             continue;
         }
         let Some(amount) = payout(venue, pays, scene.wallet) else { continue };
+        if !is_paid(scene, venue, (pays, amount)) {
+            continue;
+        }
         sum_paid = match (sum_paid, venue.event.kind) {
             (None, _) => Some(amount),
             // Orders add up.
@@ -219,6 +270,20 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         return None;
     }
     through(scene, own)
+}
+
+/// Whether what an event states was native coin, and came to the account that it names.
+fn is_paid(scene: &Scene<'_>, venue: &Venue<'_>, (pays, amount): (Payout, Units)) -> bool {
+    // A pool states the same of a token that it gives.
+    let unwrapped = || scene.ledger.unwraps.contains(&(venue.holder, amount));
+    let of_any = pays.token.is_none() && venue.event.kind == EventKind::Pool;
+    if of_any && !venue.may_move_native() && !unwrapped() {
+        return false;
+    }
+    let called = Some(venue.log.address) == scene.tx.to;
+    let sends = scene.tx.from == *scene.wallet;
+    let to_caller = called && sends && scene.tx.terms.coin == CoinTo::Sender;
+    (to_caller || !pays.caller) && !(called && pays_others(scene))
 }
 
 /// Native coin from the wallet's token below its call, less the fee of the called contract:
@@ -275,17 +340,18 @@ fn after_giving<'a>(scene: &'a Scene<'_>, leg: &Leg) -> Option<&'a [Log]> {
     (!sold(after) && !paid_before).then_some(after)
 }
 
-/// The native coin that an event says was paid to the wallet.
-fn payout(venue: &Venue<'_>, pays: Payout, wallet: &Account) -> Option<Units> {
-    let account = |at: usize| words(venue.log).nth(at).and_then(address);
-    if account(pays.to) != Some(*wallet) {
-        return None;
-    }
+/// The native coin that an event says was paid to an account.
+fn payout(venue: &Venue<'_>, pays: Payout, account: &Account) -> Option<Units> {
+    paid_native(venue, pays).filter(|(to, _)| to == account).map(|(_, amount)| amount)
+}
+
+/// The account that an event says was paid native coin, and how much.
+fn paid_native(venue: &Venue<'_>, pays: Payout) -> Option<(Account, Units)> {
     if let Some(token) = pays.token {
-        let token = account(token)?;
+        let token = venue.account(token)?;
         if token != NATIVE_PLACEHOLDER && token != ZERO {
             return None;
         }
     }
-    words(venue.log).nth(pays.amount).map(units)
+    Some((venue.account(pays.to)?, words(venue.log).nth(pays.amount).map(units)?))
 }

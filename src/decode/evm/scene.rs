@@ -98,7 +98,7 @@ impl<'a> Scene<'a> {
         let conversions = conversions(tx, &events, ledger, wallet);
         let exchanges = venues.iter().filter(|venue| exchanges(venue.event.kind));
         let swapped = exchanges.flat_map(|venue| venue.assets.iter().copied()).collect();
-        let wrappers = wrappers(ledger, wallet);
+        let wrappers = wrappers(tx, ledger, wallet);
         Self {
             tx,
             tables,

@@ -44,6 +44,8 @@ pub enum CoinTo {
     /// To the sender alone, or the call has no such commands, or not all of them are known.
     #[default]
     Unsaid,
+    /// All to the sender: by the call's layout.
+    Sender,
     /// Not to the sender.
     Others,
     /// To the sender and to others.
