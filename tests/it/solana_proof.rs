@@ -124,6 +124,55 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
     }
 }
 
+/// Neighbours in one slot or in many, however many a request takes.
+#[tokio::test(start_paused = true)]
+async fn many_transactions_that_no_endpoint_gives_hide_nothing_below_them() {
+    for (apart, batch) in [(0, 10), (0, 100), (1, 10), (1, 100)] {
+        let mut chain = chain();
+        for number in 0..100 {
+            chain.add(500 + number * apart, &[WALLET]);
+        }
+        for slot in 700..740 {
+            chain.add(slot, &[WALLET]);
+        }
+        let lacks_slots = Some((500, 599));
+        let net = Net::new(chain, vec![Ways { lacks_slots, ..Ways::default() }]);
+        let one = Source::Solana(solana(&net, 1, Some(batch)));
+        let (mut found, mut missing, mut high) = (Vec::new(), Vec::new(), None);
+        let mut reads = 0;
+        while high != Some(0) {
+            reads += 1;
+            assert!(reads < 5, "{apart} {batch}");
+            let all = all_of(Address::Solana(WALLET));
+            let got = read_gap(&one, GapRequest { high, ..all }).await;
+            found.extend(got.found);
+            missing.extend(got.missing);
+            high = got.low.map(|low| low.saturating_sub(1)).or(high);
+        }
+        found.sort_unstable();
+        missing.sort_unstable();
+        let (lacked, given): (Vec<_>, Vec<_>) =
+            truth(&net).into_iter().partition(|(slot, _)| (500..600).contains(slot));
+        assert_eq!(lacked.len(), 100);
+        assert_eq!((found, missing), (given, lacked), "{apart} {batch}");
+    }
+}
+
+/// That is a matter of the endpoint.
+#[tokio::test(start_paused = true)]
+async fn a_read_ends_where_no_transaction_is_given_at_all() {
+    let mut chain = Chain::new(1000);
+    for slot in 1..900 {
+        chain.add(slot, &[WALLET]);
+    }
+    let lacks_slots = Some((0, 1000));
+    let net = Net::new(chain, vec![Ways { lacks_slots, ..Ways::default() }]);
+    let got = read(&source(&net, 1)).await;
+    assert!(matches!(got.error, Some(UpstreamError::Unavailable { .. })), "{:?}", got.error);
+    let limits = SolanaLimits::default();
+    assert!((limits.missing_max..300).contains(&got.missing.len()), "{}", got.missing.len());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_existing_account_with_an_empty_list_is_in_doubt() {
     let mut chain = chain();
