@@ -13,7 +13,7 @@ const BLOCK_ROWS_MAX: usize = 1_000;
 impl Ingest<'_> {
     /// One chunk for each stored height of these transactions: it adds their rows and leaves all else
     /// of the height as it is. Heights that are not stored are left out: the read that covers them
-    /// knows the account by then.
+    /// knows the account by then, as the pumps that do not know it are dropped.
     /// Those that no endpoint gives are noted as missing from their heights. Taken from the chunk.
     pub(super) async fn late_chunks(&self, raw: &mut RawChunk) -> Result<Vec<Chunk>, IngestError> {
         let mut by_height: BTreeMap<Height, (Vec<RawTx>, Vec<TxId>)> = BTreeMap::new();
@@ -40,6 +40,15 @@ impl Ingest<'_> {
             chunks.push(Chunk { decoder, ..chunk });
         }
         Ok(chunks)
+    }
+
+    /// From which height to which late transactions of a chunk stand in some that are not stored.
+    pub(super) fn leaves_out(&self, raw: &RawChunk) -> Option<(Height, Height)> {
+        let missing = raw.missing.iter().map(|(height, _)| *height);
+        let late = raw.late.iter().map(RawTx::height);
+        let late = late.chain(missing.filter(|height| *height > raw.high));
+        let open = || late.clone().filter(|height| !self.record.coverage.covers(*height));
+        open().min().zip(open().max())
     }
 
     /// Whether a transaction of the block was stored as the wallet's only one there, without its

@@ -32,6 +32,8 @@ pub(super) struct Pump {
     has_ended: bool,
     /// What [`Pump::next_if`] received and left.
     ahead: Option<Fetched>,
+    /// From which height to which it found late transactions that were not stored.
+    left_out: Option<(Height, Height)>,
     run_ahead: watch::Sender<RunAhead>,
     began: Instant,
     _task: AbortOnDropHandle<()>,
@@ -67,6 +69,7 @@ impl Pump {
             asked: false,
             has_ended: false,
             ahead: None,
+            left_out: None,
             run_ahead,
             began,
             _task: AbortOnDropHandle::new(task),
@@ -118,6 +121,59 @@ impl Pump {
 /// A task that is gone before its reader was at its end shows nothing of what is left.
 fn stopped() -> UpstreamError {
     UpstreamError::Unavailable { attempts: 1, last: "the reading was stopped".to_owned() }
+}
+
+/// What a stored chunk is to the pumps of other gaps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct News {
+    /// From which height to which late transactions were left out of it.
+    left_out: Option<(Height, Height)>,
+    heights: (Height, Height),
+    has_accounts: bool,
+}
+
+impl News {
+    pub(super) fn of(chunk: &RawChunk, left_out: Option<(Height, Height)>) -> Self {
+        let has_accounts = !chunk.accounts.is_empty();
+        Self { left_out, heights: (chunk.low, chunk.high), has_accounts }
+    }
+}
+
+/// Once a chunk of the pump at this place is stored: drops those that would leave a hole, so that
+/// they begin anew. Returns the place of the pump.
+///
+/// Late transactions of heights that are not stored come with the read of these heights, which has
+/// to know their account. Others that are open do not know what this one has reported; and what it
+/// has left out of an account that it has not reported yet may stand in the heights of another one
+/// that is stored first, but will be found once more by a reader that begins where it stands now.
+pub(super) fn drop_unaware(pumps: &mut Vec<Pump>, at: usize, news: News) -> usize {
+    let Some(pump) = pumps.get_mut(at) else { return at };
+    pump.left_out = joined(pump.left_out, news.left_out);
+    let reported = pump.left_out.filter(|_| news.has_accounts);
+    let (mut place, mut before) = (0, 0);
+    pumps.retain(|pump| {
+        let heights = (pump.low, pump.next_high.unwrap_or(Height::MAX));
+        let lacks = reported.is_some_and(|left_out| overlap(left_out, heights));
+        let has_left = pump.left_out.is_some_and(|left_out| overlap(left_out, news.heights));
+        let is_kept = place == at || !(lacks || has_left);
+        before += usize::from(is_kept && place < at);
+        place += 1;
+        is_kept
+    });
+    before
+}
+
+fn overlap(one: (Height, Height), other: (Height, Height)) -> bool {
+    one.0 <= other.1 && other.0 <= one.1
+}
+
+fn joined(
+    one: Option<(Height, Height)>,
+    other: Option<(Height, Height)>,
+) -> Option<(Height, Height)> {
+    let all = || one.into_iter().chain(other);
+    let low = all().map(|(low, _)| low).min();
+    low.zip(all().map(|(_, high)| high).max())
 }
 
 /// No reader wants more for now.
@@ -198,10 +254,54 @@ mod tests {
             asked: false,
             has_ended: false,
             ahead: None,
+            left_out: None,
             run_ahead,
             began: Instant::now(),
             _task: Tasks::new().spawn_owned(async {}),
         }
+    }
+
+    /// Three gaps: to the head, and two below. One has left out what lies in these heights.
+    fn three(left_out: Option<(usize, (Height, Height))>) -> Vec<Pump> {
+        let gaps = [(70, None), (40, Some(60)), (10, Some(30))];
+        let pump = |(at, (low, next_high))| Pump {
+            low,
+            next_high,
+            left_out: left_out.and_then(|(of, heights)| (of == at).then_some(heights)),
+            ..stopped_after(Vec::new())
+        };
+        gaps.into_iter().enumerate().map(pump).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_would_leave_a_hole_begin_anew() {
+        let news = |left_out, heights, has_accounts| News { left_out, heights, has_accounts };
+        let lowest = Some((2, (45, 50)));
+        for (before, at, news, kept, place) in [
+            (None, 2, news(None, (25, 30), true), &[70, 40, 10][..], 2),
+            (None, 2, news(Some((45, 50)), (25, 30), false), &[70, 40, 10], 2),
+            // It reports the account of what it left out.
+            (None, 2, news(Some((45, 50)), (25, 30), true), &[70, 10], 1),
+            (None, 2, news(Some((45, 80)), (25, 30), true), &[10], 0),
+            (None, 1, news(Some((65, 65)), (55, 60), true), &[70, 40, 10], 1),
+            (None, 1, news(Some((90, 95)), (55, 60), true), &[40, 10], 0),
+            // So it does with a later chunk.
+            (lowest, 2, news(None, (20, 24), true), &[70, 10], 1),
+            // Those heights are stored before that.
+            (lowest, 1, news(None, (50, 60), false), &[70, 40], 1),
+            (lowest, 1, news(None, (55, 60), false), &[70, 40, 10], 1),
+            (lowest, 3, news(None, (50, 60), true), &[70, 40, 10], 3),
+        ] {
+            let mut pumps = three(before);
+            assert_eq!(drop_unaware(&mut pumps, at, news), place, "{at} {news:?}");
+            let left: Vec<Height> = pumps.iter().map(|pump| pump.low).collect();
+            assert_eq!(left, kept, "{at} {news:?}");
+        }
+        // What is left out is remembered.
+        let mut pumps = three(None);
+        drop_unaware(&mut pumps, 2, news(Some((45, 45)), (28, 30), false));
+        drop_unaware(&mut pumps, 2, news(Some((50, 50)), (25, 27), false));
+        assert_eq!(pumps.last().and_then(|pump| pump.left_out), Some((45, 50)));
     }
 
     #[tokio::test(start_paused = true)]

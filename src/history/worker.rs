@@ -19,7 +19,7 @@ use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Check, Demand, KnownState, Next, plan, reachable_gap, run_ahead};
 use super::proven::{knows_accounts, next_reread};
-use super::pump::{self, Pump};
+use super::pump::{self, News, Pump};
 use super::tasks::after;
 use super::{Inner, neighbours};
 use crate::decode;
@@ -493,6 +493,7 @@ impl Worker {
         let anchoring = Arc::clone(&self.anchoring);
         let Self { inner, source, lane, pumps, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
+        let left_out = ingest.leaves_out(&raw);
         // Before the accounts that show them are stored with the chunk: a crash repeats them.
         for late in ingest.late_chunks(&mut raw).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
@@ -505,7 +506,7 @@ impl Worker {
         if let Some(pump) = pumps.get_mut(at).filter(|_| reread.is_none()) {
             read = neighbours::join_below(&ingest, pump, read).await;
         }
-        let (low, reached) = (read.raw.low, read.reached());
+        let (low, reached, news) = (read.raw.low, read.reached(), News::of(&read.raw, left_out));
         let mut chunk = ingest.enrich(read, reread, checked_at).await?;
         let _alone = anchoring.lock().await;
         if let Some(anchor) = anchor {
@@ -521,8 +522,9 @@ impl Worker {
             return Ok(false);
         }
         inner.metrics.chunks_stored.add(1);
+        let at = pump::drop_unaware(&mut self.pumps, at, news);
         match stored {
-            Stored::Again if is_proved => inner.rereads.succeeded(&record.wallet),
+            Stored::Again if is_proved => self.inner.rereads.succeeded(&record.wallet),
             Stored::Again => self.reread_failed(low),
             Stored::Checked(_) | Stored::Below => {}
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blotter::decode::solana::DECODER_VERSION;
 use blotter::domain::{Address, ChainId, Clock, Height, Row, Side, Wallet};
-use blotter::history::{End, Extent, History, HistoryLimits, HistoryParts, Tasks};
+use blotter::history::{End, Extent, History, HistoryLimits, HistoryParts, Tasks, WalkRequest};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits};
 use blotter::sources::{SolanaLimits, SolanaSource, Source};
@@ -308,8 +308,50 @@ async fn a_late_fill_is_as_old_as_the_program_that_read_it() {
     assert_eq!([2_999, 3_000, 3_001].map(decoder), [1, 0, 1].map(|by| DECODER_VERSION + by));
 }
 
-/// Whether the transaction that names the accounts is a trade or not: the audit that finds it has to
-/// bring what lies above it.
+/// Two gaps with a span between them. The transaction that shows the accounts is in the lower one, which is
+/// read while the upper one is open, by a reader that does not know them; the fill is in the upper one.
+#[tokio::test(start_paused = true)]
+async fn a_gap_above_that_is_open_is_not_closed_without_a_late_fill() {
+    let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
+    let mut chain = Chain::new(10_000);
+    chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
+    chain.add(11_000, &accounts).shows(filled().json());
+    for account in accounts {
+        chain.add(11_500, &[[5; 32], account]);
+    }
+    for (low, bought_at) in [(1_000, 9_900), (12_000, 19_900)] {
+        for number in 0..300 {
+            chain.add(low + number * 10, &[wallet]);
+        }
+        chain.add(bought_at, &buyer("WIF")).shows(bought("WIF").json());
+    }
+    let net = Net::new(chain, vec![Ways::default()]);
+    let history = history(&net);
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
+    let walk = |want| history.walk(World::request(wallet, want)).unwrap();
+    let gaps = async || history.coverage(wallet).await.unwrap().unwrap().gaps;
+    let mut first = walk(Extent::Rows(1));
+    finish(&mut first).await;
+    let resume = Some(Box::new(first.cursor()));
+    drop(first);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+
+    net.chain.lock().unwrap().set_head(20_000);
+    finish(&mut walk(Extent::Rows(1))).await;
+    let [upper, lower] = gaps().await[..] else { panic!("two gaps") };
+    assert!(upper.0 <= 11_000 && 11_500 <= upper.1 && lower.0 <= 500 && 500 <= lower.1);
+    let below = WalkRequest { resume, ..World::request(wallet, Extent::All) };
+    finish(&mut history.walk(below).unwrap()).await;
+    assert_eq!(gaps().await, [upper], "it is still open");
+    finish(&mut walk(Extent::All)).await;
+    let (rows, end) = finish(&mut walk(Extent::All)).await;
+    assert!(end.complete, "{end:?}");
+    let heights: Vec<_> = rows.iter().map(|row| row.trade.key.height).collect();
+    assert_eq!(heights, [19_900, 19_900, 11_000, 11_000, 9_900, 9_900]);
+}
+
+/// The first read missed the only transaction that names the wallet and its accounts, whether that
+/// is a trade or not: the audit that finds it has to bring what lies above it.
 #[tokio::test(start_paused = true)]
 async fn an_audit_brings_the_late_fills_of_what_a_read_missed() {
     let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };

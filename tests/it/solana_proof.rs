@@ -2,12 +2,14 @@
 //! one that no endpoint gives hides nothing below it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use blotter::domain::{Address, ChainId, Doubts, Height, SourceAccount, TxId};
 use blotter::registry::{Chain as ChainRow, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{GapRequest, SolanaLimits, SolanaSource, Source};
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::support::reading::all_of;
 use crate::support::script::Epoch;
@@ -122,6 +124,55 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
     }
 }
 
+/// Neighbours in one slot or in many, however many a request takes.
+#[tokio::test(start_paused = true)]
+async fn many_transactions_that_no_endpoint_gives_hide_nothing_below_them() {
+    for (apart, batch) in [(0, 10), (0, 100), (1, 10), (1, 100)] {
+        let mut chain = chain();
+        for number in 0..100 {
+            chain.add(500 + number * apart, &[WALLET]);
+        }
+        for slot in 700..740 {
+            chain.add(slot, &[WALLET]);
+        }
+        let lacks_slots = Some((500, 599));
+        let net = Net::new(chain, vec![Ways { lacks_slots, ..Ways::default() }]);
+        let one = Source::Solana(solana(&net, 1, Some(batch)));
+        let (mut found, mut missing, mut high) = (Vec::new(), Vec::new(), None);
+        let mut reads = 0;
+        while high != Some(0) {
+            reads += 1;
+            assert!(reads < 5, "{apart} {batch}");
+            let all = all_of(Address::Solana(WALLET));
+            let got = read_gap(&one, GapRequest { high, ..all }).await;
+            found.extend(got.found);
+            missing.extend(got.missing);
+            high = got.low.map(|low| low.saturating_sub(1)).or(high);
+        }
+        found.sort_unstable();
+        missing.sort_unstable();
+        let (lacked, given): (Vec<_>, Vec<_>) =
+            truth(&net).into_iter().partition(|(slot, _)| (500..600).contains(slot));
+        assert_eq!(lacked.len(), 100);
+        assert_eq!((found, missing), (given, lacked), "{apart} {batch}");
+    }
+}
+
+/// That is a matter of the endpoint.
+#[tokio::test(start_paused = true)]
+async fn a_read_ends_where_no_transaction_is_given_at_all() {
+    let mut chain = Chain::new(1000);
+    for slot in 1..900 {
+        chain.add(slot, &[WALLET]);
+    }
+    let lacks_slots = Some((0, 1000));
+    let net = Net::new(chain, vec![Ways { lacks_slots, ..Ways::default() }]);
+    let got = read(&source(&net, 1)).await;
+    assert!(matches!(got.error, Some(UpstreamError::Unavailable { .. })), "{:?}", got.error);
+    let limits = SolanaLimits::default();
+    assert!((limits.missing_max..300).contains(&got.missing.len()), "{}", got.missing.len());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_existing_account_with_an_empty_list_is_in_doubt() {
     let mut chain = chain();
@@ -194,13 +245,45 @@ async fn what_the_lists_have_not_indexed_is_not_claimed() {
 #[tokio::test(start_paused = true)]
 async fn lists_that_have_come_far_enough_are_read_where_others_have_not() {
     for (behind, batch) in [(0, 10), (1, 10), (0, 1), (1, 1)] {
-        let mut nodes = vec![Ways::default(); 2];
-        nodes[behind].list_lag = 300;
-        let net = Net::new(busy_chain(), nodes);
-        let two = asking(&net, 2, batch);
-        for _ in 0..4 {
-            let got = read(&two).await;
-            assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)));
+        for list_lag in [20, 300] {
+            let mut nodes = vec![Ways::default(); 2];
+            nodes[behind].list_lag = list_lag;
+            let net = Net::new(busy_chain(), nodes);
+            let two = asking(&net, 2, batch);
+            for _ in 0..4 {
+                let got = read(&two).await;
+                assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)));
+            }
+        }
+    }
+}
+
+/// The lists of all that answer run behind their nodes by the same all the time.
+#[tokio::test(start_paused = true)]
+async fn lists_that_stay_a_little_behind_are_waited_for_where_no_others_have_come_farther() {
+    let Address::Solana(wrapped) = row().wrapped_native else { unreachable!() };
+    let is_behind = |list_lag| Ways { list_lag, ..Ways::default() };
+    let down = Ways { too_many_every: 1, ..Ways::default() };
+    for nodes in [
+        vec![is_behind(20), is_behind(20)],
+        vec![down, is_behind(20)],
+        vec![is_behind(300), is_behind(20)],
+    ] {
+        for batch in [10, 1] {
+            let mut chain = busy_chain();
+            for slot in 1001..=1600 {
+                chain.add(slot, &[wrapped]);
+            }
+            let net = Net::new(chain, nodes.clone());
+            let two = asking(&net, 2, batch);
+            let chain_goes_on = async {
+                for head in 1001..=1600 {
+                    sleep(Duration::from_millis(400)).await;
+                    net.chain.lock().unwrap().set_head(head);
+                }
+            };
+            let (got, ()) = tokio::join!(read(&two), chain_goes_on);
+            assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)), "{nodes:?}");
         }
     }
 }

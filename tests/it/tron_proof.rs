@@ -177,6 +177,28 @@ async fn a_node_without_lists_is_recognised_by_answers_over_time() {
     assert_eq!(net.calls("transactions"), asked);
 }
 
+/// Its list of transactions alone does not show what came in.
+#[tokio::test(start_paused = true)]
+async fn an_index_without_token_movements_is_read_by_events() {
+    for status in [404, 401, 402] {
+        let net = net(shown(30), Ways { transfers_refused: status, ..Ways::default() });
+        let source = source(&[("node", &net)]);
+        let got = read(&source, all()).await;
+        assert_eq!(
+            (got.error, got.spans.last().map(|(low, ..)| *low)),
+            (None, Some(0)),
+            "{status}"
+        );
+        assert!(got.found == net.chain.truth(0, u64::MAX), "{status}");
+        assert!(got.spans.iter().all(|(.., proof)| proof.way == Way::Events), "{status}");
+        // A key or a plan may give it later.
+        let is_absent = status == 404;
+        let mut spans = got.spans.iter();
+        assert_eq!(spans.all(|(.., proof)| source.accepts(*proof)), is_absent, "{status}");
+        assert_eq!(source.blind_spots() == Doubts::TRC10, is_absent, "{status}");
+    }
+}
+
 /// An endpoint that is down may have lists.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_refuses_all_may_have_lists() {

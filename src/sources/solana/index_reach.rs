@@ -36,8 +36,8 @@ const REACH_PAUSE: Duration = Duration::from_millis(300);
 const JOINT_TRIES: u32 = 3;
 /// An endpoint that showed the account is waited for so long where it does not any more.
 const SHOWN_FOR: Duration = Duration::from_secs(3_600);
-/// A list that is behind by so many slots at most is waited for, for so long at most; the only one by up to
-/// a minute's slots. The pause before each question, times its number.
+/// A list that is behind by so many slots at most is waited for, for so long at most; the only one, and
+/// the last one that is asked, by up to a minute's slots. The pause before each question, times its number.
 const NEARLY: u64 = 8;
 const NEARLY_ALONE: u64 = 150;
 const WAIT_MAX: Duration = Duration::from_secs(45);
@@ -164,6 +164,13 @@ impl IndexReach {
         reached.map(|((endpoint, _), _)| *endpoint).collect()
     }
 
+    /// Of these endpoints the one whose list has come farthest.
+    pub(super) fn farthest(&self, list: IndexedList, of: &[EndpointId]) -> Option<EndpointId> {
+        let all = self.known();
+        let newest = |id: &EndpointId| all.get(&(*id, list)).map_or(0, |known| known.newest);
+        of.iter().copied().max_by_key(newest)
+    }
+
     /// It has come so far above a slot that it cannot have fallen below it.
     fn is_far_above(&self, of: (EndpointId, IndexedList), slot: Height) -> bool {
         let newest = self.known().get(&of).map_or(0, |known| known.newest);
@@ -206,11 +213,11 @@ impl SolanaSource {
     }
 
     /// Waits until a list of an endpoint has come to a slot, by what it shows. Returns the slot; where
-    /// the list shows nothing, the chain's lag below it.
+    /// the list shows nothing, the chain's lag below it. `is_last`: no other one is asked.
     pub(super) async fn listed_to(
         &self,
         of: (EndpointId, IndexedList),
-        slot: Height,
+        (slot, is_last): (Height, bool),
         answer: Option<Result<CallResponse, UpstreamError>>,
         options: &CallOptions,
     ) -> Result<Height, UpstreamError> {
@@ -227,7 +234,7 @@ impl SolanaSource {
             Err(_) => true,
         });
         let is_alone = self.inner.pool.endpoints().len() < 2;
-        let most = if is_alone { NEARLY_ALONE } else { NEARLY };
+        let most = if is_alone || is_last { NEARLY_ALONE } else { NEARLY };
         let began = Instant::now();
         let (mut behind, mut waits, mut silent) = (None, 0, 0);
         loop {

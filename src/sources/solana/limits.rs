@@ -19,7 +19,8 @@ defaults! {
         pub skipped_max: usize = 5000,
         /// Tries for a listed transaction that no node gives.
         pub missing_tries_max: u32 = 6,
-        /// Those that one read sets aside; more are an error.
+        /// Those in a row, with none between them that is given, after which a read that has delivered
+        /// them ends at the next one.
         pub missing_max: usize = 64,
         /// Pause before such a try, times its number.
         pub missing_pause: Duration = Duration::from_millis(300),

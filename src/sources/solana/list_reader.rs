@@ -77,8 +77,9 @@ pub(super) struct ListReader {
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
-    /// Listed transactions so far that no endpoint gives.
+    /// Listed transactions in a row that no endpoint gives, and those of them that are delivered.
     missing: usize,
+    missing_delivered: usize,
     late: LateEntries,
     /// Of delivered heights, and given by no endpoint.
     late_missing: Vec<Mark>,
@@ -112,6 +113,7 @@ impl ListReader {
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
+            missing_delivered: 0,
             late: LateEntries::default(),
             late_missing: Vec::new(),
             owned: OwnedState::Done,
@@ -217,7 +219,7 @@ impl ListReader {
     fn open_elsewhere(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
         let Some(by) = self.head_by.filter(|_| self.may_begin_anew()) else { return Err(error) };
         self.without_lists = Some(by);
-        self.missing = 0;
+        (self.missing, self.missing_delivered) = (0, 0);
         (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
         self.existence = Existence::Open;
         self.listings.clear();
@@ -328,7 +330,22 @@ impl ListReader {
         self.torn(number, error)
     }
 
-    fn fetched(&mut self, entry: Entry, tx: Option<Timed>) -> Result<(), UpstreamError> {
+    /// Many in a row may be missing because no endpoint gives any now. The read ends only once it has
+    /// delivered so many, however many one request or slot holds: the next one begins below them.
+    fn take_fetched(&mut self, fetched: Vec<FetchedEntry>) -> Result<(), UpstreamError> {
+        for (entry, tx) in fetched {
+            self.fetched(entry, tx);
+        }
+        let limits = &self.source.inner.limits;
+        let is_many = self.missing_delivered > limits.missing_max;
+        if !is_many || self.missing <= self.missing_delivered {
+            return Ok(());
+        }
+        let last = "many listed transactions are given by no endpoint".to_owned();
+        Err(UpstreamError::Unavailable { attempts: limits.missing_tries_max, last })
+    }
+
+    fn fetched(&mut self, entry: Entry, tx: Option<Timed>) {
         let is_late = self.late.is_in_flight(&entry.id);
         let Some(tx) = tx else {
             let tries = if is_late {
@@ -337,13 +354,9 @@ impl ListReader {
                 self.timeline.put_back(entry.slot, entry.id)
             };
             if tries < self.source.inner.limits.missing_tries_max {
-                return Ok(());
+                return;
             }
             self.missing += 1;
-            if self.missing > self.source.inner.limits.missing_max {
-                let last = "many listed transactions are given by no endpoint".to_owned();
-                return Err(UpstreamError::Unavailable { attempts: tries, last });
-            }
             let (slot, id) = (entry.slot, entry.id);
             tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
             if is_late {
@@ -353,15 +366,16 @@ impl ListReader {
             } else {
                 self.timeline.lose(slot, id);
             }
-            return Ok(());
+            return;
         };
+        // Some endpoint gives transactions: it is those before that none has.
+        (self.missing, self.missing_delivered) = (0, 0);
         self.list_shown(&tx.0, entry.slot);
         if is_late {
             self.late.put(&entry.id, tx);
         } else {
             self.timeline.put(entry.slot, entry.id, tx);
         }
-        Ok(())
     }
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
@@ -513,6 +527,7 @@ impl ListReader {
         missing.append(&mut self.late_missing);
         self.prefetcher.count_delivered(txs.len());
         self.has_delivered = true;
+        self.missing_delivered = self.missing;
         // Answers come in any order: an account may be found before the transaction that closes it.
         let late = self.listings.iter().filter(|one| one.is_late() && !one.list.has_ended());
         if let Some(reach) = late.map(|one| one.list.reach()).max() {

@@ -48,27 +48,51 @@ impl SolanaSource {
     ) -> Result<Opening, UpstreamError> {
         let is_alone = self.inner.pool.endpoints().len() < 2;
         let open = || async move {
-            let mut behind = None;
+            let mut behind = Vec::new();
             for _ in 1..TRIES_MAX {
-                let options = CallOptions { avoid: behind.or(options.avoid), ..options.clone() };
-                let known = behind;
-                match self.ask_opening(wallet, (first, list), &mut behind, &options).await {
+                let known = behind.last().copied();
+                let options = CallOptions { avoid: known.or(options.avoid), ..options.clone() };
+                let how = (first, list, false);
+                match self.ask_opening(wallet, how, &mut behind, &options).await {
                     Err(UpstreamError::Malformed { .. }) => {}
-                    // Another endpoint's lists may have come far enough.
-                    Err(UpstreamError::Unavailable { .. }) if behind != known && !is_alone => {}
+                    Err(UpstreamError::Unavailable { .. }) if !is_alone && !behind.is_empty() => {
+                        // Another endpoint's lists may have come far enough, unless none answers.
+                        if behind.last().copied() == known {
+                            break;
+                        }
+                    }
                     other => return other,
                 }
             }
-            self.ask_opening(wallet, (first, list), &mut behind, options).await
+            let options = self.on_farthest(list, &behind, options);
+            self.ask_opening(wallet, (first, list, true), &mut behind, &options).await
         };
         checked(self.check_chain(options), open).await
     }
 
+    /// Where the lists of all that answer were behind: asks the one whose list has come farthest.
+    fn on_farthest(
+        &self,
+        list: IndexedList,
+        behind: &[EndpointId],
+        options: &CallOptions,
+    ) -> CallOptions {
+        let all = self.inner.pool.endpoints();
+        let mut awake = all.iter().filter(|one| !one.resting);
+        let are_behind = awake.all(|one| behind.contains(&one.id));
+        match self.inner.reach.farthest(list, behind).filter(|_| are_behind) {
+            Some(id) => options.first_on(id),
+            None => options.clone(),
+        }
+    }
+
+    /// Adds an endpoint to those whose lists are behind; for those of the last one that is asked
+    /// it waits as if there were no other.
     async fn ask_opening(
         &self,
         wallet: Address,
-        (first, list): (bool, IndexedList),
-        behind: &mut Option<EndpointId>,
+        (first, list, is_last): (bool, IndexedList, bool),
+        behind: &mut Vec<EndpointId>,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
         let finalized = || json!([{"commitment": "finalized"}]);
@@ -112,9 +136,10 @@ impl SolanaSource {
         // Balances of a lagging node say nothing about what moved them above its own head; what closed
         // between the head and the slot of the balances would be in no list that is read.
         let head = accounts.as_ref().map_or(reported, |(known_to, _)| *known_to);
-        let listed = self.listed_to((slot.endpoint, list), head, reach, options).await;
+        let of = (slot.endpoint, list);
+        let listed = self.listed_to(of, (head, is_last), reach, options).await;
         if listed.is_err() {
-            *behind = Some(slot.endpoint);
+            behind.push(slot.endpoint);
         }
         let head = listed?;
         let accounts = accounts.map(|(_, accounts)| accounts);

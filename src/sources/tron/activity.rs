@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::TronSource;
-use super::list::{IndexedList, PAGE_MAX};
-use super::lister::{LATEST, ListKind};
+use super::list::{IndexedList, ListKind, PAGE_MAX};
+use super::lister::LATEST;
 use super::wire::Page;
 use crate::domain::Address;
 use crate::rpc::error::UpstreamError;

@@ -9,8 +9,8 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::blocks::{BLOCK_MILLIS, Head};
-use super::list::IndexedList;
-use super::lister::{LATEST, ListError, ListKind};
+use super::list::{IndexedList, ListKind};
+use super::lister::{LATEST, ListError};
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height, lock};
 use crate::rpc::endpoint::EndpointId;
@@ -153,11 +153,9 @@ impl TronSource {
     }
 
     async fn newest_of(&self, ids: &[EndpointId], options: &CallOptions) -> Newest {
-        let open = lock(&self.inner.offers).open(ids, Instant::now());
-        let of_kinds = |id: EndpointId| ListKind::BOTH.map(|kind| (id, kind));
+        let open = lock(&self.inner.offers).open_lists(ids, Instant::now());
         let asked = open
             .into_iter()
-            .flat_map(of_kinds)
             .filter_map(|(id, kind)| Some(self.show(id, kind, self.busy_account(kind)?, options)));
         join_all(asked).await
     }

@@ -26,6 +26,19 @@ const RULES: PagerRules = PagerRules {
     pages_inside_max: 1000,
 };
 
+/// The index's lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ListKind {
+    /// What the wallet sent, got as TRX or was called by.
+    Transactions,
+    /// Movements of its TRC-20 tokens.
+    Transfers,
+}
+
+impl ListKind {
+    pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
+}
+
 /// What to ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::TronSource;
-use super::lister::ListKind;
+use super::list::ListKind;
 use crate::domain::{Address, Doubts, Proof, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;

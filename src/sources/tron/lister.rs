@@ -3,7 +3,7 @@
 use futures_util::future::join;
 use tokio::time::{Instant, sleep_until};
 
-use super::list::{IndexedList, ListCursor, ListOutcome, PAGE_MAX};
+use super::list::{IndexedList, ListCursor, ListKind, ListOutcome, PAGE_MAX};
 use super::offer::ListRefusal;
 use super::windows::Windows;
 use super::wire::{self, Page};
@@ -21,19 +21,6 @@ const NUDGE: u64 = 500;
 /// Answers that show, between the two answers for the newest entries, that the endpoint of the first
 /// has not fallen behind.
 const BETWEEN_ANSWERS: u64 = 2;
-
-/// The index's lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ListKind {
-    /// What the wallet sent, got as TRX or was called by.
-    Transactions,
-    /// Movements of its TRC-20 tokens.
-    Transfers,
-}
-
-impl ListKind {
-    pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
-}
 
 /// A list with what is needed to ask for its next page.
 #[derive(Debug)]
@@ -122,14 +109,10 @@ impl TronSource {
     ) -> Result<(Page, EndpointId), ListError> {
         let ask = question(wallet, kind, cursor, limit);
         let reply = self.ask_list(&ask, (kind, cursor.max), options).await?;
-        let account = account(wallet);
-        let page = match kind {
-            ListKind::Transactions => wire::transactions(&reply.body, &account),
-            ListKind::Transfers => wire::transfers(&reply.body, &account),
-        };
         let malformed = || self.malformed(reply.endpoint, "a list gave no entries");
-        let page = page.ok_or_else(malformed).map_err(ListError::Failed)?;
-        lock(&self.inner.offers).worked(reply.endpoint);
+        let page = entries(wallet, kind, &reply.body).ok_or_else(malformed);
+        let page = page.map_err(ListError::Failed)?;
+        lock(&self.inner.offers).worked((reply.endpoint, kind));
         Ok((page, reply.endpoint))
     }
 
@@ -189,7 +172,7 @@ impl TronSource {
     ) -> Result<Reply, ListError> {
         let all = self.endpoint_ids();
         let mut last = "they were refused of late".to_owned();
-        let open = self.open_lists(&all).await;
+        let open = self.open_lists(&all, kind).await;
         let mut left = self.indexed_at(&open, kind, until);
         if left.is_empty() {
             Box::pin(self.look_again(&open, kind, until, options)).await;
@@ -214,7 +197,7 @@ impl TronSource {
             };
             match self.inner.pool.ask(ask, list_reading, &options).await {
                 Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
-                    let refused = self.note_refusal(on, &endpoint, code);
+                    let refused = self.note_refusal((on, kind), &endpoint, code);
                     if is_bound {
                         return Err(ListError::Refused(message));
                     }
@@ -242,21 +225,26 @@ impl TronSource {
         }
     }
 
-    /// Endpoints that may be asked for lists. Where lists have worked and all are paused after a
+    /// Endpoints that may be asked for a list. Where lists have worked and all are paused after a
     /// refusal, the first pause to end is waited for: it is short.
-    async fn open_lists(&self, all: &[EndpointId]) -> Vec<EndpointId> {
-        let open = lock(&self.inner.offers).open(all, Instant::now());
+    async fn open_lists(&self, all: &[EndpointId], kind: ListKind) -> Vec<EndpointId> {
+        let open = lock(&self.inner.offers).open(all, kind, Instant::now());
         if !open.is_empty() || !self.has_lists() {
             return open;
         }
-        let next = lock(&self.inner.offers).next_open(all);
+        let next = lock(&self.inner.offers).next_open(all, kind);
         let Some(next) = next else { return open };
         sleep_until(next).await;
-        lock(&self.inner.offers).open(all, Instant::now())
+        lock(&self.inner.offers).open(all, kind, Instant::now())
     }
 
     /// Notes a refusal of the endpoint that was asked, or of those with the label that gave it.
-    fn note_refusal(&self, on: Option<EndpointId>, label: &str, code: i64) -> Vec<EndpointId> {
+    fn note_refusal(
+        &self,
+        (on, kind): (Option<EndpointId>, ListKind),
+        label: &str,
+        code: i64,
+    ) -> Vec<EndpointId> {
         let all = self.inner.pool.endpoints();
         let named = all.iter().filter(|one| on.map_or(one.label == *label, |on| one.id == on));
         let mut ids: Vec<EndpointId> = named.map(|one| one.id).collect();
@@ -266,23 +254,32 @@ impl TronSource {
         let how = if is_absent(code) { ListRefusal::Absent } else { ListRefusal::Other };
         let mut offers = lock(&self.inner.offers);
         for id in &ids {
-            offers.refused(*id, how, Instant::now(), &self.inner.limits);
+            offers.refused((*id, kind), how, Instant::now(), &self.inner.limits);
         }
         ids
     }
 
-    /// Asks each endpoint whether it has lists; true where one gives one.
+    /// Asks the endpoints whether they have lists; true where each list is given by one.
     pub(super) async fn probe_lists(&self, wallet: Address, options: &CallOptions) -> bool {
-        let ask = question(wallet, ListKind::Transactions, IndexedList::new(LATEST).cursor(), 1);
+        for kind in ListKind::BOTH {
+            if !self.probe_list(wallet, kind, options).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn probe_list(&self, wallet: Address, kind: ListKind, options: &CallOptions) -> bool {
+        let ask = question(wallet, kind, IndexedList::new(LATEST).cursor(), 1);
         for id in self.endpoint_ids() {
             let options = CallOptions { on: Some(id), ..options.clone() };
             match self.inner.pool.ask(&ask, list_reading, &options).await {
-                Ok(reply) if wire::transactions(&reply.body, &account(wallet)).is_some() => {
-                    lock(&self.inner.offers).worked(id);
+                Ok(reply) if entries(wallet, kind, &reply.body).is_some() => {
+                    lock(&self.inner.offers).worked((id, kind));
                     return true;
                 }
                 Err(UpstreamError::Rpc { endpoint, code, .. }) => {
-                    drop(self.note_refusal(Some(id), &endpoint, code));
+                    drop(self.note_refusal((Some(id), kind), &endpoint, code));
                 }
                 Ok(_) | Err(_) => {}
             }
@@ -300,10 +297,11 @@ impl TronSource {
         }
     }
 
-    /// Some endpoint may be asked for lists now, though none was found to have them.
+    /// Some endpoint may be asked for each list now, though none was found to have it.
     pub(super) fn may_ask_lists(&self) -> bool {
         let is_off = self.inner.limits.discovery == TronDiscovery::Events;
-        !is_off && !lock(&self.inner.offers).open(&self.endpoint_ids(), Instant::now()).is_empty()
+        let (ids, now, offers) = (self.endpoint_ids(), Instant::now(), lock(&self.inner.offers));
+        !is_off && ListKind::BOTH.iter().all(|kind| !offers.open(&ids, *kind, now).is_empty())
     }
 
     /// Lists are what this chain is read by, and a refusal is waited for.
@@ -331,6 +329,13 @@ impl TronSource {
 
 fn is_nothing(page: &Result<(Page, EndpointId), ListError>) -> bool {
     page.as_ref().map_or(true, |(page, _)| page.items == 0)
+}
+
+fn entries(wallet: Address, kind: ListKind, body: &[u8]) -> Option<Page> {
+    match kind {
+        ListKind::Transactions => wire::transactions(body, &account(wallet)),
+        ListKind::Transfers => wire::transfers(body, &account(wallet)),
+    }
 }
 
 /// Milliseconds: later than any block.

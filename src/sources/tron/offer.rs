@@ -1,5 +1,6 @@
-//! Pure: which endpoints offer account lists. A refusal is no lack of an ability: an endpoint has
-//! no lists only where it has answered so several times, with pauses between, and never gave one.
+//! Pure: which endpoints offer account lists. A refusal is no lack of an ability: an endpoint lacks
+//! a list only where it has answered so several times, with pauses between, and never gave it. One
+//! list without the other one does not show what a wallet did.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::TronLimits;
+use super::list::ListKind;
 use crate::rpc::endpoint::EndpointId;
 
 /// How lists were refused.
@@ -18,7 +20,7 @@ pub(super) enum ListRefusal {
     Other,
 }
 
-/// What is known of one endpoint's lists.
+/// What is known of one list of an endpoint.
 #[derive(Debug, Default)]
 struct Offer {
     has_worked: bool,
@@ -32,23 +34,23 @@ struct Offer {
 
 #[derive(Debug, Default)]
 pub(super) struct Offers {
-    by: HashMap<EndpointId, Offer>,
+    by: HashMap<(EndpointId, ListKind), Offer>,
 }
 
 impl Offers {
-    pub(super) fn worked(&mut self, id: EndpointId) {
-        self.by.insert(id, Offer { has_worked: true, ..Offer::default() });
+    pub(super) fn worked(&mut self, list: (EndpointId, ListKind)) {
+        self.by.insert(list, Offer { has_worked: true, ..Offer::default() });
     }
 
     pub(super) fn refused(
         &mut self,
-        id: EndpointId,
+        list: (EndpointId, ListKind),
         how: ListRefusal,
         now: Instant,
         limits: &TronLimits,
     ) {
-        let offer = self.by.entry(id).or_default();
-        // Lists that were asked for together are refused together: that is one refusal.
+        let offer = self.by.entry(list).or_default();
+        // Pages that were asked for together are refused together: that is one refusal.
         if offer.paused_until.is_none_or(|until| until <= now) {
             let doubled = 2_u32.saturating_pow(offer.refusals.min(16));
             let pause = limits.lists_pause_min.saturating_mul(doubled).min(limits.lists_pause_max);
@@ -63,24 +65,29 @@ impl Offers {
         }
     }
 
-    /// Whether an endpoint has lists, where that is known.
+    /// Whether an endpoint has both lists, where that is known.
     pub(super) fn of(&self, id: EndpointId, limits: &TronLimits) -> Option<bool> {
-        let offer = self.by.get(&id)?;
-        if offer.has_worked {
+        if ListKind::BOTH.iter().all(|kind| self.has_given((id, *kind))) {
             return Some(true);
         }
         self.is_absent(&[id], limits).then_some(false)
     }
 
-    /// Any endpoint gave a list in this process.
+    /// Each list was given by some endpoint in this process.
     pub(super) fn has_worked(&self) -> bool {
-        self.by.values().any(|offer| offer.has_worked)
+        let given =
+            |kind: &ListKind| self.by.iter().any(|((_, of), offer)| of == kind && offer.has_worked);
+        ListKind::BOTH.iter().all(given)
     }
 
-    /// No endpoint has lists, by several answers of each over `lists_absent_after`.
+    fn has_given(&self, list: (EndpointId, ListKind)) -> bool {
+        self.by.get(&list).is_some_and(|offer| offer.has_worked)
+    }
+
+    /// No endpoint has one of the lists, by several answers of each over `lists_absent_after`.
     pub(super) fn is_absent(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
-        let is_absent = |id: &EndpointId| {
-            self.by.get(id).is_some_and(|offer| {
+        let is_absent = |list: &(EndpointId, ListKind)| {
+            self.by.get(list).is_some_and(|offer| {
                 let span = offer.first_at.zip(offer.counted_at);
                 let span = span.map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
                 !offer.has_worked
@@ -88,21 +95,33 @@ impl Offers {
                     && span >= limits.lists_absent_after
             })
         };
-        !all.is_empty() && all.iter().all(is_absent)
+        let lack = |kind: &ListKind| all.iter().all(|id| is_absent(&(*id, *kind)));
+        !all.is_empty() && ListKind::BOTH.iter().any(lack)
     }
 
-    /// When the first pause ends.
-    pub(super) fn next_open(&self, all: &[EndpointId]) -> Option<Instant> {
-        all.iter().filter_map(|id| self.by.get(id)?.paused_until).min()
+    /// When the first pause of a list ends.
+    pub(super) fn next_open(&self, all: &[EndpointId], kind: ListKind) -> Option<Instant> {
+        all.iter().filter_map(|id| self.by.get(&(*id, kind))?.paused_until).min()
     }
 
-    /// Those that may be asked now.
-    pub(super) fn open(&self, all: &[EndpointId], now: Instant) -> Vec<EndpointId> {
-        let is_open = |id: &&EndpointId| {
-            let until = self.by.get(id).and_then(|offer| offer.paused_until);
-            until.is_none_or(|until| until <= now)
-        };
-        all.iter().filter(is_open).copied().collect()
+    /// Those that may be asked for a list now.
+    pub(super) fn open(&self, all: &[EndpointId], kind: ListKind, now: Instant) -> Vec<EndpointId> {
+        all.iter().copied().filter(|id| self.is_open((*id, kind), now)).collect()
+    }
+
+    /// The lists that these may be asked for now.
+    pub(super) fn open_lists(
+        &self,
+        all: &[EndpointId],
+        now: Instant,
+    ) -> Vec<(EndpointId, ListKind)> {
+        let lists = all.iter().flat_map(|id| ListKind::BOTH.map(|kind| (*id, kind)));
+        lists.filter(|list| self.is_open(*list, now)).collect()
+    }
+
+    fn is_open(&self, list: (EndpointId, ListKind), now: Instant) -> bool {
+        let until = self.by.get(&list).and_then(|offer| offer.paused_until);
+        until.is_none_or(|until| until <= now)
     }
 }
 
@@ -113,10 +132,12 @@ mod tests {
     const ONE: EndpointId = EndpointId(0);
     const OTHER: EndpointId = EndpointId(1);
 
+    const KIND: ListKind = ListKind::Transfers;
+
     fn refuse(offers: &mut Offers, id: EndpointId, how: ListRefusal, times: u32, apart: Duration) {
         let now = Instant::now();
         for number in 0..times {
-            offers.refused(id, how, now + apart * number, &TronLimits::default());
+            offers.refused((id, KIND), how, now + apart * number, &TronLimits::default());
         }
     }
 
@@ -136,10 +157,31 @@ mod tests {
         assert!(offers.is_absent(&[ONE], &limits) && !offers.is_absent(&all, &limits));
         refuse(&mut offers, OTHER, ListRefusal::Absent, 4, minute);
         assert!(offers.is_absent(&all, &limits) && !offers.has_worked());
-        offers.worked(OTHER);
+        for kind in ListKind::BOTH {
+            offers.worked((OTHER, kind));
+        }
         refuse(&mut offers, OTHER, ListRefusal::Absent, 9, minute);
         assert!(!offers.is_absent(&all, &limits) && offers.has_worked(), "it has worked once");
         assert!(!offers.is_absent(&[], &limits));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_list_without_the_other_is_no_ability() {
+        let limits = TronLimits::default();
+        let mut offers = Offers::default();
+        offers.worked((ONE, ListKind::Transactions));
+        assert!(!offers.has_worked() && offers.of(ONE, &limits).is_none());
+        offers.refused((ONE, KIND), ListRefusal::Absent, Instant::now(), &limits);
+        let now = Instant::now();
+        assert!(offers.open(&[ONE], KIND, now).is_empty());
+        assert_eq!(offers.open_lists(&[ONE], now), [(ONE, ListKind::Transactions)]);
+        refuse(&mut offers, ONE, ListRefusal::Absent, 4, Duration::from_secs(60));
+        assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
+        // Another one has the list that this one lacks.
+        offers.worked((OTHER, KIND));
+        assert!(offers.has_worked() && !offers.is_absent(&[ONE, OTHER], &limits));
+        offers.worked((ONE, KIND));
+        assert_eq!(offers.of(ONE, &limits), Some(true));
     }
 
     /// Answers enough, each counted, in a time in which a provider only suspends a client.
@@ -152,7 +194,7 @@ mod tests {
         refuse(&mut offers, ONE, ListRefusal::Absent, most, apart);
         assert!(!offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits).is_none());
         let late = Instant::now() + apart * most;
-        offers.refused(ONE, ListRefusal::Absent, late, &limits);
+        offers.refused((ONE, KIND), ListRefusal::Absent, late, &limits);
         assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
     }
 
@@ -161,21 +203,21 @@ mod tests {
         let limits = TronLimits::default();
         let mut offers = Offers::default();
         let now = Instant::now();
-        assert_eq!(offers.open(&[ONE], now), [ONE]);
-        offers.refused(ONE, ListRefusal::Other, now, &limits);
-        assert!(offers.open(&[ONE], now).is_empty());
-        assert_eq!(offers.open(&[ONE], now + limits.lists_pause_min), [ONE]);
+        assert_eq!(offers.open(&[ONE], KIND, now), [ONE]);
+        offers.refused((ONE, KIND), ListRefusal::Other, now, &limits);
+        assert!(offers.open(&[ONE], KIND, now).is_empty());
+        assert_eq!(offers.open(&[ONE], KIND, now + limits.lists_pause_min), [ONE]);
         refuse(&mut offers, ONE, ListRefusal::Other, 20, Duration::ZERO);
         assert_eq!(
-            offers.open(&[ONE], now + limits.lists_pause_min),
+            offers.open(&[ONE], KIND, now + limits.lists_pause_min),
             [ONE],
             "together: one refusal"
         );
         refuse(&mut offers, ONE, ListRefusal::Other, 20, limits.lists_pause_max);
         let last = now + limits.lists_pause_max * 19;
-        assert!(offers.open(&[ONE], last + limits.lists_pause_max / 2).is_empty());
-        assert_eq!(offers.open(&[ONE], last + limits.lists_pause_max), [ONE]);
-        offers.worked(ONE);
-        assert_eq!(offers.open(&[ONE], now), [ONE]);
+        assert!(offers.open(&[ONE], KIND, last + limits.lists_pause_max / 2).is_empty());
+        assert_eq!(offers.open(&[ONE], KIND, last + limits.lists_pause_max), [ONE]);
+        offers.worked((ONE, KIND));
+        assert_eq!(offers.open(&[ONE], KIND, now), [ONE]);
     }
 }

@@ -7,9 +7,9 @@ use tokio::time::sleep;
 use super::TronSource;
 use super::depth::EventDepth;
 use super::fetch::{Fetched, want_found, want_listed, want_shown};
-use super::list::{ListOutcome, PAGE_MAX};
+use super::list::{ListKind, ListOutcome, PAGE_MAX};
 use super::list_proof::{Confirmed, ListProof};
-use super::lister::{ListError, ListKind, Lister, OpenList, account};
+use super::lister::{ListError, Lister, OpenList, account};
 use super::logs::Found;
 use super::open::Opening;
 use super::timeline::{Key, Taken, Timeline};
@@ -134,6 +134,8 @@ impl Reading {
             Ok(given) => given,
             Err(ListError::Refused(last)) if !self.source.has_lists() => {
                 tracing::info!(reason = %last, "account lists are refused: events are searched");
+                // Of what the other list showed, no more is wanted.
+                self.prefetcher.cancel_all();
                 self.search_events();
                 self.probe(0);
                 return Ok(());

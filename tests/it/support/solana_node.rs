@@ -229,6 +229,8 @@ pub(crate) struct Ways {
     pub(crate) knows_foreign_cursors: bool,
     /// A transaction that is listed and never given.
     pub(crate) lacks: Option<TxId>,
+    /// All transactions of these slots are listed and never given.
+    pub(crate) lacks_slots: Option<(Height, Height)>,
     /// A transaction that is listed, and whose every request gets an error of this code.
     pub(crate) fails: Option<(TxId, i64)>,
     /// Distinguishes forks.
@@ -258,6 +260,7 @@ impl Default for Ways {
             without: None,
             knows_foreign_cursors: true,
             lacks: None,
+            lacks_slots: None,
             fails: None,
             hash_salt: 0,
             null_tips: None,
@@ -406,8 +409,12 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
             if let Some((_, code)) = code {
                 return Err((code, "unexpected".to_owned()));
             }
-            let given =
-                known.filter(|tx| !hits(ways.null_every, count) && ways.lacks != Some(tx.id));
+            let is_lacked = |tx: &Placed| {
+                let of_slots = ways.lacks_slots;
+                ways.lacks == Some(tx.id)
+                    || of_slots.is_some_and(|(low, high)| (low..=high).contains(&tx.slot))
+            };
+            let given = known.filter(|tx| !hits(ways.null_every, count) && !is_lacked(tx));
             Ok(given.map_or(Value::Null, Placed::json))
         }
         "getBlocksWithLimit" => {

@@ -198,6 +198,8 @@ pub(crate) struct Ways {
     pub(crate) empty_pages: u64,
     /// The list of transactions has none.
     pub(crate) no_transactions: bool,
+    /// The status with which the list of token movements is refused; 0: it is not.
+    pub(crate) transfers_refused: u16,
     /// Blocks by which the lists are behind the node.
     pub(crate) lists_behind: Height,
     /// When the chain's state says that the wallet's account was made; `None`: it has none.
@@ -298,7 +300,10 @@ impl Net {
             None => ("", path.as_str()),
         };
         let (name, is_wallets) = (name.to_owned(), account == Address::Tron(WALLET).to_string());
-        let refusal = self.refusal.load(Ordering::Relaxed);
+        let refusal = match self.refusal.load(Ordering::Relaxed) {
+            0 if name == "transactions/trc20" => self.ways.transfers_refused,
+            refusal => refusal,
+        };
         if path.starts_with("v1") && refusal > 0 {
             *self.state.lock().unwrap().calls.entry("refused".to_owned()).or_default() += 1;
             return (refusal, json!("<html>refused</html>"));

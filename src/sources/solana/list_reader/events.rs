@@ -68,11 +68,7 @@ impl PrefetchReader for ListReader {
                     }
                 }
             }
-            ListEvent::Fetched(fetched) => {
-                for (entry, tx) in fetched? {
-                    self.fetched(entry, tx)?;
-                }
-            }
+            ListEvent::Fetched(fetched) => self.take_fetched(fetched?)?,
             ListEvent::FirstKept(numbers, kept) => self.ended(numbers, kept)?,
             ListEvent::Exists(exists) => {
                 if exists? {
@@ -93,7 +89,7 @@ impl PrefetchReader for ListReader {
                 self.owned = OwnedState::Done;
                 for (entry, tx) in owned::returned(fetched) {
                     self.timeline.add_in_flight(&entry);
-                    self.fetched(entry, tx)?;
+                    self.fetched(entry, tx);
                 }
             }
         }
