@@ -191,7 +191,7 @@ async fn rows_removed_between_two_reads_of_a_view_are_an_error_and_never_a_gap()
     }
     one.cut_back(id, 4).await.unwrap();
     let overtaken = apart.rows(id, Position::Start, 0, 5).await;
-    assert!(matches!(overtaken, Err(blotter::store::StoreError::Overtaken)), "{overtaken:?}");
+    assert!(matches!(overtaken, Err(StoreError::Overtaken)), "{overtaken:?}");
     let rows = together.rows(id, Position::Start, 0, 5).await.unwrap();
     assert_eq!(rows.len(), 5, "read with the record");
 }
