@@ -39,7 +39,7 @@ fn what_is_minted_for_who_fills_an_order_is_no_share() {
     issued_to(ROUTER).gives_none(Some(NoteKind::Liquidity));
 }
 
-/// The filler of a UniswapX order pays its maker, who sold for coin, out of coin of its own: no coin is
+/// The filler of a `UniswapX` order pays its maker, who sold for coin, out of coin of its own: no coin is
 /// unwrapped, and no node without traces shows the payment.
 #[test]
 fn an_order_that_its_filler_pays_out_of_its_own_coin_is_a_sale() {

@@ -102,9 +102,9 @@ fn the_event_of_a_route_processor_values_both_sides() {
     let sushi = Through::on_eth("ac4c6e212a361c968f1725b4d055b47e63f80b75");
     let native = word([0xee; 20]);
     let route = |to: Account, tokens: [_; 2], amounts: [u64; 2]| {
-        let topics = [word(WALLET), word(to), tokens[0]];
+        let topics = [word(WALLET), tokens[0], tokens[1]];
         let [given, got] = amounts.map(number);
-        log(sushi.router, ROUTE, &topics, &[tokens[1], given, got, got])
+        log(sushi.router, ROUTE, &topics, &[word(to), given, got, got])
     };
     let with = |mut case: Case, said: Log| {
         case.tx.logs.push(said);

@@ -346,7 +346,7 @@ async fn what_is_older_than_from_is_not_loaded() {
         assert!(end.complete && !end.more && end.error.is_none(), "{end:?}");
         assert_eq!(end.trade_count, u64::try_from(expected.len()).unwrap());
         assert_eq!(end.first_trade, rows.last().map(|row| row.trade.key.time));
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_secs(60)).await;
         let calls = world.nodes[0].stats().calls_of("getTransaction");
         assert!(calls <= 4_000, "{calls} transactions fetched for {} rows", expected.len());
     }

@@ -73,7 +73,7 @@ impl Process {
 }
 
 /// Waits until a process holds a wallet.
-async fn held(store: &Store, id: blotter::store::WalletId, within: Duration) -> bool {
+async fn held(store: &Store, id: WalletId, within: Duration) -> bool {
     let until = tokio::time::Instant::now() + within;
     while tokio::time::Instant::now() < until {
         if store.hold(id).await.unwrap() {
@@ -149,7 +149,7 @@ async fn usage_over_processes_is_exact_and_stops_at_the_quota() {
         let mut counted = 0;
         for at in from..from + 100 {
             let row = trade(1_000 - at, u64::from(1_000 - at), 1).key;
-            let change = |now: blotter::store::Counted| {
+            let change = |now: Counted| {
                 if now.total >= quota {
                     return (None, 0);
                 }

@@ -9,7 +9,7 @@ use blotter::registry::{Chain as ChainRow, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{GapRequest, SolanaLimits, SolanaSource, Source};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::support::reading::all_of;
 use crate::support::script::Epoch;
@@ -285,6 +285,22 @@ async fn lists_that_stay_a_little_behind_are_waited_for_where_no_others_have_com
             let (got, ()) = tokio::join!(read(&two), chain_goes_on);
             assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)), "{nodes:?}");
         }
+    }
+}
+
+/// A node whose lists are up to the head is asked where those of the others are not.
+#[tokio::test(start_paused = true)]
+async fn lists_that_are_far_behind_are_not_waited_for_next_to_a_slower_node_whose_lists_are_not() {
+    let is_behind = Ways { list_lag: 100, ..Ways::default() };
+    let slower = Ways { latency: Duration::from_millis(400), ..Ways::default() };
+    for batch in [10, 1] {
+        let net =
+            Net::new(busy_chain(), vec![is_behind.clone(), is_behind.clone(), slower.clone()]);
+        let three = asking(&net, 3, batch);
+        let began = Instant::now();
+        let got = read(&three).await;
+        assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)));
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
 }
 

@@ -30,7 +30,7 @@ const ORDER: Layout = Layout { bought: 10, fee: 17, of_bought: 19 };
 
 /// Offsets of the word whose last 20 bytes are the receiver of the output; flags or an order's number
 /// may stand before them.
-const RECEIVERS: [(u32, usize); 40] = [
+const RECEIVERS: [(u32, usize); 46] = [
     // `swapExactTokensForETH`, `swapTokensForExactETH` and their variants for fee-on-transfer tokens:
     // of the V2 routers, of Velodrome V2 and Aerodrome, and of Solidly's form.
     (0x18cb_afe5, 3),
@@ -80,6 +80,15 @@ const RECEIVERS: [(u32, usize); 40] = [
     (0x0c30_7f76, 1),
     (0x0829_8b5a, 3),
     (0x0d5f_0e3b, 0),
+    // OKX: `uniswapV3SwapToWithBaseRequest`, `unxswapToWithBaseRequest`, `uniswapV3SwapToWithPermit`,
+    // `smartSwapByInvest`, `smartSwapByInvestWithRefund`.
+    (0x4401_4e98, 1),
+    (0xb881_5477, 1),
+    (0xf3e1_44b6, 0),
+    (0xe99b_fa95, 8),
+    (0x591b_3d08, 8),
+    // SushiSwap: `snwap`.
+    (0x5f3b_d1c8, 2),
     // OKX: `smartSwapByOrderId`, `dagSwapByOrderId`, `unxswapByOrderId` pay their caller.
     (0xb80c_2f09, CALLER),
     (0xf2c4_2696, CALLER),
@@ -358,6 +367,7 @@ mod tests {
     #[test]
     fn selectors_are_those_of_their_signatures() {
         let pair = "(address,address,bool,address)[]";
+        let base = "(uint256,address,uint256,uint256,uint256)";
         let token_info = "(address,uint256,address,address,uint256,uint256,address)";
         let unwraps = [
             ("unwrapWETH9(uint256,address)".to_owned(), UNWRAP[0]),
@@ -384,6 +394,10 @@ mod tests {
             format!("swap({token_info},bytes,address,uint32)"),
             "unxswapTo(uint256,uint256,uint256,address,bytes32[])".to_owned(),
             "uniswapV3SwapTo(uint256,uint256,uint256,uint256[])".to_owned(),
+            format!("uniswapV3SwapToWithBaseRequest(uint256,address,{base},uint256[])"),
+            format!("unxswapToWithBaseRequest(uint256,address,{base},bytes32[])"),
+            "uniswapV3SwapToWithPermit(uint256,address,uint256,uint256,uint256[],bytes)".to_owned(),
+            "snwap(address,uint256,address,address,uint256,address,bytes)".to_owned(),
         ];
         let hash = |text: &String| {
             Keccak256::digest(text).first_chunk().map(|first| u32::from_be_bytes(*first))

@@ -51,7 +51,7 @@ impl SolanaSource {
             let mut behind = Vec::new();
             for _ in 1..TRIES_MAX {
                 let known = behind.last().copied();
-                let options = CallOptions { avoid: known.or(options.avoid), ..options.clone() };
+                let options = self.past(&behind, options);
                 let how = (first, list, false);
                 match self.ask_opening(wallet, how, &mut behind, &options).await {
                     Err(UpstreamError::Malformed { .. }) => {}
@@ -64,30 +64,35 @@ impl SolanaSource {
                     other => return other,
                 }
             }
-            let options = self.on_farthest(list, &behind, options);
-            self.ask_opening(wallet, (first, list, true), &mut behind, &options).await
+            let is_last = self.unasked(&behind).is_none();
+            let farthest = self.inner.reach.farthest(list, &behind).filter(|_| is_last);
+            let options = farthest.map_or_else(|| options.clone(), |id| options.first_on(id));
+            self.ask_opening(wallet, (first, list, is_last), &mut behind, &options).await
         };
         checked(self.check_chain(options), open).await
     }
 
-    /// Where the lists of all that answer were behind: asks the one whose list has come farthest.
-    fn on_farthest(
-        &self,
-        list: IndexedList,
-        behind: &[EndpointId],
-        options: &CallOptions,
-    ) -> CallOptions {
+    /// An endpoint that works, none of those whose lists were behind.
+    fn unasked(&self, behind: &[EndpointId]) -> Option<EndpointId> {
         let all = self.inner.pool.endpoints();
-        let mut awake = all.iter().filter(|one| !one.resting);
-        let are_behind = awake.all(|one| behind.contains(&one.id));
-        match self.inner.reach.farthest(list, behind).filter(|_| are_behind) {
-            Some(id) => options.first_on(id),
-            None => options.clone(),
-        }
+        all.iter().find(|one| !one.resting && !behind.contains(&one.id)).map(|one| one.id)
     }
 
-    /// Adds an endpoint to those whose lists are behind; for those of the last one that is asked
-    /// it waits as if there were no other.
+    /// Asks none of those whose lists were behind while another one works; then another one than the
+    /// last of them.
+    fn past(&self, behind: &[EndpointId], options: &CallOptions) -> CallOptions {
+        let avoid = behind.last().copied().or(options.avoid);
+        let mut options = CallOptions { avoid, ..options.clone() };
+        if self.unasked(behind).is_some() {
+            for id in behind {
+                options.without.insert(*id);
+            }
+        }
+        options
+    }
+
+    /// Adds an endpoint to those whose lists are behind; `is_last`: it waits for them as if there were no
+    /// other one.
     async fn ask_opening(
         &self,
         wallet: Address,
