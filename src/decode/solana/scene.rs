@@ -57,7 +57,9 @@ impl<'a> Scene<'a> {
             // Only inner instructions move anything: the data of an event, however long, is not
             // read.
             let calls = tx.instructions.get(at + 1).is_some_and(|next| next.parent == Some(at));
-            let pool = matches!(kind, Some(ProgramKind::Amm | ProgramKind::Curve));
+            // A claim at a curve by itself is a group of its own, which trades nothing.
+            let pool =
+                kind == Some(ProgramKind::Amm) || (is_inner && kind == Some(ProgramKind::Curve));
             let own = calls && pool && tables.moves_liquidity(&tx.data_of(instruction));
             scene.liquidity.push(above || own);
         }
