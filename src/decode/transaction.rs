@@ -28,16 +28,18 @@ impl RawTx {
         matches!(self, Self::Evm(tx, _) if tx.native == evm::NativeFlows::Refused)
     }
 
-    /// Whether a trade may hang on native coin that moved inside, and no endpoint shows what did: an earlier
-    /// read may have seen more, as nodes drop traces and states of old blocks.
+    /// Whether a trade may hang on native coin that moved inside, which an earlier read may have seen and
+    /// no endpoint shows now: nodes drop traces and states of old blocks. Where none ever had them, this
+    /// read saw as much as any before it.
     pub fn is_unshown(&self, registry: &Registry, wallet: &Wallet) -> bool {
         let Some(chain) = registry.chain(wallet.chain) else { return false };
-        let (tx, tables) = match self {
+        let (tx, tables, unshown) = match self {
             Self::Solana(..) => return false,
-            Self::Evm(tx, _) => (&**tx, registry.evm()),
-            Self::Tron(tx, _) => (&tx.call, registry.tron()),
+            Self::Evm(tx, _) => (&**tx, registry.evm(), evm::NativeFlows::Gone),
+            // An answer without inner calls does not show whether another node had them.
+            Self::Tron(tx, _) => (&tx.call, registry.tron(), evm::NativeFlows::Unknown),
         };
-        tx.native == evm::NativeFlows::Unknown && evm::may_trade(tables, chain, tx)
+        tx.native == unshown && evm::may_trade(tables, chain, tx)
     }
 
     /// Of its block.

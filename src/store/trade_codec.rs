@@ -118,6 +118,11 @@ pub(super) fn has_exact_value(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a stored trade is a sale.
+pub(super) fn is_sale(bytes: &[u8]) -> bool {
+    matches!(bytes, [V1 | V2, flags, ..] if side_of(*flags) == Side::Sell)
+}
+
 /// Numbers in the file, never reused.
 const fn number_of(source: ValueSource) -> u8 {
     match source {

@@ -38,10 +38,11 @@ impl<'a> SecondRead<'a> {
         self.exact_of(self.unshown, key, value).is_some()
     }
 
-    /// The transaction of a stored row, where its rows stay as they are: one has an exact value, and
-    /// without that value the transaction is no trade.
+    /// The transaction of a stored row, where its rows stay as they are: one is a sale with an exact
+    /// value, and without that value the transaction is no trade. What was paid for a purchase is in
+    /// the transaction or its logs: a read that does not take it for one has seen all of it.
     pub(super) fn stays(&self, key: &[u8], value: &[u8]) -> Option<TxId> {
-        self.exact_of(&self.quiet, key, value)
+        self.exact_of(&self.quiet, key, value).filter(|_| trade_codec::is_sale(value))
     }
 
     /// Whether rows may stay at all.

@@ -517,3 +517,30 @@ async fn logs_that_lack_payments_are_not_accepted_in_place_of_a_list_of_calls() 
         }
     }
 }
+
+/// The list may have shown them to an earlier read, whose amounts stay until it is there again.
+#[tokio::test(start_paused = true)]
+async fn payments_that_a_list_of_calls_may_have_shown_are_gone_while_it_is_away() {
+    let router = [0x55; 20];
+    let mut chain = Chain::new(HEAD);
+    for at in 1..=5 {
+        let sale = chain.add(at * 1_000, &WALLET, &router).swap();
+        sale.transfer(&WALLET, &UNKNOWN, 7).call(&router, &WALLET, 5);
+    }
+    let (traces, code) = (Traces::None, Some("0x"));
+    let ways = Ways { traces, keeps_states: false, code, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let flows = async |source: &Source| {
+        let (mut reader, mut flows) = (source.read(all_of(Address::Evm(WALLET))), Vec::new());
+        while let Some(chunk) = reader.next().await.unwrap() {
+            flows.extend(chunk.txs.iter().map(|tx| {
+                let RawTx::Evm(tx, _) = tx else { panic!("of another family") };
+                tx.native.clone()
+            }));
+        }
+        flows
+    };
+    let both = source_by(&net, 1, vec![Discovery::Explorer, Discovery::Logs]);
+    assert_eq!(flows(&both).await, vec![NativeFlows::Gone; 5]);
+    assert_eq!(flows(&source(&net, 1)).await, vec![NativeFlows::Unknown; 5]);
+}

@@ -553,7 +553,7 @@ fn sells() -> (Chain, [Word; 3]) {
 #[tokio::test(start_paused = true)]
 async fn native_coin_comes_from_whoever_knows_it() {
     let net_gain = NativeFlows::Net { gained: Units::from(30_u64), lost: Units::ZERO };
-    let unknown = NativeFlows::Unknown;
+    let (unknown, gone) = (NativeFlows::Unknown, NativeFlows::Gone);
     let with = |traces, past_from, keeps_states| Ways {
         traces,
         past_from,
@@ -565,8 +565,8 @@ async fn native_coin_comes_from_whoever_knows_it() {
         (with(Traces::Flat, 0, false), [calls(30), calls(30), calls(30)]),
         (with(Traces::None, 0, true), [net_gain.clone(), unknown.clone(), net_gain.clone()]),
         (with(Traces::None, 0, false), [unknown.clone(), unknown.clone(), unknown.clone()]),
-        (with(Traces::Tree, 1_000, true), [unknown.clone(), calls(30), calls(30)]),
-        (with(Traces::None, 1_000, true), [unknown.clone(), unknown.clone(), net_gain]),
+        (with(Traces::Tree, 1_000, true), [gone.clone(), calls(30), calls(30)]),
+        (with(Traces::None, 1_000, true), [gone, unknown, net_gain]),
     ];
     for (ways, expected) in cases {
         let (chain, hashes) = sells();
@@ -606,7 +606,7 @@ async fn what_is_too_old_to_be_traced_is_not_waited_for_next_to_what_is_not() {
     let got = read(&source_with(&net, 1, 10), all()).await;
     assert_eq!(
         (got.native[&old].clone(), got.native[&new].clone()),
-        (NativeFlows::Unknown, calls(30))
+        (NativeFlows::Gone, calls(30))
     );
 }
 
@@ -651,7 +651,7 @@ async fn a_sale_far_below_the_head_that_no_node_finds_to_trace_is_not_waited_for
     let ways = Ways { traceable: 90_000..Height::MAX, keeps_states: false, ..Ways::default() };
     let net = Net::new(chain, vec![ways]);
     let got = read(&source_with(&net, 1, 10), all()).await;
-    assert_eq!(got.native[&sold], NativeFlows::Unknown);
+    assert_eq!(got.native[&sold], NativeFlows::Gone);
 }
 
 #[tokio::test(start_paused = true)]

@@ -333,6 +333,13 @@ async fn an_exact_value_that_a_second_read_cannot_see_stays(store: Store) {
     let none = pair(15, None, Unknown);
     assert_eq!(again(none.clone(), HashSet::new()).await, none);
     assert_eq!(again(vec![], HashSet::from([tx])).await, []);
+    // What was paid for a purchase is always shown: one that is none any more never was.
+    let [sell, buy] = first.try_into().unwrap();
+    for (row, kept) in [(buy, false), (sell, true)] {
+        store.write_chunk(chunk(id, 10, 20, vec![row.clone()])).await.unwrap();
+        let expected = if kept { vec![row] } else { vec![] };
+        assert_eq!(again(vec![], HashSet::from([tx])).await, expected);
+    }
 }
 
 async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows(store: Store) {

@@ -48,11 +48,13 @@ const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9ff
 const NEVER: Duration = Duration::from_secs(3600);
 /// States of old blocks are never there: balances would show most of what traces do.
 const PRUNED: (i64, &str) = (-32000, "missing trie node 0x00 (path ) state is not available");
+const NO_METHOD: (i64, &str) = (-32601, "the method does not exist");
 
 impl Tracing {
     fn refuses(&self, call: &Value) -> Option<Value> {
         let method = call["method"].as_str().unwrap_or_default();
         let refusal = match method {
+            "eth_getBalance" if *self.refusal.lock().unwrap() == Some(NO_METHOD) => Some(NO_METHOD),
             "eth_getBalance" | "eth_getTransactionCount" => Some(PRUNED),
             "debug_traceTransaction" | "trace_transaction" => *self.refusal.lock().unwrap(),
             _ => None,
@@ -161,9 +163,9 @@ impl World {
         self.store.view().unwrap().wallet(&wallet).await.unwrap().unwrap()
     }
 
-    /// As an older program left it, with a doubt that has all heights read again.
-    async fn age(&self, wallet: Wallet) {
-        let (record, rows) = (self.record(wallet).await, self.stored(wallet).await);
+    /// As an older program left these rows, with a doubt that has all heights read again.
+    async fn age(&self, wallet: Wallet, rows: &[Row]) {
+        let record = self.record(wallet).await;
         for span in record.coverage.spans() {
             let inside = |row: &&Row| (span.low..=span.high).contains(&row.trade.key.height);
             let trades = rows.iter().filter(inside).map(|row| row.trade.clone()).collect();
@@ -265,7 +267,7 @@ async fn what_a_trace_showed_stays_when_it_is_read_again_without_one() {
     let before = world.stored(wallet).await;
     assert_eq!(before.len(), world.model.truth(wallet.address).count());
     assert_eq!(world.open(wallet, &before, ValueSource::Unknown), 0);
-    world.age(wallet).await;
+    world.age(wallet, &before).await;
     *world.node.refusal.lock().unwrap() = Some(PRUNED);
     world.stream(wallet).await;
     sleep(Duration::from_secs(900)).await;
@@ -278,6 +280,29 @@ async fn what_a_trace_showed_stays_when_it_is_read_again_without_one() {
         rows.iter().map(of).collect()
     };
     assert_eq!(amounts(&world.stored(wallet).await), amounts(&before));
+}
+
+/// Where no node ever showed what contracts paid, an older decoder saw no more than a newer one does.
+#[tokio::test(start_paused = true)]
+async fn what_no_node_ever_showed_is_as_the_newer_decoder_has_it() {
+    let world = world(Some(NO_METHOD));
+    let wallet = world.add(WalletPlan::trades(60));
+    let (before, end) = world.stream(wallet).await;
+    assert!(end.complete, "{end:?}");
+    assert!(world.open(wallet, &before, ValueSource::Unknown) >= 3);
+    let mut wrong = before.clone();
+    for row in wrong.iter_mut().filter(|row| row.trade.valued == ValueSource::Unknown) {
+        (row.trade.native, row.trade.valued) = (Some(Units::from(77)), ValueSource::Direct);
+    }
+    world.age(wallet, &wrong).await;
+    world.stream(wallet).await;
+    sleep(Duration::from_secs(900)).await;
+    let (_, end) = world.stream(wallet).await;
+    assert!(end.complete, "{end:?}");
+    let values = |rows: &[Row]| -> Vec<_> {
+        rows.iter().map(|row| (row.trade.key, row.trade.native, row.trade.valued)).collect()
+    };
+    assert_eq!(values(&world.stored(wallet).await), values(&before));
 }
 
 /// A node without traces will not have them later: nothing waits.

@@ -92,7 +92,7 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
             return (iter::once(given).chain(calls.iter().copied()).collect(), true);
         }
         NativeFlows::Net { .. } => return (vec![given], false),
-        NativeFlows::Unknown | NativeFlows::Refused => {}
+        NativeFlows::Unknown | NativeFlows::Gone | NativeFlows::Refused => {}
     }
     let of_system: Vec<NativeMove> = tx.logs.iter().filter_map(system_transfer).collect();
     let starts = value.is_none_or(|value| {

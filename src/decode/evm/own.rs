@@ -69,7 +69,10 @@ impl Own {
             }
         }
         let measure = match scene.tx.native {
-            NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused
+            NativeFlows::Calls(_)
+            | NativeFlows::Unknown
+            | NativeFlows::Gone
+            | NativeFlows::Refused
                 if scene.ledger.native_known =>
             {
                 known.into()
@@ -81,7 +84,10 @@ impl Own {
                 flow.join(Flow { got: gained, gave: lost.saturating_sub(charged) });
                 flow.into()
             }
-            NativeFlows::Calls(_) | NativeFlows::Unknown | NativeFlows::Refused => Measure::Unknown,
+            NativeFlows::Calls(_)
+            | NativeFlows::Unknown
+            | NativeFlows::Gone
+            | NativeFlows::Refused => Measure::Unknown,
         };
         let few = legs.len() <= LEG_COUNT_MAX;
         let follows = |leg: &&Leg| few && follows(scene, &legs, leg);

@@ -84,6 +84,9 @@ pub enum NativeFlows {
     /// No endpoint reports them.
     #[default]
     Unknown,
+    /// No endpoint reports them any more, or none that would works: an earlier read may have had them.
+    /// Else as `Unknown`.
+    Gone,
     /// An endpoint that reports them failed: the next read may have them. Until then as `Unknown`.
     Refused,
 }

@@ -95,6 +95,9 @@ impl EvmSource {
             proof
         };
         let proof = if self.lacks_calls(&given.fetched) {
+            if proof.doubts.contains(Doubts::INNER_CALLS) && !self.accepts(proof) {
+                self.leave_to_lists(&mut given.fetched);
+            }
             proof
         } else {
             self.settle_inner_calls((&wallet, high), proof, &options).await
@@ -284,8 +287,18 @@ impl EvmSource {
     /// Whether what contracts moved inside one of them stays unknown by nodes and by this list: a way that
     /// lists calls may show it.
     fn lacks_calls(&self, fetched: &[Fetched]) -> bool {
-        let is_open = |tx: &Transaction| tx.native == NativeFlows::Unknown && self.may_trade(tx);
-        fetched.iter().any(|one| is_open(&one.tx))
+        fetched.iter().any(|one| self.is_open(&one.tx))
+    }
+
+    fn is_open(&self, tx: &Transaction) -> bool {
+        matches!(tx.native, NativeFlows::Unknown | NativeFlows::Gone) && self.may_trade(tx)
+    }
+
+    /// A way that lists calls reads them again, and may have shown them before.
+    fn leave_to_lists(&self, fetched: &mut [Fetched]) {
+        for one in fetched.iter_mut().filter(|one| self.is_open(&one.tx)) {
+            one.tx.native = NativeFlows::Gone;
+        }
     }
 
     async fn add_native(

@@ -144,6 +144,8 @@ struct Inner {
     busy_above: Mutex<Option<(Height, Height)>>,
     /// Up to which heights no endpoint had traces and states, and until when that counts.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
+    /// The highest heights of which a node that offers traces, or states, refused them as dropped.
+    dropped: Mutex<HashMap<Past, Height>>,
     references: KnownPools,
     readers: Arc<AtomicUsize>,
 }
@@ -184,6 +186,7 @@ impl EvmSource {
             busy_above: Mutex::default(),
             plain: Mutex::default(),
             pruned: Mutex::default(),
+            dropped: Mutex::default(),
             references: KnownPools::default(),
             readers: Arc::default(),
         };

@@ -118,7 +118,9 @@ impl EvmSource {
             let options = CallOptions { avoid, ..options.clone() };
             let answers = self.inner.pool.batch(&calls, &options).await;
             for ((one, partial), answer) in std::mem::take(&mut open).into_iter().zip(answers) {
-                if !self.is_gone(&answer, one.tx.block) {
+                if self.is_gone(&answer, one.tx.block) {
+                    self.note_dropped(Past::Traces, &answer, one.tx.block);
+                } else {
                     offered = offered.min(one.tx.block);
                 }
                 let Ok(answer) = answer else {
@@ -159,6 +161,25 @@ impl EvmSource {
             }
             Ok(_) | Err(_) => false,
         }
+    }
+
+    /// Of an answer by which it is gone. A method that no endpoint offers had nothing to drop.
+    pub(super) fn note_dropped(
+        &self,
+        what: Past,
+        answer: &Result<CallResponse, UpstreamError>,
+        height: Height,
+    ) {
+        if matches!(answer, Err(UpstreamError::Rpc { .. })) {
+            let mut dropped = lock(&self.inner.dropped);
+            let top = dropped.entry(what).or_default();
+            *top = height.max(*top);
+        }
+    }
+
+    /// Whether a node may have had it for this height when an earlier read asked.
+    pub(super) fn is_dropped(&self, what: Past, height: Height) -> bool {
+        lock(&self.inner.dropped).get(&what).is_some_and(|top| height <= *top)
     }
 
     /// Whether every node that works has come so far, by the highest of the heads that the lists

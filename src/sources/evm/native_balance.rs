@@ -78,13 +78,25 @@ impl EvmSource {
         let (crowded, unseen) = self.hold_against_blocks(wallet, given, options).await;
         left.extend(crowded);
         open.extend(unseen);
-        open.extend(left.into_iter().filter(|one| !self.is_pruned(Past::Traces, one.tx.block)));
+        for one in left {
+            if !self.is_pruned(Past::Traces, one.tx.block) {
+                open.push(one);
+            } else if self.was_shown(wallet, &one) {
+                one.tx.native = NativeFlows::Gone;
+            }
+        }
         open
     }
 
     fn may_have_balances(&self, wallet: &Account, one: &Traced<'_>) -> bool {
-        let is_own = one.alone && one.tx.from == *wallet && one.fee.is_some();
-        is_own && !self.is_pruned(Past::States, one.tx.block)
+        is_alone(wallet, one) && !self.is_pruned(Past::States, one.tx.block)
+    }
+
+    /// Whether a trace, or balances, may have shown an earlier read what none shows now.
+    fn was_shown(&self, wallet: &Account, one: &Traced<'_>) -> bool {
+        let block = one.tx.block;
+        let by_states = is_alone(wallet, one) && self.is_pruned(Past::States, block);
+        self.is_dropped(Past::Traces, block) || by_states && self.is_dropped(Past::States, block)
     }
 
     /// That no endpoint has a state is believed by two answers. What is confirmed of the highest of them
@@ -140,6 +152,9 @@ impl EvmSource {
     ) -> Balances {
         let is_lost = |answer: &Answer| self.is_lost(answer, one.tx.block);
         if [&before, &after].into_iter().any(is_lost) {
+            for answer in [&before, &after].into_iter().filter(|answer| is_lost(answer)) {
+                self.note_dropped(Past::States, answer, one.tx.block);
+            }
             return Balances::Gone;
         }
         let (Ok(before), Ok(after)) = (before, after) else { return Balances::Open };
@@ -172,7 +187,8 @@ impl EvmSource {
             Some(false) => {}
             // No trace will show which of them it was.
             Some(true) if self.is_pruned(Past::Traces, tx.block) => {
-                tx.native = NativeFlows::Unknown;
+                let was_traced = self.is_dropped(Past::Traces, tx.block);
+                tx.native = if was_traced { NativeFlows::Gone } else { NativeFlows::Unknown };
             }
             Some(true) | None => tx.native = NativeFlows::Refused,
         }
@@ -226,6 +242,11 @@ impl EvmSource {
         }
         (crowded, unseen)
     }
+}
+
+/// Whether the balances of its block may be those of the transaction alone.
+fn is_alone(wallet: &Account, one: &Traced<'_>) -> bool {
+    one.alone && one.tx.from == *wallet && one.fee.is_some()
 }
 
 /// Whether a search for the wallet's transfers finds it.

@@ -102,7 +102,7 @@ async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
     for at in 0..=31 {
         source.inner.pool.exclude(EndpointId(1), Duration::from_secs(20));
         if at % 31 == 0 {
-            let expected = if at == 0 { NativeFlows::Refused } else { NativeFlows::Unknown };
+            let expected = if at == 0 { NativeFlows::Refused } else { NativeFlows::Gone };
             assert_eq!(flows(&source).await, expected, "{at}");
         }
         tokio::time::advance(Duration::from_secs(20)).await;
@@ -127,10 +127,31 @@ async fn a_node_without_traces_and_old_states_leaves_an_amount_unknown_and_is_no
         _ => Err(NO_METHOD),
     });
     let source = nodes.source(&["one"]);
-    assert_eq!(flows(&source).await, NativeFlows::Unknown);
+    assert_eq!(flows(&source).await, NativeFlows::Gone);
     let asked = nodes.count("eth_getBalance");
-    assert_eq!(flows(&source).await, NativeFlows::Unknown);
+    assert_eq!(flows(&source).await, NativeFlows::Gone);
     assert_eq!(nodes.count("eth_getBalance"), asked);
+}
+
+/// What no endpoint ever had was not there for an earlier read either.
+#[tokio::test(start_paused = true)]
+async fn an_amount_that_a_node_dropped_is_gone_and_one_that_none_ever_shows_is_unknown() {
+    for (traces, balances, expected) in [
+        (NO_METHOD, NO_METHOD, NativeFlows::Unknown),
+        (PRUNED, NO_METHOD, NativeFlows::Gone),
+        (NO_METHOD, PRUNED, NativeFlows::Gone),
+    ] {
+        let nodes = nodes(move |_, method, _| match method {
+            "debug_traceTransaction" => Err(traces),
+            "eth_getBalance" => Err(balances),
+            _ => Err(NO_METHOD),
+        });
+        let source = nodes.source(&["one"]);
+        // The second time nothing is asked.
+        for _ in 0..2 {
+            assert_eq!(flows(&source).await, expected);
+        }
+    }
 }
 
 /// Nothing would ask again for what counts as unknown.

@@ -11,7 +11,10 @@ pub fn accounts(tx: &Transaction) -> Vec<Account> {
     let topics = tx.logs.iter().flat_map(|log| &log.topics).filter_map(|topic| tail(topic));
     let ends = match &tx.native {
         NativeFlows::Calls(calls) => calls.iter().flat_map(|call| [call.from, call.to]).collect(),
-        NativeFlows::Net { .. } | NativeFlows::Unknown | NativeFlows::Refused => Vec::new(),
+        NativeFlows::Net { .. }
+        | NativeFlows::Unknown
+        | NativeFlows::Gone
+        | NativeFlows::Refused => Vec::new(),
     };
     [tx.from].into_iter().chain(tx.to).chain(topics).chain(ends).collect()
 }
@@ -40,7 +43,7 @@ pub fn beyond(
             calls.iter().fold(Units::ZERO, |sum, call| sum.saturating_add(call.value))
         }
         NativeFlows::Net { gained, lost } => gained.saturating_add(*lost),
-        NativeFlows::Unknown | NativeFlows::Refused => Units::ZERO,
+        NativeFlows::Unknown | NativeFlows::Gone | NativeFlows::Refused => Units::ZERO,
     };
     // Where the calls are unknown, a venue's own event may state the payment.
     let events = tx.logs.iter().fold(Units::ZERO, |sum, log| {
