@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ingest::{Ingest, IngestError};
 use crate::domain::{Doubts, Height, Span, TradeKey, TxId};
-use crate::sources::{RawChunk, RawTx};
+use crate::sources::{LateAccounts, RawChunk, RawTx};
 use crate::store::Chunk;
 
 /// Stored rows of one time that are looked at for others of the same block.
@@ -78,6 +78,7 @@ fn within(span: &Span, height: Height, txs: Vec<RawTx>, missing: &[TxId]) -> Raw
         proof: span.proof,
         missing: missing.into_iter().map(|id| (height, id)).collect(),
         accounts: Vec::new(),
+        late_accounts: LateAccounts::Unreported,
         tip: None,
     }
 }
