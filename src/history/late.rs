@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ingest::{Ingest, IngestError};
 use crate::domain::{Doubts, Height, Span, TradeKey, TxId};
-use crate::sources::{RawChunk, RawTx};
+use crate::sources::{LateAccounts, RawChunk, RawTx};
 use crate::store::Chunk;
 
 /// Stored rows of one time that are looked at for others of the same block.
@@ -52,15 +52,19 @@ impl Ingest<'_> {
     }
 
     /// Whether a transaction of the block was stored as the wallet's only one there, without its
-    /// position: the height is read again, which gives all of them theirs.
+    /// position: the height is read again, which gives all of them theirs. Not so where all of the late
+    /// ones are stored already: they joined it before, and the height is in doubt or was read again.
     async fn joins_a_single_one(&self, late: &Chunk) -> Result<bool, IngestError> {
         let Some(first) = late.trades.first() else { return Ok(false) };
         let (time, height) = (first.key.time, first.key.height);
         let view = self.inner.view()?;
         let rows = view.rows_between(late.id, time, time, BLOCK_ROWS_MAX).await?;
         let is_new = |key: &TradeKey| late.trades.iter().any(|trade| trade.key.tx == key.tx);
-        let stored = rows.bare().iter().map(|row| &row.key);
-        let mut stored = stored.filter(|key| key.height == height && !is_new(key));
+        let stored = || rows.bare().iter().map(|row| &row.key);
+        if late.trades.iter().all(|trade| stored().any(|key| *key == trade.key)) {
+            return Ok(false);
+        }
+        let mut stored = stored().filter(|key| key.height == height && !is_new(key));
         // The late one may be the block's first: its own 0 says nothing.
         Ok(stored.next().is_some_and(|key| key.index == 0))
     }
@@ -78,6 +82,7 @@ fn within(span: &Span, height: Height, txs: Vec<RawTx>, missing: &[TxId]) -> Raw
         proof: span.proof,
         missing: missing.into_iter().map(|id| (height, id)).collect(),
         accounts: Vec::new(),
+        late_accounts: LateAccounts::Unreported,
         tip: None,
     }
 }

@@ -10,7 +10,7 @@ use super::tasks::Tasks;
 use super::walk::millis;
 use crate::domain::{Height, UnixMillis};
 use crate::rpc::UpstreamError;
-use crate::sources::{GapReader, RawChunk, RunAhead};
+use crate::sources::{GapReader, LateAccounts, RawChunk, RunAhead};
 
 /// Chunks that wait between reader and writer.
 const WAITING_CHUNKS_MAX: usize = 1;
@@ -32,7 +32,8 @@ pub(super) struct Pump {
     has_ended: bool,
     /// What [`Pump::next_if`] received and left.
     ahead: Option<Fetched>,
-    /// From which height to which it found late transactions that were not stored.
+    /// From which height to which it found late transactions that were not stored, while their accounts
+    /// are not all reported.
     left_out: Option<(Height, Height)>,
     run_ahead: watch::Sender<RunAhead>,
     began: Instant,
@@ -129,13 +130,13 @@ pub(super) struct News {
     /// From which height to which late transactions were left out of it.
     left_out: Option<(Height, Height)>,
     heights: (Height, Height),
-    has_accounts: bool,
+    late_accounts: LateAccounts,
 }
 
 impl News {
     pub(super) fn of(chunk: &RawChunk, left_out: Option<(Height, Height)>) -> Self {
-        let has_accounts = !chunk.accounts.is_empty();
-        Self { left_out, heights: (chunk.low, chunk.high), has_accounts }
+        let heights = (chunk.low, chunk.high);
+        Self { left_out, heights, late_accounts: chunk.late_accounts }
     }
 }
 
@@ -145,11 +146,16 @@ impl News {
 /// Late transactions of heights that are not stored come with the read of these heights, which has
 /// to know their account. Others that are open do not know what this one has reported; and what it
 /// has left out of an account that it has not reported yet may stand in the heights of another one
-/// that is stored first, but will be found once more by a reader that begins where it stands now.
+/// that is stored first, but will be found once more by a reader that begins where it stands now. What
+/// is reported drops others once: those that begin after it know the accounts.
 pub(super) fn drop_unaware(pumps: &mut Vec<Pump>, at: usize, news: News) -> usize {
     let Some(pump) = pumps.get_mut(at) else { return at };
     pump.left_out = joined(pump.left_out, news.left_out);
-    let reported = pump.left_out.filter(|_| news.has_accounts);
+    let reported = match news.late_accounts {
+        LateAccounts::Unreported => None,
+        LateAccounts::Partly => pump.left_out,
+        LateAccounts::All => pump.left_out.take(),
+    };
     let (mut place, mut before) = (0, 0);
     pumps.retain(|pump| {
         let heights = (pump.low, pump.next_high.unwrap_or(Height::MAX));
@@ -275,22 +281,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn those_that_would_leave_a_hole_begin_anew() {
-        let news = |left_out, heights, has_accounts| News { left_out, heights, has_accounts };
+        use LateAccounts::{All, Partly, Unreported};
+        let news = |left_out, heights, late_accounts| News { left_out, heights, late_accounts };
         let lowest = Some((2, (45, 50)));
         for (before, at, news, kept, place) in [
-            (None, 2, news(None, (25, 30), true), &[70, 40, 10][..], 2),
-            (None, 2, news(Some((45, 50)), (25, 30), false), &[70, 40, 10], 2),
+            (None, 2, news(None, (25, 30), All), &[70, 40, 10][..], 2),
+            (None, 2, news(Some((45, 50)), (25, 30), Unreported), &[70, 40, 10], 2),
             // It reports the account of what it left out.
-            (None, 2, news(Some((45, 50)), (25, 30), true), &[70, 10], 1),
-            (None, 2, news(Some((45, 80)), (25, 30), true), &[10], 0),
-            (None, 1, news(Some((65, 65)), (55, 60), true), &[70, 40, 10], 1),
-            (None, 1, news(Some((90, 95)), (55, 60), true), &[40, 10], 0),
-            // So it does with a later chunk.
-            (lowest, 2, news(None, (20, 24), true), &[70, 10], 1),
+            (None, 2, news(Some((45, 50)), (25, 30), All), &[70, 10], 1),
+            (None, 2, news(Some((45, 80)), (25, 30), Partly), &[10], 0),
+            (None, 1, news(Some((65, 65)), (55, 60), All), &[70, 40, 10], 1),
+            (None, 1, news(Some((90, 95)), (55, 60), All), &[40, 10], 0),
+            // So it does with a later chunk, and not with one that reports other accounts.
+            (lowest, 2, news(None, (20, 24), All), &[70, 10], 1),
+            (lowest, 2, news(None, (20, 24), Partly), &[70, 10], 1),
+            (lowest, 2, news(None, (20, 24), Unreported), &[70, 40, 10], 2),
             // Those heights are stored before that.
-            (lowest, 1, news(None, (50, 60), false), &[70, 40], 1),
-            (lowest, 1, news(None, (55, 60), false), &[70, 40, 10], 1),
-            (lowest, 3, news(None, (50, 60), true), &[70, 40, 10], 3),
+            (lowest, 1, news(None, (50, 60), Unreported), &[70, 40], 1),
+            (lowest, 1, news(None, (55, 60), Unreported), &[70, 40, 10], 1),
+            (lowest, 3, news(None, (50, 60), All), &[70, 40, 10], 3),
         ] {
             let mut pumps = three(before);
             assert_eq!(drop_unaware(&mut pumps, at, news), place, "{at} {news:?}");
@@ -299,9 +308,29 @@ mod tests {
         }
         // What is left out is remembered.
         let mut pumps = three(None);
-        drop_unaware(&mut pumps, 2, news(Some((45, 45)), (28, 30), false));
-        drop_unaware(&mut pumps, 2, news(Some((50, 50)), (25, 27), false));
+        drop_unaware(&mut pumps, 2, news(Some((45, 45)), (28, 30), Unreported));
+        drop_unaware(&mut pumps, 2, news(Some((50, 50)), (25, 27), Unreported));
         assert_eq!(pumps.last().and_then(|pump| pump.left_out), Some((45, 50)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_reported_drops_the_others_once() {
+        use LateAccounts::{All, Partly, Unreported};
+        let lows = |pumps: &[Pump]| pumps.iter().map(|pump| pump.low).collect::<Vec<_>>();
+        let news = |heights, late_accounts| News { left_out: None, heights, late_accounts };
+        for (reported, after) in [(All, None), (Partly, Some((45, 50)))] {
+            let mut pumps = three(Some((2, (45, 50))));
+            assert_eq!(drop_unaware(&mut pumps, 2, news((25, 30), reported)), 1);
+            assert_eq!(lows(&pumps), [70, 10], "{reported:?}");
+            assert_eq!(pumps.last().and_then(|pump| pump.left_out), after);
+            // The one that was dropped begins anew.
+            pumps.extend(three(None).into_iter().filter(|pump| pump.low == 40));
+            drop_unaware(&mut pumps, 1, news((20, 24), Unreported));
+            assert_eq!(lows(&pumps), [70, 10, 40], "it knows the account: {reported:?}");
+            drop_unaware(&mut pumps, 2, news((50, 60), Unreported));
+            let is_kept = lows(&pumps).contains(&10);
+            assert_eq!(is_kept, after.is_none(), "of others the rest is open: {reported:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

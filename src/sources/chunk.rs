@@ -44,8 +44,20 @@ pub struct RawChunk {
     pub missing: Vec<(Height, TxId)>,
     /// What is newly known of the wallet's accounts.
     pub accounts: Vec<SourceAccount>,
+    pub late_accounts: LateAccounts,
     /// With the first chunk of a read from the head, where the nodes report it.
     pub tip: Option<Tip>,
+}
+
+/// Whether a chunk reports accounts whose transactions above it came late. Later reads know them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LateAccounts {
+    #[default]
+    Unreported,
+    /// Others are reported once all above the place where they were found is here.
+    Partly,
+    /// All of which anything came late so far.
+    All,
 }
 
 /// The newest final block as it was before anything else was read: should the chain lose anything
@@ -73,6 +85,10 @@ impl RawChunk {
         self.txs.extend(lower.txs);
         self.missing.extend(lower.missing);
         self.accounts.extend(lower.accounts);
+        self.late_accounts = match lower.late_accounts {
+            LateAccounts::Unreported => self.late_accounts,
+            LateAccounts::Partly | LateAccounts::All => lower.late_accounts,
+        };
     }
 
     pub fn ids(&self) -> HashSet<TxId> {
@@ -95,7 +111,18 @@ mod tests {
     fn chunk(low: Height, high: Height) -> RawChunk {
         let (txs, late, missing) = (Vec::new(), Vec::new(), vec![(high, TxId::Evm([1; 32]))]);
         let (proof, resume) = (Proof::of(Way::Logs), Some(Resume(vec![9])));
-        RawChunk { low, high, txs, late, resume, proof, missing, accounts: Vec::new(), tip: None }
+        RawChunk {
+            low,
+            high,
+            txs,
+            late,
+            resume,
+            proof,
+            missing,
+            accounts: Vec::new(),
+            late_accounts: LateAccounts::Unreported,
+            tip: None,
+        }
     }
 
     #[test]
@@ -112,5 +139,22 @@ mod tests {
         upper.join(lower);
         assert_eq!((upper.low, upper.high, upper.resume), (10, 90, None));
         assert_eq!(upper.missing.iter().map(|(height, _)| *height).collect::<Vec<_>>(), [90, 49]);
+    }
+
+    #[test]
+    fn a_joined_chunk_reports_the_late_accounts_of_both() {
+        use LateAccounts::{All, Partly, Unreported};
+        for (above, below, both) in [
+            (Unreported, Unreported, Unreported),
+            (Partly, Unreported, Partly),
+            (All, Unreported, All),
+            (Unreported, All, All),
+            (Partly, All, All),
+            (All, Partly, Partly),
+        ] {
+            let mut upper = RawChunk { late_accounts: above, ..chunk(50, 90) };
+            upper.join(RawChunk { late_accounts: below, ..chunk(10, 49) });
+            assert_eq!(upper.late_accounts, both, "{above:?} {below:?}");
+        }
     }
 }

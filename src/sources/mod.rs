@@ -25,7 +25,7 @@ mod tron;
 pub use ability::{Ability, AbilityKind, Offered};
 pub use activity::Activity;
 pub use candles::Candles;
-pub use chunk::{FoundTx, GapRequest, RawChunk, RawTx, Tip};
+pub use chunk::{FoundTx, GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
 pub use hash_check::HashCheck;
 pub use prefetch::RunAhead;

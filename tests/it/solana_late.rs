@@ -10,7 +10,7 @@ use blotter::history::{End, Extent, History, HistoryLimits, HistoryParts, Tasks,
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits};
 use blotter::sources::{SolanaLimits, SolanaSource, Source};
-use blotter::store::{Chunk, Store, StoreOptions};
+use blotter::store::{Chunk, Store, StoreOptions, WalletPatch};
 use serde_json::Value;
 
 use crate::decode::RAYDIUM;
@@ -114,10 +114,9 @@ async fn a_fill_into_accounts_that_another_authority_closed_has_its_rows() {
     assert_eq!(got, [(700, Side::Sell), (700, Side::Buy)]);
 }
 
-/// What a wallet traded, the newest first, whose block at slot 3,000 holds these purchases and the late
-/// fill, behind a stranger's transaction where that is in the same slot. Read twice: the fill is late to
-/// the first.
-async fn traded_with_a_late_fill(coins: &[&str], fill_at: usize, stranger: Height) -> Vec<Address> {
+/// Its block at slot 3,000 holds these purchases and the late fill, behind a stranger's transaction where
+/// that is in the same slot.
+fn chain_with_a_late_fill(coins: &[&str], fill_at: usize, stranger: Height) -> Chain {
     let (wallet, accounts) = (key("w"), [key("w bonk"), key("w usdc")]);
     let mut chain = Chain::new(10_000);
     chain.add(500, &[wallet, accounts[0], accounts[1]]).shows(opened().json());
@@ -136,11 +135,15 @@ async fn traded_with_a_late_fill(coins: &[&str], fill_at: usize, stranger: Heigh
     for account in accounts {
         chain.add(3_500, &[[5; 32], account]);
     }
+    chain
+}
+
+/// What the wallet of such a chain traded, the newest first.
+async fn traded_with_a_late_fill(coins: &[&str], fill_at: usize, stranger: Height) -> Vec<Address> {
+    let chain = chain_with_a_late_fill(coins, fill_at, stranger);
     let history = history(&Net::new(chain, vec![Ways::default()]));
-    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(wallet) };
-    let walk = || history.walk(World::request(wallet, Extent::All)).unwrap();
-    finish(&mut walk()).await;
-    let (rows, end) = finish(&mut walk()).await;
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
+    let (rows, end) = read(&history, wallet).await;
     assert!(end.complete, "{end:?}");
     assert_eq!(rows.len(), 2 + 2 * coins.len());
     rows.iter().map(|row| row.trade.mint).collect()
@@ -172,6 +175,47 @@ async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
 async fn a_late_fill_that_is_the_first_of_its_block_stands_below_a_single_trade() {
     let mints = traded_with_a_late_fill(&["JUP"], 0, 2_999).await;
     assert!(place(&mints, "JUP") < place(&mints, "BONK"), "{mints:?}");
+}
+
+/// It is stored, and its heights were read again since, but no account is known that shows it: the read
+/// below brings it once more. The other trade of its block is given by no node by now.
+#[tokio::test(start_paused = true)]
+async fn a_late_fill_that_comes_once_more_leaves_its_heights_proved() {
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
+    let disk = Disk::default();
+    let chain = || chain_with_a_late_fill(&["JUP"], 0, 3_000);
+    let before = history_on(&Net::new(chain(), vec![Ways::default()]), &disk);
+    let (rows, end) = read(&before, wallet).await;
+    assert!(end.complete && rows.len() == 4, "{end:?}");
+    before.stop();
+    assert!(before.tasks().shutdown(Duration::from_secs(5)).await);
+    drop(before);
+
+    let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 4 << 20 }).unwrap();
+    let record = store.view().unwrap().wallet(&wallet).await.unwrap().unwrap();
+    let (proof, top) = (record.coverage.spans()[0].proof, record.coverage.top().unwrap());
+    // With the last of the coverage the accounts go.
+    let forget = WalletPatch { reopen: vec![(0, top)], ..WalletPatch::default() };
+    store.update_wallet(record.id, record.epoch, forget).await.unwrap();
+    let trades = rows.iter().map(|row| row.trade.clone()).collect();
+    let upper = Chunk {
+        epoch: record.epoch,
+        decoder: DECODER_VERSION,
+        proof,
+        ..chunk(record.id, 1_000, top, trades)
+    };
+    store.write_chunk(upper).await.unwrap();
+    store.close().await;
+    drop(store);
+
+    let jup = rows.iter().find(|row| row.trade.mint == Address::Solana(key("JUP"))).unwrap();
+    let lacks = Some(jup.trade.key.tx);
+    let net = Net::new(chain(), vec![Ways { lacks, ..Ways::default() }]);
+    let (again, end) = read(&history_on(&net, &disk), wallet).await;
+    assert!(end.complete, "{end:?}");
+    let keys = |rows: &[Row]| rows.iter().map(|row| row.trade.key).collect::<Vec<_>>();
+    assert_eq!(keys(&again), keys(&rows));
+    assert!(net.lists_of(key("w bonk")) > 0, "the fill came late once more");
 }
 
 /// Listed after its heights were delivered, and given by no node until later.

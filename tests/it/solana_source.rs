@@ -7,8 +7,8 @@ use std::time::Duration;
 use blotter::domain::{Address, Doubts, Height, Resume, SourceAccount, TxId};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
-    AbilityKind, GapReader, GapRequest, HashCheck, RawChunk, RawTx, RunAhead, SolanaLimits,
-    SolanaSource, Source, Tip,
+    AbilityKind, GapReader, GapRequest, HashCheck, LateAccounts, RawChunk, RawTx, RunAhead,
+    SolanaLimits, SolanaSource, Source, Tip,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -365,6 +365,33 @@ async fn an_account_that_another_authority_closed_is_found_by_what_names_it() {
         assert!(!got.late.is_empty(), "delivery went on while they were unknown");
         let closed = got.known().into_iter().find(|known| known.account == account).unwrap();
         assert_eq!(closed, SourceAccount { account, amount: None, oldest: Some(100) });
+    }
+}
+
+/// Other news of accounts, of which there may be some with every chunk, is no report of one found late.
+#[tokio::test(start_paused = true)]
+async fn the_chunk_that_reports_a_late_account_says_so() {
+    let (account, open) = (key(3), key(4));
+    let mut chain = Chain::new(10_000);
+    chain.open_account(open, 5);
+    chain.add(600, &[[5; 32], open]);
+    chain.add(700, &[WALLET]).holds(account);
+    chain.add(900, &[[5; 32], account]);
+    for slot in 0..400 {
+        chain.add(2000 + slot, &[WALLET]);
+    }
+    let net = Net::new(chain, vec![Ways::default()]);
+    let mut reader = source_with(&net, 1, 10).read(all());
+    let mut reports = Vec::new();
+    while let Some(chunk) = reader.next().await.unwrap() {
+        let shown: Vec<[u8; 32]> = chunk.accounts.iter().map(|known| known.account).collect();
+        reports.push((shown, chunk.late_accounts));
+    }
+    assert_eq!(reports[0], (vec![open], LateAccounts::Unreported));
+    let first = reports.iter().position(|(shown, _)| shown.contains(&account)).unwrap();
+    for (at, (_, late)) in reports.iter().enumerate() {
+        let wanted = if at == first { LateAccounts::All } else { LateAccounts::Unreported };
+        assert_eq!(*late, wanted, "{at} of {reports:?}");
     }
 }
 

@@ -19,7 +19,7 @@ use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::sources::chunk::{RawChunk, RawTx};
+use crate::sources::chunk::{LateAccounts, RawChunk, RawTx};
 
 /// The attempt at which transactions are asked for by their place too: two answers by hash were
 /// empty.
@@ -114,6 +114,7 @@ impl EvmSource {
             proof,
             missing,
             accounts: Vec::new(),
+            late_accounts: LateAccounts::Unreported,
             tip: None,
         })
     }

@@ -534,7 +534,7 @@ impl ListReader {
             self.late.skip(txs.iter().filter_map(|(tx, _)| Some((tx.slot(), tx.id()?))));
             self.late.forget_above(reach);
         }
-        let accounts = self.take_news(high);
+        let (accounts, late_accounts) = self.take_news(high);
         RawChunk {
             low,
             high,
@@ -544,6 +544,7 @@ impl ListReader {
             proof: Proof::of(Way::Signatures).with(self.doubts),
             missing,
             accounts,
+            late_accounts,
             tip: self.tip.take(),
         }
     }

@@ -19,7 +19,7 @@ use crate::domain::{Doubts, Height, Proof, SourceAccount, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
+use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urgency};
 
 /// Ends of pages that may prove false in one read.
@@ -318,6 +318,7 @@ impl PageReader {
             proof: Proof::of(Way::FullPages).with(doubts),
             missing: Vec::new(),
             accounts: std::mem::take(&mut self.news),
+            late_accounts: LateAccounts::Unreported,
             tip: self.tip.take(),
         }
     }

@@ -20,7 +20,7 @@ use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
+use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{
     ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, RunAhead, Urgency, drive, next_chunk,
 };
@@ -520,6 +520,7 @@ impl PrefetchReader for Reading {
             proof,
             missing: missing.into_iter().map(|(height, id)| (height, TxId::Tron(id))).collect(),
             accounts: Vec::new(),
+            late_accounts: LateAccounts::Unreported,
             tip: self.tip.take(),
         }))
     }

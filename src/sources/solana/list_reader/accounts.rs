@@ -3,6 +3,7 @@
 use super::ListReader;
 use crate::decode::solana::Transaction;
 use crate::domain::{Doubts, Height, SourceAccount};
+use crate::sources::chunk::LateAccounts;
 use crate::sources::solana::list::{Kind, List};
 use crate::sources::solana::listing::{LateState, Listing};
 use crate::sources::solana::open::Opening;
@@ -91,7 +92,8 @@ impl ListReader {
     }
 
     /// What is new of accounts, for the next chunk, of which this is the highest slot.
-    pub(super) fn take_news(&mut self, high: Height) -> Vec<SourceAccount> {
+    pub(super) fn take_news(&mut self, high: Height) -> (Vec<SourceAccount>, LateAccounts) {
+        let mut reports_late = false;
         for listing in &mut self.listings {
             let account = listing.address;
             let closed = SourceAccount { account, amount: None, oldest: None };
@@ -100,6 +102,7 @@ impl ListReader {
             // not look there again.
             if listing.is_late() && listing.list.is_known_above() {
                 listing.late = LateState::Known;
+                reports_late = true;
                 self.news.entry(account).or_insert(known);
             }
             let has_ended = listing.is_whole() && !listing.is_late() && !listing.is_reported;
@@ -119,6 +122,12 @@ impl ListReader {
         for account in &accounts {
             self.known.insert(account.account, *account);
         }
-        accounts
+        let waits = self.listings.iter().any(Listing::is_late);
+        let late_accounts = match (reports_late, waits) {
+            (false, _) => LateAccounts::Unreported,
+            (true, true) => LateAccounts::Partly,
+            (true, false) => LateAccounts::All,
+        };
+        (accounts, late_accounts)
     }
 }
