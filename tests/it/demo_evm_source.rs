@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::decode::evm::decode;
+use blotter::decode::evm::{CoinTo, decode};
 use blotter::demo::evm::{
     EvmModel, ExplorerOptions, LimitTexts, NodeOptions, PortalOptions, TradeKind, TrueTrade,
     WalletPlan,
@@ -298,6 +298,35 @@ async fn a_gateway_without_traces_gives_native_amounts_by_balances() {
     }
     let [(bare, _), (right, all)] = right_by[..] else { panic!("{right_by:?}") };
     assert!(right * 100 >= all * 95 && bare < right, "{right_by:?}");
+}
+
+/// What inputs say of whom a call pays is known by a gateway without calls and balances as by nodes.
+#[tokio::test(start_paused = true)]
+async fn inputs_of_what_a_wallet_sent_come_from_a_gateway_without_calls() {
+    let world = world("eth");
+    let bare = NodeOptions { traces: false, state_blocks: Some(1), ..NodeOptions::default() };
+    world.rpc.set_options(bare);
+    let options = PortalOptions { traces: false, state_diffs: false, ..PortalOptions::default() };
+    world.portal.set_options(options);
+    let wallet = world.model.add_named("trader", WalletPlan::trades(100));
+    let mut by_way = Vec::new();
+    for way in [Discovery::Portal, Discovery::Logs] {
+        let (source, mut terms) = (world.source(&[way]), HashMap::new());
+        let mut reader = source.read(all_of(wallet));
+        while let Some(chunk) = reader.next().await.unwrap() {
+            terms.extend(chunk.txs.into_iter().map(|tx| match tx {
+                RawTx::Evm(tx, _) => (tx.hash, tx.terms),
+                RawTx::Solana(..) | RawTx::Tron(..) => panic!("of another family"),
+            }));
+        }
+        by_way.push((terms, world.rpc.stats().calls_of("eth_getTransactionByHash")));
+    }
+    let [(gateway, 0), (nodes, _)] = &by_way[..] else { panic!("two ways") };
+    let said = nodes.values().filter(|terms| terms.coin == CoinTo::Sender).count();
+    assert!(said > 10, "{said} name their caller");
+    for (hash, terms) in gateway {
+        assert_eq!(nodes.get(hash), Some(terms), "{hash:?}");
+    }
 }
 
 /// The dataset of a chain without real-time data ends days below the final head: nodes give what is

@@ -116,7 +116,7 @@ const UNWRAP_FOR_CALLER_WITH_FEE: u32 = 0xd4ef_38de;
 const REFUND: [u32; 2] = [0x1221_0e8a, 0x4186_5270];
 
 /// Reads the receiver and the fee of the output from the input of a call.
-pub(super) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> Terms {
+pub(crate) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> Terms {
     let input = input.strip_prefix(b"0x").unwrap_or(input);
     let Some((selector, words)) = input.split_at_checked(8) else { return Terms::default() };
     let Ok(selector) = const_hex::decode_to_array(selector) else { return Terms::default() };

@@ -35,6 +35,7 @@ mod transaction;
 mod values;
 mod words;
 
+pub(crate) use calldata::terms;
 pub use explain::explain;
 pub(super) use ledger::{DEPOSIT, TRANSFER, WITHDRAWAL};
 pub(super) use raw::bytes;

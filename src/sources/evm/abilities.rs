@@ -53,7 +53,9 @@ impl Abilities {
     }
 
     pub(super) fn note_calls(&self, kind: Discovery) {
-        lock(&self.calls).entry(kind).or_default().has_worked = true;
+        let mut all = lock(&self.calls);
+        let ability = all.entry(kind).or_default();
+        (ability.has_worked, ability.absences) = (true, 0);
     }
 
     /// A proper answer shows that it follows none: no error, no refusal.
@@ -70,6 +72,11 @@ impl Abilities {
     /// Shown by repeated answers and never contradicted.
     pub(super) fn has_no_calls(&self, kind: Discovery) -> bool {
         self.get(kind).is_some_and(|one| !one.has_worked && one.absences >= ABSENCES_MIN)
+    }
+
+    /// The same of late, though it may have listed some before.
+    pub(super) fn shows_no_calls(&self, kind: Discovery) -> bool {
+        self.get(kind).is_some_and(|one| one.absences >= ABSENCES_MIN)
     }
 
     /// One answer is enough to ask another way first.
@@ -146,5 +153,8 @@ mod tests {
         assert!(!shown.has_no_calls(Discovery::Explorer));
         assert!(!worked.has_no_calls(Discovery::Portal));
         assert!(!worked.may_have_no_calls(Discovery::Portal));
+        assert!(worked.shows_no_calls(Discovery::Portal));
+        worked.note_calls(Discovery::Portal);
+        assert!(!worked.shows_no_calls(Discovery::Portal));
     }
 }

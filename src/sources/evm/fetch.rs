@@ -94,7 +94,7 @@ impl EvmSource {
         } else {
             proof
         };
-        let proof = if self.lacks_calls(&given.fetched) {
+        let proof = if self.lacks_calls(&given.fetched) && self.may_list_calls() {
             if proof.doubts.contains(Doubts::INNER_CALLS) && !self.accepts(proof) {
                 self.leave_to_lists(&mut given.fetched);
             }
@@ -289,6 +289,15 @@ impl EvmSource {
     /// lists calls may show it.
     fn lacks_calls(&self, fetched: &[Fetched]) -> bool {
         fetched.iter().any(|one| self.is_open(&one.tx))
+    }
+
+    /// Whether a configured list has not shown of late, by several answers, that it holds no calls.
+    fn may_list_calls(&self) -> bool {
+        let mut all = self.inner.discovery.iter();
+        let abilities = &self.inner.abilities;
+        all.any(|kind| {
+            !kind.blind_spots().contains(Doubts::INNER_CALLS) && !abilities.shows_no_calls(*kind)
+        })
     }
 
     fn is_open(&self, tx: &Transaction) -> bool {

@@ -7,7 +7,7 @@ use super::fees;
 use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
 use super::receipts::TokenTransfer;
 use super::subject::Subject;
-use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
+use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 
 /// A transfer to the wallet: its transaction, the token and who sent it.
@@ -148,7 +148,7 @@ fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
         to: tx.to,
         value: tx.value,
         selector: tx.selector,
-        terms: Terms::default(),
+        terms: tx.terms.unwrap_or_default(),
         succeeded: !tx.failed,
         logs: logs.into_iter().map(|log| log.log).collect(),
         native: NativeFlows::Unknown,

@@ -11,7 +11,7 @@ use super::discovery::Candidate;
 use super::portal_candidates::{Arrival, arrivals, balance_changes, candidates};
 use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
-use crate::decode::evm::{Account, NativeFlows, Word};
+use crate::decode::evm::{Account, NativeFlows, Terms, Word};
 use crate::domain::{Doubts, Height};
 use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::error::UpstreamError;
@@ -187,6 +187,7 @@ pub(super) async fn read_window(
     }
     add_details(&gateway, mode, &mut found, &came).await;
     add_changes(&mut found, &mut changes);
+    add_inputs(&gateway, mode, &mut found).await;
     let (blocks, doubts) = (full, Doubts::NONE);
     Ok(PortalWindow { low, high, found, skipped, blocks, sent, doubts })
 }
@@ -268,4 +269,47 @@ async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidat
         }
         next = last.saturating_add(1);
     }
+}
+
+/// Where neither calls nor balances show what a transaction of the wallet paid, its input says to whom.
+/// What the gateway does not return is left to the nodes.
+async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate]) {
+    let wallet = gateway.subject.wallet;
+    let is_open = |one: &Candidate| {
+        let whole = one.whole.as_ref();
+        whole.is_some_and(|tx| tx.from == wallet && tx.native == NativeFlows::Unknown)
+            && one.calls.is_none()
+    };
+    let mut open: Vec<&mut Candidate> = found.iter_mut().filter(|one| is_open(one)).collect();
+    let (Some(first), Some(last)) = (open.first(), open.last()) else { return };
+    let range = (first.block, last.block);
+    let inputs = inputs(gateway, mode, range).await;
+    for one in &mut open {
+        let terms = inputs.get(&one.hash);
+        one.whole = one.whole.take().zip(terms).map(|(mut tx, terms)| {
+            tx.terms = *terms;
+            tx
+        });
+    }
+}
+
+/// What the inputs of the wallet's transactions say, as far as the gateway returns them.
+async fn inputs(
+    gateway: &Gateway,
+    mode: GatewayMode,
+    (mut next, high): (Height, Height),
+) -> HashMap<Word, Terms> {
+    let mut inputs = HashMap::new();
+    for _ in 0..DETAIL_ANSWERS_MAX {
+        if next > high {
+            break;
+        }
+        let query = wire::inputs_query(&gateway.subject.wallet, (next, high));
+        let Ok(blocks) = gateway.blocks(mode, &query, (next, high)).await else { break };
+        let Some(last) = blocks.last().map(|block| block.number) else { break };
+        let txs = blocks.iter().flat_map(|block| &block.txs);
+        inputs.extend(txs.filter_map(|tx| Some((tx.hash, tx.terms?))));
+        next = last.saturating_add(1);
+    }
+    inputs
 }

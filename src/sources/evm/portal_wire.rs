@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::texts::{self, hex_text};
 use super::wire::topic;
-use crate::decode::evm::{Account, Log, NativeMove, Topics, Word};
+use crate::decode::evm::{Account, Log, NativeMove, Terms, Topics, Word, terms};
 use crate::domain::{Height, Units, UnixSeconds};
 use crate::sources::gateway::lines;
 
@@ -126,6 +126,21 @@ pub(super) fn details_query(
     })
 }
 
+/// A query for the inputs of what the wallet sent. Those of what came in are long, and say nothing of it.
+pub(super) fn inputs_query(wallet: &Account, (from, to): (Height, Height)) -> Value {
+    json!({
+        "type": "evm", "fromBlock": from, "toBlock": to,
+        "fields": {
+            "block": {"number": true},
+            "transaction": {
+                "transactionIndex": true, "hash": true, "from": true, "to": true, "value": true,
+                "input": true,
+            },
+        },
+        "transactions": [{"from": [hex_text(wallet)]}],
+    })
+}
+
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) number: Height,
@@ -154,6 +169,8 @@ pub(super) struct Tx {
     pub(super) to: Option<Account>,
     pub(super) value: Units,
     pub(super) selector: Option<[u8; 4]>,
+    /// What its input says, where that was requested.
+    pub(super) terms: Option<Terms>,
     pub(super) failed: bool,
     pub(super) nonce: Option<u64>,
     /// Where it was requested: the number of its type, the gas that it used and the price of that.
@@ -232,6 +249,7 @@ struct RawTx<'a> {
     #[serde(default, borrow)]
     value: Option<&'a RawValue>,
     sighash: Option<&'a str>,
+    input: Option<&'a str>,
     #[serde(default, borrow)]
     status: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -319,18 +337,18 @@ fn has_one_a_place(txs: &[Tx]) -> bool {
 }
 
 fn tx(raw: &RawTx<'_>) -> Option<Tx> {
+    let from = texts::account(raw.from)?;
+    let to = raw.to.filter(|to| !to.is_empty());
+    let to = to.map(|to| texts::account(to).ok_or(())).transpose().ok()?;
+    let terms = raw.input.map(|input| terms(input.as_bytes(), from, to));
     Some(Tx {
         index: raw.transaction_index,
         hash: texts::word(raw.hash)?,
-        from: texts::account(raw.from)?,
-        to: raw
-            .to
-            .filter(|to| !to.is_empty())
-            .map(|to| texts::account(to).ok_or(()))
-            .transpose()
-            .ok()?,
+        from,
+        to,
         value: texts::units(texts::scalar(raw.value)?)?,
         selector: raw.sighash.and_then(texts::selector),
+        terms,
         failed: texts::scalar(raw.status).is_some_and(|text| texts::number(text) == Some(0)),
         nonce: texts::scalar(raw.nonce).and_then(texts::number),
         kind: texts::scalar(raw.kind).and_then(texts::number),
