@@ -12,7 +12,7 @@ use super::{SolanaSource, is_refusal};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::Tip;
@@ -72,10 +72,12 @@ impl SolanaSource {
         checked(self.check_chain(options), open).await
     }
 
-    /// An endpoint that works, none of those whose lists were behind.
+    /// An endpoint that works, or has not shown yet whether it does, none of those whose lists were behind.
     fn unasked(&self, behind: &[EndpointId]) -> Option<EndpointId> {
         let all = self.inner.pool.endpoints();
-        all.iter().find(|one| !one.resting && !behind.contains(&one.id)).map(|one| one.id)
+        let is_new = |one: &EndpointStatus| one.answered_ago.is_none() && one.last_error.is_none();
+        let mut usable = all.iter().filter(|one| !one.resting || is_new(one));
+        usable.find(|one| !behind.contains(&one.id)).map(|one| one.id)
     }
 
     /// Asks none of those whose lists were behind while another one works; then another one than the

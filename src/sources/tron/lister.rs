@@ -306,7 +306,9 @@ impl TronSource {
 
     /// Lists are what this chain is read by, and a refusal is waited for.
     pub(super) fn has_lists(&self) -> bool {
-        self.inner.limits.discovery == TronDiscovery::Lists || lock(&self.inner.offers).has_worked()
+        let limits = &self.inner.limits;
+        limits.discovery == TronDiscovery::Lists
+            || lock(&self.inner.offers).has_worked(&self.endpoint_ids(), limits)
     }
 
     pub(super) fn list_error(&self, error: ListError) -> UpstreamError {

@@ -20,15 +20,39 @@ pub(super) enum ListRefusal {
     Other,
 }
 
+/// Refusals that stand for an answer of their own: one in `lists_refusal_spacing`.
+#[derive(Debug, Default)]
+struct Counted {
+    count: u32,
+    first_at: Option<Instant>,
+    last_at: Option<Instant>,
+}
+
+impl Counted {
+    fn note(&mut self, now: Instant, limits: &TronLimits) {
+        let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
+        if self.last_at.is_none_or(is_apart) {
+            self.count += 1;
+            self.first_at.get_or_insert(now);
+            self.last_at = Some(now);
+        }
+    }
+
+    fn are_enough(&self, limits: &TronLimits) -> bool {
+        let span = self.first_at.zip(self.last_at);
+        let span = span.map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
+        self.count >= limits.lists_refusals_min && span >= limits.lists_absent_after
+    }
+}
+
 /// What is known of one list of an endpoint.
 #[derive(Debug, Default)]
 struct Offer {
     has_worked: bool,
     refusals: u32,
-    /// Refusals that stand for an answer of their own: one in `lists_refusal_spacing`.
-    counted: u32,
-    first_at: Option<Instant>,
-    counted_at: Option<Instant>,
+    absences: Counted,
+    /// Of any kind.
+    refused: Counted,
     paused_until: Option<Instant>,
 }
 
@@ -57,11 +81,9 @@ impl Offers {
             offer.refusals = offer.refusals.saturating_add(1);
             offer.paused_until = Some(now + pause);
         }
-        let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
-        if how == ListRefusal::Absent && offer.counted_at.is_none_or(is_apart) {
-            offer.counted += 1;
-            offer.first_at.get_or_insert(now);
-            offer.counted_at = Some(now);
+        offer.refused.note(now, limits);
+        if how == ListRefusal::Absent {
+            offer.absences.note(now, limits);
         }
     }
 
@@ -73,11 +95,17 @@ impl Offers {
         self.is_absent(&[id], limits).then_some(false)
     }
 
-    /// Each list was given by some endpoint in this process.
-    pub(super) fn has_worked(&self) -> bool {
+    /// A list was given by some endpoint in this process, and the other one too, or it was not refused for
+    /// long by all of them.
+    pub(super) fn has_worked(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let given =
             |kind: &ListKind| self.by.iter().any(|((_, of), offer)| of == kind && offer.has_worked);
-        ListKind::BOTH.iter().all(given)
+        let is_refused = |kind: &ListKind| {
+            let offers = || all.iter().map(|id| self.by.get(&(*id, *kind)));
+            offers().all(|offer| offer.is_some_and(|offer| offer.refused.are_enough(limits)))
+        };
+        let mut kinds = ListKind::BOTH.iter();
+        ListKind::BOTH.iter().any(given) && kinds.all(|kind| given(kind) || !is_refused(kind))
     }
 
     fn has_given(&self, list: (EndpointId, ListKind)) -> bool {
@@ -87,13 +115,8 @@ impl Offers {
     /// No endpoint has one of the lists, by several answers of each over `lists_absent_after`.
     pub(super) fn is_absent(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let is_absent = |list: &(EndpointId, ListKind)| {
-            self.by.get(list).is_some_and(|offer| {
-                let span = offer.first_at.zip(offer.counted_at);
-                let span = span.map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
-                !offer.has_worked
-                    && offer.counted >= limits.lists_refusals_min
-                    && span >= limits.lists_absent_after
-            })
+            let offer = self.by.get(list);
+            offer.is_some_and(|offer| !offer.has_worked && offer.absences.are_enough(limits))
         };
         let lack = |kind: &ListKind| all.iter().all(|id| is_absent(&(*id, *kind)));
         !all.is_empty() && ListKind::BOTH.iter().any(lack)
@@ -156,12 +179,13 @@ mod tests {
         refuse(&mut offers, ONE, ListRefusal::Absent, 4, minute * 3);
         assert!(offers.is_absent(&[ONE], &limits) && !offers.is_absent(&all, &limits));
         refuse(&mut offers, OTHER, ListRefusal::Absent, 4, minute);
-        assert!(offers.is_absent(&all, &limits) && !offers.has_worked());
+        assert!(offers.is_absent(&all, &limits) && !offers.has_worked(&all, &limits));
         for kind in ListKind::BOTH {
             offers.worked((OTHER, kind));
         }
         refuse(&mut offers, OTHER, ListRefusal::Absent, 9, minute);
-        assert!(!offers.is_absent(&all, &limits) && offers.has_worked(), "it has worked once");
+        assert!(!offers.is_absent(&all, &limits));
+        assert!(offers.has_worked(&all, &limits), "it has worked once");
         assert!(!offers.is_absent(&[], &limits));
     }
 
@@ -170,16 +194,19 @@ mod tests {
         let limits = TronLimits::default();
         let mut offers = Offers::default();
         offers.worked((ONE, ListKind::Transactions));
-        assert!(!offers.has_worked() && offers.of(ONE, &limits).is_none());
+        assert!(offers.has_worked(&[ONE], &limits) && offers.of(ONE, &limits).is_none());
         offers.refused((ONE, KIND), ListRefusal::Absent, Instant::now(), &limits);
+        assert!(offers.has_worked(&[ONE], &limits), "it is asked for again");
         let now = Instant::now();
         assert!(offers.open(&[ONE], KIND, now).is_empty());
         assert_eq!(offers.open_lists(&[ONE], now), [(ONE, ListKind::Transactions)]);
         refuse(&mut offers, ONE, ListRefusal::Absent, 4, Duration::from_secs(60));
         assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
+        assert!(!offers.has_worked(&[ONE], &limits));
         // Another one has the list that this one lacks.
         offers.worked((OTHER, KIND));
-        assert!(offers.has_worked() && !offers.is_absent(&[ONE, OTHER], &limits));
+        let both = [ONE, OTHER];
+        assert!(offers.has_worked(&both, &limits) && !offers.is_absent(&both, &limits));
         offers.worked((ONE, KIND));
         assert_eq!(offers.of(ONE, &limits), Some(true));
     }
