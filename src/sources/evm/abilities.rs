@@ -19,6 +19,8 @@ use crate::sources::server_reach::ServerReach;
 /// Answers, each so long after the one before, after which an ability counts as not offered.
 const ABSENCES_MIN: u32 = 3;
 const SPACING: Duration = Duration::from_secs(10);
+/// The same over so long, where it listed some before: its tables may only be built anew.
+const LOST_AFTER: Duration = Duration::from_secs(600);
 /// Windows are not expected for so long after one that proved to be another.
 const UNPROVED_REST: Duration = Duration::from_secs(300);
 
@@ -38,7 +40,15 @@ pub(super) struct Abilities {
 struct CallsSeen {
     has_worked: bool,
     absences: u32,
+    first: Option<Instant>,
     last: Option<Instant>,
+}
+
+impl CallsSeen {
+    fn is_lost(&self) -> bool {
+        let span = self.first.zip(self.last).map(|(first, last)| last.duration_since(first));
+        !self.has_worked || span.is_some_and(|span| span >= LOST_AFTER)
+    }
 }
 
 impl Abilities {
@@ -54,8 +64,7 @@ impl Abilities {
 
     pub(super) fn note_calls(&self, kind: Discovery) {
         let mut all = lock(&self.calls);
-        let ability = all.entry(kind).or_default();
-        (ability.has_worked, ability.absences) = (true, 0);
+        all.insert(kind, CallsSeen { has_worked: true, ..CallsSeen::default() });
     }
 
     /// A proper answer shows that it follows none: no error, no refusal.
@@ -65,6 +74,7 @@ impl Abilities {
         let ability = all.entry(kind).or_default();
         if ability.last.is_none_or(|last| now.duration_since(last) >= SPACING) {
             ability.absences = ability.absences.saturating_add(1);
+            ability.first.get_or_insert(now);
             ability.last = Some(now);
         }
     }
@@ -74,9 +84,9 @@ impl Abilities {
         self.get(kind).is_some_and(|one| !one.has_worked && one.absences >= ABSENCES_MIN)
     }
 
-    /// The same of late, though it may have listed some before.
+    /// The same of late; for long, where it listed some before.
     pub(super) fn shows_no_calls(&self, kind: Discovery) -> bool {
-        self.get(kind).is_some_and(|one| one.absences >= ABSENCES_MIN)
+        self.get(kind).is_some_and(|one| one.absences >= ABSENCES_MIN && one.is_lost())
     }
 
     /// One answer is enough to ask another way first.
@@ -153,6 +163,11 @@ mod tests {
         assert!(!shown.has_no_calls(Discovery::Explorer));
         assert!(!worked.has_no_calls(Discovery::Portal));
         assert!(!worked.may_have_no_calls(Discovery::Portal));
+        assert!(
+            shown.shows_no_calls(Discovery::Portal) && !worked.shows_no_calls(Discovery::Portal)
+        );
+        tokio::time::sleep(LOST_AFTER).await;
+        worked.note_no_calls(Discovery::Portal);
         assert!(worked.shows_no_calls(Discovery::Portal));
         worked.note_calls(Discovery::Portal);
         assert!(!worked.shows_no_calls(Discovery::Portal));

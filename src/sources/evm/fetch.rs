@@ -94,10 +94,11 @@ impl EvmSource {
         } else {
             proof
         };
-        let proof = if self.lacks_calls(&given.fetched) && self.may_list_calls() {
-            if proof.doubts.contains(Doubts::INNER_CALLS) && !self.accepts(proof) {
-                self.leave_to_lists(&mut given.fetched);
-            }
+        let lacks_calls = self.lacks_calls(&given.fetched);
+        if lacks_calls && proof.doubts.contains(Doubts::INNER_CALLS) && !self.accepts(proof) {
+            self.leave_to_lists(&mut given.fetched);
+        }
+        let proof = if lacks_calls && self.may_list_calls() {
             proof
         } else {
             self.settle_inner_calls((&wallet, high), proof, &options).await

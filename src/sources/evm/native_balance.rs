@@ -96,7 +96,16 @@ impl EvmSource {
     fn was_shown(&self, wallet: &Account, one: &Traced<'_>) -> bool {
         let block = one.tx.block;
         let by_states = is_alone(wallet, one) && self.is_pruned(Past::States, block);
-        self.is_dropped(Past::Traces, block) || by_states && self.is_dropped(Past::States, block)
+        // Without its fee, as a gateway gives it, balances were not asked for.
+        let is_unasked = one.alone && one.tx.from == *wallet && one.fee.is_none();
+        self.is_dropped(Past::Traces, block)
+            || by_states && self.is_dropped(Past::States, block)
+            || is_unasked && self.may_show_balances()
+    }
+
+    fn may_show_balances(&self) -> bool {
+        let all = self.inner.pool.endpoints();
+        all.iter().any(|one| !one.not_offered.iter().any(|method| method == "eth_getBalance"))
     }
 
     /// That no endpoint has a state is believed by two answers. What is confirmed of the highest of them

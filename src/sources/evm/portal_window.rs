@@ -11,7 +11,7 @@ use super::discovery::Candidate;
 use super::portal_candidates::{Arrival, arrivals, balance_changes, candidates};
 use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
-use crate::decode::evm::{Account, NativeFlows, Terms, Word};
+use crate::decode::evm::{Account, CoinTo, NativeFlows, Terms, Transaction, Word, may_trade};
 use crate::domain::{Doubts, Height};
 use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::error::UpstreamError;
@@ -272,22 +272,27 @@ async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidat
 }
 
 /// Where neither calls nor balances show what a transaction of the wallet paid, its input says to whom.
-/// What the gateway does not return is left to the nodes.
+/// What the gateway does not return is left to the nodes; where it refuses, the amount stays open.
 async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate]) {
     let wallet = gateway.subject.wallet;
+    let Subject { chain, registry, .. } = &gateway.subject;
+    let is_unknown = |tx: &Transaction| tx.from == wallet && tx.native == NativeFlows::Unknown;
     let is_open = |one: &Candidate| {
-        let whole = one.whole.as_ref();
-        whole.is_some_and(|tx| tx.from == wallet && tx.native == NativeFlows::Unknown)
-            && one.calls.is_none()
+        let unknown = one.whole.as_ref().filter(|tx| is_unknown(tx));
+        one.calls.is_none() && unknown.is_some_and(|tx| may_trade(registry.evm(), chain, tx))
     };
     let mut open: Vec<&mut Candidate> = found.iter_mut().filter(|one| is_open(one)).collect();
     let (Some(first), Some(last)) = (open.first(), open.last()) else { return };
     let range = (first.block, last.block);
     let inputs = inputs(gateway, mode, range).await;
+    let unread = Terms { coin: CoinTo::Shared, ..Terms::default() };
     for one in &mut open {
-        let terms = inputs.get(&one.hash);
+        let terms = match &inputs {
+            Ok(inputs) => inputs.get(&one.hash).copied(),
+            Err(_) => Some(unread),
+        };
         one.whole = one.whole.take().zip(terms).map(|(mut tx, terms)| {
-            tx.terms = *terms;
+            tx.terms = terms;
             tx
         });
     }
@@ -298,18 +303,18 @@ async fn inputs(
     gateway: &Gateway,
     mode: GatewayMode,
     (mut next, high): (Height, Height),
-) -> HashMap<Word, Terms> {
+) -> Result<HashMap<Word, Terms>, UpstreamError> {
     let mut inputs = HashMap::new();
     for _ in 0..DETAIL_ANSWERS_MAX {
         if next > high {
             break;
         }
         let query = wire::inputs_query(&gateway.subject.wallet, (next, high));
-        let Ok(blocks) = gateway.blocks(mode, &query, (next, high)).await else { break };
+        let blocks = gateway.blocks(mode, &query, (next, high)).await?;
         let Some(last) = blocks.last().map(|block| block.number) else { break };
         let txs = blocks.iter().flat_map(|block| &block.txs);
         inputs.extend(txs.filter_map(|tx| Some((tx.hash, tx.terms?))));
         next = last.saturating_add(1);
     }
-    inputs
+    Ok(inputs)
 }

@@ -13,6 +13,7 @@ use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
+use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::Tip;
@@ -64,7 +65,7 @@ impl SolanaSource {
                     other => return other,
                 }
             }
-            let is_last = self.unasked(&behind).is_none();
+            let is_last = !self.has_unasked(&behind, true);
             let farthest = self.inner.reach.farthest(list, &behind).filter(|_| is_last);
             let options = farthest.map_or_else(|| options.clone(), |id| options.first_on(id));
             self.ask_opening(wallet, (first, list, is_last), &mut behind, &options).await
@@ -72,12 +73,13 @@ impl SolanaSource {
         checked(self.check_chain(options), open).await
     }
 
-    /// An endpoint that works, or has not shown yet whether it does, none of those whose lists were behind.
-    fn unasked(&self, behind: &[EndpointId]) -> Option<EndpointId> {
-        let all = self.inner.pool.endpoints();
+    /// Whether there is an endpoint that works, none of those whose lists were behind. `or_new`: or that
+    /// has not shown yet whether it works.
+    fn has_unasked(&self, behind: &[EndpointId], or_new: bool) -> bool {
         let is_new = |one: &EndpointStatus| one.answered_ago.is_none() && one.last_error.is_none();
-        let mut usable = all.iter().filter(|one| !one.resting || is_new(one));
-        usable.find(|one| !behind.contains(&one.id)).map(|one| one.id)
+        let is_usable = |one: &EndpointStatus| !one.resting || (or_new && is_new(one));
+        let all = self.inner.pool.endpoints();
+        all.iter().any(|one| is_usable(one) && !behind.contains(&one.id))
     }
 
     /// Asks none of those whose lists were behind while another one works; then another one than the
@@ -85,7 +87,7 @@ impl SolanaSource {
     fn past(&self, behind: &[EndpointId], options: &CallOptions) -> CallOptions {
         let avoid = behind.last().copied().or(options.avoid);
         let mut options = CallOptions { avoid, ..options.clone() };
-        if self.unasked(behind).is_some() {
+        if self.has_unasked(behind, false) {
             for id in behind {
                 options.without.insert(*id);
             }
@@ -125,8 +127,9 @@ impl SolanaSource {
         let reach = self.opening_call(list);
         let asks_reach = reach.is_some();
         calls.extend(reach);
-        let again =
-            async { if is_alone { Vec::new() } else { pool.batch(&programs, options).await } };
+        // Of any endpoint: one whose lists are behind may be the only one that lists accounts.
+        let any = CallOptions { without: EndpointSet::default(), ..options.clone() };
+        let again = async { if is_alone { Vec::new() } else { pool.batch(&programs, &any).await } };
         let (mut answers, again) = join(pool.batch(&calls, options), again).await;
         let reach = if asks_reach { answers.pop() } else { None };
         let slot = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))?;

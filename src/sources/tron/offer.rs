@@ -96,13 +96,14 @@ impl Offers {
     }
 
     /// A list was given by some endpoint in this process, and the other one too, or it was not refused for
-    /// long by all of them.
+    /// long by all that answer.
     pub(super) fn has_worked(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let given =
             |kind: &ListKind| self.by.iter().any(|((_, of), offer)| of == kind && offer.has_worked);
+        // One that answers nothing about it may never give it.
         let is_refused = |kind: &ListKind| {
-            let offers = || all.iter().map(|id| self.by.get(&(*id, *kind)));
-            offers().all(|offer| offer.is_some_and(|offer| offer.refused.are_enough(limits)))
+            let mut known = all.iter().filter_map(|id| self.by.get(&(*id, *kind))).peekable();
+            known.peek().is_some() && known.all(|offer| offer.refused.are_enough(limits))
         };
         let mut kinds = ListKind::BOTH.iter();
         ListKind::BOTH.iter().any(given) && kinds.all(|kind| given(kind) || !is_refused(kind))
@@ -203,6 +204,7 @@ mod tests {
         refuse(&mut offers, ONE, ListRefusal::Absent, 4, Duration::from_secs(60));
         assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
         assert!(!offers.has_worked(&[ONE], &limits));
+        assert!(!offers.has_worked(&[ONE, OTHER], &limits), "the other one answers nothing");
         // Another one has the list that this one lacks.
         offers.worked((OTHER, KIND));
         let both = [ONE, OTHER];
