@@ -18,13 +18,13 @@ const WINDOW: Duration = Duration::from_secs(55);
 
 /// What a client has put together: the history newest first, then what was new, oldest first.
 #[derive(Debug, Default)]
-struct Told {
+struct Received {
     history: Vec<Row>,
     live: Vec<Row>,
     cursor: Option<Cursor>,
 }
 
-impl Told {
+impl Received {
     /// Reads until the walk ends or the client hangs up, after so many steps or a silence.
     async fn read(&mut self, world: &World, wallet: Wallet, filter: &Filter, steps: usize) {
         let mut walk = world
@@ -74,24 +74,24 @@ fn small_steps() -> Build {
 }
 
 #[track_caller]
-fn same(world: &World, wallet: Wallet, told: &Told) {
-    truth::same(&told.rows(), &world.truth(wallet));
+fn same(world: &World, wallet: Wallet, received: &Received) {
+    truth::same(&received.rows(), &world.truth(wallet));
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_trade_comes_once_through_cuts_and_resumes() {
     let world = small_steps().world();
     let wallet = world.add("followed", WalletPlan::trades(40));
-    let mut told = Told::default();
+    let mut received = Received::default();
     let client = async {
         for round in 0..120 {
-            told.read(&world, wallet, &Filter::default(), [1, 2, 3, 5, 100][round % 5]).await;
+            received.read(&world, wallet, &Filter::default(), [1, 2, 3, 5, 100][round % 5]).await;
         }
     };
     tokio::join!(client, arrive(&world, wallet, 40));
-    same(&world, wallet, &told);
-    assert!(told.live.len() > 60, "{} live rows", told.live.len());
-    let total = u64::try_from(told.rows().len()).unwrap();
+    same(&world, wallet, &received);
+    assert!(received.live.len() > 60, "{} live rows", received.live.len());
+    let total = u64::try_from(received.rows().len()).unwrap();
     assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), total);
 }
 
@@ -99,20 +99,20 @@ async fn each_trade_comes_once_through_cuts_and_resumes() {
 async fn a_restart_and_a_long_absence_lose_and_repeat_nothing() {
     let mut world = small_steps().world();
     let wallet = world.add("absent", WalletPlan::trades(30));
-    let mut told = Told::default();
+    let mut received = Received::default();
     for round in 0..6 {
-        told.read(&world, wallet, &Filter::default(), 40).await;
+        received.read(&world, wallet, &Filter::default(), 40).await;
         world.model.arrive(wallet.address, 10 + round * 50);
         if round % 2 == 1 {
             world = world.restart().await;
         }
         sleep(Duration::from_secs(100)).await;
-        told.read(&world, wallet, &Filter::default(), 2).await;
+        received.read(&world, wallet, &Filter::default(), 2).await;
     }
     for _ in 0..40 {
-        told.read(&world, wallet, &Filter::default(), 100).await;
+        received.read(&world, wallet, &Filter::default(), 100).await;
     }
-    same(&world, wallet, &told);
+    same(&world, wallet, &received);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,16 +120,17 @@ async fn a_filter_holds_for_what_is_new_too() {
     let world = small_steps().world();
     let wallet = world.add("filtered", WalletPlan::trades(50));
     let filter = Filter { side: Some(Side::Sell), ..Filter::default() };
-    let mut told = Told::default();
+    let mut received = Received::default();
     let client = async {
         for round in 0..60 {
-            told.read(&world, wallet, &filter, [1, 4, 100][round % 3]).await;
+            received.read(&world, wallet, &filter, [1, 4, 100][round % 3]).await;
         }
     };
     tokio::join!(client, arrive(&world, wallet, 25));
     let sells = world.truth(wallet).into_iter().filter(|fact| fact.side == Side::Sell);
     let sells: Vec<_> = sells.map(|fact| (fact.tx, fact.mint)).collect();
-    let rows: Vec<_> = told.rows().iter().map(|row| (row.trade.key.tx, row.trade.mint)).collect();
+    let rows: Vec<_> =
+        received.rows().iter().map(|row| (row.trade.key.tx, row.trade.mint)).collect();
     assert_eq!(rows, sells);
     assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), u64::try_from(rows.len()).unwrap());
 }
@@ -174,12 +175,12 @@ async fn a_from_ahead_of_the_chain_holds_over_windows() {
 async fn a_live_cursor_under_another_key_counts_only_what_is_new() {
     let world = Build::default().world();
     let wallet = world.add("handed over", WalletPlan::trades(30));
-    let mut told = Told::default();
-    told.read(&world, wallet, &Filter::default(), 100).await;
-    assert!(told.cursor.is_some_and(|cursor| cursor.live));
+    let mut received = Received::default();
+    received.read(&world, wallet, &Filter::default(), 100).await;
+    assert!(received.cursor.is_some_and(|cursor| cursor.live));
     world.model.arrive(wallet.address, 3);
     sleep(Duration::from_secs(100)).await;
-    let resume = told.cursor.map(Box::new);
+    let resume = received.cursor.map(Box::new);
     let request = World::request(wallet, Extent::All);
     let request = WalkRequest { key: KeyId(2), resume, follow: true, window: WINDOW, ..request };
     let mut walk = world.history.walk(request).unwrap();
@@ -239,9 +240,9 @@ async fn over_http_new_trades_stand_in_live_lines() {
     let newest = trades_of(&resumed);
     let order: Vec<String> =
         world.truth(wallet).iter().map(|fact| fact.tx.to_string()).take(newest.len()).collect();
-    let told: Vec<String> =
+    let received: Vec<String> =
         newest.iter().rev().map(|row| row["signature"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(told, order);
+    assert_eq!(received, order);
     assert_eq!(before + new + newest.len(), world.truth(wallet).len());
 
     // Such a cursor is for streams that follow.
