@@ -169,13 +169,6 @@ impl<'a> WalletReading<'a> {
             want: left.map_or(Extent::All, Extent::Rows),
             window: WINDOW_MAX,
         };
-        let stop = signals::stop()?;
-        tokio::pin!(stop);
-        progress.asks_for_values();
-        tokio::select! {
-            _ = timeout(VALUES_WAIT_MAX, history.complete_values(&self.wallet)) => {}
-            () = &mut stop => return Err(CliError::Incomplete(STOPPED.to_owned())),
-        }
         let walk = history
             .walk(request)
             .map_err(|error| CliError::failed("the history cannot be read", error))?;
@@ -192,6 +185,11 @@ impl<'a> WalletReading<'a> {
     ) -> Result<Outcome, CliError> {
         let stop = signals::stop()?;
         tokio::pin!(stop);
+        progress.asks_for_values();
+        tokio::select! {
+            _ = timeout(VALUES_WAIT_MAX, history.complete_values(&self.wallet)) => {}
+            () = &mut stop => return Err(CliError::Incomplete(STOPPED.to_owned())),
+        }
         let native_decimals = self.chain.native.decimals;
         let expected = self.expected(history, progress);
         tokio::pin!(expected);

@@ -183,7 +183,7 @@ async fn a_late_fill_that_is_the_first_of_its_block_stands_below_a_single_trade(
 async fn a_late_fill_that_comes_once_more_leaves_its_heights_proved() {
     let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
     let disk = Disk::default();
-    let chain = || chain_with_a_late_fill(&["JUP"], 0, 3_000);
+    let chain = || chain_with_a_late_fill(&["JUP"], 1, 2_999);
     let before = history_on(&Net::new(chain(), vec![Ways::default()]), &disk);
     let (rows, end) = read(&before, wallet).await;
     assert!(end.complete && rows.len() == 4, "{end:?}");

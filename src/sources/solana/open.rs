@@ -128,7 +128,8 @@ impl SolanaSource {
         let asks_reach = reach.is_some();
         calls.extend(reach);
         // Of any endpoint: one whose lists are behind may be the only one that lists accounts.
-        let any = CallOptions { without: EndpointSet::default(), ..options.clone() };
+        let (on, without) = (None, EndpointSet::default());
+        let any = CallOptions { on, without, is_replaceable: false, ..options.clone() };
         let again = async { if is_alone { Vec::new() } else { pool.batch(&programs, &any).await } };
         let (mut answers, again) = join(pool.batch(&calls, options), again).await;
         let reach = if asks_reach { answers.pop() } else { None };
