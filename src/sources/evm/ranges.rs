@@ -4,7 +4,7 @@
 //! tables (ponder, rindexer, graph-node).
 
 use crate::domain::Height;
-use crate::rpc::classify;
+use crate::rpc::classify::{self, words};
 
 /// How a range has to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,6 @@ const TOO_MUCH: &[&str] = &[
     "deadline",
     "too long",
 ];
-/// Words by which it says that the range is.
-const TOO_WIDE: &[&str] = &["range", "block"];
 
 /// `None` where the text is about something else.
 pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
@@ -51,23 +49,19 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
         let is_most = text.contains("range") && numbers(rest).contains(&blocks);
         return Some(if is_most { Shrink::AtMost(blocks) } else { Shrink::To(blocks) });
     }
-    let results = ["result", "logs", "entries", "response", "size", "bytes"];
-    let about_results = results.iter().any(|word| text.contains(word))
-        && !["range limit", "block range", "max range", "blocks range"]
-            .iter()
-            .any(|w| text.contains(w));
-    if TOO_WIDE.iter().any(|word| text.contains(word)) && !about_results {
+    let holds = |words: &[&str]| words::holds(&text, words);
+    let about_results = holds(&["result", "logs", "entries", "response", "size", "bytes"])
+        && !holds(&["range limit", "block range", "max range", "blocks range"]);
+    // Words by which it says that the range is.
+    if holds(&["range", "block"]) && !about_results {
         // The ends of what was asked are no limits.
         let limit = |most: &u64| (1..asked).contains(most) && *most != from && *most != to;
         if let Some(most) = numbers(&text).into_iter().filter(limit).max() {
             return Some(Shrink::AtMost(most));
         }
-        return ["range", "exceed", "limit", "too", "maximum"]
-            .iter()
-            .any(|word| text.contains(word))
-            .then_some(Shrink::Half);
+        return holds(&["range", "exceed", "limit", "too", "maximum"]).then_some(Shrink::Half);
     }
-    TOO_MUCH.iter().any(|word| text.contains(word)).then_some(Shrink::Half)
+    holds(TOO_MUCH).then_some(Shrink::Half)
 }
 
 /// The same for an error with its code: what the table of errors takes for one of ranges is one,
@@ -83,8 +77,8 @@ const TIMED_OUT: [i64; 5] = [408, 504, 524, 598, 599];
 /// Whether it took too long, rather than being refused for its size.
 pub(super) fn is_time_out(code: i64, text: &str) -> bool {
     let text = text.to_lowercase();
-    let words = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
-    TIMED_OUT.contains(&code) || words.iter().any(|word| text.contains(word))
+    let slow = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
+    TIMED_OUT.contains(&code) || words::holds(&text, &slow)
 }
 
 /// A range in the text: `[0x…, 0x…]`, or `A-B` behind "range".
