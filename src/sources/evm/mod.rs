@@ -22,6 +22,7 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
+mod list_client;
 mod list_row;
 mod lister;
 #[cfg(test)]
