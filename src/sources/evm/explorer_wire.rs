@@ -367,18 +367,33 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_move_nothing_are_passed_over() {
+    fn what_moves_nothing_is_passed_over_and_what_failed_is_none() {
+        use ExplorerList::{Calls, Tokens, Transactions};
         let [from, to] = [[0xaa; 20], [0xbb; 20]];
         let moved = What::Call(NativeMove { from, to, value: Units::from(5) });
-        assert_eq!(one(ExplorerList::Calls, r#","value":"5","type":"call","isError":"0""#), moved);
-        assert_eq!(one(ExplorerList::Calls, r#","value":5,"callType":"call""#), moved);
-        for nothing in [
-            r#","value":"0","type":"call""#,
-            r#","value":"5","type":"delegatecall""#,
-            r#","value":"5","type":"call","callType":"staticcall""#,
-            r#","value":"5","type":"call","isError":"1""#,
+        let (token, value) = (What::Token { from, to }, Units::ZERO);
+        let selector = Some([0x12, 0x34, 0x56, 0x78]);
+        for (list, more, expected) in [
+            (Calls, r#","value":"5","type":"call","isError":"0""#, moved.clone()),
+            (Calls, r#","value":5,"callType":"call""#, moved),
+            (Calls, r#","value":"0","type":"call""#, What::Nothing),
+            (Calls, r#","value":"5","type":"delegatecall""#, What::Nothing),
+            (Calls, r#","value":"5","type":"call","callType":"staticcall""#, What::Nothing),
+            (Calls, r#","value":"5","type":"call","isError":"1""#, What::Nothing),
+            (Tokens, r#","value":"5","tokenDecimal":"""#, token),
+            (Tokens, r#","value":"0""#, What::Nothing),
+            // Single pieces.
+            (Tokens, r#","value":"1","tokenID":"7""#, What::Nothing),
+            (Tokens, r#","tokenID":"7""#, What::Nothing),
+            (Transactions, r#","value":"0","isError":"1""#, What::Failed),
+            (Transactions, r#","value":"0","isError":"0","txreceipt_status":"0""#, What::Failed),
+            (
+                Transactions,
+                r#","value":"0","isError":"0","txreceipt_status":"","input":"0x12345678""#,
+                What::Outer { from, to: Some(to), value, selector },
+            ),
         ] {
-            assert_eq!(one(ExplorerList::Calls, nothing), What::Nothing, "{nothing}");
+            assert_eq!(one(list, more), expected, "{more}");
         }
     }
 
@@ -405,30 +420,5 @@ mod tests {
         assert_eq!(count(&["", r#","traceId":"""#]), 2);
         // Indexes that name calls differently give the same rows.
         assert_eq!(of(&[r#","traceId":"0_1""#]), of(&[r#","index":"3""#]));
-    }
-
-    #[test]
-    fn transfers_of_nothing_and_of_single_pieces_are_passed_over() {
-        let token = What::Token { from: [0xaa; 20], to: [0xbb; 20] };
-        assert_eq!(one(ExplorerList::Tokens, r#","value":"5","tokenDecimal":"""#), token);
-        assert_eq!(one(ExplorerList::Tokens, r#","value":"0""#), What::Nothing);
-        assert_eq!(one(ExplorerList::Tokens, r#","value":"1","tokenID":"7""#), What::Nothing);
-        assert_eq!(one(ExplorerList::Tokens, r#","tokenID":"7""#), What::Nothing);
-    }
-
-    #[test]
-    fn a_failed_transaction_is_told_by_either_field() {
-        let failed = [r#","isError":"1""#, r#","isError":"0","txreceipt_status":"0""#];
-        for failed in failed {
-            assert_eq!(
-                one(ExplorerList::Transactions, &format!(r#","value":"0"{failed}"#)),
-                What::Failed
-            );
-        }
-        let fine = r#","value":"0","isError":"0","txreceipt_status":"","input":"0x12345678""#;
-        let What::Outer { selector, value, .. } = one(ExplorerList::Transactions, fine) else {
-            panic!()
-        };
-        assert_eq!((selector, value), (Some([0x12, 0x34, 0x56, 0x78]), Units::ZERO));
     }
 }
