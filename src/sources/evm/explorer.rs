@@ -15,7 +15,6 @@ use super::list_client::ListClient;
 use super::list_row::ListRow;
 use super::merge::{self, Merge};
 use super::page_sizes::PageSizes;
-use super::sent::SentTotals;
 use super::sent_witness::SentWitness;
 use super::texts::hex_text;
 use crate::domain::{Doubts, Height};
@@ -158,8 +157,11 @@ impl ExplorerLister {
             let second = OptionFuture::from((!ask.confirms_end).then(|| self.page(*list, ask)));
             join(self.page(*list, ask), second)
         });
-        let (answers, counts) = join(join_all(pages), self.counts()).await;
-        if let Some(counts) = counts? {
+        // The first answer about the counts, where it is not known.
+        let witness = self.witness.as_ref().filter(|_| !self.is_counted);
+        let counts = OptionFuture::from(witness.map(SentWitness::counts));
+        let (answers, counts) = join(join_all(pages), counts).await;
+        if let Some(counts) = counts.transpose()? {
             self.merge.set_counts(counts);
             self.is_counted = true;
         }
@@ -173,14 +175,6 @@ impl ExplorerLister {
             first_error = first_error.and(done);
         }
         first_error
-    }
-
-    /// The first answer about the counts, where it is not known.
-    async fn counts(&self) -> Result<Option<SentTotals>, UpstreamError> {
-        match self.witness.as_ref().filter(|_| !self.is_counted) {
-            Some(witness) => witness.counts().await.map(Some),
-            None => Ok(None),
-        }
     }
 
     /// Where the list lacks what the chain counts: whether the count is one of transactions, and

@@ -9,6 +9,7 @@ use super::explorer::ExplorerLister;
 use super::list_client::ListClient;
 use super::logs::LogLister;
 use super::portal::PortalLister;
+use super::subject::Subject;
 use crate::domain::Height;
 use crate::rpc::error::UpstreamError;
 
@@ -33,7 +34,8 @@ impl Lister {
             Discovery::Alchemy | Discovery::Logs => Some(&inner.pool),
         };
         let absent = || UpstreamError::NotSupported { method: kind.to_string() };
-        let subject = source.subject(listing.wallet);
+        let (chain, registry) = (Arc::clone(&inner.chain), Arc::clone(&inner.registry));
+        let subject = Subject { wallet: listing.wallet, chain, registry };
         let client = ListClient {
             pool: pool.ok_or_else(absent)?.clone(),
             lane: listing.options.lane.clone(),

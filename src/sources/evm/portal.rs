@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::future::{BoxFuture, join3};
+use futures_util::future::{BoxFuture, OptionFuture, join3};
 use futures_util::stream::FuturesOrdered;
 
 use super::abilities::Abilities;
@@ -153,11 +153,7 @@ impl PortalLister {
             *arrived = None;
             return;
         }
-        let counted = async {
-            if let Some(sent) = sent {
-                sent.count().await;
-            }
-        };
+        let counted = OptionFuture::from(sent.as_mut().map(SentCheck::count));
         let known = async {
             if first.is_none() {
                 // Asked again where it is needed, if it fails.
