@@ -2,29 +2,25 @@
 //! it got (alchemy.com/docs, "Transfers API").
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::abilities::Abilities;
 use super::alchemy_wire::{TransferPage, page};
 use super::blocks::head_call;
 use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::Window;
+use super::list_client::ListClient;
 use super::list_row::ListRow;
 use super::log_search::TransferSide;
 use super::merge::{self, Merge};
-use super::subject::Subject;
 use super::texts::hex_text;
 use super::wire;
 use crate::domain::Height;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
 use crate::sources::server_reach::LateHead;
 
 pub(super) const METHOD: &str = "alchemy_getAssetTransfers";
@@ -50,10 +46,8 @@ const UNCUT_MAX: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct AlchemyLister {
-    pool: Pool,
-    subject: Subject,
-    lane: Lane,
-    merge: Merge,
+    client: ListClient,
+    merge: Merge<TransferSide>,
     high: Height,
     with_calls: bool,
     /// How to turn the page inside a block.
@@ -63,7 +57,6 @@ pub(super) struct AlchemyLister {
     heads: HashMap<EndpointId, LateHead>,
     /// The head that each named last after a page, and when it was asked for.
     named: HashMap<EndpointId, (Height, Instant)>,
-    abilities: Arc<Abilities>,
 }
 
 /// A page, with what shows how far its server has come.
@@ -86,26 +79,18 @@ enum Reach {
 }
 
 impl AlchemyLister {
-    pub(super) fn new(
-        pool: Pool,
-        subject: Subject,
-        lane: Lane,
-        (low, high): (Height, Height),
-        abilities: Arc<Abilities>,
-    ) -> Self {
-        let with_calls = subject.chain.chain_id.is_some_and(|id| CHAINS_WITH_CALLS.contains(&id));
+    pub(super) fn new(client: ListClient, (low, high): (Height, Height)) -> Self {
+        let chain_id = client.subject.chain.chain_id;
+        let with_calls = chain_id.is_some_and(|id| CHAINS_WITH_CALLS.contains(&id));
         Self {
-            pool,
-            subject,
-            lane,
-            merge: Merge::new(TransferSide::BOTH.len(), low, high),
+            client,
+            merge: Merge::new(&TransferSide::BOTH, low, high),
             high,
             with_calls,
             keys: HashMap::new(),
             lags: 0,
             heads: HashMap::new(),
             named: HashMap::new(),
-            abilities,
         }
     }
 
@@ -123,7 +108,7 @@ impl AlchemyLister {
             }
             // Where it has no calls, it refuses to be asked for them.
             let until = self.with_calls.then_some(self.high);
-            if let Some(mut window) = self.merge.take(&self.subject, until) {
+            if let Some(mut window) = self.merge.take(&self.client.subject, until) {
                 // Without its only inner call, a sale looks like tokens that were sent away: that
                 // there is none is read from the transaction.
                 for found in &mut window.found {
@@ -136,20 +121,15 @@ impl AlchemyLister {
     }
 
     async fn round(&mut self) -> Result<(), UpstreamError> {
-        let wanted: Vec<(usize, TransferSide, PageAsk)> = self
-            .merge
-            .wanted()
-            .into_iter()
-            .filter_map(|(at, ask)| Some((at, *TransferSide::BOTH.get(at)?, ask)))
-            .collect();
-        let answers = join_all(wanted.iter().map(|(_, side, ask)| self.answers(*side, ask))).await;
+        let wanted = self.merge.wanted();
+        let answers = join_all(wanted.iter().map(|(side, ask)| self.answers(*side, ask))).await;
         let with_calls = self.with_calls;
         let mut first_error = Ok(());
-        for ((at, side, ask), answers) in wanted.into_iter().zip(answers) {
+        for ((side, ask), answers) in wanted.into_iter().zip(answers) {
             let done = match answers.as_deref() {
-                Ok([one]) => self.absorb_end(at, ask.end, one).await,
-                Ok(several) => self.absorb(at, side, ask.end, several).await,
-                Err(error) => self.amend(at, ask, with_calls, error.clone()),
+                Ok([one]) => self.absorb_end(side, ask.end, one).await,
+                Ok(several) => self.absorb(side, ask.end, several).await,
+                Err(error) => self.amend(side, ask, with_calls, error.clone()),
             };
             first_error = first_error.and(done);
         }
@@ -189,17 +169,15 @@ impl AlchemyLister {
     ) -> Result<PageAnswer, UpstreamError> {
         let asked_at = Instant::now();
         let before = self.head_of(on).await?;
-        let page = self.pool.call(METHOD, self.params(side, ask), &self.on(on)).await?;
+        let page =
+            self.client.pool.call(METHOD, self.params(side, ask), &self.client.on(on)).await?;
         let after = self.head_of(on).await?;
         Ok(PageAnswer { page, reach: Reach::Around([before, after]), asked_at })
     }
 
-    fn on(&self, on: EndpointId) -> CallOptions {
-        CallOptions { on: Some(on), ..CallOptions::new(self.lane.clone()) }
-    }
-
     async fn head_of(&self, on: EndpointId) -> Result<Height, UpstreamError> {
-        let answer = self.pool.call("eth_blockNumber", json!([]), &self.on(on)).await?;
+        let answer =
+            self.client.pool.call("eth_blockNumber", json!([]), &self.client.on(on)).await?;
         Ok(wire::number(&answer.result).unwrap_or(0))
     }
 
@@ -217,13 +195,13 @@ impl AlchemyLister {
     /// One answer, with its server's head in the same request where that costs no other one, or the
     /// chain's head is near.
     async fn answer(&self, side: TransferSide, ask: &PageAsk) -> Result<PageAnswer, UpstreamError> {
-        let options = CallOptions::new(self.lane.clone());
+        let options = self.client.options();
         let page = Call { method: METHOD, params: self.params(side, ask) };
-        let asks_head = self.is_near(ask) || self.pool.batch_size() > 1;
+        let asks_head = self.is_near(ask) || self.client.pool.batch_size() > 1;
         let head = asks_head.then(head_call);
         let calls: Vec<Call> = [page].into_iter().chain(head).collect();
         let asked_at = Instant::now();
-        let mut answers = self.pool.batch(&calls, &options).await.into_iter();
+        let mut answers = self.client.pool.batch(&calls, &options).await.into_iter();
         let page = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
         let heads: Vec<CallResponse> = answers.flatten().collect();
         let own = heads.iter().find(|head| head.request == page.request);
@@ -246,7 +224,7 @@ impl AlchemyLister {
     fn note_apart(&self, heads: &[CallResponse]) {
         for answer in heads {
             if let Some(head) = wire::number(&answer.result) {
-                self.abilities.node_reach.note(answer.endpoint, (), &[head]);
+                self.client.abilities.node_reach.note(answer.endpoint, (), &[head]);
             }
         }
     }
@@ -261,28 +239,20 @@ impl AlchemyLister {
             TransferSide::Gave => "fromAddress",
             TransferSide::Got => "toAddress",
         };
-        let mut filter = serde_json::Map::new();
-        for (name, value) in [
-            (side, Value::from(hex_text(&self.subject.wallet))),
-            ("fromBlock", format!("{:#x}", ask.low).into()),
-            ("toBlock", format!("{:#x}", ask.end).into()),
+        let by = [
+            (side, hex_text(&self.client.subject.wallet).into()),
             ("category", categories.into()),
             ("order", "desc".into()),
             ("withMetadata", true.into()),
             ("excludeZeroValue", true.into()),
             ("maxCount", format!("{PAGE_MAX:#x}").into()),
-        ] {
-            filter.insert(name.to_owned(), value);
-        }
-        if let Some(key) = key {
-            filter.insert("pageKey".to_owned(), key.as_str().into());
-        }
-        json!([filter])
+        ];
+        let key = key.map(|key| ("pageKey", key.as_str().into()));
+        json!([wire::log_filter((ask.low, ask.end), by.into_iter().chain(key))])
     }
 
     async fn absorb(
         &mut self,
-        at: usize,
         side: TransferSide,
         end: Height,
         answers: &[PageAnswer],
@@ -320,11 +290,11 @@ impl AlchemyLister {
         }
         let is_last = is_last && is_whole;
         let is_uncut = rows.len() <= UNCUT_MAX;
-        self.take(at, endpoint, rows, is_whole)?;
+        self.take(side, endpoint, rows, is_whole)?;
         if is_last && is_uncut && answers.len() > AGREEING {
-            self.merge.on_list(at, Descent::end);
+            self.merge.on_list(side, Descent::end);
         } else if is_last {
-            self.merge.on_list(at, Descent::expect_end);
+            self.merge.on_list(side, Descent::expect_end);
         }
         Ok(())
     }
@@ -332,7 +302,7 @@ impl AlchemyLister {
     /// A third answer to where a list ends; one that shows more is no page by itself.
     async fn absorb_end(
         &mut self,
-        at: usize,
+        side: TransferSide,
         end: Height,
         answer: &PageAnswer,
     ) -> Result<(), UpstreamError> {
@@ -340,37 +310,35 @@ impl AlchemyLister {
             return self.miss(answer.page.endpoint);
         }
         let (endpoint, page) = self.page(answer)?;
-        if page.key.is_some() || !self.merge.shows_end(at, &page.rows) {
+        if page.key.is_some()
+            || self.merge.on_list(side, |list| list.shows_end(&page.rows)) == Some(false)
+        {
             return self.miss(endpoint);
         }
-        self.take(at, endpoint, page.rows, true)
+        self.take(side, endpoint, page.rows, true)
     }
 
     fn take(
         &mut self,
-        at: usize,
+        side: TransferSide,
         endpoint: EndpointId,
         rows: Vec<ListRow>,
         is_whole: bool,
     ) -> Result<(), UpstreamError> {
-        match self.merge.absorb(&self.subject, at, rows, is_whole) {
+        match self.merge.absorb(&self.client.subject, side, rows, is_whole) {
             Ok(DescentOutcome::Taken) => {
                 self.lags = 0;
                 Ok(())
             }
             Ok(DescentOutcome::Missed) => self.miss(endpoint),
-            Err(fault) => {
-                let message = format!("{METHOD}: {fault}");
-                let endpoint = self.pool.label(endpoint);
-                Err(UpstreamError::Rpc { endpoint, code: 0, message })
-            }
+            Err(fault) => Err(self.client.unreadable(endpoint, METHOD, fault)),
         }
     }
 
     fn page(&self, answer: &PageAnswer) -> Result<(EndpointId, TransferPage), UpstreamError> {
         let answer = &answer.page;
         let malformed =
-            || self.pool.malformed(answer.endpoint, format!("{METHOD} gave no transfers"));
+            || self.client.pool.malformed(answer.endpoint, format!("{METHOD} gave no transfers"));
         Ok((answer.endpoint, page(&answer.result).ok_or_else(malformed)?))
     }
 
@@ -383,7 +351,7 @@ impl AlchemyLister {
         self.lags = 0;
         // Heads grow.
         self.heads.clear();
-        let last = format!("{} lacks what it gave, or is behind", self.pool.label(endpoint));
+        let last = format!("{} lacks what it gave, or is behind", self.client.pool.label(endpoint));
         Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
     }
 
@@ -421,14 +389,14 @@ impl AlchemyLister {
     /// it was asked for.
     fn note_head(&mut self, on: EndpointId, head: Height, asked_at: Instant) -> Height {
         self.heads.entry(on).or_default().note(head, asked_at);
-        self.abilities.node_reach.note(on, (), &[head]);
-        self.abilities.node_reach.reached(on, ()).unwrap_or(0)
+        self.client.abilities.node_reach.note(on, (), &[head]);
+        self.client.abilities.node_reach.reached(on, ()).unwrap_or(0)
     }
 
     /// What follows from an answer that is an error.
     fn amend(
         &mut self,
-        at: usize,
+        side: TransferSide,
         ask: PageAsk,
         with_calls: bool,
         error: UpstreamError,
@@ -442,7 +410,7 @@ impl AlchemyLister {
         // A key is good for some minutes, and only where it was given.
         if ask.page > 1 && self.lags < LAGS_MAX {
             self.lags += 1;
-            self.merge.on_list(at, Descent::restart);
+            self.merge.on_list(side, Descent::restart);
             return Ok(());
         }
         Err(error)
@@ -458,12 +426,23 @@ fn far_head(heads: &[CallResponse], on: EndpointId, end: Height) -> Option<Heigh
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use super::super::lists_model::{Model, Ways, lane, subject};
+    use super::super::lists_model::{Model, Ways, client};
     use super::super::node_model::{ScriptedNodes, nodes};
     use super::*;
+    use crate::rpc::pool::Pool;
+
+    fn lister(pool: Pool, high: Height) -> AlchemyLister {
+        AlchemyLister::new(client(pool), (0, high))
+    }
+
+    /// The first page up to a height.
+    fn page_to(end: Height) -> PageAsk {
+        PageAsk { low: 0, end, page: 1, rows: None, confirms_end: false }
+    }
 
     /// Nearer to the page it may be the head of another server of the address.
     #[test]
@@ -486,12 +465,10 @@ mod tests {
     async fn a_node_that_fell_back_is_asked_for_its_head_again() {
         let ways = Ways { lag: [("one".to_owned(), 664)].into(), ..Ways::default() };
         let pool = Model::new(Vec::new(), 10_000, ways).pool(&["one"]);
-        let abilities: Arc<Abilities> = Arc::default();
-        let options = CallOptions::new(lane());
+        let mut lister = lister(pool.clone(), 10_000);
+        let options = lister.client.options();
         let page = pool.call("eth_blockNumber", json!([]), &options).await.unwrap();
-        let mut lister =
-            AlchemyLister::new(pool, subject(), lane(), (0, 10_000), Arc::clone(&abilities));
-        abilities.node_reach.note(EndpointId(0), (), &[10_000]);
+        lister.client.abilities.node_reach.note(EndpointId(0), (), &[10_000]);
         tokio::time::advance(Duration::from_secs(60)).await;
         let asked_at = Instant::now();
         let answer = PageAnswer { page, reach: Reach::Certain, asked_at };
@@ -504,8 +481,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_that_a_node_named_is_believed_for_half_a_minute() {
         let pool = Model::new(Vec::new(), 10_000, Ways::default()).pool(&["one"]);
-        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
-        let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
+        let mut lister = lister(pool, 5_000);
+        let ask = page_to(5_000);
         assert!(lister.is_near(&ask));
         assert_eq!(lister.note_head(EndpointId(0), 10_000, Instant::now()), 10_000);
         assert!(!lister.is_near(&ask));
@@ -524,8 +501,8 @@ mod tests {
             Ok(if is_page { json!({"transfers": []}) } else { head.into() })
         });
         let pool = nodes.pool_of_single_calls(&["one"]);
-        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 10_000), Arc::default());
-        let ask = PageAsk { low: 0, end: 10_000, page: 1, rows: None, confirms_end: true };
+        let mut lister = lister(pool, 10_000);
+        let ask = PageAsk { confirms_end: true, ..page_to(10_000) };
         let answers = lister.answers(TransferSide::Got, &ask).await.unwrap();
         assert_eq!(answers.len(), 1);
         assert_eq!(lister.reaches(&answers[0], 10_000).await, Ok(false));
@@ -543,9 +520,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn near_the_head_three_pages_come_each_with_the_head_of_its_server() {
         let pool = low().pool(&["one"]);
-        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+        let mut lister = lister(pool, 5_000);
         lister.note_head(EndpointId(0), 5_000 + HEAD_MARGIN - 1, Instant::now());
-        let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
+        let ask = page_to(5_000);
         let answers = lister.answers(TransferSide::Got, &ask).await.unwrap();
         let reach: Vec<Reach> = answers.iter().map(|answer| answer.reach).collect();
         assert_eq!(reach, [Reach::Head(3_000); AGREEING_NEAR]);
@@ -555,9 +532,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_head_of_one_endpoint_says_nothing_of_another_ones_pages() {
         let pool = low().pool_of_single_calls(&["one"]);
-        let mut lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+        let mut lister = lister(pool, 5_000);
         lister.note_head(EndpointId(1), 10_000, Instant::now());
-        let ask = PageAsk { low: 0, end: 5_000, page: 1, rows: None, confirms_end: false };
+        let ask = page_to(5_000);
         assert!(!lister.is_near(&ask));
         let answers = lister.answers(TransferSide::Got, &ask).await.unwrap();
         assert_eq!(answers.len(), AGREEING_APART);

@@ -1,13 +1,12 @@
 //! Where lists of asset transfers go on and where they end.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
 use super::alchemy::{AlchemyLister, METHOD};
-use super::lists_model::{lane, subject};
+use super::lists_model::{client, subject};
 use super::node_model::nodes;
 use super::texts::hex_text;
 use crate::domain::Height;
@@ -46,7 +45,7 @@ async fn pages_of_many_transfers_alike_end_no_list_by_themselves() {
         })
     });
     let pool = nodes.pool(&["one"]);
-    let lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+    let lister = AlchemyLister::new(client(pool), (0, 5_000));
     assert_eq!(found(lister).await, (1..=300).collect());
 }
 
@@ -68,6 +67,6 @@ async fn a_page_without_a_key_is_cut_where_another_answer_has_one() {
         })
     });
     let pool = nodes.pool(&["one"]);
-    let lister = AlchemyLister::new(pool, subject(), lane(), (0, 5_000), Arc::default());
+    let lister = AlchemyLister::new(client(pool), (0, 5_000));
     assert_eq!(found(lister).await, [1, 2, 3].into());
 }

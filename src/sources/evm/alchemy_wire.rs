@@ -20,23 +20,20 @@ struct RawPage<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawTransfer<'a> {
-    #[serde(borrow)]
     block_num: &'a RawValue,
     hash: &'a str,
     unique_id: Option<&'a str>,
     from: &'a str,
     to: Option<&'a str>,
     category: &'a str,
-    #[serde(default, borrow)]
     raw_contract: Option<RawContract<'a>>,
-    #[serde(default, borrow)]
     metadata: Option<Metadata<'a>>,
 }
 
 /// The field `value` is a float and not read.
 #[derive(Deserialize)]
 struct RawContract<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     value: Option<&'a RawValue>,
 }
 

@@ -279,14 +279,14 @@ impl Descent {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::list_row::What;
-    use super::super::sent::SentNonce;
+    use super::super::list_row::bare_row as row;
     use super::*;
 
-    fn row(block: Height, id: u16) -> ListRow {
-        let mut hash = [0; 32];
-        hash[..2].copy_from_slice(&id.to_be_bytes());
-        ListRow { hash, block, index: None, time: None, sent: SentNonce::No, what: What::Nothing }
+    /// A list that was read down from 20, so far.
+    fn begun(page: Vec<ListRow>) -> Descent {
+        let mut list = Descent::new(0, 20);
+        list.absorb(page, false).unwrap();
+        list
     }
 
     /// What a list answers: at most `cap` rows of the page.
@@ -345,8 +345,7 @@ mod tests {
 
     #[test]
     fn an_end_that_two_answers_have_shown_is_confirmed_by_its_rows_alone() {
-        let mut list = Descent::new(0, 20);
-        list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
+        let mut list = begun(vec![row(9, 1), row(7, 2), row(7, 3)]);
         assert!(list.ask().is_some_and(|ask| !ask.confirms_end), "nothing was agreed on");
         list.expect_end();
         assert!(list.ask().is_some_and(|ask| ask.confirms_end && ask.end == 7));
@@ -364,8 +363,7 @@ mod tests {
         assert!(list.is_ended() && list.take_from(0).len() == 3);
         // A page of one block may be cut in it, and an empty list has no such rows.
         for page in [vec![row(9, 1), row(9, 2)], vec![]] {
-            let mut list = Descent::new(0, 20);
-            list.absorb(page, false).unwrap();
+            let mut list = begun(page);
             list.expect_end();
             assert!(list.ask().is_some_and(|ask| !ask.confirms_end));
         }
@@ -373,21 +371,18 @@ mod tests {
 
     #[test]
     fn an_end_that_three_answers_have_shown_needs_no_other_page_but_for_an_empty_list() {
-        let mut list = Descent::new(0, 20);
-        list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
+        let mut list = begun(vec![row(9, 1), row(7, 2), row(7, 3)]);
         assert_eq!(list.known_from(), Some(8));
         list.end();
         assert_eq!((list.ask(), list.take_from(0).len()), (None, 3));
-        let mut list = Descent::new(0, 20);
-        list.absorb(vec![], false).unwrap();
+        let mut list = begun(vec![]);
         list.end();
         assert!(list.ask().is_some());
     }
 
     #[test]
     fn a_page_that_lacks_a_part_of_what_is_known_is_not_taken() {
-        let mut list = Descent::new(0, 20);
-        list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
+        let mut list = begun(vec![row(9, 1), row(7, 2), row(7, 3)]);
         let cut = vec![row(7, 3), row(5, 4)];
         assert_eq!(list.absorb(cut, false), Ok(DescentOutcome::Missed));
         assert_eq!(list.absorb(vec![row(7, 3)], true), Ok(DescentOutcome::Missed));
@@ -398,8 +393,7 @@ mod tests {
 
     #[test]
     fn a_page_without_the_known_entry_ends_nothing() {
-        let mut list = Descent::new(0, 20);
-        list.absorb(vec![row(9, 1), row(7, 2)], false).unwrap();
+        let mut list = begun(vec![row(9, 1), row(7, 2)]);
         for _ in 0..RULES.misses_max {
             assert_eq!(list.absorb(vec![], false), Ok(DescentOutcome::Missed));
             assert_eq!(list.known_from(), Some(8));

@@ -50,7 +50,7 @@ impl std::fmt::Display for Discovery {
 }
 
 /// A transaction that may be a trade of the wallet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Candidate {
     pub(super) hash: Word,
     pub(super) block: Height,
@@ -70,16 +70,7 @@ pub(super) struct Candidate {
 impl Candidate {
     /// Of which nothing else is known.
     pub(super) fn bare(hash: Word, block: Height) -> Self {
-        Self {
-            hash,
-            block,
-            index: None,
-            time: None,
-            whole: None,
-            calls: None,
-            sent: None,
-            transfer: None,
-        }
+        Self { hash, block, ..Self::default() }
     }
 }
 

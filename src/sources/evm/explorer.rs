@@ -2,30 +2,26 @@
 //! transactions, its token transfers, and the calls that gave it native coin.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{OptionFuture, join, join_all};
 use tokio::time::sleep;
 
-use super::abilities::Abilities;
 use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::{Discovery, Window};
-use super::explorer_reach::{ExplorerReach, Reach};
+use super::explorer_reach::{BusyAsk, ExplorerReach, Reach};
 use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
+use super::list_client::ListClient;
 use super::list_row::ListRow;
 use super::merge::{self, Merge};
 use super::page_sizes::PageSizes;
-use super::sent::SentTotals;
 use super::sent_witness::SentWitness;
-use super::subject::Subject;
 use super::texts::hex_text;
 use crate::domain::{Doubts, Height};
 use crate::rpc::ask::Reply;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
+use crate::rpc::pool::CallOptions;
 
 /// Rows asked for at first: what every index gives at once.
 const ROWS_FIRST: usize = 1_000;
@@ -49,10 +45,8 @@ enum Calls {
 
 #[derive(Debug)]
 pub(super) struct ExplorerLister {
-    pool: Pool,
-    subject: Subject,
-    lane: Lane,
-    merge: Merge,
+    client: ListClient,
+    merge: Merge<ExplorerList>,
     high: Height,
     calls: Calls,
     /// Rows to ask for, and the most that may be asked for.
@@ -65,7 +59,6 @@ pub(super) struct ExplorerLister {
     lags: u32,
     /// Of the list of calls, in a row.
     refusals: u32,
-    abilities: Arc<Abilities>,
     /// Where the chain counts what an account sent.
     witness: Option<SentWitness>,
     is_counted: bool,
@@ -77,19 +70,12 @@ pub(super) struct ExplorerLister {
 }
 
 impl ExplorerLister {
-    pub(super) fn new(
-        pool: Pool,
-        subject: Subject,
-        lane: Lane,
-        (low, high): (Height, Height),
-        abilities: Arc<Abilities>,
-    ) -> Self {
+    pub(super) fn new(client: ListClient, (low, high): (Height, Height)) -> Self {
         Self {
-            reach: ExplorerReach::new(&pool, &subject, &lane, &abilities),
-            pool,
-            subject,
-            lane,
-            merge: Merge::new(ExplorerList::ALL.len(), low, high),
+            reach: ExplorerReach::new(client.clone()),
+            witness: client.witness((low, high)),
+            client,
+            merge: Merge::new(&ExplorerList::ALL, low, high),
             high,
             calls: Calls::Unseen,
             rows: ROWS_FIRST,
@@ -98,21 +84,11 @@ impl ExplorerLister {
             avoid: None,
             lags: 0,
             refusals: 0,
-            abilities,
-            witness: None,
             is_counted: false,
             top: BTreeSet::new(),
             is_top_checked: false,
             is_looked_again: false,
         }
-    }
-
-    /// What the wallet sent is held against what nodes count, where there are such.
-    pub(super) fn counted_by(mut self, nodes: Option<Pool>, low: Height) -> Self {
-        let range = (low, self.high);
-        let witness = |nodes| SentWitness::new(nodes, &self.subject, self.lane.clone(), range);
-        self.witness = nodes.map(witness);
-        self
     }
 
     /// Begins further down, before anything is listed.
@@ -126,7 +102,7 @@ impl ExplorerLister {
 
     /// How far all lists have come.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
-        Box::pin(self.reach.head()).await
+        Box::pin(self.reach.head(None)).await
     }
 
     /// The next heights down that all lists have passed. Cancel safe: an answer that is under way
@@ -140,7 +116,7 @@ impl ExplorerLister {
             self.look_at_counts().await?;
             Box::pin(self.check_top()).await?;
             let until = self.calls_until();
-            if let Some(window) = self.merge.take(&self.subject, until) {
+            if let Some(window) = self.merge.take(&self.client.subject, until) {
                 return Ok(Some(self.doubted(window)));
             }
             self.round().await?;
@@ -155,7 +131,7 @@ impl ExplorerLister {
             self.look_for_calls().await?;
             self.look_at_counts().await?;
             if self.merge.is_ready() {
-                let window = self.merge.clone().take(&self.subject, self.calls_until());
+                let window = self.merge.clone().take(&self.client.subject, self.calls_until());
                 return Ok(window.map(|window| self.doubted(window)));
             }
             self.round().await?;
@@ -176,16 +152,16 @@ impl ExplorerLister {
         }
         self.reach.look_before(self.high).await?;
         let known = self.reach.known();
-        let wanted: Vec<(ExplorerList, PageAsk)> = self
-            .merge
-            .wanted()
-            .into_iter()
-            .filter_map(|(at, ask)| Some((*ExplorerList::ALL.get(at)?, ask)))
-            .collect();
-        let pages =
-            wanted.iter().map(|(list, ask)| join(self.page(*list, ask), self.second(*list, ask)));
-        let (answers, counts) = join(join_all(pages), self.counts()).await;
-        if let Some(counts) = counts? {
+        let wanted = self.merge.wanted();
+        let pages = wanted.iter().map(|(list, ask)| {
+            let second = OptionFuture::from((!ask.confirms_end).then(|| self.page(*list, ask)));
+            join(self.page(*list, ask), second)
+        });
+        // The first answer about the counts, where it is not known.
+        let witness = self.witness.as_ref().filter(|_| !self.is_counted);
+        let counts = OptionFuture::from(witness.map(SentWitness::counts));
+        let (answers, counts) = join(join_all(pages), counts).await;
+        if let Some(counts) = counts.transpose()? {
             self.merge.set_counts(counts);
             self.is_counted = true;
         }
@@ -199,14 +175,6 @@ impl ExplorerLister {
             first_error = first_error.and(done);
         }
         first_error
-    }
-
-    /// The first answer about the counts, where it is not known.
-    async fn counts(&self) -> Result<Option<SentTotals>, UpstreamError> {
-        match self.witness.as_ref().filter(|_| !self.is_counted) {
-            Some(witness) => witness.counts().await.map(Some),
-            None => Ok(None),
-        }
     }
 
     /// Where the list lacks what the chain counts: whether the count is one of transactions, and
@@ -233,18 +201,10 @@ impl ExplorerLister {
 
     async fn page(&self, list: ExplorerList, ask: &PageAsk) -> Result<Reply, UpstreamError> {
         let rows = ask.rows.unwrap_or(self.rows);
-        let wallet = hex_text(&self.subject.wallet);
+        let wallet = hex_text(&self.client.subject.wallet);
         let request = wire::page_ask(list, wallet, ask, rows);
-        let options = CallOptions { avoid: self.avoid, ..CallOptions::new(self.lane.clone()) };
-        self.pool.ask(&request, wire::read_list, &options).await
-    }
-
-    async fn second(
-        &self,
-        list: ExplorerList,
-        ask: &PageAsk,
-    ) -> Option<Result<Reply, UpstreamError>> {
-        if ask.confirms_end { None } else { Some(self.page(list, ask).await) }
+        let options = CallOptions { avoid: self.avoid, ..self.client.options() };
+        self.client.pool.ask(&request, wire::read_list, &options).await
     }
 
     async fn absorb(
@@ -265,7 +225,8 @@ impl ExplorerLister {
         }
         let (one, two) = (self.rows_of(list, &one)?, self.rows_of(list, &two)?);
         let count = one.1.len();
-        let is_cut = |id: EndpointId| !self.abilities.page_sizes.gives_more((id, list), count);
+        let is_cut =
+            |id: EndpointId| !self.client.abilities.page_sizes.gives_more((id, list), count);
         let is_whole =
             count < ask.rows.unwrap_or(self.rows) && ![one.0, two.0].into_iter().any(is_cut);
         let is_short = one.1 == two.1 && is_whole;
@@ -273,7 +234,7 @@ impl ExplorerLister {
             Ok((endpoint, page)) => {
                 let done = self.absorb_page(list, ask, endpoint, page).await;
                 if is_short {
-                    self.merge.on_list(at(list), Descent::expect_end);
+                    self.merge.on_list(list, Descent::expect_end);
                 }
                 done
             }
@@ -293,7 +254,7 @@ impl ExplorerLister {
             return Ok(());
         }
         let (endpoint, page) = self.rows_of(list, &reply)?;
-        if !self.merge.shows_end(at(list), &page) {
+        if self.merge.on_list(list, |list| list.shows_end(&page)) == Some(false) {
             return Ok(());
         }
         self.absorb_page(list, ask, endpoint, page).await
@@ -318,9 +279,9 @@ impl ExplorerLister {
         list: ExplorerList,
         reply: &Reply,
     ) -> Result<(EndpointId, Vec<ListRow>), UpstreamError> {
-        let rows = wire::rows(list, &reply.body, &self.subject.wallet);
+        let rows = wire::rows(list, &reply.body, &self.client.subject.wallet);
         let what = || format!("{}: a row cannot be read", list.action());
-        let rows = rows.ok_or_else(|| self.pool.malformed(reply.endpoint, what()))?;
+        let rows = rows.ok_or_else(|| self.client.pool.malformed(reply.endpoint, what()))?;
         Ok((reply.endpoint, rows))
     }
 
@@ -336,15 +297,15 @@ impl ExplorerLister {
         // One that confirms an end is shorter than the two before it.
         let is_whole = ask.confirms_end || (count < asked && self.page_sizes.gives_more(of, count));
         self.page_sizes.note(of, &page);
-        self.abilities.page_sizes.note(of, &page);
+        self.client.abilities.page_sizes.note(of, &page);
         if list == ExplorerList::Calls {
             self.refusals = 0;
             if count > 0 {
-                self.abilities.note_calls(Discovery::Explorer);
+                self.client.abilities.note_calls(Discovery::Explorer);
                 self.calls = Calls::Listed;
             }
         }
-        match self.merge.absorb(&self.subject, at(list), page, is_whole) {
+        match self.merge.absorb(&self.client.subject, list, page, is_whole) {
             Ok(DescentOutcome::Taken) => {
                 self.lags = 0;
                 self.avoid = None;
@@ -354,11 +315,7 @@ impl ExplorerLister {
                 Ok(())
             }
             Ok(DescentOutcome::Missed) => self.miss(endpoint).await,
-            Err(fault) => Err(UpstreamError::Rpc {
-                endpoint: self.pool.label(endpoint),
-                code: 0,
-                message: format!("{}: {fault}", list.action()),
-            }),
+            Err(fault) => Err(self.client.unreadable(endpoint, list.action(), fault)),
         }
     }
 
@@ -384,7 +341,7 @@ impl ExplorerLister {
             } else {
                 tracing::warn!(%error, "account lists are read without inner calls");
                 self.calls = Calls::NotListed;
-                self.merge.on_list(at(list), Descent::give_up);
+                self.merge.on_list(list, Descent::give_up);
             }
             return Ok(());
         }
@@ -410,7 +367,7 @@ impl ExplorerLister {
             self.reach.forget();
             return Err(UpstreamError::Unavailable {
                 attempts: LAGS_MAX,
-                last: format!("{} lags behind", self.pool.label(endpoint)),
+                last: format!("{} lags behind", self.client.pool.label(endpoint)),
             });
         }
         sleep(LAG_PAUSE).await;
@@ -433,7 +390,7 @@ impl ExplorerLister {
             let looks = join_all(looks).await;
             for (list, fallen) in lists.into_iter().zip(looks) {
                 if let Some(heights) = fallen? {
-                    self.abilities.reach.note(endpoint, list, &heights);
+                    self.client.abilities.reach.note(endpoint, list, &heights);
                     return Err(self.fallen_behind(endpoint, list));
                 }
             }
@@ -450,7 +407,7 @@ impl ExplorerLister {
         if is_done || self.reach.knew_calls(endpoint, self.high) {
             return Ok(false);
         }
-        let reached = Box::pin(self.reach.head_of(endpoint)).await?;
+        let reached = Box::pin(self.reach.head(Some(endpoint))).await?;
         self.is_looked_again = true;
         if reached.is_some_and(|reached| reached < self.high) {
             return Err(self.fallen_behind(endpoint, ExplorerList::Calls));
@@ -467,7 +424,8 @@ impl ExplorerLister {
         self.begin_again();
         self.is_looked_again = false;
         self.reach.forget();
-        let last = format!("{}: {} has fallen behind", self.pool.label(endpoint), list.action());
+        let last =
+            format!("{}: {} has fallen behind", self.client.pool.label(endpoint), list.action());
         UpstreamError::Unavailable { attempts: 1, last }
     }
 
@@ -484,20 +442,20 @@ impl ExplorerLister {
     /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
     /// the time, so where it has no row either, the index follows no calls.
     async fn look_for_calls(&mut self) -> Result<(), UpstreamError> {
-        if self.calls != Calls::Unseen || !self.merge.is_ended(at(ExplorerList::Calls)) {
+        let is_ended = self.merge.on_list(ExplorerList::Calls, |list| list.is_ended());
+        if self.calls != Calls::Unseen || is_ended == Some(false) {
             return Ok(());
         }
         if self.reach.lists_calls() {
             self.calls = self.note_calls(true);
             return Ok(());
         }
-        let busy = hex_text(self.subject.chain.wrapped_native.bytes());
-        let ask = PageAsk { low: 0, end: self.high, page: 1, rows: Some(1), confirms_end: false };
-        let request = wire::page_ask(ExplorerList::Calls, busy, &ask, 1);
-        let options = CallOptions::new(self.lane.clone());
-        self.calls = match self.pool.ask(&request, wire::read_list, &options).await {
+        let asked = BusyAsk { low: None, end: self.high, rows: 1 };
+        let options = self.client.options();
+        self.calls = match self.reach.busy_page(ExplorerList::Calls, asked, &options).await {
             Ok(reply) => {
-                let rows = wire::rows(ExplorerList::Calls, &reply.body, &self.subject.wallet);
+                let rows =
+                    wire::rows(ExplorerList::Calls, &reply.body, &self.client.subject.wallet);
                 self.note_calls(rows.is_some_and(|rows| !rows.is_empty()))
             }
             Err(_) => Calls::NotListed,
@@ -507,10 +465,10 @@ impl ExplorerLister {
 
     fn note_calls(&self, are_there: bool) -> Calls {
         if are_there {
-            self.abilities.note_calls(Discovery::Explorer);
+            self.client.abilities.note_calls(Discovery::Explorer);
             return Calls::Listed;
         }
-        self.abilities.note_no_calls(Discovery::Explorer);
+        self.client.abilities.note_no_calls(Discovery::Explorer);
         Calls::NotListed
     }
 
@@ -528,13 +486,5 @@ impl ExplorerLister {
         let indexed = self.reach.lowest();
         let is_known = self.calls == Calls::Listed && self.reach.shows_calls();
         is_known.then_some(indexed.map_or(self.high, |at| at.min(self.high)))
-    }
-}
-
-fn at(list: ExplorerList) -> usize {
-    match list {
-        ExplorerList::Transactions => 0,
-        ExplorerList::Tokens => 1,
-        ExplorerList::Calls => 2,
     }
 }

@@ -1,16 +1,15 @@
 //! How far the lists of the endpoints of an index have come, as far as their own answers show.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::{join4, try_join_all};
 use tokio::time::{Instant, sleep};
 
-use super::abilities::Abilities;
 use super::descent::PageAsk;
 use super::explorer_wire::{self as wire, ExplorerList, NOT_INDEXED, PAGE_TOO_LARGE};
-use super::subject::Subject;
+use super::list_client::ListClient;
 use super::texts::hex_text;
 use crate::domain::{Height, lock};
 use crate::rpc::ask::Reply;
@@ -18,7 +17,6 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
 
 /// A height above all: indexes take it as "up to the newest".
 const NEWEST: Height = 999_999_999_999;
@@ -55,10 +53,10 @@ pub(super) enum Reach {
 
 /// Which rows of a busy account are asked for.
 #[derive(Debug, Clone, Copy)]
-struct BusyAsk {
-    low: Option<Height>,
-    end: Height,
-    rows: usize,
+pub(super) struct BusyAsk {
+    pub(super) low: Option<Height>,
+    pub(super) end: Height,
+    pub(super) rows: usize,
 }
 
 impl BusyAsk {
@@ -127,10 +125,7 @@ fn behind(row: Height, by_head: Option<Height>) -> u64 {
 
 #[derive(Debug)]
 pub(super) struct ExplorerReach {
-    pool: Pool,
-    subject: Subject,
-    lane: Lane,
-    abilities: Arc<Abilities>,
+    client: ListClient,
     /// How far each endpoint's lists have come, and when that was seen; `None` where that is not known.
     heads: Mutex<HashMap<EndpointId, (Option<Height>, Instant)>>,
     /// Endpoints whose calls did not show how far they had come.
@@ -140,38 +135,8 @@ pub(super) struct ExplorerReach {
 }
 
 impl ExplorerReach {
-    pub(super) fn new(
-        pool: &Pool,
-        subject: &Subject,
-        lane: &Lane,
-        abilities: &Arc<Abilities>,
-    ) -> Self {
-        Self {
-            pool: pool.clone(),
-            subject: subject.clone(),
-            lane: lane.clone(),
-            abilities: Arc::clone(abilities),
-            heads: Mutex::default(),
-            silent: Mutex::default(),
-            shown: Mutex::default(),
-        }
-    }
-
-    /// How far all lists of an endpoint have come, but for calls that do not show it.
-    pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
-        self.indexed(&CallOptions::new(self.lane.clone())).await
-    }
-
-    /// The same of one endpoint.
-    pub(super) async fn head_of(
-        &self,
-        endpoint: EndpointId,
-    ) -> Result<Option<Height>, UpstreamError> {
-        self.indexed(&self.on(endpoint)).await
-    }
-
-    fn on(&self, endpoint: EndpointId) -> CallOptions {
-        CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) }
+    pub(super) fn new(client: ListClient) -> Self {
+        Self { client, heads: Mutex::default(), silent: Mutex::default(), shown: Mutex::default() }
     }
 
     /// Endpoints that were asked.
@@ -197,10 +162,10 @@ impl ExplorerReach {
     /// Asks the one endpoint that there is how far it has come, before pages up to a height: it may
     /// have fallen back since an earlier read, and come there again by the end of this one.
     pub(super) async fn look_before(&self, height: Height) -> Result<(), UpstreamError> {
-        let all = self.pool.endpoints();
+        let all = self.client.pool.endpoints();
         let [only] = all.as_slice() else { return Ok(()) };
         if self.known().is_empty() && !self.is_far_above(only.id, height) {
-            Box::pin(self.head_of(only.id)).await?;
+            Box::pin(self.head(Some(only.id))).await?;
         }
         Ok(())
     }
@@ -209,7 +174,7 @@ impl ExplorerReach {
     /// back below it.
     fn is_far_above(&self, endpoint: EndpointId, height: Height) -> bool {
         let far = Some(height.saturating_add(FALL_MAX));
-        let reach = &self.abilities.reach;
+        let reach = &self.client.abilities.reach;
         ExplorerList::ALL.into_iter().all(|list| reach.reached(endpoint, list) >= far)
     }
 
@@ -221,14 +186,14 @@ impl ExplorerReach {
         height: Height,
         known: &BTreeSet<EndpointId>,
     ) -> Result<Reach, UpstreamError> {
-        if self.pool.endpoints().len() < 2 && self.is_far_above(endpoint, height) {
+        if self.client.pool.endpoints().len() < 2 && self.is_far_above(endpoint, height) {
             return Ok(Reach::Reached);
         }
         let head = lock(&self.heads).get(&endpoint).map(|(head, _)| *head);
         let indexed = if let Some(indexed) = head {
             indexed
         } else {
-            Box::pin(self.head_of(endpoint)).await?
+            Box::pin(self.head(Some(endpoint))).await?
         };
         Ok(match indexed {
             Some(indexed) if indexed < height => Reach::Behind,
@@ -257,7 +222,7 @@ impl ExplorerReach {
         if lock(&self.heads).contains_key(&endpoint) {
             return !lock(&self.silent).contains(&endpoint);
         }
-        self.abilities.reach.newest(endpoint, ExplorerList::Calls) >= Some(height)
+        self.client.abilities.reach.newest(endpoint, ExplorerList::Calls) >= Some(height)
     }
 
     /// Whether a list of an endpoint shows no longer rows that are as new as before its pages: how
@@ -278,7 +243,7 @@ impl ExplorerReach {
         // Calls of newer blocks may be worked on, and are refused together with those below them.
         let end = if is_calls { shown.saturating_add(1) } else { NEWEST };
         let asked = BusyAsk { low: Some(low), end, rows: NEWEST_ROWS.len() + 1 };
-        match self.newest_page(list, asked, &self.on(endpoint)).await {
+        match self.newest_page(list, asked, &self.client.on(endpoint)).await {
             Ok((page, _)) => {
                 let newest = page.first().copied().unwrap_or(low);
                 Ok((newest < before).then_some([before, newest]))
@@ -301,25 +266,29 @@ impl ExplorerReach {
     ) -> Option<Height> {
         let here = lock(&self.shown).get(&(endpoint, list)).copied();
         let near = |newest: &Height| newest.saturating_sub(high) < FALL_MAX;
-        let earlier = || self.abilities.reach.newest(endpoint, list).filter(near);
+        let earlier = || self.client.abilities.reach.newest(endpoint, list).filter(near);
         here.or_else(earlier)
     }
 
     /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
     /// all the time; where they show none, by the head that it reports less the chain's lag. Several
-    /// servers may answer for it: what the one farthest behind shows counts.
-    async fn indexed(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
-        let endpoint = self.endpoint(options).await?;
-        let here = CallOptions { on: Some(endpoint), ..options.clone() };
+    /// servers may answer for it: what the one farthest behind shows counts. `on`: this endpoint is
+    /// asked, else any that works.
+    pub(super) async fn head(
+        &self,
+        on: Option<EndpointId>,
+    ) -> Result<Option<Height>, UpstreamError> {
+        let endpoint = self.endpoint(on).await?;
+        let here = self.client.on(endpoint);
         let (transactions, tokens, calls, reported) = join4(
             self.newest_rows(ExplorerList::Transactions, (None, NEWEST), &here),
             self.newest_rows(ExplorerList::Tokens, (None, NEWEST), &here),
             self.newest_rows(ExplorerList::Calls, (None, NEWEST), &here),
-            head(&self.pool, &here),
+            head(&self.client.pool, &here),
         )
         .await;
         let (transactions, tokens, reported) = (transactions?, tokens?, reported?);
-        let by_head = reported.map(|head| head.saturating_sub(self.subject.chain.index_lag));
+        let by_head = reported.map(|head| head.saturating_sub(self.client.subject.chain.index_lag));
         let calls = match calls {
             Err(error) if error.is_final() => self.near_calls(&error, by_head, &here).await?,
             calls => calls?,
@@ -338,7 +307,7 @@ impl ExplorerReach {
     /// Rows that were asked for up to a height alone count as far below what the list has shown
     /// before as they are below that height: it shows no more there, and is not behind by that.
     fn note_rows(&self, endpoint: EndpointId, list: ExplorerList, newest: &Newest) {
-        let reach = &self.abilities.reach;
+        let reach = &self.client.abilities.reach;
         let most = newest.end.map(|end| end.saturating_sub(1));
         let above = reach.newest(endpoint, list).zip(most);
         let above = above.map_or(0, |(known, most)| known.saturating_sub(most));
@@ -346,17 +315,14 @@ impl ExplorerReach {
         reach.note(endpoint, list, &rows);
     }
 
-    /// The endpoint that is asked; any that works, where that is open.
-    async fn endpoint(&self, options: &CallOptions) -> Result<EndpointId, UpstreamError> {
-        let all = self.pool.endpoints();
+    async fn endpoint(&self, on: Option<EndpointId>) -> Result<EndpointId, UpstreamError> {
+        let all = self.client.pool.endpoints();
         let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
-        match options.on.or(only) {
-            Some(endpoint) => Ok(endpoint),
-            None => Ok(self
-                .newest_page(ExplorerList::Transactions, BusyAsk::newest(1), options)
-                .await?
-                .1),
+        if let Some(endpoint) = on.or(only) {
+            return Ok(endpoint);
         }
+        let (list, options) = (ExplorerList::Transactions, self.client.options());
+        Ok(self.newest_page(list, BusyAsk::newest(1), &options).await?.1)
     }
 
     /// How far all lists have come that show it: calls that do not are not known.
@@ -366,7 +332,7 @@ impl ExplorerReach {
         newest: &[Newest; 3],
         by_head: Option<Height>,
     ) -> Option<Height> {
-        let lag = self.subject.chain.index_lag;
+        let lag = self.client.subject.chain.index_lag;
         let known = ExplorerList::ALL.into_iter().zip(newest).filter(|(list, newest)| {
             *list != ExplorerList::Calls || newest.shows_reach(by_head, lag)
         });
@@ -376,7 +342,7 @@ impl ExplorerReach {
         } else {
             lock(&self.silent).remove(&endpoint);
         }
-        let behind = self.abilities.reach.behind(endpoint);
+        let behind = self.client.abilities.reach.behind(endpoint);
         let lowest = reached.into_iter().min().flatten();
         let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
         lock(&self.heads).insert(endpoint, (lowest, Instant::now()));
@@ -392,7 +358,7 @@ impl ExplorerReach {
         height: Option<Height>,
         options: &CallOptions,
     ) -> Result<Newest, UpstreamError> {
-        let low = height.unwrap_or(0).saturating_sub(self.subject.chain.index_lag * QUIET);
+        let low = height.unwrap_or(0).saturating_sub(self.client.subject.chain.index_lag * QUIET);
         let ends = [None, height];
         for end in ends.into_iter().skip(usize::from(is_worked_on(refused))) {
             let range = (Some(low), end.unwrap_or(NEWEST));
@@ -416,7 +382,7 @@ impl ExplorerReach {
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
         for more in 1..=SHORT_MAX {
-            if !newest.is_open(by_head, self.subject.chain.index_lag) {
+            if !newest.is_open(by_head, self.client.subject.chain.index_lag) {
                 return Ok(());
             }
             match self.whole_page(list, USED_ROWS + more, options).await {
@@ -455,7 +421,8 @@ impl ExplorerReach {
         options: &CallOptions,
     ) -> Result<Newest, UpstreamError> {
         let page = |rows| self.newest_page(list, BusyAsk { low, end, rows }, options);
-        let seen = options.on.and_then(|endpoint| self.abilities.reach.newest(endpoint, list));
+        let seen =
+            options.on.and_then(|endpoint| self.client.abilities.reach.newest(endpoint, list));
         let (first, rest): (&[usize], &[usize]) = match seen {
             Some(_) => (&[], &NEWEST_ROWS),
             None => NEWEST_ROWS.split_at(1),
@@ -477,21 +444,21 @@ impl ExplorerReach {
         options: &CallOptions,
     ) -> Result<(Vec<Height>, EndpointId), UpstreamError> {
         let reply = self.busy_page(list, asked, options).await?;
-        let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
-        self.abilities.page_sizes.note((reply.endpoint, list), &rows);
+        let rows = wire::rows(list, &reply.body, &self.client.subject.wallet).unwrap_or_default();
+        self.client.abilities.page_sizes.note((reply.endpoint, list), &rows);
         let heights = rows.iter().map(|row| row.block.saturating_sub(1)).collect();
         Ok((heights, reply.endpoint))
     }
 
     /// So few rows are as little as can be asked for: a query that took too long passes. All calls
     /// of the wrapped coin are the heaviest query that there is: fewer are asked for next.
-    async fn busy_page(
+    pub(super) async fn busy_page(
         &self,
         list: ExplorerList,
         BusyAsk { low, end, rows }: BusyAsk,
         options: &CallOptions,
     ) -> Result<Reply, UpstreamError> {
-        let chain = &self.subject.chain;
+        let chain = &self.client.subject.chain;
         let pool = chain.reference_pools.first().filter(|_| list == ExplorerList::Tokens);
         let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
         let most = match (list, low) {
@@ -502,14 +469,14 @@ impl ExplorerReach {
         let low = low.unwrap_or(0);
         let ask = PageAsk { low, end, page: 1, rows: Some(rows), confirms_end: false };
         let request = wire::page_ask(list, busy, &ask, rows);
-        let mut reply = self.pool.ask(&request, wire::read_list, options).await;
+        let mut reply = self.client.pool.ask(&request, wire::read_list, options).await;
         for again in 1..=most {
             let Err(UpstreamError::Rpc { code, .. }) = &reply else { break };
             if *code != PAGE_TOO_LARGE && list != ExplorerList::Calls {
                 break;
             }
             sleep(SLOW_PAUSE * again).await;
-            reply = self.pool.ask(&request, wire::read_list, options).await;
+            reply = self.client.pool.ask(&request, wire::read_list, options).await;
         }
         reply
     }

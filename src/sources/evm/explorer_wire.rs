@@ -41,54 +41,38 @@ impl ExplorerList {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     status: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     message: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     result: Option<&'a RawValue>,
     /// Of JSON-RPC answers.
-    #[serde(default, borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawRow<'a> {
-    #[serde(default, borrow, alias = "transactionHash")]
+    #[serde(borrow, alias = "transactionHash")]
     hash: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     block_number: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     time_stamp: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     transaction_index: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     nonce: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     from: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     to: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     value: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     input: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     is_error: Option<&'a RawValue>,
-    #[serde(default, borrow, rename = "txreceipt_status")]
+    #[serde(rename = "txreceipt_status")]
     receipt_status: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     contract_address: Option<&'a RawValue>,
-    #[serde(default, borrow, rename = "tokenID")]
+    #[serde(rename = "tokenID")]
     token_id: Option<&'a RawValue>,
-    #[serde(default, borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     call_type: Option<&'a RawValue>,
     /// The place of a call among those of its transaction: Etherscan's, and Blockscout's.
-    #[serde(default, borrow)]
     trace_id: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     index: Option<&'a RawValue>,
 }
 
@@ -116,17 +100,12 @@ pub(super) fn read_list(status: u16, body: &[u8]) -> ReplyClass {
 
 /// What an answer to a question for the newest block means.
 pub(super) fn read_head(status: u16, body: &[u8]) -> ReplyClass {
-    match read(status, body, |result| result.starts_with("\"0x")) {
-        // Nothing depends on it: an index that refuses it does not report it.
-        ReplyClass::Refused { message, .. } | ReplyClass::Unknown { message, .. } => {
-            ReplyClass::NotOffered(message)
-        }
-        other @ (ReplyClass::Good
-        | ReplyClass::SlowDown(_)
-        | ReplyClass::Again(_)
-        | ReplyClass::NotOffered(_)
-        | ReplyClass::Denied(_)) => other,
+    let class = read(status, body, |result| result.starts_with("\"0x"));
+    // Nothing depends on it: an index that refuses it does not report it.
+    if let ReplyClass::Refused { message, .. } | ReplyClass::Unknown { message, .. } = class {
+        return ReplyClass::NotOffered(message);
     }
+    class
 }
 
 fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> ReplyClass {
@@ -216,7 +195,6 @@ pub(super) fn head(body: &[u8]) -> Option<Height> {
 }
 
 fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow> {
-    let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
     Some(ListRow {
         hash: texts::word(texts::scalar(raw.hash)?)?,
         block: texts::number(texts::scalar(raw.block_number)?)?,
@@ -238,13 +216,16 @@ fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow
     })
 }
 
+fn account(raw: Option<&RawValue>) -> Option<Account> {
+    texts::scalar(raw).and_then(texts::account)
+}
+
 fn mark<'a>(raw: &RawRow<'a>) -> Option<&'a str> {
     texts::scalar(raw.trace_id).or(texts::scalar(raw.index)).filter(|mark| !mark.is_empty())
 }
 
 fn sent(raw: &RawRow<'_>, wallet: &Account) -> SentNonce {
-    let from = texts::scalar(raw.from).and_then(texts::account);
-    if from.as_ref() != Some(wallet) {
+    if account(raw.from).as_ref() != Some(wallet) {
         return SentNonce::No;
     }
     texts::scalar(raw.nonce).and_then(texts::number).map_or(SentNonce::Unnumbered, SentNonce::Nonce)
@@ -256,7 +237,6 @@ fn token(raw: &RawRow<'_>) -> Option<What> {
     if texts::scalar(raw.token_id).is_some() || texts::units(value)? == Units::ZERO {
         return Some(What::Nothing);
     }
-    let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
     Some(What::Token { from: account(raw.from)?, to: account(raw.to)? })
 }
 
@@ -269,7 +249,6 @@ fn call(raw: &RawRow<'_>, wallet: &Account) -> Option<What> {
     if !moves || failed || value == Units::ZERO {
         return Some(What::Nothing);
     }
-    let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
     let from = account(raw.from)?;
     let to = account(raw.to).or_else(|| account(raw.contract_address))?;
     let touches = from == *wallet || to == *wallet;
@@ -388,18 +367,33 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_move_nothing_are_passed_over() {
+    fn what_moves_nothing_is_passed_over_and_what_failed_is_none() {
+        use ExplorerList::{Calls, Tokens, Transactions};
         let [from, to] = [[0xaa; 20], [0xbb; 20]];
         let moved = What::Call(NativeMove { from, to, value: Units::from(5) });
-        assert_eq!(one(ExplorerList::Calls, r#","value":"5","type":"call","isError":"0""#), moved);
-        assert_eq!(one(ExplorerList::Calls, r#","value":5,"callType":"call""#), moved);
-        for nothing in [
-            r#","value":"0","type":"call""#,
-            r#","value":"5","type":"delegatecall""#,
-            r#","value":"5","type":"call","callType":"staticcall""#,
-            r#","value":"5","type":"call","isError":"1""#,
+        let (token, value) = (What::Token { from, to }, Units::ZERO);
+        let selector = Some([0x12, 0x34, 0x56, 0x78]);
+        for (list, more, expected) in [
+            (Calls, r#","value":"5","type":"call","isError":"0""#, moved.clone()),
+            (Calls, r#","value":5,"callType":"call""#, moved),
+            (Calls, r#","value":"0","type":"call""#, What::Nothing),
+            (Calls, r#","value":"5","type":"delegatecall""#, What::Nothing),
+            (Calls, r#","value":"5","type":"call","callType":"staticcall""#, What::Nothing),
+            (Calls, r#","value":"5","type":"call","isError":"1""#, What::Nothing),
+            (Tokens, r#","value":"5","tokenDecimal":"""#, token),
+            (Tokens, r#","value":"0""#, What::Nothing),
+            // Single pieces.
+            (Tokens, r#","value":"1","tokenID":"7""#, What::Nothing),
+            (Tokens, r#","tokenID":"7""#, What::Nothing),
+            (Transactions, r#","value":"0","isError":"1""#, What::Failed),
+            (Transactions, r#","value":"0","isError":"0","txreceipt_status":"0""#, What::Failed),
+            (
+                Transactions,
+                r#","value":"0","isError":"0","txreceipt_status":"","input":"0x12345678""#,
+                What::Outer { from, to: Some(to), value, selector },
+            ),
         ] {
-            assert_eq!(one(ExplorerList::Calls, nothing), What::Nothing, "{nothing}");
+            assert_eq!(one(list, more), expected, "{more}");
         }
     }
 
@@ -426,30 +420,5 @@ mod tests {
         assert_eq!(count(&["", r#","traceId":"""#]), 2);
         // Indexes that name calls differently give the same rows.
         assert_eq!(of(&[r#","traceId":"0_1""#]), of(&[r#","index":"3""#]));
-    }
-
-    #[test]
-    fn transfers_of_nothing_and_of_single_pieces_are_passed_over() {
-        let token = What::Token { from: [0xaa; 20], to: [0xbb; 20] };
-        assert_eq!(one(ExplorerList::Tokens, r#","value":"5","tokenDecimal":"""#), token);
-        assert_eq!(one(ExplorerList::Tokens, r#","value":"0""#), What::Nothing);
-        assert_eq!(one(ExplorerList::Tokens, r#","value":"1","tokenID":"7""#), What::Nothing);
-        assert_eq!(one(ExplorerList::Tokens, r#","tokenID":"7""#), What::Nothing);
-    }
-
-    #[test]
-    fn a_failed_transaction_is_told_by_either_field() {
-        let failed = [r#","isError":"1""#, r#","isError":"0","txreceipt_status":"0""#];
-        for failed in failed {
-            assert_eq!(
-                one(ExplorerList::Transactions, &format!(r#","value":"0"{failed}"#)),
-                What::Failed
-            );
-        }
-        let fine = r#","value":"0","isError":"0","txreceipt_status":"","input":"0x12345678""#;
-        let What::Outer { selector, value, .. } = one(ExplorerList::Transactions, fine) else {
-            panic!()
-        };
-        assert_eq!((selector, value), (Some([0x12, 0x34, 0x56, 0x78]), Units::ZERO));
     }
 }

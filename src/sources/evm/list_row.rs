@@ -45,16 +45,15 @@ pub(super) enum What {
     Nothing,
 }
 
-/// A row without a movement for each of these numbers, one of each block, newest first.
+/// A row without a movement.
+#[cfg(test)]
+pub(super) fn bare_row(block: Height, id: u8) -> ListRow {
+    let (sent, what) = (SentNonce::No, What::Nothing);
+    ListRow { hash: [id; 32], block, index: None, time: None, sent, what }
+}
+
+/// One for each of these numbers, one of each block, newest first.
 #[cfg(test)]
 pub(super) fn bare_page(ids: &[u8]) -> Vec<ListRow> {
-    let row = |id: &u8| ListRow {
-        hash: [*id; 32],
-        block: 100 - u64::from(*id),
-        index: None,
-        time: None,
-        sent: SentNonce::No,
-        what: What::Nothing,
-    };
-    ids.iter().map(row).collect()
+    ids.iter().map(|id| bare_row(100 - u64::from(*id), *id)).collect()
 }

@@ -6,11 +6,12 @@ use super::EvmSource;
 use super::alchemy::AlchemyLister;
 use super::discovery::{Discovery, ListRequest, Window};
 use super::explorer::ExplorerLister;
+use super::list_client::ListClient;
 use super::logs::LogLister;
 use super::portal::PortalLister;
+use super::subject::Subject;
 use crate::domain::Height;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::Pool;
 
 /// A list of one wallet's transactions, going down.
 pub(super) enum Lister {
@@ -26,30 +27,27 @@ impl Lister {
         source: &EvmSource,
         listing: ListRequest,
     ) -> Result<Self, UpstreamError> {
-        let subject = source.subject(listing.wallet);
-        let (lane, range) = (listing.options.lane.clone(), (listing.low, listing.high));
-        let abilities = Arc::clone(&source.inner.abilities);
-        let counting = subject.chain.counts_sent.then(|| source.inner.pool.clone());
-        let pool = |pool: &Option<Pool>| {
-            let absent = || UpstreamError::NotSupported { method: kind.to_string() };
-            pool.clone().ok_or_else(absent)
+        let (inner, range) = (&source.inner, (listing.low, listing.high));
+        let pool = match kind {
+            Discovery::Portal => inner.portal.as_ref(),
+            Discovery::Explorer => inner.explorer.as_ref(),
+            Discovery::Alchemy | Discovery::Logs => Some(&inner.pool),
         };
+        let absent = || UpstreamError::NotSupported { method: kind.to_string() };
+        let (chain, registry) = (Arc::clone(&inner.chain), Arc::clone(&inner.registry));
+        let subject = Subject { wallet: listing.wallet, chain, registry };
+        let client = ListClient {
+            pool: pool.ok_or_else(absent)?.clone(),
+            lane: listing.options.lane.clone(),
+            abilities: Arc::clone(&inner.abilities),
+            counting: subject.chain.counts_sent.then(|| inner.pool.clone()),
+            subject,
+        };
+        let windows = inner.limits.portal_windows_max;
         Ok(match kind {
-            Discovery::Portal => {
-                let pool = pool(&source.inner.portal)?;
-                let windows = source.inner.limits.portal_windows_max;
-                let lister = PortalLister::new(pool, subject, (lane, range), abilities, windows);
-                Self::Portal(Box::new(lister.counted_by(counting)))
-            }
-            Discovery::Explorer => {
-                let pool = pool(&source.inner.explorer)?;
-                let lister = ExplorerLister::new(pool, subject, lane, range, abilities);
-                Self::Explorer(Box::new(lister.counted_by(counting, listing.low)))
-            }
-            Discovery::Alchemy => {
-                let pool = source.inner.pool.clone();
-                Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range, abilities)))
-            }
+            Discovery::Portal => Self::Portal(Box::new(PortalLister::new(client, range, windows))),
+            Discovery::Explorer => Self::Explorer(Box::new(ExplorerLister::new(client, range))),
+            Discovery::Alchemy => Self::Alchemy(Box::new(AlchemyLister::new(client, range))),
             Discovery::Logs => Self::Logs(Box::new(LogLister::new(source.clone(), listing))),
         })
     }

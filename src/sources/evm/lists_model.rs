@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::abilities::Abilities;
 use super::busy_fault::BusyFault;
+use super::list_client::ListClient;
 use super::log_search::TRANSFER;
 use super::subject::Subject;
 use super::texts::hex_text;
@@ -21,8 +22,8 @@ use crate::registry::Registry;
 use crate::rpc::endpoint::EndpointConfig;
 use crate::rpc::limits::PoolLimits;
 use crate::rpc::pool::Pool;
-use crate::rpc::scripted::Epoch;
 pub(super) use crate::rpc::scripted::lane;
+use crate::rpc::scripted::{Epoch, NodeFault, rpc};
 use crate::rpc::transport::{Request, Response, Transport, TransportError};
 
 pub(super) const WALLET: Account = [0xaa; 20];
@@ -94,8 +95,7 @@ defaults! {
         pub(super) behind: u64 = 0,
         /// Answers to the list of calls that refuse it, at first; then it is there.
         pub(super) refuses_calls: usize = 0,
-        /// The list of calls is there and has no row of anyone; or only that of one host.
-        pub(super) lists_no_calls: bool = false,
+        /// The list of calls of this host is there and has no row of anyone.
         pub(super) lists_no_calls_on: Option<&'static str> = None,
         /// Every so-maniest page of account lists keeps so many rows; 0: none.
         pub(super) short_every: usize = 0,
@@ -157,6 +157,10 @@ impl Model {
         Pool::new(endpoints, transport, limits, Arc::new(Epoch), 1)
     }
 
+    pub(super) fn client(self: &Arc<Self>, hosts: &[&str]) -> ListClient {
+        ListClient { abilities: Arc::clone(&self.abilities), ..client(self.pool(hosts)) }
+    }
+
     /// One list is so many blocks behind from now on.
     pub(super) fn fall(&self, action: &'static str, blocks: u64) {
         self.fallen.lock().unwrap().insert(action, blocks);
@@ -186,17 +190,16 @@ impl Model {
         let action = get("action");
         if action == "txlistinternal" {
             if self.calls_asked.fetch_add(1, Ordering::Relaxed) < self.ways.refuses_calls {
-                return json!({"status": "0", "message": "NOTOK", "result": "Error! Odd weather"});
+                return refusal("Error! Odd weather");
             }
-            if self.ways.lists_no_calls || self.ways.lists_no_calls_on == Some(host) {
-                return json!({"status": "0", "message": "No transactions found", "result": []});
+            if self.ways.lists_no_calls_on == Some(host) {
+                return no_rows();
             }
         }
         if !["txlist", "tokentx", "txlistinternal"].contains(&action.as_str())
             || action == "txlistinternal" && !self.ways.has_calls
         {
-            let text = "Error! Missing Or invalid Action name";
-            return json!({"status": "0", "message": "NOTOK", "result": text});
+            return refusal("Error! Missing Or invalid Action name");
         }
         let (page, offset) = (number("page"), number("offset"));
         if page * offset > 10_000 {
@@ -228,7 +231,7 @@ impl Model {
             .take(offset.min(self.ways.cap).min(kept))
             .collect();
         if rows.is_empty() {
-            return json!({"status": "0", "message": "No transactions found", "result": []});
+            return no_rows();
         }
         json!({"status": "1", "message": "OK", "result": rows})
     }
@@ -252,8 +255,7 @@ impl Model {
         });
         match fault.map(|(_, fault, _)| fault) {
             Some(BusyFault::TooLarge | BusyFault::TooLargeInAll) => {
-                let text = "Query Timeout occured. Please select a smaller result dataset";
-                return json!({"status": "0", "message": "NOTOK", "result": text});
+                return refusal("Query Timeout occured. Please select a smaller result dataset");
             }
             Some(BusyFault::Processing | BusyFault::NewestProcessing) => {
                 let text = "Some internal transactions within this block range have not yet been \
@@ -278,14 +280,7 @@ impl Model {
         self.head_of(host).saturating_sub(lag)
     }
 
-    fn rpc(&self, host: &str, call: &Value) -> Result<Value, &'static str> {
-        match call["method"].as_str().unwrap() {
-            "eth_blockNumber" => Ok(format!("{:#x}", self.head_of(host)).into()),
-            _ => self.alchemy(host, &call["params"][0]),
-        }
-    }
-
-    fn alchemy(&self, host: &str, filter: &Value) -> Result<Value, &'static str> {
+    fn alchemy(&self, host: &str, filter: &Value) -> Result<Value, NodeFault> {
         let height = |name: &str| {
             let text = filter[name].as_str().unwrap().trim_start_matches("0x");
             u64::from_str_radix(text, 16).unwrap()
@@ -293,7 +288,8 @@ impl Model {
         let within = height("fromBlock")..=height("toBlock");
         let categories = filter["category"].as_array().unwrap();
         if categories.contains(&"internal".into()) && !self.ways.has_calls {
-            return Err("The internal category is only for some networks");
+            let text = "The internal category is only for some networks";
+            return Err(NodeFault::Rpc(-32602, text));
         }
         let key = filter["pageKey"].as_str().map_or(0, |key| key.parse::<usize>().unwrap());
         let size = self.ways.cap.min(1000);
@@ -312,12 +308,11 @@ impl Model {
             .collect();
         let more = rows.len() > size;
         let page: Vec<&Value> = rows.iter().take(size).collect();
-        let next = (key + size).to_string();
-        Ok(if more {
-            json!({"transfers": page, "pageKey": next})
-        } else {
-            json!({"transfers": page})
-        })
+        let mut answer = json!({"transfers": page});
+        if more {
+            answer["pageKey"] = (key + size).to_string().into();
+        }
+        Ok(answer)
     }
 
     fn portal(&self, host: &str, query: &Value) -> (u16, String) {
@@ -385,17 +380,12 @@ impl Model {
             let query = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             return (200, self.explorer(host, &query).to_string());
         }
-        let call: Value = serde_json::from_slice(&request.body).unwrap();
-        let calls = call.as_array().cloned().unwrap_or_else(|| vec![call.clone()]);
-        let answers: Vec<Value> = calls
-            .iter()
-            .map(|call| match self.rpc(host, call) {
-                Ok(result) => json!({"jsonrpc": "2.0", "id": call["id"], "result": result}),
-                Err(text) => json!({"id": call["id"], "error": {"code": -32602, "message": text}}),
-            })
-            .collect();
-        let body = if call.is_array() { json!(answers) } else { answers[0].clone() };
-        (200, body.to_string())
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let (status, body) = rpc(&body, |method, params| match method {
+            "eth_blockNumber" => Ok(format!("{:#x}", self.head_of(host)).into()),
+            _ => self.alchemy(host, &params[0]),
+        });
+        (status, body.to_string())
     }
 }
 
@@ -420,6 +410,14 @@ impl Transport for Model {
     }
 }
 
+fn refusal(text: &str) -> Value {
+    json!({"status": "0", "message": "NOTOK", "result": text})
+}
+
+fn no_rows() -> Value {
+    json!({"status": "0", "message": "No transactions found", "result": []})
+}
+
 /// What an action lists of a transaction, in its order.
 fn rows(tx: &ModelTx, action: &str) -> Vec<Value> {
     let row = |from: &Account, to: &Account, value: u64, more: Value| {
@@ -428,9 +426,7 @@ fn rows(tx: &ModelTx, action: &str) -> Vec<Value> {
             "hash": tx.hash_text(), "transactionIndex": tx.index.to_string(),
             "from": hex_text(from), "to": hex_text(to), "value": value.to_string(),
         });
-        for (name, value) in more.as_object().unwrap() {
-            row[name] = value.clone();
-        }
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         row
     };
     match action {
@@ -445,13 +441,11 @@ fn rows(tx: &ModelTx, action: &str) -> Vec<Value> {
             tx.tokens.iter().map(|(from, to, value)| row(from, to, *value, more.clone())).collect()
         }
         _ => {
-            let kinds = json!({"type": "call", "isError": "0"});
-            let parent = json!({"type": "delegatecall", "isError": "0"});
-            let each = tx.calls.iter();
-            each.flat_map(|(from, to, value)| {
-                [row(from, to, *value, parent.clone()), row(from, to, *value, kinds.clone())]
-            })
-            .collect()
+            let each = tx.calls.iter().flat_map(|(from, to, value)| {
+                let of = |kind| row(from, to, *value, json!({"type": kind, "isError": "0"}));
+                ["delegatecall", "call"].map(of)
+            });
+            each.collect()
         }
     }
 }
@@ -516,6 +510,12 @@ fn portal_rows(tx: &ModelTx, traced: bool) -> Option<Value> {
         }],
         "logs": logs, "traces": traces,
     }))
+}
+
+/// Of endpoints that nothing is known of.
+pub(super) fn client(pool: Pool) -> ListClient {
+    let abilities = Arc::default();
+    ListClient { pool, subject: subject(), lane: lane(), abilities, counting: None }
 }
 
 pub(super) fn subject() -> Subject {

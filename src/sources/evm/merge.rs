@@ -147,29 +147,29 @@ impl Sight {
     }
 }
 
-/// The lists of one wallet, each at its own height.
+/// The lists of one wallet by their kinds, each at its own height. What the wallet sent is in the first one.
 #[derive(Debug, Clone)]
-pub(super) struct Merge {
+pub(super) struct Merge<L> {
     low: Height,
     /// The next window's top; `None` below the lowest.
     top: Option<Height>,
-    lists: Vec<Descent>,
+    lists: Vec<(L, Descent)>,
     /// The wallet was seen to send transactions itself: it is no contract.
     sends: bool,
     /// The sent count, where the first list has all that the wallet sent.
     sent: Option<SentCount>,
 }
 
-impl Merge {
-    pub(super) fn new(count: usize, low: Height, high: Height) -> Self {
-        let lists = (0..count).map(|_| Descent::new(low, high)).collect();
+impl<L: Copy + Eq> Merge<L> {
+    pub(super) fn new(lists: &[L], low: Height, high: Height) -> Self {
+        let lists = lists.iter().map(|list| (*list, Descent::new(low, high))).collect();
         Self { low, top: (low <= high).then_some(high), lists, sends: false, sent: None }
     }
 
     /// Begins further down, before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
-        let sent = self.sent;
-        *self = Self { sent, ..Self::new(self.lists.len(), self.low, high) };
+        let lists: Vec<L> = self.lists.iter().map(|(list, _)| *list).collect();
+        *self = Self { sent: self.sent, ..Self::new(&lists, self.low, high) };
     }
 
     /// Nothing is left to deliver.
@@ -178,42 +178,38 @@ impl Merge {
     }
 
     /// The pages that hold up the next window, by list.
-    pub(super) fn wanted(&self) -> Vec<(usize, PageAsk)> {
+    pub(super) fn wanted(&self) -> Vec<(L, PageAsk)> {
         let known = |list: &Descent| list.known_from().unwrap_or(Height::MAX);
-        let highest = self.lists.iter().filter(|list| !list.is_ended()).map(known).max();
-        let behind = self.lists.iter().enumerate().filter(|(_, list)| Some(known(list)) == highest);
-        behind.filter_map(|(at, list)| Some((at, list.ask()?))).collect()
+        let highest = self.descents().filter(|list| !list.is_ended()).map(known).max();
+        let behind = self.lists.iter().filter(|(_, list)| Some(known(list)) == highest);
+        behind.filter_map(|(kind, list)| Some((*kind, list.ask()?))).collect()
     }
 
     pub(super) fn absorb(
         &mut self,
         subject: &Subject,
-        list: usize,
+        list: L,
         page: Vec<ListRow>,
         is_whole: bool,
     ) -> Result<DescentOutcome, Fault> {
         let sends =
             |row: &ListRow| matches!(row.what, What::Outer { from, .. } if from == subject.wallet);
         self.sends |= page.iter().any(sends);
-        match self.lists.get_mut(list) {
-            Some(list) => list.absorb(page, is_whole),
-            None => Ok(DescentOutcome::Taken),
-        }
+        self.on_list(list, |list| list.absorb(page, is_whole)).unwrap_or(Ok(DescentOutcome::Taken))
     }
 
-    pub(super) fn on_list(&mut self, list: usize, change: fn(&mut Descent)) {
-        if let Some(list) = self.lists.get_mut(list) {
-            change(list);
-        }
+    /// Works on one of the lists; `None` where there is no such one.
+    pub(super) fn on_list<T>(
+        &mut self,
+        list: L,
+        work: impl FnOnce(&mut Descent) -> T,
+    ) -> Option<T> {
+        let of = self.lists.iter_mut().find(|(kind, _)| *kind == list);
+        of.map(|(_, list)| work(list))
     }
 
-    /// See [`Descent::shows_end`].
-    pub(super) fn shows_end(&mut self, list: usize, page: &[ListRow]) -> bool {
-        self.lists.get_mut(list).is_none_or(|list| list.shows_end(page))
-    }
-
-    pub(super) fn is_ended(&self, list: usize) -> bool {
-        self.lists.get(list).is_none_or(Descent::is_ended)
+    fn descents(&self) -> impl Iterator<Item = &Descent> {
+        self.lists.iter().map(|(_, list)| list)
     }
 
     /// Holds what the wallet sent against the chain's counts, from here on.
@@ -242,14 +238,18 @@ impl Merge {
         let (Some(sent), Some((low, _))) = (self.sent, self.next_range()) else { return false };
         let follows = match self.nonces(|height| height < low).into_iter().max() {
             Some(nonce) => Follows::Nonce(nonce),
-            None if self.is_ended(0) => Follows::Nothing,
+            None if self.is_first_ended() => Follows::Nothing,
             None => Follows::Unknown,
         };
         !self.is_unnumbered() && !sent.fits(&self.nonces(|height| height >= low), follows)
     }
 
+    fn is_first_ended(&self) -> bool {
+        self.descents().next().is_none_or(Descent::is_ended)
+    }
+
     fn sent_rows(&self) -> impl Iterator<Item = &ListRow> {
-        let rows = self.lists.first().map_or(&[][..], Descent::rows);
+        let rows = self.descents().next().map_or(&[][..], Descent::rows);
         rows.iter().filter(|row| row.sent != SentNonce::No)
     }
 
@@ -274,13 +274,13 @@ impl Merge {
     /// The heights of the next window.
     fn next_range(&self) -> Option<(Height, Height)> {
         let top = self.top?;
-        let known = self.lists.iter().map(|list| list.known_from().unwrap_or(Height::MAX));
+        let known = self.descents().map(|list| list.known_from().unwrap_or(Height::MAX));
         let low = known.max().unwrap_or(self.low).max(self.low);
         let waits = |sent: SentCount| {
-            let held = self.lists.iter().map(|list| list.rows().len()).max();
+            let held = self.descents().map(|list| list.rows().len()).max();
             let is_long = held.is_some_and(|held| held >= HELD_MAX);
             let has_next = sent.has_next() || self.sent_rows().next().is_some();
-            let is_open = !self.is_ended(0) && !sent.is_exhausted() && has_next;
+            let is_open = !self.is_first_ended() && !sent.is_exhausted() && has_next;
             is_open && !self.is_unnumbered() && !is_long
         };
         if self.sent.is_some_and(waits) {
@@ -305,7 +305,7 @@ impl Merge {
         }
         self.top = low.checked_sub(1).filter(|below| *below >= self.low);
         let mut sights: BTreeMap<(Height, Word), Sight> = BTreeMap::new();
-        for row in self.lists.iter_mut().flat_map(|list| list.take_from(low)) {
+        for row in self.lists.iter_mut().flat_map(|(_, list)| list.take_from(low)) {
             sights.entry((row.block, row.hash)).or_default().add(&row, &subject.wallet);
         }
         let mut window = Window { low, high: top, found: Vec::new(), skipped: 0, doubts };

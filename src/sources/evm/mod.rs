@@ -22,6 +22,7 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
+mod list_client;
 mod list_row;
 mod lister;
 #[cfg(test)]
@@ -96,7 +97,6 @@ use crate::rpc::pool::{CallOptions, Pool};
 use abilities::Abilities;
 use log_depth::Sentinel;
 use log_nodes::LogNodes;
-use subject::Subject;
 
 /// What an EVM chain is read with.
 #[derive(Debug)]
@@ -239,12 +239,6 @@ impl EvmSource {
         options: &CallOptions,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         tokens::tokens(&self.inner.pool, &self.inner.chain, mints, options).await
-    }
-
-    /// Whose transactions are looked for.
-    fn subject(&self, wallet: Account) -> Subject {
-        let (chain, registry) = (Arc::clone(&self.inner.chain), Arc::clone(&self.inner.registry));
-        Subject { wallet, chain, registry }
     }
 
     /// Whether a trade may reach through this contract a wallet that did not send the transaction.

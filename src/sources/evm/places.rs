@@ -2,6 +2,7 @@
 //! (go-ethereum: `--history.transactions`, 2,350,000 blocks by default).
 
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::blocks::{block_call, receipts_call};
 use super::fetch::CandidateTx;
@@ -24,24 +25,28 @@ impl EvmSource {
         (with_receipts, lacked): (bool, bool),
         options: &CallOptions,
     ) {
-        let (mut calls, mut places) = (Vec::new(), Vec::new());
-        for (at, one) in (0..).zip(open.iter()) {
+        let calls = open.iter().flat_map(|one| {
+            let tx = one.tx.is_none().then(|| by_place(one));
+            let lacks_receipt = with_receipts && one.receipt.is_none();
+            let receipt = lacks_receipt.then(|| receipts_call(one.candidate.block));
+            [tx, receipt].into_iter().flatten()
+        });
+        let calls: Vec<Call> = calls.collect();
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        for one in open {
+            let (hash, is_placed) = (one.candidate.hash, one.candidate.index.is_some());
             if one.tx.is_none() {
-                calls.push(by_place(one));
-                places.push((at, Part::Tx));
+                one.tx = found(answers.next(), |raw| {
+                    if is_placed {
+                        wire::seen(&raw).is_some().then_some(raw)
+                    } else {
+                        wire::transaction_in(&raw, &hash)
+                    }
+                });
             }
             if with_receipts && one.receipt.is_none() {
-                calls.push(receipts_call(one.candidate.block));
-                places.push((at, Part::Receipt));
+                one.receipt = found(answers.next(), |raw| wire::receipt_in(&raw, &hash));
             }
-        }
-        let answers = self.inner.pool.batch(&calls, options).await;
-        for ((at, part), answer) in places.into_iter().zip(answers) {
-            if let Some(one) = open.get_mut(at) {
-                one.fill(part, answer);
-            }
-        }
-        for one in open {
             one.settle(self.inner.chain.chain_id, with_receipts);
             // Near the head, nodes that are behind do not know it by its hash yet.
             if lacked && one.is_done(with_receipts) && self.is_far_down(one.candidate.block) {
@@ -49,12 +54,6 @@ impl EvmSource {
             }
         }
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Tx,
-    Receipt,
 }
 
 fn by_place(one: &CandidateTx) -> Call {
@@ -68,19 +67,11 @@ fn by_place(one: &CandidateTx) -> Call {
     }
 }
 
-impl CandidateTx {
-    fn fill(&mut self, part: Part, answer: Result<CallResponse, UpstreamError>) {
-        let Ok(CallResponse { result, endpoint, request }) = answer else { return };
-        let hash = &self.candidate.hash;
-        let result = match (part, self.candidate.index) {
-            (Part::Tx, Some(_)) => wire::seen(&result).is_some().then_some(result),
-            (Part::Tx, None) => wire::transaction_in(&result, hash),
-            (Part::Receipt, _) => wire::receipt_in(&result, hash),
-        };
-        let place = match part {
-            Part::Tx => &mut self.tx,
-            Part::Receipt => &mut self.receipt,
-        };
-        *place = result.map(|result| CallResponse { result, endpoint, request });
-    }
+/// What an answer holds of one transaction.
+fn found(
+    answer: Option<Result<CallResponse, UpstreamError>>,
+    read: impl FnOnce(Box<RawValue>) -> Option<Box<RawValue>>,
+) -> Option<CallResponse> {
+    let CallResponse { result, endpoint, request } = answer?.ok()?;
+    Some(CallResponse { result: read(result)?, endpoint, request })
 }

@@ -4,21 +4,18 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::future::{BoxFuture, join3};
+use futures_util::future::{BoxFuture, OptionFuture, join3};
 use futures_util::stream::FuturesOrdered;
 
 use super::abilities::Abilities;
 use super::discovery::{Discovery, Window};
+use super::list_client::ListClient;
 use super::portal_answers::read_agreed;
 use super::portal_sent::{Checked, SentCheck};
 use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, Trouble};
 use super::portal_wire::NativeBy;
-use super::sent_witness::SentWitness;
-use super::subject::Subject;
 use crate::domain::{Doubts, Height};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::Pool;
-use crate::rpc::scheduler::Lane;
 use crate::sources::gateway;
 
 const SPAN_MAX: u64 = 1 << 40;
@@ -73,12 +70,12 @@ fn names_traces(error: &UpstreamError) -> bool {
 
 impl PortalLister {
     pub(super) fn new(
-        pool: Pool,
-        subject: Subject,
-        (lane, (low, high)): (Lane, (Height, Height)),
-        abilities: Arc<Abilities>,
+        client: ListClient,
+        (low, high): (Height, Height),
         windows_max: usize,
     ) -> Self {
+        let witness = client.witness((low, high.max(low)));
+        let ListClient { pool, subject, lane, abilities, .. } = client;
         Self {
             gateway: Arc::new(Gateway { pool, subject, lane }),
             low,
@@ -93,17 +90,8 @@ impl PortalLister {
             begun_above_first: false,
             abilities,
             refusals: Vec::new(),
-            sent: None,
+            sent: witness.map(|witness| SentCheck::new(witness, low)),
         }
-    }
-
-    /// What the wallet sent is held against what nodes count, where there are such.
-    pub(super) fn counted_by(mut self, nodes: Option<Pool>) -> Self {
-        let Gateway { subject, lane, .. } = &*self.gateway;
-        let range = (self.low, self.top.unwrap_or(self.low));
-        let witness = |nodes| SentWitness::new(nodes, subject, lane.clone(), range);
-        self.sent = nodes.map(|nodes| SentCheck::new(witness(nodes), self.low));
-        self
     }
 
     /// Begins further down, before anything is listed.
@@ -165,11 +153,7 @@ impl PortalLister {
             *arrived = None;
             return;
         }
-        let counted = async {
-            if let Some(sent) = sent {
-                sent.count().await;
-            }
-        };
+        let counted = OptionFuture::from(sent.as_mut().map(SentCheck::count));
         let known = async {
             if first.is_none() {
                 // Asked again where it is needed, if it fails.
@@ -329,13 +313,13 @@ impl PortalLister {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lists_model::{Model, Ways, lane, subject};
+    use super::super::lists_model::{Model, Ways, client};
     use super::*;
 
     fn lister(first: Height, metadata: (u16, &'static str, usize)) -> PortalLister {
         let ways = Ways { first, metadata: Some(metadata), ..Ways::default() };
         let pool = Model::new(Vec::new(), 1_000, ways).pool(&["one"]);
-        PortalLister::new(pool, subject(), (lane(), (0, 1_000)), Arc::default(), 3)
+        PortalLister::new(client(pool), (0, 1_000), 3)
     }
 
     async fn next(lister: &mut PortalLister) -> Result<Option<(Height, Height)>, UpstreamError> {
@@ -384,12 +368,10 @@ mod tests {
             let refuses_traces = texts.iter().flat_map(|text| [*text; 2]).collect();
             let ways = Ways { refuses_traces, ..Ways::default() };
             let model = Model::new(Vec::new(), 1_000, ways);
-            let (pool, abilities) = (model.pool(&["one"]), Arc::<Abilities>::default());
-            let request = (lane(), (0, 1_000));
-            let mut lister = PortalLister::new(pool, subject(), request, Arc::clone(&abilities), 3);
+            let mut lister = PortalLister::new(model.client(&["one"]), (0, 1_000), 3);
             let window = lister.next().await.unwrap().unwrap();
             assert_eq!(window.doubts, doubts, "{texts:?}");
-            assert_eq!(abilities.may_have_no_calls(Discovery::Portal), is_noted, "{texts:?}");
+            assert_eq!(model.abilities.may_have_no_calls(Discovery::Portal), is_noted, "{texts:?}");
         }
     }
 }

@@ -73,7 +73,8 @@ impl SentCheck {
     /// answer about it is.
     pub(super) async fn look_at_counts(&mut self, window: &PortalWindow, is_last: bool) {
         self.count().await;
-        let is_doubtful = !self.is_counted_at_top() || self.is_refuted(window);
+        let is_uncounted = self.count.is_some_and(|count| !count.is_counted());
+        let is_doubtful = is_uncounted || self.is_refuted(window);
         if is_doubtful && self.confirm().await && self.is_refuted(window) {
             self.count = None;
         }
@@ -98,10 +99,6 @@ impl SentCheck {
             self.is_confirmed = true;
         }
         self.is_confirmed
-    }
-
-    fn is_counted_at_top(&self) -> bool {
-        self.count.is_none_or(|count| count.is_counted())
     }
 
     /// Whether the window itself shows that more was sent.

@@ -84,11 +84,8 @@ impl PortalWindow {
         let found = self.found.split_off(at);
         let halves = self.sent.map(|sent| sent.into_iter().partition(|(at, _)| *at < low));
         let (below, above): (Option<Vec<_>>, Option<Vec<_>>) = halves.unzip();
-        let Self { skipped, blocks, doubts, .. } = self;
-        let given = Self { low, high: self.high, found, skipped, blocks, sent: above, doubts };
-        let (low, found, skipped, blocks, sent) = (self.low, self.found, 0, 0, below);
-        let held = Self { low, high, found, skipped, blocks, sent, doubts };
-        (given, Some(held))
+        let given = Self { low, found, sent: above, ..self };
+        (given, Some(Self { high, sent: below, skipped: 0, blocks: 0, ..self }))
     }
 }
 

@@ -42,44 +42,34 @@ impl NativeBy {
 
 /// The fields of each kind that an answer holds.
 fn fields(native: NativeBy) -> Value {
-    let mut fields = serde_json::Map::new();
     let by_balance = native == NativeBy::StateDiffs;
+    let transaction = json!({
+        "transactionIndex": true, "hash": true, "from": true, "to": true, "value": true,
+        "sighash": true, "status": true, "nonce": true, "type": by_balance, "gasUsed": by_balance,
+        "effectiveGasPrice": by_balance,
+    });
+    let log = json!({
+        "logIndex": true, "transactionIndex": true, "address": true, "topics": true, "data": true,
+    });
+    let traces = json!({
+        "transactionIndex": true, "traceAddress": true, "type": true, "subtraces": true,
+        "error": true, "callFrom": true, "callTo": true, "callValue": true, "callCallType": true,
+        "createFrom": true, "createValue": true, "createResultAddress": true,
+        "suicideAddress": true, "suicideRefundAddress": true, "suicideBalance": true,
+    });
+    let diffs = json!({
+        "transactionIndex": true, "address": true, "key": true, "kind": true, "prev": true,
+        "next": true,
+    });
+    let native = match native {
+        NativeBy::Traces => Some(("trace", traces)),
+        NativeBy::StateDiffs => Some(("stateDiff", diffs)),
+        NativeBy::Nothing => None,
+    };
     // A false field is as good as none.
     let block = json!({"number": true, "timestamp": true, "miner": by_balance});
-    fields.insert("block".to_owned(), block);
-    fields.insert(
-        "transaction".to_owned(),
-        json!({
-            "transactionIndex": true, "hash": true, "from": true, "to": true, "value": true,
-            "sighash": true, "status": true, "nonce": true, "type": by_balance, "gasUsed": by_balance,
-            "effectiveGasPrice": by_balance,
-        }),
-    );
-    if by_balance {
-        let names = json!({
-            "transactionIndex": true, "address": true, "key": true, "kind": true, "prev": true,
-            "next": true,
-        });
-        fields.insert("stateDiff".to_owned(), names);
-    }
-    fields.insert(
-        "log".to_owned(),
-        json!({
-            "logIndex": true, "transactionIndex": true, "address": true, "topics": true,
-            "data": true,
-        }),
-    );
-    if native == NativeBy::Traces {
-        let names = json!({
-            "transactionIndex": true, "traceAddress": true, "type": true, "subtraces": true,
-            "error": true, "callFrom": true, "callTo": true, "callValue": true,
-            "callCallType": true, "createFrom": true, "createValue": true,
-            "createResultAddress": true, "suicideAddress": true, "suicideRefundAddress": true,
-            "suicideBalance": true,
-        });
-        fields.insert("trace".to_owned(), names);
-    }
-    Value::Object(fields)
+    let all = [("block", block), ("transaction", transaction), ("log", log)];
+    all.into_iter().chain(native).collect()
 }
 
 /// A query for the wallet's movements. All that it gave, and all that it sent, comes with logs
@@ -209,13 +199,13 @@ pub(super) struct Trace {
 struct RawBlock<'a> {
     #[serde(borrow)]
     header: RawHeader<'a>,
-    #[serde(default, borrow)]
+    #[serde(default)]
     transactions: Vec<RawTx<'a>>,
-    #[serde(default, borrow)]
+    #[serde(default)]
     logs: Vec<RawLog<'a>>,
-    #[serde(default, borrow)]
+    #[serde(default)]
     traces: Vec<RawTrace<'a>>,
-    #[serde(default, borrow, rename = "stateDiffs")]
+    #[serde(default, rename = "stateDiffs")]
     diffs: Vec<RawDiff<'a>>,
 }
 
@@ -223,7 +213,6 @@ struct RawBlock<'a> {
 struct RawHeader<'a> {
     number: Height,
     timestamp: Option<u32>,
-    #[serde(default, borrow)]
     miner: Option<&'a str>,
 }
 
@@ -233,9 +222,7 @@ struct RawDiff<'a> {
     transaction_index: u32,
     address: &'a str,
     key: &'a str,
-    #[serde(default, borrow)]
     prev: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     next: Option<&'a RawValue>,
 }
 
@@ -246,19 +233,14 @@ struct RawTx<'a> {
     hash: &'a str,
     from: &'a str,
     to: Option<&'a str>,
-    #[serde(default, borrow)]
     value: Option<&'a RawValue>,
     sighash: Option<&'a str>,
     input: Option<&'a str>,
-    #[serde(default, borrow)]
     status: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     nonce: Option<&'a RawValue>,
-    #[serde(default, borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     gas_used: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     effective_gas_price: Option<&'a RawValue>,
 }
 
@@ -280,28 +262,23 @@ struct RawTrace<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     subtraces: Option<usize>,
-    #[serde(default, borrow)]
     error: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     action: Option<RawAction<'a>>,
-    #[serde(default, borrow)]
     result: Option<RawAction<'a>>,
 }
 
 /// A call, a creation, a destruction or what came of them: their fields have different names.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RawAction<'a> {
     from: Option<&'a str>,
     to: Option<&'a str>,
-    #[serde(borrow)]
     value: Option<&'a RawValue>,
     call_type: Option<&'a str>,
     #[serde(rename = "type")]
     old_call_type: Option<&'a str>,
     address: Option<&'a str>,
     refund_address: Option<&'a str>,
-    #[serde(borrow)]
     balance: Option<&'a RawValue>,
 }
 

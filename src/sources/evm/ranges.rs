@@ -4,7 +4,7 @@
 //! tables (ponder, rindexer, graph-node).
 
 use crate::domain::Height;
-use crate::rpc::classify;
+use crate::rpc::classify::{self, words};
 
 /// How a range has to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,6 @@ const TOO_MUCH: &[&str] = &[
     "deadline",
     "too long",
 ];
-/// Words by which it says that the range is.
-const TOO_WIDE: &[&str] = &["range", "block"];
 
 /// `None` where the text is about something else.
 pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
@@ -51,23 +49,19 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
         let is_most = text.contains("range") && numbers(rest).contains(&blocks);
         return Some(if is_most { Shrink::AtMost(blocks) } else { Shrink::To(blocks) });
     }
-    let results = ["result", "logs", "entries", "response", "size", "bytes"];
-    let about_results = results.iter().any(|word| text.contains(word))
-        && !["range limit", "block range", "max range", "blocks range"]
-            .iter()
-            .any(|w| text.contains(w));
-    if TOO_WIDE.iter().any(|word| text.contains(word)) && !about_results {
+    let holds = |words: &[&str]| words::holds(&text, words);
+    let about_results = holds(&["result", "logs", "entries", "response", "size", "bytes"])
+        && !holds(&["range limit", "block range", "max range", "blocks range"]);
+    // Words by which it says that the range is.
+    if holds(&["range", "block"]) && !about_results {
         // The ends of what was asked are no limits.
         let limit = |most: &u64| (1..asked).contains(most) && *most != from && *most != to;
         if let Some(most) = numbers(&text).into_iter().filter(limit).max() {
             return Some(Shrink::AtMost(most));
         }
-        return ["range", "exceed", "limit", "too", "maximum"]
-            .iter()
-            .any(|word| text.contains(word))
-            .then_some(Shrink::Half);
+        return holds(&["range", "exceed", "limit", "too", "maximum"]).then_some(Shrink::Half);
     }
-    TOO_MUCH.iter().any(|word| text.contains(word)).then_some(Shrink::Half)
+    holds(TOO_MUCH).then_some(Shrink::Half)
 }
 
 /// The same for an error with its code: what the table of errors takes for one of ranges is one,
@@ -83,8 +77,8 @@ const TIMED_OUT: [i64; 5] = [408, 504, 524, 598, 599];
 /// Whether it took too long, rather than being refused for its size.
 pub(super) fn is_time_out(code: i64, text: &str) -> bool {
     let text = text.to_lowercase();
-    let words = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
-    TIMED_OUT.contains(&code) || words.iter().any(|word| text.contains(word))
+    let slow = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
+    TIMED_OUT.contains(&code) || words::holds(&text, &slow)
 }
 
 /// A range in the text: `[0x…, 0x…]`, or `A-B` behind "range".
@@ -131,72 +125,57 @@ fn numbers(text: &str) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn says(text: &str, expected: Option<Shrink>) {
-        assert_eq!(read(text, 0, 999_999), expected, "{text}");
-    }
-
     #[test]
-    fn a_range_that_works_is_used() {
-        says(
-            "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block \
-             range. Based on your parameters, this block range should work: [0x0, 0x3e7]",
-            Some(Shrink::To(1000)),
-        );
-        says(
-            "query returned more than 10000 results. Try with this block range [0x0, 0x1f3].",
-            Some(Shrink::To(500)),
-        );
-        says("query exceeds max results 20000, retry with the range 0-499", Some(Shrink::To(500)));
-    }
-
-    #[test]
-    fn a_largest_range_is_remembered() {
+    fn texts_say_how_a_range_has_to_change() {
         let most = |blocks| Some(Shrink::AtMost(blocks));
-        says("range 1000000 exceeds limit of 10000", most(10_000));
-        says("eth_getLogs is limited to a 10,000 range", most(10_000));
-        says("exceed maximum block range: 50000", most(50_000));
-        says("ranges over 10000 blocks are not supported on freetier", most(10_000));
-        says("query exceeds max block range 100000", most(100_000));
-        says("eth_getLogs range is too large, max is 1k blocks", most(1_000));
-        says("Maximum allowed number of requested blocks is 1000", most(1_000));
-        says("eth_getLogs is limited to 1024 block", most(1_024));
-        says("range 2500 is bigger than range limit 2000", most(2_500));
-        says("block range is too wide (maximum 1024)", most(1_024));
-        says("please limit the query to at most 1000 blocks", most(1_000));
-        says("requested too many blocks from 0 to 999999, maximum is set to 2048", most(2_048));
-    }
-
-    #[test]
-    fn a_range_as_long_as_the_most_is_remembered() {
-        says(
-            "You can make eth_getLogs requests with up to a 500 block range. Based on your \
-             parameters, this block range should work: [0x0, 0x1f3]",
-            Some(Shrink::AtMost(500)),
-        );
-        says("invalid range 0x12d687 to 0x99, at most 1000 blocks", Some(Shrink::AtMost(1_000)));
-    }
-
-    #[test]
-    fn too_much_is_halved() {
-        for text in [
-            "query returned more than 10000 results",
-            "logs matched by query exceeds limit of 10000",
-            "response size should not greater than 10000000 bytes",
-            "backend response too large",
-            "context deadline exceeded (timeout)",
-            "Block range is too large",
-            "block range too large",
-            "Block range limit exceeded.",
-            "block range is larger than max block range",
+        let (to, half) = (|blocks| Some(Shrink::To(blocks)), Some(Shrink::Half));
+        for (text, expected) in [
+            // A range that works is used.
+            (
+                "Log response size exceeded. You can make eth_getLogs requests with up to a 2K \
+                 block range. Based on your parameters, this block range should work: [0x0, 0x3e7]",
+                to(1000),
+            ),
+            (
+                "query returned more than 10000 results. Try with this block range [0x0, 0x1f3].",
+                to(500),
+            ),
+            ("query exceeds max results 20000, retry with the range 0-499", to(500)),
+            // A largest range is remembered.
+            ("range 1000000 exceeds limit of 10000", most(10_000)),
+            ("eth_getLogs is limited to a 10,000 range", most(10_000)),
+            ("exceed maximum block range: 50000", most(50_000)),
+            ("ranges over 10000 blocks are not supported on freetier", most(10_000)),
+            ("query exceeds max block range 100000", most(100_000)),
+            ("eth_getLogs range is too large, max is 1k blocks", most(1_000)),
+            ("Maximum allowed number of requested blocks is 1000", most(1_000)),
+            ("eth_getLogs is limited to 1024 block", most(1_024)),
+            ("range 2500 is bigger than range limit 2000", most(2_500)),
+            ("block range is too wide (maximum 1024)", most(1_024)),
+            ("please limit the query to at most 1000 blocks", most(1_000)),
+            ("requested too many blocks from 0 to 999999, maximum is set to 2048", most(2_048)),
+            // And one that is as long as the most.
+            (
+                "You can make eth_getLogs requests with up to a 500 block range. Based on your \
+                 parameters, this block range should work: [0x0, 0x1f3]",
+                most(500),
+            ),
+            ("invalid range 0x12d687 to 0x99, at most 1000 blocks", most(1_000)),
+            // Too much is halved.
+            ("query returned more than 10000 results", half),
+            ("logs matched by query exceeds limit of 10000", half),
+            ("response size should not greater than 10000000 bytes", half),
+            ("backend response too large", half),
+            ("context deadline exceeded (timeout)", half),
+            ("Block range is too large", half),
+            ("block range too large", half),
+            ("Block range limit exceeded.", half),
+            ("block range is larger than max block range", half),
+            // Other texts say nothing of ranges.
+            ("execution reverted", None),
+            ("invalid argument 0: hex string without 0x prefix", None),
         ] {
-            says(text, Some(Shrink::Half));
+            assert_eq!(read(text, 0, 999_999), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn other_texts_say_nothing_of_ranges() {
-        says("execution reverted", None);
-        says("invalid argument 0: hex string without 0x prefix", None);
     }
 }

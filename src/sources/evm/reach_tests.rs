@@ -2,7 +2,6 @@
 //! or follow no calls, nodes that take one call a request.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,10 +10,11 @@ use super::busy_fault::BusyFault;
 use super::discovery::Discovery;
 use super::explorer_reach::{ExplorerReach, Reach};
 use super::explorer_wire::ExplorerList;
+use super::list_client::ListClient;
 use super::lister::Lister;
-use super::lists_model::{Ways, lane, subject};
+use super::lists_model::{Ways, subject};
 use super::lists_tests::{
-    FAR, FAR_BEHIND, NEAR_HEAD, SaleKind, check, check_sales, expected, explorer, model,
+    FAR, FAR_BEHIND, NEAR_HEAD, SaleKind, check, check_sales, explorer, model, read_all,
     read_from_head, sales, with_list_behind, world,
 };
 use super::node_model::{NO_METHOD, nodes};
@@ -36,11 +36,11 @@ async fn calls_are_known_below_the_newest_blocks_that_an_index_always_works_on()
     assert_eq!(high, NEAR_HEAD - subject().chain.index_lag);
     check_sales(high, &windows, true);
     // Another read, of heights that were looked at; and one after the list has fallen back.
-    let windows = Lister::of_model(Discovery::Explorer, &model, &["one"], (0, high)).all().await;
+    let windows = read_all(Discovery::Explorer, &model, high).await;
     check_sales(high, &windows, true);
     model.fall("txlistinternal", FAR);
     // What it lists of the blocks near the height is nothing, which shows no reach.
-    let windows = Lister::of_model(Discovery::Explorer, &model, &["one"], (0, high)).all().await;
+    let windows = read_all(Discovery::Explorer, &model, high).await;
     check_sales(high, &windows, false);
 }
 
@@ -68,14 +68,13 @@ async fn a_list_that_is_asked_up_to_a_height_alone_is_not_behind_by_what_is_abov
 async fn calls_are_not_known_where_one_of_two_indexes_follows_none() {
     let ways = Ways { lists_no_calls_on: Some("none"), ..Ways::default() };
     let model = model(&sales(), 20_000, ways);
-    let pool = model.pool(&["none", "lists"]);
-    let reach = ExplorerReach::new(&pool, &subject(), &lane(), &model.abilities);
-    Box::pin(reach.head_of(EndpointId(0))).await.unwrap();
+    let reach = ExplorerReach::new(model.client(&["none", "lists"]));
+    Box::pin(reach.head(Some(EndpointId(0)))).await.unwrap();
     assert_eq!((reach.lists_calls(), reach.shows_calls()), (false, true));
-    Box::pin(reach.head_of(EndpointId(1))).await.unwrap();
+    Box::pin(reach.head(Some(EndpointId(1)))).await.unwrap();
     assert_eq!((reach.lists_calls(), reach.shows_calls()), (true, false));
     reach.forget();
-    Box::pin(reach.head_of(EndpointId(1))).await.unwrap();
+    Box::pin(reach.head(Some(EndpointId(1)))).await.unwrap();
     assert_eq!((reach.lists_calls(), reach.shows_calls()), (true, true));
 }
 
@@ -85,11 +84,10 @@ async fn a_node_of_one_call_a_request_is_read_in_as_few_requests_far_below_its_h
     let all = world(SaleKind::Sell, (1..=500).map(|at| at * 10));
     let model = model(&all, 100_000, Ways { cap: 100, ..Ways::default() });
     let limits = PoolLimits { batch_default: 1, ..PoolLimits::default() };
-    let pool = model.pool_with(&["one"], limits);
-    let seen = Arc::clone(&model.abilities);
-    let lister = AlchemyLister::new(pool, subject(), lane(), (0, 50_000), seen);
+    let client = ListClient { pool: model.pool_with(&["one"], limits), ..model.client(&[]) };
+    let lister = AlchemyLister::new(client, (0, 50_000));
     let windows = Lister::Alchemy(Box::new(lister)).all().await;
-    check(&windows, &expected(&all, 0, 50_000), 0, 50_000, true);
+    check(&windows, &all, (0, 50_000), true);
     let sent = model.sent.load(Ordering::Relaxed);
     assert!(sent < 80, "{sent} requests");
 }
@@ -129,14 +127,14 @@ async fn an_index_is_asked_how_far_it_has_come_before_each_read() {
     let model = model(&sales(), 20_000, Ways::default());
     let (high, windows) = read_from_head(&model).await;
     check_sales(high, &windows, true);
-    let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);
+    let reach = ExplorerReach::new(model.client(&["one"]));
     let unknown = BTreeSet::new();
     assert_eq!(reach.of(EndpointId(0), 1_000, &unknown).await, Ok(Reach::Reached), "far below");
     let lists = ["txlist", "tokentx", "txlistinternal"];
     for list in lists {
         model.fall(list, FAR);
     }
-    let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);
+    let reach = ExplorerReach::new(model.client(&["one"]));
     reach.look_before(high).await.unwrap();
     let known = reach.known();
     for list in lists {
@@ -144,7 +142,7 @@ async fn an_index_is_asked_how_far_it_has_come_before_each_read() {
     }
     assert_eq!(reach.of(EndpointId(0), high, &known).await, Ok(Reach::Behind));
     // One that was not asked before its pages is asked now, and they do not count.
-    let reach = ExplorerReach::new(&model.pool(&["one"]), &subject(), &lane(), &model.abilities);
+    let reach = ExplorerReach::new(model.client(&["one"]));
     assert_ne!(reach.of(EndpointId(0), high, &unknown).await, Ok(Reach::Reached));
 }
 

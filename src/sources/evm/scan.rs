@@ -233,11 +233,7 @@ mod tests {
 
     #[test]
     fn a_log_moves_the_wallets_that_it_names_above_their_tops() {
-        let topic = |account: u8| {
-            let mut word = [0; 32];
-            word[12..].fill(account);
-            word
-        };
+        let topic = |account: u8| wire::word(&wire::topic(&[account; 20])).unwrap();
         let log = |block, from, to, amount| FoundLog {
             address: [9; 20],
             topics: vec![wire::word(TRANSFER).unwrap(), topic(from), topic(to)],

@@ -64,9 +64,9 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Of logs in a range of blocks, by what else they must have.
-pub(crate) fn log_filter<const N: usize>(
+pub(crate) fn log_filter(
     (low, high): (Height, Height),
-    by: [(&str, Value); N],
+    by: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Value {
     let range = [("fromBlock", low), ("toBlock", high)];
     let range = range.map(|(name, height)| (name, format!("{height:#x}").into()));
