@@ -2,6 +2,9 @@
 
 use crate::domain::Height;
 
+/// The answer to what was asked of nodes.
+pub(crate) type Result<T, E = UpstreamError> = std::result::Result<T, E>;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
     #[error("no endpoint is configured")]
@@ -44,9 +47,7 @@ impl UpstreamError {
 }
 
 /// An answer; `None` for an error that a retry soon would give again.
-pub(crate) fn unless_final<T>(
-    answered: Result<T, UpstreamError>,
-) -> Result<Option<T>, UpstreamError> {
+pub(crate) fn unless_final<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.is_final() => Ok(None),

@@ -21,7 +21,7 @@ pub(super) use ready::{ChunkSizes, Ready};
 pub(super) use reorder::{Fetch, ReorderBuffer};
 pub use run_ahead::RunAhead;
 
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 
 /// Why more is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,22 +178,20 @@ pub(super) trait PrefetchReader {
     fn has_ended(&self) -> bool;
 
     /// The outcome of the read after its last chunk.
-    fn finish(&mut self) -> Result<(), UpstreamError> {
+    fn finish(&mut self) -> Result<()> {
         Ok(())
     }
 
     /// Requests as much as there is room for.
     fn request_more(&mut self, urgency: Urgency);
 
-    fn absorb(&mut self, event: Self::Event) -> Result<(), UpstreamError>;
+    fn absorb(&mut self, event: Self::Event) -> Result<()>;
 
-    fn deliver(&mut self) -> Result<Option<Self::Chunk>, UpstreamError>;
+    fn deliver(&mut self) -> Result<Option<Self::Chunk>>;
 }
 
 /// The next chunk, newest first; `None` after the last one. Cancel safe.
-pub(super) async fn next_chunk<R: PrefetchReader>(
-    reader: &mut R,
-) -> Result<Option<R::Chunk>, UpstreamError> {
+pub(super) async fn next_chunk<R: PrefetchReader>(reader: &mut R) -> Result<Option<R::Chunk>> {
     loop {
         if let Some(error) = reader.prefetcher().failure.take() {
             return Err(error);
@@ -254,10 +252,10 @@ mod tests {
     use super::*;
 
     /// Nothing is requested but what a test pushes.
-    struct Idle(Prefetcher<Result<(), UpstreamError>>);
+    struct Idle(Prefetcher<Result<()>>);
 
     impl PrefetchReader for Idle {
-        type Event = Result<(), UpstreamError>;
+        type Event = Result<()>;
         type Chunk = ();
 
         fn prefetcher(&mut self) -> &mut Prefetcher<Self::Event> {
@@ -270,11 +268,11 @@ mod tests {
 
         fn request_more(&mut self, _: Urgency) {}
 
-        fn absorb(&mut self, event: Self::Event) -> Result<(), UpstreamError> {
+        fn absorb(&mut self, event: Self::Event) -> Result<()> {
             event
         }
 
-        fn deliver(&mut self) -> Result<Option<()>, UpstreamError> {
+        fn deliver(&mut self) -> Result<Option<()>> {
             Ok(None)
         }
     }

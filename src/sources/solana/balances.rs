@@ -9,7 +9,7 @@ use super::SolanaSource;
 use super::open::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 use crate::domain::{Address, Units};
 use crate::rpc::batch::Call;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ impl SolanaSource {
         wallet: Address,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+    ) -> Result<Vec<Option<Units>>> {
         let call = |program| Call {
             method: "getTokenAccountsByOwner",
             params: json!([

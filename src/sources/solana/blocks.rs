@@ -11,7 +11,7 @@ use super::wire::{self, Block};
 use super::{SolanaSource, is_refusal};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::hash_check::HashAnswer;
 
@@ -26,7 +26,7 @@ impl SolanaSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<HashAnswer, UpstreamError> {
+    ) -> Result<HashAnswer> {
         let (block, by) = self.block(height, "none", options).await?.unzip();
         Ok((block.and_then(|block| wire::pubkey(&block.blockhash)), by))
     }
@@ -35,7 +35,7 @@ impl SolanaSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Vec<TxId>, UpstreamError> {
+    ) -> Result<Vec<TxId>> {
         // An error where the slot is said to have no block: `null` may be another answer soon.
         let block = self.fetch_block(height, "signatures", options).await?;
         let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
@@ -48,7 +48,7 @@ impl SolanaSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Option<TxId>, UpstreamError> {
+    ) -> Result<Option<TxId>> {
         let params = json!([height.saturating_add(1), 1, {"commitment": "finalized"}]);
         let answer = self.inner.pool.call("getBlocksWithLimit", params, options).await;
         let Some(answer) = unless_final(answer)? else { return Ok(None) };
@@ -64,7 +64,7 @@ impl SolanaSource {
         slot: Height,
         details: &str,
         options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+    ) -> Result<Option<(Block, EndpointId)>> {
         match self.fetch_block(slot, details, options).await {
             Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => Ok(None),
             reported => reported,
@@ -76,7 +76,7 @@ impl SolanaSource {
         slot: Height,
         details: &str,
         options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+    ) -> Result<Option<(Block, EndpointId)>> {
         let how = json!({
             "transactionDetails": details,
             "rewards": false,
@@ -97,7 +97,7 @@ impl SolanaSource {
         slot: Height,
         reported: Option<i64>,
         options: &CallOptions,
-    ) -> Result<Option<UnixSeconds>, UpstreamError> {
+    ) -> Result<Option<UnixSeconds>> {
         let time = match reported.and_then(|time| u64::try_from(time).ok()) {
             Some(time) => Some(time),
             None => self.time_near(slot, options).await?,
@@ -106,11 +106,7 @@ impl SolanaSource {
     }
 
     /// A slot's time, else that of the nearest lower slot that has one.
-    async fn time_near(
-        &self,
-        slot: Height,
-        options: &CallOptions,
-    ) -> Result<Option<u64>, UpstreamError> {
+    async fn time_near(&self, slot: Height, options: &CallOptions) -> Result<Option<u64>> {
         let lowest = slot.saturating_sub(self.inner.limits.time_slots_max);
         for near in (lowest..=slot).rev() {
             let asked =
@@ -139,7 +135,7 @@ impl SolanaSource {
         &self,
         by: [Option<EndpointId>; 2],
         options: &CallOptions,
-    ) -> Result<Vec<(EndpointId, Height)>, UpstreamError> {
+    ) -> Result<Vec<(EndpointId, Height)>> {
         let nodes: BTreeSet<EndpointId> = by.into_iter().flatten().collect();
         let asked = nodes.into_iter().map(|id| async move {
             // Another one may confirm the end in its place.

@@ -12,7 +12,7 @@ use super::list_page::ListPage;
 use super::listing::{FIRST_HEIGHTS, Listing, PageState};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 
 /// What the list shows of the end of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl EndCheck {
         Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
     }
 
-    pub(super) fn absorb(&mut self, page: PageReply) -> Result<(), UpstreamError> {
+    pub(super) fn absorb(&mut self, page: PageReply) -> Result<()> {
         self.listing.state = PageState::Paged;
         let ListPage { entries, goes_on, by } = match page {
             Ok(page) => page,

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{SolanaSource, is_refusal, wire};
 use crate::domain::Address;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
 /// What is known of it.
@@ -18,11 +18,7 @@ pub(super) enum Existence {
 
 impl SolanaSource {
     /// Where no endpoint offers the method, it may exist.
-    pub(super) async fn may_exist(
-        &self,
-        wallet: Address,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
+    pub(super) async fn may_exist(&self, wallet: Address, options: &CallOptions) -> Result<bool> {
         let none = json!({"offset": 0, "length": 0});
         let how = json!({"encoding": "base64", "commitment": "finalized", "dataSlice": none});
         let params = json!([wallet.to_string(), how]);

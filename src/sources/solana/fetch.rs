@@ -13,7 +13,7 @@ use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Nodes recorded token balances with each transaction long before this slot (October 2021); without
@@ -36,13 +36,13 @@ pub(super) struct PageRequest {
 }
 
 /// What came of one.
-pub(super) type PageReply = Result<ListPage, UpstreamError>;
+pub(super) type PageReply = Result<ListPage>;
 
 /// A requested transaction: received, or returned by no endpoint.
 pub(super) type FetchedEntry = (Entry, Option<Timed>);
 
 /// The same as one answer has it.
-type Read = Result<Option<Timed>, UpstreamError>;
+type Read = Result<Option<Timed>>;
 
 /// A requested transaction, whose answer it is (`None`: every endpoint failed), and what it holds.
 type AskedTx = (Entry, Option<EndpointId>, Read);
@@ -104,7 +104,7 @@ impl SolanaSource {
         entries: Vec<Entry>,
         is_retry: bool,
         mut options: CallOptions,
-    ) -> Result<Vec<FetchedEntry>, UpstreamError> {
+    ) -> Result<Vec<FetchedEntry>> {
         let mut fetched = Vec::with_capacity(entries.len());
         let answers = self.ask_transactions(entries, &options, (true, is_retry)).await?;
         let mut missing = received(answers, &mut fetched)?;
@@ -132,7 +132,7 @@ impl SolanaSource {
         entries: Vec<Entry>,
         options: &CallOptions,
         (is_first, is_retry): (bool, bool),
-    ) -> Result<Vec<AskedTx>, UpstreamError> {
+    ) -> Result<Vec<AskedTx>> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
         // Where others are given, or an earlier try had no other reason, it is the transaction that
@@ -185,7 +185,7 @@ impl SolanaSource {
 fn received(
     answers: Vec<AskedTx>,
     fetched: &mut Vec<FetchedEntry>,
-) -> Result<Vec<(Entry, EndpointId)>, UpstreamError> {
+) -> Result<Vec<(Entry, EndpointId)>> {
     let mut missing = Vec::new();
     for (entry, by, tx) in answers {
         match tx {

@@ -23,7 +23,7 @@ use crate::domain::{Address, Height, TxId, lock};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Below this slot the method knows nothing of token accounts: lists are read there.
@@ -283,7 +283,7 @@ impl SolanaSource {
         wallet: Address,
         query: &PageQuery,
         options: &CallOptions,
-    ) -> Result<CallResponse, UpstreamError> {
+    ) -> Result<CallResponse> {
         let calls = [Call { method: METHOD, params: query.params(wallet) }];
         let mut answers = if query.is_newest() {
             self.answers_up_to((IndexedList::FullPages, query.high), &calls, options).await
@@ -299,7 +299,7 @@ impl SolanaSource {
         wallet: ([u8; 32], Address),
         query: &PageQuery,
         options: &CallOptions,
-    ) -> Result<FullPage, UpstreamError> {
+    ) -> Result<FullPage> {
         let answer = self.ask_full_page(wallet.1, query, options).await?;
         let by = answer.endpoint;
         let bad = |what| self.malformed(by, what);

@@ -16,7 +16,7 @@ use super::SolanaSource;
 use super::list::Entry;
 use super::wire::is_error;
 use crate::domain::{Address, Height, TxId};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::sources::gateway::{lines, read_stream};
@@ -83,7 +83,7 @@ impl SolanaSource {
         wallets: &[Address],
         range: (Height, Height),
         options: &CallOptions,
-    ) -> Result<Vec<Owned>, UpstreamError> {
+    ) -> Result<Vec<Owned>> {
         let read = self.read_owned(wallets, range, options);
         timeout(self.inner.limits.gateway_wait, read).await.unwrap_or_else(|_| {
             let last = "the gateway takes too long".to_owned();
@@ -96,7 +96,7 @@ impl SolanaSource {
         wallets: &[Address],
         (low, high): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Vec<Owned>, UpstreamError> {
+    ) -> Result<Vec<Owned>> {
         let Some(gateway) = &self.gateway else { return Ok(Vec::new()) };
         let owners: BTreeMap<String, [u8; 32]> = wallets
             .iter()

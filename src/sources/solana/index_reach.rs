@@ -17,7 +17,7 @@ use crate::registry::Chain;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 pub(super) const FULL_PAGES: &str = "getTransactionsForAddress";
@@ -218,9 +218,9 @@ impl SolanaSource {
         &self,
         of: (EndpointId, IndexedList),
         (slot, is_last): (Height, bool),
-        answer: Option<Result<CallResponse, UpstreamError>>,
+        answer: Option<Result<CallResponse>>,
         options: &CallOptions,
-    ) -> Result<Height, UpstreamError> {
+    ) -> Result<Height> {
         let Some(busy) = &self.busy else { return Ok(slot) };
         // Pages that are behind, or refused, are not read: lists take their place, and prove their own.
         if of.1 == IndexedList::FullPages {
@@ -281,14 +281,14 @@ impl SolanaSource {
         (list, slot): (IndexedList, Height),
         calls: &[Call],
         options: &CallOptions,
-    ) -> Vec<Result<CallResponse, UpstreamError>> {
+    ) -> Vec<Result<CallResponse>> {
         let pool = &self.inner.pool;
         let Some(reach) = self.reach_call(list, slot) else {
             return pool.batch(calls, options).await;
         };
         // First, where a request takes fewer calls than there are.
         let reach = (pool.batch_size() > 1).then_some(reach);
-        let mut results: BTreeMap<usize, Result<CallResponse, UpstreamError>> = BTreeMap::new();
+        let mut results: BTreeMap<usize, Result<CallResponse>> = BTreeMap::new();
         let mut options = options.clone();
         for tries in 1..=REACH_TRIES {
             let open = calls.iter().enumerate().filter(|(at, _)| !results.contains_key(at));
@@ -326,7 +326,7 @@ impl SolanaSource {
         &self,
         list: IndexedList,
         slot: Height,
-        answer: Option<Result<CallResponse, UpstreamError>>,
+        answer: Option<Result<CallResponse>>,
     ) -> Option<(u64, Shown)> {
         let answer = answer?.ok()?;
         let (endpoint, request) = (answer.endpoint, answer.request);
@@ -369,7 +369,7 @@ impl SolanaSource {
         busy: &BusyAccount,
         endpoint: EndpointId,
         options: &CallOptions,
-    ) -> Result<CallResponse, UpstreamError> {
+    ) -> Result<CallResponse> {
         let options = options.first_on(endpoint);
         let Call { method, params } = call(list, busy);
         self.inner.pool.call(method, params, &options).await
@@ -378,7 +378,7 @@ impl SolanaSource {
     fn note_reach(
         &self,
         of: (EndpointId, IndexedList),
-        answer: &Result<CallResponse, UpstreamError>,
+        answer: &Result<CallResponse>,
         slot: Height,
     ) -> Shown {
         let shown = match answer {

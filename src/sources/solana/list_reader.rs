@@ -26,7 +26,7 @@ use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
@@ -35,19 +35,19 @@ use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
 const NEWEST_GROUP: usize = 16;
 
 pub(super) enum ListEvent {
-    Opened(Result<Opening, UpstreamError>),
+    Opened(Result<Opening>),
     /// The open accounts of a read that begins below the head.
-    Accounts(Result<Opening, UpstreamError>),
-    Anchored(Result<Option<TxId>, UpstreamError>),
+    Accounts(Result<Opening>),
+    Anchored(Result<Option<TxId>>),
     Pages(Vec<(usize, PageReply)>),
-    Fetched(Result<Vec<FetchedEntry>, UpstreamError>),
+    Fetched(Result<Vec<FetchedEntry>>),
     /// The first block kept by the endpoints that reported the ends of these lists.
-    FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>>),
     /// Whether the account exists.
-    Exists(Result<bool, UpstreamError>),
+    Exists(Result<bool>),
     /// What a gateway names, and what nodes return of it.
-    Owned(Result<Vec<Owned>, UpstreamError>),
-    OwnedFetched(Result<Vec<FetchedEntry>, UpstreamError>),
+    Owned(Result<Vec<Owned>>),
+    OwnedFetched(Result<Vec<FetchedEntry>>),
 }
 
 /// Reads one gap.
@@ -216,7 +216,7 @@ impl ListReader {
 
     /// The endpoint that reported the head gives no lists now: another one's head is as good. Begins
     /// anew, once, while nothing was delivered.
-    fn open_elsewhere(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
+    fn open_elsewhere(&mut self, error: UpstreamError) -> Result<()> {
         let Some(by) = self.head_by.filter(|_| self.may_begin_anew()) else { return Err(error) };
         self.without_lists = Some(by);
         (self.missing, self.missing_delivered) = (0, 0);
@@ -266,7 +266,7 @@ impl ListReader {
         }
     }
 
-    fn page(&mut self, number: usize, page: &ListPage) -> Result<(), UpstreamError> {
+    fn page(&mut self, number: usize, page: &ListPage) -> Result<()> {
         let ListPage { entries, goes_on, by } = page;
         let by = *by;
         let (low, resumed) = (self.request.low, self.request.high);
@@ -304,7 +304,7 @@ impl ListReader {
 
     /// A page that cannot be understood is asked for again: of many lists, one answer that is
     /// `null` must not end the reading of all.
-    fn torn(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
+    fn torn(&mut self, number: usize, error: UpstreamError) -> Result<()> {
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         let is_first = listing.state == PageState::Asked { is_first: true };
         listing.state = if is_first { PageState::New } else { PageState::Paged };
@@ -320,7 +320,7 @@ impl ListReader {
     }
 
     /// No endpoint knows the signature that the page was asked from: from the top, where it is a hint.
-    fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
+    fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<()> {
         let high = self.timeline.next_high();
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         if listing.is_fresh && self.request.high.is_some() {
@@ -332,7 +332,7 @@ impl ListReader {
 
     /// Many in a row may be missing because no endpoint gives any now. The read ends only once it has
     /// delivered so many, however many one request or slot holds: the next one begins below them.
-    fn take_fetched(&mut self, fetched: Vec<FetchedEntry>) -> Result<(), UpstreamError> {
+    fn take_fetched(&mut self, fetched: Vec<FetchedEntry>) -> Result<()> {
         for (entry, tx) in fetched {
             self.fetched(entry, tx);
         }

@@ -50,7 +50,7 @@ use crate::domain::Height;
 use crate::registry::Chain;
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::{CallOptions, Pool};
 use full_pages::PageOffers;
 use index_reach::{BusyAccount, IndexReach};
@@ -116,7 +116,7 @@ impl SolanaSource {
         SolanaReader::new(self.clone(), request)
     }
 
-    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height> {
         let params = serde_json::json!([{"commitment": "finalized"}]);
         let answer = self.inner.pool.call("getSlot", params, options).await?;
         wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, "getSlot"))

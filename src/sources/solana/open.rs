@@ -14,7 +14,7 @@ use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::Tip;
 
@@ -46,7 +46,7 @@ impl SolanaSource {
         wallet: Address,
         (first, list): (bool, IndexedList),
         options: &CallOptions,
-    ) -> Result<Opening, UpstreamError> {
+    ) -> Result<Opening> {
         let is_alone = self.inner.pool.endpoints().len() < 2;
         let open = || async move {
             let mut behind = Vec::new();
@@ -103,7 +103,7 @@ impl SolanaSource {
         (first, list, is_last): (bool, IndexedList, bool),
         behind: &mut Vec<EndpointId>,
         options: &CallOptions,
-    ) -> Result<Opening, UpstreamError> {
+    ) -> Result<Opening> {
         let finalized = || json!([{"commitment": "finalized"}]);
         let mut calls = vec![Call { method: "getLatestBlockhash", params: finalized() }];
         let owner = wallet.to_string();
@@ -160,10 +160,7 @@ impl SolanaSource {
 
     /// The newest block; `None` where no node supports the method. Without it a reorg while the
     /// rows are read goes unnoticed.
-    fn tip(
-        &self,
-        reported: Result<CallResponse, UpstreamError>,
-    ) -> Result<Option<Tip>, UpstreamError> {
+    fn tip(&self, reported: Result<CallResponse>) -> Result<Option<Tip>> {
         let answer = match reported {
             Ok(answer) => answer,
             // None that offers it, or none of those now: they may rest for long.
@@ -179,11 +176,7 @@ impl SolanaSource {
 
     /// The accounts of both token programs with the slot up to which both are known; none where
     /// nodes do not list accounts by owner.
-    fn both(
-        &self,
-        classic: Result<CallResponse, UpstreamError>,
-        newer: Result<CallResponse, UpstreamError>,
-    ) -> Result<Accounts, UpstreamError> {
+    fn both(&self, classic: Result<CallResponse>, newer: Result<CallResponse>) -> Result<Accounts> {
         let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
             match answer {
@@ -203,7 +196,7 @@ impl SolanaSource {
     }
 
     /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.
-    fn inspect(&self, answer: Result<CallResponse, UpstreamError>) -> Result<(), UpstreamError> {
+    fn inspect(&self, answer: Result<CallResponse>) -> Result<()> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) if is_refusal(&error) => return Ok(()),
@@ -231,7 +224,7 @@ impl SolanaSource {
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.
-    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
+    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = &self.inner.genesis_hash else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {
             let (pool, expected) = (self.inner.pool.clone(), expected.clone());

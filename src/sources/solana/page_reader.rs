@@ -17,7 +17,7 @@ use super::timeline::Timed;
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, Way};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urgency};
@@ -26,13 +26,13 @@ use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urge
 const FALSE_ENDS_MAX: u32 = 2;
 
 pub(super) enum PageEvent {
-    Opened(Result<Opening, UpstreamError>),
+    Opened(Result<Opening>),
     /// More endpoints were asked what they offer.
     Probed,
-    Page(u64, usize, Result<FullPage, UpstreamError>),
-    Oldest(Result<FullPage, UpstreamError>),
+    Page(u64, usize, Result<FullPage>),
+    Oldest(Result<FullPage>),
     Signatures(PageReply),
-    FirstKept(Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    FirstKept(Result<Vec<(EndpointId, Height)>>),
 }
 
 #[derive(Debug)]
@@ -193,7 +193,7 @@ impl PageReader {
         &self,
         query: PageQuery,
         options: CallOptions,
-    ) -> impl Future<Output = Result<FullPage, UpstreamError>> + use<> {
+    ) -> impl Future<Output = Result<FullPage>> + use<> {
         let (source, wallet) = (self.source.clone(), (self.wallet, self.request.wallet));
         async move { source.full_page(wallet, &query, &options).await }
     }
@@ -366,7 +366,7 @@ impl PrefetchReader for PageReader {
         self.request_end();
     }
 
-    fn absorb(&mut self, event: PageEvent) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: PageEvent) -> Result<()> {
         match event {
             PageEvent::Opened(opening) => self.opened(opening?),
             PageEvent::Page(number, _, Ok(page)) => {
@@ -402,7 +402,7 @@ impl PrefetchReader for PageReader {
         Ok(())
     }
 
-    fn deliver(&mut self) -> Result<Option<PageStep>, UpstreamError> {
+    fn deliver(&mut self) -> Result<Option<PageStep>> {
         let most = self.source.inner.limits.chunk_max;
         let is_confirmed = self.is_confirmed();
         let chunk =

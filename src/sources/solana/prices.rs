@@ -15,7 +15,7 @@ use super::price_wire::{self, Mints, Vaults};
 use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
 use crate::rpc::batch::CallResponse;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Slots of the grid: about 25 seconds, in which the coin moves by less than a pool's fee.
@@ -66,7 +66,7 @@ impl SolanaSource {
         &self,
         at: &[Moment],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+    ) -> Result<Vec<Option<Price>>> {
         if self.references.pools.is_empty() {
             return Ok(vec![None; at.len()]);
         }
@@ -108,11 +108,7 @@ impl SolanaSource {
     }
 
     /// Of the first block from a slot downwards that holds a swap.
-    async fn price_below(
-        &self,
-        slot: Height,
-        options: &CallOptions,
-    ) -> Result<Option<Price>, UpstreamError> {
+    async fn price_below(&self, slot: Height, options: &CallOptions) -> Result<Option<Price>> {
         let how = json!({
             "transactionDetails": "accounts",
             "rewards": false,
@@ -139,7 +135,7 @@ impl SolanaSource {
         &self,
         params: Value,
         options: &CallOptions,
-    ) -> Result<Option<CallResponse>, UpstreamError> {
+    ) -> Result<Option<CallResponse>> {
         let (mut options, mut refusals) = (options.clone(), 0);
         for _ in 0..BLOCK_TRIES {
             match self.inner.pool.call("getBlock", params.clone(), &options).await {

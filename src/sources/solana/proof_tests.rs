@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{SolanaLimits, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId};
 use crate::registry::Registry;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::Pool;
 use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
 use crate::sources::chunk::GapRequest;
@@ -111,7 +111,7 @@ async fn read(
     node: &Arc<Node>,
     low: Height,
     high: Option<Height>,
-) -> Result<(Vec<Height>, Doubts), UpstreamError> {
+) -> Result<(Vec<Height>, Doubts)> {
     let node = Arc::clone(node);
     let nodes = ScriptedNodes::new(move |(_, _, body)| {
         rpc(body, |method, params| node.result(method, params).ok_or(NO_METHOD))
@@ -119,11 +119,7 @@ async fn read(
     read_by(nodes.pool(&["one"]), low, high).await
 }
 
-async fn read_by(
-    pool: Pool,
-    low: Height,
-    high: Option<Height>,
-) -> Result<(Vec<Height>, Doubts), UpstreamError> {
+async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<Height>, Doubts)> {
     let registry = Registry::embedded().unwrap();
     let source = SolanaSource::new(pool, None, SolanaLimits::default())
         .with_busy_account(registry.chain_named("solana").unwrap());

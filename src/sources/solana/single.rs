@@ -4,17 +4,13 @@ use super::SolanaSource;
 use super::fetch::transaction_call;
 use crate::decode::solana as decoder;
 use crate::domain::{TxId, UnixSeconds};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{FoundTx, RawTx};
 
 impl SolanaSource {
     /// `None` where no node has it among what is final. A failed one is given too.
-    pub(crate) async fn single(
-        &self,
-        id: TxId,
-        options: &CallOptions,
-    ) -> Result<Option<FoundTx>, UpstreamError> {
+    pub(crate) async fn single(&self, id: TxId, options: &CallOptions) -> Result<Option<FoundTx>> {
         let call = transaction_call(id);
         let answer = self.inner.pool.call(call.method, call.params, options).await?;
         let text = answer.result.get();

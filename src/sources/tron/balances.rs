@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::TronSource;
 use crate::domain::{Address, Units};
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::balances::balance;
 use crate::sources::evm::wire as evm_wire;
@@ -20,7 +20,7 @@ impl TronSource {
         wallet: Address,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+    ) -> Result<Vec<Option<Units>>> {
         let data = format!("{BALANCE_OF}{}", hex::encode(wallet.bytes()));
         let mut balances = Vec::with_capacity(mints.len());
         for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {

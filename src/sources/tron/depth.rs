@@ -12,7 +12,7 @@ use super::TronSource;
 use super::depth_search::Witness;
 use crate::domain::{Doubts, Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 
@@ -176,7 +176,7 @@ impl TronSource {
         low: Height,
         high: Height,
         options: &CallOptions,
-    ) -> Result<Option<EventDepth>, UpstreamError> {
+    ) -> Result<Option<EventDepth>> {
         let wanted = low;
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
         // Where blocks begin, nothing can be seen of events below.
@@ -186,7 +186,8 @@ impl TronSource {
         let first = lock(&self.inner.depths).without_failing(all.clone(), shows);
         let learn = |id: &EndpointId| self.learn_depth(*id, (low, high), floor, options);
         let mut depths = join_all(first.iter().map(learn)).await;
-        let is_kept = |depth: &Result<Depth, UpstreamError>| matches!(depth, Ok(Depth::From(Some(from))) if *from <= low);
+        let is_kept =
+            |depth: &Result<Depth>| matches!(depth, Ok(Depth::From(Some(from))) if *from <= low);
         if !depths.iter().any(is_kept) {
             // What those showed once they keep no more: one that failed may.
             let left = all.iter().filter(|id| !first.contains(id));
@@ -276,7 +277,7 @@ impl TronSource {
         (low, high): (Height, Height),
         floor: Height,
         options: &CallOptions,
-    ) -> Result<Depth, UpstreamError> {
+    ) -> Result<Depth> {
         let known = lock(&self.inner.depths).known(id);
         if let Some(depth) = known.answer(low, self.inner.limits.depth_age_max) {
             return Ok(depth);

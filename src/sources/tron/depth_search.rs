@@ -14,7 +14,7 @@ use super::wire::{self, BlockEvents};
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::rpc::ask::Reply;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::wire as evm_wire;
 use crate::sources::reference::TOPICS;
@@ -99,7 +99,7 @@ impl TronSource {
         (low, high): (Height, Height),
         (floor, begins): (Height, Option<Height>),
         options: &CallOptions,
-    ) -> Result<FoundDepth, UpstreamError> {
+    ) -> Result<FoundDepth> {
         let limits = &self.inner.limits;
         let has_none_below = high / 2 > limits.events_from;
         let first = if has_none_below { limits.events_from } else { 0 };
@@ -142,7 +142,7 @@ impl TronSource {
         (bottom, high): (Height, Height),
         (lowest, mut oldest): (Height, Witness),
         options: &CallOptions,
-    ) -> Result<(Height, Witness), UpstreamError> {
+    ) -> Result<(Height, Witness)> {
         let (mut missing, mut shown) = (bottom, high);
         while shown - missing > self.inner.limits.sentinel_blocks {
             let middle = missing.midpoint(shown);
@@ -160,7 +160,7 @@ impl TronSource {
         &self,
         (bottom, mut oldest): (Height, Witness),
         options: &CallOptions,
-    ) -> Result<Option<Witness>, UpstreamError> {
+    ) -> Result<Option<Witness>> {
         for low in quiet_places(bottom, oldest.height).into_iter().rev() {
             let blocks = low..=oldest.height.min(low + QUIET_BLOCKS) - 1;
             match self.look_into(blocks, options).await? {
@@ -177,7 +177,7 @@ impl TronSource {
         &self,
         sight: Sight,
         options: &CallOptions,
-    ) -> Result<Look, UpstreamError> {
+    ) -> Result<Look> {
         let limits = &self.inner.limits;
         let mut blocks = limits.sentinel_blocks.min(limits.logs_range_max);
         for _ in 0..EMPTY_ANSWERS {
@@ -205,7 +205,7 @@ impl TronSource {
         &self,
         blocks: RangeInclusive<Height>,
         options: &CallOptions,
-    ) -> Result<Look, UpstreamError> {
+    ) -> Result<Look> {
         let mut look = Look::Nothing;
         for height in blocks {
             match self.events_named(height, options).await? {
@@ -226,11 +226,7 @@ impl TronSource {
     }
 
     /// Whether the endpoint shows these events again.
-    pub(super) async fn shows(
-        &self,
-        witness: Witness,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
+    pub(super) async fn shows(&self, witness: Witness, options: &CallOptions) -> Result<bool> {
         let range = (witness.height, witness.height);
         Ok(self.oldest_event(self.search_for(witness), range, options).await?.is_some())
     }
@@ -258,7 +254,7 @@ impl TronSource {
         filter: Value,
         (low, high): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Option<Height>, UpstreamError> {
+    ) -> Result<Option<Height>> {
         let call = [("eth_getLogs", json!([filter]))];
         let (answers, endpoint) =
             self.rpc_asker(search_reading).ask("eth_getLogs", &call, options).await?;
@@ -272,11 +268,7 @@ impl TronSource {
 
     /// Whether a block's transactions have events, as their infos say; unknown where that is not
     /// offered.
-    async fn events_named(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<BlockEvents, UpstreamError> {
+    async fn events_named(&self, height: Height, options: &CallOptions) -> Result<BlockEvents> {
         let body = json!({"num": height});
         let answer = self.post("wallet/gettransactioninfobyblocknum", &body, options).await;
         let events = |reply: Reply| wire::block_events(&reply.body);

@@ -11,7 +11,7 @@ use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{ExchangeId, Transaction, parse};
 use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, unless_final};
 use crate::rpc::pool::CallOptions;
 
 const TRANSACTION: [&str; 2] = ["walletsolidity/gettransactionbyid", "wallet/gettransactionbyid"];
@@ -71,7 +71,7 @@ impl TronSource {
         seen: SeenTx,
         always: bool,
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let Some(sent) = self.sent_of(id, wallet, &seen, options).await? else {
             return Ok(Fetched::Missing);
         };
@@ -93,7 +93,7 @@ impl TronSource {
         wallet: &Account,
         seen: &SeenTx,
         options: &CallOptions,
-    ) -> Result<Option<SentTx>, UpstreamError> {
+    ) -> Result<Option<SentTx>> {
         let is_settled = |sent: &&SentTx| sent.failures == 0 || sent.has_failed();
         if let Some(sent) = seen.sent.as_ref().filter(is_settled) {
             return Ok(Some(sent.clone()));
@@ -125,7 +125,7 @@ impl TronSource {
         sent: &SentTx,
         (wallet, seen): (&Account, &SeenTx),
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let mut answers = InfoAnswers::new(wallet, seen, sent.kind);
         let mut options = options.clone();
         loop {
@@ -163,7 +163,7 @@ impl TronSource {
         sent: &SentTx,
         (wallet, seen): (&Account, &SeenTx),
         options: &CallOptions,
-    ) -> Result<(Fetched, EndpointId), UpstreamError> {
+    ) -> Result<(Fetched, EndpointId)> {
         let (body, mut options) = (json!({"value": hex::encode(id)}), options.clone());
         let mut failures = sent.failures;
         loop {
@@ -189,7 +189,7 @@ impl TronSource {
         (tx, wallet, seen): (&str, &Account, &SeenTx),
         (info, by): (&[u8], EndpointId),
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let mut tx = parse(tx.as_bytes(), info).map_err(|error| {
             let what = format!("transaction {}: {error}", hex::encode(id));
             self.malformed(by, &what)
@@ -213,7 +213,7 @@ impl TronSource {
         exchange: ExchangeId,
         tx: &mut Transaction,
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let assets = lock(&self.inner.exchanges).get(&exchange).copied();
         if let Some(assets) = assets {
             tx.set_exchange_assets(assets);

@@ -14,7 +14,7 @@ use super::lister::{LATEST, ListError};
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Entries of a busy account that are looked at.
@@ -259,7 +259,7 @@ impl TronSource {
         given_by: &[(EndpointId, ListKind)],
         (at, answers): (u64, u64),
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let checked = given_by.iter().map(|of| self.check_one_reach(*of, (at, answers), options));
         let all = join_all(checked).await;
         if all.into_iter().all(|has_come| has_come) {
@@ -280,11 +280,7 @@ impl TronSource {
 
     /// Fails where lists gave their newest pages that have come so far since, as far as is known: they
     /// may have fallen back after an earlier read, and left out the newest entries.
-    pub(super) fn check_seen(
-        &self,
-        unseen: &[(EndpointId, ListKind)],
-        at: u64,
-    ) -> Result<(), UpstreamError> {
+    pub(super) fn check_seen(&self, unseen: &[(EndpointId, ListKind)], at: u64) -> Result<()> {
         let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let is_near = |known: u64| self.is_near(known, at);
         if unseen.iter().any(|(_, kind)| indexed.farthest(*kind, now).is_some_and(is_near)) {
@@ -394,11 +390,7 @@ impl TronSource {
 
     /// The height up to which some endpoint's lists are complete: what they have shown, and not so
     /// far up as lists may lack blocks where they show nothing.
-    pub(super) fn indexed_to(
-        &self,
-        head: &Head,
-        newest: Option<Newest>,
-    ) -> Result<Height, UpstreamError> {
+    pub(super) fn indexed_to(&self, head: &Head, newest: Option<Newest>) -> Result<Height> {
         if newest.is_some_and(|newest| !self.take_newest(newest, head.millis)) {
             let last = "no endpoint shows how far its lists have come".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 1, last });

@@ -9,7 +9,7 @@ use super::TronSource;
 use super::list::ListKind;
 use crate::domain::{Address, Doubts, Proof, Way};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
 /// Answers that show, after the newest pages came, that none of an endpoint's servers has fallen
@@ -140,7 +140,7 @@ impl TronSource {
         question: Question,
         (wallet, top_at): (Address, u64),
         options: &CallOptions,
-    ) -> Result<Confirmed, UpstreamError> {
+    ) -> Result<Confirmed> {
         match question {
             Question::Reach { given_by, unseen } => {
                 self.check_reach(&given_by, (top_at, CHECK_ANSWERS), options).await?;

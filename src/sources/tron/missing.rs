@@ -12,7 +12,7 @@ use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 
 const INFOS: [&str; 2] =
@@ -27,7 +27,7 @@ impl TronSource {
         listed: &Taken,
         wallet: &Account,
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let (id, seen) = (listed.key.1, &listed.seen);
         let height = match listed.height {
             Some(height) => height,
@@ -79,7 +79,7 @@ impl TronSource {
         height: Height,
         id: &Word,
         options: &mut CallOptions,
-    ) -> Result<Option<(Box<RawValue>, EndpointId)>, UpstreamError> {
+    ) -> Result<Option<(Box<RawValue>, EndpointId)>> {
         let answer = self.post_solid(INFOS, &json!({"num": height}), options).await;
         let Some(reply) = unless_final(answer)? else { return Ok(None) };
         options.avoid = Some(reply.endpoint);
@@ -93,7 +93,7 @@ impl TronSource {
         height: Height,
         id: &Word,
         options: &mut CallOptions,
-    ) -> Result<Option<String>, UpstreamError> {
+    ) -> Result<Option<String>> {
         let reply = self.post("wallet/getblockbynum", &json!({"num": height}), options).await?;
         options.avoid = Some(reply.endpoint);
         let list = wire::block_transactions(&reply.body);
@@ -102,7 +102,7 @@ impl TronSource {
     }
 
     /// The block of a time in milliseconds.
-    async fn height_at(&self, millis: u64, options: &CallOptions) -> Result<Height, UpstreamError> {
+    async fn height_at(&self, millis: u64, options: &CallOptions) -> Result<Height> {
         let head = self.solid_head(options).await?;
         if head.millis < millis {
             let last = "no endpoint has come to the block of a listed transaction".to_owned();

@@ -11,7 +11,7 @@ use super::{TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::{abi, wire as evm_wire};
@@ -43,7 +43,7 @@ impl TronSource {
         &self,
         at: &[Moment],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+    ) -> Result<Vec<Option<Price>>> {
         let pools = self.references(options).await?;
         let asks_head = self.is_recent(at);
         let mut search = Search::new(&pools, at);
@@ -58,10 +58,7 @@ impl TronSource {
         Ok(search.prices(at))
     }
 
-    async fn references(
-        &self,
-        options: &CallOptions,
-    ) -> Result<Arc<Vec<ReferencePool>>, UpstreamError> {
+    async fn references(&self, options: &CallOptions) -> Result<Arc<Vec<ReferencePool>>> {
         if let Some(known) = self.inner.known_references.get() {
             return Ok(known);
         }
@@ -76,7 +73,7 @@ impl TronSource {
         &self,
         emitter: Account,
         options: &CallOptions,
-    ) -> Result<Option<ReferencePool>, UpstreamError> {
+    ) -> Result<Option<ReferencePool>> {
         let mut options = options.clone();
         for _ in 0..MISSING_ANSWERS {
             match self.reference(emitter, &options).await {
@@ -96,7 +93,7 @@ impl TronSource {
         &self,
         emitter: Account,
         options: &CallOptions,
-    ) -> Result<Result<ReferencePool, EndpointId>, UpstreamError> {
+    ) -> Result<Result<ReferencePool, EndpointId>> {
         let row = &self.inner.references;
         let calls = [(emitter, FIRST), (emitter, SECOND)];
         let (sides, by) = self.constants(&calls, options).await?;
@@ -130,7 +127,7 @@ impl TronSource {
         &self,
         asked: &[(Account, &str)],
         options: &CallOptions,
-    ) -> Result<(Vec<Option<Vec<u8>>>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<Option<Vec<u8>>>, EndpointId)> {
         let call = |(to, data): &(Account, &str)| {
             ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
         };
@@ -154,7 +151,7 @@ impl TronSource {
         ranges: Vec<Range>,
         asks_head: bool,
         options: &CallOptions,
-    ) -> Result<Vec<PoolEvent>, UpstreamError> {
+    ) -> Result<Vec<PoolEvent>> {
         let limits = &self.inner.limits;
         let emitters: Vec<Account> = pools.iter().map(|pool| pool.emitter).collect();
         let mut left: VecDeque<Range> =
@@ -201,7 +198,7 @@ impl TronSource {
         calls: &[(&str, Value)],
         high: Option<Height>,
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let (mut answers, endpoint) = self.events_up_to(calls, high, options).await?;
         let mut open = Unconfirmed::of(&answers, |events| events.get() == "[]");
         let elsewhere = CallOptions { avoid: Some(endpoint), ..options.clone() };
@@ -226,7 +223,7 @@ impl TronSource {
         calls: &[(&str, Value)],
         high: Option<Height>,
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let Some(high) = high else { return self.rpc("eth_getLogs", calls, options).await };
         let head = ("eth_blockNumber", json!([]));
         let all: Vec<_> = [head].into_iter().chain(calls.iter().cloned()).collect();

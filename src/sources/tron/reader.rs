@@ -18,7 +18,7 @@ use crate::decode::evm::Account;
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{
@@ -26,17 +26,17 @@ use crate::sources::prefetch::{
 };
 
 enum Event {
-    Opened(Result<Opening, UpstreamError>),
+    Opened(Result<Opening>),
     /// The lowest wanted block that nodes keep, looked up where nothing else shows how far down
     /// events go.
-    Kept(Result<Option<EventDepth>, UpstreamError>),
+    Kept(Result<Option<EventDepth>>),
     Page(usize, Result<(Page, EndpointId), ListError>),
     /// Whether an endpoint gave a list, while events are read.
     Probed(bool),
     /// What the lists rest on.
-    Confirmed(Result<Confirmed, UpstreamError>),
-    Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>, UpstreamError>),
-    Fetched(Key, Result<Fetched, UpstreamError>),
+    Confirmed(Result<Confirmed>),
+    Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>>),
+    Fetched(Key, Result<Fetched>),
 }
 
 /// Reads one gap.
@@ -52,7 +52,7 @@ impl TronReader {
     }
 
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>> {
         next_chunk(&mut self.0).await
     }
 
@@ -122,11 +122,7 @@ impl Reading {
         }));
     }
 
-    fn page(
-        &mut self,
-        number: usize,
-        page: Result<(Page, EndpointId), ListError>,
-    ) -> Result<(), UpstreamError> {
+    fn page(&mut self, number: usize, page: Result<(Page, EndpointId), ListError>) -> Result<()> {
         let Some(Lister::Index { listings, low_at }) = &mut self.lister else { return Ok(()) };
         let low_at = *low_at;
         let Some(listing) = listings.get_mut(number) else { return Ok(()) };
@@ -199,7 +195,7 @@ impl Reading {
 
     /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
     /// nothing.
-    fn search_from(&mut self, kept: Option<EventDepth>) -> Result<(), UpstreamError> {
+    fn search_from(&mut self, kept: Option<EventDepth>) -> Result<()> {
         let (low, high) = (self.request.low, self.timeline.next_high());
         let Some(EventDepth { from: kept, doubts }) = kept.filter(|kept| kept.from <= high) else {
             return Err(UpstreamError::HistoryCut { first: high + 1 });
@@ -214,8 +210,8 @@ impl Reading {
     fn searched(
         &mut self,
         asked_for: Vec<HeightRange>,
-        found: Result<Vec<(Found, bool)>, UpstreamError>,
-    ) -> Result<(), UpstreamError> {
+        found: Result<Vec<(Found, bool)>>,
+    ) -> Result<()> {
         let found = found?;
         let Some(Lister::Events { windows, asked }) = &mut self.lister else { return Ok(()) };
         *asked -= 1;
@@ -238,11 +234,7 @@ impl Reading {
         Ok(())
     }
 
-    fn fetched(
-        &mut self,
-        key: &Key,
-        fetched: Result<Fetched, UpstreamError>,
-    ) -> Result<(), UpstreamError> {
+    fn fetched(&mut self, key: &Key, fetched: Result<Fetched>) -> Result<()> {
         let last = match fetched {
             Ok(Fetched::Transaction(tx) | Fetched::Failed(tx))
                 if !self.timeline.is_of(key, &tx) =>
@@ -278,7 +270,7 @@ impl Reading {
         Err(UpstreamError::Unavailable { attempts, last })
     }
 
-    fn lost(&mut self, key: &Key, height: Height) -> Result<(), UpstreamError> {
+    fn lost(&mut self, key: &Key, height: Height) -> Result<()> {
         self.missing += 1;
         if self.missing > self.source.inner.limits.missing_max {
             return Err(self.source.too_many_missing());
@@ -425,7 +417,7 @@ impl PrefetchReader for Reading {
         self.ended && self.probes.is_none()
     }
 
-    fn finish(&mut self) -> Result<(), UpstreamError> {
+    fn finish(&mut self) -> Result<()> {
         self.cut.take().map_or(Ok(()), |first| Err(UpstreamError::HistoryCut { first }))
     }
 
@@ -455,7 +447,7 @@ impl PrefetchReader for Reading {
         self.ask_proof();
     }
 
-    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: Event) -> Result<()> {
         match event {
             Event::Opened(opening) => {
                 let Opening { high, top_at, low_at, tip } = opening?;
@@ -488,7 +480,7 @@ impl PrefetchReader for Reading {
         }
     }
 
-    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    fn deliver(&mut self) -> Result<Option<RawChunk>> {
         if self.is_unproved() {
             return Ok(None);
         }

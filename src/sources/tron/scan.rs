@@ -14,7 +14,7 @@ use super::wire::HeightRange;
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::scan::{Tops, moved, tops};
@@ -28,7 +28,7 @@ impl TronSource {
         &self,
         targets: &[ScanTarget],
         options: &CallOptions,
-    ) -> Result<Scanned, UpstreamError> {
+    ) -> Result<Scanned> {
         let limits = &self.inner.limits;
         let high = self.solid_head(options).await?.height;
         let low = lowest_unseen(targets, high, limits.scan_blocks_max);
@@ -67,7 +67,7 @@ impl TronSource {
         tops: &Tops,
         window: HeightRange,
         options: &CallOptions,
-    ) -> Result<Tops, UpstreamError> {
+    ) -> Result<Tops> {
         let sight = Sight::new(window.high, 0, window.high);
         if !matches!(self.look_for_events(sight, options).await?, Look::Shown(_)) {
             let last = "endpoint shows no events near the head".to_owned();
@@ -89,7 +89,7 @@ impl TronSource {
         searches: &[Value],
         window: HeightRange,
         options: &CallOptions,
-    ) -> Result<Vec<FoundLog>, UpstreamError> {
+    ) -> Result<Vec<FoundLog>> {
         let searches = searches.iter().map(|filter| (LOGS, json!([filter])));
         let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
         let (mut answers, by) = self.rpc_asker(search_reading).ask(LOGS, &calls, options).await?;

@@ -4,7 +4,7 @@ use super::TronSource;
 use super::fetch::Fetched;
 use super::seen::SeenTx;
 use crate::decode::evm::{Account, Word};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{FoundTx, RawTx};
 
@@ -15,7 +15,7 @@ impl TronSource {
         id: Word,
         wallet: &Account,
         options: &CallOptions,
-    ) -> Result<Option<FoundTx>, UpstreamError> {
+    ) -> Result<Option<FoundTx>> {
         match self.fetch(id, wallet, SeenTx::default(), true, options).await? {
             Fetched::Transaction(tx) | Fetched::Failed(tx) => {
                 let time = tx.time;

@@ -12,7 +12,7 @@ use super::TronSource;
 use super::wire::is_empty;
 use crate::domain::Address;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, unless_final};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::{abi, wire as evm_wire};
@@ -108,7 +108,7 @@ impl TronSource {
         &self,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+    ) -> Result<Vec<TokenMeta>> {
         let mut options = options.clone();
         let limits = &self.inner.limits;
         let is_paced = self.inner.pool.calls_at_once() < limits.tokens_batch;
@@ -135,11 +135,7 @@ impl TronSource {
     }
 
     /// Asks once about each: contracts and TRC-10 tokens at the same time.
-    async fn token_round(
-        &self,
-        open: &mut [&mut Open],
-        options: &mut CallOptions,
-    ) -> Result<(), UpstreamError> {
+    async fn token_round(&self, open: &mut [&mut Open], options: &mut CallOptions) -> Result<()> {
         let asked = options.clone();
         let each = open.iter_mut().map(|one| &mut **one);
         let (mut rest, mut contracts): (Vec<_>, Vec<_>) = each.partition(|one| one.by_http);
@@ -155,7 +151,7 @@ impl TronSource {
         contracts: &mut [&mut Open],
         asked: &CallOptions,
         avoid: &mut Option<EndpointId>,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let mut outcome = Ok(());
         for group in contracts.chunks_mut(self.inner.limits.tokens_batch.max(1)) {
             let mints: Vec<Address> = group.iter().map(|one| one.mint).collect();
@@ -176,11 +172,7 @@ impl TronSource {
     }
 
     /// By the HTTP interface.
-    async fn ask_one_by_one(
-        &self,
-        tokens: &mut [&mut Open],
-        asked: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    async fn ask_one_by_one(&self, tokens: &mut [&mut Open], asked: &CallOptions) -> Result<()> {
         let mut outcome = Ok(());
         for group in tokens.chunks_mut(self.inner.limits.tokens_parallel.max(1)) {
             let answers = group.iter().map(|one| self.token(one.mint, asked));
@@ -200,7 +192,7 @@ impl TronSource {
         &self,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<(Vec<Fields>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<Fields>, EndpointId)> {
         let call = |mint: &Address, selector: &str| {
             let to = evm_wire::hex(mint.bytes());
             ("eth_call", json!([{"to": to, "data": selector}, "latest"]))
@@ -218,7 +210,7 @@ impl TronSource {
         Ok((fields.collect(), endpoint))
     }
 
-    async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields, UpstreamError> {
+    async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields> {
         if let Some(number) = mint.as_tron_asset() {
             let body = json!({"value": number.to_string()});
             let answer = self.post("wallet/getassetissuebyid", &body, options).await;
@@ -247,7 +239,7 @@ impl TronSource {
         selector: &str,
         options: &CallOptions,
         decode: fn(&[u8]) -> Option<T>,
-    ) -> Result<Answer<T>, UpstreamError> {
+    ) -> Result<Answer<T>> {
         let body = json!({
             "owner_address": ZERO_ADDRESS,
             "contract_address": format!("41{}", hex::encode(contract.bytes())),

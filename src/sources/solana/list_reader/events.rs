@@ -2,7 +2,7 @@
 
 use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
@@ -39,7 +39,7 @@ impl PrefetchReader for ListReader {
         self.fetch_owned();
     }
 
-    fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: ListEvent) -> Result<()> {
         match event {
             ListEvent::Opened(opening) => self.opened(opening?),
             ListEvent::Accounts(opening) => self.add_accounts(opening?),
@@ -96,7 +96,7 @@ impl PrefetchReader for ListReader {
         Ok(())
     }
 
-    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    fn deliver(&mut self) -> Result<Option<RawChunk>> {
         let limits = &self.source.inner.limits;
         let mut sizes = ChunkSizes {
             chunk_min: self.chunk_min,
