@@ -32,6 +32,11 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
+    /// What one try has shown.
+    pub(crate) fn unavailable(last: impl Into<String>) -> Self {
+        Self::Unavailable { attempts: 1, last: last.into() }
+    }
+
     /// A retry soon would give the same.
     pub fn is_final(&self) -> bool {
         match self {

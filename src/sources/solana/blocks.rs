@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
-use super::{SolanaSource, is_refusal};
+use super::{SolanaSource, unless_refused};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError, unless_final};
@@ -77,13 +77,7 @@ impl SolanaSource {
         details: &str,
         options: &CallOptions,
     ) -> Result<Option<(Block, EndpointId)>> {
-        let how = json!({
-            "transactionDetails": details,
-            "rewards": false,
-            "commitment": "finalized",
-            "maxSupportedTransactionVersion": 1,
-        });
-        let answer = self.inner.pool.call("getBlock", json!([slot, how]), options).await?;
+        let answer = self.inner.pool.call("getBlock", block_params(slot, details), options).await?;
         match wire::block(&answer.result) {
             Ok(block) => Ok(block.map(|block| (block, answer.endpoint))),
             Err(_) => Err(self.malformed(answer.endpoint, "getBlock gave no block")),
@@ -119,16 +113,6 @@ impl SolanaSource {
         Ok(None)
     }
 
-    fn note_first_kept(&self, id: EndpointId, first: Height) -> (EndpointId, Height) {
-        lock(&self.inner.first_kept).insert(id, first);
-        (id, first)
-    }
-
-    /// The first block that an endpoint keeps, where it was asked.
-    pub(super) fn known_first_kept(&self, id: EndpointId) -> Option<Height> {
-        lock(&self.inner.first_kept).get(&id).copied()
-    }
-
     /// The first block that each of those nodes keeps; none of one that cannot say. An error only
     /// where none of them answers.
     pub(super) async fn first_kept(
@@ -141,13 +125,11 @@ impl SolanaSource {
             // Another one may confirm the end in its place.
             let options = CallOptions { on: Some(id), is_replaceable: true, ..options.clone() };
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
-            match asked.await {
-                Ok(answer) => wire::number(&answer.result)
-                    .map(|first| Some(self.note_first_kept(id, first)))
-                    .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
-                Err(error) if is_refusal(&error) => Ok(None),
-                Err(error) => Err(error),
-            }
+            let Some(answer) = unless_refused(asked.await)? else { return Ok(None) };
+            let first = wire::number(&answer.result)
+                .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock"))?;
+            lock(&self.inner.first_kept).insert(id, first);
+            Ok(Some((id, first)))
         });
         let mut asked: FuturesUnordered<_> = asked.collect();
         let (mut reported, mut failed) = (Vec::new(), Vec::new());
@@ -164,4 +146,15 @@ impl SolanaSource {
             Some(_) | None => Ok(reported),
         }
     }
+}
+
+/// Asks for a slot's block with so much of its transactions.
+pub(super) fn block_params(slot: Height, details: &str) -> Value {
+    let how = json!({
+        "transactionDetails": details,
+        "rewards": false,
+        "commitment": "finalized",
+        "maxSupportedTransactionVersion": 1,
+    });
+    json!([slot, how])
 }

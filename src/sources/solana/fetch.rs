@@ -10,11 +10,12 @@ use super::list_page::ListPage;
 use super::timeline::Timed;
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
-use crate::domain::{Address, Height, TxId};
+use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{FoundTx, RawTx};
 
 /// Nodes recorded token balances with each transaction long before this slot (October 2021); without
 /// them nothing shows what was traded.
@@ -81,7 +82,8 @@ impl SolanaSource {
     ) -> Vec<(usize, PageReply)> {
         let (list, lowest) = (asked.list, asked.lowest);
         let ask = |options: CallOptions| self.one_page(asked.clone(), options);
-        let goes_on = |page: &PageReply| page.as_ref().is_ok_and(|page| page.goes_below(lowest));
+        let goes_on =
+            |page: &PageReply| page.as_ref().is_ok_and(|page| page.end_below(lowest).is_some());
         let (one, two) = join(ask(options.clone()), ask(options.clone())).await;
         let (one, mut two) = if one.is_err() || goes_on(&two) { (two, one) } else { (one, two) };
         if one.is_ok() && (two.is_err() || goes_on(&one) && !goes_on(&two)) {
@@ -162,6 +164,24 @@ impl SolanaSource {
         try_join_all(read).await
     }
 
+    /// One transaction by its signature; `None` where no node has it among what is final. A failed one
+    /// is given too.
+    pub(crate) async fn single(&self, id: TxId, options: &CallOptions) -> Result<Option<FoundTx>> {
+        let call = transaction_call(id);
+        let answer = self.inner.pool.call(call.method, call.params, options).await?;
+        let text = answer.result.get();
+        if text.trim() == "null" {
+            return Ok(None);
+        }
+        let parsed = decoder::parse(text.as_bytes()).ok().filter(|tx| tx.id() == Some(id));
+        let Some(tx) = parsed else {
+            return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
+        };
+        let time = self.time_of(tx.slot(), tx.block_time(), options).await?;
+        let time = time.unwrap_or(UnixSeconds(0));
+        Ok(Some(FoundTx { raw: RawTx::Solana(Box::new(tx), time), fee: None }))
+    }
+
     async fn transaction(&self, entry: Entry, answer: CallResponse, options: &CallOptions) -> Read {
         let text = answer.result.get();
         if text.trim() == "null" {
@@ -218,7 +238,7 @@ pub(super) fn page_call(
     Call { method: "getSignaturesForAddress", params: json!([address.to_string(), how]) }
 }
 
-pub(super) fn transaction_call(id: TxId) -> Call {
+fn transaction_call(id: TxId) -> Call {
     let how = json!({
         "encoding": "json",
         "commitment": "finalized",

@@ -19,7 +19,7 @@ use crate::domain::{Address, Height, TxId};
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::sources::gateway::{lines, read_stream};
+use crate::sources::gateway::{RawHead, lines, read_stream};
 
 /// A wallet with an entry of a transaction in which it owned a token balance.
 pub(super) type Owned = ([u8; 32], Entry);
@@ -31,16 +31,11 @@ const SLOTS_ABOVE: Height = 64;
 
 #[derive(Deserialize)]
 struct RawBlock<'a> {
-    header: RawHeader,
+    header: RawHead,
     #[serde(default, borrow)]
     transactions: Vec<RawTransaction<'a>>,
     #[serde(default, borrow, rename = "tokenBalances")]
     balances: Vec<RawBalance<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RawHeader {
-    number: Height,
 }
 
 #[derive(Deserialize)]
@@ -85,10 +80,9 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> Result<Vec<Owned>> {
         let read = self.read_owned(wallets, range, options);
-        timeout(self.inner.limits.gateway_wait, read).await.unwrap_or_else(|_| {
-            let last = "the gateway takes too long".to_owned();
-            Err(UpstreamError::Unavailable { attempts: 1, last })
-        })
+        timeout(self.inner.limits.gateway_wait, read)
+            .await
+            .unwrap_or_else(|_| Err(UpstreamError::unavailable("the gateway takes too long")))
     }
 
     async fn read_owned(
@@ -120,8 +114,7 @@ impl SolanaSource {
             }
             next = last + 1;
         }
-        let last = "the gateway gives its answer in too many parts".to_owned();
-        Err(UpstreamError::Unavailable { attempts: 1, last })
+        Err(UpstreamError::unavailable("the gateway gives its answer in too many parts"))
     }
 }
 

@@ -29,7 +29,6 @@ mod reader;
 mod scan;
 mod segment;
 mod segments;
-mod single;
 mod timeline;
 mod tokens;
 mod wire;
@@ -46,7 +45,7 @@ pub(super) use reader::SolanaReader;
 use super::ability::{Ability, AbilityKind};
 use super::chunk::GapRequest;
 use super::reports::SourceStatus;
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::registry::Chain;
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
@@ -133,7 +132,7 @@ impl SolanaSource {
             let lists = by(AbilityKind::SignatureLists, "getSignaturesForAddress");
             let pages = by(AbilityKind::FullPages, "getTransactionsForAddress");
             vec![
-                Ability { from: self.known_first_kept(status.id), ..lists },
+                Ability { from: lock(&self.inner.first_kept).get(&status.id).copied(), ..lists },
                 by(AbilityKind::TokenAccounts, "getTokenAccountsByOwner"),
                 Ability { most: self.page_size(status.id), ..pages },
             ]
@@ -144,6 +143,15 @@ impl SolanaSource {
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
         self.inner.pool.malformed(endpoint, what)
+    }
+}
+
+/// An answer; `None` where it is refused.
+fn unless_refused<T>(answered: Result<T>) -> Result<Option<T>> {
+    match answered {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if is_refusal(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
-use super::{SolanaSource, is_refusal};
+use super::{SolanaSource, unless_refused};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
@@ -162,12 +162,11 @@ impl SolanaSource {
     /// rows are read goes unnoticed.
     fn tip(&self, reported: Result<CallResponse>) -> Result<Option<Tip>> {
         let answer = match reported {
-            Ok(answer) => answer,
             // None that offers it, or none of those now: they may rest for long.
-            Err(UpstreamError::Unavailable { attempts: 0, .. }) => return Ok(None),
-            Err(error) if is_refusal(&error) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(UpstreamError::Unavailable { attempts: 0, .. }) => None,
+            reported => unless_refused(reported)?,
         };
+        let Some(answer) = answer else { return Ok(None) };
         let what = "getLatestBlockhash gave no block";
         let (height, hash) = wire::latest_blockhash(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, what))?;
@@ -179,29 +178,20 @@ impl SolanaSource {
     fn both(&self, classic: Result<CallResponse>, newer: Result<CallResponse>) -> Result<Accounts> {
         let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
-            match answer {
-                Ok(answer) => {
-                    let what = "getTokenAccountsByOwner gave no accounts";
-                    let (at, accounts) = wire::token_accounts(&answer.result)
-                        .ok_or_else(|| self.malformed(answer.endpoint, what))?;
-                    known_to = known_to.min(at);
-                    all.extend(accounts);
-                }
-                // A service that wants more for it than for the rest.
-                Err(error) if is_refusal(&error) => return Ok(None),
-                Err(error) => return Err(error),
-            }
+            // A service that wants more for it than for the rest.
+            let Some(answer) = unless_refused(answer)? else { return Ok(None) };
+            let what = "getTokenAccountsByOwner gave no accounts";
+            let (at, accounts) = wire::token_accounts(&answer.result)
+                .ok_or_else(|| self.malformed(answer.endpoint, what))?;
+            known_to = known_to.min(at);
+            all.extend(accounts);
         }
         Ok(Some((known_to, all)))
     }
 
     /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.
     fn inspect(&self, answer: Result<CallResponse>) -> Result<()> {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) if is_refusal(&error) => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        let Some(answer) = unless_refused(answer)? else { return Ok(()) };
         let account = wire::account(&answer.result)
             .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
         let Some(account) = account else { return Ok(()) };

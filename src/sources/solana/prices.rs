@@ -7,10 +7,10 @@ use std::sync::Mutex;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::SolanaSource;
-use super::blocks::NO_BLOCK;
+use super::blocks::{NO_BLOCK, block_params};
 use super::price_wire::{self, Mints, Vaults};
 use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
@@ -71,11 +71,8 @@ impl SolanaSource {
             return Ok(vec![None; at.len()]);
         }
         let slots: BTreeSet<Height> = at.iter().map(|moment| grid(moment.height)).collect();
-        let mut known: HashMap<Height, Option<Price>> = HashMap::new();
-        {
-            let kept = lock(&self.references.kept);
-            known.extend(slots.iter().filter_map(|slot| Some((*slot, *kept.get(slot)?))));
-        }
+        let kept = |slot: &Height| Some((*slot, *lock(&self.references.kept).get(slot)?));
+        let mut known: HashMap<Height, Option<Price>> = slots.iter().filter_map(kept).collect();
         let open: Vec<Height> =
             slots.into_iter().filter(|slot| !known.contains_key(slot)).collect();
         let asked = open.into_iter().map(|slot| {
@@ -109,17 +106,10 @@ impl SolanaSource {
 
     /// Of the first block from a slot downwards that holds a swap.
     async fn price_below(&self, slot: Height, options: &CallOptions) -> Result<Option<Price>> {
-        let how = json!({
-            "transactionDetails": "accounts",
-            "rewards": false,
-            "commitment": "finalized",
-            "maxSupportedTransactionVersion": 1,
-        });
         let References { pools, mints, .. } = self.references.as_ref();
         for slot in (slot.saturating_sub(SLOTS_MAX - 1)..=slot).rev() {
-            let Some(answer) = self.price_block(json!([slot, how]), options).await? else {
-                continue;
-            };
+            let params = block_params(slot, "accounts");
+            let Some(answer) = self.price_block(params, options).await? else { continue };
             let price = price_wire::price(&answer.result, pools, mints)
                 .map_err(|()| self.malformed(answer.endpoint, "getBlock gave no block"))?;
             if price.is_some() {

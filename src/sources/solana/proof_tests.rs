@@ -33,6 +33,24 @@ fn slot_of(id: &str) -> Height {
     u64::from_be_bytes(id.to_bytes()[..8].try_into().unwrap())
 }
 
+/// One that moves nothing.
+pub(super) fn transaction(slot: Height, signature: &str) -> Value {
+    json!({
+        "slot": slot,
+        "blockTime": 1,
+        "transaction": {
+            "signatures": [signature],
+            "message": {
+                "header": {"numRequiredSignatures": 1},
+                "accountKeys": [Address::Solana(WALLET).to_string()],
+                "instructions": [],
+            },
+        },
+        "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0],
+                 "preTokenBalances": [], "postTokenBalances": []},
+    })
+}
+
 /// A node that finds cursors in its blocks.
 #[derive(Debug)]
 struct Node {
@@ -86,20 +104,7 @@ impl Node {
             "getSignaturesForAddress" => self.signatures(params),
             "getTransaction" => {
                 let signature = first.as_str().unwrap();
-                json!({
-                    "slot": slot_of(signature),
-                    "blockTime": 1,
-                    "transaction": {
-                        "signatures": [signature],
-                        "message": {
-                            "header": {"numRequiredSignatures": 1},
-                            "accountKeys": [Address::Solana(WALLET).to_string()],
-                            "instructions": [],
-                        },
-                    },
-                    "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0],
-                             "preTokenBalances": [], "postTokenBalances": []},
-                })
+                transaction(slot_of(signature), signature)
             }
             _ => return None,
         })
