@@ -53,7 +53,7 @@ impl TronSource {
 
     async fn page_below(&self, wallet: Address, at: u64, options: &CallOptions) -> Result<Page> {
         let list = IndexedList::new(at);
-        let page = self.page(wallet, ListKind::Transactions, list.cursor(), PAGE_MAX, options);
+        let page = self.page(wallet, ListKind::Transactions, &list.cursor, PAGE_MAX, options);
         Ok(page.await.map_err(|error| self.list_error(error))?.0)
     }
 }

@@ -14,21 +14,12 @@ use crate::sources::hash_check::HashAnswer;
 /// Between two blocks, or more.
 pub(super) const BLOCK_MILLIS: u64 = 3000;
 
-/// The newest solid block.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
-    pub(super) height: Height,
-    pub(super) millis: u64,
-    pub(super) hash: [u8; 32],
-}
-
 impl TronSource {
-    pub(super) async fn solid_head(&self, options: &CallOptions) -> Result<Head> {
+    /// The newest solid block.
+    pub(super) async fn solid_head(&self, options: &CallOptions) -> Result<Block> {
         let reply = self.post("walletsolidity/getnowblock", &json!({}), options).await?;
         let block = self.read_block(&reply)?;
-        let block =
-            block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))?;
-        Ok(Head { height: block.height, millis: block.millis, hash: block.hash })
+        block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))
     }
 
     /// Milliseconds of the block at a height; `None` where no node returns it.

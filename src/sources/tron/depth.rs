@@ -197,18 +197,14 @@ impl TronSource {
             Ok(Depth::From(from)) => Some(*from),
             Ok(Depth::NotOffered) | Err(_) => None,
         });
-        let (mut offered, mut from) = (false, None);
-        for one in froms {
-            offered = true;
-            from = from.min(one).or(one).or(from);
-        }
-        if let Some(from) = from {
-            return Ok(Some(EventDepth { from: from.max(low), doubts: Doubts::NONE }));
+        let froms: Vec<Option<Height>> = froms.collect();
+        if let Some(from) = froms.iter().flatten().min() {
+            return Ok(Some(EventDepth { from: low.max(*from), doubts: Doubts::NONE }));
         }
         match depths.into_iter().find_map(Result::err) {
             Some(error) => Err(error),
             // A quiet chain, or one whose pools are not known: nothing shows how deep it goes.
-            None if offered => Ok(Some(EventDepth { from: low, doubts: Doubts::DEPTH })),
+            None if !froms.is_empty() => Ok(Some(EventDepth { from: low, doubts: Doubts::DEPTH })),
             None => Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() }),
         }
     }

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use super::TronSource;
+use super::prices::pool_filter;
 use super::search::{is_too_wide, search_reading};
 use super::wire::{self, BlockEvents};
 use crate::decode::evm::Word;
@@ -17,7 +18,6 @@ use crate::rpc::ask::Reply;
 use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::wire as evm_wire;
-use crate::sources::reference::TOPICS;
 
 /// Answers without an event after which a range of the reference pools has none.
 const EMPTY_ANSWERS: u32 = 3;
@@ -30,22 +30,17 @@ const FEW_BLOCKS: u64 = 10;
 const QUIET_PLACES: u64 = 24;
 const QUIET_BLOCKS: u64 = 2;
 
-/// Where events are looked for that show what an endpoint keeps.
+/// Where events are looked for that show what an endpoint keeps. Events at or below a height show that
+/// it is kept, as nodes drop the oldest first; events above it where nothing lies below.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sight {
-    height: Height,
+    pub(super) height: Height,
     /// Below this height no contract ran, or no block is kept.
-    lowest: Height,
-    high: Height,
+    pub(super) lowest: Height,
+    pub(super) high: Height,
 }
 
 impl Sight {
-    /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
-    /// it where nothing lies below.
-    pub(super) fn new(height: Height, lowest: Height, high: Height) -> Self {
-        Self { height, lowest, high }
-    }
-
     fn range(&self, blocks: u64) -> (Height, Height) {
         let more = blocks.saturating_sub(1);
         if self.height <= self.lowest {
@@ -107,20 +102,18 @@ impl TronSource {
         let bottom = low.max(first);
         let lowest = first.max(floor);
         let of_bottom = if bottom <= first { 0 } else { bottom };
-        if let Look::Shown(one) =
-            self.look_for_events(Sight::new(bottom, lowest, high), options).await?
-        {
+        let sight = |height| Sight { height, lowest, high };
+        if let Look::Shown(one) = self.look_for_events(sight(bottom), options).await? {
             return Ok(FoundDepth::from(of_bottom, one, begins));
         }
         // Right above the first block nothing may lie below to be shown: the first ones speak for it.
         let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
         if is_near {
-            let look = self.look_for_events(Sight::new(first, lowest, high), options).await?;
-            if let Look::Shown(one) = look {
+            if let Look::Shown(one) = self.look_for_events(sight(first), options).await? {
                 return Ok(FoundDepth::from(0, one, begins));
             }
         }
-        let top = Sight::new(high, lowest, high);
+        let top = sight(high);
         let look =
             if bottom < high { self.look_for_events(top, options).await? } else { Look::Nothing };
         let Look::Shown(shown) = look else {
@@ -146,7 +139,8 @@ impl TronSource {
         let (mut missing, mut shown) = (bottom, high);
         while shown - missing > self.inner.limits.sentinel_blocks {
             let middle = missing.midpoint(shown);
-            match self.look_for_events(Sight::new(middle, lowest, high), options).await? {
+            let sight = Sight { height: middle, lowest, high };
+            match self.look_for_events(sight, options).await? {
                 Look::Shown(one) => (shown, oldest) = (middle, one),
                 Look::Quiet | Look::Nothing => missing = middle,
             }
@@ -243,9 +237,7 @@ impl TronSource {
     }
 
     fn events_of_pools(&self, range: (Height, Height)) -> Value {
-        let pools = self.inner.references.pools.iter().map(|pool| evm_wire::hex(pool));
-        let by = [("address", pools.collect::<Vec<String>>().into()), ("topics", json!([TOPICS]))];
-        evm_wire::log_filter(range, by)
+        pool_filter(&self.inner.references.pools, range)
     }
 
     /// The height of the oldest event that a search over some heights gives.

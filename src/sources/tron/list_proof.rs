@@ -50,7 +50,7 @@ pub(super) enum Confirmed {
 #[derive(Debug)]
 pub(super) struct ListProof {
     /// Milliseconds: where the lists begin.
-    top_at: u64,
+    pub(super) top_at: u64,
     /// The list of transactions has shown an entry, at any height. That of token movements may be
     /// without any.
     shows_account: bool,
@@ -126,10 +126,6 @@ impl ListProof {
             Check::Done(_) | Check::Open | Check::Requested => Doubts::NONE,
         };
         Proof::of(Way::Lists).with(doubts)
-    }
-
-    pub(super) fn top_at(&self) -> u64 {
-        self.top_at
     }
 }
 

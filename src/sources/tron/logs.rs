@@ -436,20 +436,13 @@ fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
 /// An error for the whole request: that it asks for too much, or takes too long, concerns each of
 /// its windows. The range that it names.
 fn whole_refused(windows: &[HeightRange], error: UpstreamError) -> Result<Option<u64>> {
-    match &error {
-        UpstreamError::Rpc { message, .. } if is_too_wide(message) && can_split(windows) => {
-            Ok(wire::range_named(message))
-        }
-        UpstreamError::Rpc { .. }
-        | UpstreamError::Unavailable { .. }
-        | UpstreamError::NoEndpoint
-        | UpstreamError::Refused { .. }
-        | UpstreamError::NotSupported { .. }
-        | UpstreamError::Malformed { .. }
-        | UpstreamError::HistoryCut { .. }
-        | UpstreamError::WrongChain { .. }
-        | UpstreamError::NotAWallet { .. } => Err(error),
+    if let UpstreamError::Rpc { message, .. } = &error
+        && is_too_wide(message)
+        && can_split(windows)
+    {
+        return Ok(wire::range_named(message));
     }
+    Err(error)
 }
 
 fn can_split(windows: &[HeightRange]) -> bool {

@@ -28,7 +28,6 @@ mod reader;
 mod scan;
 mod search;
 mod seen;
-mod single;
 mod timeline;
 mod tokens;
 mod windows;

@@ -5,8 +5,8 @@ use futures_util::future::join;
 use serde_json::json;
 
 use super::TronSource;
-use super::blocks::{BLOCK_MILLIS, Head};
-use super::wire::{first_quantity, rpc_reading};
+use super::blocks::BLOCK_MILLIS;
+use super::wire::{Block, first_quantity, rpc_reading};
 use crate::domain::Height;
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::EndpointId;
@@ -69,7 +69,7 @@ impl TronSource {
             join(self.solid_head(options), Box::pin(self.newest_listed(options))).await;
         let head = head?;
         let settled = self.indexed_to(&head, newest)?;
-        let Head { height, millis, hash } = head;
+        let Block { height, millis, hash, .. } = head;
         let tip = high.is_none().then_some(Tip { height, hash });
         let settled = settled.saturating_sub(self.events_behind());
         let high = high.map_or(settled, |high| high.min(settled));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
+use super::tokens::DECIMALS;
 use super::{TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
@@ -21,10 +22,9 @@ use crate::sources::reference::{
 };
 use crate::sources::second_answers::Unconfirmed;
 
-/// `token0()`, `token1()` and `decimals()`.
+/// `token0()` and `token1()`.
 const FIRST: &str = "0x0dfe1681";
 const SECOND: &str = "0xd21220a7";
-const DECIMALS: &str = "0x313ce567";
 /// So old a block is one to which every server that answers has come.
 const RECENT_SECONDS: u64 = 3 * 60 * 60;
 
@@ -128,10 +128,7 @@ impl TronSource {
         asked: &[(Account, &str)],
         options: &CallOptions,
     ) -> Result<(Vec<Option<Vec<u8>>>, EndpointId)> {
-        let call = |(to, data): &(Account, &str)| {
-            ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
-        };
-        let calls: Vec<_> = asked.iter().map(call).collect();
+        let calls: Vec<_> = asked.iter().map(|(to, data)| wire::eth_call(to, data)).collect();
         let (answers, by) = self.rpc("eth_call", &calls, options).await?;
         let data = |answer: &CallOutcome| evm_wire::returned(answer.as_ref().ok()?);
         Ok((answers.iter().map(data).collect(), by))
@@ -160,8 +157,8 @@ impl TronSource {
         while !left.is_empty() {
             let count = left.len().min(limits.logs_batch_max.max(1));
             let asked: Vec<Range> = left.drain(..count).collect();
-            let calls: Vec<_> =
-                asked.iter().map(|range| ("eth_getLogs", filter(&emitters, *range))).collect();
+            let call = |range: &Range| ("eth_getLogs", json!([pool_filter(&emitters, *range)]));
+            let calls: Vec<_> = asked.iter().map(call).collect();
             let high = asked.iter().map(|range| range.1).max().filter(|_| asks_head);
             let (answers, endpoint) = match self.confirmed_events(&calls, high, options).await {
                 Ok(answered) => answered,
@@ -232,7 +229,7 @@ impl TronSource {
         let head = events.next().and_then(|head| wire::quantity(&head.ok()?));
         if head.is_none_or(|head| head < high) {
             let last = format!("no node gives events up to block {high} yet");
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            return Err(UpstreamError::unavailable(last));
         }
         Ok((events.collect(), by))
     }
@@ -253,8 +250,9 @@ fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     })
 }
 
-fn filter(emitters: &[Account], range: Range) -> Value {
-    let emitters: Vec<String> = emitters.iter().map(|emitter| evm_wire::hex(emitter)).collect();
+/// The events of pools in a range that show prices.
+pub(super) fn pool_filter(pools: &[Account], range: Range) -> Value {
+    let emitters: Vec<String> = pools.iter().map(|pool| evm_wire::hex(pool)).collect();
     let by = [("address", json!(emitters)), ("topics", json!([TOPICS]))];
-    json!([evm_wire::log_filter(range, by)])
+    evm_wire::log_filter(range, by)
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::TronSource;
-use super::wire::is_empty;
+use super::wire::{eth_call, is_empty};
 use crate::domain::Address;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, unless_final};
@@ -21,7 +21,7 @@ use crate::sources::symbol::symbol;
 
 /// `symbol()` and `decimals()`.
 const SYMBOL: &str = "0x95d89b41";
-const DECIMALS: &str = "0x313ce567";
+pub(super) const DECIMALS: &str = "0x313ce567";
 /// The lane of requests for no single wallet.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
@@ -161,9 +161,7 @@ impl TronSource {
                     group.iter_mut().zip(fields).for_each(|(one, fields)| one.take(fields));
                 }
                 Err(error) if error.is_final() => {
-                    for one in group.iter_mut() {
-                        one.by_http = true;
-                    }
+                    group.iter_mut().for_each(|one| one.by_http = true);
                 }
                 Err(error) => outcome = Err(error),
             }
@@ -193,12 +191,8 @@ impl TronSource {
         mints: &[Address],
         options: &CallOptions,
     ) -> Result<(Vec<Fields>, EndpointId)> {
-        let call = |mint: &Address, selector: &str| {
-            let to = evm_wire::hex(mint.bytes());
-            ("eth_call", json!([{"to": to, "data": selector}, "latest"]))
-        };
-        let calls: Vec<_> =
-            mints.iter().flat_map(|mint| [SYMBOL, DECIMALS].map(|of| call(mint, of))).collect();
+        let both = |mint: &Address| [SYMBOL, DECIMALS].map(|of| eth_call(mint.bytes(), of));
+        let calls: Vec<_> = mints.iter().flat_map(both).collect();
         let (answers, endpoint) = self.rpc("eth_call", &calls, options).await?;
         let (pairs, _) = answers.as_chunks::<2>();
         if pairs.len() != mints.len() {
