@@ -32,7 +32,7 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// What one try has shown.
+    /// After one attempt, which may succeed later.
     pub(crate) fn unavailable(last: impl Into<String>) -> Self {
         Self::Unavailable { attempts: 1, last: last.into() }
     }
@@ -52,7 +52,9 @@ impl UpstreamError {
 }
 
 /// An answer; `None` for an error that a retry soon would give again.
-pub(crate) fn unless_final<T>(answered: Result<T>) -> Result<Option<T>> {
+pub(crate) fn unless_final<T>(
+    answered: Result<T, UpstreamError>,
+) -> Result<Option<T>, UpstreamError> {
     match answered {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.is_final() => Ok(None),

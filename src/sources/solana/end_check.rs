@@ -89,14 +89,13 @@ impl EndCheck {
     pub(super) fn absorb(&mut self, page: PageReply) -> Result<()> {
         self.listing.state = PageState::Paged;
         let ListPage { entries, goes_on, by } = match page {
-            Ok(page) => page,
             Err(UpstreamError::Malformed { .. } | UpstreamError::Rpc { .. }) => {
                 if self.listing.list.miss() == PageOutcome::Lost {
                     self.verdict = EndVerdict::Lost;
                 }
                 return Ok(());
             }
-            Err(error) => return Err(error),
+            page => page?,
         };
         self.listing.last_by = Some(by);
         match self.listing.list.absorb(&entries, goes_on) {

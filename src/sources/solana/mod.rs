@@ -92,8 +92,7 @@ impl SolanaSource {
             reach: IndexReach::default(),
             first_kept: Mutex::default(),
         };
-        let references = Arc::new(References::none());
-        Self { inner: Arc::new(inner), references, gateway: None, busy: None }
+        Self { inner: Arc::new(inner), references: Arc::default(), gateway: None, busy: None }
     }
 
     /// Prices come from the reference pools of the chain's row.
@@ -149,9 +148,8 @@ impl SolanaSource {
 /// An answer; `None` where it is refused.
 fn unless_refused<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
-        Ok(answer) => Ok(Some(answer)),
         Err(error) if is_refusal(&error) => Ok(None),
-        Err(error) => Err(error),
+        answered => answered.map(Some),
     }
 }
 

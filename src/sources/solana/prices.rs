@@ -33,7 +33,7 @@ const BLOCK_TRIES: u32 = 3;
 const KEPT_MAX: usize = 10_000;
 
 /// The reference pools of the chain's row, and their results.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct References {
     pools: Vec<Vaults>,
     mints: Mints,
@@ -41,12 +41,6 @@ pub(super) struct References {
 }
 
 impl References {
-    /// Of a chain that has none.
-    pub(super) fn none() -> Self {
-        let mints = Mints { native: [0; 32], stables: Vec::new() };
-        Self { pools: Vec::new(), mints, kept: Mutex::default() }
-    }
-
     pub(super) fn of(chain: &Chain) -> Self {
         let key = |address: &Address| address.bytes().try_into().ok();
         let vaults = |row: &ReferenceVaults| {

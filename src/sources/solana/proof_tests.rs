@@ -82,14 +82,11 @@ impl Node {
 
     fn result(&self, method: &str, params: &Value) -> Option<Value> {
         let context = json!({"slot": HEAD});
-        let first = &params[0];
+        let (first, hash) = (&params[0], Address::Solana([3; 32]).to_string());
         Some(match method {
             "getSlot" => json!(HEAD),
             "getFirstAvailableBlock" => json!(0),
-            "getLatestBlockhash" => {
-                let hash = Address::Solana([3; 32]).to_string();
-                json!({"context": context, "value": {"blockhash": hash}})
-            }
+            "getLatestBlockhash" => json!({"context": context, "value": {"blockhash": hash}}),
             "getTokenAccountsByOwner" => json!({"context": context, "value": []}),
             "getAccountInfo" => {
                 let owner = Address::Solana([0; 32]).to_string();
@@ -98,7 +95,6 @@ impl Node {
             }
             "getBlocksWithLimit" => json!([first]),
             "getBlock" => {
-                let hash = Address::Solana([3; 32]).to_string();
                 json!({"blockhash": hash, "signatures": [id(first.as_u64().unwrap(), FOREIGN)]})
             }
             "getSignaturesForAddress" => self.signatures(params),

@@ -161,14 +161,13 @@ impl TronSource {
             let calls: Vec<_> = asked.iter().map(call).collect();
             let high = asked.iter().map(|range| range.1).max().filter(|_| asks_head);
             let (answers, endpoint) = match self.confirmed_events(&calls, high, options).await {
-                Ok(answered) => answered,
                 // What is said of all of them.
                 Err(UpstreamError::Rpc { code, message, endpoint }) => {
                     let parts = smaller(&asked, &message);
                     left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
                     continue;
                 }
-                Err(error) => return Err(error),
+                answered => answered?,
             };
             for (range, answer) in asked.iter().zip(answers) {
                 match answer {
