@@ -141,10 +141,7 @@ impl SolanaSource {
                 Err(error) => failed.push(error),
             }
         }
-        match failed.pop() {
-            Some(error) if reported.is_empty() => Err(error),
-            Some(_) | None => Ok(reported),
-        }
+        failed.pop().filter(|_| reported.is_empty()).map_or(Ok(reported), Err)
     }
 }
 

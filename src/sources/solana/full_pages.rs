@@ -140,12 +140,6 @@ struct Learned {
     unproved: HashMap<[u8; 32], u32>,
 }
 
-impl PageOffers {
-    fn note(&self, id: EndpointId, offer: PageOffer) {
-        lock(&self.0).offers.insert(id, offer);
-    }
-}
-
 impl SolanaSource {
     /// Transactions on a page of one endpoint, where that is known.
     pub(super) fn page_size(&self, id: EndpointId) -> Option<u64> {
@@ -208,7 +202,9 @@ impl SolanaSource {
             };
             match self.inner.pool.call(METHOD, query.params(wallet), &options).await {
                 Ok(answer) if serde_json::from_str::<Reply<'_>>(answer.result.get()).is_ok() => {
-                    return self.inner.page_offers.note(id, PageOffer::Takes(limit, None));
+                    let takes = PageOffer::Takes(limit, None);
+                    lock(&self.inner.page_offers.0).offers.insert(id, takes);
+                    return;
                 }
                 // Another page size may do.
                 Err(UpstreamError::Rpc { .. }) => {}
@@ -223,7 +219,7 @@ impl SolanaSource {
     /// The endpoint's pages are not used for a while.
     pub(super) fn give_up_pages(&self, id: EndpointId) {
         let until = Instant::now() + self.inner.limits.full_pages_recheck;
-        self.inner.page_offers.note(id, PageOffer::Lacks(until));
+        lock(&self.inner.page_offers.0).offers.insert(id, PageOffer::Lacks(until));
     }
 
     /// A page was larger than is taken, or came at a bad time: smaller ones are requested for a while,

@@ -313,12 +313,8 @@ mod tests {
     /// Of a node that answers no search.
     const FAILS: Height = Height::MAX;
 
-    /// A node that has events of the reference pools in every block from a height on.
-    fn source(kept_from: &Arc<AtomicU64>) -> TronSource {
-        source_of([("one", kept_from)])
-    }
-
-    fn source_of<const COUNT: usize>(all: [(&'static str, &Arc<AtomicU64>); COUNT]) -> TronSource {
+    /// Nodes that have events of the reference pools in every block from a height on.
+    fn source<const COUNT: usize>(all: [(&'static str, &Arc<AtomicU64>); COUNT]) -> TronSource {
         let kept = all.map(|(host, kept_from)| (host, Arc::clone(kept_from)));
         let nodes = ScriptedNodes::new(move |(host, path, body)| {
             let (_, kept_from) = kept.iter().find(|(of, _)| *of == host).unwrap();
@@ -346,7 +342,7 @@ mod tests {
     /// newest heights, looks again meanwhile.
     #[tokio::test(start_paused = true)]
     async fn a_look_higher_up_takes_nothing_from_a_read_further_down() {
-        let source = source(&Arc::default());
+        let source = source([("one", &Arc::default())]);
         assert_eq!(from(&source, 0).await, 0);
         for low in [50_000, 99_000] {
             tokio::time::advance(SHOWN_AGE_MAX).await;
@@ -359,7 +355,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_look_higher_up_that_shows_none_says_so_of_all_below() {
         let kept_from = Arc::default();
-        let source = source(&kept_from);
+        let source = source([("one", &kept_from)]);
         assert_eq!(from(&source, 0).await, 0);
         kept_from.store(70_000, Ordering::Relaxed);
         tokio::time::advance(SHOWN_AGE_MAX).await;
@@ -373,7 +369,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_is_not_alone_next_to_another_whose_depth_is_not_known() {
         let (one, two) = (Arc::default(), Arc::default());
-        let source = source_of([("one", &one), ("two", &two)]);
+        let source = source([("one", &one), ("two", &two)]);
         assert_eq!(from(&source, 50_000).await, 50_000);
         tokio::time::advance(SHOWN_AGE_MAX).await;
         two.store(FAILS, Ordering::Relaxed);
@@ -394,7 +390,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_failed_is_asked_where_the_others_keep_no_more() {
         let (one, two) = (Arc::default(), Arc::default());
-        let source = source_of([("one", &one), ("two", &two)]);
+        let source = source([("one", &one), ("two", &two)]);
         assert_eq!(from(&source, 0).await, 0);
         one.store(70_000, Ordering::Relaxed);
         tokio::time::advance(SHOWN_AGE_MAX * 100).await;

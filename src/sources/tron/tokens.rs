@@ -128,10 +128,7 @@ impl TronSource {
             }
         }
         let metas: Vec<TokenMeta> = all.into_iter().filter_map(Open::meta).collect();
-        match failure {
-            Some(error) if metas.is_empty() => Err(error),
-            Some(_) | None => Ok(metas),
-        }
+        failure.filter(|_| metas.is_empty()).map_or(Ok(metas), Err)
     }
 
     /// Asks once about each: contracts and TRC-10 tokens at the same time.
