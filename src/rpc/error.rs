@@ -2,6 +2,9 @@
 
 use crate::domain::Height;
 
+/// The answer to what was asked of nodes.
+pub(crate) type Result<T, E = UpstreamError> = std::result::Result<T, E>;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
     #[error("no endpoint is configured")]
@@ -29,6 +32,11 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
+    /// After one attempt, which may succeed later.
+    pub(crate) fn unavailable(last: impl Into<String>) -> Self {
+        Self::Unavailable { attempts: 1, last: last.into() }
+    }
+
     /// A retry soon would give the same.
     pub fn is_final(&self) -> bool {
         match self {

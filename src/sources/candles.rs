@@ -12,7 +12,7 @@ use super::reference::between;
 use crate::domain::{Price, UnixSeconds};
 use crate::registry::{Chain, Registry};
 use crate::rpc::ask::ReplyClass;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
@@ -50,7 +50,7 @@ impl Candles {
         chain: &str,
         at: &[UnixSeconds],
         lane: &Lane,
-    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+    ) -> Result<Vec<Option<Price>>> {
         let Some(coin) = self.coins.get(chain) else { return Ok(vec![None; at.len()]) };
         let wanted: BTreeSet<u32> = at.iter().flat_map(|time| points(*time)).collect();
         let wanted: Vec<u32> = wanted.into_iter().collect();
@@ -67,7 +67,7 @@ impl Candles {
         coin: &str,
         times: &[u32],
         lane: &Lane,
-    ) -> Result<BTreeMap<u32, Record>, UpstreamError> {
+    ) -> Result<BTreeMap<u32, Record>> {
         let coins = serde_json::json!({ coin: times }).to_string();
         let ask = Ask {
             name: "batchHistorical",

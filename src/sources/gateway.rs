@@ -13,8 +13,8 @@ pub(in crate::sources) fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[derive(Deserialize)]
-struct RawHead {
-    number: Height,
+pub(in crate::sources) struct RawHead {
+    pub(in crate::sources) number: Height,
 }
 
 /// What each block of any dataset has.

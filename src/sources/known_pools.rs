@@ -1,6 +1,6 @@
 //! Which pools of a chain's row nodes know for what the row says.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ impl KnownPools {
     /// The known state; `None`: it must be fetched. The first caller that gets `None` fetches it,
     /// and until then the others use the previous state, if there is one.
     pub(super) fn get(&self) -> Option<Arc<Vec<ReferencePool>>> {
-        let mut known = self.known();
+        let mut known = lock(&self.0);
         let known = known.as_mut()?;
         let now = Instant::now();
         if known.again_at.is_some_and(|at| at <= now) {
@@ -45,11 +45,7 @@ impl KnownPools {
     pub(super) fn set(&self, pools: Vec<ReferencePool>, wanted: usize) -> Arc<Vec<ReferencePool>> {
         let again_at = (pools.len() < wanted).then(|| Instant::now() + MISSING_REST);
         let pools = Arc::new(pools);
-        *self.known() = Some(Known { pools: Arc::clone(&pools), again_at });
+        *lock(&self.0) = Some(Known { pools: Arc::clone(&pools), again_at });
         pools
-    }
-
-    fn known(&self) -> MutexGuard<'_, Option<Known>> {
-        lock(&self.0)
     }
 }

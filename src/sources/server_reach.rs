@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -61,12 +61,6 @@ impl<L> Default for ServerReach<L> {
     }
 }
 
-impl<L> Default for Shown<L> {
-    fn default() -> Self {
-        Self { rounds: VecDeque::new(), newest: HashMap::new() }
-    }
-}
-
 impl<L: Copy + Eq + Hash> Shown<L> {
     fn behind(&mut self) -> u64 {
         self.rounds.retain(|round| round.at.elapsed() < AGE_MAX);
@@ -89,8 +83,9 @@ impl<L: Copy + Eq + Hash> Shown<L> {
 impl<L: Copy + Eq + Hash> ServerReach<L> {
     /// Takes the newest heights that some answers about one list showed.
     pub(super) fn note(&self, endpoint: EndpointId, list: L, heights: &[Height]) {
-        let mut all = self.lock();
-        let shown = all.entry(endpoint).or_default();
+        let mut all = lock(&self.0);
+        let none = || Shown { rounds: VecDeque::new(), newest: HashMap::new() };
+        let shown = all.entry(endpoint).or_insert_with(none);
         let (Some(newest), Some(oldest)) = (heights.iter().max(), heights.iter().min()) else {
             return;
         };
@@ -105,29 +100,25 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
 
     /// Whether it was ever looked at, although nothing may have been shown.
     pub(super) fn is_known(&self, endpoint: EndpointId) -> bool {
-        self.lock().contains_key(&endpoint)
+        lock(&self.0).contains_key(&endpoint)
     }
 
     /// The newest height of a list that any of its answers has shown.
     pub(super) fn newest(&self, endpoint: EndpointId, list: L) -> Option<Height> {
-        self.lock().get(&endpoint)?.newest.get(&list).copied()
+        lock(&self.0).get(&endpoint)?.newest.get(&list).copied()
     }
 
     /// The most blocks by which an answer of late was behind what another one had shown of the same
     /// list.
     pub(super) fn behind(&self, endpoint: EndpointId) -> u64 {
-        self.lock().get_mut(&endpoint).map_or(0, Shown::behind)
+        lock(&self.0).get_mut(&endpoint).map_or(0, Shown::behind)
     }
 
     /// The height that every server of the address is taken to have: the newest one of late, less the
     /// most by which an answer was behind. Of the same answers both, as what comes between the two would
     /// raise the one without the other.
     pub(super) fn reached(&self, endpoint: EndpointId, list: L) -> Option<Height> {
-        self.lock().get_mut(&endpoint)?.reached(list)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, Shown<L>>> {
-        lock(&self.0)
+        lock(&self.0).get_mut(&endpoint)?.reached(list)
     }
 }
 

@@ -17,7 +17,7 @@ use super::solana::{DROPPED, SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
 use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units};
 use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 
@@ -75,7 +75,7 @@ impl Source {
         id: TxId,
         wallet: Address,
         lane: &Lane,
-    ) -> Result<Option<FoundTx>, UpstreamError> {
+    ) -> Result<Option<FoundTx>> {
         match (self, id, wallet) {
             (Self::Solana(source), TxId::Solana(_), _) => source.single(id, &options(lane)).await,
             (Self::Evm(source), TxId::Evm(hash), Address::Evm(wallet)) => {
@@ -95,11 +95,7 @@ impl Source {
     }
 
     /// Hash of the block at a height; `None` where there is no block.
-    pub async fn block_hash(
-        &self,
-        height: Height,
-        lane: &Lane,
-    ) -> Result<Option<[u8; 32]>, UpstreamError> {
+    pub async fn block_hash(&self, height: Height, lane: &Lane) -> Result<Option<[u8; 32]>> {
         Ok(each!(Self, self, source => source.block_hash(height, &options(lane)).await)?.0)
     }
 
@@ -109,7 +105,7 @@ impl Source {
         height: Height,
         expected: [u8; 32],
         lane: &Lane,
-    ) -> Result<HashCheck, UpstreamError> {
+    ) -> Result<HashCheck> {
         let (options, mut question) = (options(lane), HashQuestion::new(expected));
         let (pool, rest) = each!(Self, self, source => source.nodes());
         loop {
@@ -127,20 +123,12 @@ impl Source {
     }
 
     /// The transactions of a block in their order.
-    pub async fn block_order(
-        &self,
-        height: Height,
-        lane: &Lane,
-    ) -> Result<Vec<TxId>, UpstreamError> {
+    pub async fn block_order(&self, height: Height, lane: &Lane) -> Result<Vec<TxId>> {
         each!(Self, self, source => source.block_order(height, &options(lane)).await)
     }
 
     /// Symbols and decimals; tokens unknown to every endpoint have neither.
-    pub async fn tokens(
-        &self,
-        mints: &[Address],
-        lane: &Lane,
-    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+    pub async fn tokens(&self, mints: &[Address], lane: &Lane) -> Result<Vec<TokenMeta>> {
         each!(Self, self, source => source.tokens(mints, &options(lane)).await)
     }
 
@@ -149,7 +137,7 @@ impl Source {
         &self,
         pools: &[Address],
         lane: &Lane,
-    ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
+    ) -> Result<HashMap<Address, Arc<str>>> {
         match self {
             Self::Evm(source) => source.pool_names(pools, &options(lane)).await,
             Self::Solana(_) | Self::Tron(_) => Ok(HashMap::new()),
@@ -162,17 +150,13 @@ impl Source {
         wallet: Address,
         mints: &[Address],
         lane: &Lane,
-    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+    ) -> Result<Vec<Option<Units>>> {
         each!(Self, self, source => source.balances(wallet, mints, &options(lane)).await)
     }
 
     /// Price of the native coin at each moment, in their order, from the chain's reference pools.
     /// `None`: there is no price, now or later. An error: nothing was learned, retry.
-    pub async fn native_prices(
-        &self,
-        at: &[Moment],
-        lane: &Lane,
-    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+    pub async fn native_prices(&self, at: &[Moment], lane: &Lane) -> Result<Vec<Option<Price>>> {
         each!(Self, self, source => source.native_prices(at, &options(lane)).await)
     }
 
@@ -197,7 +181,7 @@ impl Source {
     }
 
     /// The final head.
-    pub async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
+    pub async fn head(&self, lane: &Lane) -> Result<Height> {
         each!(Self, self, source => source.head(&options(lane)).await)
     }
 
@@ -216,17 +200,13 @@ impl Source {
         each!(Self, self, source => source.abilities())
     }
 
-    pub async fn activity(&self, wallet: Address, lane: &Lane) -> Result<Activity, UpstreamError> {
+    pub async fn activity(&self, wallet: Address, lane: &Lane) -> Result<Activity> {
         each!(Self, self, source => source.activity(wallet, &options(lane)).await)
     }
 
     /// Looks for wallets that moved. Each way is blind to some trades: owner-only ones on Solana,
     /// TRC-10 and native coin alone elsewhere.
-    pub async fn scan(
-        &self,
-        targets: &[ScanTarget],
-        lane: &Lane,
-    ) -> Result<Scanned, UpstreamError> {
+    pub async fn scan(&self, targets: &[ScanTarget], lane: &Lane) -> Result<Scanned> {
         each!(Self, self, source => source.scan(targets, &options(lane)).await)
     }
 
@@ -237,7 +217,7 @@ impl Source {
 
 impl GapReader {
     /// The next chunk; `None` after the one that reaches the lower end. Cancel safe.
-    pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    pub async fn next(&mut self) -> Result<Option<RawChunk>> {
         each!(Reader, &mut self.0, reader => reader.next().await)
     }
 

@@ -11,16 +11,12 @@ pub(in crate::sources) struct Quorum {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct EndVotes {
-    count: u8,
+    pub(super) count: u8,
     last_by: Option<EndpointId>,
     is_of_several: bool,
 }
 
 impl EndVotes {
-    pub(super) fn count(&self) -> u8 {
-        self.count
-    }
-
     pub(super) fn add(&mut self, by: Option<EndpointId>) {
         self.count = self.count.saturating_add(1);
         self.is_of_several |= self.last_by.zip(by).is_some_and(|(last, by)| last != by);

@@ -108,12 +108,12 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
     }
 
     pub(super) fn votes(&self) -> u8 {
-        self.votes.count()
+        self.votes.count
     }
 
     /// Some answers agree that nothing follows, and not enough.
     pub(super) fn wants_more_votes(&self) -> bool {
-        self.votes.count() > 0 && !self.votes.reach(self.quorum())
+        self.votes.count > 0 && !self.votes.reach(self.quorum())
     }
 
     /// An answer that cannot be right.

@@ -4,7 +4,6 @@
 //! All requests in flight live in the prefetcher, so that dropping a `next_chunk` loses nothing and
 //! dropping the reader cancels everything.
 
-mod ready;
 mod reorder;
 mod run_ahead;
 
@@ -17,11 +16,11 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-pub(super) use ready::{ChunkSizes, Ready};
-pub(super) use reorder::{Fetch, ReorderBuffer};
+pub(super) use reorder::{Fetch, ReorderBuffer, Slot};
 pub use run_ahead::RunAhead;
 
-use crate::rpc::error::UpstreamError;
+use crate::domain::Height;
+use crate::rpc::error::{Result, UpstreamError};
 
 /// Why more is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +45,25 @@ pub(super) struct Depth {
     pub(super) total_max: usize,
 }
 
+/// How much makes a chunk.
+#[derive(Debug)]
+pub(super) struct ChunkSizes {
+    pub(super) chunk_min: usize,
+    pub(super) chunk_max: usize,
+    /// Entries passed over after which an empty chunk is worth it.
+    pub(super) skipped_max: usize,
+}
+
+/// What a timeline of listed transactions can deliver now: transactions, and ids of those that are
+/// listed and that no endpoint gives.
+#[derive(Debug)]
+pub(super) struct Ready<T, I> {
+    pub(super) low: Height,
+    pub(super) high: Height,
+    pub(super) txs: Vec<T>,
+    pub(super) missing: Vec<(Height, I)>,
+}
+
 /// The requests in flight of one reader, and how far they may run ahead.
 pub(super) struct Prefetcher<E> {
     in_flight: FuturesUnordered<BoxFuture<'static, E>>,
@@ -59,7 +77,7 @@ pub(super) struct Prefetcher<E> {
     /// How often that was not enough: each time, twice as much is requested ahead.
     widened: u32,
     /// Transactions delivered so far.
-    delivered: usize,
+    pub(super) delivered: usize,
     /// Readers of the source.
     readers: Arc<AtomicUsize>,
 }
@@ -104,10 +122,6 @@ impl<E> Prefetcher<E> {
         if is_far { most } else { self.run_ahead.transactions().clamp(1, most) }
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty()
-    }
-
     pub(super) fn push(&mut self, request: BoxFuture<'static, E>) {
         self.in_flight.push(request);
     }
@@ -134,10 +148,6 @@ impl<E> Prefetcher<E> {
             event
         })
         .await
-    }
-
-    pub(super) fn delivered(&self) -> usize {
-        self.delivered
     }
 
     pub(super) fn count_delivered(&mut self, count: usize) {
@@ -178,22 +188,20 @@ pub(super) trait PrefetchReader {
     fn has_ended(&self) -> bool;
 
     /// The outcome of the read after its last chunk.
-    fn finish(&mut self) -> Result<(), UpstreamError> {
+    fn finish(&mut self) -> Result<()> {
         Ok(())
     }
 
     /// Requests as much as there is room for.
     fn request_more(&mut self, urgency: Urgency);
 
-    fn absorb(&mut self, event: Self::Event) -> Result<(), UpstreamError>;
+    fn absorb(&mut self, event: Self::Event) -> Result<()>;
 
-    fn deliver(&mut self) -> Result<Option<Self::Chunk>, UpstreamError>;
+    fn deliver(&mut self) -> Result<Option<Self::Chunk>>;
 }
 
 /// The next chunk, newest first; `None` after the last one. Cancel safe.
-pub(super) async fn next_chunk<R: PrefetchReader>(
-    reader: &mut R,
-) -> Result<Option<R::Chunk>, UpstreamError> {
+pub(super) async fn next_chunk<R: PrefetchReader>(reader: &mut R) -> Result<Option<R::Chunk>> {
     loop {
         if let Some(error) = reader.prefetcher().failure.take() {
             return Err(error);
@@ -202,7 +210,7 @@ pub(super) async fn next_chunk<R: PrefetchReader>(
             return reader.finish().map(|()| None);
         }
         reader.request_more(Urgency::Next);
-        if reader.prefetcher().is_idle() {
+        if reader.prefetcher().in_flight.is_empty() {
             reader.request_more(Urgency::Stalled);
         }
         if let Some(chunk) = reader.deliver()? {
@@ -213,7 +221,10 @@ pub(super) async fn next_chunk<R: PrefetchReader>(
         }
         match reader.prefetcher().next_event().await {
             Some(event) => reader.absorb(event)?,
-            None => return Err(stalled()),
+            None => {
+                let last = "the reading of this wallet stands still".to_owned();
+                return Err(UpstreamError::Unavailable { attempts: 0, last });
+            }
         }
         // What came at the same time makes one chunk.
         while let Some(Some(event)) = reader.prefetcher().in_flight.next().now_or_never() {
@@ -242,11 +253,6 @@ pub(super) async fn drive<R: PrefetchReader>(reader: &mut R) -> Infallible {
     }
 }
 
-fn stalled() -> UpstreamError {
-    let last = "the reading of this wallet stands still".to_owned();
-    UpstreamError::Unavailable { attempts: 0, last }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future;
@@ -254,10 +260,10 @@ mod tests {
     use super::*;
 
     /// Nothing is requested but what a test pushes.
-    struct Idle(Prefetcher<Result<(), UpstreamError>>);
+    struct Idle(Prefetcher<Result<()>>);
 
     impl PrefetchReader for Idle {
-        type Event = Result<(), UpstreamError>;
+        type Event = Result<()>;
         type Chunk = ();
 
         fn prefetcher(&mut self) -> &mut Prefetcher<Self::Event> {
@@ -270,11 +276,11 @@ mod tests {
 
         fn request_more(&mut self, _: Urgency) {}
 
-        fn absorb(&mut self, event: Self::Event) -> Result<(), UpstreamError> {
+        fn absorb(&mut self, event: Self::Event) -> Result<()> {
             event
         }
 
-        fn deliver(&mut self) -> Result<Option<()>, UpstreamError> {
+        fn deliver(&mut self) -> Result<Option<()>> {
             Ok(None)
         }
     }

@@ -2,7 +2,7 @@
 //! leave in the order of their keys.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::{Entry, Values};
+use std::collections::btree_map::{Entry, Iter, IterMut, Values};
 
 /// Where one entry stands.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ impl<Q, T> Slot<Q, T> {
     pub(in crate::sources) fn is_waiting(&self) -> bool {
         matches!(self.fetch, Fetch::Waiting { .. })
     }
+
+    fn is_under_way(&self) -> bool {
+        matches!(self.fetch, Fetch::InFlight { .. } | Fetch::Ready(_))
+    }
 }
 
 /// Entries that have not left, in the order of their keys.
@@ -41,9 +45,15 @@ pub(in crate::sources) struct ReorderBuffer<K, Q, T> {
     under_way: usize,
 }
 
+impl<K, Q, T> Default for ReorderBuffer<K, Q, T> {
+    fn default() -> Self {
+        Self { slots: BTreeMap::new(), under_way: 0 }
+    }
+}
+
 impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
     pub(in crate::sources) fn new() -> Self {
-        Self { slots: BTreeMap::new(), under_way: 0 }
+        Self::default()
     }
 
     pub(in crate::sources) fn len(&self) -> usize {
@@ -58,13 +68,11 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         self.slots.values().any(|slot| matches!(slot.fetch, Fetch::InFlight { .. }))
     }
 
-    pub(in crate::sources) fn iter(&self) -> std::collections::btree_map::Iter<'_, K, Slot<Q, T>> {
+    pub(in crate::sources) fn iter(&self) -> Iter<'_, K, Slot<Q, T>> {
         self.slots.iter()
     }
 
-    pub(in crate::sources) fn iter_mut(
-        &mut self,
-    ) -> std::collections::btree_map::IterMut<'_, K, Slot<Q, T>> {
+    pub(in crate::sources) fn iter_mut(&mut self) -> IterMut<'_, K, Slot<Q, T>> {
         self.slots.iter_mut()
     }
 
@@ -86,9 +94,9 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let (known, fetch) = new();
-                let is_under_way = matches!(fetch, Fetch::InFlight { .. } | Fetch::Ready(_));
-                self.under_way += usize::from(is_under_way);
-                entry.insert(Slot { known, fetch })
+                let slot = Slot { known, fetch };
+                self.under_way += usize::from(slot.is_under_way());
+                entry.insert(slot)
             }
         }
     }
@@ -132,9 +140,8 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
     /// An entry that was requested, by what is known of it no longer: it waits again.
     pub(in crate::sources) fn request_again(&mut self, key: &K) {
         let Some(slot) = self.slots.get_mut(key) else { return };
-        let before = std::mem::replace(&mut slot.fetch, Fetch::Waiting { retries: 0 });
-        let is_under_way = matches!(before, Fetch::InFlight { .. } | Fetch::Ready(_));
-        self.under_way -= usize::from(is_under_way);
+        self.under_way -= usize::from(slot.is_under_way());
+        slot.fetch = Fetch::Waiting { retries: 0 };
     }
 
     /// An entry in flight of which there is nothing to hand out.
@@ -161,9 +168,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
     pub(in crate::sources) fn take_before(&mut self, key: Option<&K>) -> BTreeMap<K, Slot<Q, T>> {
         let rest = key.map(|key| self.slots.split_off(key)).unwrap_or_default();
         let taken = std::mem::replace(&mut self.slots, rest);
-        let is_under_way =
-            |slot: &&Slot<Q, T>| matches!(slot.fetch, Fetch::InFlight { .. } | Fetch::Ready(_));
-        self.under_way -= taken.values().filter(is_under_way).count();
+        self.under_way -= taken.values().filter(|slot| slot.is_under_way()).count();
         taken
     }
 }

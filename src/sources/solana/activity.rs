@@ -8,7 +8,7 @@ use super::fetch::page_call;
 use super::list::{Entry, PAGE_MAX};
 use crate::domain::{Address, Height, TxId};
 use crate::rpc::batch::Call;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
@@ -17,7 +17,7 @@ impl SolanaSource {
         &self,
         wallet: Address,
         options: &CallOptions,
-    ) -> Result<Activity, UpstreamError> {
+    ) -> Result<Activity> {
         let newest = self.page_below(wallet, None, options).await?;
         let (all, failed) = (newest.len(), newest.iter().filter(|entry| entry.failed).count());
         let Some(top) = newest.first().map(|entry| entry.slot).filter(|_| all >= PAGE_MAX) else {
@@ -53,7 +53,7 @@ impl SolanaSource {
         wallet: Address,
         before: Option<TxId>,
         options: &CallOptions,
-    ) -> Result<Vec<Entry>, UpstreamError> {
+    ) -> Result<Vec<Entry>> {
         let Call { method, params } = page_call(wallet, PAGE_MAX, before, None);
         self.entries(&self.inner.pool.call(method, params, options).await?)
     }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
-use super::{SolanaSource, is_refusal};
+use super::{SolanaSource, unless_refused};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::hash_check::HashAnswer;
 
@@ -26,7 +26,7 @@ impl SolanaSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<HashAnswer, UpstreamError> {
+    ) -> Result<HashAnswer> {
         let (block, by) = self.block(height, "none", options).await?.unzip();
         Ok((block.and_then(|block| wire::pubkey(&block.blockhash)), by))
     }
@@ -35,7 +35,7 @@ impl SolanaSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Vec<TxId>, UpstreamError> {
+    ) -> Result<Vec<TxId>> {
         // An error where the slot is said to have no block: `null` may be another answer soon.
         let block = self.fetch_block(height, "signatures", options).await?;
         let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
@@ -48,7 +48,7 @@ impl SolanaSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Option<TxId>, UpstreamError> {
+    ) -> Result<Option<TxId>> {
         let params = json!([height.saturating_add(1), 1, {"commitment": "finalized"}]);
         let answer = self.inner.pool.call("getBlocksWithLimit", params, options).await;
         let Some(answer) = unless_final(answer)? else { return Ok(None) };
@@ -64,7 +64,7 @@ impl SolanaSource {
         slot: Height,
         details: &str,
         options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+    ) -> Result<Option<(Block, EndpointId)>> {
         match self.fetch_block(slot, details, options).await {
             Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => Ok(None),
             reported => reported,
@@ -76,14 +76,8 @@ impl SolanaSource {
         slot: Height,
         details: &str,
         options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
-        let how = json!({
-            "transactionDetails": details,
-            "rewards": false,
-            "commitment": "finalized",
-            "maxSupportedTransactionVersion": 1,
-        });
-        let answer = self.inner.pool.call("getBlock", json!([slot, how]), options).await?;
+    ) -> Result<Option<(Block, EndpointId)>> {
+        let answer = self.inner.pool.call("getBlock", block_params(slot, details), options).await?;
         match wire::block(&answer.result) {
             Ok(block) => Ok(block.map(|block| (block, answer.endpoint))),
             Err(_) => Err(self.malformed(answer.endpoint, "getBlock gave no block")),
@@ -97,7 +91,7 @@ impl SolanaSource {
         slot: Height,
         reported: Option<i64>,
         options: &CallOptions,
-    ) -> Result<Option<UnixSeconds>, UpstreamError> {
+    ) -> Result<Option<UnixSeconds>> {
         let time = match reported.and_then(|time| u64::try_from(time).ok()) {
             Some(time) => Some(time),
             None => self.time_near(slot, options).await?,
@@ -106,11 +100,7 @@ impl SolanaSource {
     }
 
     /// A slot's time, else that of the nearest lower slot that has one.
-    async fn time_near(
-        &self,
-        slot: Height,
-        options: &CallOptions,
-    ) -> Result<Option<u64>, UpstreamError> {
+    async fn time_near(&self, slot: Height, options: &CallOptions) -> Result<Option<u64>> {
         let lowest = slot.saturating_sub(self.inner.limits.time_slots_max);
         for near in (lowest..=slot).rev() {
             let asked =
@@ -123,35 +113,23 @@ impl SolanaSource {
         Ok(None)
     }
 
-    fn note_first_kept(&self, id: EndpointId, first: Height) -> (EndpointId, Height) {
-        lock(&self.inner.first_kept).insert(id, first);
-        (id, first)
-    }
-
-    /// The first block that an endpoint keeps, where it was asked.
-    pub(super) fn known_first_kept(&self, id: EndpointId) -> Option<Height> {
-        lock(&self.inner.first_kept).get(&id).copied()
-    }
-
     /// The first block that each of those nodes keeps; none of one that cannot say. An error only
     /// where none of them answers.
     pub(super) async fn first_kept(
         &self,
         by: [Option<EndpointId>; 2],
         options: &CallOptions,
-    ) -> Result<Vec<(EndpointId, Height)>, UpstreamError> {
+    ) -> Result<Vec<(EndpointId, Height)>> {
         let nodes: BTreeSet<EndpointId> = by.into_iter().flatten().collect();
         let asked = nodes.into_iter().map(|id| async move {
             // Another one may confirm the end in its place.
             let options = CallOptions { on: Some(id), is_replaceable: true, ..options.clone() };
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
-            match asked.await {
-                Ok(answer) => wire::number(&answer.result)
-                    .map(|first| Some(self.note_first_kept(id, first)))
-                    .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
-                Err(error) if is_refusal(&error) => Ok(None),
-                Err(error) => Err(error),
-            }
+            let Some(answer) = unless_refused(asked.await)? else { return Ok(None) };
+            let first = wire::number(&answer.result)
+                .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock"))?;
+            lock(&self.inner.first_kept).insert(id, first);
+            Ok(Some((id, first)))
         });
         let mut asked: FuturesUnordered<_> = asked.collect();
         let (mut reported, mut failed) = (Vec::new(), Vec::new());
@@ -163,9 +141,17 @@ impl SolanaSource {
                 Err(error) => failed.push(error),
             }
         }
-        match failed.pop() {
-            Some(error) if reported.is_empty() => Err(error),
-            Some(_) | None => Ok(reported),
-        }
+        failed.pop().filter(|_| reported.is_empty()).map_or(Ok(reported), Err)
     }
+}
+
+/// Asks for a slot's block with so much of its transactions.
+pub(super) fn block_params(slot: Height, details: &str) -> Value {
+    let how = json!({
+        "transactionDetails": details,
+        "rewards": false,
+        "commitment": "finalized",
+        "maxSupportedTransactionVersion": 1,
+    });
+    json!([slot, how])
 }

@@ -7,12 +7,13 @@
 use super::fetch::{PageReply, PageRequest};
 use super::full_pages::FIRST_SLOT;
 use super::hint::Mark;
-use super::list::{Absorbed, Entry, Kind, List};
+use super::list::{Entry, Kind, List};
 use super::list_page::ListPage;
 use super::listing::{FIRST_HEIGHTS, Listing, PageState};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
+use crate::sources::pager::PageOutcome;
 
 /// What the list shows of the end of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub(super) struct EndCheck {
     /// The lowest slot that pages have shown.
     oldest: Option<Height>,
     is_proof_asked: bool,
-    verdict: EndVerdict,
+    pub(super) verdict: EndVerdict,
     avoid: Option<EndpointId>,
 }
 
@@ -68,10 +69,6 @@ impl EndCheck {
         Self { listing, low, high, oldest, is_proof_asked, verdict, avoid }
     }
 
-    pub(super) fn verdict(&self) -> EndVerdict {
-        self.verdict
-    }
-
     pub(super) fn question(&mut self) -> Option<EndQuestion> {
         if self.verdict != EndVerdict::Open || self.is_proof_asked {
             return None;
@@ -89,33 +86,28 @@ impl EndCheck {
         Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
     }
 
-    pub(super) fn absorb(&mut self, page: PageReply) -> Result<(), UpstreamError> {
+    pub(super) fn absorb(&mut self, page: PageReply) -> Result<()> {
         self.listing.state = PageState::Paged;
         let ListPage { entries, goes_on, by } = match page {
-            Ok(page) => page,
             Err(UpstreamError::Malformed { .. } | UpstreamError::Rpc { .. }) => {
-                self.miss();
+                if self.listing.list.miss() == PageOutcome::Lost {
+                    self.verdict = EndVerdict::Lost;
+                }
                 return Ok(());
             }
-            Err(error) => return Err(error),
+            page => page?,
         };
         self.listing.last_by = Some(by);
         match self.listing.list.absorb(&entries, goes_on) {
-            Absorbed::Entries => {
+            PageOutcome::Lower(_) | PageOutcome::Inside { .. } | PageOutcome::Nothing => {
                 let [_, previous] = self.listing.answered_by;
                 self.listing.answered_by = [previous, Some(by)];
                 self.judge(&entries);
             }
-            Absorbed::Miss => {}
-            Absorbed::Lost => self.verdict = EndVerdict::Lost,
+            PageOutcome::Miss => {}
+            PageOutcome::Lost => self.verdict = EndVerdict::Lost,
         }
         Ok(())
-    }
-
-    fn miss(&mut self) {
-        if self.listing.list.miss() == Absorbed::Lost {
-            self.verdict = EndVerdict::Lost;
-        }
     }
 
     fn judge(&mut self, entries: &[Entry]) {

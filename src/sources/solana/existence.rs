@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use super::{SolanaSource, is_refusal, wire};
+use super::{SolanaSource, unless_refused, wire};
 use crate::domain::Address;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
 /// What is known of it.
@@ -18,19 +18,12 @@ pub(super) enum Existence {
 
 impl SolanaSource {
     /// Where no endpoint offers the method, it may exist.
-    pub(super) async fn may_exist(
-        &self,
-        wallet: Address,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
+    pub(super) async fn may_exist(&self, wallet: Address, options: &CallOptions) -> Result<bool> {
         let none = json!({"offset": 0, "length": 0});
         let how = json!({"encoding": "base64", "commitment": "finalized", "dataSlice": none});
         let params = json!([wallet.to_string(), how]);
-        let answer = match self.inner.pool.call("getAccountInfo", params, options).await {
-            Ok(answer) => answer,
-            Err(error) if is_refusal(&error) => return Ok(true),
-            Err(error) => return Err(error),
-        };
+        let answer = self.inner.pool.call("getAccountInfo", params, options).await;
+        let Some(answer) = unless_refused(answer)? else { return Ok(true) };
         let account = wire::account(&answer.result)
             .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
         Ok(account.is_some())

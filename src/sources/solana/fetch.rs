@@ -10,11 +10,12 @@ use super::list_page::ListPage;
 use super::timeline::Timed;
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
-use crate::domain::{Address, Height, TxId};
+use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{FoundTx, RawTx};
 
 /// Nodes recorded token balances with each transaction long before this slot (October 2021); without
 /// them nothing shows what was traded.
@@ -36,13 +37,13 @@ pub(super) struct PageRequest {
 }
 
 /// What came of one.
-pub(super) type PageReply = Result<ListPage, UpstreamError>;
+pub(super) type PageReply = Result<ListPage>;
 
 /// A requested transaction: received, or returned by no endpoint.
 pub(super) type FetchedEntry = (Entry, Option<Timed>);
 
 /// The same as one answer has it.
-type Read = Result<Option<Timed>, UpstreamError>;
+type Read = Result<Option<Timed>>;
 
 /// A requested transaction, whose answer it is (`None`: every endpoint failed), and what it holds.
 type AskedTx = (Entry, Option<EndpointId>, Read);
@@ -81,7 +82,8 @@ impl SolanaSource {
     ) -> Vec<(usize, PageReply)> {
         let (list, lowest) = (asked.list, asked.lowest);
         let ask = |options: CallOptions| self.one_page(asked.clone(), options);
-        let goes_on = |page: &PageReply| page.as_ref().is_ok_and(|page| page.goes_below(lowest));
+        let goes_on =
+            |page: &PageReply| page.as_ref().is_ok_and(|page| page.end_below(lowest).is_some());
         let (one, two) = join(ask(options.clone()), ask(options.clone())).await;
         let (one, mut two) = if one.is_err() || goes_on(&two) { (two, one) } else { (one, two) };
         if one.is_ok() && (two.is_err() || goes_on(&one) && !goes_on(&two)) {
@@ -104,7 +106,7 @@ impl SolanaSource {
         entries: Vec<Entry>,
         is_retry: bool,
         mut options: CallOptions,
-    ) -> Result<Vec<FetchedEntry>, UpstreamError> {
+    ) -> Result<Vec<FetchedEntry>> {
         let mut fetched = Vec::with_capacity(entries.len());
         let answers = self.ask_transactions(entries, &options, (true, is_retry)).await?;
         let mut missing = received(answers, &mut fetched)?;
@@ -132,7 +134,7 @@ impl SolanaSource {
         entries: Vec<Entry>,
         options: &CallOptions,
         (is_first, is_retry): (bool, bool),
-    ) -> Result<Vec<AskedTx>, UpstreamError> {
+    ) -> Result<Vec<AskedTx>> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
         // Where others are given, or an earlier try had no other reason, it is the transaction that
@@ -162,6 +164,24 @@ impl SolanaSource {
         try_join_all(read).await
     }
 
+    /// One transaction by its signature; `None` where no node has it among what is final. A failed one
+    /// is given too.
+    pub(crate) async fn single(&self, id: TxId, options: &CallOptions) -> Result<Option<FoundTx>> {
+        let call = transaction_call(id);
+        let answer = self.inner.pool.call(call.method, call.params, options).await?;
+        let text = answer.result.get();
+        if text.trim() == "null" {
+            return Ok(None);
+        }
+        let parsed = decoder::parse(text.as_bytes()).ok().filter(|tx| tx.id() == Some(id));
+        let Some(tx) = parsed else {
+            return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
+        };
+        let time = self.time_of(tx.slot(), tx.block_time(), options).await?;
+        let time = time.unwrap_or(UnixSeconds(0));
+        Ok(Some(FoundTx { raw: RawTx::Solana(Box::new(tx), time), fee: None }))
+    }
+
     async fn transaction(&self, entry: Entry, answer: CallResponse, options: &CallOptions) -> Read {
         let text = answer.result.get();
         if text.trim() == "null" {
@@ -185,7 +205,7 @@ impl SolanaSource {
 fn received(
     answers: Vec<AskedTx>,
     fetched: &mut Vec<FetchedEntry>,
-) -> Result<Vec<(Entry, EndpointId)>, UpstreamError> {
+) -> Result<Vec<(Entry, EndpointId)>> {
     let mut missing = Vec::new();
     for (entry, by, tx) in answers {
         match tx {
@@ -218,7 +238,7 @@ pub(super) fn page_call(
     Call { method: "getSignaturesForAddress", params: json!([address.to_string(), how]) }
 }
 
-pub(super) fn transaction_call(id: TxId) -> Call {
+fn transaction_call(id: TxId) -> Call {
     let how = json!({
         "encoding": "json",
         "commitment": "finalized",

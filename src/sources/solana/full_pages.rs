@@ -7,12 +7,12 @@
 //! returned one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
@@ -23,7 +23,7 @@ use crate::domain::{Address, Height, TxId, lock};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Below this slot the method knows nothing of token accounts: lists are read there.
@@ -54,25 +54,23 @@ impl PageQuery {
     }
 
     fn params(&self, wallet: Address) -> Value {
-        let mut how = Map::new();
-        how.insert("transactionDetails".to_owned(), "full".into());
-        how.insert("sortOrder".to_owned(), if self.ascending { "asc" } else { "desc" }.into());
-        how.insert("limit".to_owned(), self.limit.into());
-        how.insert("commitment".to_owned(), "finalized".into());
-        how.insert("encoding".to_owned(), "json".into());
-        how.insert("maxSupportedTransactionVersion".to_owned(), 1.into());
-        if let Some(slot) = self.known_to {
-            how.insert("minContextSlot".to_owned(), slot.into());
-        }
-        if let Some(token) = &self.token {
-            how.insert("paginationToken".to_owned(), token.clone().into());
-        }
         let filters = json!({
             "slot": {"gte": self.low, "lte": self.high},
             "status": "succeeded",
             "tokenAccounts": "balanceChanged",
         });
-        how.insert("filters".to_owned(), filters);
+        let how = [
+            Some(("filters", filters)),
+            Some(("transactionDetails", "full".into())),
+            Some(("sortOrder", if self.ascending { "asc" } else { "desc" }.into())),
+            Some(("limit", self.limit.into())),
+            Some(("commitment", "finalized".into())),
+            Some(("encoding", "json".into())),
+            Some(("maxSupportedTransactionVersion", 1.into())),
+            self.known_to.map(|slot| ("minContextSlot", slot.into())),
+            self.token.clone().map(|token| ("paginationToken", token.into())),
+        ];
+        let how: Value = how.into_iter().flatten().collect();
         json!([wallet.to_string(), how])
     }
 }
@@ -113,6 +111,15 @@ enum PageOffer {
     Lacks(Instant),
 }
 
+impl PageOffer {
+    fn limit(&self) -> Option<usize> {
+        match self {
+            Self::Takes(limit, _) => Some(*limit),
+            Self::Lacks(_) => None,
+        }
+    }
+}
+
 /// Where full-transaction pages are requested.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PagePlan {
@@ -133,36 +140,20 @@ struct Learned {
     unproved: HashMap<[u8; 32], u32>,
 }
 
-impl PageOffers {
-    fn learned(&self) -> MutexGuard<'_, Learned> {
-        lock(&self.0)
-    }
-
-    fn note(&self, id: EndpointId, offer: PageOffer) {
-        self.learned().offers.insert(id, offer);
-    }
-}
-
 impl SolanaSource {
     /// Transactions on a page of one endpoint, where that is known.
     pub(super) fn page_size(&self, id: EndpointId) -> Option<u64> {
-        match self.inner.page_offers.learned().offers.get(&id)? {
-            PageOffer::Takes(limit, _) => u64::try_from(*limit).ok(),
-            PageOffer::Lacks(_) => None,
-        }
+        let limit = lock(&self.inner.page_offers.0).offers.get(&id)?.limit()?;
+        u64::try_from(limit).ok()
     }
 
     /// The endpoints with the largest pages; `None` where no endpoint is known to offer any.
     pub(super) fn page_plan(&self) -> Option<PagePlan> {
-        let learned = self.inner.page_offers.learned();
-        let takes = |offer: &PageOffer| match offer {
-            PageOffer::Takes(limit, _) => Some(*limit),
-            PageOffer::Lacks(_) => None,
-        };
-        let limit = learned.offers.values().filter_map(takes).max()?;
+        let learned = lock(&self.inner.page_offers.0);
+        let limit = learned.offers.values().filter_map(PageOffer::limit).max()?;
         let mut without = EndpointSet::default();
         for status in self.inner.pool.endpoints() {
-            if learned.offers.get(&status.id).and_then(takes) != Some(limit) {
+            if learned.offers.get(&status.id).and_then(PageOffer::limit) != Some(limit) {
                 without.insert(status.id);
             }
         }
@@ -177,7 +168,7 @@ impl SolanaSource {
 
     /// The endpoints of which nothing is known, or not any more.
     pub(super) fn unprobed(&self) -> Vec<EndpointId> {
-        let (learned, now) = (self.inner.page_offers.learned(), Instant::now());
+        let (learned, now) = (lock(&self.inner.page_offers.0), Instant::now());
         let is_open = |id: &EndpointId| match learned.offers.get(id) {
             None => true,
             Some(PageOffer::Lacks(until) | PageOffer::Takes(_, Some(until))) => *until <= now,
@@ -211,7 +202,9 @@ impl SolanaSource {
             };
             match self.inner.pool.call(METHOD, query.params(wallet), &options).await {
                 Ok(answer) if serde_json::from_str::<Reply<'_>>(answer.result.get()).is_ok() => {
-                    return self.inner.page_offers.note(id, PageOffer::Takes(limit, None));
+                    let takes = PageOffer::Takes(limit, None);
+                    lock(&self.inner.page_offers.0).offers.insert(id, takes);
+                    return;
                 }
                 // Another page size may do.
                 Err(UpstreamError::Rpc { .. }) => {}
@@ -226,14 +219,14 @@ impl SolanaSource {
     /// The endpoint's pages are not used for a while.
     pub(super) fn give_up_pages(&self, id: EndpointId) {
         let until = Instant::now() + self.inner.limits.full_pages_recheck;
-        self.inner.page_offers.note(id, PageOffer::Lacks(until));
+        lock(&self.inner.page_offers.0).offers.insert(id, PageOffer::Lacks(until));
     }
 
     /// A page was larger than is taken, or came at a bad time: smaller ones are requested for a while,
     /// where there is a smaller size.
     pub(super) fn shrink_pages(&self, limit: usize) -> bool {
         let until = Instant::now() + self.inner.limits.full_pages_recheck;
-        let mut learned = self.inner.page_offers.learned();
+        let mut learned = lock(&self.inner.page_offers.0);
         let Some(smaller) = PAGE_SIZES.into_iter().find(|size| *size < limit) else { return false };
         for offer in learned.offers.values_mut() {
             if matches!(offer, PageOffer::Takes(size, _) if *size == limit) {
@@ -245,7 +238,7 @@ impl SolanaSource {
 
     /// Whether each of these has returned a transaction that names token accounts alone.
     pub(super) fn finds_by_owner(&self, endpoints: &[EndpointId]) -> bool {
-        let by_owner = self.inner.page_offers.learned().by_owner;
+        let by_owner = lock(&self.inner.page_offers.0).by_owner;
         endpoints.iter().all(|id| by_owner.contains(*id))
     }
 
@@ -259,7 +252,7 @@ impl SolanaSource {
     /// Pages of a wallet left a doubt that only lists remove. One read that goes on is not stopped by
     /// it; a re-read ends with its first doubt, and would begin with the same pages for ever.
     pub(super) fn note_unproved_by_pages(&self, wallet: [u8; 32], has_ended: bool) {
-        let mut learned = self.inner.page_offers.learned();
+        let mut learned = lock(&self.inner.page_offers.0);
         if learned.unproved.len() >= self.inner.limits.unproved_wallets_max {
             learned.unproved.clear();
         }
@@ -268,13 +261,8 @@ impl SolanaSource {
     }
 
     pub(super) fn is_unproved_by_pages(&self, wallet: Address) -> bool {
-        let unproved = &self.inner.page_offers.learned().unproved;
+        let unproved = &lock(&self.inner.page_offers.0).unproved;
         unproved.get(wallet.bytes()).is_some_and(|reads| *reads >= DOUBTFUL_READS)
-    }
-
-    /// Requests for pages that the endpoints take in the time of one answer.
-    pub(super) fn pages_in_parallel(&self, plan: PagePlan) -> usize {
-        self.inner.pool.parallel(METHOD, plan.without)
     }
 
     /// The page with the newest transactions counts where the index is known to have come to them.
@@ -283,7 +271,7 @@ impl SolanaSource {
         wallet: Address,
         query: &PageQuery,
         options: &CallOptions,
-    ) -> Result<CallResponse, UpstreamError> {
+    ) -> Result<CallResponse> {
         let calls = [Call { method: METHOD, params: query.params(wallet) }];
         let mut answers = if query.is_newest() {
             self.answers_up_to((IndexedList::FullPages, query.high), &calls, options).await
@@ -299,7 +287,7 @@ impl SolanaSource {
         wallet: ([u8; 32], Address),
         query: &PageQuery,
         options: &CallOptions,
-    ) -> Result<FullPage, UpstreamError> {
+    ) -> Result<FullPage> {
         let answer = self.ask_full_page(wallet.1, query, options).await?;
         let by = answer.endpoint;
         let bad = |what| self.malformed(by, what);
@@ -321,7 +309,7 @@ impl SolanaSource {
                 return Err(bad("getTransactionsForAddress gave no token balances"));
             }
             if !tx.names(&wallet.0) {
-                self.inner.page_offers.learned().by_owner.insert(by);
+                lock(&self.inner.page_offers.0).by_owner.insert(by);
             }
             let time = self.time_of(tx.slot(), tx.block_time(), options).await?;
             let time = time.ok_or_else(|| bad("a block without a time"))?;

@@ -16,10 +16,10 @@ use super::SolanaSource;
 use super::list::Entry;
 use super::wire::is_error;
 use crate::domain::{Address, Height, TxId};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::sources::gateway::{lines, read_stream};
+use crate::sources::gateway::{RawHead, lines, read_stream};
 
 /// A wallet with an entry of a transaction in which it owned a token balance.
 pub(super) type Owned = ([u8; 32], Entry);
@@ -31,16 +31,11 @@ const SLOTS_ABOVE: Height = 64;
 
 #[derive(Deserialize)]
 struct RawBlock<'a> {
-    header: RawHeader,
+    header: RawHead,
     #[serde(default, borrow)]
     transactions: Vec<RawTransaction<'a>>,
     #[serde(default, borrow, rename = "tokenBalances")]
     balances: Vec<RawBalance<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RawHeader {
-    number: Height,
 }
 
 #[derive(Deserialize)]
@@ -83,12 +78,11 @@ impl SolanaSource {
         wallets: &[Address],
         range: (Height, Height),
         options: &CallOptions,
-    ) -> Result<Vec<Owned>, UpstreamError> {
+    ) -> Result<Vec<Owned>> {
         let read = self.read_owned(wallets, range, options);
-        timeout(self.inner.limits.gateway_wait, read).await.unwrap_or_else(|_| {
-            let last = "the gateway takes too long".to_owned();
-            Err(UpstreamError::Unavailable { attempts: 1, last })
-        })
+        timeout(self.inner.limits.gateway_wait, read)
+            .await
+            .unwrap_or_else(|_| Err(UpstreamError::unavailable("the gateway takes too long")))
     }
 
     async fn read_owned(
@@ -96,7 +90,7 @@ impl SolanaSource {
         wallets: &[Address],
         (low, high): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Vec<Owned>, UpstreamError> {
+    ) -> Result<Vec<Owned>> {
         let Some(gateway) = &self.gateway else { return Ok(Vec::new()) };
         let owners: BTreeMap<String, [u8; 32]> = wallets
             .iter()
@@ -120,8 +114,7 @@ impl SolanaSource {
             }
             next = last + 1;
         }
-        let last = "the gateway gives its answer in too many parts".to_owned();
-        Err(UpstreamError::Unavailable { attempts: 1, last })
+        Err(UpstreamError::unavailable("the gateway gives its answer in too many parts"))
     }
 }
 

@@ -3,7 +3,7 @@
 //! what the list holds, and neither does that `minContextSlot` is obeyed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::registry::Chain;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 pub(super) const FULL_PAGES: &str = "getTransactionsForAddress";
@@ -58,12 +58,6 @@ pub(super) enum IndexedList {
 pub(super) struct BusyAccount {
     address: String,
     lag: u64,
-}
-
-impl BusyAccount {
-    fn of(chain: &Chain) -> Self {
-        Self { address: chain.wrapped_native.to_string(), lag: chain.index_lag }
-    }
 }
 
 /// What one answer shows.
@@ -111,12 +105,8 @@ struct Known {
 pub(super) struct IndexReach(Mutex<HashMap<(EndpointId, IndexedList), Known>>);
 
 impl IndexReach {
-    fn known(&self) -> MutexGuard<'_, HashMap<(EndpointId, IndexedList), Known>> {
-        lock(&self.0)
-    }
-
     fn note(&self, of: (EndpointId, IndexedList), shown: Shown) {
-        let mut all = self.known();
+        let mut all = lock(&self.0);
         let known = all.entry(of).or_default();
         match shown {
             Shown::Newest(slot) => {
@@ -131,7 +121,7 @@ impl IndexReach {
 
     /// The list does not show the account, by several answers.
     fn is_silent(&self, of: (EndpointId, IndexedList)) -> bool {
-        self.known().get(&of).is_some_and(|known| {
+        lock(&self.0).get(&of).is_some_and(|known| {
             let is_old = known.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR);
             known.silent >= SILENT_ANSWERS && is_old
         })
@@ -140,7 +130,7 @@ impl IndexReach {
     /// One that does not show the account is taken for a slot that stands the chain's lag below its own
     /// head, or below the farthest that another one has shown of late; where none shows any, for each.
     fn is_presumed(&self, of: (EndpointId, IndexedList), slot: Height, lag: u64) -> bool {
-        let all = self.known();
+        let all = lock(&self.0);
         let is_new = |known: &&Known| known.shown_at.is_some_and(|at| at.elapsed() < SHOWN_FOR);
         let lists = all.iter().filter(|((_, list), _)| *list == of.1).map(|(_, known)| known);
         let Some(farthest) = lists.filter(is_new).map(|known| known.newest).max() else {
@@ -152,28 +142,28 @@ impl IndexReach {
 
     /// A read begins there by an endpoint that does not show the account.
     fn presume(&self, of: (EndpointId, IndexedList), slot: Height) {
-        let mut all = self.known();
+        let mut all = lock(&self.0);
         let known = all.entry(of).or_default();
         known.presumed = known.presumed.max(slot);
     }
 
     /// Endpoints whose list has shown to have come to a slot.
     fn reached(&self, list: IndexedList, slot: Height) -> BTreeSet<EndpointId> {
-        let all = self.known();
+        let all = lock(&self.0);
         let reached = all.iter().filter(|((_, of), known)| *of == list && known.newest >= slot);
         reached.map(|((endpoint, _), _)| *endpoint).collect()
     }
 
     /// Of these endpoints the one whose list has come farthest.
     pub(super) fn farthest(&self, list: IndexedList, of: &[EndpointId]) -> Option<EndpointId> {
-        let all = self.known();
+        let all = lock(&self.0);
         let newest = |id: &EndpointId| all.get(&(*id, list)).map_or(0, |known| known.newest);
         of.iter().copied().max_by_key(newest)
     }
 
     /// It has come so far above a slot that it cannot have fallen below it.
     fn is_far_above(&self, of: (EndpointId, IndexedList), slot: Height) -> bool {
-        let newest = self.known().get(&of).map_or(0, |known| known.newest);
+        let newest = lock(&self.0).get(&of).map_or(0, |known| known.newest);
         newest >= slot.saturating_add(FALL_MAX)
     }
 }
@@ -182,11 +172,8 @@ impl SolanaSource {
     /// Lists are asked how far they have come.
     #[must_use]
     pub fn with_busy_account(self, chain: &Chain) -> Self {
-        Self { busy: Some(BusyAccount::of(chain)), ..self }
-    }
-
-    pub(super) fn asks_reach(&self) -> bool {
-        self.busy.is_some()
+        let (address, lag) = (chain.wrapped_native.to_string(), chain.index_lag);
+        Self { busy: Some(BusyAccount { address, lag }), ..self }
     }
 
     /// `None` where no account is known, or the slot is far below what every endpoint has shown.
@@ -218,9 +205,9 @@ impl SolanaSource {
         &self,
         of: (EndpointId, IndexedList),
         (slot, is_last): (Height, bool),
-        answer: Option<Result<CallResponse, UpstreamError>>,
+        answer: Option<Result<CallResponse>>,
         options: &CallOptions,
-    ) -> Result<Height, UpstreamError> {
+    ) -> Result<Height> {
         let Some(busy) = &self.busy else { return Ok(slot) };
         // Pages that are behind, or refused, are not read: lists take their place, and prove their own.
         if of.1 == IndexedList::FullPages {
@@ -269,8 +256,7 @@ impl SolanaSource {
             sleep(WAIT.saturating_mul(waits).min(WAIT_EACH_MAX)).await;
         }
         let label = self.inner.pool.label(of.0);
-        let last = lacking(&label, behind);
-        Err(UpstreamError::Unavailable { attempts: 1, last })
+        Err(UpstreamError::unavailable(lacking(&label, behind)))
     }
 
     /// Answers about the newest entries of lists, each of an index that had come to a slot: by what the
@@ -281,14 +267,14 @@ impl SolanaSource {
         (list, slot): (IndexedList, Height),
         calls: &[Call],
         options: &CallOptions,
-    ) -> Vec<Result<CallResponse, UpstreamError>> {
+    ) -> Vec<Result<CallResponse>> {
         let pool = &self.inner.pool;
         let Some(reach) = self.reach_call(list, slot) else {
             return pool.batch(calls, options).await;
         };
         // First, where a request takes fewer calls than there are.
         let reach = (pool.batch_size() > 1).then_some(reach);
-        let mut results: BTreeMap<usize, Result<CallResponse, UpstreamError>> = BTreeMap::new();
+        let mut results: BTreeMap<usize, Result<CallResponse>> = BTreeMap::new();
         let mut options = options.clone();
         for tries in 1..=REACH_TRIES {
             let open = calls.iter().enumerate().filter(|(at, _)| !results.contains_key(at));
@@ -326,7 +312,7 @@ impl SolanaSource {
         &self,
         list: IndexedList,
         slot: Height,
-        answer: Option<Result<CallResponse, UpstreamError>>,
+        answer: Option<Result<CallResponse>>,
     ) -> Option<(u64, Shown)> {
         let answer = answer?.ok()?;
         let (endpoint, request) = (answer.endpoint, answer.request);
@@ -369,7 +355,7 @@ impl SolanaSource {
         busy: &BusyAccount,
         endpoint: EndpointId,
         options: &CallOptions,
-    ) -> Result<CallResponse, UpstreamError> {
+    ) -> Result<CallResponse> {
         let options = options.first_on(endpoint);
         let Call { method, params } = call(list, busy);
         self.inner.pool.call(method, params, &options).await
@@ -378,7 +364,7 @@ impl SolanaSource {
     fn note_reach(
         &self,
         of: (EndpointId, IndexedList),
-        answer: &Result<CallResponse, UpstreamError>,
+        answer: &Result<CallResponse>,
         slot: Height,
     ) -> Shown {
         let shown = match answer {

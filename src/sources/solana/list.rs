@@ -57,29 +57,19 @@ pub(super) struct List {
     is_anchored: bool,
     /// The last entries that were seen of the lowest slot.
     tail: [Option<TxId>; 2],
-    lowest: Option<Height>,
+    /// The lowest slot seen.
+    pub(super) lowest: Option<Height>,
     /// The slot of `above`, and that of `cursor` where the list named it.
     above_at: Option<Height>,
     cursor_at: Option<Height>,
     /// Heights above this one are not wanted.
-    high: Height,
+    pub(super) high: Height,
     /// Heights below this one are not wanted.
     low: Height,
     /// The lowest slot fills pages by itself: go on inside it.
     inside: bool,
     /// Full pages in a row without anything new.
     repeats: u32,
-}
-
-/// What came of a page.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Absorbed {
-    /// It goes on from what is known.
-    Entries,
-    /// The page lacks what is known: it is no answer.
-    Miss,
-    /// Too many of those, or nothing where a foreign signature was asked from.
-    Lost,
 }
 
 impl List {
@@ -132,11 +122,6 @@ impl List {
         self.frontier().is_none_or(|open| open < self.high)
     }
 
-    /// The lowest slot seen.
-    pub(super) fn lowest(&self) -> Option<Height> {
-        self.lowest
-    }
-
     /// The highest slot that the next page can hold.
     pub(super) fn reach(&self) -> Height {
         self.cursor_at.unwrap_or(Height::MAX)
@@ -157,11 +142,6 @@ impl List {
         self.pager.end();
     }
 
-    /// Heights above this one are not wanted.
-    pub(super) fn high(&self) -> Height {
-        self.high
-    }
-
     /// Its end was reported by a node that cannot know: it is requested once more.
     pub(super) fn reopen(&mut self) {
         self.pager.reopen();
@@ -169,11 +149,8 @@ impl List {
 
     /// The signature that the next page is asked from.
     pub(super) fn before(&self) -> Option<TxId> {
-        if self.inside {
-            let [above_last, _] = self.tail;
-            return above_last;
-        }
-        self.cursor
+        let [above_last, _] = self.tail;
+        if self.inside { above_last } else { self.cursor }
     }
 
     /// Begun at a signature that is no entry of it, and nothing has come: the page shows by no entry
@@ -186,10 +163,7 @@ impl List {
     /// What a node must know to answer the next page: asked from the top, or from a foreign signature,
     /// one that lags would leave out the newest entries without a sign.
     pub(super) fn min_slot(&self) -> Option<Height> {
-        if self.is_blind() {
-            return Some(self.high);
-        }
-        self.before().is_none().then_some(self.high)
+        (self.is_blind() || self.before().is_none()).then_some(self.high)
     }
 
     /// The next page decides what is newest: the first one, and where nothing is listed each answer.
@@ -209,15 +183,16 @@ impl List {
     }
 
     /// A page that cannot be understood is no answer.
-    pub(super) fn miss(&mut self) -> Absorbed {
-        absorbed(self.pager.miss())
+    pub(super) fn miss(&mut self) -> PageOutcome<Height> {
+        self.pager.miss()
     }
 
-    /// `goes_on`: more may follow the page.
-    pub(super) fn absorb(&mut self, page: &[Entry], goes_on: bool) -> Absorbed {
+    /// `goes_on`: more may follow the page. It is lost too where nothing comes of a foreign signature that
+    /// was asked from.
+    pub(super) fn absorb(&mut self, page: &[Entry], goes_on: bool) -> PageOutcome<Height> {
         let [_, last] = self.tail;
         if page.is_empty() && last.is_none() && self.is_anchored {
-            return Absorbed::Lost;
+            return PageOutcome::Lost;
         }
         let step = self.pager.absorb(&PageView {
             entries: page.iter().map(|entry| (entry.slot, entry.id)).collect(),
@@ -226,12 +201,12 @@ impl List {
             by: None,
         });
         if matches!(step, PageOutcome::Miss | PageOutcome::Lost) {
-            return absorbed(step);
+            return step;
         }
         let is_repeat = matches!(step, PageOutcome::Inside { new: 0 });
         self.repeats = if is_repeat { self.repeats.saturating_add(1) } else { 0 };
         if self.repeats > REPEATS_MAX {
-            return Absorbed::Lost;
+            return PageOutcome::Lost;
         }
         let [above_last, _] = self.tail;
         self.inside = is_repeat && !self.inside && above_last.is_some();
@@ -241,7 +216,7 @@ impl List {
         if self.is_passed() {
             self.pager.end();
         }
-        Absorbed::Entries
+        step
     }
 
     fn note(&mut self, entry: &Entry) {
@@ -263,16 +238,6 @@ impl List {
                 self.tail = [None, Some(entry.id)];
                 self.lowest = Some(entry.slot);
             }
-        }
-    }
-}
-
-fn absorbed(step: PageOutcome<Height>) -> Absorbed {
-    match step {
-        PageOutcome::Miss => Absorbed::Miss,
-        PageOutcome::Lost => Absorbed::Lost,
-        PageOutcome::Lower(_) | PageOutcome::Inside { .. } | PageOutcome::Nothing => {
-            Absorbed::Entries
         }
     }
 }
@@ -340,9 +305,11 @@ mod tests {
                 let page = node.page(list.before(), flip, limit, lies);
                 prop_assert!(page.iter().all(|e| e.slot <= reach));
                 match list.absorb(&page, page.len() >= PAGE_MAX) {
-                    Absorbed::Entries => seen.extend(page.iter().map(|e| e.id)),
-                    Absorbed::Miss => prop_assert!(lies),
-                    Absorbed::Lost => prop_assert!(false),
+                    PageOutcome::Miss => prop_assert!(lies),
+                    PageOutcome::Lost => prop_assert!(false),
+                    PageOutcome::Lower(_) | PageOutcome::Inside { .. } | PageOutcome::Nothing => {
+                        seen.extend(page.iter().map(|e| e.id));
+                    }
                 }
                 let frontier = list.frontier().unwrap_or(0);
                 for e in entries.iter().filter(|e| e.slot > frontier) {
@@ -429,9 +396,9 @@ mod tests {
         let mut list = List::new(Kind::Wallet, 0, 100);
         list.absorb(&[entry(9, 1), entry(8, 2)], false);
         for _ in 0..RULES.misses_max {
-            assert_eq!(list.absorb(&[], false), Absorbed::Miss);
+            assert_eq!(list.absorb(&[], false), PageOutcome::Miss);
         }
-        assert_eq!(list.absorb(&[], false), Absorbed::Lost);
+        assert_eq!(list.absorb(&[], false), PageOutcome::Lost);
         assert!(!list.has_ended());
     }
 
@@ -442,7 +409,7 @@ mod tests {
         let mut list = List::new(Kind::Wallet, 0, 3_000);
         let given = (0..50)
             .map(|_| list.absorb(&page, page.len() >= PAGE_MAX))
-            .take_while(|it| *it != Absorbed::Lost);
+            .take_while(|it| *it != PageOutcome::Lost);
         assert!(given.count() < 20);
         assert!(!list.has_ended());
     }

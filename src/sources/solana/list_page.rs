@@ -22,15 +22,11 @@ impl ListPage {
 
     /// Where it ends, if that is below the lowest slot that the list has shown so far and its entries
     /// are in order.
-    fn end_below(&self, lowest: Option<Height>) -> Option<Height> {
+    pub(super) fn end_below(&self, lowest: Option<Height>) -> Option<Height> {
         let end = self.end()?;
         let is_below = lowest.is_none_or(|lowest| end < lowest);
         let is_sorted = self.entries.is_sorted_by(|one, next| one.slot >= next.slot);
         (is_below && is_sorted).then_some(end)
-    }
-
-    pub(super) fn goes_below(&self, lowest: Option<Height>) -> bool {
-        self.end_below(lowest).is_some()
     }
 
     fn end(&self) -> Option<Height> {

@@ -16,7 +16,7 @@ use super::gateway::Owned;
 use super::hint::{Mark, hint, resume};
 use super::index_reach::IndexedList;
 use super::late::LateEntries;
-use super::list::{Absorbed, Entry, Kind, List};
+use super::list::{Entry, Kind, List};
 use super::list_page::ListPage;
 use super::listing::{Listing, PageState, Phase};
 use super::open::Opening;
@@ -26,28 +26,29 @@ use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
+use crate::sources::pager::PageOutcome;
 use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
 
 /// Accounts whose newest pages are asked for together, also where each is a request of its own.
 const NEWEST_GROUP: usize = 16;
 
 pub(super) enum ListEvent {
-    Opened(Result<Opening, UpstreamError>),
+    Opened(Result<Opening>),
     /// The open accounts of a read that begins below the head.
-    Accounts(Result<Opening, UpstreamError>),
-    Anchored(Result<Option<TxId>, UpstreamError>),
+    Accounts(Result<Opening>),
+    Anchored(Result<Option<TxId>>),
     Pages(Vec<(usize, PageReply)>),
-    Fetched(Result<Vec<FetchedEntry>, UpstreamError>),
+    Fetched(Result<Vec<FetchedEntry>>),
     /// The first block kept by the endpoints that reported the ends of these lists.
-    FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>>),
     /// Whether the account exists.
-    Exists(Result<bool, UpstreamError>),
+    Exists(Result<bool>),
     /// What a gateway names, and what nodes return of it.
-    Owned(Result<Vec<Owned>, UpstreamError>),
-    OwnedFetched(Result<Vec<FetchedEntry>, UpstreamError>),
+    Owned(Result<Vec<Owned>>),
+    OwnedFetched(Result<Vec<FetchedEntry>>),
 }
 
 /// Reads one gap.
@@ -216,7 +217,7 @@ impl ListReader {
 
     /// The endpoint that reported the head gives no lists now: another one's head is as good. Begins
     /// anew, once, while nothing was delivered.
-    fn open_elsewhere(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
+    fn open_elsewhere(&mut self, error: UpstreamError) -> Result<()> {
         let Some(by) = self.head_by.filter(|_| self.may_begin_anew()) else { return Err(error) };
         self.without_lists = Some(by);
         (self.missing, self.missing_delivered) = (0, 0);
@@ -266,52 +267,45 @@ impl ListReader {
         }
     }
 
-    fn page(&mut self, number: usize, page: &ListPage) -> Result<(), UpstreamError> {
+    fn page(&mut self, number: usize, page: ListPage) -> Result<()> {
         let ListPage { entries, goes_on, by } = page;
-        let by = *by;
         let (low, resumed) = (self.request.low, self.request.high);
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         listing.last_by = Some(by);
         let before = std::mem::replace(&mut listing.state, PageState::Paged);
-        match listing.list.absorb(entries, *goes_on) {
-            Absorbed::Entries => {
+        match listing.list.absorb(&entries, goes_on) {
+            PageOutcome::Lower(_) | PageOutcome::Inside { .. } | PageOutcome::Nothing => {
                 let is_wallets = listing.list.kind == Kind::Wallet;
                 let [_, previous] = listing.answered_by;
                 listing.answered_by = [previous, Some(by)];
-                self.timeline.add(entries, is_wallets);
+                self.timeline.add(&entries, is_wallets);
                 if listing.is_late() {
-                    self.late.add(entries, self.timeline.next_high());
+                    self.late.add(&entries, self.timeline.next_high);
                 }
-                Ok(())
             }
-            Absorbed::Miss => {
+            PageOutcome::Miss => {
                 if before == (PageState::Asked { is_first: true }) {
                     listing.state = PageState::New;
                 }
-                Ok(())
             }
             // The hint that the reading began from is of no use here: from the top.
-            Absorbed::Lost if listing.is_fresh && resumed.is_some() => {
-                let high = self.timeline.next_high();
-                listing.begin_anew(low, high);
-                Ok(())
+            PageOutcome::Lost if listing.is_fresh && resumed.is_some() => {
+                listing.begin_anew(low, self.timeline.next_high);
             }
-            Absorbed::Lost => {
-                Err(self.source.malformed(by, "a list that lacks what it held before"))
+            PageOutcome::Lost => {
+                return Err(self.source.malformed(by, "a list that lacks what it held before"));
             }
         }
+        Ok(())
     }
 
     /// A page that cannot be understood is asked for again: of many lists, one answer that is
     /// `null` must not end the reading of all.
-    fn torn(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
+    fn torn(&mut self, number: usize, error: UpstreamError) -> Result<()> {
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         let is_first = listing.state == PageState::Asked { is_first: true };
         listing.state = if is_first { PageState::New } else { PageState::Paged };
-        match listing.list.miss() {
-            Absorbed::Entries | Absorbed::Miss => Ok(()),
-            Absorbed::Lost => Err(error),
-        }
+        if listing.list.miss() == PageOutcome::Lost { Err(error) } else { Ok(()) }
     }
 
     /// From now on it is asked of all endpoints; false where it was before.
@@ -320,8 +314,8 @@ impl ListReader {
     }
 
     /// No endpoint knows the signature that the page was asked from: from the top, where it is a hint.
-    fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
-        let high = self.timeline.next_high();
+    fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<()> {
+        let high = self.timeline.next_high;
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         if listing.is_fresh && self.request.high.is_some() {
             listing.begin_anew(self.request.low, high);
@@ -332,7 +326,7 @@ impl ListReader {
 
     /// Many in a row may be missing because no endpoint gives any now. The read ends only once it has
     /// delivered so many, however many one request or slot holds: the next one begins below them.
-    fn take_fetched(&mut self, fetched: Vec<FetchedEntry>) -> Result<(), UpstreamError> {
+    fn take_fetched(&mut self, fetched: Vec<FetchedEntry>) -> Result<()> {
         for (entry, tx) in fetched {
             self.fetched(entry, tx);
         }
@@ -380,7 +374,7 @@ impl ListReader {
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
-        let next = self.owned.is_open().then(|| self.timeline.next_high());
+        let next = self.owned.is_open().then(|| self.timeline.next_high);
         next.or_else(|| self.lists_frontier())
     }
 
@@ -392,7 +386,7 @@ impl ListReader {
     /// wanted, as one that began at a signature begins anew where nothing comes: so it lacks the
     /// entries above and below those heights too.
     fn is_nothing_listed(&self) -> bool {
-        let is_empty = |wallet: &Listing| wallet.list.has_ended() && wallet.list.lowest().is_none();
+        let is_empty = |wallet: &Listing| wallet.list.has_ended() && wallet.list.lowest.is_none();
         self.listings.first().is_some_and(is_empty)
     }
 
@@ -422,7 +416,7 @@ impl ListReader {
             let due = is_first || (listing.state == PageState::Paged && blocks);
             // That nothing follows is asked about early, as it takes no room; of accounts, of which
             // there may be many, once the first rows are out.
-            let is_early = listing.list.kind == Kind::Wallet || self.prefetcher.delivered() > 0;
+            let is_early = listing.list.kind == Kind::Wallet || self.prefetcher.delivered > 0;
             let is_end =
                 is_early && listing.list.wants_second_answer() && listing.state == PageState::Paged;
             if listing.list.has_ended() || !(due || is_end) {
@@ -464,7 +458,7 @@ impl ListReader {
     /// Lists whose pages are asked for at once; how far they have come is asked once for all of a group,
     /// in the same request.
     fn group_size(&self, is_newest: bool) -> usize {
-        let is_asked = is_newest && self.source.asks_reach();
+        let is_asked = is_newest && self.source.busy.is_some();
         match self.source.inner.pool.batch_size() {
             0 | 1 if is_asked => NEWEST_GROUP,
             0 | 1 => 1,

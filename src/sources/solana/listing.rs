@@ -109,25 +109,22 @@ impl Listing {
 
     /// The slot at and below which something may be unknown; `None`: all down to `low` is known.
     pub(super) fn frontier(&self, low: Height) -> Option<Height> {
-        match self.list.frontier() {
-            Some(open) => Some(open),
-            None if self.list.is_passed() => None,
-            None => match self.proof {
-                EndProof::Open | EndProof::Asked => Some(self.list.end()),
-                EndProof::Kept(_) => self.cut(low),
-                EndProof::Unknown => None,
-            },
+        let open = self.list.frontier();
+        if open.is_some() || self.list.is_passed() {
+            return open;
+        }
+        match self.proof {
+            EndProof::Open | EndProof::Asked => Some(self.list.end()),
+            EndProof::Kept(_) => self.cut(low),
+            EndProof::Unknown => None,
         }
     }
 
     /// The slot at and below which no node that was asked keeps what is wanted.
     pub(super) fn cut(&self, low: Height) -> Option<Height> {
-        match self.proof {
-            EndProof::Kept(first) if self.list.has_ended() && !self.list.is_passed() => {
-                (first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
-            }
-            EndProof::Open | EndProof::Asked | EndProof::Kept(_) | EndProof::Unknown => None,
-        }
+        let EndProof::Kept(first) = self.proof else { return None };
+        let is_ended = self.list.has_ended() && !self.list.is_passed();
+        (is_ended && first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
     }
 
     /// The next page, of the list of this number in a read that begins at `head`.
@@ -140,7 +137,7 @@ impl Listing {
             address: self.address,
             before: list.before(),
             min_slot: list.min_slot().map(min_slot),
-            lowest: list.lowest(),
+            lowest: list.lowest,
             is_newest: list.is_newest(is_first),
         }
     }

@@ -29,7 +29,6 @@ mod reader;
 mod scan;
 mod segment;
 mod segments;
-mod single;
 mod timeline;
 mod tokens;
 mod wire;
@@ -46,11 +45,11 @@ pub(super) use reader::SolanaReader;
 use super::ability::{Ability, AbilityKind};
 use super::chunk::GapRequest;
 use super::reports::SourceStatus;
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::registry::Chain;
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::{CallOptions, Pool};
 use full_pages::PageOffers;
 use index_reach::{BusyAccount, IndexReach};
@@ -93,8 +92,7 @@ impl SolanaSource {
             reach: IndexReach::default(),
             first_kept: Mutex::default(),
         };
-        let references = Arc::new(References::none());
-        Self { inner: Arc::new(inner), references, gateway: None, busy: None }
+        Self { inner: Arc::new(inner), references: Arc::default(), gateway: None, busy: None }
     }
 
     /// Prices come from the reference pools of the chain's row.
@@ -116,7 +114,7 @@ impl SolanaSource {
         SolanaReader::new(self.clone(), request)
     }
 
-    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height> {
         let params = serde_json::json!([{"commitment": "finalized"}]);
         let answer = self.inner.pool.call("getSlot", params, options).await?;
         wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, "getSlot"))
@@ -133,7 +131,7 @@ impl SolanaSource {
             let lists = by(AbilityKind::SignatureLists, "getSignaturesForAddress");
             let pages = by(AbilityKind::FullPages, "getTransactionsForAddress");
             vec![
-                Ability { from: self.known_first_kept(status.id), ..lists },
+                Ability { from: lock(&self.inner.first_kept).get(&status.id).copied(), ..lists },
                 by(AbilityKind::TokenAccounts, "getTokenAccountsByOwner"),
                 Ability { most: self.page_size(status.id), ..pages },
             ]
@@ -144,6 +142,14 @@ impl SolanaSource {
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
         self.inner.pool.malformed(endpoint, what)
+    }
+}
+
+/// An answer; `None` where it is refused.
+fn unless_refused<T>(answered: Result<T>) -> Result<Option<T>> {
+    match answered {
+        Err(error) if is_refusal(&error) => Ok(None),
+        answered => answered.map(Some),
     }
 }
 

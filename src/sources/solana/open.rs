@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
-use super::{SolanaSource, is_refusal};
+use super::{SolanaSource, unless_refused};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::Tip;
 
@@ -46,7 +46,7 @@ impl SolanaSource {
         wallet: Address,
         (first, list): (bool, IndexedList),
         options: &CallOptions,
-    ) -> Result<Opening, UpstreamError> {
+    ) -> Result<Opening> {
         let is_alone = self.inner.pool.endpoints().len() < 2;
         let open = || async move {
             let mut behind = Vec::new();
@@ -103,7 +103,7 @@ impl SolanaSource {
         (first, list, is_last): (bool, IndexedList, bool),
         behind: &mut Vec<EndpointId>,
         options: &CallOptions,
-    ) -> Result<Opening, UpstreamError> {
+    ) -> Result<Opening> {
         let finalized = || json!([{"commitment": "finalized"}]);
         let mut calls = vec![Call { method: "getLatestBlockhash", params: finalized() }];
         let owner = wallet.to_string();
@@ -160,17 +160,13 @@ impl SolanaSource {
 
     /// The newest block; `None` where no node supports the method. Without it a reorg while the
     /// rows are read goes unnoticed.
-    fn tip(
-        &self,
-        reported: Result<CallResponse, UpstreamError>,
-    ) -> Result<Option<Tip>, UpstreamError> {
+    fn tip(&self, reported: Result<CallResponse>) -> Result<Option<Tip>> {
         let answer = match reported {
-            Ok(answer) => answer,
             // None that offers it, or none of those now: they may rest for long.
-            Err(UpstreamError::Unavailable { attempts: 0, .. }) => return Ok(None),
-            Err(error) if is_refusal(&error) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(UpstreamError::Unavailable { attempts: 0, .. }) => None,
+            reported => unless_refused(reported)?,
         };
+        let Some(answer) = answer else { return Ok(None) };
         let what = "getLatestBlockhash gave no block";
         let (height, hash) = wire::latest_blockhash(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, what))?;
@@ -179,36 +175,23 @@ impl SolanaSource {
 
     /// The accounts of both token programs with the slot up to which both are known; none where
     /// nodes do not list accounts by owner.
-    fn both(
-        &self,
-        classic: Result<CallResponse, UpstreamError>,
-        newer: Result<CallResponse, UpstreamError>,
-    ) -> Result<Accounts, UpstreamError> {
+    fn both(&self, classic: Result<CallResponse>, newer: Result<CallResponse>) -> Result<Accounts> {
         let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
-            match answer {
-                Ok(answer) => {
-                    let what = "getTokenAccountsByOwner gave no accounts";
-                    let (at, accounts) = wire::token_accounts(&answer.result)
-                        .ok_or_else(|| self.malformed(answer.endpoint, what))?;
-                    known_to = known_to.min(at);
-                    all.extend(accounts);
-                }
-                // A service that wants more for it than for the rest.
-                Err(error) if is_refusal(&error) => return Ok(None),
-                Err(error) => return Err(error),
-            }
+            // A service that wants more for it than for the rest.
+            let Some(answer) = unless_refused(answer)? else { return Ok(None) };
+            let what = "getTokenAccountsByOwner gave no accounts";
+            let (at, accounts) = wire::token_accounts(&answer.result)
+                .ok_or_else(|| self.malformed(answer.endpoint, what))?;
+            known_to = known_to.min(at);
+            all.extend(accounts);
         }
         Ok(Some((known_to, all)))
     }
 
     /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.
-    fn inspect(&self, answer: Result<CallResponse, UpstreamError>) -> Result<(), UpstreamError> {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) if is_refusal(&error) => return Ok(()),
-            Err(error) => return Err(error),
-        };
+    fn inspect(&self, answer: Result<CallResponse>) -> Result<()> {
+        let Some(answer) = unless_refused(answer)? else { return Ok(()) };
         let account = wire::account(&answer.result)
             .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
         let Some(account) = account else { return Ok(()) };
@@ -231,7 +214,7 @@ impl SolanaSource {
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.
-    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
+    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = &self.inner.genesis_hash else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {
             let (pool, expected) = (self.inner.pool.clone(), expected.clone());

@@ -5,7 +5,7 @@ use super::fetch::FetchedEntry;
 use super::list::Entry;
 use super::timeline::Timeline;
 use crate::domain::Height;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 
 /// Transactions that a gateway names as holding the wallet's token balances.
 pub(super) enum OwnedState {
@@ -42,7 +42,7 @@ impl OwnedState {
 }
 
 /// What nodes returned. A gateway that fails, or names what no node has, is no reason to stop.
-pub(super) fn returned(fetched: Result<Vec<FetchedEntry>, UpstreamError>) -> Vec<FetchedEntry> {
+pub(super) fn returned(fetched: Result<Vec<FetchedEntry>>) -> Vec<FetchedEntry> {
     match fetched {
         Ok(fetched) => fetched.into_iter().filter(|(_, tx)| tx.is_some()).collect(),
         Err(error) => {

@@ -10,14 +10,14 @@ use super::end_check::{EndCheck, EndQuestion, EndVerdict};
 use super::fetch::PageReply;
 use super::full_pages::{FIRST_SLOT, FullPage, PageQuery};
 use super::hint::Mark;
+use super::index_reach::FULL_PAGES;
 use super::open::Opening;
-use super::segment::SegmentChunk;
 use super::segments::{PageRoom, SegmentRequest, Segments};
-use super::timeline::Timed;
+use super::timeline::{ReadyTxs, Timed};
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, Way};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urgency};
@@ -26,13 +26,13 @@ use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urge
 const FALSE_ENDS_MAX: u32 = 2;
 
 pub(super) enum PageEvent {
-    Opened(Result<Opening, UpstreamError>),
+    Opened(Result<Opening>),
     /// More endpoints were asked what they offer.
     Probed,
-    Page(u64, usize, Result<FullPage, UpstreamError>),
-    Oldest(Result<FullPage, UpstreamError>),
+    Page(u64, usize, Result<FullPage>),
+    Oldest(Result<FullPage>),
     Signatures(PageReply),
-    FirstKept(Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    FirstKept(Result<Vec<(EndpointId, Height)>>),
 }
 
 #[derive(Debug)]
@@ -157,7 +157,7 @@ impl PageReader {
             total_max: limits.page_ahead_total_max,
         };
         let held = self.prefetcher.window(depth, 0, urgency);
-        let parallel = self.source.pages_in_parallel(plan);
+        let parallel = self.source.inner.pool.parallel(FULL_PAGES, plan.without);
         let segments = parallel.clamp(limits.segments_min, limits.segments_max);
         let options = CallOptions { without: plan.without, ..self.options() };
         Some((PageRoom { segments, held, limit: plan.limit }, options))
@@ -193,7 +193,7 @@ impl PageReader {
         &self,
         query: PageQuery,
         options: CallOptions,
-    ) -> impl Future<Output = Result<FullPage, UpstreamError>> + use<> {
+    ) -> impl Future<Output = Result<FullPage>> + use<> {
         let (source, wallet) = (self.source.clone(), (self.wallet, self.request.wallet));
         async move { source.full_page(wallet, &query, &options).await }
     }
@@ -267,7 +267,7 @@ impl PageReader {
     /// What follows from the list of signatures.
     fn check_end(&mut self) {
         let Some(segments) = &mut self.segments else { return };
-        match self.end.as_ref().map(EndCheck::verdict) {
+        match self.end.as_ref().map(|end| end.verdict) {
             Some(EndVerdict::Contradicted) if self.false_ends < FALSE_ENDS_MAX => {
                 self.false_ends += 1;
                 self.end = None;
@@ -285,19 +285,19 @@ impl PageReader {
     }
 
     fn is_confirmed(&self) -> bool {
-        let verdict = self.end.as_ref().map(EndCheck::verdict);
+        let verdict = self.end.as_ref().map(|end| end.verdict);
         matches!(verdict, Some(EndVerdict::Confirmed | EndVerdict::GoesOn))
     }
 
-    fn chunk(&mut self, chunk: SegmentChunk, by: &[EndpointId]) -> RawChunk {
-        let SegmentChunk { mut low, high, txs } = chunk;
+    fn chunk(&mut self, chunk: ReadyTxs, by: &[EndpointId]) -> RawChunk {
+        let ReadyTxs { mut low, high, txs, missing } = chunk;
         let lowest = txs.iter().filter_map(|tx| self.named(tx)).min_by_key(|(slot, _)| *slot);
         self.lowest_named = lowest.or(self.lowest_named);
         self.prefetcher.count_delivered(txs.len());
         let has_all = self.segments.as_ref().is_none_or(|rest| rest.next_high().is_none());
         if has_all {
             self.segments = None;
-            if self.end.as_ref().map(EndCheck::verdict) == Some(EndVerdict::Confirmed) {
+            if self.end.as_ref().map(|end| end.verdict) == Some(EndVerdict::Confirmed) {
                 low = self.request.low;
             }
             self.lists_from = low.checked_sub(1).filter(|next| *next >= self.request.low);
@@ -316,7 +316,7 @@ impl PageReader {
             late: Vec::new(),
             resume: None,
             proof: Proof::of(Way::FullPages).with(doubts),
-            missing: Vec::new(),
+            missing,
             accounts: std::mem::take(&mut self.news),
             late_accounts: LateAccounts::Unreported,
             tip: self.tip.take(),
@@ -366,7 +366,7 @@ impl PrefetchReader for PageReader {
         self.request_end();
     }
 
-    fn absorb(&mut self, event: PageEvent) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: PageEvent) -> Result<()> {
         match event {
             PageEvent::Opened(opening) => self.opened(opening?),
             PageEvent::Page(number, _, Ok(page)) => {
@@ -402,7 +402,7 @@ impl PrefetchReader for PageReader {
         Ok(())
     }
 
-    fn deliver(&mut self) -> Result<Option<PageStep>, UpstreamError> {
+    fn deliver(&mut self) -> Result<Option<PageStep>> {
         let most = self.source.inner.limits.chunk_max;
         let is_confirmed = self.is_confirmed();
         let chunk =

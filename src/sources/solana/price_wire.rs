@@ -18,7 +18,7 @@ pub(super) struct Vaults {
 }
 
 /// Mints of the chain's row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Mints {
     pub(super) native: [u8; 32],
     pub(super) stables: Vec<[u8; 32]>,
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn whatever_comes_is_read_or_refused() {
-        let mints = Mints { native: [0; 32], stables: Vec::new() };
+        let mints = Mints::default();
         for text in ["null", "{}", "{\"transactions\":[]}"] {
             let raw = RawValue::from_string(text.to_owned()).unwrap();
             assert_eq!(price(&raw, &[], &mints), Ok(None), "{text}");

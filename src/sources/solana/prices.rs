@@ -7,15 +7,15 @@ use std::sync::Mutex;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::SolanaSource;
-use super::blocks::NO_BLOCK;
+use super::blocks::{NO_BLOCK, block_params};
 use super::price_wire::{self, Mints, Vaults};
 use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
 use crate::rpc::batch::CallResponse;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Slots of the grid: about 25 seconds, in which the coin moves by less than a pool's fee.
@@ -33,7 +33,7 @@ const BLOCK_TRIES: u32 = 3;
 const KEPT_MAX: usize = 10_000;
 
 /// The reference pools of the chain's row, and their results.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct References {
     pools: Vec<Vaults>,
     mints: Mints,
@@ -41,12 +41,6 @@ pub(super) struct References {
 }
 
 impl References {
-    /// Of a chain that has none.
-    pub(super) fn none() -> Self {
-        let mints = Mints { native: [0; 32], stables: Vec::new() };
-        Self { pools: Vec::new(), mints, kept: Mutex::default() }
-    }
-
     pub(super) fn of(chain: &Chain) -> Self {
         let key = |address: &Address| address.bytes().try_into().ok();
         let vaults = |row: &ReferenceVaults| {
@@ -66,16 +60,13 @@ impl SolanaSource {
         &self,
         at: &[Moment],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+    ) -> Result<Vec<Option<Price>>> {
         if self.references.pools.is_empty() {
             return Ok(vec![None; at.len()]);
         }
         let slots: BTreeSet<Height> = at.iter().map(|moment| grid(moment.height)).collect();
-        let mut known: HashMap<Height, Option<Price>> = HashMap::new();
-        {
-            let kept = lock(&self.references.kept);
-            known.extend(slots.iter().filter_map(|slot| Some((*slot, *kept.get(slot)?))));
-        }
+        let kept = |slot: &Height| Some((*slot, *lock(&self.references.kept).get(slot)?));
+        let mut known: HashMap<Height, Option<Price>> = slots.iter().filter_map(kept).collect();
         let open: Vec<Height> =
             slots.into_iter().filter(|slot| !known.contains_key(slot)).collect();
         let asked = open.into_iter().map(|slot| {
@@ -108,22 +99,11 @@ impl SolanaSource {
     }
 
     /// Of the first block from a slot downwards that holds a swap.
-    async fn price_below(
-        &self,
-        slot: Height,
-        options: &CallOptions,
-    ) -> Result<Option<Price>, UpstreamError> {
-        let how = json!({
-            "transactionDetails": "accounts",
-            "rewards": false,
-            "commitment": "finalized",
-            "maxSupportedTransactionVersion": 1,
-        });
+    async fn price_below(&self, slot: Height, options: &CallOptions) -> Result<Option<Price>> {
         let References { pools, mints, .. } = self.references.as_ref();
         for slot in (slot.saturating_sub(SLOTS_MAX - 1)..=slot).rev() {
-            let Some(answer) = self.price_block(json!([slot, how]), options).await? else {
-                continue;
-            };
+            let params = block_params(slot, "accounts");
+            let Some(answer) = self.price_block(params, options).await? else { continue };
             let price = price_wire::price(&answer.result, pools, mints)
                 .map_err(|()| self.malformed(answer.endpoint, "getBlock gave no block"))?;
             if price.is_some() {
@@ -139,7 +119,7 @@ impl SolanaSource {
         &self,
         params: Value,
         options: &CallOptions,
-    ) -> Result<Option<CallResponse>, UpstreamError> {
+    ) -> Result<Option<CallResponse>> {
         let (mut options, mut refusals) = (options.clone(), 0);
         for _ in 0..BLOCK_TRIES {
             match self.inner.pool.call("getBlock", params.clone(), &options).await {

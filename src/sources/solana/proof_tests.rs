@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{SolanaLimits, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId};
 use crate::registry::Registry;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::Pool;
 use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
 use crate::sources::chunk::GapRequest;
@@ -31,6 +31,24 @@ fn id(slot: Height, whose: u8) -> String {
 fn slot_of(id: &str) -> Height {
     let Some(TxId::Solana(id)) = TxId::parse_solana(id) else { unreachable!() };
     u64::from_be_bytes(id.to_bytes()[..8].try_into().unwrap())
+}
+
+/// One that moves nothing.
+pub(super) fn transaction(slot: Height, signature: &str) -> Value {
+    json!({
+        "slot": slot,
+        "blockTime": 1,
+        "transaction": {
+            "signatures": [signature],
+            "message": {
+                "header": {"numRequiredSignatures": 1},
+                "accountKeys": [Address::Solana(WALLET).to_string()],
+                "instructions": [],
+            },
+        },
+        "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0],
+                 "preTokenBalances": [], "postTokenBalances": []},
+    })
 }
 
 /// A node that finds cursors in its blocks.
@@ -64,14 +82,11 @@ impl Node {
 
     fn result(&self, method: &str, params: &Value) -> Option<Value> {
         let context = json!({"slot": HEAD});
-        let first = &params[0];
+        let (first, hash) = (&params[0], Address::Solana([3; 32]).to_string());
         Some(match method {
             "getSlot" => json!(HEAD),
             "getFirstAvailableBlock" => json!(0),
-            "getLatestBlockhash" => {
-                let hash = Address::Solana([3; 32]).to_string();
-                json!({"context": context, "value": {"blockhash": hash}})
-            }
+            "getLatestBlockhash" => json!({"context": context, "value": {"blockhash": hash}}),
             "getTokenAccountsByOwner" => json!({"context": context, "value": []}),
             "getAccountInfo" => {
                 let owner = Address::Solana([0; 32]).to_string();
@@ -80,26 +95,12 @@ impl Node {
             }
             "getBlocksWithLimit" => json!([first]),
             "getBlock" => {
-                let hash = Address::Solana([3; 32]).to_string();
                 json!({"blockhash": hash, "signatures": [id(first.as_u64().unwrap(), FOREIGN)]})
             }
             "getSignaturesForAddress" => self.signatures(params),
             "getTransaction" => {
                 let signature = first.as_str().unwrap();
-                json!({
-                    "slot": slot_of(signature),
-                    "blockTime": 1,
-                    "transaction": {
-                        "signatures": [signature],
-                        "message": {
-                            "header": {"numRequiredSignatures": 1},
-                            "accountKeys": [Address::Solana(WALLET).to_string()],
-                            "instructions": [],
-                        },
-                    },
-                    "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0],
-                             "preTokenBalances": [], "postTokenBalances": []},
-                })
+                transaction(slot_of(signature), signature)
             }
             _ => return None,
         })
@@ -111,7 +112,7 @@ async fn read(
     node: &Arc<Node>,
     low: Height,
     high: Option<Height>,
-) -> Result<(Vec<Height>, Doubts), UpstreamError> {
+) -> Result<(Vec<Height>, Doubts)> {
     let node = Arc::clone(node);
     let nodes = ScriptedNodes::new(move |(_, _, body)| {
         rpc(body, |method, params| node.result(method, params).ok_or(NO_METHOD))
@@ -119,11 +120,7 @@ async fn read(
     read_by(nodes.pool(&["one"]), low, high).await
 }
 
-async fn read_by(
-    pool: Pool,
-    low: Height,
-    high: Option<Height>,
-) -> Result<(Vec<Height>, Doubts), UpstreamError> {
+async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<Height>, Doubts)> {
     let registry = Registry::embedded().unwrap();
     let source = SolanaSource::new(pool, None, SolanaLimits::default())
         .with_busy_account(registry.chain_named("solana").unwrap());

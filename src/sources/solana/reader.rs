@@ -10,7 +10,7 @@ use super::full_pages::FIRST_SLOT;
 use super::list_reader::ListReader;
 use super::page_reader::{PageReader, PageStep};
 use crate::domain::{SourceAccount, Way};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{PrefetchReader as _, RunAhead, drive, next_chunk};
@@ -68,7 +68,7 @@ impl SolanaReader {
     }
 
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>> {
         loop {
             if let Some(pages) = &mut self.pages {
                 match next_chunk(&mut **pages).await? {

@@ -7,7 +7,7 @@ use super::list::Entry;
 use super::{SolanaSource, wire};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
@@ -16,7 +16,7 @@ impl SolanaSource {
         &self,
         targets: &[ScanTarget],
         options: &CallOptions,
-    ) -> Result<Scanned, UpstreamError> {
+    ) -> Result<Scanned> {
         let limit = self.inner.limits.scan_entries;
         let list = |target: &ScanTarget| page_call(target.wallet, limit, None, None);
         let slot = Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) };
@@ -66,7 +66,7 @@ impl SolanaSource {
         moved
     }
 
-    pub(super) fn entries(&self, answer: &CallResponse) -> Result<Vec<Entry>, UpstreamError> {
+    pub(super) fn entries(&self, answer: &CallResponse) -> Result<Vec<Entry>> {
         wire::signatures(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, "getSignaturesForAddress gave no list"))
     }

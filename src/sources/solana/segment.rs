@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 
 use super::full_pages::{FullPage, PageQuery};
 use super::hint::Mark;
-use super::timeline::Timed;
+use super::timeline::{ReadyTxs, Timed};
 use crate::domain::{Height, TxId};
 use crate::rpc::endpoint::EndpointId;
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
+use crate::sources::prefetch::Ready;
 
 /// Pages in a row that bring nothing on, after which lists are read.
 const MISSES_MAX: u32 = 4;
@@ -38,19 +39,13 @@ pub(super) enum SegmentAnchor {
     None,
 }
 
-/// What can be delivered.
-#[derive(Debug)]
-pub(super) struct SegmentChunk {
-    pub(super) low: Height,
-    pub(super) high: Height,
-    pub(super) txs: Vec<Timed>,
-}
-
 #[derive(Debug)]
 pub(super) struct Segment {
-    low: Height,
+    /// Answers are of the segment of this number.
+    pub(super) number: u64,
+    pub(super) low: Height,
     /// Everything above is delivered.
-    next_high: Height,
+    pub(super) next_high: Height,
     /// Pages are requested at or below this slot.
     top: Height,
     /// The range of the pages that are linked by a token.
@@ -58,10 +53,11 @@ pub(super) struct Segment {
     /// The token was given far below how far the indexes have come.
     is_deep: bool,
     /// Known and not delivered, newest first.
-    held: Vec<Timed>,
+    pub(super) held: Vec<Timed>,
     pager: Pager<Height, TxId>,
-    newest: Option<Mark>,
-    oldest: Option<Height>,
+    pub(super) newest: Option<Mark>,
+    /// The lowest slot of any entry.
+    pub(super) oldest: Option<Height>,
     last_by: Option<EndpointId>,
     answered_by: BTreeSet<EndpointId>,
     /// Transactions read so far.
@@ -69,7 +65,7 @@ pub(super) struct Segment {
     /// Pages in a row that brought nothing.
     fruitless: u32,
     phase: SegmentPhase,
-    is_in_flight: bool,
+    pub(super) is_in_flight: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +82,7 @@ enum SegmentPhase {
 impl Segment {
     pub(super) fn new(low: Height, high: Height) -> Self {
         Self {
+            number: 0,
             low,
             next_high: high,
             top: high,
@@ -117,33 +114,8 @@ impl Segment {
         Some((segment, top))
     }
 
-    pub(super) fn low(&self) -> Height {
-        self.low
-    }
-
-    pub(super) fn next_high(&self) -> Height {
-        self.next_high
-    }
-
-    pub(super) fn newest(&self) -> Option<Mark> {
-        self.newest
-    }
-
-    /// The lowest slot of any entry.
-    pub(super) fn oldest(&self) -> Option<Height> {
-        self.oldest
-    }
-
-    pub(super) fn held(&self) -> &[Timed] {
-        &self.held
-    }
-
     pub(super) fn is_started(&self) -> bool {
         self.phase != SegmentPhase::New
-    }
-
-    pub(super) fn is_in_flight(&self) -> bool {
-        self.is_in_flight
     }
 
     /// Its pages are being read: it neither waits for what lies below nor has it ended.
@@ -346,7 +318,7 @@ impl Segment {
     }
 
     /// All but the lowest slot, or all where its end counts; at most about `most`.
-    pub(super) fn deliver(&mut self, end_counts: bool, most: usize) -> Option<SegmentChunk> {
+    pub(super) fn deliver(&mut self, end_counts: bool, most: usize) -> Option<ReadyTxs> {
         if self.next_high < self.low {
             return None;
         }
@@ -364,7 +336,7 @@ impl Segment {
         let rest = self.held.split_off(kept.unwrap_or(self.held.len()));
         let txs = std::mem::replace(&mut self.held, rest);
         let high = std::mem::replace(&mut self.next_high, low.saturating_sub(1));
-        Some(SegmentChunk { low, high, txs })
+        Some(Ready { low, high, txs, missing: Vec::new() })
     }
 
     /// All of it is delivered.
@@ -375,11 +347,10 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
+    use super::super::proof_tests::transaction;
     use super::*;
     use crate::decode::solana as decoder;
-    use crate::domain::{Address, UnixSeconds};
+    use crate::domain::UnixSeconds;
 
     const LIMIT: usize = 4;
 
@@ -398,18 +369,7 @@ mod tests {
     }
 
     fn tx((slot, id): Mark) -> Timed {
-        let raw = json!({
-            "slot": slot,
-            "transaction": {
-                "signatures": [id.to_string()],
-                "message": {
-                    "header": {"numRequiredSignatures": 1},
-                    "accountKeys": [Address::Solana([7; 32]).to_string()],
-                    "instructions": [],
-                },
-            },
-            "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0]},
-        });
+        let raw = transaction(slot, &id.to_string());
         let tx = decoder::parse(raw.to_string().as_bytes()).unwrap();
         (Box::new(tx), UnixSeconds(0))
     }
@@ -436,13 +396,9 @@ mod tests {
     }
 
     /// Reads all down to slot 0, with the answer of this number by a server whose index has come to
-    /// this slot alone. Returns what is held, and the number of pages.
-    fn read(entries: &[Mark], behind: Option<(usize, Height)>) -> (Vec<Mark>, usize) {
-        read_at(entries, behind, false)
-    }
-
-    /// `is_deep`: far below how far the indexes have come.
-    fn read_at(
+    /// this slot alone. `is_deep`: far below how far the indexes have come. Returns what is held, and
+    /// the number of pages.
+    fn read(
         entries: &[Mark],
         behind: Option<(usize, Height)>,
         is_deep: bool,
@@ -456,7 +412,7 @@ mod tests {
         }
         assert!(segment.has_ended(), "lists read the rest");
         let mut held: Vec<Mark> =
-            segment.held().iter().map(|(tx, _)| (tx.slot(), tx.id().unwrap())).collect();
+            segment.held.iter().map(|(tx, _)| (tx.slot(), tx.id().unwrap())).collect();
         held.sort_by_key(|(slot, id)| (std::cmp::Reverse(*slot), *id));
         (held, pages)
     }
@@ -466,9 +422,9 @@ mod tests {
     #[test]
     fn a_page_of_a_server_that_is_behind_is_not_gone_on_from() {
         let entries: Vec<Mark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
-        assert_eq!(read(&entries, None), (entries.clone(), 4));
+        assert_eq!(read(&entries, None, false), (entries.clone(), 4));
         // The second page would begin with 95: what is between that and 97 is not there yet.
-        assert_eq!(read(&entries, Some((2, 95))), (entries, 5));
+        assert_eq!(read(&entries, Some((2, 95)), false), (entries, 5));
     }
 
     /// Twelve slots: 100 to 97, 96 to 93, 92 to 89, and 89 once more for the end. Near the head 97, 94
@@ -476,8 +432,8 @@ mod tests {
     #[test]
     fn far_below_the_head_no_slot_is_asked_for_twice() {
         let entries: Vec<Mark> = (89..=100).rev().map(|slot| mark(slot, 0)).collect();
-        assert_eq!(read_at(&entries, None, true), (entries.clone(), 4));
-        assert_eq!(read_at(&entries, None, false), (entries, 5));
+        assert_eq!(read(&entries, None, true), (entries.clone(), 4));
+        assert_eq!(read(&entries, None, false), (entries, 5));
     }
 
     /// Slot 50 fills a page: 51 and three of it, four of it, the other two by token and 49, and 49
@@ -487,10 +443,10 @@ mod tests {
         let inside = (1..=6).map(|number| mark(50, number));
         let entries: Vec<Mark> =
             [mark(51, 0)].into_iter().chain(inside).chain([mark(49, 0)]).collect();
-        assert_eq!(read(&entries, None), (entries.clone(), 4));
+        assert_eq!(read(&entries, None, false), (entries.clone(), 4));
         // The third page, by token, begins with 49: two of slot 50 are not there. The second one is
         // asked for again, and the third.
-        assert_eq!(read(&entries, Some((3, 49))), (entries, 6));
+        assert_eq!(read(&entries, Some((3, 49)), false), (entries, 6));
     }
 
     #[test]
@@ -501,7 +457,7 @@ mod tests {
             let (mut upper, mut lower) = (Segment::new(60, 100), Segment::new(0, 59));
             whole.give(&mut upper, SegmentAnchor::Pending);
             Index { head, ..whole }.give(&mut lower, SegmentAnchor::None);
-            assert_eq!(lower.newest(), Some(mark(newest, 0)));
+            assert_eq!(lower.newest, Some(mark(newest, 0)));
             whole.give(&mut upper, SegmentAnchor::Entry(mark(newest, 0)));
             // Where it began with 50, the upper one is shown 55 too.
             let is_whole = newest == 55;
@@ -522,7 +478,7 @@ mod tests {
                 segments.absorb(request.number, shallow.page(&request.query));
             }
         }
-        assert_eq!(segments.end().and_then(Segment::oldest), Some(80), "as it seems");
+        assert_eq!(segments.end().and_then(|end| end.oldest), Some(80), "as it seems");
         let oldest = entries[2..].iter().rev().copied().map(tx).collect();
         segments.set_oldest(FullPage {
             txs: oldest,
@@ -530,7 +486,7 @@ mod tests {
             by: EndpointId(0),
             is_deep: false,
         });
-        assert_eq!(segments.end().and_then(Segment::oldest), Some(80), "it is what is checked");
+        assert_eq!(segments.end().and_then(|end| end.oldest), Some(80), "it is what is checked");
         let delivered = segments.deliver(false, 100).map(|(chunk, _)| chunk.low);
         assert!(delivered.is_none_or(|low| low > 30), "{delivered:?}");
     }

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use super::full_pages::{FullPage, PAGE_FIRST, PageQuery};
 use super::hint::Mark;
-use super::segment::{Segment, SegmentAnchor, SegmentChunk};
-use super::timeline::Timed;
+use super::segment::{Segment, SegmentAnchor};
+use super::timeline::{ReadyTxs, Timed};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 
@@ -33,15 +33,9 @@ pub(super) struct SegmentRequest {
 }
 
 #[derive(Debug)]
-struct Numbered {
-    number: u64,
-    segment: Segment,
-}
-
-#[derive(Debug)]
 pub(super) struct Segments {
     /// From the newest down.
-    all: VecDeque<Numbered>,
+    all: VecDeque<Segment>,
     next_number: u64,
     known_to: Height,
     /// The newest entry of the page of the oldest transactions, once that is here.
@@ -52,75 +46,67 @@ pub(super) struct Segments {
 
 impl Segments {
     pub(super) fn new(low: Height, high: Height) -> Self {
-        let first = Numbered { number: 0, segment: Segment::new(low, high) };
-        let all = VecDeque::from([first]);
+        let all = VecDeque::from([Segment::new(low, high)]);
         Self { all, next_number: 1, known_to: high, bottom: None, last: None }
     }
 
     /// The oldest transactions are known: what lies between may be read at once. Where the lowest segment
     /// has ended they come too late: another end would take the place of the one that is being checked.
     pub(super) fn set_oldest(&mut self, page: FullPage) {
-        let Some(last) = self.all.back_mut().filter(|last| !last.segment.has_ended()) else {
-            return;
-        };
-        let low = last.segment.low();
-        let Some((oldest, mark)) = Segment::of_oldest(low, page) else { return };
-        if last.segment.split_off(mark.0).is_some() {
+        let Some(last) = self.all.back_mut().filter(|last| !last.has_ended()) else { return };
+        let Some((mut oldest, mark)) = Segment::of_oldest(last.low, page) else { return };
+        if last.split_off(mark.0).is_some() {
             self.bottom = Some(mark);
-            let number = self.take_number();
-            self.all.push_back(Numbered { number, segment: oldest });
+            oldest.number = self.next_number;
+            self.next_number += 1;
+            self.all.push_back(oldest);
         }
-    }
-
-    fn take_number(&mut self) -> u64 {
-        self.next_number += 1;
-        self.next_number - 1
     }
 
     /// More than one page lies below what is read, as far as the first segment shows.
     pub(super) fn is_long(&self) -> bool {
-        let is_open = |one: &Numbered| one.segment.newest().is_some() && one.segment.is_active();
+        let is_open = |one: &Segment| one.newest.is_some() && one.is_active();
         self.all.front().is_some_and(is_open)
     }
 
     pub(super) fn next_high(&self) -> Option<Height> {
-        self.all.front().map(|one| one.segment.next_high())
+        self.all.front().map(|one| one.next_high)
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.all.iter().any(|one| one.segment.is_lost())
+        self.all.iter().any(Segment::is_lost)
     }
 
     /// The lowest segment and whether all of it is read, as far as answers of pages go.
     pub(super) fn end(&self) -> Option<&Segment> {
-        self.all.back().map(|one| &one.segment).filter(|segment| segment.has_ended())
+        self.all.back().filter(|segment| segment.has_ended())
     }
 
     /// Transactions of the lowest segments, oldest first.
     pub(super) fn oldest_held(&self) -> impl Iterator<Item = &Timed> {
-        self.all.iter().rev().flat_map(|one| one.segment.held().iter().rev())
+        self.all.iter().rev().flat_map(|one| one.held.iter().rev())
     }
 
     /// The lowest slot of any entry.
     pub(super) fn oldest(&self) -> Option<Height> {
-        let here = self.all.iter().filter_map(|one| one.segment.oldest()).min();
+        let here = self.all.iter().filter_map(|one| one.oldest).min();
         here.or(self.last)
     }
 
     pub(super) fn answered_by(&self) -> Vec<EndpointId> {
-        self.all.iter().flat_map(|one| one.segment.answered_by()).collect()
+        self.all.iter().flat_map(Segment::answered_by).collect()
     }
 
     /// The end of the lowest segment is not the end.
     pub(super) fn reopen_end(&mut self) {
         if let Some(last) = self.all.back_mut() {
-            last.segment.reopen();
+            last.reopen();
         }
     }
 
     fn anchor(&self, at: usize) -> SegmentAnchor {
-        for Numbered { segment, .. } in self.all.iter().skip(at + 1) {
-            match segment.newest() {
+        for segment in self.all.iter().skip(at + 1) {
+            match segment.newest {
                 // Its own entries begin below an entry that is known to be there.
                 Some(_) if at + 2 == self.all.len() && self.bottom.is_some() => break,
                 Some(mark) => return SegmentAnchor::Entry(mark),
@@ -138,10 +124,9 @@ impl Segments {
         let mut requests = Vec::new();
         let (mut active, mut held, mut at) = (0, 0, 0);
         let mut density = None;
-        while let Some(one) = self.all.get(at) {
-            let segment = &one.segment;
+        while let Some(segment) = self.all.get(at) {
             density = segment.density().or(density);
-            held += segment.held().len();
+            held += segment.held.len();
             active += usize::from(segment.is_active());
             let has_room = held + room.limit <= room.held;
             let may_begin = segment.is_started() || active < room.segments;
@@ -149,7 +134,7 @@ impl Segments {
                 self.cut(at, density, room);
                 requests.extend(self.request(at, room));
             }
-            let is_in_flight = self.all.get(at).is_some_and(|one| one.segment.is_in_flight());
+            let is_in_flight = self.all.get(at).is_some_and(|one| one.is_in_flight);
             held += if is_in_flight { room.limit } else { 0 };
             at += 1;
         }
@@ -159,15 +144,11 @@ impl Segments {
     fn request(&mut self, at: usize, room: PageRoom) -> Option<SegmentRequest> {
         let anchor = self.anchor(at);
         let known_to = self.known_to;
-        let Numbered { number, segment } = self.all.get_mut(at)?;
-        let is_first = at == 0 && segment.newest().is_none();
+        let segment = self.all.get_mut(at)?;
+        let is_first = at == 0 && segment.newest.is_none();
         let limit = if is_first { PAGE_FIRST.min(room.limit) } else { room.limit };
-        let avoid = segment.avoid();
-        Some(SegmentRequest {
-            number: *number,
-            query: segment.query(anchor, limit, known_to),
-            avoid,
-        })
+        let (number, avoid) = (segment.number, segment.avoid());
+        Some(SegmentRequest { number, query: segment.query(anchor, limit, known_to), avoid })
     }
 
     /// Leaves a segment its share of the pages; what is below becomes another one. Only where the
@@ -177,16 +158,17 @@ impl Segments {
         let (read, share) = (wide(read).max(1), wide(room.held / room.segments.max(1)));
         let share = share.max(wide(room.limit));
         let number = self.next_number;
-        let Some(Numbered { segment, .. }) = self.all.get_mut(at) else { return };
+        let Some(segment) = self.all.get_mut(at) else { return };
         let left = u128::from(segment.left());
         if left * read / u128::from(slots) <= share * 2 {
             return;
         }
         let share_slots = u64::try_from(share * u128::from(slots) / read).unwrap_or(u64::MAX);
         let keeps = segment.left().saturating_sub(share_slots.max(1));
-        if let Some(segment) = segment.split_off(segment.low() + keeps) {
+        if let Some(mut below) = segment.split_off(segment.low + keeps) {
+            below.number = number;
             self.next_number += 1;
-            self.all.insert(at + 1, Numbered { number, segment });
+            self.all.insert(at + 1, below);
         }
     }
 
@@ -194,13 +176,13 @@ impl Segments {
         let Some(at) = self.position(number) else { return };
         let anchor = self.anchor(at);
         if let Some(one) = self.all.get_mut(at) {
-            one.segment.absorb(page, anchor);
+            one.absorb(page, anchor);
         }
     }
 
     pub(super) fn fail(&mut self, number: u64) {
         if let Some(one) = self.position(number).and_then(|at| self.all.get_mut(at)) {
-            one.segment.fail();
+            one.fail();
         }
     }
 
@@ -214,13 +196,13 @@ impl Segments {
         &mut self,
         is_confirmed: bool,
         most: usize,
-    ) -> Option<(SegmentChunk, Vec<EndpointId>)> {
+    ) -> Option<(ReadyTxs, Vec<EndpointId>)> {
         let is_lowest = self.all.len() == 1;
-        let segment = &mut self.all.front_mut()?.segment;
+        let segment = self.all.front_mut()?;
         let chunk = segment.deliver(is_confirmed || !is_lowest, most)?;
         let by = segment.answered_by();
         if segment.is_done() {
-            self.last = segment.oldest().or(self.last);
+            self.last = segment.oldest.or(self.last);
             self.all.pop_front();
         }
         Some((chunk, by))

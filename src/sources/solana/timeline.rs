@@ -7,7 +7,7 @@ use super::hint::Mark;
 use super::list::Entry;
 use crate::decode::solana::Transaction;
 use crate::domain::{Height, TxId, UnixSeconds};
-use crate::sources::prefetch::{ChunkSizes, Fetch, Ready, ReorderBuffer};
+use crate::sources::prefetch::{ChunkSizes, Fetch, Ready, ReorderBuffer, Slot};
 
 /// Newest first, then by id.
 type Key = (Reverse<Height>, TxId);
@@ -16,38 +16,25 @@ pub(super) type Timed = (Box<Transaction>, UnixSeconds);
 pub(super) type ReadyTxs = Ready<Timed, TxId>;
 
 /// Entries that are not delivered yet, newest first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Timeline {
     low: Height,
     /// Everything above is delivered.
-    next_high: Height,
+    pub(super) next_high: Height,
     /// With the times that the lists report.
     planned: ReorderBuffer<Key, Option<i64>, Timed>,
     /// The wallet list's entries, for the hint of where to go on.
     marks: VecDeque<Mark>,
     last_marks: Vec<Mark>,
     skipped: usize,
-    done: bool,
+    pub(super) done: bool,
     /// Entries that no endpoint gives.
     lost: BTreeSet<Mark>,
 }
 
 impl Timeline {
     pub(super) fn new(low: Height, high: Height) -> Self {
-        Self {
-            low,
-            next_high: high,
-            planned: ReorderBuffer::new(),
-            marks: VecDeque::new(),
-            last_marks: Vec::new(),
-            skipped: 0,
-            done: false,
-            lost: BTreeSet::new(),
-        }
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.done
+        Self { low, next_high: high, ..Self::default() }
     }
 
     /// Adds a list's entries: what is delivered already, not wanted, failed or known is left out.
@@ -177,13 +164,9 @@ impl Timeline {
         let high = self.next_high;
         let below = low.checked_sub(1).map(|below| (Reverse(below), TxId::solana(&[0; 64])));
         let taken = self.planned.take_before(below.as_ref());
-        let ready = |fetch| match fetch {
-            Fetch::Ready(timed) => Some(timed),
-            Fetch::Undecided | Fetch::Waiting { .. } | Fetch::InFlight { .. } | Fetch::Passed => {
-                None
-            }
-        };
-        let txs = taken.into_values().filter_map(|slot| ready(slot.fetch)).collect();
+        let ready =
+            |slot: Slot<_, _>| if let Fetch::Ready(tx) = slot.fetch { Some(tx) } else { None };
+        let txs = taken.into_values().filter_map(ready).collect();
         let missing = self.lost.split_off(&(low, TxId::solana(&[0; 64]))).into_iter().collect();
         self.pass_marks(low);
         self.skipped = 0;
@@ -216,10 +199,6 @@ impl Timeline {
     /// What was known when the reading began, so that a hint can be given before two entries came.
     pub(super) fn remember(&mut self, above: Mark, tail: Mark) {
         self.last_marks = vec![above, tail];
-    }
-
-    pub(super) fn next_high(&self) -> Height {
-        self.next_high
     }
 }
 

@@ -11,7 +11,7 @@ use super::SolanaSource;
 use super::wire;
 use crate::domain::{Address, program_address};
 use crate::rpc::batch::Call;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::reports::TokenMeta;
 use crate::sources::symbol;
@@ -37,7 +37,7 @@ impl SolanaSource {
         &self,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+    ) -> Result<Vec<TokenMeta>> {
         let groups: Vec<&[Address]> = mints.chunks(MINTS_PER_CALL).collect();
         let calls: Vec<Call> = groups.iter().map(|group| call(group)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;

@@ -9,7 +9,7 @@ use super::list::{IndexedList, ListKind, PAGE_MAX};
 use super::lister::LATEST;
 use super::wire::Page;
 use crate::domain::Address;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
@@ -18,7 +18,7 @@ impl TronSource {
         &self,
         wallet: Address,
         options: &CallOptions,
-    ) -> Result<Activity, UpstreamError> {
+    ) -> Result<Activity> {
         let newest = self.page_below(wallet, LATEST, options).await?;
         let top = newest.rows.first().map_or(0, |row| row.at);
         let first = sample(top, &newest);
@@ -51,14 +51,9 @@ impl TronSource {
         ([first].into_iter().chain(deeper).collect(), Some(made))
     }
 
-    async fn page_below(
-        &self,
-        wallet: Address,
-        at: u64,
-        options: &CallOptions,
-    ) -> Result<Page, UpstreamError> {
+    async fn page_below(&self, wallet: Address, at: u64, options: &CallOptions) -> Result<Page> {
         let list = IndexedList::new(at);
-        let page = self.page(wallet, ListKind::Transactions, list.cursor(), PAGE_MAX, options);
+        let page = self.page(wallet, ListKind::Transactions, &list.cursor, PAGE_MAX, options);
         Ok(page.await.map_err(|error| self.list_error(error))?.0)
     }
 }

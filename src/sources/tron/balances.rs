@@ -1,13 +1,11 @@
 //! What a wallet holds of tokens now.
 
-use serde_json::json;
-
 use super::TronSource;
+use super::wire::eth_call;
 use crate::domain::{Address, Units};
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::balances::balance;
-use crate::sources::evm::wire as evm_wire;
 
 /// `balanceOf(address)`, and what leads a 20-byte argument.
 const BALANCE_OF: &str = "0x70a08231000000000000000000000000";
@@ -20,15 +18,11 @@ impl TronSource {
         wallet: Address,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+    ) -> Result<Vec<Option<Units>>> {
         let data = format!("{BALANCE_OF}{}", hex::encode(wallet.bytes()));
         let mut balances = Vec::with_capacity(mints.len());
         for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {
-            let call = |mint: &Address| {
-                let to = evm_wire::hex(mint.bytes());
-                ("eth_call", json!([{"to": to, "data": data}, "latest"]))
-            };
-            let calls: Vec<_> = group.iter().map(call).collect();
+            let calls: Vec<_> = group.iter().map(|mint| eth_call(mint.bytes(), &data)).collect();
             let answered = self.rpc("eth_call", &calls, options).await;
             let Some((answers, _)) = unless_final(answered)? else {
                 balances.extend(group.iter().map(|_| None));

@@ -7,28 +7,19 @@ use super::wire::{self, Block, Unreadable};
 use crate::domain::{Height, TxId};
 use crate::rpc::ask::Reply;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::hash_check::HashAnswer;
 
 /// Between two blocks, or more.
 pub(super) const BLOCK_MILLIS: u64 = 3000;
 
-/// The newest solid block.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
-    pub(super) height: Height,
-    pub(super) millis: u64,
-    pub(super) hash: [u8; 32],
-}
-
 impl TronSource {
-    pub(super) async fn solid_head(&self, options: &CallOptions) -> Result<Head, UpstreamError> {
+    /// The newest solid block.
+    pub(super) async fn solid_head(&self, options: &CallOptions) -> Result<Block> {
         let reply = self.post("walletsolidity/getnowblock", &json!({}), options).await?;
         let block = self.read_block(&reply)?;
-        let block =
-            block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))?;
-        Ok(Head { height: block.height, millis: block.millis, hash: block.hash })
+        block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))
     }
 
     /// Milliseconds of the block at a height; `None` where no node returns it.
@@ -36,7 +27,7 @@ impl TronSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Option<u64>, UpstreamError> {
+    ) -> Result<Option<u64>> {
         Ok(self.header(height, options).await?.map(|(block, _)| block.millis))
     }
 
@@ -44,7 +35,7 @@ impl TronSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<HashAnswer, UpstreamError> {
+    ) -> Result<HashAnswer> {
         let (block, by) = self.header(height, options).await?.unzip();
         Ok((block.map(|block| block.hash), by))
     }
@@ -53,7 +44,7 @@ impl TronSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Vec<TxId>, UpstreamError> {
+    ) -> Result<Vec<TxId>> {
         let block = self.whole_block(height, options).await?;
         let ids = block.map(|(block, _)| block.ids).unwrap_or_default();
         Ok(ids.into_iter().map(TxId::Tron).collect())
@@ -65,7 +56,7 @@ impl TronSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+    ) -> Result<Option<(Block, EndpointId)>> {
         let body = json!({"id_or_num": height.to_string(), "detail": false});
         // Nodes that do not know the question answer with their newest block.
         if let Some(reply) = unless_final(self.post("wallet/getblock", &body, options).await)?
@@ -83,7 +74,7 @@ impl TronSource {
         low: Height,
         high: Height,
         options: &CallOptions,
-    ) -> Result<Option<Height>, UpstreamError> {
+    ) -> Result<Option<Height>> {
         // Nodes do not agree on whether the first block of all can be asked for.
         if self.header(low.max(1).min(high), options).await?.is_some() {
             return Ok(Some(low));
@@ -107,13 +98,13 @@ impl TronSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+    ) -> Result<Option<(Block, EndpointId)>> {
         let reply = self.post("wallet/getblockbynum", &json!({"num": height}), options).await?;
         let block = self.read_block(&reply)?.filter(|block| block.height == height);
         Ok(block.map(|block| (block, reply.endpoint)))
     }
 
-    pub(super) fn read_block(&self, reply: &Reply) -> Result<Option<Block>, UpstreamError> {
+    pub(super) fn read_block(&self, reply: &Reply) -> Result<Option<Block>> {
         wire::block(&reply.body).map_err(|Unreadable| self.malformed(reply.endpoint, "no block"))
     }
 }

@@ -12,7 +12,7 @@ use super::TronSource;
 use super::depth_search::Witness;
 use crate::domain::{Doubts, Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 
@@ -176,7 +176,7 @@ impl TronSource {
         low: Height,
         high: Height,
         options: &CallOptions,
-    ) -> Result<Option<EventDepth>, UpstreamError> {
+    ) -> Result<Option<EventDepth>> {
         let wanted = low;
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
         // Where blocks begin, nothing can be seen of events below.
@@ -186,7 +186,8 @@ impl TronSource {
         let first = lock(&self.inner.depths).without_failing(all.clone(), shows);
         let learn = |id: &EndpointId| self.learn_depth(*id, (low, high), floor, options);
         let mut depths = join_all(first.iter().map(learn)).await;
-        let is_kept = |depth: &Result<Depth, UpstreamError>| matches!(depth, Ok(Depth::From(Some(from))) if *from <= low);
+        let is_kept =
+            |depth: &Result<Depth>| matches!(depth, Ok(Depth::From(Some(from))) if *from <= low);
         if !depths.iter().any(is_kept) {
             // What those showed once they keep no more: one that failed may.
             let left = all.iter().filter(|id| !first.contains(id));
@@ -196,18 +197,14 @@ impl TronSource {
             Ok(Depth::From(from)) => Some(*from),
             Ok(Depth::NotOffered) | Err(_) => None,
         });
-        let (mut offered, mut from) = (false, None);
-        for one in froms {
-            offered = true;
-            from = from.min(one).or(one).or(from);
-        }
-        if let Some(from) = from {
-            return Ok(Some(EventDepth { from: from.max(low), doubts: Doubts::NONE }));
+        let froms: Vec<Option<Height>> = froms.collect();
+        if let Some(from) = froms.iter().flatten().min() {
+            return Ok(Some(EventDepth { from: low.max(*from), doubts: Doubts::NONE }));
         }
         match depths.into_iter().find_map(Result::err) {
             Some(error) => Err(error),
             // A quiet chain, or one whose pools are not known: nothing shows how deep it goes.
-            None if offered => Ok(Some(EventDepth { from: low, doubts: Doubts::DEPTH })),
+            None if !froms.is_empty() => Ok(Some(EventDepth { from: low, doubts: Doubts::DEPTH })),
             None => Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() }),
         }
     }
@@ -276,7 +273,7 @@ impl TronSource {
         (low, high): (Height, Height),
         floor: Height,
         options: &CallOptions,
-    ) -> Result<Depth, UpstreamError> {
+    ) -> Result<Depth> {
         let known = lock(&self.inner.depths).known(id);
         if let Some(depth) = known.answer(low, self.inner.limits.depth_age_max) {
             return Ok(depth);
@@ -316,12 +313,8 @@ mod tests {
     /// Of a node that answers no search.
     const FAILS: Height = Height::MAX;
 
-    /// A node that has events of the reference pools in every block from a height on.
-    fn source(kept_from: &Arc<AtomicU64>) -> TronSource {
-        source_of([("one", kept_from)])
-    }
-
-    fn source_of<const COUNT: usize>(all: [(&'static str, &Arc<AtomicU64>); COUNT]) -> TronSource {
+    /// Nodes that have events of the reference pools in every block from a height on.
+    fn source<const COUNT: usize>(all: [(&'static str, &Arc<AtomicU64>); COUNT]) -> TronSource {
         let kept = all.map(|(host, kept_from)| (host, Arc::clone(kept_from)));
         let nodes = ScriptedNodes::new(move |(host, path, body)| {
             let (_, kept_from) = kept.iter().find(|(of, _)| *of == host).unwrap();
@@ -349,7 +342,7 @@ mod tests {
     /// newest heights, looks again meanwhile.
     #[tokio::test(start_paused = true)]
     async fn a_look_higher_up_takes_nothing_from_a_read_further_down() {
-        let source = source(&Arc::default());
+        let source = source([("one", &Arc::default())]);
         assert_eq!(from(&source, 0).await, 0);
         for low in [50_000, 99_000] {
             tokio::time::advance(SHOWN_AGE_MAX).await;
@@ -362,7 +355,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_look_higher_up_that_shows_none_says_so_of_all_below() {
         let kept_from = Arc::default();
-        let source = source(&kept_from);
+        let source = source([("one", &kept_from)]);
         assert_eq!(from(&source, 0).await, 0);
         kept_from.store(70_000, Ordering::Relaxed);
         tokio::time::advance(SHOWN_AGE_MAX).await;
@@ -376,7 +369,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_is_not_alone_next_to_another_whose_depth_is_not_known() {
         let (one, two) = (Arc::default(), Arc::default());
-        let source = source_of([("one", &one), ("two", &two)]);
+        let source = source([("one", &one), ("two", &two)]);
         assert_eq!(from(&source, 50_000).await, 50_000);
         tokio::time::advance(SHOWN_AGE_MAX).await;
         two.store(FAILS, Ordering::Relaxed);
@@ -397,7 +390,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_failed_is_asked_where_the_others_keep_no_more() {
         let (one, two) = (Arc::default(), Arc::default());
-        let source = source_of([("one", &one), ("two", &two)]);
+        let source = source([("one", &one), ("two", &two)]);
         assert_eq!(from(&source, 0).await, 0);
         one.store(70_000, Ordering::Relaxed);
         tokio::time::advance(SHOWN_AGE_MAX * 100).await;

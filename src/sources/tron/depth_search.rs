@@ -9,15 +9,15 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use super::TronSource;
+use super::prices::pool_filter;
 use super::search::{is_too_wide, search_reading};
 use super::wire::{self, BlockEvents};
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::rpc::ask::Reply;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::wire as evm_wire;
-use crate::sources::reference::TOPICS;
 
 /// Answers without an event after which a range of the reference pools has none.
 const EMPTY_ANSWERS: u32 = 3;
@@ -30,22 +30,17 @@ const FEW_BLOCKS: u64 = 10;
 const QUIET_PLACES: u64 = 24;
 const QUIET_BLOCKS: u64 = 2;
 
-/// Where events are looked for that show what an endpoint keeps.
+/// Where events are looked for that show what an endpoint keeps. Events at or below a height show that
+/// it is kept, as nodes drop the oldest first; events above it where nothing lies below.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sight {
-    height: Height,
+    pub(super) height: Height,
     /// Below this height no contract ran, or no block is kept.
-    lowest: Height,
-    high: Height,
+    pub(super) lowest: Height,
+    pub(super) high: Height,
 }
 
 impl Sight {
-    /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
-    /// it where nothing lies below.
-    pub(super) fn new(height: Height, lowest: Height, high: Height) -> Self {
-        Self { height, lowest, high }
-    }
-
     fn range(&self, blocks: u64) -> (Height, Height) {
         let more = blocks.saturating_sub(1);
         if self.height <= self.lowest {
@@ -99,7 +94,7 @@ impl TronSource {
         (low, high): (Height, Height),
         (floor, begins): (Height, Option<Height>),
         options: &CallOptions,
-    ) -> Result<FoundDepth, UpstreamError> {
+    ) -> Result<FoundDepth> {
         let limits = &self.inner.limits;
         let has_none_below = high / 2 > limits.events_from;
         let first = if has_none_below { limits.events_from } else { 0 };
@@ -107,20 +102,18 @@ impl TronSource {
         let bottom = low.max(first);
         let lowest = first.max(floor);
         let of_bottom = if bottom <= first { 0 } else { bottom };
-        if let Look::Shown(one) =
-            self.look_for_events(Sight::new(bottom, lowest, high), options).await?
-        {
+        let sight = |height| Sight { height, lowest, high };
+        if let Look::Shown(one) = self.look_for_events(sight(bottom), options).await? {
             return Ok(FoundDepth::from(of_bottom, one, begins));
         }
         // Right above the first block nothing may lie below to be shown: the first ones speak for it.
         let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
         if is_near {
-            let look = self.look_for_events(Sight::new(first, lowest, high), options).await?;
-            if let Look::Shown(one) = look {
+            if let Look::Shown(one) = self.look_for_events(sight(first), options).await? {
                 return Ok(FoundDepth::from(0, one, begins));
             }
         }
-        let top = Sight::new(high, lowest, high);
+        let top = sight(high);
         let look =
             if bottom < high { self.look_for_events(top, options).await? } else { Look::Nothing };
         let Look::Shown(shown) = look else {
@@ -142,11 +135,12 @@ impl TronSource {
         (bottom, high): (Height, Height),
         (lowest, mut oldest): (Height, Witness),
         options: &CallOptions,
-    ) -> Result<(Height, Witness), UpstreamError> {
+    ) -> Result<(Height, Witness)> {
         let (mut missing, mut shown) = (bottom, high);
         while shown - missing > self.inner.limits.sentinel_blocks {
             let middle = missing.midpoint(shown);
-            match self.look_for_events(Sight::new(middle, lowest, high), options).await? {
+            let sight = Sight { height: middle, lowest, high };
+            match self.look_for_events(sight, options).await? {
                 Look::Shown(one) => (shown, oldest) = (middle, one),
                 Look::Quiet | Look::Nothing => missing = middle,
             }
@@ -160,7 +154,7 @@ impl TronSource {
         &self,
         (bottom, mut oldest): (Height, Witness),
         options: &CallOptions,
-    ) -> Result<Option<Witness>, UpstreamError> {
+    ) -> Result<Option<Witness>> {
         for low in quiet_places(bottom, oldest.height).into_iter().rev() {
             let blocks = low..=oldest.height.min(low + QUIET_BLOCKS) - 1;
             match self.look_into(blocks, options).await? {
@@ -177,7 +171,7 @@ impl TronSource {
         &self,
         sight: Sight,
         options: &CallOptions,
-    ) -> Result<Look, UpstreamError> {
+    ) -> Result<Look> {
         let limits = &self.inner.limits;
         let mut blocks = limits.sentinel_blocks.min(limits.logs_range_max);
         for _ in 0..EMPTY_ANSWERS {
@@ -205,7 +199,7 @@ impl TronSource {
         &self,
         blocks: RangeInclusive<Height>,
         options: &CallOptions,
-    ) -> Result<Look, UpstreamError> {
+    ) -> Result<Look> {
         let mut look = Look::Nothing;
         for height in blocks {
             match self.events_named(height, options).await? {
@@ -226,11 +220,7 @@ impl TronSource {
     }
 
     /// Whether the endpoint shows these events again.
-    pub(super) async fn shows(
-        &self,
-        witness: Witness,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
+    pub(super) async fn shows(&self, witness: Witness, options: &CallOptions) -> Result<bool> {
         let range = (witness.height, witness.height);
         Ok(self.oldest_event(self.search_for(witness), range, options).await?.is_some())
     }
@@ -247,9 +237,7 @@ impl TronSource {
     }
 
     fn events_of_pools(&self, range: (Height, Height)) -> Value {
-        let pools = self.inner.references.pools.iter().map(|pool| evm_wire::hex(pool));
-        let by = [("address", pools.collect::<Vec<String>>().into()), ("topics", json!([TOPICS]))];
-        evm_wire::log_filter(range, by)
+        pool_filter(&self.inner.references.pools, range)
     }
 
     /// The height of the oldest event that a search over some heights gives.
@@ -258,7 +246,7 @@ impl TronSource {
         filter: Value,
         (low, high): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Option<Height>, UpstreamError> {
+    ) -> Result<Option<Height>> {
         let call = [("eth_getLogs", json!([filter]))];
         let (answers, endpoint) =
             self.rpc_asker(search_reading).ask("eth_getLogs", &call, options).await?;
@@ -272,11 +260,7 @@ impl TronSource {
 
     /// Whether a block's transactions have events, as their infos say; unknown where that is not
     /// offered.
-    async fn events_named(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<BlockEvents, UpstreamError> {
+    async fn events_named(&self, height: Height, options: &CallOptions) -> Result<BlockEvents> {
         let body = json!({"num": height});
         let answer = self.post("wallet/gettransactioninfobyblocknum", &body, options).await;
         let events = |reply: Reply| wire::block_events(&reply.body);

@@ -8,7 +8,7 @@ use super::TronSource;
 use super::wire::{self, Unreadable};
 use crate::domain::{Address, Doubts};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 
 const ACCOUNT: [&str; 2] = ["walletsolidity/getaccount", "wallet/getaccount"];
@@ -24,7 +24,7 @@ impl TronSource {
         wallet: Address,
         top_at: u64,
         options: &CallOptions,
-    ) -> Result<Doubts, UpstreamError> {
+    ) -> Result<Doubts> {
         let (mut options, mut missing) = (options.clone(), 0);
         for _ in 0..TRIES {
             let state = self.account_state(wallet, &options).await;
@@ -48,7 +48,7 @@ impl TronSource {
         &self,
         wallet: Address,
         options: &CallOptions,
-    ) -> Result<(Option<u64>, EndpointId), UpstreamError> {
+    ) -> Result<(Option<u64>, EndpointId)> {
         let body = json!({"address": wallet.to_string(), "visible": true});
         let reply = self.post_solid(ACCOUNT, &body, options).await?;
         let made = wire::account_made(&reply.body)
@@ -58,12 +58,7 @@ impl TronSource {
 
     /// Whether an endpoint has come to a time in milliseconds: else its state lacks what was made since
     /// its newest block.
-    async fn has_come_to(
-        &self,
-        by: EndpointId,
-        at: u64,
-        options: &CallOptions,
-    ) -> Result<bool, UpstreamError> {
+    async fn has_come_to(&self, by: EndpointId, at: u64, options: &CallOptions) -> Result<bool> {
         let options = CallOptions { on: Some(by), ..options.clone() };
         let answer = self.post_solid(NEWEST, &json!({}), &options).await;
         let Some(reply) = unless_final(answer)? else { return Ok(false) };
@@ -95,7 +90,7 @@ mod tests {
         })
     }
 
-    async fn doubts(states: [(bool, u64); 2]) -> Result<Doubts, UpstreamError> {
+    async fn doubts(states: [(bool, u64); 2]) -> Result<Doubts> {
         let source = fake::source(&["one", "other"], &nodes(states), TronLimits::default());
         // So that the first answer comes from the first of them.
         let options = CallOptions { avoid: Some(EndpointId(1)), ..options() };

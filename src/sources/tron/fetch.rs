@@ -5,14 +5,14 @@ use serde_json::json;
 use super::TronSource;
 use super::info_answers::{InfoAnswers, has_internal};
 use super::seen::{FAILED_ANSWERS, SeenTx, SentTx, TxPurpose};
-use super::timeline::Relevance;
 use super::wire::{self, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{ExchangeId, Transaction, parse};
 use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, unless_final};
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{FoundTx, RawTx};
 
 const TRANSACTION: [&str; 2] = ["walletsolidity/gettransactionbyid", "wallet/gettransactionbyid"];
 const INFO: [&str; 2] = ["walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid"];
@@ -32,34 +32,30 @@ pub(super) enum Fetched {
 
 /// Decides by the index's lists. To trade, a wallet gives and receives: tokens that only came in,
 /// in a transaction that the wallet did not send, are no trade.
-pub(super) fn want_listed(seen: &SeenTx) -> Relevance {
-    match &seen.sent {
-        Some(sent) => want_sent(seen, sent),
-        None if seen.gave || seen.inner => Relevance::Fetch,
-        None => Relevance::Pass,
-    }
+pub(super) fn want_listed(seen: &SeenTx) -> bool {
+    seen.sent.as_ref().map_or(seen.gave || seen.inner, |sent| want_sent(seen, sent))
 }
 
 /// Decides by what each list has shown once: of one that is shown as failed two answers decide.
-pub(super) fn want_shown(seen: &SeenTx) -> Relevance {
+pub(super) fn want_shown(seen: &SeenTx) -> bool {
     let is_doubtful = seen.sent.as_ref().is_some_and(|sent| sent.failures > 0);
-    if is_doubtful { Relevance::Pass } else { want_listed(seen) }
+    !is_doubtful && want_listed(seen)
 }
 
 /// Decides by events: the sender is not known yet.
-pub(super) fn want_found(seen: &SeenTx) -> Relevance {
-    if seen.gave || seen.got { Relevance::Fetch } else { Relevance::Pass }
+pub(super) fn want_found(seen: &SeenTx) -> bool {
+    seen.gave || seen.got
 }
 
 /// That a transaction failed is not believed of one answer.
-pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> Relevance {
+pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> bool {
     let wanted = match sent.kind {
         TxPurpose::Plain => false,
         TxPurpose::TokenCall => seen.gave && seen.got,
         TxPurpose::Call => sent.is_wallets || seen.gave || seen.inner,
         TxPurpose::NativeTrade => sent.is_wallets,
     };
-    if wanted && !sent.has_failed() { Relevance::Fetch } else { Relevance::Pass }
+    wanted && !sent.has_failed()
 }
 
 impl TronSource {
@@ -71,7 +67,7 @@ impl TronSource {
         seen: SeenTx,
         always: bool,
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let Some(sent) = self.sent_of(id, wallet, &seen, options).await? else {
             return Ok(Fetched::Missing);
         };
@@ -79,10 +75,27 @@ impl TronSource {
         if sent.has_failed() && seen.sent.is_none() && (seen.gave || seen.got) {
             return Ok(Fetched::Missing);
         }
-        if !always && want_sent(&seen, &sent) == Relevance::Pass {
+        if !always && !want_sent(&seen, &sent) {
             return Ok(Fetched::Unwanted);
         }
         self.with_info(id, &sent, (wallet, &seen), options).await
+    }
+
+    /// One transaction by its id; `None` where no node has it among what is solid. A failed one is given
+    /// too.
+    pub(crate) async fn single(
+        &self,
+        id: Word,
+        wallet: &Account,
+        options: &CallOptions,
+    ) -> Result<Option<FoundTx>> {
+        match self.fetch(id, wallet, SeenTx::default(), true, options).await? {
+            Fetched::Transaction(tx) | Fetched::Failed(tx) => {
+                let time = tx.time;
+                Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))
+            }
+            Fetched::Unwanted | Fetched::Missing | Fetched::Lost(_) => Ok(None),
+        }
     }
 
     /// A transaction as it is listed, else by its id; one that is said to have failed once more, by
@@ -93,7 +106,7 @@ impl TronSource {
         wallet: &Account,
         seen: &SeenTx,
         options: &CallOptions,
-    ) -> Result<Option<SentTx>, UpstreamError> {
+    ) -> Result<Option<SentTx>> {
         let is_settled = |sent: &&SentTx| sent.failures == 0 || sent.has_failed();
         if let Some(sent) = seen.sent.as_ref().filter(is_settled) {
             return Ok(Some(sent.clone()));
@@ -125,7 +138,7 @@ impl TronSource {
         sent: &SentTx,
         (wallet, seen): (&Account, &SeenTx),
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let mut answers = InfoAnswers::new(wallet, seen, sent.kind);
         let mut options = options.clone();
         loop {
@@ -141,7 +154,7 @@ impl TronSource {
                 other if !answers.is_settled() => return other.map(|(fetched, _)| fetched),
                 Ok(_) | Err(_) => {}
             }
-            if answers.asks_again(|| self.may_give_internal()) {
+            if answers.asks_again(|| lock(&self.inner.internal_givers).may_give()) {
                 continue;
             }
             if answers.is_fruitless() {
@@ -149,10 +162,6 @@ impl TronSource {
             }
             return Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction));
         }
-    }
-
-    fn may_give_internal(&self) -> bool {
-        lock(&self.inner.internal_givers).may_give()
     }
 
     /// A transaction with its info; an info that alone says that it failed is asked for once more, of
@@ -163,7 +172,7 @@ impl TronSource {
         sent: &SentTx,
         (wallet, seen): (&Account, &SeenTx),
         options: &CallOptions,
-    ) -> Result<(Fetched, EndpointId), UpstreamError> {
+    ) -> Result<(Fetched, EndpointId)> {
         let (body, mut options) = (json!({"value": hex::encode(id)}), options.clone());
         let mut failures = sent.failures;
         loop {
@@ -189,7 +198,7 @@ impl TronSource {
         (tx, wallet, seen): (&str, &Account, &SeenTx),
         (info, by): (&[u8], EndpointId),
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let mut tx = parse(tx.as_bytes(), info).map_err(|error| {
             let what = format!("transaction {}: {error}", hex::encode(id));
             self.malformed(by, &what)
@@ -213,7 +222,7 @@ impl TronSource {
         exchange: ExchangeId,
         tx: &mut Transaction,
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let assets = lock(&self.inner.exchanges).get(&exchange).copied();
         if let Some(assets) = assets {
             tx.set_exchange_assets(assets);
@@ -308,11 +317,10 @@ mod tests {
 
     #[test]
     fn a_row_that_one_answer_shows_as_failed_is_asked_for() {
-        assert_eq!(want_listed(&listed(&["SUCCESS"])), Relevance::Fetch);
-        assert_eq!(want_listed(&listed(&["REVERT"])), Relevance::Fetch);
-        assert_eq!(want_listed(&listed(&["REVERT", "REVERT"])), Relevance::Pass);
+        assert!(want_listed(&listed(&["SUCCESS"])) && want_listed(&listed(&["REVERT"])));
+        assert!(!want_listed(&listed(&["REVERT", "REVERT"])));
         for results in [["REVERT", "SUCCESS"], ["SUCCESS", "REVERT"]] {
-            assert_eq!(want_listed(&listed(&results)), Relevance::Fetch, "{results:?}");
+            assert!(want_listed(&listed(&results)), "{results:?}");
         }
     }
 
@@ -352,7 +360,7 @@ mod tests {
     async fn one_answer_that_says_failed_is_none_of_a_single_transaction() {
         let source = fake::source(&["one"], &nodes([0, 1]), TronLimits::default());
         let found = source.single(ID, &WALLET, &options()).await.unwrap().unwrap();
-        let crate::sources::chunk::RawTx::Tron(tx, _) = found.raw else { panic!("another family") };
+        let RawTx::Tron(tx, _) = found.raw else { panic!("another family") };
         assert!(tx.call.succeeded);
         assert_eq!(Address::Tron(tx.call.from), Address::Tron(WALLET));
     }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::blocks::{BLOCK_MILLIS, Head};
+use super::blocks::BLOCK_MILLIS;
 use super::list::{IndexedList, ListKind};
 use super::lister::{LATEST, ListError};
+use super::wire::Block;
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Entries of a busy account that are looked at.
@@ -154,10 +155,17 @@ impl TronSource {
 
     async fn newest_of(&self, ids: &[EndpointId], options: &CallOptions) -> Newest {
         let open = lock(&self.inner.offers).open_lists(ids, Instant::now());
-        let asked = open
-            .into_iter()
-            .filter_map(|(id, kind)| Some(self.show(id, kind, self.busy_account(kind)?, options)));
-        join_all(asked).await
+        let show = |(id, kind): (EndpointId, ListKind)| async move {
+            let account = self.busy_account(kind)?;
+            let answers = if self.is_new((id, kind)) { FIRST_ANSWERS } else { ANSWERS };
+            Some((id, kind, self.show_often((id, kind), account, answers, options).await))
+        };
+        join_all(open.into_iter().map(show)).await.into_iter().flatten().collect()
+    }
+
+    /// Nothing was learned of it yet.
+    fn is_new(&self, of: (EndpointId, ListKind)) -> bool {
+        !lock(&self.inner.indexed).by.contains_key(&of)
     }
 
     /// Asks on the endpoints that show nothing of an account where the others fail: several answers, some
@@ -181,18 +189,6 @@ impl TronSource {
         }
     }
 
-    async fn show(
-        &self,
-        id: EndpointId,
-        kind: ListKind,
-        account: Address,
-        options: &CallOptions,
-    ) -> (EndpointId, ListKind, Vec<Shown>) {
-        let is_new = !lock(&self.inner.indexed).by.contains_key(&(id, kind));
-        let answers = if is_new { FIRST_ANSWERS } else { ANSWERS };
-        (id, kind, self.show_often((id, kind), account, answers, options).await)
-    }
-
     async fn show_often(
         &self,
         (id, kind): (EndpointId, ListKind),
@@ -204,8 +200,7 @@ impl TronSource {
         // Each is another question with the same answer, so that no cache gives it.
         let one = |nudge| self.show_one((id, kind), account, nudge, &options);
         // An endpoint without the list is not asked for it again.
-        let is_new = !lock(&self.inner.indexed).by.contains_key(&(id, kind));
-        let first = if is_new { 1 } else { answers };
+        let first = if self.is_new((id, kind)) { 1 } else { answers };
         let mut shown = join_all((0..first).map(one)).await;
         if matches!(shown.first(), Some(Shown::Entries { .. })) {
             shown.extend(join_all((first..answers).map(one)).await);
@@ -223,10 +218,10 @@ impl TronSource {
         options: &CallOptions,
     ) -> Shown {
         let limits = &self.inner.limits;
-        let is_new = !lock(&self.inner.indexed).by.contains_key(&(id, kind));
+        let is_new = self.is_new((id, kind));
         let wait = if is_new { limits.indexed_first_wait } else { limits.indexed_wait };
         let list = IndexedList::new(LATEST + nudge);
-        let page = self.page(account, kind, list.cursor(), BUSY, options);
+        let page = self.page(account, kind, &list.cursor, BUSY, options);
         match timeout(wait, page).await {
             Ok(Ok((page, _))) => {
                 let times = || page.rows.iter().map(|row| row.at);
@@ -259,14 +254,13 @@ impl TronSource {
         given_by: &[(EndpointId, ListKind)],
         (at, answers): (u64, u64),
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let checked = given_by.iter().map(|of| self.check_one_reach(*of, (at, answers), options));
         let all = join_all(checked).await;
         if all.into_iter().all(|has_come| has_come) {
             return Ok(());
         }
-        let last = "lists are not known to have come so far".to_owned();
-        Err(UpstreamError::Unavailable { attempts: 1, last })
+        Err(UpstreamError::unavailable("lists are not known to have come so far"))
     }
 
     /// Lists that have shown, since all were asked, that they have come to a time.
@@ -280,16 +274,12 @@ impl TronSource {
 
     /// Fails where lists gave their newest pages that have come so far since, as far as is known: they
     /// may have fallen back after an earlier read, and left out the newest entries.
-    pub(super) fn check_seen(
-        &self,
-        unseen: &[(EndpointId, ListKind)],
-        at: u64,
-    ) -> Result<(), UpstreamError> {
+    pub(super) fn check_seen(&self, unseen: &[(EndpointId, ListKind)], at: u64) -> Result<()> {
         let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let is_near = |known: u64| self.is_near(known, at);
         if unseen.iter().any(|(_, kind)| indexed.farthest(*kind, now).is_some_and(is_near)) {
-            let last = "lists were not known to have come so far before their pages".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            let last = "lists were not known to have come so far before their pages";
+            return Err(UpstreamError::unavailable(last));
         }
         Ok(())
     }
@@ -394,14 +384,10 @@ impl TronSource {
 
     /// The height up to which some endpoint's lists are complete: what they have shown, and not so
     /// far up as lists may lack blocks where they show nothing.
-    pub(super) fn indexed_to(
-        &self,
-        head: &Head,
-        newest: Option<Newest>,
-    ) -> Result<Height, UpstreamError> {
+    pub(super) fn indexed_to(&self, head: &Block, newest: Option<Newest>) -> Result<Height> {
         if newest.is_some_and(|newest| !self.take_newest(newest, head.millis)) {
-            let last = "no endpoint shows how far its lists have come".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            let last = "no endpoint shows how far its lists have come";
+            return Err(UpstreamError::unavailable(last));
         }
         let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let known = ListKind::BOTH.into_iter().filter_map(|kind| indexed.farthest(kind, now));

@@ -62,18 +62,10 @@ impl ListCursor {
 #[derive(Debug)]
 pub(super) struct IndexedList {
     pager: Pager<u64, Word>,
-    cursor: ListCursor,
+    pub(super) cursor: ListCursor,
     /// Answers for the newest entries, and where the shortest of them ended.
     tops: u8,
     top_end: u64,
-}
-
-/// What became of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ListOutcome {
-    Rows,
-    /// It cannot be right: it has to be asked for again.
-    Miss,
 }
 
 impl IndexedList {
@@ -81,10 +73,6 @@ impl IndexedList {
     pub(super) fn new(top: u64) -> Self {
         let cursor = ListCursor { is_first: true, ..ListCursor::at(top) };
         Self { pager: Pager::new(RULES, top), cursor, tops: 0, top_end: 0 }
-    }
-
-    pub(super) fn cursor(&self) -> &ListCursor {
-        &self.cursor
     }
 
     pub(super) fn misses(&self) -> u32 {
@@ -116,14 +104,15 @@ impl IndexedList {
         }
     }
 
-    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> ListOutcome {
+    /// False where the page cannot be right: it has to be asked for again.
+    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> bool {
         if self.is_wrong(page) {
             return self.missed();
         }
         let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
         if let Some(lowest) = lowest.filter(|_| self.cursor.is_first) {
             self.absorb_top(page, lowest);
-            return ListOutcome::Rows;
+            return true;
         }
         let view = PageView {
             entries: page.rows.iter().map(|row| (row.at, row.id)).collect(),
@@ -141,18 +130,18 @@ impl IndexedList {
             }
             PageOutcome::Miss => {
                 self.cursor.fingerprint = None;
-                return ListOutcome::Miss;
+                return false;
             }
             PageOutcome::Lost => return self.missed(),
         }
-        ListOutcome::Rows
+        true
     }
 
     /// What was known to stand at the cursor may have been taken for final too early.
-    fn missed(&mut self) -> ListOutcome {
+    fn missed(&mut self) -> bool {
         self.pager.miss();
         self.cursor.fingerprint = None;
-        ListOutcome::Miss
+        false
     }
 
     /// The newest entries are asked for twice: a server that is behind lacks some without a sign.
@@ -224,12 +213,12 @@ mod tests {
     fn the_newest_entries_are_asked_for_twice() {
         let mut list = IndexedList::new(100);
         list.absorb(&page(&[(80, 2), (70, 3)], Some("a")), ONE);
-        assert_eq!(list.cursor(), &ListCursor { nudge: 1, is_first: true, ..ListCursor::at(100) });
-        assert_eq!(list.absorb(&page(&[], None), OTHER), ListOutcome::Miss);
+        assert_eq!(&list.cursor, &ListCursor { nudge: 1, is_first: true, ..ListCursor::at(100) });
+        assert!(!list.absorb(&page(&[], None), OTHER));
         // One that was behind lacked the newest; what the other did not show is asked for again.
         list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), OTHER);
-        assert_eq!((list.cursor(), list.frontier(0)), (&ListCursor::at(80), Some(80)));
-        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), ListOutcome::Miss);
+        assert_eq!((&list.cursor, list.frontier(0)), (&ListCursor::at(80), Some(80)));
+        assert!(!list.absorb(&page(&[(70, 3)], None), ONE));
     }
 
     const ONE: EndpointId = EndpointId(0);
@@ -239,17 +228,17 @@ mod tests {
     fn pages_overlap_and_two_endpoints_end_the_list() {
         let mut list = IndexedList::new(100);
         assert_eq!(list.frontier(0), Some(100));
-        assert!(list.cursor().is_first);
+        assert!(list.cursor.is_first);
         for _ in 0..2 {
-            assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE), ListOutcome::Rows);
+            assert!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE));
         }
-        assert_eq!((list.cursor().max, list.frontier(0)), (80, Some(80)));
-        assert!(!list.cursor().is_first);
-        assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE), ListOutcome::Rows);
+        assert_eq!((list.cursor.max, list.frontier(0)), (80, Some(80)));
+        assert!(!list.cursor.is_first);
+        assert!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE));
         // Nothing below 70, by two.
-        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), ListOutcome::Rows);
-        assert_eq!((list.frontier(0), list.cursor().nudge), (Some(70), 1));
-        assert_eq!(list.absorb(&page(&[(70, 3)], None), OTHER), ListOutcome::Rows);
+        assert!(list.absorb(&page(&[(70, 3)], None), ONE));
+        assert_eq!((list.frontier(0), list.cursor.nudge), (Some(70), 1));
+        assert!(list.absorb(&page(&[(70, 3)], None), OTHER));
         assert_eq!(list.frontier(0), None);
     }
 
@@ -265,7 +254,7 @@ mod tests {
         assert_eq!(list.frontier(0), Some(90));
         // And one below.
         list.absorb(&page(&[(90, 1), (90, 2), (60, 3)], None), ONE);
-        assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
+        assert_eq!((list.cursor.max, list.frontier(0)), (60, Some(60)));
         for votes in 1..=3 {
             list.absorb(&page(&[(60, 3)], None), ONE);
             assert_eq!(list.frontier(0).is_none(), votes == 3);
@@ -278,7 +267,7 @@ mod tests {
         for by in [ONE, OTHER, ONE] {
             list.absorb(&page(&[], None), by);
             assert!(list.frontier(0).is_some() && list.is_second_look());
-            assert!(list.cursor().is_first);
+            assert!(list.cursor.is_first);
         }
         list.absorb(&page(&[], None), OTHER);
         assert_eq!(list.frontier(0), None);
@@ -288,20 +277,20 @@ mod tests {
     fn a_moment_that_fills_a_page_is_followed() {
         let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
         list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
-        assert_eq!(list.cursor().fingerprint.as_deref(), Some("b"));
+        assert_eq!(list.cursor.fingerprint.as_deref(), Some("b"));
         assert_eq!(list.frontier(0), Some(80));
         // The same cursor again would never end.
-        assert_eq!(list.absorb(&page(&[(80, 6)], Some("b")), ONE), ListOutcome::Miss);
+        assert!(!list.absorb(&page(&[(80, 6)], Some("b")), ONE));
         list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
         list.absorb(&page(&[(80, 2), (70, 3)], Some("c")), ONE);
-        assert_eq!((list.cursor().max, list.cursor().fingerprint.as_ref()), (70, None));
+        assert_eq!((list.cursor.max, list.cursor.fingerprint.as_ref()), (70, None));
     }
 
     #[test]
     fn a_page_that_lacks_the_overlap_or_the_order_is_no_answer() {
         let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
         for wrong in [&[][..], &[(70, 3)], &[(70, 3), (80, 2)], &[(99, 3), (80, 2)]] {
-            assert_eq!(list.absorb(&page(wrong, None), ONE), ListOutcome::Miss);
+            assert!(!list.absorb(&page(wrong, None), ONE));
         }
         assert_eq!((list.misses(), list.frontier(0)), (4, Some(80)));
         list.absorb(&page(&[(80, 2), (70, 3)], Some("b")), ONE);

@@ -9,7 +9,7 @@ use super::TronSource;
 use super::list::ListKind;
 use crate::domain::{Address, Doubts, Proof, Way};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
 /// Answers that show, after the newest pages came, that none of an endpoint's servers has fallen
@@ -50,7 +50,7 @@ pub(super) enum Confirmed {
 #[derive(Debug)]
 pub(super) struct ListProof {
     /// Milliseconds: where the lists begin.
-    top_at: u64,
+    pub(super) top_at: u64,
     /// The list of transactions has shown an entry, at any height. That of token movements may be
     /// without any.
     shows_account: bool,
@@ -127,10 +127,6 @@ impl ListProof {
         };
         Proof::of(Way::Lists).with(doubts)
     }
-
-    pub(super) fn top_at(&self) -> u64 {
-        self.top_at
-    }
 }
 
 impl TronSource {
@@ -140,7 +136,7 @@ impl TronSource {
         question: Question,
         (wallet, top_at): (Address, u64),
         options: &CallOptions,
-    ) -> Result<Confirmed, UpstreamError> {
+    ) -> Result<Confirmed> {
         match question {
             Question::Reach { given_by, unseen } => {
                 self.check_reach(&given_by, (top_at, CHECK_ANSWERS), options).await?;

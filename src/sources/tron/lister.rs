@@ -3,12 +3,12 @@
 use futures_util::future::join;
 use tokio::time::{Instant, sleep_until};
 
-use super::list::{IndexedList, ListCursor, ListKind, ListOutcome, PAGE_MAX};
+use super::list::{IndexedList, ListCursor, ListKind, PAGE_MAX};
 use super::offer::ListRefusal;
 use super::windows::Windows;
 use super::wire::{self, Page};
 use super::{TronDiscovery, TronSource};
-use crate::domain::{Address, Height, lock};
+use crate::domain::{Address, lock};
 use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
@@ -52,12 +52,6 @@ impl Lister {
         Self::Index { listings: Box::new(ListKind::BOTH.map(listing)), low_at }
     }
 
-    pub(super) fn events(source: &TronSource, low: Height, high: Height) -> Self {
-        let limits = &source.inner.limits;
-        let windows = Windows::new(low, high, limits.logs_range_max, limits.logs_batch_max);
-        Self::Events { windows, asked: 0 }
-    }
-
     /// The place at and below which something may be unknown, given a place below which nothing is
     /// wanted; `None`: all that is wanted is known.
     pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
@@ -77,14 +71,6 @@ impl Lister {
         let is_begun = listings.iter().all(|listing| listing.list.is_begun());
         let shown = listings.iter().map(|listing| listing.list.shown_above());
         shown.max().filter(|at| !is_begun && *at < u64::MAX)
-    }
-}
-
-impl OpenList {
-    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> ListOutcome {
-        self.is_asked = false;
-        self.last_by = Some(by);
-        self.list.absorb(page, by)
     }
 }
 
@@ -179,8 +165,8 @@ impl TronSource {
             left = self.indexed_at(&open, kind, until);
         }
         if left.is_empty() && !open.is_empty() {
-            let last = "no endpoint's lists are known to have come so far".to_owned();
-            return Err(ListError::Failed(UpstreamError::Unavailable { attempts: 1, last }));
+            let last = "no endpoint's lists are known to have come so far";
+            return Err(ListError::Failed(UpstreamError::unavailable(last)));
         }
         loop {
             let preferred = |id: &EndpointId| Some(*id) != options.avoid;
@@ -205,8 +191,7 @@ impl TronSource {
                     last = message;
                 }
                 Err(UpstreamError::Rpc { message, .. }) => {
-                    let error = UpstreamError::Unavailable { attempts: 1, last: message };
-                    return Err(ListError::Failed(error));
+                    return Err(ListError::Failed(UpstreamError::unavailable(message)));
                 }
                 Err(UpstreamError::Unavailable { .. })
                     if !is_bound && on.is_some() && left.len() > 1 =>
@@ -270,7 +255,7 @@ impl TronSource {
     }
 
     async fn probe_list(&self, wallet: Address, kind: ListKind, options: &CallOptions) -> bool {
-        let ask = question(wallet, kind, IndexedList::new(LATEST).cursor(), 1);
+        let ask = question(wallet, kind, &IndexedList::new(LATEST).cursor, 1);
         for id in self.endpoint_ids() {
             let options = CallOptions { on: Some(id), ..options.clone() };
             match self.inner.pool.ask(&ask, list_reading, &options).await {
@@ -316,7 +301,7 @@ impl TronSource {
             ListError::Failed(error) => error,
             ListError::Refused(last) if self.has_lists() => {
                 let last = format!("account lists are refused ({last}), and asked for again");
-                UpstreamError::Unavailable { attempts: 1, last }
+                UpstreamError::unavailable(last)
             }
             ListError::Refused(_) => {
                 UpstreamError::NotSupported { method: "account lists".to_owned() }
@@ -451,7 +436,7 @@ mod tests {
         let list = IndexedList::new(1_000);
         let (source, options, wallet) = (source(&lists), options(), Address::Tron([7; 20]));
         for _ in 0..2 {
-            let asked = source.page_twice(wallet, ListKind::Transfers, list.cursor(), &options);
+            let asked = source.page_twice(wallet, ListKind::Transfers, &list.cursor, &options);
             let (page, _) = asked.await.unwrap();
             assert_eq!(page.rows.iter().map(|row| row.at).collect::<Vec<_>>(), [1_000, 999, 998]);
         }
@@ -467,7 +452,7 @@ mod tests {
         let (kind, ids) = (ListKind::Transfers, source.endpoint_ids());
         source.look_again(&ids, kind, top, &options).await;
         let list = IndexedList::new(top);
-        let of = (kind, list.cursor(), 20);
+        let of = (kind, &list.cursor, 20);
         let last_by = ids.first().copied();
         source.newest_page(wallet, of, last_by, &options).await.unwrap();
         lists.newest.store(top - 60_000, Ordering::Relaxed);
@@ -487,10 +472,10 @@ mod tests {
         source.look_again(&source.endpoint_ids(), kind, top, &options).await;
         let wallet = Address::Tron([7; 20]);
         let list = IndexedList::new(top);
-        let refused = source.page(wallet, kind, list.cursor(), 20, &options).await;
+        let refused = source.page(wallet, kind, &list.cursor, 20, &options).await;
         assert!(matches!(refused, Err(ListError::Failed(_))), "{refused:?}");
         lists.newest.store(top, Ordering::Relaxed);
-        let (page, _) = source.page(wallet, kind, list.cursor(), 20, &options).await.unwrap();
+        let (page, _) = source.page(wallet, kind, &list.cursor, 20, &options).await.unwrap();
         assert_eq!(page.rows.first().map(|row| row.at), Some(top));
     }
 

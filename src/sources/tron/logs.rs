@@ -16,7 +16,7 @@ use super::wire::{self, FoundRow, HeightRange};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::TRANSFER;
@@ -176,7 +176,7 @@ impl TronSource {
         wallet: &Account,
         windows: &[HeightRange],
         options: &CallOptions,
-    ) -> Result<Vec<(Found, bool)>, UpstreamError> {
+    ) -> Result<Vec<(Found, bool)>> {
         let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
         let mut deep = self.deep(low);
         let mut tallies: Vec<Tally> = windows.iter().copied().map(Tally::new).collect();
@@ -237,7 +237,7 @@ impl TronSource {
         wallet: &Account,
         windows: &[HeightRange],
         (on, options): (EndpointId, &CallOptions),
-    ) -> Result<SearchEnd, UpstreamError> {
+    ) -> Result<SearchEnd> {
         let topic = evm_wire::topic(wallet).into();
         let of = |(at, window): (usize, &HeightRange)| {
             let window = *window;
@@ -291,7 +291,7 @@ impl TronSource {
         wallet: &Account,
         searches: &[Search],
         (extras, options): (Extras, &CallOptions),
-    ) -> Result<SearchEnd, UpstreamError> {
+    ) -> Result<SearchEnd> {
         let logs = searches.iter().map(|search| ("eth_getLogs", json!([search.filter])));
         let head = extras.asks_head.then(|| ("eth_blockNumber", json!([])));
         let sentinel = extras.sentinel.map(|one| ("eth_getLogs", json!([self.search_for(one)])));
@@ -320,8 +320,7 @@ impl TronSource {
             let answer = self.answer_of(wallet, search, (outcome, endpoint))?;
             Ok(Answer { is_behind, is_apart, ..answer })
         };
-        let answers: Result<_, UpstreamError> =
-            searches.iter().zip(&outcomes).map(answer).collect();
+        let answers: Result<_> = searches.iter().zip(&outcomes).map(answer).collect();
         Ok(SearchEnd::Answers(answers?))
     }
 
@@ -342,11 +341,7 @@ impl TronSource {
 
     /// How far the endpoint's servers have come, by the head that it names in a request of its own;
     /// `None` where it names none.
-    async fn head_apart(
-        &self,
-        lowest: Height,
-        options: &CallOptions,
-    ) -> Result<Option<Height>, UpstreamError> {
+    async fn head_apart(&self, lowest: Height, options: &CallOptions) -> Result<Option<Height>> {
         let asked = self.rpc("eth_blockNumber", &[("eth_blockNumber", json!([]))], options).await;
         let (answers, endpoint) = match asked {
             Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(None),
@@ -375,7 +370,7 @@ impl TronSource {
         raw: &RawValue,
         (low, high): (Height, Height),
         by: EndpointId,
-    ) -> Result<Vec<FoundLog>, UpstreamError> {
+    ) -> Result<Vec<FoundLog>> {
         evm_wire::logs(raw)
             .filter(|events| events.iter().all(|event| (low..=high).contains(&event.block)))
             .ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))
@@ -386,7 +381,7 @@ impl TronSource {
         wallet: &Account,
         search: &Search,
         (outcome, endpoint): (&CallOutcome, EndpointId),
-    ) -> Result<Answer, UpstreamError> {
+    ) -> Result<Answer> {
         match outcome {
             Ok(result) => {
                 let HeightRange { low, high } = search.window;
@@ -440,24 +435,14 @@ fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
 
 /// An error for the whole request: that it asks for too much, or takes too long, concerns each of
 /// its windows. The range that it names.
-fn whole_refused(
-    windows: &[HeightRange],
-    error: UpstreamError,
-) -> Result<Option<u64>, UpstreamError> {
-    match &error {
-        UpstreamError::Rpc { message, .. } if is_too_wide(message) && can_split(windows) => {
-            Ok(wire::range_named(message))
-        }
-        UpstreamError::Rpc { .. }
-        | UpstreamError::Unavailable { .. }
-        | UpstreamError::NoEndpoint
-        | UpstreamError::Refused { .. }
-        | UpstreamError::NotSupported { .. }
-        | UpstreamError::Malformed { .. }
-        | UpstreamError::HistoryCut { .. }
-        | UpstreamError::WrongChain { .. }
-        | UpstreamError::NotAWallet { .. } => Err(error),
+fn whole_refused(windows: &[HeightRange], error: UpstreamError) -> Result<Option<u64>> {
+    if let UpstreamError::Rpc { message, .. } = &error
+        && is_too_wide(message)
+        && can_split(windows)
+    {
+        return Ok(wire::range_named(message));
     }
+    Err(error)
 }
 
 fn can_split(windows: &[HeightRange]) -> bool {

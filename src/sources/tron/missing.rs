@@ -7,12 +7,12 @@ use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
 use super::fetch::{Fetched, want_sent};
 use super::seen::FAILED_ANSWERS;
-use super::timeline::{Relevance, Taken};
+use super::timeline::Taken;
 use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 
 const INFOS: [&str; 2] =
@@ -27,7 +27,7 @@ impl TronSource {
         listed: &Taken,
         wallet: &Account,
         options: &CallOptions,
-    ) -> Result<Fetched, UpstreamError> {
+    ) -> Result<Fetched> {
         let (id, seen) = (listed.key.1, &listed.seen);
         let height = match listed.height {
             Some(height) => height,
@@ -53,7 +53,7 @@ impl TronSource {
                 said_failed += 1;
                 sent.failures = said_failed;
             }
-            if !listed.is_probe && want_sent(&listed.seen, &sent) == Relevance::Pass {
+            if !listed.is_probe && !want_sent(&listed.seen, &sent) {
                 return Ok(Fetched::Unwanted);
             }
             let info = (info.get().as_bytes(), by);
@@ -79,7 +79,7 @@ impl TronSource {
         height: Height,
         id: &Word,
         options: &mut CallOptions,
-    ) -> Result<Option<(Box<RawValue>, EndpointId)>, UpstreamError> {
+    ) -> Result<Option<(Box<RawValue>, EndpointId)>> {
         let answer = self.post_solid(INFOS, &json!({"num": height}), options).await;
         let Some(reply) = unless_final(answer)? else { return Ok(None) };
         options.avoid = Some(reply.endpoint);
@@ -93,7 +93,7 @@ impl TronSource {
         height: Height,
         id: &Word,
         options: &mut CallOptions,
-    ) -> Result<Option<String>, UpstreamError> {
+    ) -> Result<Option<String>> {
         let reply = self.post("wallet/getblockbynum", &json!({"num": height}), options).await?;
         options.avoid = Some(reply.endpoint);
         let list = wire::block_transactions(&reply.body);
@@ -102,11 +102,11 @@ impl TronSource {
     }
 
     /// The block of a time in milliseconds.
-    async fn height_at(&self, millis: u64, options: &CallOptions) -> Result<Height, UpstreamError> {
+    async fn height_at(&self, millis: u64, options: &CallOptions) -> Result<Height> {
         let head = self.solid_head(options).await?;
         if head.millis < millis {
-            let last = "no endpoint has come to the block of a listed transaction".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            let last = "no endpoint has come to the block of a listed transaction";
+            return Err(UpstreamError::unavailable(last));
         }
         // Slots may be missed: a block is at most as far below the head as its time says.
         let below = head.millis.saturating_sub(millis).div_ceil(BLOCK_MILLIS);
@@ -115,7 +115,7 @@ impl TronSource {
             let middle = low.midpoint(high);
             let Some(at) = self.time_of(middle, options).await? else {
                 let last = format!("no endpoint gives block {middle}");
-                return Err(UpstreamError::Unavailable { attempts: 1, last });
+                return Err(UpstreamError::unavailable(last));
             };
             if at < millis {
                 low = middle + 1;
@@ -124,12 +124,5 @@ impl TronSource {
             }
         }
         Ok(low)
-    }
-
-    /// What listed transactions that no endpoint gives are an error beyond.
-    pub(super) fn too_many_missing(&self) -> UpstreamError {
-        let most = self.inner.limits.missing_max;
-        let last = format!("more than {most} listed transactions are given by no endpoint");
-        UpstreamError::Unavailable { attempts: 1, last }
     }
 }

@@ -28,7 +28,6 @@ mod reader;
 mod scan;
 mod search;
 mod seen;
-mod single;
 mod timeline;
 mod tokens;
 mod windows;
@@ -61,7 +60,7 @@ use crate::registry::Chain;
 use crate::rpc::ask::{Reply, ReplyClass};
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::exchange::Ask;
 use crate::rpc::jsonrpc::{self, CallOutcome, RpcError};
 use crate::rpc::pool::{CallOptions, Pool};
@@ -142,7 +141,7 @@ impl TronSource {
         TronReader::new(self.clone(), request)
     }
 
-    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+    pub(super) async fn head(&self, options: &CallOptions) -> Result<Height> {
         Ok(self.solid_head(options).await?.height)
     }
 
@@ -173,12 +172,7 @@ impl TronSource {
     }
 
     /// Asks a node's HTTP API; `name` is its path too.
-    async fn post(
-        &self,
-        name: &'static str,
-        body: &Value,
-        options: &CallOptions,
-    ) -> Result<Reply, UpstreamError> {
+    async fn post(&self, name: &'static str, body: &Value, options: &CallOptions) -> Result<Reply> {
         let body = Some(Bytes::from(body.to_string()));
         let ask = Ask { name, path: format!("/{name}"), query: Vec::new(), body };
         self.inner.pool.ask(&ask, wire::reading, options).await
@@ -191,7 +185,7 @@ impl TronSource {
         [solid, plain]: [&'static str; 2],
         body: &Value,
         options: &CallOptions,
-    ) -> Result<Reply, UpstreamError> {
+    ) -> Result<Reply> {
         match self.post(solid, body, options).await {
             Err(UpstreamError::NotSupported { .. }) => self.post(plain, body, options).await,
             answered => answered,
@@ -203,7 +197,7 @@ impl TronSource {
         name: &'static str,
         calls: &[(&str, Value)],
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
     }
 
@@ -237,7 +231,7 @@ impl RpcAsker {
         name: &'static str,
         calls: &[(&str, Value)],
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let (first, rest) = calls.split_at(self.pool.calls_at_once().min(calls.len()));
         let (mut answers, endpoint) = self.ask_at_once(name, first, options).await?;
         let options = CallOptions { on: Some(endpoint), ..options.clone() };
@@ -254,7 +248,7 @@ impl RpcAsker {
         name: &'static str,
         calls: &[(&str, Value)],
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let calls: Vec<(&str, &Value)> =
             calls.iter().map(|(method, params)| (*method, params)).collect();
         let body = Some(Bytes::from(jsonrpc::encode(&calls)));

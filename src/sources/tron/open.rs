@@ -5,12 +5,12 @@ use futures_util::future::join;
 use serde_json::json;
 
 use super::TronSource;
-use super::blocks::{BLOCK_MILLIS, Head};
-use super::wire::{first_quantity, rpc_reading};
+use super::blocks::BLOCK_MILLIS;
+use super::wire::{Block, first_quantity, rpc_reading};
 use crate::domain::Height;
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, Tip};
 
@@ -36,7 +36,7 @@ impl TronSource {
         request: &GapRequest,
         resume_at: Option<u64>,
         options: &CallOptions,
-    ) -> Result<Opening, UpstreamError> {
+    ) -> Result<Opening> {
         let low_at = || async {
             match request.low {
                 0 => Ok(None),
@@ -56,7 +56,7 @@ impl TronSource {
         high: Option<Height>,
         resume_at: Option<u64>,
         options: &CallOptions,
-    ) -> Result<(Height, u64, Option<Tip>), UpstreamError> {
+    ) -> Result<(Height, u64, Option<Tip>)> {
         let at = match (high, resume_at) {
             (Some(high), None) => self.time_of(high, options).await?,
             (_, at) => at,
@@ -69,7 +69,7 @@ impl TronSource {
             join(self.solid_head(options), Box::pin(self.newest_listed(options))).await;
         let head = head?;
         let settled = self.indexed_to(&head, newest)?;
-        let Head { height, millis, hash } = head;
+        let Block { height, millis, hash, .. } = head;
         let tip = high.is_none().then_some(Tip { height, hash });
         let settled = settled.saturating_sub(self.events_behind());
         let high = high.map_or(settled, |high| high.min(settled));
@@ -87,7 +87,7 @@ impl TronSource {
     }
 
     /// Asks each endpoint once which chain it is of; those that do not say are believed.
-    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
+    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = self.inner.chain_id else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {
             // Not of the source itself, which holds what is asked.

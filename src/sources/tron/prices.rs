@@ -7,11 +7,12 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
+use super::tokens::DECIMALS;
 use super::{TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::{abi, wire as evm_wire};
@@ -21,10 +22,9 @@ use crate::sources::reference::{
 };
 use crate::sources::second_answers::Unconfirmed;
 
-/// `token0()`, `token1()` and `decimals()`.
+/// `token0()` and `token1()`.
 const FIRST: &str = "0x0dfe1681";
 const SECOND: &str = "0xd21220a7";
-const DECIMALS: &str = "0x313ce567";
 /// So old a block is one to which every server that answers has come.
 const RECENT_SECONDS: u64 = 3 * 60 * 60;
 
@@ -43,7 +43,7 @@ impl TronSource {
         &self,
         at: &[Moment],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+    ) -> Result<Vec<Option<Price>>> {
         let pools = self.references(options).await?;
         let asks_head = self.is_recent(at);
         let mut search = Search::new(&pools, at);
@@ -58,10 +58,7 @@ impl TronSource {
         Ok(search.prices(at))
     }
 
-    async fn references(
-        &self,
-        options: &CallOptions,
-    ) -> Result<Arc<Vec<ReferencePool>>, UpstreamError> {
+    async fn references(&self, options: &CallOptions) -> Result<Arc<Vec<ReferencePool>>> {
         if let Some(known) = self.inner.known_references.get() {
             return Ok(known);
         }
@@ -76,7 +73,7 @@ impl TronSource {
         &self,
         emitter: Account,
         options: &CallOptions,
-    ) -> Result<Option<ReferencePool>, UpstreamError> {
+    ) -> Result<Option<ReferencePool>> {
         let mut options = options.clone();
         for _ in 0..MISSING_ANSWERS {
             match self.reference(emitter, &options).await {
@@ -96,7 +93,7 @@ impl TronSource {
         &self,
         emitter: Account,
         options: &CallOptions,
-    ) -> Result<Result<ReferencePool, EndpointId>, UpstreamError> {
+    ) -> Result<Result<ReferencePool, EndpointId>> {
         let row = &self.inner.references;
         let calls = [(emitter, FIRST), (emitter, SECOND)];
         let (sides, by) = self.constants(&calls, options).await?;
@@ -130,11 +127,8 @@ impl TronSource {
         &self,
         asked: &[(Account, &str)],
         options: &CallOptions,
-    ) -> Result<(Vec<Option<Vec<u8>>>, EndpointId), UpstreamError> {
-        let call = |(to, data): &(Account, &str)| {
-            ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
-        };
-        let calls: Vec<_> = asked.iter().map(call).collect();
+    ) -> Result<(Vec<Option<Vec<u8>>>, EndpointId)> {
+        let calls: Vec<_> = asked.iter().map(|(to, data)| wire::eth_call(to, data)).collect();
         let (answers, by) = self.rpc("eth_call", &calls, options).await?;
         let data = |answer: &CallOutcome| evm_wire::returned(answer.as_ref().ok()?);
         Ok((answers.iter().map(data).collect(), by))
@@ -154,7 +148,7 @@ impl TronSource {
         ranges: Vec<Range>,
         asks_head: bool,
         options: &CallOptions,
-    ) -> Result<Vec<PoolEvent>, UpstreamError> {
+    ) -> Result<Vec<PoolEvent>> {
         let limits = &self.inner.limits;
         let emitters: Vec<Account> = pools.iter().map(|pool| pool.emitter).collect();
         let mut left: VecDeque<Range> =
@@ -163,18 +157,17 @@ impl TronSource {
         while !left.is_empty() {
             let count = left.len().min(limits.logs_batch_max.max(1));
             let asked: Vec<Range> = left.drain(..count).collect();
-            let calls: Vec<_> =
-                asked.iter().map(|range| ("eth_getLogs", filter(&emitters, *range))).collect();
+            let call = |range: &Range| ("eth_getLogs", json!([pool_filter(&emitters, *range)]));
+            let calls: Vec<_> = asked.iter().map(call).collect();
             let high = asked.iter().map(|range| range.1).max().filter(|_| asks_head);
             let (answers, endpoint) = match self.confirmed_events(&calls, high, options).await {
-                Ok(answered) => answered,
                 // What is said of all of them.
                 Err(UpstreamError::Rpc { code, message, endpoint }) => {
                     let parts = smaller(&asked, &message);
                     left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
                     continue;
                 }
-                Err(error) => return Err(error),
+                answered => answered?,
             };
             for (range, answer) in asked.iter().zip(answers) {
                 match answer {
@@ -201,7 +194,7 @@ impl TronSource {
         calls: &[(&str, Value)],
         high: Option<Height>,
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let (mut answers, endpoint) = self.events_up_to(calls, high, options).await?;
         let mut open = Unconfirmed::of(&answers, |events| events.get() == "[]");
         let elsewhere = CallOptions { avoid: Some(endpoint), ..options.clone() };
@@ -226,7 +219,7 @@ impl TronSource {
         calls: &[(&str, Value)],
         high: Option<Height>,
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let Some(high) = high else { return self.rpc("eth_getLogs", calls, options).await };
         let head = ("eth_blockNumber", json!([]));
         let all: Vec<_> = [head].into_iter().chain(calls.iter().cloned()).collect();
@@ -235,7 +228,7 @@ impl TronSource {
         let head = events.next().and_then(|head| wire::quantity(&head.ok()?));
         if head.is_none_or(|head| head < high) {
             let last = format!("no node gives events up to block {high} yet");
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            return Err(UpstreamError::unavailable(last));
         }
         Ok((events.collect(), by))
     }
@@ -256,8 +249,9 @@ fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     })
 }
 
-fn filter(emitters: &[Account], range: Range) -> Value {
-    let emitters: Vec<String> = emitters.iter().map(|emitter| evm_wire::hex(emitter)).collect();
+/// The events of pools in a range that show prices.
+pub(super) fn pool_filter(pools: &[Account], range: Range) -> Value {
+    let emitters: Vec<String> = pools.iter().map(|pool| evm_wire::hex(pool)).collect();
     let by = [("address", json!(emitters)), ("topics", json!([TOPICS]))];
-    json!([evm_wire::log_filter(range, by)])
+    evm_wire::log_filter(range, by)
 }

@@ -7,18 +7,19 @@ use tokio::time::sleep;
 use super::TronSource;
 use super::depth::EventDepth;
 use super::fetch::{Fetched, want_found, want_listed, want_shown};
-use super::list::{ListKind, ListOutcome, PAGE_MAX};
+use super::list::{ListKind, PAGE_MAX};
 use super::list_proof::{Confirmed, ListProof};
 use super::lister::{ListError, Lister, OpenList, account};
 use super::logs::Found;
 use super::open::Opening;
 use super::timeline::{Key, Taken, Timeline};
+use super::windows::Windows;
 use super::wire::{HeightRange, Page};
 use crate::decode::evm::Account;
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{
@@ -26,17 +27,17 @@ use crate::sources::prefetch::{
 };
 
 enum Event {
-    Opened(Result<Opening, UpstreamError>),
+    Opened(Result<Opening>),
     /// The lowest wanted block that nodes keep, looked up where nothing else shows how far down
     /// events go.
-    Kept(Result<Option<EventDepth>, UpstreamError>),
+    Kept(Result<Option<EventDepth>>),
     Page(usize, Result<(Page, EndpointId), ListError>),
     /// Whether an endpoint gave a list, while events are read.
     Probed(bool),
     /// What the lists rest on.
-    Confirmed(Result<Confirmed, UpstreamError>),
-    Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>, UpstreamError>),
-    Fetched(Key, Result<Fetched, UpstreamError>),
+    Confirmed(Result<Confirmed>),
+    Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>>),
+    Fetched(Key, Result<Fetched>),
 }
 
 /// Reads one gap.
@@ -52,7 +53,7 @@ impl TronReader {
     }
 
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>> {
         next_chunk(&mut self.0).await
     }
 
@@ -122,11 +123,7 @@ impl Reading {
         }));
     }
 
-    fn page(
-        &mut self,
-        number: usize,
-        page: Result<(Page, EndpointId), ListError>,
-    ) -> Result<(), UpstreamError> {
+    fn page(&mut self, number: usize, page: Result<(Page, EndpointId), ListError>) -> Result<()> {
         let Some(Lister::Index { listings, low_at }) = &mut self.lister else { return Ok(()) };
         let low_at = *low_at;
         let Some(listing) = listings.get_mut(number) else { return Ok(()) };
@@ -144,7 +141,8 @@ impl Reading {
             Err(error) => return Err(self.source.list_error(error)),
         };
         let is_top = !listing.list.is_begun();
-        if listing.absorb(&page, by) == ListOutcome::Miss {
+        (listing.is_asked, listing.last_by) = (false, Some(by));
+        if !listing.list.absorb(&page, by) {
             if listing.list.misses() >= self.source.inner.limits.misses_max {
                 return Err(self.source.malformed(by, "a list that lacks what it held before"));
             }
@@ -160,7 +158,7 @@ impl Reading {
     fn search_events(&mut self) {
         self.lister = None;
         let (source, options) = (self.source.clone(), self.options.clone());
-        let (low, high) = (self.request.low, self.timeline.next_high());
+        let (low, high) = (self.request.low, self.timeline.next_high);
         self.prefetcher.push(Box::pin(async move {
             Event::Kept(source.events_kept(low, high, &options).await)
         }));
@@ -193,29 +191,31 @@ impl Reading {
         // What is left is read by lists; what was read by events is read again by the caller.
         self.prefetcher.cancel_all();
         (self.lister, self.cut, self.doubts) = (None, None, Doubts::NONE);
-        self.request.high = Some(self.timeline.next_high());
+        self.request.high = Some(self.timeline.next_high);
         self.begin(None);
     }
 
     /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
     /// nothing.
-    fn search_from(&mut self, kept: Option<EventDepth>) -> Result<(), UpstreamError> {
-        let (low, high) = (self.request.low, self.timeline.next_high());
+    fn search_from(&mut self, kept: Option<EventDepth>) -> Result<()> {
+        let (low, high) = (self.request.low, self.timeline.next_high);
         let Some(EventDepth { from: kept, doubts }) = kept.filter(|kept| kept.from <= high) else {
             return Err(UpstreamError::HistoryCut { first: high + 1 });
         };
         self.cut = (kept > low).then_some(kept);
         self.doubts = doubts;
         self.timeline = Timeline::new(kept, high);
-        self.lister = Some(Lister::events(&self.source, kept, high));
+        let limits = &self.source.inner.limits;
+        let windows = Windows::new(kept, high, limits.logs_range_max, limits.logs_batch_max);
+        self.lister = Some(Lister::Events { windows, asked: 0 });
         Ok(())
     }
 
     fn searched(
         &mut self,
         asked_for: Vec<HeightRange>,
-        found: Result<Vec<(Found, bool)>, UpstreamError>,
-    ) -> Result<(), UpstreamError> {
+        found: Result<Vec<(Found, bool)>>,
+    ) -> Result<()> {
         let found = found?;
         let Some(Lister::Events { windows, asked }) = &mut self.lister else { return Ok(()) };
         *asked -= 1;
@@ -238,11 +238,7 @@ impl Reading {
         Ok(())
     }
 
-    fn fetched(
-        &mut self,
-        key: &Key,
-        fetched: Result<Fetched, UpstreamError>,
-    ) -> Result<(), UpstreamError> {
+    fn fetched(&mut self, key: &Key, fetched: Result<Fetched>) -> Result<()> {
         let last = match fetched {
             Ok(Fetched::Transaction(tx) | Fetched::Failed(tx))
                 if !self.timeline.is_of(key, &tx) =>
@@ -278,10 +274,12 @@ impl Reading {
         Err(UpstreamError::Unavailable { attempts, last })
     }
 
-    fn lost(&mut self, key: &Key, height: Height) -> Result<(), UpstreamError> {
+    fn lost(&mut self, key: &Key, height: Height) -> Result<()> {
         self.missing += 1;
-        if self.missing > self.source.inner.limits.missing_max {
-            return Err(self.source.too_many_missing());
+        let most = self.source.inner.limits.missing_max;
+        if self.missing > most {
+            let last = format!("more than {most} listed transactions are given by no endpoint");
+            return Err(UpstreamError::unavailable(last));
         }
         tracing::warn!(height, id = %hex::encode(key.1), "no endpoint gives a listed transaction");
         self.timeline.lose(key, height);
@@ -307,7 +305,7 @@ impl Reading {
         let has_ended = self.has_all_transactions();
         let Some(question) = self.list_proof.question(is_begun, has_ended) else { return };
         let (source, options) = (self.source.clone(), self.options.clone());
-        let about = (self.request.wallet, self.list_proof.top_at());
+        let about = (self.request.wallet, self.list_proof.top_at);
         self.prefetcher.push(Box::pin(async move {
             Event::Confirmed(source.confirm(question, about, &options).await)
         }));
@@ -336,7 +334,7 @@ impl Reading {
                     }
                     listing.is_asked = true;
                     let (source, wallet) = (self.source.clone(), self.request.wallet);
-                    let (kind, cursor) = (listing.kind, listing.list.cursor().clone());
+                    let (kind, cursor) = (listing.kind, listing.list.cursor.clone());
                     let is_short = cursor.is_first && *low_at > 0;
                     let limit = if is_short { limits.refresh_page } else { PAGE_MAX };
                     let mut options = self.options.clone();
@@ -425,7 +423,7 @@ impl PrefetchReader for Reading {
         self.ended && self.probes.is_none()
     }
 
-    fn finish(&mut self) -> Result<(), UpstreamError> {
+    fn finish(&mut self) -> Result<()> {
         self.cut.take().map_or(Ok(()), |first| Err(UpstreamError::HistoryCut { first }))
     }
 
@@ -434,16 +432,12 @@ impl PrefetchReader for Reading {
             return;
         }
         let frontier = self.frontier();
+        let Some(lister) = &self.lister else { return };
         let limits = &self.source.inner.limits;
-        let by_events = match &self.lister {
-            Some(Lister::Index { .. }) => false,
-            Some(Lister::Events { .. }) => true,
-            None => return,
-        };
-        let want = if by_events { want_found } else { want_listed };
+        let want = if matches!(lister, Lister::Events { .. }) { want_found } else { want_listed };
         self.timeline.decide(frontier, limits.passed_max, want);
         let ahead = self.prefetcher.list_ahead(limits.list_ahead_max, urgency);
-        let likely = self.lister.as_ref().and_then(Lister::likely);
+        let likely = lister.likely();
         // What is likely is not delivered before the lists are known.
         if likely.is_some() || self.timeline.waiting(ahead) < ahead {
             self.ask_lists(frontier);
@@ -455,7 +449,7 @@ impl PrefetchReader for Reading {
         self.ask_proof();
     }
 
-    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: Event) -> Result<()> {
         match event {
             Event::Opened(opening) => {
                 let Opening { high, top_at, low_at, tip } = opening?;
@@ -471,24 +465,18 @@ impl PrefetchReader for Reading {
                 } else {
                     self.lister = Some(Lister::index(top_at, low_at));
                 }
-                Ok(())
             }
-            Event::Kept(kept) => self.search_from(kept?),
-            Event::Page(number, page) => self.page(number, page),
-            Event::Probed(has_lists) => {
-                self.probed(has_lists);
-                Ok(())
-            }
-            Event::Confirmed(confirmed) => {
-                self.list_proof.confirm(confirmed?);
-                Ok(())
-            }
-            Event::Searched(windows, found) => self.searched(windows, found),
-            Event::Fetched(key, fetched) => self.fetched(&key, fetched),
+            Event::Kept(kept) => self.search_from(kept?)?,
+            Event::Page(number, page) => self.page(number, page)?,
+            Event::Probed(has_lists) => self.probed(has_lists),
+            Event::Confirmed(confirmed) => self.list_proof.confirm(confirmed?),
+            Event::Searched(windows, found) => self.searched(windows, found)?,
+            Event::Fetched(key, fetched) => self.fetched(&key, fetched)?,
         }
+        Ok(())
     }
 
-    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    fn deliver(&mut self) -> Result<Option<RawChunk>> {
         if self.is_unproved() {
             return Ok(None);
         }
@@ -504,9 +492,8 @@ impl PrefetchReader for Reading {
             let frontier = by_height?;
             self.timeline.deliver_known(frontier, limits.sparse_blocks)
         });
-        let Some(ready) = ready else { return Ok(None) };
-        let Ready { low, high, txs, missing } = ready;
-        self.ended = self.timeline.is_done();
+        let Some(Ready { low, high, txs, missing }) = ready else { return Ok(None) };
+        self.ended = self.timeline.done;
         self.prefetcher.count_delivered(txs.len());
         self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
@@ -516,7 +503,7 @@ impl PrefetchReader for Reading {
             high,
             txs: txs.into_iter().map(raw).collect(),
             late: Vec::new(),
-            resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
+            resume: self.timeline.edge.filter(|_| by_time && !self.ended).map(hint),
             proof,
             missing: missing.into_iter().map(|(height, id)| (height, TxId::Tron(id))).collect(),
             accounts: Vec::new(),

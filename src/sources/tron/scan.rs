@@ -14,11 +14,12 @@ use super::wire::HeightRange;
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::scan::{Tops, moved, tops};
 use crate::sources::evm::wire::{FoundLog, topic};
+use crate::sources::reference::split;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 const LOGS: &str = "eth_getLogs";
@@ -28,7 +29,7 @@ impl TronSource {
         &self,
         targets: &[ScanTarget],
         options: &CallOptions,
-    ) -> Result<Scanned, UpstreamError> {
+    ) -> Result<Scanned> {
         let limits = &self.inner.limits;
         let high = self.solid_head(options).await?.height;
         let low = lowest_unseen(targets, high, limits.scan_blocks_max);
@@ -67,11 +68,10 @@ impl TronSource {
         tops: &Tops,
         window: HeightRange,
         options: &CallOptions,
-    ) -> Result<Tops, UpstreamError> {
-        let sight = Sight::new(window.high, 0, window.high);
+    ) -> Result<Tops> {
+        let sight = Sight { height: window.high, lowest: 0, high: window.high };
         if !matches!(self.look_for_events(sight, options).await?, Look::Shown(_)) {
-            let last = "endpoint shows no events near the head".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            return Err(UpstreamError::unavailable("endpoint shows no events near the head"));
         }
         let mut logs = Vec::new();
         // With the head they fit one request: one that is split may be answered by several servers.
@@ -89,7 +89,7 @@ impl TronSource {
         searches: &[Value],
         window: HeightRange,
         options: &CallOptions,
-    ) -> Result<Vec<FoundLog>, UpstreamError> {
+    ) -> Result<Vec<FoundLog>> {
         let searches = searches.iter().map(|filter| (LOGS, json!([filter])));
         let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
         let (mut answers, by) = self.rpc_asker(search_reading).ask(LOGS, &calls, options).await?;
@@ -98,7 +98,7 @@ impl TronSource {
         let newest = newest.and_then(|newest| wire::quantity(&newest));
         if newest.is_none_or(|newest| newest < window.high) {
             let last = format!("endpoint has not come to block {}", window.high);
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            return Err(UpstreamError::unavailable(last));
         }
         let mut all = Vec::new();
         for answer in answers {
@@ -114,13 +114,11 @@ impl TronSource {
         accounts.sort_unstable();
         let topics: Vec<Value> =
             accounts.into_iter().map(|account| topic(account).into()).collect();
-        let (mut searches, mut from) = (Vec::new(), low);
-        while from <= high {
-            let to = high.min(from.saturating_add(limits.logs_range_max.max(1) - 1));
+        let mut searches = Vec::new();
+        for (low, high) in split((low, high), limits.logs_range_max) {
             for group in topics.chunks(limits.scan_topics_max.max(1)) {
-                searches.extend(filters(&group.into(), HeightRange { low: from, high: to }));
+                searches.extend(filters(&group.into(), HeightRange { low, high }));
             }
-            from = to.saturating_add(1);
         }
         searches
     }

@@ -16,22 +16,18 @@ pub(super) fn is_too_wide(message: &str) -> bool {
 
 /// As [`wire::rpc_reading`], but a search that takes too long is not tried again as it is.
 pub(super) fn search_reading(status: u16, body: &[u8]) -> ReplyClass {
-    let is_slow = |text: &str| words::holds(&text.to_lowercase(), &TIMEOUT_WORDS);
-    match wire::rpc_reading(status, body) {
-        ReplyClass::Again(_) | ReplyClass::Unknown { .. } | ReplyClass::Refused { .. }
-            if matches!(status, 408 | 504 | 524) =>
-        {
-            ReplyClass::Refused { code: i64::from(status), message: TOO_LONG.to_owned() }
-        }
-        ReplyClass::Again(text) | ReplyClass::Unknown { message: text, .. } if is_slow(&text) => {
-            ReplyClass::Refused { code: 0, message: TOO_LONG.to_owned() }
-        }
-        read @ (ReplyClass::Good
-        | ReplyClass::SlowDown(_)
-        | ReplyClass::Again(_)
-        | ReplyClass::NotOffered(_)
-        | ReplyClass::Denied(_)
-        | ReplyClass::Unknown { .. }
-        | ReplyClass::Refused { .. }) => read,
-    }
+    let read = wire::rpc_reading(status, body);
+    let (ReplyClass::Again(text)
+    | ReplyClass::Unknown { message: text, .. }
+    | ReplyClass::Refused { message: text, .. }) = &read
+    else {
+        return read;
+    };
+    let is_refused = matches!(read, ReplyClass::Refused { .. });
+    let code = match status {
+        408 | 504 | 524 => i64::from(status),
+        _ if !is_refused && words::holds(&text.to_lowercase(), &TIMEOUT_WORDS) => 0,
+        _ => return read,
+    };
+    ReplyClass::Refused { code, message: TOO_LONG.to_owned() }
 }

@@ -49,26 +49,20 @@ pub(super) struct Taken {
     pub(super) is_probe: bool,
 }
 
-/// What is to be done about an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Relevance {
-    Fetch,
-    Pass,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Timeline {
     low: Height,
     /// Everything above is delivered.
-    next_high: Height,
+    pub(super) next_high: Height,
     planned: ReorderBuffer<Key, Listed, Box<Transaction>>,
     places: HashMap<Word, u64>,
     /// Entries at and above this place are delivered.
     delivered_at: Option<u64>,
     /// Passed over since an entry's height was known last.
     passed: usize,
-    edge: Option<(Height, u64)>,
-    done: bool,
+    /// The entry that the last chunk ended at: height and place.
+    pub(super) edge: Option<(Height, u64)>,
+    pub(super) done: bool,
     has_new: bool,
     /// What was known when it was decided last.
     decided_to: u64,
@@ -76,31 +70,7 @@ pub(super) struct Timeline {
 
 impl Timeline {
     pub(super) fn new(low: Height, high: Height) -> Self {
-        Self {
-            low,
-            next_high: high,
-            planned: ReorderBuffer::new(),
-            places: HashMap::new(),
-            delivered_at: None,
-            passed: 0,
-            edge: None,
-            done: false,
-            has_new: false,
-            decided_to: u64::MAX,
-        }
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.done
-    }
-
-    pub(super) fn next_high(&self) -> Height {
-        self.next_high
-    }
-
-    /// The entry that the last chunk ended at: height and place.
-    pub(super) fn edge(&self) -> Option<(Height, u64)> {
-        self.edge
+        Self { low, next_high: high, decided_to: u64::MAX, ..Self::default() }
     }
 
     pub(super) fn under_way(&self) -> usize {
@@ -132,7 +102,7 @@ impl Timeline {
         &mut self,
         frontier: Option<u64>,
         passed_max: usize,
-        want: impl Fn(&SeenTx) -> Relevance,
+        want: impl Fn(&SeenTx) -> bool,
     ) {
         let known_to = frontier.unwrap_or(0);
         if !self.has_new && self.decided_to == known_to {
@@ -146,7 +116,7 @@ impl Timeline {
             let Fetch::Undecided = slot.fetch else { continue };
             let listed = &mut slot.known;
             let too_low = listed.height.is_some_and(|height| height < self.low);
-            let is_wanted = !too_low && want(&listed.seen) == Relevance::Fetch;
+            let is_wanted = !too_low && want(&listed.seen);
             self.passed = if is_wanted || listed.height.is_some() { 0 } else { self.passed + 1 };
             listed.is_probe = self.passed >= passed_max;
             if listed.is_probe {
@@ -162,12 +132,12 @@ impl Timeline {
 
     /// Has entries above a place asked for that are wanted by what was shown of them so far. Whether the
     /// others are is decided once all lists are known.
-    pub(super) fn expect(&mut self, likely: u64, want: impl Fn(&SeenTx) -> Relevance) {
+    pub(super) fn expect(&mut self, likely: u64, want: impl Fn(&SeenTx) -> bool) {
         let above = self.planned.iter_mut().take_while(|((Reverse(at), _), _)| *at > likely);
         for (_, slot) in above {
             let is_too_low = slot.known.height.is_some_and(|height| height < self.low);
             let is_open = matches!(slot.fetch, Fetch::Undecided) && !is_too_low;
-            if is_open && want(&slot.known.seen) == Relevance::Fetch {
+            if is_open && want(&slot.known.seen) {
                 slot.fetch = Fetch::Waiting { retries: 0 };
             }
         }
@@ -331,16 +301,11 @@ impl Timeline {
             self.places.remove(&id);
             // Of a list ordered by time, some may stand outside.
             let is_inside = |height: &Height| (low..=high).contains(height);
-            match slot.fetch {
-                Fetch::Ready(tx) => txs.extend(Some(*tx).filter(|tx| is_inside(&tx.call.block))),
-                Fetch::Passed if slot.known.is_lost => {
-                    let height = slot.known.height.filter(is_inside);
-                    missing.extend(height.map(|height| (height, id)));
-                }
-                Fetch::Undecided
-                | Fetch::Waiting { .. }
-                | Fetch::InFlight { .. }
-                | Fetch::Passed => {}
+            if let Fetch::Ready(tx) = slot.fetch {
+                txs.extend(Some(*tx).filter(|tx| is_inside(&tx.call.block)));
+            } else if matches!(slot.fetch, Fetch::Passed) && slot.known.is_lost {
+                let height = slot.known.height.filter(is_inside);
+                missing.extend(height.map(|height| (height, id)));
             }
         }
         txs.sort_by_key(|tx| Reverse(tx.call.block));
@@ -371,7 +336,7 @@ mod tests {
             let seen = SeenTx { gave, ..SeenTx::default() };
             FoundRow { id: [id; 32], at, height: Some(at), seen }
         };
-        let want = |seen: &SeenTx| if seen.gave { Relevance::Fetch } else { Relevance::Pass };
+        let want = |seen: &SeenTx| seen.gave;
         timeline.add(vec![of(1, 900, true), of(2, 800, false), of(3, 700, true), of(4, 5, true)]);
         timeline.decide(Some(u64::MAX), 100, want);
         assert_eq!(timeline.waiting(10), 0);
@@ -389,7 +354,7 @@ mod tests {
     /// What came was held against what the first answer had shown, and may lack the rest.
     #[test]
     fn what_was_asked_for_by_one_answer_is_asked_for_again_where_the_next_one_shows_more() {
-        let want = |_: &SeenTx| Relevance::Fetch;
+        let want = |_: &SeenTx| true;
         let shown =
             |got| FoundRow { seen: SeenTx { gave: true, got, ..SeenTx::default() }, ..row(900) };
         for has_come in [false, true] {
@@ -422,10 +387,10 @@ mod tests {
         assert!(timeline.deliver_known(901, 100).is_none(), "too few");
         let chunk = timeline.deliver_known(900, 100).unwrap();
         assert_eq!((chunk.low, chunk.high, chunk.txs.len()), (901, 1_000, 0));
-        assert_eq!((timeline.next_high(), timeline.is_done()), (900, false));
+        assert_eq!((timeline.next_high, timeline.done), (900, false));
         assert!(timeline.deliver_known(9, 100).is_none(), "the last blocks end the read");
         timeline.add(vec![row(850)]);
-        timeline.decide(Some(700), 100, |_| Relevance::Fetch);
+        timeline.decide(Some(700), 100, |_| true);
         assert!(timeline.deliver_known(700, 100).is_none(), "a row above is not known");
         assert!(timeline.deliver_known(850, 10).is_some_and(|chunk| chunk.low == 851));
         let taken = timeline.take().unwrap();

@@ -9,10 +9,10 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::TronSource;
-use super::wire::is_empty;
+use super::wire::{eth_call, is_empty};
 use crate::domain::Address;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{UpstreamError, unless_final};
+use crate::rpc::error::{Result, unless_final};
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::{abi, wire as evm_wire};
@@ -21,7 +21,7 @@ use crate::sources::symbol::symbol;
 
 /// `symbol()` and `decimals()`.
 const SYMBOL: &str = "0x95d89b41";
-const DECIMALS: &str = "0x313ce567";
+pub(super) const DECIMALS: &str = "0x313ce567";
 /// The lane of requests for no single wallet.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
@@ -108,7 +108,7 @@ impl TronSource {
         &self,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+    ) -> Result<Vec<TokenMeta>> {
         let mut options = options.clone();
         let limits = &self.inner.limits;
         let is_paced = self.inner.pool.calls_at_once() < limits.tokens_batch;
@@ -128,18 +128,11 @@ impl TronSource {
             }
         }
         let metas: Vec<TokenMeta> = all.into_iter().filter_map(Open::meta).collect();
-        match failure {
-            Some(error) if metas.is_empty() => Err(error),
-            Some(_) | None => Ok(metas),
-        }
+        failure.filter(|_| metas.is_empty()).map_or(Ok(metas), Err)
     }
 
     /// Asks once about each: contracts and TRC-10 tokens at the same time.
-    async fn token_round(
-        &self,
-        open: &mut [&mut Open],
-        options: &mut CallOptions,
-    ) -> Result<(), UpstreamError> {
+    async fn token_round(&self, open: &mut [&mut Open], options: &mut CallOptions) -> Result<()> {
         let asked = options.clone();
         let each = open.iter_mut().map(|one| &mut **one);
         let (mut rest, mut contracts): (Vec<_>, Vec<_>) = each.partition(|one| one.by_http);
@@ -155,7 +148,7 @@ impl TronSource {
         contracts: &mut [&mut Open],
         asked: &CallOptions,
         avoid: &mut Option<EndpointId>,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let mut outcome = Ok(());
         for group in contracts.chunks_mut(self.inner.limits.tokens_batch.max(1)) {
             let mints: Vec<Address> = group.iter().map(|one| one.mint).collect();
@@ -165,9 +158,7 @@ impl TronSource {
                     group.iter_mut().zip(fields).for_each(|(one, fields)| one.take(fields));
                 }
                 Err(error) if error.is_final() => {
-                    for one in group.iter_mut() {
-                        one.by_http = true;
-                    }
+                    group.iter_mut().for_each(|one| one.by_http = true);
                 }
                 Err(error) => outcome = Err(error),
             }
@@ -176,11 +167,7 @@ impl TronSource {
     }
 
     /// By the HTTP interface.
-    async fn ask_one_by_one(
-        &self,
-        tokens: &mut [&mut Open],
-        asked: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    async fn ask_one_by_one(&self, tokens: &mut [&mut Open], asked: &CallOptions) -> Result<()> {
         let mut outcome = Ok(());
         for group in tokens.chunks_mut(self.inner.limits.tokens_parallel.max(1)) {
             let answers = group.iter().map(|one| self.token(one.mint, asked));
@@ -200,13 +187,9 @@ impl TronSource {
         &self,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<(Vec<Fields>, EndpointId), UpstreamError> {
-        let call = |mint: &Address, selector: &str| {
-            let to = evm_wire::hex(mint.bytes());
-            ("eth_call", json!([{"to": to, "data": selector}, "latest"]))
-        };
-        let calls: Vec<_> =
-            mints.iter().flat_map(|mint| [SYMBOL, DECIMALS].map(|of| call(mint, of))).collect();
+    ) -> Result<(Vec<Fields>, EndpointId)> {
+        let both = |mint: &Address| [SYMBOL, DECIMALS].map(|of| eth_call(mint.bytes(), of));
+        let calls: Vec<_> = mints.iter().flat_map(both).collect();
         let (answers, endpoint) = self.rpc("eth_call", &calls, options).await?;
         let (pairs, _) = answers.as_chunks::<2>();
         if pairs.len() != mints.len() {
@@ -218,7 +201,7 @@ impl TronSource {
         Ok((fields.collect(), endpoint))
     }
 
-    async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields, UpstreamError> {
+    async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields> {
         if let Some(number) = mint.as_tron_asset() {
             let body = json!({"value": number.to_string()});
             let answer = self.post("wallet/getassetissuebyid", &body, options).await;
@@ -247,7 +230,7 @@ impl TronSource {
         selector: &str,
         options: &CallOptions,
         decode: fn(&[u8]) -> Option<T>,
-    ) -> Result<Answer<T>, UpstreamError> {
+    ) -> Result<Answer<T>> {
         let body = json!({
             "owner_address": ZERO_ADDRESS,
             "contract_address": format!("41{}", hex::encode(contract.bytes())),

@@ -135,18 +135,12 @@ impl Windows {
         }
         self.size.refused(window, range);
         self.batch = 1;
-        let mut high = window.high;
-        let mut parts = Vec::new();
-        loop {
-            let low = high.saturating_sub(range - 1).max(window.low);
-            parts.push(HeightRange { low, high });
-            match low.checked_sub(1).filter(|next| *next >= window.low) {
-                Some(next) => high = next,
-                None => break,
-            }
-        }
+        let part = |at: u64| {
+            let high = window.high - at * range;
+            HeightRange { low: high.saturating_sub(range - 1).max(window.low), high }
+        };
         // Taken from the end: the highest first.
-        self.again.extend(parts.into_iter().rev());
+        self.again.extend((0..length.div_ceil(range)).rev().map(part));
         true
     }
 

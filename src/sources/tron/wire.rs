@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::envelope::{ListedTransaction, RawData, Ret, Text};
 use super::seen::{SeenTx, SentTx, TxPurpose};
@@ -16,6 +17,7 @@ use crate::domain::Height;
 use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
 use crate::rpc::jsonrpc::{CallOutcome, RpcError};
+use crate::sources::evm::wire as evm_wire;
 
 /// What answers with an error have in common: nodes use `Error`, the index `success` and `error`.
 #[derive(Deserialize, Default)]
@@ -75,7 +77,9 @@ fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
         return ReplyClass::Denied(message);
     }
     if holds(SLOW_DOWN) || holds(words::RATE) {
-        return ReplyClass::SlowDown(suspension(&lower));
+        // "the query server is suspended for 30s"
+        let seconds = number_behind(&lower, "suspended for ");
+        return ReplyClass::SlowDown(seconds.map(Duration::from_secs));
     }
     match (status, code) {
         (429, _) | (_, 429) => ReplyClass::SlowDown(None),
@@ -97,11 +101,6 @@ fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
 
 /// How long the index turns away who asked too often without a key (`TronGrid` documentation).
 const KEYLESS_REST: Duration = Duration::from_secs(30);
-
-/// The seconds in "the query server is suspended for 30s".
-fn suspension(text: &str) -> Option<Duration> {
-    number_behind(text, "suspended for ").map(Duration::from_secs)
-}
 
 fn number_behind(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.split_once(words)?;
@@ -380,6 +379,11 @@ pub(super) fn is_empty(body: &[u8]) -> bool {
     body.iter().filter(|byte| !byte.is_ascii_whitespace()).eq(b"{}")
 }
 
+/// A read-only call of a contract, by its data in hex.
+pub(super) fn eth_call(to: &[u8], data: &str) -> (&'static str, Value) {
+    ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
+}
+
 /// A number of JSON-RPC.
 pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
     hex_number(&serde_json::from_str::<Text<'_>>(raw.get()).ok()?)
@@ -474,15 +478,9 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
         Some(_) => match serde_json::from_slice::<Answer>(body) {
             // One error for the whole batch.
             Ok(Answer { error: Some(RpcError { code, message }) }) => {
-                return match refusal(status, code, message) {
-                    ReplyClass::NotOffered(message) => ReplyClass::Refused { code, message },
-                    read @ (ReplyClass::Good
-                    | ReplyClass::SlowDown(_)
-                    | ReplyClass::Again(_)
-                    | ReplyClass::Denied(_)
-                    | ReplyClass::Unknown { .. }
-                    | ReplyClass::Refused { .. }) => read,
-                };
+                let read = refusal(status, code, message);
+                let ReplyClass::NotOffered(message) = read else { return read };
+                return ReplyClass::Refused { code, message };
             }
             Ok(Answer { error: None }) | Err(_) => return reading(status, body),
         },

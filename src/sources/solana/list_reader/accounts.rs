@@ -33,7 +33,7 @@ impl ListReader {
     /// to be listed.
     pub(super) fn list_shown(&mut self, tx: &Transaction, slot: Height) {
         let is_from_head = self.request.high.is_none();
-        let is_delivered = slot > self.timeline.next_high();
+        let is_delivered = slot > self.timeline.next_high;
         for account in tx.closed_token_accounts(&self.wallet) {
             let known = self.known.get(&account);
             // Its list was read to an end above this slot: this close is not in it.
@@ -67,13 +67,13 @@ impl ListReader {
     /// Lists an account that was found in a transaction. `is_late`: entries above that transaction are of
     /// the wallet too.
     fn list_found(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
-        let high = slot.min(self.timeline.next_high());
+        let high = slot.min(self.timeline.next_high);
         let before = self.listed.get(&account).and_then(|number| self.listings.get_mut(*number));
         if let Some(before) = before {
             // Answers come in any order: one of further up may come after the list was begun for one
             // below, by a node that has come so far, and no further.
             let wanted = if is_late { slot } else { high };
-            if before.late != LateState::Unwanted || wanted <= before.list.high() {
+            if before.late != LateState::Unwanted || wanted <= before.list.high {
                 return;
             }
             before.retire();
@@ -112,11 +112,11 @@ impl ListReader {
             }
             let news = self.news.entry(account).or_insert(known);
             // Something has shown the account, so that its list cannot be empty.
-            if listing.list.lowest().is_none() && news.amount != Some(SourceAccount::OPEN) {
+            if listing.list.lowest.is_none() && news.amount != Some(SourceAccount::OPEN) {
                 self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
                 continue;
             }
-            news.oldest = Some(listing.list.lowest().unwrap_or(high));
+            news.oldest = Some(listing.list.lowest.unwrap_or(high));
         }
         let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
         for account in &accounts {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{ListEvent, ListReader};
 use crate::domain::{Doubts, Height};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::sources::solana::listing::{EndProof, FIRST_HEIGHTS};
 
 /// Lists whose end was asked of others in vain after which that is no longer done.
@@ -43,8 +43,8 @@ impl ListReader {
     pub(super) fn ended(
         &mut self,
         numbers: Vec<usize>,
-        kept: Result<Vec<(EndpointId, Height)>, UpstreamError>,
-    ) -> Result<(), UpstreamError> {
+        kept: Result<Vec<(EndpointId, Height)>>,
+    ) -> Result<()> {
         let is_unknown = kept.as_ref().map_or(true, Vec::is_empty);
         let open = if is_unknown { self.ask_end_elsewhere(numbers) } else { numbers };
         if !open.is_empty() {

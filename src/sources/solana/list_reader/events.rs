@@ -2,7 +2,7 @@
 
 use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{Result, UpstreamError};
 use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
@@ -39,7 +39,7 @@ impl PrefetchReader for ListReader {
         self.fetch_owned();
     }
 
-    fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: ListEvent) -> Result<()> {
         match event {
             ListEvent::Opened(opening) => self.opened(opening?),
             ListEvent::Accounts(opening) => self.add_accounts(opening?),
@@ -54,7 +54,7 @@ impl PrefetchReader for ListReader {
             ListEvent::Pages(pages) => {
                 for (number, page) in pages {
                     match page {
-                        Ok(page) => self.page(number, &page)?,
+                        Ok(page) => self.page(number, page)?,
                         Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
                         Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
                             self.unknown_cursor(number, error)?;
@@ -96,7 +96,7 @@ impl PrefetchReader for ListReader {
         Ok(())
     }
 
-    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    fn deliver(&mut self) -> Result<Option<RawChunk>> {
         let limits = &self.source.inner.limits;
         let mut sizes = ChunkSizes {
             chunk_min: self.chunk_min,
@@ -111,14 +111,14 @@ impl PrefetchReader for ListReader {
         }
         let frontier = self.frontier();
         if let Some(first) = self.cut_at(frontier) {
-            if self.timeline.next_high() < first {
+            if self.timeline.next_high < first {
                 return Err(self.cut_error(first));
             }
             sizes.skipped_max = 0;
         }
         let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
         self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
-        if self.timeline.is_done() {
+        if self.timeline.done {
             self.phase = Phase::Ended;
         }
         Ok(Some(self.chunk(ready)))
