@@ -103,7 +103,9 @@ impl Count {
         };
         let tokens: Vec<TokenReport> = tokens.map(report).collect();
         let mut totals = TokenPosition::default();
-        tokens.iter().for_each(|token| totals.add(&token.position));
+        for token in &tokens {
+            totals.add(&token.position);
+        }
         let Self { method, period, trades, .. } = self;
         Report { method, period, trades, totals, tokens }
     }
