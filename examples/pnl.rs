@@ -12,7 +12,7 @@ use std::error::Error;
 use std::io::BufRead as _;
 
 use blotter::domain::{Side, Units};
-use blotter::pnl::{Book, BookEntry, Method, Totals};
+use blotter::pnl::{Book, BookEntry, Method, TokenPosition};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             row: 0,
         });
     }
-    let mut totals = Totals::default();
+    let mut totals = TokenPosition::default();
     println!("token\tbuys\tsells\trealised\tmint");
     for (mint, (token, book)) in &books {
         let position = book.position();

@@ -53,7 +53,9 @@ impl Arrivals {
             (None, _) => return Err(ApiError::Ambiguous("it names no host")),
         };
         let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-        let Some(host) = host.filter(|host| !host.host().is_empty() && !has_user(host)) else {
+        let Some(host) =
+            host.filter(|host| !host.host().is_empty() && !host.as_str().contains('@'))
+        else {
             return Err(ApiError::Ambiguous("its host is no name or address"));
         };
         let names = [Some(&host), uri.authority()];
@@ -64,10 +66,6 @@ impl Arrivals {
             _ => Ok(()),
         }
     }
-}
-
-fn has_user(authority: &Authority) -> bool {
-    authority.as_str().contains('@')
 }
 
 impl Hosts {

@@ -78,9 +78,7 @@ fn prefix(hash: &Hash) -> [u8; 8] {
 
 /// The current key ring; its owner replaces it while the server runs. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Keys {
-    inner: Arc<Inner>,
-}
+pub struct Keys(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -130,19 +128,19 @@ impl Keys {
     /// From now on these keys are valid and no others. Answers that are being written for a key
     /// that is no longer valid end.
     pub fn replace(&self, ring: KeyRing) {
-        let mut states = lock(&self.inner.states);
+        let mut states = lock(&self.0.states);
         states.retain(|id, _| ring.by_id.contains_key(id));
-        *self.inner.ring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ring);
-        self.inner.changes.send_replace(());
+        *self.0.ring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ring);
+        self.0.changes.send_replace(());
     }
 
     fn ring(&self) -> Arc<KeyRing> {
-        Arc::clone(&self.inner.ring.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.ring.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Changes at each replacement.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
-        self.inner.changes.subscribe()
+        self.0.changes.subscribe()
     }
 
     /// A key that was valid before, where it still is.
@@ -157,7 +155,7 @@ impl Keys {
         if !key.is_valid(now) {
             return None;
         }
-        let mut states = lock(&self.inner.states);
+        let mut states = lock(&self.0.states);
         let state = Arc::clone(states.entry(key.id).or_default());
         Some(Caller { key: Arc::clone(key), state })
     }

@@ -9,7 +9,8 @@ use super::App;
 use super::auth::Caller;
 use super::error::ApiError;
 use super::gate::{RateState, RequestRate};
-use crate::domain::UnixMillis;
+use super::parameters::decode_segment;
+use crate::domain::{Address, UnixMillis, Wallet};
 use crate::registry::Chain;
 
 const CHAIN_DEFAULT: &str = "sol";
@@ -40,10 +41,7 @@ impl ApiCall {
     pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
         let rate = RequestRate::new(millis, self.app.limits.rate_burst);
-        match caller.state.bucket.take(1, rate, Instant::now()) {
-            Ok(state) => Ok(Some(state)),
-            Err((state, wait)) => Err(ApiError::RateLimited { state, wait }),
-        }
+        Ok(Some(caller.state.bucket.take(1, rate, Instant::now())?))
     }
 }
 
@@ -63,4 +61,17 @@ pub(super) fn find_chain<'a>(
         return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
     }
     Ok(chain)
+}
+
+/// The wallet of a path's address segment, on the chain of that name.
+pub(super) fn find_wallet<'a>(
+    call: &'a ApiCall,
+    caller: &Caller,
+    chain: Option<&str>,
+    segment: &str,
+) -> Result<(&'a Chain, Wallet), ApiError> {
+    let chain = find_chain(call, Some(caller), chain)?;
+    let address = Address::parse(chain.family, &decode_segment(segment)?)
+        .map_err(|rule| ApiError::InvalidAddress { rule })?;
+    Ok((chain, Wallet { chain: chain.id, address }))
 }

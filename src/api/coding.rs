@@ -47,20 +47,15 @@ impl Coding {
         }
     }
 
-    fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Identity => None,
-            Self::Gzip => Some("gzip"),
-            Self::Zstd => Some("zstd"),
-        }
-    }
-
     /// Says how the body is encoded, and that it depends on what was asked.
     pub(super) fn tell(self, headers: &mut HeaderMap) {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
-        if let Some(name) = self.name() {
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
-        }
+        let name = match self {
+            Self::Identity => return,
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        };
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
     }
 
     /// A body that is all there; `None` where it stays as it is.

@@ -1,55 +1,59 @@
 //! `GET /v1/wallets/{address}/coverage`: which heights of a wallet were read, by which way, and what
 //! those reads did not establish. Loads nothing and counts nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use warp::http::StatusCode;
 use warp::reply::Response;
 
-use super::call::{ApiCall, find_chain};
+use super::call::{ApiCall, find_wallet};
 use super::error::ApiError;
-use super::parameters::{decode_segment, parameters};
+use super::parameters::parameters;
 use super::reply;
-use crate::domain::{Address, Doubts, TxId, Wallet};
+use crate::domain::{Doubts, TxId, Wallet};
 use crate::history::{CoverageReport, SpanReport};
 use crate::registry::Chain;
 
-#[derive(Debug, Serialize)]
+type Word = Cow<'static, str>;
+
+/// As it is answered, and as the command line reads it.
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+pub struct CoverageBody {
     wallet: String,
-    chain: &'a str,
-    complete: bool,
+    chain: String,
+    pub complete: bool,
     rows: u64,
     /// The highest height that was read; null where nothing was.
-    height: Option<u64>,
+    pub height: Option<u64>,
     /// When the chain was last asked for newer heights.
     as_of: Option<String>,
     /// The first height that the nodes keep, where what lies below is missing or in doubt.
-    history_cut: Option<u64>,
-    blind_spots: Vec<&'static str>,
+    pub history_cut: Option<u64>,
+    pub blind_spots: Vec<Word>,
     /// What the names in `blindSpots` and `doubts` mean.
-    meanings: BTreeMap<&'static str, &'static str>,
-    spans: Vec<SpanBody>,
-    gaps: Vec<GapBody>,
+    pub meanings: BTreeMap<Word, Word>,
+    pub spans: Vec<SpanBody>,
+    pub gaps: Vec<GapBody>,
 }
 
-#[derive(Debug, Serialize)]
-struct SpanBody {
-    low: u64,
-    high: u64,
-    way: &'static str,
-    doubts: Vec<&'static str>,
-    accepted: bool,
+#[derive(Debug, Deserialize, Serialize)]
+pub struct SpanBody {
+    pub low: u64,
+    pub high: u64,
+    pub way: Word,
+    pub doubts: Vec<Word>,
+    pub accepted: bool,
     /// Transactions that were listed and that no endpoint gave.
-    missing: Vec<String>,
+    pub missing: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct GapBody {
-    low: u64,
-    high: u64,
+#[derive(Debug, Deserialize, Serialize)]
+pub struct GapBody {
+    pub low: u64,
+    pub high: u64,
 }
 
 pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
@@ -57,44 +61,41 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
     let rate = call.take(&caller)?;
     let [chain] = parameters(&call.query, ["chain"])?;
     let chain = chain?.filter(|chain| !chain.is_empty());
-    let chain = find_chain(call, Some(&caller), chain.as_deref())?;
-    let address = Address::parse(chain.family, &decode_segment(segment)?)
-        .map_err(|rule| ApiError::InvalidAddress { rule })?;
-    let wallet = Wallet { chain: chain.id, address };
+    let (chain, wallet) = find_wallet(call, &caller, chain.as_deref(), segment)?;
     let report = call.app.history.coverage(wallet).await?;
-    let response = reply::json(StatusCode::OK, &body(report.as_ref(), &wallet, chain));
+    let response = reply::json(StatusCode::OK, &coverage_body(report.as_ref(), &wallet, chain));
     Ok(reply::rated(response, rate))
 }
 
-/// The same as a text, for the command line.
-pub fn coverage_json(
-    report: Option<&CoverageReport>,
+pub fn coverage_body(
+    known: Option<&CoverageReport>,
     wallet: &Wallet,
     chain: &Chain,
-) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&body(report, wallet, chain))
-}
-
-fn body<'a>(known: Option<&CoverageReport>, wallet: &Wallet, chain: &'a Chain) -> Body<'a> {
+) -> CoverageBody {
     let gap = |&(low, high): &(u64, u64)| GapBody { low, high };
-    Body {
+    CoverageBody {
         wallet: wallet.address.to_string(),
-        chain: &chain.slug,
+        chain: chain.slug.clone(),
         complete: known.is_some_and(|report| report.complete),
         rows: known.map_or(0, |report| report.rows),
         height: known.and_then(|report| report.top),
         as_of: known.and_then(|report| report.checked_at).map(|at| at.seconds().to_string()),
         history_cut: known.and_then(|report| report.cut),
-        blind_spots: known.map(|report| report.blind_spots.names().collect()).unwrap_or_default(),
+        blind_spots: known.map(|report| words(report.blind_spots)).unwrap_or_default(),
         meanings: known.map(meanings).unwrap_or_default(),
         spans: known.map(|report| report.spans.iter().map(span).collect()).unwrap_or_default(),
         gaps: known.map(|report| report.gaps.iter().map(gap).collect()).unwrap_or_default(),
     }
 }
 
-fn meanings(report: &CoverageReport) -> BTreeMap<&'static str, &'static str> {
+fn words(doubts: Doubts) -> Vec<Word> {
+    doubts.names().map(Word::Borrowed).collect()
+}
+
+fn meanings(report: &CoverageReport) -> BTreeMap<Word, Word> {
     let spans = report.spans.iter().map(|report| report.span.proof.doubts);
-    spans.fold(report.blind_spots, Doubts::union).meanings().collect()
+    let doubts = spans.fold(report.blind_spots, Doubts::union);
+    doubts.meanings().map(|(name, meaning)| (name.into(), meaning.into())).collect()
 }
 
 fn span(report: &SpanReport) -> SpanBody {
@@ -102,8 +103,8 @@ fn span(report: &SpanReport) -> SpanBody {
     SpanBody {
         low: span.low,
         high: span.high,
-        way: span.proof.way.name(),
-        doubts: span.proof.doubts.names().collect(),
+        way: span.proof.way.name().into(),
+        doubts: words(span.proof.doubts),
         accepted: *accepted,
         missing: span.missing.iter().map(TxId::to_string).collect(),
     }

@@ -36,11 +36,6 @@ pub(super) struct LineError<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ChainsBody<'a> {
-    pub(super) chains: Vec<ChainRow<'a>>,
-}
-
-#[derive(Debug, Serialize)]
 pub(super) struct ChainRow<'a> {
     pub(super) slug: &'a str,
     pub(super) aliases: &'a [String],
@@ -122,11 +117,6 @@ pub(super) struct UsageKey<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct EstimatesBody {
-    pub(super) addresses: Vec<EstimateRow>,
-}
-
-#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EstimateRow {
     pub(super) address: String,
@@ -136,9 +126,4 @@ pub(super) struct EstimateRow {
     pub(super) estimated_seconds: u64,
     /// Empty without a key.
     pub(super) sample_trades: Option<Box<serde_json::value::RawValue>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Health {
-    pub(super) status: &'static str,
 }

@@ -97,6 +97,12 @@ impl From<HistoryError> for ApiError {
     }
 }
 
+impl From<(RateState, Duration)> for ApiError {
+    fn from((state, wait): (RateState, Duration)) -> Self {
+        Self::RateLimited { state, wait }
+    }
+}
+
 /// A kind of failure that clients can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FailureKind {
@@ -243,33 +249,28 @@ impl ApiError {
 }
 
 fn history_kind(error: &HistoryError) -> FailureKind {
+    use HistoryError as E;
     use StatusCode as S;
     match error {
-        HistoryError::UpstreamUnavailable { .. } => {
-            unavailable("upstream_unavailable", "No node answers")
-        }
-        HistoryError::NotAWallet { .. } => invalid("not_a_wallet", "Not a wallet"),
-        HistoryError::ChainDisabled => invalid("chain_disabled", "Chain not enabled"),
-        HistoryError::HistoryCut { .. } => {
+        E::UpstreamUnavailable { .. } => unavailable("upstream_unavailable", "No node answers"),
+        E::NotAWallet { .. } => invalid("not_a_wallet", "Not a wallet"),
+        E::ChainDisabled => invalid("chain_disabled", "Chain not enabled"),
+        E::HistoryCut { .. } => {
             kind(S::BAD_GATEWAY, "history_cut", "The nodes do not keep the whole history")
         }
-        HistoryError::Unproved { .. } => {
+        E::Unproved { .. } => {
             unavailable("history_unproved", "The history is not proved complete yet")
         }
-        HistoryError::Changed => {
-            kind(S::CONFLICT, "history_changed", "The history changed above the cursor")
-        }
-        HistoryError::NotEstimable { .. } => {
+        E::Changed => kind(S::CONFLICT, "history_changed", "The history changed above the cursor"),
+        E::NotEstimable { .. } => {
             kind(S::FORBIDDEN, "estimates_disabled", "No estimates of this chain")
         }
-        HistoryError::QuotaExceeded => {
-            kind(S::PAYMENT_REQUIRED, "quota_exceeded", "Quota exceeded")
-        }
-        HistoryError::KeyEnded => UNAUTHORIZED,
-        HistoryError::Overloaded => OVERLOADED,
-        HistoryError::ShuttingDown => unavailable("shutting_down", "Shutting down"),
-        HistoryError::StoreFull { .. } => unavailable("storage_full", "The storage is full"),
-        HistoryError::Store { .. } | HistoryError::Internal => {
+        E::QuotaExceeded => kind(S::PAYMENT_REQUIRED, "quota_exceeded", "Quota exceeded"),
+        E::KeyEnded => UNAUTHORIZED,
+        E::Overloaded => OVERLOADED,
+        E::ShuttingDown => unavailable("shutting_down", "Shutting down"),
+        E::StoreFull { .. } => unavailable("storage_full", "The storage is full"),
+        E::Store { .. } | E::Internal => {
             kind(S::INTERNAL_SERVER_ERROR, "internal", "Internal error")
         }
     }

@@ -1,6 +1,8 @@
 //! `POST /v1/billing/estimate`: how large wallets are, before they are read. Open without a key,
 //! so that everything about it is bounded.
 
+use std::collections::BTreeMap;
+
 use bytes::{Buf, Bytes};
 use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
@@ -8,7 +10,7 @@ use futures_util::{Stream, StreamExt as _};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use warp::http::header::CONTENT_TYPE;
 use warp::http::{HeaderMap, StatusCode};
 use warp::reply::Response;
@@ -16,12 +18,12 @@ use warp::reply::Response;
 use super::arrival::Refused;
 use super::auth::has_credentials;
 use super::call::{ApiCall, find_chain};
-use super::dto::{EstimateRow, EstimatesBody};
+use super::dto::EstimateRow;
 use super::error::ApiError;
 use super::gate::RequestRate;
 use super::parameters::refuse_misspelt;
 use super::reply;
-use super::visitors::{Peer, client, take};
+use super::visitors::{Peer, client};
 use crate::domain::row_json::rows_json;
 use crate::domain::{Address, Numbers, Wallet};
 use crate::history::Estimate;
@@ -109,7 +111,7 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     }
     let budget = RequestRate::new(limits.estimate_calls_millis, limits.estimate_burst);
     let count = u32::try_from(wallets.len()).unwrap_or(u32::MAX);
-    take(&call.app.estimates, count, budget)?;
+    call.app.estimates.take(count, budget, Instant::now())?;
     let history = &call.app.history;
     // Without a key the answer does not depend on what is stored.
     let with_stored = caller.is_some();
@@ -122,7 +124,7 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
         let estimate = estimate.map_err(|error| ApiError::HistoryAt { at, error })?;
         rows.push(row(wallet, &estimate, chain.native.decimals, caller.is_some()));
     }
-    let response = reply::json(StatusCode::OK, &EstimatesBody { addresses: rows });
+    let response = reply::json(StatusCode::OK, &BTreeMap::from([("addresses", rows)]));
     Ok(reply::rated(response, rate))
 }
 
@@ -151,8 +153,6 @@ fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) ->
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
-
     use super::*;
     use crate::api::gate::Bucket;
     use crate::api::limits::ApiLimits;

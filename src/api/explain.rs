@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use warp::http::StatusCode;
 use warp::reply::Response;
 
-use super::call::{ApiCall, find_chain};
+use super::call::{ApiCall, find_wallet};
 use super::error::ApiError;
-use super::query::{HistoryQuery, decode_segment};
+use super::query::HistoryQuery;
 use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Address, Decimal, Side, Token, TxId, Units, ValueSource, Wallet};
@@ -100,13 +100,10 @@ pub(super) async fn answer(
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let query = HistoryQuery::parse(&call.query)?;
-    let chain = find_chain(call, Some(&caller), query.chain.as_deref())?;
-    let address = Address::parse(chain.family, &decode_segment(segment)?)
-        .map_err(|rule| ApiError::InvalidAddress { rule })?;
+    let (chain, wallet) = find_wallet(call, &caller, query.chain.as_deref(), segment)?;
     let rule = "it is no transaction of this chain: base58 of 64 bytes, or hex of 32 bytes";
     let tx = TxId::parse(chain.family, signature)
         .ok_or(ApiError::InvalidParameter { name: "signature", rule })?;
-    let wallet = Wallet { chain: chain.id, address };
     if caller.has_used_up(&call.app.history).await? {
         return Err(HistoryError::QuotaExceeded.into());
     }

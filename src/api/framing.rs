@@ -33,16 +33,12 @@ impl Framing {
 /// Counts in the bytes that arrive on one connection.
 #[derive(Debug, Default)]
 pub(super) struct ByteCounter {
-    framing: Arc<Framing>,
+    pub(super) framing: Arc<Framing>,
     /// Bytes of the line's beginning that have matched.
     matched: usize,
 }
 
 impl ByteCounter {
-    pub(super) fn framing(&self) -> Arc<Framing> {
-        Arc::clone(&self.framing)
-    }
-
     pub(super) fn count(&mut self, mut bytes: &[u8]) {
         loop {
             if self.matched == 0 {

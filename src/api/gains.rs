@@ -17,17 +17,17 @@ use warp::reply::Response;
 
 use super::App;
 use super::auth::Caller;
-use super::call::{ApiCall, find_chain};
+use super::call::{ApiCall, find_wallet};
 use super::coding::Coding;
 use super::error::ApiError;
 use super::gate::{Place, RateState};
 use super::guarded::Guarded;
 use super::page::refusal;
 use super::parameters::{parameters, refuse_named};
-use super::query::{decode_segment, parse_numbers, parse_switch, parse_time, read_year, wrong};
+use super::query::{parse_numbers, parse_switch, parse_time, read_year, wrong};
 use super::reply;
 use crate::domain::row_json::short;
-use crate::domain::{Address, Filter, Numbers, RowRef, UnixSeconds, ValueSource, Wallet};
+use crate::domain::{Filter, Numbers, RowRef, UnixSeconds, ValueSource, Wallet};
 use crate::history::{AsOf, End, Extent, Step, WalkRequest};
 use crate::pnl::{
     Count, CountStep, JsonWriter, LedgerRow, Method, Period, Report, ReportSubject, TradeLedger,
@@ -112,35 +112,27 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let query = PnlQuery::parse(&call.query)?;
-    let chain = find_chain(call, Some(&caller), query.chain.as_deref())?;
-    let address = Address::parse(chain.family, &decode_segment(segment)?)
-        .map_err(|rule| ApiError::InvalidAddress { rule })?;
+    let (chain, wallet) = find_wallet(call, &caller, query.chain.as_deref(), segment)?;
     let response = if call.method == Verb::HEAD {
         reply::head_of_stream(reply::JSON)
     } else {
-        let places = Places::take(&call.app, &caller, rate)?;
-        let wallet = Wallet { chain: chain.id, address };
+        let places = take_places(&call.app, &caller, rate)?;
         let (read, walk) = read(call, &caller, wallet, query.disposals).await?;
         let as_of = walk.as_of().await;
         drop(walk);
-        respond(call, &query, chain, address, read, places, as_of).await
+        respond(call, &query, chain, wallet, read, places, as_of).await
     };
     Ok(reply::rated(response, rate))
 }
 
 /// A request's place among its key's and among all.
-struct Places {
-    _of_key: Place,
-    _of_all: Place,
-}
+type Places = (Place, Place);
 
-impl Places {
-    fn take(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Self, ApiError> {
-        let max = app.limits.pnl_per_key_max;
-        let of_key = caller.state.gains.take(max).ok_or(ApiError::TooManyPnl { max, rate })?;
-        let of_all = app.gains.take(app.limits.pnl_at_once_max).ok_or(ApiError::PnlFull)?;
-        Ok(Self { _of_key: of_key, _of_all: of_all })
-    }
+fn take_places(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Places, ApiError> {
+    let max = app.limits.pnl_per_key_max;
+    let of_key = caller.state.gains.take(max).ok_or(ApiError::TooManyPnl { max, rate })?;
+    let of_all = app.gains.take(app.limits.pnl_at_once_max).ok_or(ApiError::PnlFull)?;
+    Ok((of_key, of_all))
 }
 
 /// A history's rows, where it is complete.
@@ -212,13 +204,13 @@ async fn respond(
     call: &ApiCall,
     query: &PnlQuery,
     chain: &Chain,
-    address: Address,
+    wallet: Wallet,
     read: Read,
     places: Places,
     as_of: Option<AsOf>,
 ) -> Response {
     let Read { ledger, values_pending, end } = read;
-    let wallet = address.to_string();
+    let wallet = wallet.address.to_string();
     let mut response = if end.complete && !end.more {
         let subject = ReportSubject {
             wallet,

@@ -95,11 +95,6 @@ impl Places {
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.ok().map(|_| Place(Arc::clone(&self.0)))
     }
-
-    #[cfg(test)]
-    fn taken(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 impl Drop for Place {
@@ -167,7 +162,7 @@ mod tests {
         let _second = places.take(2).unwrap();
         assert!(places.take(2).is_none());
         drop(first);
-        assert_eq!(places.taken(), 1);
+        assert_eq!(places.0.load(Ordering::Relaxed), 1);
         assert!(places.take(2).is_some());
     }
 }

@@ -1,9 +1,10 @@
 //! What each route does: plain async functions from a call to a response.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use serde_json::json;
 use tokio::time::Instant;
 use warp::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use warp::reply::Response;
@@ -14,8 +15,7 @@ use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::call::ApiCall;
 use super::dto::{
-    AbilityRow, ChainRow, ChainsBody, Health, NativeCoinBody, Upstream, UpstreamEndpoint,
-    UsageBody, UsageKey,
+    AbilityRow, ChainRow, NativeCoinBody, Upstream, UpstreamEndpoint, UsageBody, UsageKey,
 };
 use super::error::ApiError;
 use super::estimate::{RequestParts, estimate};
@@ -27,7 +27,7 @@ use super::stream_place::StreamPlace;
 use super::visitors::{Peer, client};
 use super::{cors, coverage, explain, gains, page, reference, reply, stream};
 use crate::domain::{ChainId, UnixMillis};
-use crate::history::{Ability, Extent, WalkRequest};
+use crate::history::{Ability, Extent, History, WalkRequest};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -82,9 +82,7 @@ impl RouteTarget {
             Self::Unknown => "unknown",
         }
     }
-}
 
-impl RouteTarget {
     /// What `Allow` says of it.
     fn methods(&self) -> &'static str {
         if *self == Self::Estimate { "POST, OPTIONS" } else { "GET, HEAD, OPTIONS" }
@@ -161,7 +159,8 @@ pub(super) async fn answer(
         cors::allow(response.headers_mut());
     }
     if call.method == Method::HEAD {
-        reply::without_body(&mut response);
+        // The headers about it stay.
+        drop(std::mem::take(response.body_mut()));
     }
     let status = response.status().as_u16();
     let method = known_method(&call.method);
@@ -205,7 +204,7 @@ async fn dispatch(
         RouteTarget::OpenApi => Ok(reference::openapi()),
         RouteTarget::Docs => Ok(reference::docs(&call.app.reference)),
         RouteTarget::Llms => Ok(reference::llms()),
-        RouteTarget::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
+        RouteTarget::Health => Ok(reply::json(StatusCode::OK, &json!({ "status": "ok" }))),
         RouteTarget::Ready => Ok(ready(call).await),
         RouteTarget::Metrics => metrics(call).await,
         RouteTarget::MetricsApart => Ok(reply::metrics(call.app.metrics.render().await)),
@@ -295,13 +294,10 @@ fn chains(call: &ApiCall) -> Result<Response, ApiError> {
             (chain, nodes(rows.collect(), rest, has_key))
         })
         .collect();
-    let rows = history.registry().chains().iter();
-    let chains = rows.map(|chain| ChainRow {
-        blind_spots: history.blind_spots(chain.id).names().collect(),
-        ..chain_row(chain, upstream.remove(&chain.id))
-    });
-    let chains = chains.collect();
-    Ok(reply::json(StatusCode::OK, &ChainsBody { chains }))
+    let chains = history.registry().chains().iter();
+    let rows = chains.map(|chain| chain_row(history, chain, upstream.remove(&chain.id)));
+    let rows: Vec<ChainRow<'_>> = rows.collect();
+    Ok(reply::json(StatusCode::OK, &BTreeMap::from([("chains", rows)])))
 }
 
 fn ability_row(ability: &Ability) -> AbilityRow {
@@ -332,7 +328,7 @@ fn nodes(rows: Vec<UpstreamEndpoint>, resting: usize, in_detail: bool) -> Upstre
     }
 }
 
-fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
+fn chain_row<'a>(history: &History, chain: &'a Chain, upstream: Option<Upstream>) -> ChainRow<'a> {
     ChainRow {
         slug: &chain.slug,
         aliases: &chain.aliases,
@@ -341,7 +337,7 @@ fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
         native: NativeCoinBody { symbol: &chain.native.symbol, decimals: chain.native.decimals },
         explorer: Some(chain.explorer.as_str()).filter(|site| !site.is_empty()),
         status: if upstream.is_some() { "live" } else { "disabled" },
-        blind_spots: Vec::new(),
+        blind_spots: history.blind_spots(chain.id).names().collect(),
         upstream,
     }
 }
@@ -379,7 +375,7 @@ async fn ready(call: &ApiCall) -> Response {
         }
         false => (StatusCode::OK, "ready"),
     };
-    reply::json(code, &Health { status })
+    reply::json(code, &json!({ "status": status }))
 }
 
 impl App {

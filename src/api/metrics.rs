@@ -26,16 +26,11 @@ struct RequestLabels {
     status: u16,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    route: &'static str,
-}
-
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
-    seconds: Family<RouteLabels, Histogram>,
+    seconds: Family<[(&'static str, &'static str); 1], Histogram>,
     pub(super) connections: Gauge,
     pub(super) connections_refused: Counter,
     pub(super) slow_readers: Counter,
@@ -68,12 +63,10 @@ impl Metrics {
         let registry = &mut self.registry;
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);
-        let help = "Requests answered";
-        registry.register("http_requests", help, self.requests.clone());
+        registry.register("http_requests", "Requests answered", self.requests.clone());
         let help = "Time until an answer begins";
         registry.register("http_request_seconds", help, self.seconds.clone());
-        let help = "Open connections";
-        registry.register("http_connections", help, self.connections.clone());
+        registry.register("http_connections", "Open connections", self.connections.clone());
         let help = "Connections turned away at the cap";
         registry.register("http_connections_refused", help, self.connections_refused.clone());
         let help = "Connections dropped because the client accepted nothing";
@@ -94,7 +87,7 @@ impl Metrics {
         after: Duration,
     ) {
         self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
-        self.seconds.get_or_create(&RouteLabels { route }).observe(after.as_secs_f64());
+        self.seconds.get_or_create(&[("route", route)]).observe(after.as_secs_f64());
     }
 
     pub(super) async fn render(&self) -> String {
@@ -134,7 +127,7 @@ impl Collector for Collected {
         }
         if let Some(sharing) = self.history.sharing() {
             let help = "Processes that share the store";
-            gauge(&mut encoder, "store_processes", help, sharing.processes.into())?;
+            gauge(&mut encoder, "store_processes", help, u64::from(sharing.processes))?;
             let help = "Calls to the shared store that failed, most of them repeated";
             let failed = sharing.failed_calls.iter();
             let failed = failed.map(|(kind, count)| ([("reason", kind.name())], *count));
@@ -159,21 +152,6 @@ fn counters<L: EncodeLabelSet>(
     Ok(())
 }
 
-/// One line of the calls to nodes.
-struct Calls<'a> {
-    chain: &'a str,
-    endpoint: String,
-    method: String,
-    sent: u64,
-    failed: u64,
-}
-
-impl Calls<'_> {
-    fn labels(&self) -> [(&'static str, &str); 3] {
-        [("chain", self.chain), ("endpoint", &self.endpoint), ("method", &self.method)]
-    }
-}
-
 impl Collected {
     async fn refresh(&self) {
         let sizes = self.history.store_stats().await.ok();
@@ -183,12 +161,13 @@ impl Collected {
     /// Room of a store that is a file, and whether background work is paused.
     fn capacity(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let history = &self.history;
-        gauge(encoder, "paused", "1 while background work is paused", history.is_paused().into())?;
+        let help = "1 while background work is paused";
+        gauge(encoder, "paused", help, u64::from(history.is_paused()))?;
         let size = history.store_size().ok().flatten();
         let (used, free) = (size.map(|size| size.disk_bytes), size.and_then(|s| s.disk_free_bytes));
-        known(encoder, "store_disk_bytes", "What the store takes of its disk", used)?;
-        known(encoder, "disk_free_bytes", "Free on the disk of the store", free)?;
-        known(encoder, "store_max_bytes", "Limit of the store", history.capacity().max_bytes)
+        gauge(encoder, "store_disk_bytes", "What the store takes of its disk", used)?;
+        gauge(encoder, "disk_free_bytes", "Free on the disk of the store", free)?;
+        gauge(encoder, "store_max_bytes", "Limit of the store", history.capacity().max_bytes)
     }
 
     fn values(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
@@ -199,29 +178,32 @@ impl Collected {
 
     /// Endpoints are numbered in the order of the configuration: their names are not for everyone.
     fn upstream(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let (mut calls, mut resting) = (Vec::new(), Vec::new());
+        let registry = self.history.registry();
+        let mut endpoints = Vec::new();
         for (id, status) in self.history.chains_status() {
-            let chain = self.history.registry().chain(id).map_or("unknown", |chain| &chain.slug);
-            for (at, endpoint) in status.endpoints.into_iter().enumerate() {
-                resting.push((chain, at.to_string(), u64::from(endpoint.resting)));
-                calls.extend(endpoint.calls.into_iter().map(|(method, counts)| Calls {
-                    chain,
-                    endpoint: at.to_string(),
-                    method,
-                    sent: counts.sent,
-                    failed: counts.failed,
-                }));
-            }
+            let chain = registry.chain(id).map_or("unknown", |chain| chain.slug.as_str());
+            let of_chain = status.endpoints.into_iter().enumerate();
+            endpoints.extend(of_chain.map(|(at, endpoint)| (chain, at.to_string(), endpoint)));
         }
-        let sent = calls.iter().map(|call| (call.labels(), call.sent));
+        let calls = || {
+            endpoints.iter().flat_map(|(chain, at, endpoint)| {
+                endpoint.calls.iter().map(move |(method, counts)| {
+                    (
+                        [("chain", *chain), ("endpoint", at.as_str()), ("method", method.as_str())],
+                        counts,
+                    )
+                })
+            })
+        };
+        let sent = calls().map(|(labels, counts)| (labels, counts.sent));
+        let failed = calls().map(|(labels, counts)| (labels, counts.failed));
         counters(encoder, "upstream_calls", "Calls sent to nodes", sent)?;
-        let failed = calls.iter().map(|call| (call.labels(), call.failed));
         counters(encoder, "upstream_calls_failed", "Calls to nodes that failed", failed)?;
         let (name, help) = ("upstream_endpoint_resting", "1 while it rests after failures");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (chain, endpoint, value) in resting {
-            let labels = [("chain", chain), ("endpoint", &endpoint)];
-            let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+        for (chain, at, endpoint) in &endpoints {
+            let labels = [("chain", *chain), ("endpoint", at.as_str())];
+            let metric = ConstGauge::new(i64::from(endpoint.resting));
             metric.encode(family.encode_family(&labels)?)?;
         }
         Ok(())
@@ -238,24 +220,14 @@ fn counter(
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
+/// The line is left out where the value is not known.
 fn gauge(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    value: u64,
-) -> Result<(), std::fmt::Error> {
-    let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
-}
-
-/// A gauge whose value is not always known.
-fn known(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: Option<u64>,
+    value: impl Into<Option<u64>>,
 ) -> Result<(), std::fmt::Error> {
     let described = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    let Some(value) = value else { return Ok(()) };
+    let Some(value) = value.into() else { return Ok(()) };
     ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(described)
 }

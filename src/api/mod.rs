@@ -54,7 +54,7 @@ use warp::reply::Response;
 pub use access::{Access, AccessLog};
 pub use arrival::Hosts;
 pub use auth::{KeyInfo, KeyRing, Keys};
-pub use coverage::coverage_json;
+pub use coverage::{CoverageBody, SpanBody, coverage_body};
 pub use explain::explanation_json;
 pub use limits::{ApiLimits, MetricsAccess};
 pub use query::{read_time, read_year};

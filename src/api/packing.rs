@@ -397,6 +397,10 @@ mod tests {
         })
     }
 
+    async fn packed(packing: &Packing, coding: Coding, frames: impl Frames) -> Vec<Bytes> {
+        packing.frames(coding, frames).map(|piece| piece.unwrap()).collect().await
+    }
+
     /// The first member or frame alone, as most clients read it, and what follows it.
     fn first_part(coding: Coding, sent: &[u8]) -> (Vec<u8>, usize) {
         let mut read = Vec::new();
@@ -416,8 +420,7 @@ mod tests {
         let lines = ["{\"trades\":[]}\n", "\n", "{\"complete\":true}\n"];
         for coding in CODINGS {
             let frames = stream::iter(lines).map(|line| Ok(Bytes::from_static(line.as_bytes())));
-            let pieces: Vec<Bytes> =
-                packing(2, 2).frames(coding, frames).map(|piece| piece.unwrap()).collect().await;
+            let pieces = packed(&packing(2, 2), coding, frames).await;
             assert_eq!(pieces.len(), lines.len() + 1);
             let mut sent = Vec::new();
             for (at, piece) in pieces.iter().enumerate() {
@@ -453,11 +456,7 @@ mod tests {
         for (threads, at_once) in [(0, 2), (1, 1), (1, 2), (2, 2), (8, 3)] {
             for coding in CODINGS {
                 let frames = stream::iter(body.clone()).map(Ok);
-                let pieces: Vec<Bytes> = packing(threads, at_once)
-                    .frames(coding, frames)
-                    .map(|piece| piece.unwrap())
-                    .collect()
-                    .await;
+                let pieces = packed(&packing(threads, at_once), coding, frames).await;
                 let (read, left) = first_part(coding, &pieces.concat());
                 assert!(read == body.concat(), "{coding:?} by {threads} threads");
                 assert_eq!(left, 0, "{coding:?} by {threads} threads");
@@ -488,8 +487,7 @@ mod tests {
         for digits in 1..=90 {
             let body: Vec<Bytes> = (0..8).map(|_| lines(&mut state, 400, digits)).collect();
             let frames = stream::iter(body.clone()).map(Ok);
-            let pieces: Vec<Bytes> =
-                packing.frames(Coding::Gzip, frames).map(|piece| piece.unwrap()).collect().await;
+            let pieces = packed(&packing, Coding::Gzip, frames).await;
             let (read, left) = first_part(Coding::Gzip, &pieces.concat());
             assert!(read == body.concat(), "{digits} digits");
             assert_eq!(left, 0, "{digits} digits");
@@ -499,8 +497,7 @@ mod tests {
     #[tokio::test]
     async fn an_empty_body_is_whole_too() {
         for coding in CODINGS {
-            let frames = packing(2, 2).frames(coding, stream::empty());
-            let pieces: Vec<Bytes> = frames.map(|piece| piece.unwrap()).collect().await;
+            let pieces = packed(&packing(2, 2), coding, stream::empty()).await;
             assert_eq!(first_part(coding, &pieces.concat()), (Vec::new(), 0));
         }
     }
@@ -534,8 +531,7 @@ mod tests {
         let _taken = Arc::clone(&packing.threads).try_acquire_owned().unwrap();
         for coding in CODINGS {
             let frames = stream::iter(body()).map(Ok);
-            let pieces: Vec<Bytes> =
-                packing.frames(coding, frames).map(|piece| piece.unwrap()).collect().await;
+            let pieces = packed(&packing, coding, frames).await;
             assert!(first_part(coding, &pieces.concat()).0 == body().concat(), "{coding:?}");
         }
     }

@@ -88,9 +88,7 @@ impl Page {
     /// that follows cursors at once would ask for the same page for ever.
     fn standstill(&self, end: &End) -> Option<HistoryError> {
         let stands = self.asked.cursor == Some(self.walk.cursor());
-        let failed =
-            |error: &HistoryError| matches!(error, HistoryError::UpstreamUnavailable { .. });
-        end.error.clone().filter(|error| stands && failed(error))
+        end.error.clone().filter(|error| stands && is_unavailable(error))
     }
 
     async fn streamed(self) -> Response {
@@ -179,22 +177,9 @@ fn is_last(end: &End) -> bool {
 /// Why a page without rows is an error instead of an empty page that asks the client to come back.
 /// Where some history is stored and an endpoint fails, the first such page asks for another try.
 pub(super) fn refusal(end: &End) -> Option<HistoryError> {
-    let error = end.error.clone()?;
-    match error {
-        HistoryError::UpstreamUnavailable { .. } if end.trade_count > 0 => None,
-        HistoryError::UpstreamUnavailable { .. }
-        | HistoryError::NotAWallet { .. }
-        | HistoryError::ChainDisabled
-        | HistoryError::NotEstimable { .. }
-        | HistoryError::HistoryCut { .. }
-        | HistoryError::Unproved { .. }
-        | HistoryError::Changed
-        | HistoryError::QuotaExceeded
-        | HistoryError::KeyEnded
-        | HistoryError::Overloaded
-        | HistoryError::ShuttingDown
-        | HistoryError::StoreFull { .. }
-        | HistoryError::Store { .. }
-        | HistoryError::Internal => Some(error),
-    }
+    end.error.clone().filter(|error| end.trade_count == 0 || !is_unavailable(error))
+}
+
+fn is_unavailable(error: &HistoryError) -> bool {
+    matches!(error, HistoryError::UpstreamUnavailable { .. })
 }

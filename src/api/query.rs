@@ -7,7 +7,6 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::error::ApiError;
-pub(super) use super::parameters::decode_segment;
 use super::parameters::{escape, parameters};
 use crate::domain::{Address, Family, Filter, Numbers, Side, UnixSeconds};
 
@@ -196,14 +195,11 @@ fn parse_limit(text: &str) -> Result<u64, ApiError> {
     if text.is_empty() {
         return Ok(LIMIT_DEFAULT);
     }
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text),
-    };
+    let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(ApiError::InvalidLimit);
     }
-    if negative {
+    if digits != text {
         return Ok(1);
     }
     // All digits, so that it only fails by being too large.
@@ -215,6 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::api::parameters::decode_segment;
 
     #[track_caller]
     fn limit(query: &str, expected: Option<u64>) {

@@ -14,7 +14,6 @@ const OPENAPI: &str = include_str!("../../data/openapi.json");
 const LLMS: &str = include_str!("../../data/llms.txt");
 const STYLE: &str = include_str!("../../data/reference.css");
 
-const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// It changes with the program only.
 const FOR_A_WHILE: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -23,7 +22,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'",
 );
-const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const METHODS: [&str; 2] = ["get", "post"];
 
 pub(super) fn openapi() -> Response {
@@ -36,7 +34,7 @@ pub(super) fn llms() -> Response {
 
 /// `page` is what [`page`] made.
 pub(super) fn docs(page: &str) -> Response {
-    let mut response = fixed(HTML, page);
+    let mut response = fixed(reply::HTML, page);
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
     response
 }
@@ -45,7 +43,7 @@ fn fixed(kind: HeaderValue, text: &str) -> Response {
     let mut response = reply::whole(StatusCode::OK, kind, text.as_bytes().to_vec());
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, FOR_A_WHILE);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, reply::NO_SNIFF);
     response
 }
 

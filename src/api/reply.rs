@@ -30,6 +30,7 @@ use crate::history::AsOf;
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const NDJSON: HeaderValue =
     HeaderValue::from_static("application/x-ndjson; charset=utf-8");
+pub(super) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -43,6 +44,7 @@ const UNBUFFERED: (HeaderName, HeaderValue) =
 const AS_OF: HeaderName = HeaderName::from_static("blotter-as-of");
 const RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE: HeaderName = HeaderName::from_static("ratelimit");
+pub(super) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"blotter\"");
 
 /// Room for the headers of a page.
@@ -174,46 +176,21 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
     if let Some(wait) = retry_after(&call.app, error) {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait));
     }
-    match error {
-        ApiError::Unauthorized => {
-            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
-        }
-        ApiError::Ambiguous(_) => {
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        ApiError::MethodNotAllowed { allowed } => {
-            headers.insert(ALLOW, HeaderValue::from_static(allowed));
-        }
-        ApiError::RateLimited { state, .. }
-        | ApiError::TooManyStreams { rate: Some(state), .. }
-        | ApiError::TooManyPnl { rate: Some(state), .. }
-        | ApiError::TooManyExplained { rate: Some(state), .. } => put_rate(headers, *state),
-        ApiError::InvalidAddress { .. }
-        | ApiError::InvalidAddressAt { .. }
-        | ApiError::InvalidBody { .. }
-        | ApiError::EstimatesDisabled
-        | ApiError::UnreadableAddress
-        | ApiError::UnknownChain { .. }
-        | ApiError::InvalidLimit
-        | ApiError::InvalidCursor
-        | ApiError::InvalidParameter { .. }
-        | ApiError::InvalidToken { .. }
-        | ApiError::MisspeltParameter { .. }
-        | ApiError::Misdirected
-        | ApiError::NotJson
-        | ApiError::ChainNotAllowed { .. }
-        | ApiError::NotFound
-        | ApiError::TooManyStreams { rate: None, .. }
-        | ApiError::TooManyPnl { rate: None, .. }
-        | ApiError::TooManyExplained { rate: None, .. }
-        | ApiError::StreamsFull
-        | ApiError::PnlFull
-        | ApiError::ExplainedFull
-        | ApiError::TooManyTrades { .. }
-        | ApiError::UnknownTransaction { .. }
-        | ApiError::ConnectionsFull
-        | ApiError::History(_)
-        | ApiError::HistoryAt { .. } => {}
+    if let ApiError::Unauthorized = error {
+        headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+    }
+    if let ApiError::Ambiguous(_) = error {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let ApiError::MethodNotAllowed { allowed } = error {
+        headers.insert(ALLOW, HeaderValue::from_static(allowed));
+    }
+    if let ApiError::RateLimited { state, .. }
+    | ApiError::TooManyStreams { rate: Some(state), .. }
+    | ApiError::TooManyPnl { rate: Some(state), .. }
+    | ApiError::TooManyExplained { rate: Some(state), .. } = error
+    {
+        put_rate(headers, *state);
     }
     response
 }
@@ -246,11 +223,6 @@ pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: impl Into<By
     if let Ok(value) = HeaderValue::from_maybe_shared(value.into()) {
         headers.insert(name, value);
     }
-}
-
-/// Drops the body and keeps the headers about it.
-pub(super) fn without_body(response: &mut Response) {
-    drop(std::mem::take(response.body_mut()));
 }
 
 /// Makes a stream `Sync`, as warp wants it. Polling has exclusive access: the lock is never taken.

@@ -1,11 +1,11 @@
 //! A request for a history, with every part checked.
 
 use super::auth::Caller;
-use super::call::{ApiCall, find_chain};
+use super::call::{ApiCall, find_wallet};
 use super::coding::Coding;
 use super::error::ApiError;
-use super::query::{HistoryQuery, decode_segment};
-use crate::domain::{Address, Cursor, Filter, Numbers, Wallet};
+use super::query::HistoryQuery;
+use crate::domain::{Cursor, Filter, Numbers, Wallet};
 
 /// A history request whose every part was checked.
 #[derive(Debug, Clone)]
@@ -34,10 +34,7 @@ pub(super) struct ApiRequest {
 impl ApiRequest {
     pub(super) fn parse(call: &ApiCall, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
         let query = HistoryQuery::parse(&call.query)?;
-        let chain = find_chain(call, Some(caller), query.chain.as_deref())?;
-        let address = Address::parse(chain.family, &decode_segment(segment)?)
-            .map_err(|rule| ApiError::InvalidAddress { rule })?;
-        let wallet = Wallet { chain: chain.id, address };
+        let (chain, wallet) = find_wallet(call, caller, query.chain.as_deref(), segment)?;
         let filter = query.filter.on(chain.family)?;
         let cursor = query.cursor.as_deref().map(|text| Cursor::decode(text, &wallet)).transpose();
         let cursor = cursor.map_err(|_| ApiError::InvalidCursor)?;
@@ -48,7 +45,7 @@ impl ApiRequest {
         }
         Ok(Self {
             wallet,
-            wallet_text: address.to_string(),
+            wallet_text: wallet.address.to_string(),
             chain: chain.slug.clone(),
             native_decimals: chain.native.decimals,
             limit: query.limit,

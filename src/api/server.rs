@@ -218,11 +218,10 @@ impl Connection {
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
         let counter = ByteCounter::default();
-        let framing = counter.framing();
+        let framing = Arc::clone(&counter.framing);
         let io = TokioIo::new(StallGuard::new(stream, counter, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
-        let (refused, most) = (AtomicU32::new(0), limits.refusals_per_connection_max);
-        let refused = Arc::new(refused);
+        let (refused, most) = (Arc::<AtomicU32>::default(), limits.refusals_per_connection_max);
         let service = service_fn(|request| {
             let answer = routes.call(self.prepared(request, &framing));
             let refused = Arc::clone(&refused);

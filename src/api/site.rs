@@ -14,7 +14,6 @@ use super::coding::Coding;
 use super::error::ApiError;
 use super::reply;
 
-const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
@@ -24,7 +23,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
-const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 /// Explorers need not know which page a link stood on.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const OPENER_POLICY: (HeaderName, HeaderValue) = (
@@ -40,50 +38,41 @@ const INDEX: &str = include_str!("../../data/page/index.html");
 /// Stands in the page where the version of its files belongs.
 const VERSION_MARK: &str = "{version}";
 
-/// One file of the page.
-struct File {
-    name: &'static str,
-    body: &'static str,
-}
-
-const fn file(name: &'static str, body: &'static str) -> File {
-    File { name, body }
-}
-
-const FILES: &[File] = &[
-    file("address.js", include_str!("../../data/page/address.js")),
-    file("api.js", include_str!("../../data/page/api.js")),
-    file("app.js", include_str!("../../data/page/app.js")),
-    file("chart.js", include_str!("../../data/page/chart.js")),
-    file("coverage.js", include_str!("../../data/page/coverage.js")),
-    file("csv.js", include_str!("../../data/page/csv.js")),
-    file("decimal.js", include_str!("../../data/page/decimal.js")),
-    file("disposals.js", include_str!("../../data/page/disposals.js")),
-    file("explorer.js", include_str!("../../data/page/explorer.js")),
-    file("export.js", include_str!("../../data/page/export.js")),
-    file("figures.js", include_str!("../../data/page/figures.js")),
-    file("filters.js", include_str!("../../data/page/filters.js")),
-    file("format.js", include_str!("../../data/page/format.js")),
-    file("icon.svg", include_str!("../../data/page/icon.svg")),
-    file("json.js", include_str!("../../data/page/json.js")),
-    file("keys.js", include_str!("../../data/page/keys.js")),
-    file("layout.css", include_str!("../../data/page/layout.css")),
-    file("lots.js", include_str!("../../data/page/lots.js")),
-    file("panel.js", include_str!("../../data/page/panel.js")),
-    file("place.js", include_str!("../../data/page/place.js")),
-    file("pnl.js", include_str!("../../data/page/pnl.js")),
-    file("positions.js", include_str!("../../data/page/positions.js")),
-    file("recent.js", include_str!("../../data/page/recent.js")),
-    file("rows.js", include_str!("../../data/page/rows.js")),
-    file("session.js", include_str!("../../data/page/session.js")),
-    file("stream.js", include_str!("../../data/page/stream.js")),
-    file("style.css", include_str!("../../data/page/style.css")),
-    file("summary.js", include_str!("../../data/page/summary.js")),
-    file("table.css", include_str!("../../data/page/table.css")),
-    file("table.js", include_str!("../../data/page/table.js")),
-    file("tax.js", include_str!("../../data/page/tax.js")),
-    file("theme.js", include_str!("../../data/page/theme.js")),
-    file("trades.js", include_str!("../../data/page/trades.js")),
+/// Names and texts of the files of the page.
+const FILES: &[(&str, &str)] = &[
+    ("address.js", include_str!("../../data/page/address.js")),
+    ("api.js", include_str!("../../data/page/api.js")),
+    ("app.js", include_str!("../../data/page/app.js")),
+    ("chart.js", include_str!("../../data/page/chart.js")),
+    ("coverage.js", include_str!("../../data/page/coverage.js")),
+    ("csv.js", include_str!("../../data/page/csv.js")),
+    ("decimal.js", include_str!("../../data/page/decimal.js")),
+    ("disposals.js", include_str!("../../data/page/disposals.js")),
+    ("explorer.js", include_str!("../../data/page/explorer.js")),
+    ("export.js", include_str!("../../data/page/export.js")),
+    ("figures.js", include_str!("../../data/page/figures.js")),
+    ("filters.js", include_str!("../../data/page/filters.js")),
+    ("format.js", include_str!("../../data/page/format.js")),
+    ("icon.svg", include_str!("../../data/page/icon.svg")),
+    ("json.js", include_str!("../../data/page/json.js")),
+    ("keys.js", include_str!("../../data/page/keys.js")),
+    ("layout.css", include_str!("../../data/page/layout.css")),
+    ("lots.js", include_str!("../../data/page/lots.js")),
+    ("panel.js", include_str!("../../data/page/panel.js")),
+    ("place.js", include_str!("../../data/page/place.js")),
+    ("pnl.js", include_str!("../../data/page/pnl.js")),
+    ("positions.js", include_str!("../../data/page/positions.js")),
+    ("recent.js", include_str!("../../data/page/recent.js")),
+    ("rows.js", include_str!("../../data/page/rows.js")),
+    ("session.js", include_str!("../../data/page/session.js")),
+    ("stream.js", include_str!("../../data/page/stream.js")),
+    ("style.css", include_str!("../../data/page/style.css")),
+    ("summary.js", include_str!("../../data/page/summary.js")),
+    ("table.css", include_str!("../../data/page/table.css")),
+    ("table.js", include_str!("../../data/page/table.js")),
+    ("tax.js", include_str!("../../data/page/tax.js")),
+    ("theme.js", include_str!("../../data/page/theme.js")),
+    ("trades.js", include_str!("../../data/page/trades.js")),
 ];
 
 /// The page as this build has it.
@@ -97,7 +86,7 @@ pub(super) struct Site {
 impl Site {
     pub(super) fn new() -> Self {
         let mut digest = Sha256::new_with_prefix(INDEX);
-        for File { name, body } in FILES {
+        for (name, body) in FILES {
             digest.update(name);
             digest.update(body);
         }
@@ -107,7 +96,7 @@ impl Site {
     }
 
     pub(super) fn page(&self, call: &ApiCall) -> Response {
-        let mut response = self.answer(call, HTML, &self.index, ASK_AGAIN);
+        let mut response = self.answer(call, reply::HTML, &self.index, ASK_AGAIN);
         let headers = response.headers_mut();
         headers.insert(CONTENT_SECURITY_POLICY, POLICY);
         headers.insert(REFERRER_POLICY, NO_REFERRER);
@@ -122,8 +111,8 @@ impl Site {
         version: &str,
         name: &str,
     ) -> Result<Response, ApiError> {
-        let file = FILES.iter().find(|file| file.name == name && version == self.version);
-        let File { name, body } = file.ok_or(ApiError::NotFound)?;
+        let file = FILES.iter().find(|(known, _)| *known == name && version == self.version);
+        let (name, body) = file.ok_or(ApiError::NotFound)?;
         let kind = match name.rsplit_once('.') {
             Some((_, "css")) => CSS,
             Some((_, "svg")) => SVG,
@@ -143,7 +132,7 @@ impl Site {
         };
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, keep);
-        headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, reply::NO_SNIFF);
         reply::put(headers, ETAG, tag);
         response
     }

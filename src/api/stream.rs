@@ -63,15 +63,13 @@ pub(super) async fn answer(
     let patience = if quota_used_up { app.limits.heartbeat } else { app.limits.stream_first_wait };
     let first = timeout(patience, walk.next()).await.ok();
     if let Some(Step::End(End { error: Some(error), .. })) = &first
-        && is_refusal(error)
+        && matches!(error, HistoryError::QuotaExceeded | HistoryError::NotAWallet { .. })
     {
         return Err(ApiError::History(error.clone()));
     }
     let as_of = walk.as_of().await;
-    let (native_decimals, numbers) = (asked.native_decimals, asked.numbers);
+    let ApiRequest { wallet, native_decimals, numbers, coding, request_id, .. } = asked;
     let (packing, app) = (app.packing.clone(), Arc::clone(app));
-    let (wallet, coding) = (asked.wallet, asked.coding);
-    let request_id = asked.request_id;
     let lines = Lines {
         app,
         wallet,
@@ -90,11 +88,6 @@ pub(super) async fn answer(
     let mut response = reply::streamed(reply::NDJSON, frames, coding, &packing);
     reply::put_as_of(response.headers_mut(), as_of);
     Ok(response)
-}
-
-/// What no stream can begin with: where it is known in time, it is the answer's status.
-fn is_refusal(error: &HistoryError) -> bool {
-    matches!(error, HistoryError::QuotaExceeded | HistoryError::NotAWallet { .. })
 }
 
 /// Writes an error that ends a stream to the log. Those of a stop come by thousands, and those of a

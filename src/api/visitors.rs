@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use ipnet::IpNet;
 use tokio::time::Instant;
@@ -54,10 +53,7 @@ impl FromStr for Proxies {
 
 impl std::fmt::Display for Proxies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, net) in self.0.iter().enumerate() {
-            write!(f, "{}{net}", if at > 0 { ", " } else { "" })?;
-        }
-        Ok(())
+        f.write_str(&self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -101,22 +97,18 @@ impl OpenConnections {
     /// Counts one more connection; `None` where its address has `max`.
     pub(super) fn seat(&self, peer: Peer, max: u32) -> Option<Seat> {
         let who = household(peer.0.to_canonical());
-        let mut known = self.known();
+        let mut known = lock(&self.0);
         let count = known.get(&who).copied().unwrap_or(0);
         (count < max).then(|| {
             known.insert(who, count + 1);
             Seat { crowd: self.clone(), who }
         })
     }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
-        lock(&self.0)
-    }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut known = self.crowd.known();
+        let mut known = lock(&self.crowd.0);
         match known.get_mut(&self.who) {
             Some(count) if *count > 1 => *count -= 1,
             Some(_) | None => drop(known.remove(&self.who)),
@@ -142,15 +134,8 @@ impl Visitors {
         }
         let bucket = Arc::clone(known.entry(who).or_default());
         drop(known);
-        take(&bucket, 1, rate)
+        Ok(bucket.take(1, rate, Instant::now())?)
     }
-}
-
-/// So many requests off a bucket, or none.
-pub(super) fn take(bucket: &Bucket, count: u32, rate: RequestRate) -> Result<RateState, ApiError> {
-    bucket
-        .take(count, rate, Instant::now())
-        .map_err(|(state, wait): (RateState, Duration)| ApiError::RateLimited { state, wait })
 }
 
 #[cfg(test)]
@@ -204,9 +189,9 @@ mod tests {
         let crowd = OpenConnections::default();
         let seats: Vec<_> =
             (0..100).map(|at| crowd.seat(Peer(IpAddr::from([10, 0, 0, at / 2])), 2)).collect();
-        assert_eq!(crowd.known().len(), 50);
+        assert_eq!(lock(&crowd.0).len(), 50);
         drop(seats);
-        assert!(crowd.known().is_empty());
+        assert!(lock(&crowd.0).is_empty());
     }
 
     #[test]

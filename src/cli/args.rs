@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use serde::{Deserialize, Serialize};
 
@@ -51,12 +52,6 @@ pub(super) struct Common {
     pub(super) quiet: bool,
 }
 
-#[derive(Debug, ClapArgs)]
-pub(super) struct StorageArgs {
-    #[command(subcommand)]
-    pub(super) command: StorageCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(super) enum StorageCommand {
     /// Copy all wallets, usage and keys from one store into another, and hold the copies against
@@ -79,7 +74,11 @@ pub(super) enum Command {
     /// Serve the built-in demo chain: no network, no configuration
     Demo(DemoArgs),
     /// Serve the API
-    Serve(ServeArgs),
+    Serve {
+        /// Address and port; port 0 takes a free one [variable: BLOTTER_LISTEN] [default: 127.0.0.1:8080]
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<Listen>,
+    },
     /// Read the history of one wallet
     History(HistoryArgs),
     /// Work out what a wallet's trades gained and what is still open
@@ -94,7 +93,14 @@ pub(super) enum Command {
     /// Make, list and revoke API keys
     Keys(KeysArgs),
     /// Show the chains and what their endpoints can do
-    Chains(ChainsArgs),
+    Chains {
+        /// Ask each endpoint what it can do
+        #[arg(long)]
+        check: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the merged configuration, secrets hidden
     Config,
     /// Copy the data folder's trades and keys while no server has it open
@@ -104,20 +110,19 @@ pub(super) enum Command {
     /// Delete all that is stored of a wallet, while no server has the data folder open
     Forget(ForgetArgs),
     /// Move a store between a data folder and a database
-    Storage(StorageArgs),
+    Storage {
+        #[command(subcommand)]
+        command: StorageCommand,
+    },
     /// Look after a running server, by the socket in its data folder
     Admin(AdminArgs),
     /// Print the completions for a shell
-    Completions(CompletionsArgs),
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page
     Man,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct ServeArgs {
-    /// Address and port; port 0 takes a free one [variable: BLOTTER_LISTEN] [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(super) listen: Option<Listen>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -208,8 +213,8 @@ pub(super) struct PnlArgs {
     #[command(flatten)]
     pub(super) wallet: WalletArgs,
     /// Which units are sold first
-    #[arg(long, value_enum, default_value_t = PnlMethod::Fifo)]
-    pub(super) method: PnlMethod,
+    #[arg(long, value_enum, default_value_t = Method::Fifo)]
+    pub(super) method: Method,
     /// How to write the result
     #[arg(long, value_enum, default_value_t = PnlFormat::Table)]
     pub(super) format: PnlFormat,
@@ -246,26 +251,19 @@ fn parse_year(text: &str) -> Result<Period, String> {
         .ok_or_else(|| "expected a year from 1970 to 2105".to_owned())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum PnlMethod {
-    /// First in, first out
-    Fifo,
-    /// Last in, first out
-    Lifo,
-    /// Highest cost first
-    Hifo,
-    /// At the average cost
-    Average,
-}
+impl ValueEnum for Method {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
 
-impl PnlMethod {
-    pub(super) fn method(self) -> Method {
-        match self {
-            Self::Fifo => Method::Fifo,
-            Self::Lifo => Method::Lifo,
-            Self::Hifo => Method::Hifo,
-            Self::Average => Method::Average,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Fifo => "First in, first out",
+            Self::Lifo => "Last in, first out",
+            Self::Hifo => "Highest cost first",
+            Self::Average => "At the average cost",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
     }
 }
 
@@ -357,29 +355,13 @@ pub(super) enum AdminCommand {
     Reload,
 }
 
-#[derive(Debug, ClapArgs)]
-pub(super) struct CompletionsArgs {
-    /// For which shell
-    pub(super) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct ChainsArgs {
-    /// Ask each endpoint what it can do
-    #[arg(long)]
-    pub(super) check: bool,
-    /// As JSON
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
 impl Args {
     /// The settings that flags give.
     pub(super) fn flags(&self) -> Flags {
-        let listen = if let Command::Serve(serve) = &self.command {
-            serve.listen
-        } else if let Command::Demo(demo) = &self.command {
-            demo.listen
+        let listen = if let Command::Serve { listen } | Command::Demo(DemoArgs { listen, .. }) =
+            &self.command
+        {
+            *listen
         } else {
             None
         };

@@ -42,7 +42,7 @@ const CHANGED: &str = "/errors/history_changed";
 /// What to ask which server for.
 pub(super) struct ClientRequest {
     base: ConfigUrl,
-    client: Client,
+    pub(super) client: Client,
     chain: String,
     address: Address,
     limit: Option<u64>,
@@ -107,10 +107,6 @@ impl ClientRequest {
         Ok(Self { base, client, chain, address, limit })
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
     /// What is asked of the wallet.
     pub(super) fn url(&self, what: &str, more: &str) -> String {
         let Self { base, address, chain, .. } = self;
@@ -168,12 +164,7 @@ pub(super) async fn read(
         let complete = page.complete;
         reading.take(page, writer, progress)?;
         if is_last || asked.limit.is_some_and(|limit| writer.written() >= limit) {
-            break Outcome {
-                ending: reading.ending(complete),
-                short: None,
-                values_pending: 0,
-                coverage: None,
-            };
+            break Outcome::new(reading.ending(complete), None);
         }
         if reading.news_at.elapsed() > NEWS_WAIT_MAX {
             let reason = "the server loads no further".to_owned();
@@ -260,12 +251,7 @@ impl Reading {
     }
 
     fn short(self, reason: CliError) -> Outcome {
-        Outcome {
-            ending: self.ending(false),
-            short: Some(reason),
-            values_pending: 0,
-            coverage: None,
-        }
+        Outcome::new(self.ending(false), Some(reason))
     }
 }
 

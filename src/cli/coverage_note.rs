@@ -1,91 +1,62 @@
 //! What a history's coverage leaves open, as lines for people: cut, doubts and gaps by height, blind
 //! spots. Read from the JSON of `GET …/coverage`, whichever engine gave it.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+use crate::api::{CoverageBody, SpanBody};
 
 /// Spans and gaps that are named; more are counted.
 const SHOWN_MAX: usize = 8;
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CoverageNote {
-    complete: bool,
-    height: Option<u64>,
-    history_cut: Option<u64>,
-    blind_spots: Vec<String>,
-    meanings: BTreeMap<String, String>,
-    spans: Vec<Span>,
-    gaps: Vec<Gap>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Span {
-    low: u64,
-    high: u64,
-    way: String,
-    doubts: Vec<String>,
-    accepted: bool,
-    missing: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Gap {
-    low: u64,
-    high: u64,
-}
+#[derive(Debug)]
+pub(super) struct CoverageNote(pub(super) CoverageBody);
 
 impl CoverageNote {
     /// `None` for another answer, as servers of an earlier version give it.
     pub(super) fn read(json: &[u8]) -> Option<Self> {
-        serde_json::from_slice(json).ok()
+        serde_json::from_slice(json).ok().map(Self)
     }
 
     pub(super) fn is_complete(&self) -> bool {
-        self.complete
+        self.0.complete
     }
 
     /// Every height is read, proved or not.
     pub(super) fn is_read(&self) -> bool {
-        self.height.is_some() && self.gaps.is_empty()
+        self.0.height.is_some() && self.0.gaps.is_empty()
     }
 
     /// Doubts of spans that do not count towards a complete history, each once.
     pub(super) fn doubts(&self) -> Vec<&str> {
-        let open = self.spans.iter().filter(|span| !span.accepted);
+        let open = self.0.spans.iter().filter(|span| !span.accepted);
         let mut doubts: Vec<&str> =
-            open.flat_map(|span| span.doubts.iter().map(String::as_str)).collect();
+            open.flat_map(|span| span.doubts.iter().map(AsRef::as_ref)).collect();
         doubts.sort_unstable();
         doubts.dedup();
         doubts
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        let Some(top) = self.height else { return vec!["coverage: no height was read".to_owned()] };
-        let state = if self.complete { "read and proved" } else { "not all read and proved" };
+        let CoverageBody { complete, height, history_cut, blind_spots, spans, gaps, .. } = &self.0;
+        let Some(top) = height else { return vec!["coverage: no height was read".to_owned()] };
+        let state = if *complete { "read and proved" } else { "not all read and proved" };
         let mut lines = vec![format!("coverage: heights 0 to {top}, {state}")];
-        if let Some(first) = self.history_cut {
+        if let Some(first) = history_cut {
             lines.push(format!("  cut: the nodes keep the history only from height {first}"));
         }
-        let open: Vec<&Span> = self.spans.iter().filter(|span| !span.accepted).collect();
-        let spans = open.iter().map(|span| self.span(span));
-        let gaps =
-            self.gaps.iter().map(|gap| format!("  heights {} to {}: not read", gap.low, gap.high));
-        lines.extend(spans.chain(gaps).take(SHOWN_MAX));
-        let more = (open.len() + self.gaps.len()).saturating_sub(SHOWN_MAX);
+        let open: Vec<&SpanBody> = spans.iter().filter(|span| !span.accepted).collect();
+        let missing = gaps.iter();
+        let missing = missing.map(|gap| format!("  heights {} to {}: not read", gap.low, gap.high));
+        lines.extend(open.iter().map(|span| self.span(span)).chain(missing).take(SHOWN_MAX));
+        let more = (open.len() + gaps.len()).saturating_sub(SHOWN_MAX);
         if more > 0 {
             lines.push(format!("  … and {more} more ranges"));
         }
-        let blind = self.blind_spots.iter();
-        lines.extend(
-            blind.map(|name| format!("  not seen by any configured way: {}", self.meaning(name))),
-        );
+        let blind = blind_spots.iter().map(|name| self.meaning(name));
+        lines.extend(blind.map(|name| format!("  not seen by any configured way: {name}")));
         lines
     }
 
-    fn span(&self, span: &Span) -> String {
-        let Span { low, high, way, doubts, missing, .. } = span;
+    fn span(&self, span: &SpanBody) -> String {
+        let SpanBody { low, high, way, doubts, missing, .. } = span;
         let doubts: Vec<String> = doubts.iter().map(|name| self.meaning(name)).collect();
         let missing = match missing.first() {
             Some(first) if missing.len() > 1 => {
@@ -98,7 +69,7 @@ impl CoverageNote {
     }
 
     fn meaning(&self, name: &str) -> String {
-        match self.meanings.get(name) {
+        match self.0.meanings.get(name) {
             Some(meaning) => format!("{name} ({meaning})"),
             None => name.to_owned(),
         }

@@ -18,6 +18,7 @@ use super::keys::store::KeyStore;
 use super::seed::random_seed;
 use super::serve::{Serving, announce, cannot_listen, tell};
 use super::storage;
+use super::target::with_suffix;
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
 use crate::domain::Clock as _;
 use crate::history::Tasks;
@@ -44,7 +45,7 @@ const LOCK_SUFFIX: &str = ".lock";
 /// A folder that goes when the demo ends. The locked file next to it outlives a kill without its
 /// lock, by which a later demo finds the folder and removes it.
 pub(super) struct Scratch {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     lock: PathBuf,
     _locked: File,
 }
@@ -54,19 +55,12 @@ impl Scratch {
         let folder = std::env::temp_dir();
         remove_left_over(&folder);
         let path = folder.join(format!("{SCRATCH_PREFIX}{:016x}", random_seed()?));
-        let lock = PathBuf::from([path.as_os_str(), OsStr::new(LOCK_SUFFIX)].join(OsStr::new("")));
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| CliError::File { action: "create", path, source }
-        };
-        let locked = File::create_new(&lock).map_err(failed(&lock))?;
-        locked.lock().map_err(failed(&lock))?;
-        create_private_folder(&path).map_err(failed(&path))?;
+        let lock = with_suffix(&path, LOCK_SUFFIX);
+        let failed = CliError::file("create", &lock);
+        let locked = File::create_new(&lock).map_err(&failed)?;
+        locked.lock().map_err(failed)?;
+        create_private_folder(&path).map_err(CliError::file("create", &path))?;
         Ok(Self { path, lock, _locked: locked })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 }
 
@@ -104,7 +98,7 @@ async fn refuse_others_store(config: &Config) -> Result<(), CliError> {
     let wallets = store.stats().await.map_err(unreadable)?.wallets;
     let keys = KeyStore::of(config, &store).list().await;
     store.close().await;
-    let keys = keys.map_err(|error| CliError::Keys(Box::new(error)))?;
+    let keys = keys?;
     if wallets == 0 || keys.iter().any(|key| key.name.as_deref() == Some(KEY_NAME)) {
         return Ok(());
     }
@@ -124,7 +118,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let scratch = if keep_data { None } else { Some(Scratch::new()?) };
     if let Some(scratch) = &scratch {
-        scratch.path().clone_into(&mut config.storage.path);
+        scratch.path.clone_into(&mut config.storage.path);
     }
     refuse_others_store(&config).await?;
     let chains = DemoChains::new(args.seed, &registry);

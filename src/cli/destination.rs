@@ -27,7 +27,7 @@ impl Destination {
         let Some(path) = named.filter(|path| path.as_os_str() != STDOUT_NAME) else {
             return Ok(Self::Stdout);
         };
-        let error = |source| CliError::File { action: "follow", path: path.to_owned(), source };
+        let error = CliError::file("follow", path);
         match fs::metadata(path) {
             Ok(found) if is_stdout(&found) => Ok(Self::Stdout),
             Ok(found) if found.is_file() => fs::canonicalize(path).map(Self::File).map_err(error),

@@ -1,30 +1,9 @@
-//! What can end a command, and the exit code it ends with.
+//! What can end a command, and the exit code it ends with; the README lists those.
 
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
-
-/// Exit codes; the README lists them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
-    Failed,
-    /// Wrong flags, arguments or configuration.
-    Usage,
-    /// The rows that were written are right, but the history is not all there.
-    Incomplete,
-}
-
-impl Exit {
-    pub(super) fn code(self) -> u8 {
-        match self {
-            Self::Failed => 1,
-            // What clap exits with for wrong flags.
-            Self::Usage => 2,
-            Self::Incomplete => 3,
-        }
-    }
-}
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
@@ -63,15 +42,23 @@ impl CliError {
         Self::Failed { what: what.into(), source: None }
     }
 
-    pub(super) fn exit(&self) -> Exit {
+    /// For `map_err`: what cannot be done to which file.
+    pub(super) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::File { action, path: path.clone(), source }
+    }
+
+    pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Config(_) => Exit::Usage,
-            Self::Incomplete(_) => Exit::Incomplete,
+            // What clap exits with for wrong flags.
+            Self::Usage(_) | Self::Config(_) => 2,
+            // The rows that were written are right, but the history is not all there.
+            Self::Incomplete(_) => 3,
             Self::Keys(_)
             | Self::File { .. }
             | Self::Output(_)
             | Self::Changed
-            | Self::Failed { .. } => Exit::Failed,
+            | Self::Failed { .. } => 1,
         }
     }
 

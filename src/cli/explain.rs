@@ -16,7 +16,7 @@ use super::client::{ClientRequest, refused};
 use super::errors::CliError;
 use super::output::printable;
 use super::reading::{Context, parse_address};
-use super::table::{self, Align};
+use super::table;
 use crate::api::explanation_json;
 use crate::domain::{TxId, Wallet};
 use crate::registry::Chain;
@@ -88,7 +88,7 @@ async fn here(
 
 async fn by_server(asked: &ClientRequest, tx: TxId) -> Result<String, CliError> {
     let url = asked.url(&format!("explain/{tx}"), "");
-    let answer = asked.client().send(&url, None, WAIT_MAX, BODY_BYTES_MAX).await;
+    let answer = asked.client.send(&url, None, WAIT_MAX, BODY_BYTES_MAX).await;
     let answer = answer.map_err(|error| CliError::failed("the server cannot be asked", error))?;
     if answer.status != StatusCode::OK {
         return Err(CliError::plain(refused(&answer)));
@@ -113,20 +113,13 @@ fn cell(row: &Row, member: &str, none: &str) -> String {
 }
 
 /// A heading, and columns below it, each of a member; nothing where there is no row.
-fn section(
-    text: &mut String,
-    name: &str,
-    columns: &[(&str, &str, Align)],
-    rows: &[Row],
-    none: &str,
-) {
+fn section(text: &mut String, name: &str, columns: &[(&str, &str)], rows: &[Row], none: &str) {
     if rows.is_empty() {
         return;
     }
-    let cells = |row| columns.iter().map(|(_, member, _)| cell(row, member, none)).collect();
+    let cells = |row| columns.iter().map(|(_, member)| cell(row, member, none)).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let heads: Vec<(&str, Align)> =
-        columns.iter().map(|(head, _, align)| (*head, *align)).collect();
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
     // Writing to a String cannot fail.
     let _ = write!(text, "\n{name}\n{}", table::format(&heads, &rows));
 }
@@ -135,35 +128,29 @@ fn shown(text: &str) -> Result<String, CliError> {
     let body: Body = serde_json::from_str(text)
         .map_err(|error| CliError::failed("the explanation cannot be read", error))?;
     let mut text = format!("{}\n{}\n", printable(&body.verdict), printable(&body.block_time));
-    let (left, right) = (Align::Left, Align::Right);
-    let value = format!("VALUE {}", body.native);
+    let value = format!(">VALUE {}", body.native);
     let columns = [
-        ("SIDE", "side", left),
-        ("AMOUNT", "amount", right),
-        ("TOKEN", "token", left),
-        (&*value, "amountSol", right),
-        ("DEX", "dex", left),
-        ("VALUE FROM", "valueFrom", left),
+        ("SIDE", "side"),
+        (">AMOUNT", "amount"),
+        ("TOKEN", "token"),
+        (&*value, "amountSol"),
+        ("DEX", "dex"),
+        ("VALUE FROM", "valueFrom"),
     ];
     section(&mut text, "Rows", &columns, &body.trades, "?");
-    let columns = [
-        ("ASSET", "asset", left),
-        ("CAME", "came", right),
-        ("WENT", "went", right),
-        ("BECAME", "became", left),
-    ];
+    let columns = [("ASSET", "asset"), (">CAME", "came"), (">WENT", "went"), ("BECAME", "became")];
     section(&mut text, "Movements of the wallet", &columns, &body.movements, "?");
-    let columns = [("NAME", "name", left), ("PART", "part", left), ("ADDRESS", "address", left)];
+    let columns = [("NAME", "name"), ("PART", "part"), ("ADDRESS", "address")];
     section(&mut text, "Venues", &columns, &body.venues, "-");
     let columns = [
-        ("WHAT", "what", left),
-        ("", "direction", left),
-        ("AMOUNT", "amount", right),
-        ("ASSET", "asset", left),
-        ("WHY", "why", left),
+        ("WHAT", "what"),
+        ("", "direction"),
+        (">AMOUNT", "amount"),
+        ("ASSET", "asset"),
+        ("WHY", "why"),
     ];
     section(&mut text, "Left out", &columns, &body.left_out, "?");
-    section(&mut text, "Notes", &[("", "detail", left)], &body.notes, "?");
+    section(&mut text, "Notes", &[("", "detail")], &body.notes, "?");
     if !body.native_movements_known {
         let missing = "No node returns the inner calls: movements of native coin may be missing.";
         let _ = writeln!(text, "\n{missing}");

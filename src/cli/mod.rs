@@ -76,7 +76,7 @@ fn run_with(arguments: impl Iterator<Item = OsString>, environment: &Environment
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             serve::tell(&error.report());
-            ExitCode::from(error.exit().code())
+            ExitCode::from(error.exit_code())
         }
     }
 }
@@ -87,7 +87,7 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
     for own in config.own_chains(&registry) {
         registry.add(own).map_err(|error| CliError::failed("a configured chain", error))?;
     }
-    let is_server = matches!(args.command, Command::Serve(_) | Command::Demo(_));
+    let is_server = matches!(args.command, Command::Serve { .. } | Command::Demo(_));
     let level = if is_server { "info" } else { "warn" };
     logging::start(environment, args.common.log_json, level)?;
     for name in &config.unused_variables {
@@ -99,7 +99,7 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
     let context =
         |transport| Context { config: &config, registry: &registry, environment, transport, quiet };
     match &args.command {
-        Command::Serve(_) => {
+        Command::Serve { .. } => {
             let load = loader(args.flags(), environment.clone());
             runtime()?.block_on(serve::run(&config, registry, &http()?, load))
         }
@@ -119,19 +119,18 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
             let now = SystemClock.now();
             runtime()?.block_on(keys::run(&args.command, &config, &registry, now, &mut out))
         }
-        Command::Chains(args) if args.check => {
+        Command::Chains { check: true, json } => {
             let transport = http()?;
-            runtime()?
-                .block_on(chains::check::run(args.json, &config, &registry, &transport, &mut out))
+            runtime()?.block_on(chains::check::run(*json, &config, &registry, &transport, &mut out))
         }
-        Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
-        Command::Storage(args) => {
-            runtime()?.block_on(copy_store::run(&args.command, &config, &registry, &mut out))
+        Command::Chains { json, .. } => chains::run(*json, &config, &registry, &mut out),
+        Command::Storage { command } => {
+            runtime()?.block_on(copy_store::run(command, &config, &registry, &mut out))
         }
         Command::Admin(args) => admin::run(args, &config, &registry, &mut out),
         Command::Backup(args) => serve::upkeep::backup(args, &config, &mut out),
         Command::Compact => serve::upkeep::compact(&config, &mut out),
-        Command::Completions(args) => shell::completions(args.shell, &mut out),
+        Command::Completions { shell } => shell::completions(*shell, &mut out),
         Command::Man => shell::man(&mut out),
         Command::Config => show_config::run(&config, &registry, &mut out),
     }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::domain::row_json::short;
 use crate::domain::{Decimal, RowRef, Side, Token};
 
 /// A trade in the API's shape. Numbers stay text, so that no digit is lost.
@@ -62,12 +63,12 @@ impl TradeLine {
 
 /// The symbol; without one, the first and last four characters of the address.
 pub(super) fn symbol_shown(token: &Token) -> String {
-    if let Some(symbol) = &token.symbol {
-        return symbol.to_string();
-    }
-    let mint = token.mint.to_string();
-    let (head, tail) = (mint.get(..4), mint.get(mint.len().saturating_sub(4)..));
-    format!("{}…{}", head.unwrap_or_default(), tail.unwrap_or_default())
+    token.symbol.as_deref().map_or_else(|| short(&token.mint.to_string()), str::to_owned)
+}
+
+/// A number as it was written; `none` stands for one that is not known.
+pub(super) fn number_text<'a>(number: Option<&'a RawValue>, none: &'a str) -> &'a str {
+    number.map_or(none, RawValue::get)
 }
 
 /// A decimal's text is always a JSON number.

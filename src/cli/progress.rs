@@ -41,13 +41,7 @@ impl ProgressLine {
         }
         bar.set_message("asking the chain");
         bar.enable_steady_tick(TICK);
-        Self(Some(Bar {
-            shown: bar,
-            marks: RefCell::default(),
-            total: Cell::default(),
-            expected: Cell::default(),
-            asked_total: Cell::default(),
-        }))
+        Self(Some(Bar::new(bar)))
     }
 
     pub(super) fn is_shown(&self) -> bool {
@@ -73,12 +67,9 @@ impl ProgressLine {
         let Some(bar) = &self.0 else { return };
         let (news, took) = bar.mark(trades);
         let expected = bar.expected.get().filter(|expected| *expected > trades);
-        let size = match (bar.total.get(), expected) {
-            (Some(total), _) => Size::Known(total),
-            (None, Some(expected)) => Size::About(expected),
-            (None, None) => Size::Unknown,
-        };
-        bar.shown.set_message(message(trades, size, news, took, oldest));
+        let known = bar.total.get().map(|total| ("", total));
+        let total = known.or(expected.map(|expected| ("about ", expected)));
+        bar.shown.set_message(message(trades, total, news, took, oldest));
     }
 
     /// So many transactions were read anew, back to that time.
@@ -107,6 +98,16 @@ impl ProgressLine {
 }
 
 impl Bar {
+    fn new(shown: ProgressBar) -> Self {
+        Self {
+            shown,
+            marks: RefCell::default(),
+            total: Cell::default(),
+            expected: Cell::default(),
+            asked_total: Cell::default(),
+        }
+    }
+
     /// Rows that came of late, and in what time.
     fn mark(&self, trades: u64) -> (u64, Duration) {
         let (mut marks, now) = (self.marks.borrow_mut(), Instant::now());
@@ -119,29 +120,18 @@ impl Bar {
     }
 }
 
-/// How many trades there are in all.
-#[derive(Clone, Copy)]
-enum Size {
-    Known(u64),
-    /// By an estimate.
-    About(u64),
-    Unknown,
-}
-
-/// `1,000 of 5,000 trades, back to …, 500 a second, 8 seconds left`.
-fn message(trades: u64, size: Size, news: u64, took: Duration, oldest: &str) -> String {
-    let (count, about) =
-        (HumanCount(trades), if let Size::About(_) = size { "about " } else { "" });
-    let total = match size {
-        Size::Known(total) | Size::About(total) => Some(total),
-        Size::Unknown => None,
-    };
-    let mut text = match total {
-        Some(total) => {
-            format!("{count} of {about}{} trades, back to {oldest}", HumanCount(total))
-        }
-        None => format!("{count} trades, back to {oldest}"),
-    };
+/// `1,000 of 5,000 trades, back to …, 500 a second, 8 seconds left`. The total stands with the word in
+/// front of it, which is empty where it is no estimate.
+fn message(
+    trades: u64,
+    total: Option<(&str, u64)>,
+    news: u64,
+    took: Duration,
+    oldest: &str,
+) -> String {
+    let of = total.map(|(about, total)| format!(" of {about}{}", HumanCount(total)));
+    let (count, of) = (HumanCount(trades), of.unwrap_or_default());
+    let mut text = format!("{count}{of} trades, back to {oldest}");
     if took < RATE_AFTER || news == 0 {
         return text;
     }
@@ -149,7 +139,7 @@ fn message(trades: u64, size: Size, news: u64, took: Duration, oldest: &str) -> 
     let rate = news.saturating_mul(1000).checked_div(millis).unwrap_or_default();
     // Writing to a String cannot fail.
     let _ = write!(text, ", {} a second", HumanCount(rate));
-    if let Some(total) = total {
+    if let Some((about, total)) = total {
         let left = total.saturating_sub(trades);
         let millis = millis.saturating_mul(left).checked_div(news).unwrap_or_default();
         let _ = write!(text, ", {about}{} left", HumanDuration(Duration::from_millis(millis)));
@@ -171,30 +161,24 @@ mod tests {
 
     #[test]
     fn tells_rate_and_time_left_where_they_are_known() {
-        let at = |size, news, seconds| {
-            message(1_500, size, news, Duration::from_secs(seconds), "2026-11-21")
+        let at = |total, news, seconds| {
+            message(1_500, total, news, Duration::from_secs(seconds), "2026-11-21")
         };
-        assert_eq!(at(Size::Unknown, 1_000, 0), "1,500 trades, back to 2026-11-21");
-        assert_eq!(at(Size::Unknown, 1_000, 2), "1,500 trades, back to 2026-11-21, 500 a second");
+        assert_eq!(at(None, 1_000, 0), "1,500 trades, back to 2026-11-21");
+        assert_eq!(at(None, 1_000, 2), "1,500 trades, back to 2026-11-21, 500 a second");
         assert_eq!(
-            at(Size::Known(6_500), 1_000, 2),
+            at(Some(("", 6_500)), 1_000, 2),
             "1,500 of 6,500 trades, back to 2026-11-21, 500 a second, 10 seconds left"
         );
         assert_eq!(
-            at(Size::About(6_500), 1_000, 2),
+            at(Some(("about ", 6_500)), 1_000, 2),
             "1,500 of about 6,500 trades, back to 2026-11-21, 500 a second, about 10 seconds left"
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_rate_is_that_of_late() {
-        let bar = Bar {
-            shown: ProgressBar::hidden(),
-            marks: RefCell::default(),
-            total: Cell::default(),
-            expected: Cell::default(),
-            asked_total: Cell::default(),
-        };
+        let bar = Bar::new(ProgressBar::hidden());
         assert_eq!(bar.mark(100_000), (0, Duration::ZERO));
         let mut last = (0, Duration::ZERO);
         for second in 1..=60 {

@@ -20,7 +20,8 @@ use super::output::{Ending, TradeLine};
 use super::progress::ProgressLine;
 use super::row_sink::{Outcome, RowSink};
 use super::signals;
-use crate::api::coverage_json;
+use super::sources::is_on;
+use crate::api::coverage_body;
 use crate::domain::{Address, Cursor, Filter, KeyId, ValueSource, Wallet};
 use crate::history::{End, Extent, History, HistoryError, Step, Walk, WalkRequest};
 use crate::registry::{Chain, Registry};
@@ -50,12 +51,11 @@ impl Context<'_> {
     pub(super) fn chain(&self, name: &str) -> Result<&Chain, CliError> {
         let registry = self.registry;
         let chain = registry.chain_named(name).ok_or_else(|| unknown_chain(name, registry))?;
-        match self.config.chains.get(&chain.slug) {
-            Some(settings) if settings.enabled == Some(false) => {
-                Err(CliError::Usage(format!("{} is switched off in the configuration", chain.slug)))
-            }
-            _ => Ok(chain),
+        if !is_on(self.config, chain) {
+            let text = format!("{} is switched off in the configuration", chain.slug);
+            return Err(CliError::Usage(text));
         }
+        Ok(chain)
     }
 
     /// The running server to ask for an address's history, where one is named.
@@ -136,17 +136,12 @@ impl<'a> WalletReading<'a> {
         }
         let engine = self.context.engine().await?;
         let outcome = self.read_here(&engine.history, sink, progress, resume).await;
-        let coverage = self.coverage_note(&engine.history).await;
+        let report = engine.history.coverage(self.wallet).await.ok().flatten();
+        let coverage = coverage_body(report.as_ref(), &self.wallet, &self.chain);
         let closed = engine.close().await;
         let outcome = outcome?;
         closed?;
-        Ok(Outcome { coverage, ..outcome })
-    }
-
-    async fn coverage_note(&self, history: &History) -> Option<CoverageNote> {
-        let report = history.coverage(self.wallet).await.ok().flatten();
-        let json = coverage_json(report.as_ref(), &self.wallet, &self.chain).ok()?;
-        CoverageNote::read(json.as_bytes())
+        Ok(Outcome { coverage: Some(CoverageNote(coverage)), ..outcome })
     }
 
     async fn read_here(
@@ -228,9 +223,7 @@ impl<'a> WalletReading<'a> {
             }
         }
     }
-}
 
-impl WalletReading<'_> {
     /// Estimates the size for the progress, where it is shown; never ready.
     async fn expected(&self, history: &History, progress: &ProgressLine) -> Infallible {
         if progress.is_shown()
@@ -271,7 +264,7 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         first_trade: end.first_trade.map(|time| time.to_string()),
         cursor: Some(cursor).filter(|_| end.more || !end.complete),
     };
-    Outcome { ending, short, values_pending: 0, coverage: None }
+    Outcome::new(ending, short)
 }
 
 #[cfg(test)]

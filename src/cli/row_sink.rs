@@ -30,6 +30,10 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    pub(super) fn new(ending: Ending, short: Option<CliError>) -> Self {
+        Self { ending, short, values_pending: 0, coverage: None }
+    }
+
     /// What is said of the history next to its rows.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         self.coverage.iter().flat_map(CoverageNote::lines).chain(self.values_note())

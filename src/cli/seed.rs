@@ -7,3 +7,8 @@ pub(super) fn random_seed() -> Result<u64, CliError> {
     getrandom::u64()
         .map_err(|error| CliError::plain(format!("the system gives no random numbers: {error}")))
 }
+
+/// A secret for a store that has none yet, by which it marks what was forgotten.
+pub(super) fn random_seeds() -> Result<[u64; 4], CliError> {
+    Ok([random_seed()?, random_seed()?, random_seed()?, random_seed()?])
+}

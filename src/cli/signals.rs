@@ -25,21 +25,9 @@ fn watch(kind: SignalKind) -> Result<Signal, CliError> {
     signal(kind).map_err(|source| CliError::failed("signals cannot be watched", source))
 }
 
-/// Calls for a reload: SIGHUP.
-pub(super) struct Hangups(Signal);
-
-impl Hangups {
-    /// From here on the signal ends the process no more.
-    pub(super) fn watch() -> Result<Self, CliError> {
-        watch(SignalKind::hangup()).map(Self)
-    }
-
-    /// Ready at the next one.
-    pub(super) async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
+/// Calls for a reload. From here on the signal ends the process no more.
+pub(super) fn hangups() -> Result<Signal, CliError> {
+    watch(SignalKind::hangup())
 }
 
 /// Waits for a signal and ends the process: nothing is lost by it but time, for the store is

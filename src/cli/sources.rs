@@ -111,13 +111,13 @@ pub(super) fn source(
         Family::Solana => {
             let genesis_hash = chain.genesis_hash.clone();
             let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
-            let gateway = Lists::of(config, chain)?.portal;
+            let gateway = ChainLists::of(config, chain)?.portal;
             let gateway = gateway.map(|list| list_pool(&list, nodes)).transpose()?;
             let source = source.with_references(chain).with_busy_account(chain);
             Source::Solana(source.with_gateway(gateway))
         }
         Family::Evm => {
-            let lists = Lists::of(config, chain)?;
+            let lists = ChainLists::of(config, chain)?;
             let lists_of =
                 |list: Option<NodeSetting>| list.map(|list| list_pool(&list, nodes)).transpose();
             Source::Evm(EvmSource::new(EvmParts {
@@ -153,27 +153,19 @@ pub(super) fn candles(
     Ok(Some(Candles::new(pool, registry)))
 }
 
-/// Where an EVM chain's wallets are looked up, and in which order.
-#[derive(Debug)]
-struct Lists {
-    explorer: Option<NodeSetting>,
-    portal: Option<NodeSetting>,
-    order: Vec<Discovery>,
-}
-
-/// The indexes and gateways that a chain's wallets are looked up in.
+/// The indexes and gateways that a chain's wallets are looked up in; of an EVM chain the order too.
 #[derive(Debug, Default)]
 pub(super) struct ChainLists {
     pub(super) explorer: Option<NodeSetting>,
     pub(super) portal: Option<NodeSetting>,
+    pub(super) order: Vec<Discovery>,
 }
 
 /// Those of a chain: configured, or the chain table's.
 pub(super) fn chain_lists(config: &Config, chain: &Chain) -> Result<ChainLists, CliError> {
-    let all = || Lists::of(config, chain);
     match chain.family {
-        Family::Evm => all().map(|Lists { explorer, portal, .. }| ChainLists { explorer, portal }),
-        Family::Solana => all().map(|Lists { portal, .. }| ChainLists { explorer: None, portal }),
+        Family::Evm => ChainLists::of(config, chain),
+        Family::Solana => Ok(ChainLists { explorer: None, ..ChainLists::of(config, chain)? }),
         Family::Tron => Ok(ChainLists::default()),
     }
 }
@@ -182,7 +174,7 @@ pub(super) fn chain_lists(config: &Config, chain: &Chain) -> Result<ChainLists, 
 const DISCOVERY: [Discovery; 4] =
     [Discovery::Portal, Discovery::Explorer, Discovery::Alchemy, Discovery::Logs];
 
-impl Lists {
+impl ChainLists {
     /// The public lists of the chain table are used only where no endpoint of the chain is
     /// configured, or where they are named: an operator of a node may not want third parties to
     /// learn which wallets are read.
@@ -196,10 +188,8 @@ impl Lists {
             Some(named) => named.contains(&kind),
             None => !own,
         };
-        let table = |url: &Option<String>| match url {
-            Some(url) => public_list(url, chain).map(Some),
-            None => Ok(None),
-        };
+        let table =
+            |url: &Option<String>| url.as_deref().map(|url| public_list(url, chain)).transpose();
         let portal = match settings.and_then(|settings| settings.portal.clone()) {
             Some(url) => Some(NodeSetting::plain(url)),
             None if by_table(Discovery::Portal) => table(&chain.portal)?,

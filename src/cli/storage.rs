@@ -43,9 +43,13 @@ pub(super) async fn open(config: &Config) -> Result<Store, CliError> {
     }
 }
 
-pub(super) fn open_folder(folder: &Path, config: &Config) -> Result<Store, CliError> {
+pub(super) fn options(config: &Config) -> StoreOptions {
     let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
-    let opened = Store::open(folder, StoreOptions { cache_bytes });
+    StoreOptions { cache_bytes }
+}
+
+pub(super) fn open_folder(folder: &Path, config: &Config) -> Result<Store, CliError> {
+    let opened = Store::open(folder, options(config));
     opened.map_err(|error| CliError::failed(what_to_do(folder, &error), error))
 }
 

@@ -16,27 +16,24 @@ pub(super) enum Target {
     File { writer: BufWriter<File>, part: PathBuf, path: PathBuf },
 }
 
-fn part_path(path: &Path) -> PathBuf {
-    let mut part = path.as_os_str().to_owned();
-    part.push(PART_SUFFIX);
-    PathBuf::from(part)
+/// A path whose last name goes on with a suffix.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 impl Target {
     pub(super) fn open(destination: &Destination) -> Result<Self, CliError> {
-        let error = |action, path: &Path| {
-            let path = path.to_owned();
-            move |source| CliError::File { action, path, source }
-        };
         match destination {
             Destination::Stdout => Ok(Self::Stdout(BufWriter::new(io::stdout().lock()))),
             Destination::Straight(path) => {
                 let file = OpenOptions::new().write(true).open(path);
-                Ok(Self::Straight(BufWriter::new(file.map_err(error("write to", path))?)))
+                Ok(Self::Straight(BufWriter::new(file.map_err(CliError::file("write to", path))?)))
             }
             Destination::File(path) => {
-                let part = part_path(path);
-                let file = File::create(&part).map_err(error("create", &part))?;
+                let part = with_suffix(path, PART_SUFFIX);
+                let file = File::create(&part).map_err(CliError::file("create", &part))?;
                 Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
             }
         }
@@ -44,15 +41,15 @@ impl Target {
 
     /// The half-written file of an earlier call, cut to the bytes that are known to be whole.
     pub(super) fn reopen(path: &Path, bytes: u64) -> Result<Self, CliError> {
-        let part = part_path(path);
-        let error = |source| CliError::File { action: "go on with", path: part.clone(), source };
-        let mut file = OpenOptions::new().write(true).open(&part).map_err(error)?;
-        let found = file.metadata().map_err(error)?.len();
+        let part = with_suffix(path, PART_SUFFIX);
+        let error = CliError::file("go on with", &part);
+        let mut file = OpenOptions::new().write(true).open(&part).map_err(&error)?;
+        let found = file.metadata().map_err(&error)?.len();
         if found < bytes {
             let what = format!("{} is shorter than it was: begin without --resume", part.display());
             return Err(CliError::plain(what));
         }
-        file.set_len(bytes).map_err(error)?;
+        file.set_len(bytes).map_err(&error)?;
         file.seek(SeekFrom::End(0)).map_err(error)?;
         Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
     }
@@ -78,8 +75,8 @@ impl Target {
     pub(super) fn keep(mut self) -> Result<(), CliError> {
         self.flush().map_err(CliError::Output)?;
         if let Self::File { writer, part, path } = self {
-            let error = |source| CliError::File { action: "write", path: path.clone(), source };
-            writer.get_ref().sync_all().map_err(error)?;
+            let error = CliError::file("write", &path);
+            writer.get_ref().sync_all().map_err(&error)?;
             fs::rename(part, &path).map_err(error)?;
         }
         Ok(())
@@ -99,16 +96,14 @@ impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(to) => to.write(bytes),
-            Self::Straight(to) => to.write(bytes),
-            Self::File { writer, .. } => writer.write(bytes),
+            Self::Straight(to) | Self::File { writer: to, .. } => to.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(to) => to.flush(),
-            Self::Straight(to) => to.flush(),
-            Self::File { writer, .. } => writer.flush(),
+            Self::Straight(to) | Self::File { writer: to, .. } => to.flush(),
         }
     }
 }

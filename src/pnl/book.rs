@@ -2,9 +2,8 @@
 
 use super::Method;
 use super::lots::Lots;
-use super::pool::CostPool;
 use super::position::TokenPosition;
-use super::sale::{Origin, Sale, SoldPart};
+use super::sale::{Origin, Part, Sale};
 use crate::domain::{Side, Units};
 
 /// One row.
@@ -21,43 +20,16 @@ pub struct BookEntry {
 
 #[derive(Debug)]
 pub struct Book {
-    held: Held,
+    held: Lots,
     position: TokenPosition,
     /// Of all entries, also of those before the period.
     bought: Units,
     sold: Units,
 }
 
-#[derive(Debug)]
-enum Held {
-    Lots(Lots),
-    Pool(CostPool),
-}
-
-impl Held {
-    fn add(&mut self, quantity: Units, cost: Option<Units>, row: usize) {
-        match self {
-            Self::Lots(lots) => lots.add(quantity, cost, row),
-            Self::Pool(pool) => pool.add(quantity, cost),
-        }
-    }
-
-    fn take(&mut self, quantity: Units) -> Vec<SoldPart> {
-        match self {
-            Self::Lots(lots) => lots.take(quantity),
-            Self::Pool(pool) => pool.take(quantity),
-        }
-    }
-}
-
 impl Book {
     pub fn new(method: Method) -> Self {
-        let held = match method {
-            Method::Fifo => Held::Lots(Lots::oldest_first()),
-            Method::Lifo => Held::Lots(Lots::newest_first()),
-            Method::Hifo => Held::Lots(Lots::dearest_first()),
-            Method::Average => Held::Pool(CostPool::default()),
-        };
+        let held = Lots::new(method);
         let position = TokenPosition::default();
         Self { held, position, bought: Units::ZERO, sold: Units::ZERO }
     }
@@ -130,12 +102,12 @@ impl Book {
         let matched = quantity.min(self.position.open);
         let taken = self.held.take(matched);
         self.let_go(matched, &taken);
-        let sale = Sale::new(quantity, value, &taken);
+        let sale = Sale::new(quantity, value, taken);
         self.add_up(&sale);
         sale
     }
 
-    fn let_go(&mut self, matched: Units, taken: &[SoldPart]) {
+    fn let_go(&mut self, matched: Units, taken: &[Part]) {
         let position = &mut self.position;
         position.open = position.open.saturating_sub(matched);
         for part in taken {

@@ -7,6 +7,7 @@ use super::book::{Book, BookEntry};
 use super::ledger::{HeldToken, LedgerToken, TradeLedger};
 use super::method::Method;
 use super::period::Period;
+use super::position::TokenPosition;
 use super::report::{Report, TokenReport};
 use super::sale::{Origin, Sale};
 use crate::domain::{Address, TxId, UnixSeconds};
@@ -50,7 +51,7 @@ pub struct Disposal {
 
 impl Count {
     pub fn new(ledger: Arc<TradeLedger>, method: Method, period: Period) -> Self {
-        let books = ledger.tokens().iter().map(|_| Book::new(method)).collect();
+        let books = ledger.tokens.iter().map(|_| Book::new(method)).collect();
         let left = ledger.len();
         Self { ledger, method, period, books, left, has_begun: false, trades: 0 }
     }
@@ -59,7 +60,7 @@ impl Count {
     pub fn step(&mut self) -> CountStep {
         let Some(at) = self.left.checked_sub(1) else { return CountStep::All };
         let ledger = Arc::clone(&self.ledger);
-        let Some(row) = ledger.row(at).filter(|row| !self.period.is_after(row.time)) else {
+        let Some(row) = ledger.rows.get(at).filter(|row| !self.period.is_after(row.time)) else {
             return CountStep::All;
         };
         self.left = at;
@@ -68,7 +69,7 @@ impl Count {
             self.trades += 1;
         }
         let (Some(book), Some(token)) =
-            (self.books.get_mut(row.token), ledger.tokens().get(row.token))
+            (self.books.get_mut(row.token), ledger.tokens.get(row.token))
         else {
             return CountStep::Row;
         };
@@ -92,15 +93,21 @@ impl Count {
     pub fn report(mut self) -> Report {
         // A period after the last row holds what was carried over.
         self.begin_period();
-        let tokens = self.ledger.tokens().iter().zip(&self.books);
+        let tokens = self.ledger.tokens.iter().zip(&self.books);
         let tokens = tokens.filter(|(_, book)| !book.position().is_untouched());
-        let tokens = tokens.map(|(token, book)| TokenReport {
+        let report = |(token, book): (&LedgerToken, &Book)| TokenReport {
             symbol: token.symbol.clone(),
             mint: token.mint,
             decimals: token.decimals,
             position: *book.position(),
-        });
-        Report::new(self.method, self.period, self.trades, tokens.collect())
+        };
+        let tokens: Vec<TokenReport> = tokens.map(report).collect();
+        let mut totals = TokenPosition::default();
+        for token in &tokens {
+            totals.add(&token.position);
+        }
+        let Self { method, period, trades, .. } = self;
+        Report { method, period, trades, totals, tokens }
     }
 }
 
@@ -112,7 +119,7 @@ fn disposal(
     sale: Sale,
 ) -> Disposal {
     let bought = sale.parts.iter().map(|part| match part.origin {
-        Origin::Lot(at) => Some((ledger.row(at)?.time, ledger.transaction(at))),
+        Origin::Lot(at) => Some((ledger.rows.get(at)?.time, ledger.transaction(at))),
         Origin::Pool | Origin::Unmatched => None,
     });
     Disposal {

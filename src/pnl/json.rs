@@ -4,13 +4,11 @@
 use std::fmt::Display;
 
 use super::count::Disposal;
-use super::position::{TokenPosition, Totals};
+use super::position::TokenPosition;
 use super::report::{Report, TokenReport, rate};
 use super::sale::{Origin, Part};
 use crate::domain::row_json::string;
-use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
-
-type QuantityOf = fn(&TokenPosition) -> Units;
+use crate::domain::{Decimal, Numbers, TxId, UnixSeconds};
 
 /// What a report is of.
 #[derive(Debug, Clone)]
@@ -43,10 +41,10 @@ impl JsonWriter {
         object.word("complete", "true");
         object.text("native", &subject.native);
         object.text("method", report.method.name());
-        object.time("from", report.period.from);
-        object.time("to", report.period.to);
+        object.optional("from", report.period.from);
+        object.optional("to", report.period.to);
         object.count("trades", report.trades);
-        object.time("firstTrade", subject.first_trade);
+        object.optional("firstTrade", subject.first_trade);
         if subject.values_pending > 0 {
             object.count("valuesPending", subject.values_pending);
         }
@@ -64,22 +62,20 @@ impl JsonWriter {
         let mut object = self.object(out);
         object.text("token", &token.symbol);
         object.text("tokenMint", &token.mint.to_string());
-        let quantities: [(&str, QuantityOf); 6] = [
-            ("bought", |p| p.bought),
-            ("sold", |p| p.sold),
-            ("opening", |p| p.opening),
-            ("open", |p| p.open),
-            ("openUnvalued", |p| p.open_unvalued),
-            ("unmatched", |p| p.unmatched),
+        let quantities = [
+            ("bought", p.bought),
+            ("sold", p.sold),
+            ("opening", p.opening),
+            ("open", p.open),
+            ("openUnvalued", p.open_unvalued),
+            ("unmatched", p.unmatched),
         ];
-        for (name, quantity) in quantities {
-            object.number(name, Some(Decimal { units: quantity(p), decimals: token.decimals }));
+        for (name, units) in quantities {
+            object.number(name, Some(Decimal { units, decimals: token.decimals }));
         }
         let native = self.subject.native_decimals;
         object.number("averageCost", p.average_cost(token.decimals, native));
-        let mut sums = Totals::default();
-        sums.add(p);
-        object.sums(&sums, native);
+        object.sums(p, native);
         object.end();
     }
 
@@ -94,10 +90,10 @@ impl JsonWriter {
         let value = |units| Decimal { units, decimals: native };
         let sale = &disposal.sale;
         let mut object = self.object(out);
-        object.transaction("signature", disposal.tx);
+        object.optional("signature", disposal.tx);
         object.text("token", &disposal.symbol);
         object.text("tokenMint", &disposal.mint.to_string());
-        object.time("soldAt", Some(disposal.time));
+        object.text("soldAt", &disposal.time.to_string());
         let quantity = Decimal { units: sale.quantity, decimals: disposal.decimals };
         object.number("quantity", Some(quantity));
         object.number("proceeds", sale.value.map(value));
@@ -126,8 +122,8 @@ impl JsonWriter {
         let quantity = Decimal { units: part.quantity, decimals: disposal.decimals };
         let mut object = self.object(out);
         object.word("matched", if part.origin == Origin::Unmatched { "false" } else { "true" });
-        object.transaction("signature", bought.and_then(|(_, tx)| tx));
-        object.time("acquiredAt", bought.map(|(time, _)| time));
+        object.optional("signature", bought.and_then(|(_, tx)| tx));
+        object.optional("acquiredAt", bought.map(|(time, _)| time));
         let held = bought.map(|(time, _)| disposal.time.0.saturating_sub(time.0).to_string());
         object.word("heldSeconds", held.as_deref().unwrap_or("null"));
         object.number("quantity", Some(quantity));
@@ -182,30 +178,22 @@ impl Object<'_> {
         self.word(name, &count.to_string());
     }
 
-    fn time(&mut self, name: &str, time: Option<UnixSeconds>) {
-        match time {
-            Some(time) => self.text(name, &time.to_string()),
-            None => self.word(name, "null"),
-        }
-    }
-
-    fn transaction(&mut self, name: &str, tx: Option<TxId>) {
-        match tx {
-            Some(tx) => self.text(name, &tx.to_string()),
+    fn optional(&mut self, name: &str, text: Option<impl Display>) {
+        match text {
+            Some(text) => self.text(name, &text.to_string()),
             None => self.word(name, "null"),
         }
     }
 
     fn number(&mut self, name: &str, number: Option<impl Display>) {
         match (number, self.numbers) {
-            (None, _) => self.word(name, "null"),
             (Some(number), Numbers::Literal) => self.word(name, &number.to_string()),
-            (Some(number), Numbers::Text) => self.text(name, &number.to_string()),
+            (number, _) => self.optional(name, number),
         }
     }
 
     /// What a token and all of them have in common.
-    fn sums(&mut self, totals: &Totals, native_decimals: u8) {
+    fn sums(&mut self, totals: &TokenPosition, native_decimals: u8) {
         self.count("buys", totals.buys);
         self.count("sells", totals.sells);
         self.count("withoutAmount", totals.untold);

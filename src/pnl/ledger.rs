@@ -7,9 +7,9 @@ use crate::domain::{Address, Decimal, Side, TxId, Units, UnixSeconds};
 /// A wallet's rows, newest first, as they are served.
 #[derive(Debug, Default)]
 pub struct TradeLedger {
-    tokens: Vec<LedgerToken>,
+    pub(super) tokens: Vec<LedgerToken>,
     places: HashMap<Address, usize>,
-    rows: Vec<HeldToken>,
+    pub(super) rows: Vec<HeldToken>,
     /// Of the rows, where disposals are wanted.
     transactions: Option<Vec<TxId>>,
 }
@@ -81,15 +81,7 @@ impl TradeLedger {
         self.rows.is_empty()
     }
 
-    pub(super) fn row(&self, at: usize) -> Option<&HeldToken> {
-        self.rows.get(at)
-    }
-
     pub(super) fn transaction(&self, at: usize) -> Option<TxId> {
         self.transactions.as_ref()?.get(at).copied()
-    }
-
-    pub(super) fn tokens(&self) -> &[LedgerToken] {
-        &self.tokens
     }
 }

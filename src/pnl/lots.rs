@@ -1,30 +1,41 @@
-//! What is held, lot by lot, in the order in which a method sells it.
+//! What is held, lot by lot or at its average cost, in the order in which a method sells it.
 
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::sale::{Origin, SoldPart};
+use super::method::Method;
+use super::sale::{Origin, Part};
 use super::share::{compare_ratios, share};
 use crate::domain::Units;
 
-/// What was bought at once, as far as it is not sold.
+/// What was bought at once, or all of a pool, as far as it is not sold.
 #[derive(Debug, Clone, Copy)]
 struct Lot {
     quantity: Units,
     /// `None`: the price is unknown.
     cost: Option<Units>,
-    row: usize,
+    origin: Origin,
 }
 
 impl Lot {
+    fn empty_pool(cost: Option<Units>) -> Self {
+        Self { quantity: Units::ZERO, cost, origin: Origin::Pool }
+    }
+
+    /// Takes in what is bought. The book holds sums below the width of the integer.
+    fn grow(&mut self, bought: Self) {
+        self.quantity = self.quantity.saturating_add(bought.quantity);
+        self.cost = self.cost.zip(bought.cost).map(|(all, cost)| all.saturating_add(cost));
+    }
+
     /// Takes so many, or all there are. The cost is rounded down; the rest stays in the lot.
-    fn give(&mut self, most: Units) -> SoldPart {
+    fn give(&mut self, most: Units) -> Part {
         let quantity = most.min(self.quantity);
         let cost = self.cost.map(|cost| share(cost, quantity, self.quantity));
         self.quantity = self.quantity.saturating_sub(quantity);
         self.cost = self.cost.zip(cost).map(|(all, taken)| all.saturating_sub(taken));
-        SoldPart { quantity, cost, origin: Origin::Lot(self.row) }
+        Part { quantity, cost, proceeds: None, origin: self.origin }
     }
 
     fn is_used_up(&self) -> bool {
@@ -73,24 +84,32 @@ pub(super) struct Lots(Order);
 enum Order {
     Fifo(VecDeque<Lot>),
     Lifo(Vec<Lot>),
-    Hifo { lots: BinaryHeap<Priced>, bought: u64 },
+    Hifo {
+        lots: BinaryHeap<Priced>,
+        bought: u64,
+    },
+    /// What was bought at a known price is one pool, the rest another, which is sold last.
+    Average {
+        valued: Lot,
+        unvalued: Lot,
+    },
 }
 
 impl Lots {
-    pub(super) fn oldest_first() -> Self {
-        Self(Order::Fifo(VecDeque::new()))
-    }
-
-    pub(super) fn newest_first() -> Self {
-        Self(Order::Lifo(Vec::new()))
-    }
-
-    pub(super) fn dearest_first() -> Self {
-        Self(Order::Hifo { lots: BinaryHeap::new(), bought: 0 })
+    pub(super) fn new(method: Method) -> Self {
+        Self(match method {
+            Method::Fifo => Order::Fifo(VecDeque::new()),
+            Method::Lifo => Order::Lifo(Vec::new()),
+            Method::Hifo => Order::Hifo { lots: BinaryHeap::new(), bought: 0 },
+            Method::Average => Order::Average {
+                valued: Lot::empty_pool(Some(Units::ZERO)),
+                unvalued: Lot::empty_pool(None),
+            },
+        })
     }
 
     pub(super) fn add(&mut self, quantity: Units, cost: Option<Units>, row: usize) {
-        let lot = Lot { quantity, cost, row };
+        let lot = Lot { quantity, cost, origin: Origin::Lot(row) };
         match &mut self.0 {
             Order::Fifo(lots) => lots.push_back(lot),
             Order::Lifo(lots) => lots.push(lot),
@@ -99,11 +118,13 @@ impl Lots {
                 lots.push(Priced { lot, price, number: *bought });
                 *bought += 1;
             }
+            Order::Average { valued, .. } if cost.is_some() => valued.grow(lot),
+            Order::Average { unvalued, .. } => unvalued.grow(lot),
         }
     }
 
     /// Takes so many, or all there are, in the method's order.
-    pub(super) fn take(&mut self, quantity: Units) -> Vec<SoldPart> {
+    pub(super) fn take(&mut self, quantity: Units) -> Vec<Part> {
         let (mut left, mut taken) = (quantity, Vec::new());
         while !left.is_zero()
             && let Some(part) = self.take_from_next(left)
@@ -114,7 +135,7 @@ impl Lots {
         taken
     }
 
-    fn take_from_next(&mut self, most: Units) -> Option<SoldPart> {
+    fn take_from_next(&mut self, most: Units) -> Option<Part> {
         match &mut self.0 {
             Order::Fifo(lots) => {
                 let part = lots.front_mut()?.give(most);
@@ -135,6 +156,10 @@ impl Lots {
                     PeekMut::pop(first);
                 }
                 Some(part)
+            }
+            Order::Average { valued, unvalued } => {
+                let pool = if valued.is_used_up() { unvalued } else { valued };
+                (!pool.is_used_up()).then(|| pool.give(most))
             }
         }
     }

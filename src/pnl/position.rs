@@ -64,31 +64,10 @@ impl TokenPosition {
         // Without them where so long a number does not fit.
         cut(AVERAGE_DIGITS).or_else(|| cut(0))
     }
-}
 
-/// All tokens of a wallet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    pub buys: u64,
-    pub sells: u64,
-    pub untold: u64,
-    pub unvalued: u64,
-    pub spent: Units,
-    pub received: Units,
-    pub realised: Signed,
-    pub cost: Units,
-    pub unvalued_proceeds: Units,
-    pub unvalued_cost: Units,
-    pub unmatched_proceeds: Units,
-    pub opening_cost: Units,
-    pub open_cost: Units,
-    pub judged: u64,
-    pub wins: u64,
-}
-
-impl Totals {
-    /// Native coin in existence is far below the width of the integer.
-    pub fn add(&mut self, position: &TokenPosition) {
+    /// Adds counts and values of another token. Quantities stay as they are: those of two tokens
+    /// have no sum. Native coin in existence is far below the width of the integer.
+    pub fn add(&mut self, position: &Self) {
         let sum = |total: &mut Units, part: Units| *total = total.saturating_add(part);
         self.buys += position.buys;
         self.sells += position.sells;

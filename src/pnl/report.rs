@@ -2,7 +2,7 @@
 
 use super::method::Method;
 use super::period::Period;
-use super::position::{TokenPosition, Totals};
+use super::position::TokenPosition;
 use crate::domain::{Address, Decimal, Units};
 
 /// Digits of a win rate.
@@ -14,7 +14,8 @@ pub struct Report {
     pub period: Period,
     /// Rows of the period.
     pub trades: u64,
-    pub totals: Totals,
+    /// Counts and values of all tokens.
+    pub totals: TokenPosition,
     /// Tokens with rows in the period or held when it began; the one traded last stands first.
     pub tokens: Vec<TokenReport>,
 }
@@ -26,21 +27,6 @@ pub struct TokenReport {
     /// Of the quantities.
     pub decimals: u8,
     pub position: TokenPosition,
-}
-
-impl Report {
-    pub(super) fn new(
-        method: Method,
-        period: Period,
-        trades: u64,
-        tokens: Vec<TokenReport>,
-    ) -> Self {
-        let mut totals = Totals::default();
-        for token in &tokens {
-            totals.add(&token.position);
-        }
-        Self { method, period, trades, totals, tokens }
-    }
 }
 
 /// Wins out of judged sells, four digits after the point, cut; `None` where none was judged.

@@ -15,21 +15,13 @@ pub enum Origin {
     Unmatched,
 }
 
-/// A part of a sell that one lot, or one pool, gave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SoldPart {
-    pub(super) quantity: Units,
-    pub(super) cost: Option<Units>,
-    pub(super) origin: Origin,
-}
-
 /// Units of a sell that share an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub quantity: Units,
     /// `None`: the price that was paid is unknown.
     pub cost: Option<Units>,
-    /// `None`: the price that was got is unknown.
+    /// `None`: the price that was got is unknown, or the sale is not made yet.
     pub proceeds: Option<Units>,
     pub origin: Origin,
 }
@@ -64,18 +56,16 @@ impl Gain {
 impl Sale {
     /// Splits the value: each part's proceeds are rounded down, the rest goes to the last matched
     /// part; what was sold beyond the lots stands last.
-    pub(super) fn new(quantity: Units, value: Option<Units>, taken: &[SoldPart]) -> Self {
-        let matched = taken.iter().fold(Units::ZERO, |sum, part| sum.saturating_add(part.quantity));
+    pub(super) fn new(quantity: Units, value: Option<Units>, mut parts: Vec<Part>) -> Self {
+        let matched = parts.iter().fold(Units::ZERO, |sum, part| sum.saturating_add(part.quantity));
         let of_matched = value.map(|value| share(value, matched, quantity));
-        let mut left = of_matched;
-        let mut parts: Vec<Part> = Vec::with_capacity(taken.len() + 1);
-        for (at, &SoldPart { quantity: part, cost, origin }) in taken.iter().enumerate() {
-            let is_last = at + 1 == taken.len();
-            let proceeds = value.zip(left).map(|(value, left)| {
-                if is_last { left } else { share(value, part, quantity).min(left) }
+        let (mut left, count) = (of_matched, parts.len());
+        for (at, part) in parts.iter_mut().enumerate() {
+            let is_last = at + 1 == count;
+            part.proceeds = value.zip(left).map(|(value, left)| {
+                if is_last { left } else { share(value, part.quantity, quantity).min(left) }
             });
-            left = left.zip(proceeds).map(|(left, proceeds)| left.saturating_sub(proceeds));
-            parts.push(Part { quantity: part, cost, proceeds, origin });
+            left = left.zip(part.proceeds).map(|(left, proceeds)| left.saturating_sub(proceeds));
         }
         let unmatched = quantity.saturating_sub(matched);
         if !unmatched.is_zero() {

@@ -1,7 +1,7 @@
 //! An exact amount that may be below zero.
 
 use std::fmt;
-use std::ops::{AddAssign, Neg};
+use std::ops::AddAssign;
 
 use crate::domain::{Decimal, Units};
 
@@ -30,21 +30,9 @@ impl Signed {
         self.negative
     }
 
-    pub fn magnitude(&self) -> Units {
-        self.magnitude
-    }
-
     /// With its point set.
     pub fn decimal(self, decimals: u8) -> SignedDecimal {
         SignedDecimal { negative: self.negative, part: Decimal { units: self.magnitude, decimals } }
-    }
-}
-
-impl Neg for Signed {
-    type Output = Self;
-
-    fn neg(self) -> Self {
-        Self { negative: !self.negative && !self.magnitude.is_zero(), ..self }
     }
 }
 

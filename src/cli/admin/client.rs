@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::cli::config::Config;
 use crate::cli::errors::CliError;
 use crate::cli::keys;
 use crate::cli::runtime;
-use crate::cli::table::{Align, format};
+use crate::cli::table::format;
 use crate::domain::Clock as _;
 use crate::registry::Registry;
 
@@ -25,7 +25,11 @@ pub(in crate::cli) fn run(
 ) -> Result<(), CliError> {
     let folder = &config.storage.path;
     let request = match &args.command {
-        AdminCommand::Backup(backup) => AdminRequest::Backup { path: absolute(&backup.path)? },
+        AdminCommand::Backup(backup) => {
+            // The server's working folder is another one.
+            let path = std::path::absolute(&backup.path);
+            AdminRequest::Backup { path: path.map_err(CliError::file("find", &backup.path))? }
+        }
         AdminCommand::Forget(forget) => {
             let (chain, address) = (forget.chain.clone(), forget.address.clone());
             AdminRequest::Forget { chain, address }
@@ -46,14 +50,6 @@ pub(in crate::cli) fn run(
     let answer = ask(folder, &request)?;
     let text = if args.json { format!("{answer}\n") } else { shown(&request, &answer) };
     out.write_all(text.as_bytes()).map_err(CliError::Output)
-}
-
-/// The server's working folder is another one.
-fn absolute(path: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(path).map_err(|source| {
-        let path = path.to_owned();
-        CliError::File { action: "find", path, source }
-    })
 }
 
 fn ask(folder: &Path, request: &AdminRequest) -> Result<Value, CliError> {
@@ -139,20 +135,20 @@ fn loads(answer: &Value) -> String {
         Some(value) => value.to_string(),
     };
     let columns = [
-        ("CHAIN", "chain", Align::Left),
-        ("WALLET", "wallet", Align::Left),
-        ("READERS", "readers", Align::Right),
-        ("BACKGROUND", "background", Align::Left),
-        ("TRADES", "trades", Align::Right),
-        ("COMPLETE", "complete", Align::Left),
-        ("REACHED", "reachedTime", Align::Left),
-        ("ENDPOINTS", "endpoints", Align::Left),
-        ("LAST ERROR", "lastError", Align::Left),
+        ("CHAIN", "chain"),
+        ("WALLET", "wallet"),
+        (">READERS", "readers"),
+        ("BACKGROUND", "background"),
+        (">TRADES", "trades"),
+        ("COMPLETE", "complete"),
+        ("REACHED", "reachedTime"),
+        ("ENDPOINTS", "endpoints"),
+        ("LAST ERROR", "lastError"),
     ];
     let rows = answer.as_array().into_iter().flatten();
     let rows: Vec<Vec<String>> =
-        rows.map(|load| columns.iter().map(|(_, name, _)| cell(load, name)).collect()).collect();
-    format(&columns.map(|(head, _, align)| (head, align)), &rows)
+        rows.map(|load| columns.iter().map(|(_, name)| cell(load, name)).collect()).collect();
+    format(&columns.map(|(head, _)| head), &rows)
 }
 
 /// One line a value, by its path.

@@ -49,9 +49,7 @@ fn has_instead(kind: AbilityKind, offered: &BTreeSet<AbilityKind>, lists: &Chain
 /// others are not what the operator runs. Else all that are not switched off.
 pub(super) fn chains_to_check<'a>(config: &Config, registry: &'a Registry) -> Vec<&'a Chain> {
     let is_own = |chain: &&Chain| {
-        let has = |layer: &ChainLayer| {
-            layer.rpc.is_some() || layer.explorer.is_some() || layer.portal.is_some()
-        };
+        let has = |layer: &ChainLayer| layer.rpc.is_some() || layer.has_lists();
         config.chains.get(&chain.slug).is_some_and(has)
     };
     let on: Vec<&Chain> = registry.chains().iter().filter(|chain| is_on(config, chain)).collect();

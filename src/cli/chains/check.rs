@@ -168,29 +168,38 @@ mod tests {
     use crate::demo::evm::{self, EvmModel, WalletPlan};
     use crate::demo::{DemoNode, DemoTransport};
 
-    fn secret() -> ConfigSecret {
-        serde_json::from_value(json!("word")).unwrap()
+    type Headers = BTreeMap<String, ConfigSecret>;
+
+    /// Checks a node at an address of the demo's.
+    async fn checked(node: DemoNode, chain: &Chain, headers: Headers) -> CheckedEndpoint {
+        let transport = DemoTransport::new([("demo.test/node".to_owned(), node)]);
+        let transport: Arc<dyn Transport> = Arc::new(transport);
+        let url = ConfigUrl::parse("https://demo.test/node").unwrap();
+        let endpoint = NodeSetting { headers, ..NodeSetting::plain(url) };
+        check(chain, &endpoint, &transport).await.unwrap()
+    }
+
+    async fn checked_eth(options: evm::NodeOptions) -> CheckedEndpoint {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("eth").unwrap();
+        let node = DemoNode::evm(EvmModel::new(3, chain), 1);
+        node.set_options(options);
+        checked(node, chain, Headers::new()).await
     }
 
     /// What `chains --check` prints of an Ethereum node with these options.
     async fn eth_text(options: evm::NodeOptions, lists: &ChainLists) -> String {
         let registry = Registry::embedded().unwrap();
-        let chain = registry.chain_named("eth").unwrap();
-        let node = DemoNode::evm(EvmModel::new(3, chain), 1);
-        node.set_options(options);
-        let mounts = [("demo.test/eth".to_owned(), node)];
-        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
-        let url = ConfigUrl::parse("https://demo.test/eth").unwrap();
-        let checked = check(chain, &NodeSetting::plain(url), &transport).await.unwrap();
         let mut text = Vec::new();
-        let endpoints = advise(vec![checked], lists);
-        write_chain(&endpoints, &listed(chain, lists), &mut text).unwrap();
+        let endpoints = advise(vec![checked_eth(options).await], lists);
+        let listed = listed(registry.chain_named("eth").unwrap(), lists);
+        write_chain(&endpoints, &listed, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
     fn explorer() -> ChainLists {
         let url = ConfigUrl::parse("https://index.test/api?apikey=word").unwrap();
-        ChainLists { explorer: Some(NodeSetting::plain(url)), portal: None }
+        ChainLists { explorer: Some(NodeSetting::plain(url)), ..ChainLists::default() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -240,17 +249,9 @@ mod tests {
         model.add_named("busy", WalletPlan { first, last, ..WalletPlan::trades(500) });
         let node = DemoNode::tron(model, 1);
         node.set_options(options);
-        let mounts = [("demo.test/tron".to_owned(), node)];
-        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
-        let headers = key.map(|key| (key.to_owned(), secret())).into_iter();
-        let url = ConfigUrl::parse("https://demo.test/tron").unwrap();
-        let endpoint =
-            NodeSetting { headers: headers.collect::<BTreeMap<_, _>>(), ..NodeSetting::plain(url) };
-        check(chain, &endpoint, &transport).await.unwrap()
-    }
-
-    fn is_ok(checked: &CheckedEndpoint) -> Vec<(&'static str, bool)> {
-        checked.results.iter().map(|finding| (finding.what, finding.ok)).collect()
+        let secret = || serde_json::from_value(json!("word")).unwrap();
+        let headers = key.map(|key| (key.to_owned(), secret())).into_iter().collect();
+        checked(node, chain, headers).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -271,8 +272,8 @@ mod tests {
         };
         let checked = tron(options, None).await;
         assert!(checked.usable, "{:?}", checked.results);
-        let lacks: Vec<&str> =
-            is_ok(&checked).into_iter().filter(|(_, ok)| !ok).map(|(what, _)| what).collect();
+        let lacks = checked.results.iter().filter(|finding| !finding.ok);
+        let lacks: Vec<&str> = lacks.map(|finding| finding.what).collect();
         let expected = [
             "lists an account",
             "lists its tokens",
@@ -289,20 +290,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_a_pruned_evm_node_lacks_is_named_with_what_to_configure() {
         let registry = Registry::embedded().unwrap();
-        let chain = registry.chain_named("eth").unwrap();
-        let model = EvmModel::new(3, chain);
+        let model = EvmModel::new(3, registry.chain_named("eth").unwrap());
         let kept = model.head() - 100_000;
-        let node = DemoNode::evm(model, 1);
-        node.set_options(evm::NodeOptions {
+        let checked = checked_eth(evm::NodeOptions {
             first_available: kept,
             prunes_silently: true,
             traces: false,
             ..evm::NodeOptions::default()
-        });
-        let mounts = [("demo.test/eth".to_owned(), node)];
-        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
-        let url = ConfigUrl::parse("https://demo.test/eth").unwrap();
-        let checked = check(chain, &NodeSetting::plain(url), &transport).await.unwrap();
+        })
+        .await;
         let mut text = Vec::new();
         write_lines(&checked, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::cli::config::Config;
 use crate::cli::errors::CliError;
-use crate::cli::table::{Align, format};
+use crate::cli::sources::is_on;
+use crate::cli::table::format;
 use crate::domain::Family;
 use crate::registry::{Chain, Registry};
 
@@ -23,29 +24,13 @@ struct Line<'a> {
     family: Family,
     chain_id: Option<u64>,
     native: &'a str,
-    state: State,
+    /// `enabled`, or `off`: switched off in the configuration.
+    state: &'static str,
     endpoints: usize,
     /// Whether the endpoints are configured or the table's own.
     configured: bool,
     /// When the table's own were tried live: a date, or `never`.
     verified: Option<&'a str>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Enabled,
-    /// Switched off in the configuration.
-    Off,
-}
-
-impl State {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Enabled => "enabled",
-            Self::Off => "off",
-        }
-    }
 }
 
 pub(super) fn run(
@@ -67,38 +52,27 @@ pub(super) fn run(
             vec![
                 line.slug.to_owned(),
                 line.name.to_owned(),
-                line.state.text().to_owned(),
+                line.state.to_owned(),
                 line.native.to_owned(),
                 format!("{} {origin}", line.endpoints),
                 line.verified.unwrap_or("-").to_owned(),
             ]
         })
         .collect();
-    let columns = [
-        ("CHAIN", Align::Left),
-        ("NAME", Align::Left),
-        ("STATE", Align::Left),
-        ("COIN", Align::Left),
-        ("ENDPOINTS", Align::Left),
-        ("VERIFIED", Align::Left),
-    ];
+    let columns = ["CHAIN", "NAME", "STATE", "COIN", "ENDPOINTS", "VERIFIED"];
     out.write_all(format(&columns, &rows).as_bytes()).map_err(CliError::Output)
 }
 
 fn line<'a>(chain: &'a Chain, config: &Config) -> Line<'a> {
     let settings = config.chains.get(&chain.slug);
     let rpc = settings.and_then(|settings| settings.rpc.as_ref());
-    let state = match settings.and_then(|settings| settings.enabled) {
-        Some(false) => State::Off,
-        Some(true) | None => State::Enabled,
-    };
     Line {
         slug: &chain.slug,
         name: &chain.name,
         family: chain.family,
         chain_id: chain.chain_id,
         native: &chain.native.symbol,
-        state,
+        state: if is_on(config, chain) { "enabled" } else { "off" },
         endpoints: rpc.map_or(chain.rpc.len(), Vec::len),
         configured: rpc.is_some(),
         verified: rpc.is_none().then_some(chain.verified.as_str()),

@@ -1,9 +1,6 @@
 //! Whether size estimates are answered, which needs no key.
 
-use std::fmt;
-use std::str::FromStr;
-
-use super::units::serde_as_text;
+use super::units::{one_of_words, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::cli::config::Listen;
 
@@ -25,30 +22,11 @@ impl Estimates {
     }
 }
 
-impl FromStr for Estimates {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "on" => Ok(Self::On),
-            "off" => Ok(Self::Off),
-            _ => Err("expected \"auto\", \"on\" or \"off\""),
-        }
-    }
-}
-
-impl fmt::Display for Estimates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::On => "on",
-            Self::Off => "off",
-        })
-    }
-}
-
-serde_as_text!(Estimates);
+one_of_words!(Estimates, "expected \"auto\", \"on\" or \"off\"", {
+    Auto: "auto",
+    On: "on",
+    Off: "off",
+});
 serde_as_text!(Proxies);
 serde_as_text!(Hosts);
 

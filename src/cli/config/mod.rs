@@ -179,19 +179,13 @@ impl Config {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 struct Layer {
-    #[serde(default)]
     server: ServerLayer,
-    #[serde(default)]
     storage: StorageLayer,
-    #[serde(default)]
     prices: PricesLayer,
-    #[serde(default)]
     log: LogLayer,
-    #[serde(default)]
     audit: AuditLayer,
-    #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
 }
 
@@ -320,10 +314,7 @@ fn flag_layer(flags: &Flags) -> Layer {
             url: flags.storage_url.clone(),
             ..StorageLayer::default()
         },
-        prices: PricesLayer::default(),
-        log: LogLayer::default(),
-        audit: AuditLayer::default(),
-        chains: BTreeMap::new(),
+        ..Layer::default()
     }
 }
 
@@ -513,43 +504,26 @@ mod tests {
 
     #[test]
     fn errors_name_key_file_and_line() {
-        check_error(
-            &[],
-            "[server]\nlisten = '127.0.0.1:1'\nlimit = 5\n",
-            &["blotter.toml, line 3", "limit"],
-        );
-        check_error(&[], "[srever]\n", &["line 1", "srever"]);
-        check_error(&[], "[server]\n\npage_wait = '20'\n", &["line 3 (page_wait)", "duration"]);
-        check_error(&[], "[storage]\ncache = 5\n", &["line 2 (cache)"]);
-        check_error(&[], "[server]\nlisten = '8080'\n", &["line 2 (listen)", "address and a port"]);
-        check_error(&[], "[server\n", &["blotter.toml, line 1"]);
-        check_error(&[], "[chains.sol]\nrpc = ['nowhere']\n", &["line 2 (rpc)", "address"]);
-        check_error(
-            &[],
-            "[chains.sol]\nrpc = [{ url = 'http://h', speed = 1 }]\n",
-            &["line 2", "speed"],
-        );
-        check_error(&[], "\n[chains.sol]\nrpc = []\n", &["line 2 ([chains.sol])", "empty"]);
-        check_error(&[], "[chains.tron]\nportal = 'http://h'\n", &["line 1", "portal is for EVM"]);
-        check_error(&[], "[chains.eth]\nchain_id = 2\n", &["line 1", "chain_id of eth"]);
-        check_error(&[], "[chains.foo]\nrpc = ['http://h']\n", &["foo", "chain table", "family"]);
-        check_error(
-            &[],
-            "[chains.eth]\ndiscovery = []\n",
-            &["line 1 ([chains.eth])", "discovery is empty", "leave it out"],
-        );
-        check_error(&[], "[chains.sol]\n[chains.solana]\n", &["sol is configured twice"]);
-        check_error(
-            &[("BLOTTER_SERVER_HEARTBEAT", "often")],
-            "",
-            &["BLOTTER_SERVER_HEARTBEAT", "duration"],
-        );
-        check_error(&[("BLOTTER_SERVER_CONNECTIONS", "many")], "", &["BLOTTER_SERVER_CONNECTIONS"]);
-        check_error(
-            &[("BLOTTER_CHAINS_FOO_RPC", "http://h")],
-            "",
-            &["BLOTTER_CHAINS_FOO_RPC", "foo"],
-        );
+        let file = |text: &str, parts: &[&str]| check_error(&[], text, parts);
+        file("[server]\nlisten = '127.0.0.1:1'\nlimit = 5\n", &["blotter.toml, line 3", "limit"]);
+        file("[srever]\n", &["line 1", "srever"]);
+        file("[server]\n\npage_wait = '20'\n", &["line 3 (page_wait)", "duration"]);
+        file("[storage]\ncache = 5\n", &["line 2 (cache)"]);
+        file("[server]\nlisten = '8080'\n", &["line 2 (listen)", "address and a port"]);
+        file("[server\n", &["blotter.toml, line 1"]);
+        file("[chains.sol]\nrpc = ['nowhere']\n", &["line 2 (rpc)", "address"]);
+        file("[chains.sol]\nrpc = [{ url = 'http://h', speed = 1 }]\n", &["line 2", "speed"]);
+        file("\n[chains.sol]\nrpc = []\n", &["line 2 ([chains.sol])", "empty"]);
+        file("[chains.tron]\nportal = 'http://h'\n", &["line 1", "portal is for EVM"]);
+        file("[chains.eth]\nchain_id = 2\n", &["line 1", "chain_id of eth"]);
+        file("[chains.foo]\nrpc = ['http://h']\n", &["foo", "chain table", "family"]);
+        let parts = ["line 1 ([chains.eth])", "discovery is empty", "leave it out"];
+        file("[chains.eth]\ndiscovery = []\n", &parts);
+        file("[chains.sol]\n[chains.solana]\n", &["sol is configured twice"]);
+        let variable = |name, value, part| check_error(&[(name, value)], "", &[name, part]);
+        variable("BLOTTER_SERVER_HEARTBEAT", "often", "duration");
+        variable("BLOTTER_SERVER_CONNECTIONS", "many", "");
+        variable("BLOTTER_CHAINS_FOO_RPC", "http://h", "foo");
     }
 
     /// A key that was written into the wrong place is not shown again.
@@ -571,12 +545,10 @@ mod tests {
     #[test]
     fn a_named_file_must_exist() {
         let flags = Flags { config: Some("other.toml".into()), ..Flags::default() };
-        assert!(matches!(merged(&flags, &[], None), Err(ConfigError::Read { .. })));
         let variables = [("BLOTTER_CONFIG", "other.toml")];
-        assert!(matches!(
-            merged(&Flags::default(), &variables, None),
-            Err(ConfigError::Read { .. })
-        ));
+        for read in [merged(&flags, &[], None), merged(&Flags::default(), &variables, None)] {
+            assert!(matches!(read, Err(ConfigError::Read { .. })));
+        }
     }
 
     proptest::proptest! {

@@ -163,6 +163,31 @@ macro_rules! serde_as_text {
 }
 pub(in crate::cli) use serde_as_text;
 
+/// A setting that is one of some words.
+macro_rules! one_of_words {
+    ($name:ident, $expected:literal, { $($variant:ident: $word:literal,)+ }) => {
+        impl std::str::FromStr for $name {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err($expected),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self { $(Self::$variant => $word,)+ })
+            }
+        }
+
+        $crate::cli::config::units::serde_as_text!($name);
+    };
+}
+pub(in crate::cli) use one_of_words;
+
 serde_as_text!(Wait);
 serde_as_text!(Size);
 serde_as_text!(Optional<Size>);

@@ -21,7 +21,7 @@ use super::row_sink::RowSink;
 use crate::cli::args::Format;
 use crate::cli::errors::CliError;
 use crate::cli::output::{Encode, Ending, State, TradeLine};
-use crate::cli::target::Target;
+use crate::cli::target::{Target, with_suffix};
 use parquet::Parquet;
 use plain::Plain;
 use tax::{Layout, Tax};
@@ -79,12 +79,6 @@ fn encoder(subject: &ExportSubject, colour: bool) -> Box<dyn Encode> {
     }
 }
 
-fn side_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(RESUME_SUFFIX);
-    PathBuf::from(name)
-}
-
 impl Export {
     pub(super) fn begin(
         subject: ExportSubject,
@@ -92,7 +86,7 @@ impl Export {
         path: Option<&Path>,
         colour: bool,
     ) -> Result<Self, CliError> {
-        let side = path.map(side_path);
+        let side = path.map(|path| with_suffix(path, RESUME_SUFFIX));
         if let Some(side) = &side {
             remove(side)?;
         }
@@ -115,11 +109,11 @@ impl Export {
         path: &Path,
         accepts: impl Fn(&str) -> bool,
     ) -> Result<Option<Self>, CliError> {
-        let side = side_path(path);
+        let side = with_suffix(path, RESUME_SUFFIX);
         let noted = match fs::read(&side) {
             Ok(noted) => noted,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(CliError::File { action: "read", path: side, source }),
+            Err(error) => return Err(CliError::file("read", &side)(error)),
         };
         let saved: Checkpoint = serde_json::from_slice(&noted).map_err(|error| {
             let what = format!("{} cannot be read: begin without --resume", side.display());
@@ -217,11 +211,9 @@ impl Export {
         };
         let text = serde_json::to_vec(&checkpoint)
             .map_err(|error| CliError::failed("the side file cannot be written", error))?;
-        let mut fresh = side.as_os_str().to_owned();
-        fresh.push(".new");
-        let fresh = PathBuf::from(fresh);
-        let error = |source| CliError::File { action: "write", path: side.clone(), source };
-        fs::write(&fresh, text).map_err(error)?;
+        let fresh = with_suffix(side, ".new");
+        let error = CliError::file("write", side);
+        fs::write(&fresh, text).map_err(&error)?;
         fs::rename(&fresh, side).map_err(error)?;
         self.saved_at = Instant::now();
         Ok(())
@@ -256,56 +248,48 @@ impl RowSink for Export {
 
 fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(CliError::File { action: "remove", path: path.to_owned(), source })
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CliError::file("remove", path)(error))
         }
         _ => Ok(()),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::value::RawValue;
+mod samples;
 
+#[cfg(test)]
+mod tests {
+    use super::samples::{sample_row, sample_subject};
     use super::*;
     use crate::cli::destination::Destination;
 
     fn row() -> TradeLine {
-        let number = || RawValue::from_string("1".to_owned()).ok();
-        TradeLine {
-            signature: "S".to_owned(),
-            side: "buy".to_owned(),
-            token: "T".to_owned(),
-            token_mint: "M".to_owned(),
-            amount_sol: number(),
-            amount: number(),
-            dex: "Orca".to_owned(),
-            block_time: "2026-11-21T07:05:51+00:00".to_owned(),
-        }
+        sample_row("T", Some("1"), Some("1"))
     }
 
     fn to_file(path: &Path, format: Format) -> (ExportSubject, Export) {
-        let subject = ExportSubject {
-            wallet: "W".to_owned(),
-            chain: "sol".to_owned(),
-            native: "SOL".to_owned(),
-            format,
-            limit: None,
-        };
+        let subject = sample_subject(format);
         let target = Target::open(&Destination::File(path.to_owned())).unwrap();
         let export = Export::begin(subject.clone(), target, Some(path), false).unwrap();
         (subject, export)
     }
 
+    /// A file with two rows, and a note behind them.
+    async fn noted(format: Format) -> (tempfile::TempDir, PathBuf, ExportSubject, Export) {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("rows");
+        let (subject, mut export) = to_file(&path, format);
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.rows(vec![row(), row()], "c1").unwrap();
+        (temp, path, subject, export)
+    }
+
     /// Its cursor would be refused each time.
     #[tokio::test(start_paused = true)]
     async fn what_the_chain_has_changed_is_not_gone_on_with() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("rows.csv");
-        let (_, mut export) = to_file(&path, Format::Csv);
-        tokio::time::advance(CHECKPOINT_EVERY).await;
-        export.rows(vec![row(), row()], "c1").unwrap();
-        assert!(side_path(&path).exists());
+        let (temp, path, _, export) = noted(Format::Csv).await;
+        assert!(with_suffix(&path, RESUME_SUFFIX).exists());
         let cursor = Some("c1".to_owned());
         let ending = Ending { complete: false, trade_count: 2, first_trade: None, cursor };
         let ended = export.end(ending, Some(CliError::Changed));
@@ -318,11 +302,7 @@ mod tests {
     /// A cut between them and the end would repeat them.
     #[tokio::test(start_paused = true)]
     async fn nothing_is_noted_behind_the_last_rows() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("rows.csv");
-        let (subject, mut export) = to_file(&path, Format::Csv);
-        tokio::time::advance(CHECKPOINT_EVERY).await;
-        export.rows(vec![row(), row()], "c1").unwrap();
+        let (_temp, path, subject, mut export) = noted(Format::Csv).await;
         tokio::time::advance(CHECKPOINT_EVERY).await;
         export.last_rows(vec![row()], "c1").unwrap();
         assert_eq!(export.written(), 3);
@@ -330,14 +310,11 @@ mod tests {
         let again = Export::resume(&subject, &path, |cursor| cursor == "c1").unwrap().unwrap();
         assert_eq!((again.written(), again.cursor()), (2, Some("c1".to_owned())));
     }
+
     /// Its last call reads no row at all.
     #[tokio::test(start_paused = true)]
     async fn a_history_that_was_gone_on_with_knows_its_first_trade() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("rows.ndjson");
-        let (subject, mut export) = to_file(&path, Format::Ndjson);
-        tokio::time::advance(CHECKPOINT_EVERY).await;
-        export.rows(vec![row(), row()], "c1").unwrap();
+        let (_temp, path, subject, export) = noted(Format::Ndjson).await;
         drop(export);
         let again = Export::resume(&subject, &path, |_| true).unwrap().unwrap();
         let ending = Ending { complete: true, trade_count: 2, first_trade: None, cursor: None };

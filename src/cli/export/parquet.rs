@@ -33,8 +33,13 @@ const VERSION: i32 = 1;
 
 struct Column {
     name: &'static str,
-    optional: bool,
     value: Value,
+}
+
+impl Column {
+    fn is_optional(&self) -> bool {
+        !matches!(self.value, Value::Text(_))
+    }
 }
 
 enum Value {
@@ -44,18 +49,14 @@ enum Value {
 }
 
 const COLUMNS: [Column; 8] = [
-    Column { name: "signature", optional: false, value: Value::Text(|row| &row.signature) },
-    Column { name: "side", optional: false, value: Value::Text(|row| &row.side) },
-    Column { name: "token", optional: false, value: Value::Text(|row| &row.token) },
-    Column { name: "tokenMint", optional: false, value: Value::Text(|row| &row.token_mint) },
-    Column {
-        name: "amountSol",
-        optional: true,
-        value: Value::Number(|row| row.amount_sol.as_deref()),
-    },
-    Column { name: "amount", optional: true, value: Value::Number(|row| row.amount.as_deref()) },
-    Column { name: "dex", optional: false, value: Value::Text(|row| &row.dex) },
-    Column { name: "blockTime", optional: true, value: Value::Time },
+    Column { name: "signature", value: Value::Text(|row| &row.signature) },
+    Column { name: "side", value: Value::Text(|row| &row.side) },
+    Column { name: "token", value: Value::Text(|row| &row.token) },
+    Column { name: "tokenMint", value: Value::Text(|row| &row.token_mint) },
+    Column { name: "amountSol", value: Value::Number(|row| row.amount_sol.as_deref()) },
+    Column { name: "amount", value: Value::Number(|row| row.amount.as_deref()) },
+    Column { name: "dex", value: Value::Text(|row| &row.dex) },
+    Column { name: "blockTime", value: Value::Time },
 ];
 
 pub(in crate::cli) struct Parquet {
@@ -139,7 +140,7 @@ fn element(column: &Column) -> Struct {
     let is_time = matches!(column.value, Value::Time);
     let mut element = Struct::default();
     element.i32(1, kind(column));
-    element.i32(3, if column.optional { OPTIONAL } else { REQUIRED });
+    element.i32(3, if column.is_optional() { OPTIONAL } else { REQUIRED });
     element.text(4, column.name);
     element.i32(6, if is_time { CONVERTED_TIMESTAMP_MILLIS } else { CONVERTED_UTF8 });
     let mut logical = Struct::default();
@@ -222,7 +223,7 @@ fn page(column: &Column, rows: &[TradeLine]) -> io::Result<Vec<u8>> {
             values.extend_from_slice(text.as_bytes());
         }
     }
-    if !column.optional {
+    if !column.is_optional() {
         return Ok(values);
     }
     let levels = levels(&present);

@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::ExportSubject;
 use crate::cli::args::Format;
-use crate::cli::output::{Encode, Ending, State, TradeLine, csv_text, json, printable};
+use crate::cli::output::{
+    Encode, Ending, State, TradeLine, csv_text, json, number_text, printable,
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,15 +43,12 @@ impl Plain {
     }
 
     fn coloured(&self, row: &TradeLine) -> String {
-        let shown = |number: &Option<Box<RawValue>>| {
-            number.as_ref().map_or_else(|| "-".to_owned(), |number| printable(number.get()))
-        };
         let line = table_line([
             &printable(&row.block_time),
             &printable(&row.side),
-            &shown(&row.amount),
+            &printable(number_text(row.amount.as_deref(), "-")),
             &printable(&row.token),
-            &shown(&row.amount_sol),
+            &printable(number_text(row.amount_sol.as_deref(), "-")),
             &printable(&row.dex),
             &printable(&row.signature),
         ]);
@@ -107,34 +105,26 @@ impl Encode for Plain {
 
     fn end(&mut self, to: &mut dyn Write, ending: &Ending) -> io::Result<()> {
         let first_trade = ending.first_trade.as_deref();
-        match self.format {
-            Format::Table
-            | Format::Csv
-            | Format::Parquet
-            | Format::Koinly
-            | Format::Cointracking => {}
-            Format::Json => {
-                let mut tail = format!(
-                    "],\"complete\":{},\"tradeCount\":{},\"firstTrade\":{}",
-                    ending.complete,
-                    ending.trade_count,
-                    json(&first_trade)?
-                );
-                if let Some(cursor) = &ending.cursor {
-                    let _ = write!(tail, ",\"cursor\":{}", json(cursor)?);
-                }
-                writeln!(to, "{tail}}}")?;
+        if self.format == Format::Json {
+            let mut tail = format!(
+                "],\"complete\":{},\"tradeCount\":{},\"firstTrade\":{}",
+                ending.complete,
+                ending.trade_count,
+                json(&first_trade)?
+            );
+            if let Some(cursor) = &ending.cursor {
+                let _ = write!(tail, ",\"cursor\":{}", json(cursor)?);
             }
-            Format::Ndjson => {
-                let line = FinalLine {
-                    complete: ending.is_whole(),
-                    trade_count: ending.trade_count,
-                    wallet: &self.wallet,
-                    first_trade,
-                    cursor: ending.cursor.as_deref(),
-                };
-                writeln!(to, "{}", json(&line)?)?;
-            }
+            writeln!(to, "{tail}}}")?;
+        } else if self.format == Format::Ndjson {
+            let line = FinalLine {
+                complete: ending.is_whole(),
+                trade_count: ending.trade_count,
+                wallet: &self.wallet,
+                first_trade,
+                cursor: ending.cursor.as_deref(),
+            };
+            writeln!(to, "{}", json(&line)?)?;
         }
         to.flush()
     }
@@ -150,16 +140,13 @@ fn table_line([time, side, amount, token, value, dex, signature]: [&str; 7]) -> 
 }
 
 fn csv_line(row: &TradeLine) -> String {
-    let number = |number: &Option<Box<RawValue>>| {
-        number.as_ref().map_or_else(String::new, |number| number.get().to_owned())
-    };
     [
         csv_text(&row.signature),
         csv_text(&row.side),
         csv_text(&row.token),
         csv_text(&row.token_mint),
-        number(&row.amount_sol),
-        number(&row.amount),
+        number_text(row.amount_sol.as_deref(), "").to_owned(),
+        number_text(row.amount.as_deref(), "").to_owned(),
         csv_text(&row.dex),
         csv_text(&row.block_time),
     ]
@@ -169,31 +156,21 @@ fn csv_line(row: &TradeLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::export::samples::{sample_row, sample_subject};
 
     fn trade(token: &str, amount: Option<&str>) -> TradeLine {
         TradeLine {
             signature: "5x".to_owned(),
-            side: "buy".to_owned(),
-            token: token.to_owned(),
             token_mint: "Mint".to_owned(),
-            amount_sol: None,
-            amount: amount.and_then(|text| RawValue::from_string(text.to_owned()).ok()),
             dex: "Raydium, \"v4\"".to_owned(),
-            block_time: "2026-11-21T07:05:51+00:00".to_owned(),
+            ..sample_row(token, None, amount)
         }
     }
 
     #[track_caller]
     fn check(format: Format, expected: &str) {
         let mut text = Vec::new();
-        let subject = ExportSubject {
-            wallet: "W".to_owned(),
-            chain: "sol".to_owned(),
-            native: "SOL".to_owned(),
-            format,
-            limit: None,
-        };
-        let mut writer = Plain::new(&subject, false);
+        let mut writer = Plain::new(&sample_subject(format), false);
         writer.begin(&mut text).unwrap();
         let rows = vec![trade("BONK", Some("0.000000000000000001")), trade("=1+1", None)];
         writer.rows(&mut text, rows, "c1").unwrap();

@@ -20,35 +20,10 @@ pub(super) enum Layout {
     Cointracking,
 }
 
-const KOINLY_HEAD: [&str; 12] = [
-    "Date",
-    "Sent Amount",
-    "Sent Currency",
-    "Received Amount",
-    "Received Currency",
-    "Fee Amount",
-    "Fee Currency",
-    "Net Worth Amount",
-    "Net Worth Currency",
-    "Label",
-    "Description",
-    "TxHash",
-];
-const COINTRACKING_HEAD: [&str; 13] = [
-    "Type",
-    "Buy Amount",
-    "Buy Currency",
-    "Sell Amount",
-    "Sell Currency",
-    "Fee",
-    "Fee Currency",
-    "Exchange",
-    "Trade-Group",
-    "Comment",
-    "Date",
-    "Liquidity pool (optional)",
-    "Tx-ID (optional)",
-];
+const KOINLY_HEAD: &str = "Date,Sent Amount,Sent Currency,Received Amount,Received Currency,Fee Amount,\
+    Fee Currency,Net Worth Amount,Net Worth Currency,Label,Description,TxHash";
+const COINTRACKING_HEAD: &str = "Type,Buy Amount,Buy Currency,Sell Amount,Sell Currency,Fee,Fee Currency,\
+    Exchange,Trade-Group,Comment,Date,Liquidity pool (optional),Tx-ID (optional)";
 
 /// Writes swaps. The rows of a transaction stand together, so only the last one's are held back.
 pub(super) struct Tax {
@@ -210,8 +185,8 @@ fn line<const N: usize>(cells: [&str; N]) -> String {
 impl Encode for Tax {
     fn begin(&mut self, to: &mut dyn Write) -> io::Result<()> {
         match self.layout {
-            Layout::Koinly => writeln!(to, "{}", line(KOINLY_HEAD)),
-            Layout::Cointracking => writeln!(to, "{}", line(COINTRACKING_HEAD)),
+            Layout::Koinly => writeln!(to, "{KOINLY_HEAD}"),
+            Layout::Cointracking => writeln!(to, "{COINTRACKING_HEAD}"),
         }
     }
 
@@ -244,6 +219,7 @@ impl Encode for Tax {
 mod tests {
     use super::*;
     use crate::cli::args::Format;
+    use crate::cli::export::samples::{sample_row, sample_subject};
 
     fn row(
         signature: &str,
@@ -251,17 +227,10 @@ mod tests {
         token: &str,
         amounts: (Option<&str>, Option<&str>),
     ) -> TradeLine {
-        let number =
-            |text: Option<&str>| text.and_then(|text| RawValue::from_string(text.to_owned()).ok());
         TradeLine {
             signature: signature.to_owned(),
             side: side.to_owned(),
-            token: token.to_owned(),
-            token_mint: format!("{token}Mint"),
-            amount_sol: number(amounts.0),
-            amount: number(amounts.1),
-            dex: "Orca".to_owned(),
-            block_time: "2026-11-21T07:05:51+00:00".to_owned(),
+            ..sample_row(token, amounts.0, amounts.1)
         }
     }
 
@@ -274,13 +243,7 @@ mod tests {
         layout: Layout,
         batches: Vec<Vec<TradeLine>>,
     ) -> Vec<String> {
-        let subject = ExportSubject {
-            wallet: "W".to_owned(),
-            chain: "sol".to_owned(),
-            native: "SOL".to_owned(),
-            format: Format::Koinly,
-            limit: None,
-        };
+        let subject = sample_subject(Format::Koinly);
         let (mut tax, mut out) = (Tax::new(layout, &subject), Vec::new());
         tax.begin(&mut out).unwrap();
         for rows in batches {

@@ -1,30 +1,13 @@
 //! Thrift's compact protocol, as far as Parquet's metadata need it (thrift-compact-protocol.md).
 
-/// Types of fields and list elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
-    True,
-    False,
-    I32,
-    I64,
-    Binary,
-    List,
-    Struct,
-}
-
-impl Type {
-    fn number(self) -> u8 {
-        match self {
-            Self::True => 1,
-            Self::False => 2,
-            Self::I32 => 5,
-            Self::I64 => 6,
-            Self::Binary => 8,
-            Self::List => 9,
-            Self::Struct => 12,
-        }
-    }
-}
+// Types of fields and list elements.
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
 
 /// Writes one struct; fields are given in ascending order.
 #[derive(Debug, Default)]
@@ -34,64 +17,64 @@ pub(super) struct Struct {
 }
 
 impl Struct {
-    fn field(&mut self, number: u8, kind: Type) {
+    fn field(&mut self, number: u8, kind: u8) {
         let step = number.saturating_sub(self.last);
         self.last = number;
         // Fields of these structs are never more than 15 apart.
-        self.bytes.push((step << 4) | kind.number());
+        self.bytes.push((step << 4) | kind);
     }
 
     pub(super) fn boolean(&mut self, number: u8, value: bool) {
-        self.field(number, if value { Type::True } else { Type::False });
+        self.field(number, if value { TRUE } else { FALSE });
     }
 
     pub(super) fn i32(&mut self, number: u8, value: i32) {
-        self.field(number, Type::I32);
+        self.field(number, I32);
         zigzag(&mut self.bytes, i64::from(value));
     }
 
     pub(super) fn i64(&mut self, number: u8, value: u64) {
-        self.field(number, Type::I64);
+        self.field(number, I64);
         zigzag(&mut self.bytes, i64::try_from(value).unwrap_or(i64::MAX));
     }
 
     pub(super) fn text(&mut self, number: u8, value: &str) {
-        self.field(number, Type::Binary);
+        self.field(number, BINARY);
         binary(&mut self.bytes, value);
     }
 
     pub(super) fn structure(&mut self, number: u8, value: Self) {
-        self.field(number, Type::Struct);
+        self.field(number, STRUCT);
         self.bytes.extend(value.finish());
     }
 
     pub(super) fn structures(&mut self, number: u8, values: Vec<Self>) {
-        self.list(number, Type::Struct, values.len());
+        self.list(number, STRUCT, values.len());
         for value in values {
             self.bytes.extend(value.finish());
         }
     }
 
     pub(super) fn i32s(&mut self, number: u8, values: &[i32]) {
-        self.list(number, Type::I32, values.len());
+        self.list(number, I32, values.len());
         for value in values {
             zigzag(&mut self.bytes, i64::from(*value));
         }
     }
 
     pub(super) fn texts(&mut self, number: u8, values: &[&str]) {
-        self.list(number, Type::Binary, values.len());
+        self.list(number, BINARY, values.len());
         for value in values {
             binary(&mut self.bytes, value);
         }
     }
 
-    fn list(&mut self, number: u8, of: Type, len: usize) {
-        self.field(number, Type::List);
+    fn list(&mut self, number: u8, of: u8, len: usize) {
+        self.field(number, LIST);
         match u8::try_from(len) {
-            Ok(len) if len < 15 => self.bytes.push((len << 4) | of.number()),
+            Ok(len) if len < 15 => self.bytes.push((len << 4) | of),
             _ => {
-                self.bytes.push(0xf0 | of.number());
+                self.bytes.push(0xf0 | of);
                 varint(&mut self.bytes, u64::try_from(len).unwrap_or(u64::MAX));
             }
         }

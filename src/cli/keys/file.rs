@@ -47,6 +47,13 @@ pub(in crate::cli) enum KeysError {
     Contended,
 }
 
+impl KeysError {
+    fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::File { action, path: path.clone(), source }
+    }
+}
+
 impl From<KeysError> for CliError {
     fn from(error: KeysError) -> Self {
         Self::Keys(Box::new(error))
@@ -200,7 +207,7 @@ impl KeysFile {
     /// The file's text, for comparison with an earlier one; empty where there is no file.
     pub(in crate::cli) fn text(&self) -> Result<String, KeysError> {
         let path = self.folder.join(FILE_NAME);
-        let error = |source| KeysError::File { action: "read", path: path.clone(), source };
+        let error = KeysError::file("read", &path);
         match fs::metadata(&path) {
             Ok(meta) if meta.len() > FILE_BYTES_MAX => {
                 Err(KeysError::Wrong { path, reason: "the file is too large".to_owned() })
@@ -225,17 +232,16 @@ impl KeysFile {
         &self,
         change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
     ) -> Result<T, KeysError> {
-        create_private_folder(&self.folder)
-            .map_err(|source| self.file_error("create", &self.folder, source))?;
+        create_private_folder(&self.folder).map_err(KeysError::file("create", &self.folder))?;
         let lock_path = self.folder.join(LOCK_NAME);
         let lock = private_file().write(true).create(true).truncate(false).open(&lock_path);
-        let lock = lock.map_err(|source| self.file_error("open", &lock_path, source))?;
-        lock.lock().map_err(|source| self.file_error("lock", &lock_path, source))?;
+        let lock = lock.map_err(KeysError::file("open", &lock_path))?;
+        lock.lock().map_err(KeysError::file("lock", &lock_path))?;
         let before = self.text()?;
         let path = self.folder.join(FILE_NAME);
         let (text, result) = edited(&path, &before, change)?;
         if text != before {
-            self.replace(&path, &text).map_err(|source| self.file_error("write", &path, source))?;
+            self.replace(&path, &text).map_err(KeysError::file("write", &path))?;
         }
         Ok(result)
     }
@@ -248,11 +254,6 @@ impl KeysFile {
         fs::rename(&new_path, path)?;
         // So that the rename outlives a power cut.
         File::open(&self.folder)?.sync_all()
-    }
-
-    #[expect(clippy::unused_self, reason = "reads better next to the calls that fail")]
-    fn file_error(&self, action: &'static str, path: &Path, source: io::Error) -> KeysError {
-        KeysError::File { action, path: path.to_owned(), source }
     }
 }
 
@@ -358,9 +359,9 @@ mod tests {
         let (_temp, keys) = folder();
         let at = |seconds: u32| Some(FileTime(UnixSeconds(seconds)));
         let first = create(&keys, KeyTerms::default()).unwrap();
-        create(&keys, KeyTerms { expires: at(NOW.seconds().0), ..KeyTerms::default() }).unwrap();
-        create(&keys, KeyTerms { expires: at(NOW.seconds().0 + 1), ..KeyTerms::default() })
-            .unwrap();
+        for expires in [at(NOW.seconds().0), at(NOW.seconds().0 + 1)] {
+            create(&keys, KeyTerms { expires, ..KeyTerms::default() }).unwrap();
+        }
         let end = |id| keys.change(|keys| revoke(keys, id, NOW));
         end(first.id).unwrap();
         let states: Vec<_> = list(&keys).iter().map(|key| key.state(NOW)).collect();

@@ -15,7 +15,7 @@ use crate::cli::config::Config;
 use crate::cli::config::units::Wait;
 use crate::cli::errors::CliError;
 use crate::cli::output::printable;
-use crate::cli::table::{Align, format};
+use crate::cli::table::format;
 use crate::domain::{UnixMillis, UnixSeconds};
 use crate::registry::Registry;
 use args::{CreateArgs, KeysCommand};
@@ -119,17 +119,8 @@ async fn list(
             ]
         })
         .collect();
-    let columns = [
-        ("ID", Align::Left),
-        ("STATE", Align::Left),
-        ("NAME", Align::Left),
-        ("CREATED", Align::Left),
-        ("EXPIRES", Align::Left),
-        ("RATE", Align::Right),
-        ("QUOTA", Align::Right),
-        ("STREAMS", Align::Right),
-        ("CHAINS", Align::Left),
-    ];
+    let columns =
+        ["ID", "STATE", "NAME", "CREATED", "EXPIRES", ">RATE", ">QUOTA", ">STREAMS", "CHAINS"];
     out.write_all(format(&columns, &rows).as_bytes()).map_err(CliError::Output)
 }
 

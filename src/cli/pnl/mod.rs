@@ -56,7 +56,7 @@ pub(super) fn run(
         values_pending: outcome.values_pending,
         first_trade: outcome.ending.first_trade.as_deref().and_then(read_time),
     };
-    let (ledger, method) = (Arc::new(rows.ledger), args.method.method());
+    let (ledger, method) = (Arc::new(rows.ledger), args.method);
     let count = || Count::new(Arc::clone(&ledger), method, period);
     let output = Output::new(subject, report(count()), count);
     write(args, &output, context.colour_on_stdout(), out)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use crate::cli::output::{csv_text, printable};
-use crate::cli::table::{self, Align};
+use crate::cli::table;
 use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
 use crate::pnl::{
     Count, CountStep, Disposal, JsonWriter, Origin, Period, Report, ReportSubject, Signed,
@@ -158,16 +158,8 @@ impl<C: Fn() -> Count> Output<C> {
     }
 
     pub(super) fn disposals_table(&self) -> String {
-        let columns = [
-            ("SOLD", Align::Left),
-            ("TOKEN", Align::Left),
-            ("ACQUIRED", Align::Left),
-            ("DAYS", Align::Right),
-            ("QUANTITY", Align::Right),
-            ("PROCEEDS", Align::Right),
-            ("COST", Align::Right),
-            ("REALISED", Align::Right),
-        ];
+        let columns =
+            ["SOLD", "TOKEN", "ACQUIRED", ">DAYS", ">QUANTITY", ">PROCEEDS", ">COST", ">REALISED"];
         let mut rows = Vec::new();
         // Nothing here fails.
         let _ = self.each_disposal(|disposal| {
@@ -183,16 +175,16 @@ impl<C: Fn() -> Count> Output<C> {
 
     pub(super) fn table(&self, colour: bool) -> String {
         let columns = [
-            ("TOKEN", Align::Left),
-            ("BUYS", Align::Right),
-            ("SELLS", Align::Right),
-            ("WINS", Align::Right),
-            ("BOUGHT", Align::Right),
-            ("SOLD", Align::Right),
-            ("OPEN", Align::Right),
-            ("OPEN COST", Align::Right),
-            ("REALISED", Align::Right),
-            ("MINT", Align::Left),
+            "TOKEN",
+            ">BUYS",
+            ">SELLS",
+            ">WINS",
+            ">BOUGHT",
+            ">SOLD",
+            ">OPEN",
+            ">OPEN COST",
+            ">REALISED",
+            "MINT",
         ];
         let rows: Vec<Vec<String>> =
             self.report.tokens.iter().map(|token| self.cells(token)).collect();

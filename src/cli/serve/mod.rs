@@ -27,7 +27,7 @@ use crate::cli::keys::audit::Audit;
 use crate::cli::keys::file::{Created, KeyTerms};
 use crate::cli::keys::store::FIRST_NAME;
 use crate::cli::keys::watch::KeysWatch;
-use crate::cli::signals::{self, Hangups};
+use crate::cli::signals;
 use crate::domain::Clock as _;
 use crate::history::Tasks;
 use crate::registry::Registry;
@@ -176,10 +176,10 @@ impl Serving {
 /// or a path too long for one) is served without.
 fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
     if operator.reload.is_some() {
-        let (mut hangups, stopping) = (Hangups::watch()?, tasks.clone());
+        let (mut hangups, stopping) = (signals::hangups()?, tasks.clone());
         let operator = Arc::clone(operator);
         tasks.spawn(async move {
-            while stopping.run(hangups.next()).await.is_some() {
+            while let Some(Some(())) = stopping.run(hangups.recv()).await {
                 // What came of it is in the log.
                 drop(operator.reload("SIGHUP"));
             }
@@ -196,8 +196,8 @@ fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
 
 fn access_file(config: &Config) -> Result<Option<Arc<AccessFile>>, CliError> {
     let path = &config.log.access;
-    let error = |source| CliError::File { action: "open", path: path.into(), source };
-    Ok(AccessFile::start(path).map_err(error)?.map(Arc::new))
+    let started = AccessFile::start(path).map_err(CliError::file("open", path.as_ref()))?;
+    Ok(started.map(Arc::new))
 }
 
 /// Says which port it is: 0 takes a free one.

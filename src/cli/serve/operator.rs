@@ -12,7 +12,7 @@ use crate::cli::clock::SystemClock;
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
 use crate::cli::keys::watch::KeysWatch;
-use crate::cli::seed::random_seed;
+use crate::cli::seed::random_seeds;
 use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet, lock};
 use crate::history::{History, HistoryError, Status};
@@ -84,12 +84,9 @@ impl Operator {
         let chain = registry.chain_named(slug).ok_or_else(unknown)?;
         let address = Address::parse(chain.family, address)
             .map_err(|rule| CliError::plain(format!("the address: {rule}")))?;
-        let mut seed = [0; 4];
-        for word in &mut seed {
-            *word = random_seed()?;
-        }
         let wallet = Wallet { chain: chain.id, address };
-        let rows = self.history.forget(wallet, seed).await.map_err(|error| failed(&error))?;
+        let rows =
+            self.history.forget(wallet, random_seeds()?).await.map_err(|error| failed(&error))?;
         // Not which one: it is to be forgotten.
         self.audit.record("forget", &json!({ "chain": chain.slug, "rows": rows, "by": by }));
         Ok(json!({ "rows": rows }))

@@ -11,17 +11,12 @@ use crate::cli::config::Config;
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
 use crate::cli::reading::{Context, parse_address};
-use crate::cli::seed::random_seed;
+use crate::cli::seed::random_seeds;
 use crate::cli::storage;
 use crate::domain::Wallet;
-use crate::store::{FILE_NAME, StoreError, StoreOptions, upkeep};
+use crate::store::{FILE_NAME, StoreError, upkeep};
 
 const KEYS_FILE: &str = "keys.toml";
-
-fn options(config: &Config) -> StoreOptions {
-    let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
-    StoreOptions { cache_bytes }
-}
 
 /// What takes the place of a backup, and of a compaction, where the store is a database.
 pub(in crate::cli) const BACKUP_OF_DATABASE: &str = "the store is a database, which its own tools copy: pg_dump for the \
@@ -71,7 +66,7 @@ pub(in crate::cli) fn backup(
 ) -> Result<(), CliError> {
     refuse_shared(config, BACKUP_OF_DATABASE)?;
     let folder = &config.storage.path;
-    let bytes = upkeep::copy(folder, &args.path, options(config))
+    let bytes = upkeep::copy(folder, &args.path, storage::options(config))
         .map_err(|error| existing(&args.path, &error).unwrap_or_else(|| failed(folder, error)))?;
     copy_keys(folder, &args.path)?;
     let path = args.path.display();
@@ -82,10 +77,9 @@ pub(in crate::cli) fn backup(
 /// Copies the keys file into a backup.
 pub(in crate::cli) fn copy_keys(folder: &Path, to: &Path) -> Result<(), CliError> {
     let keys = folder.join(KEYS_FILE);
-    let error = |source| CliError::File { action: "copy", path: keys.clone(), source };
     if keys.exists() {
         // Its owner alone may read it, and a copy keeps that.
-        fs::copy(&keys, to.join(KEYS_FILE)).map_err(error)?;
+        fs::copy(&keys, to.join(KEYS_FILE)).map_err(CliError::file("copy", &keys))?;
     }
     Ok(())
 }
@@ -94,7 +88,7 @@ pub(in crate::cli) fn compact(config: &Config, out: &mut dyn Write) -> Result<()
     refuse_shared(config, COMPACTION_OF_DATABASE)?;
     let folder = &config.storage.path;
     let (before, after) =
-        upkeep::compact(folder, options(config)).map_err(|error| failed(folder, error))?;
+        upkeep::compact(folder, storage::options(config)).map_err(|error| failed(folder, error))?;
     writeln!(out, "{before} bytes before, {after} after").map_err(CliError::Output)
 }
 
@@ -107,16 +101,13 @@ pub(in crate::cli) async fn forget(
     let address = parse_address(chain, &args.address)?;
     let wallet = Wallet { chain: chain.id, address };
     let folder = &context.config.storage.path;
-    let mut seed = [0; 4];
-    for word in &mut seed {
-        *word = random_seed()?;
-    }
+    let seed = random_seeds()?;
     let rows = if storage::shared_url(context.config)?.is_some() {
         let store = storage::open(context.config).await?;
         let forgotten = store.forget(wallet, seed).await;
         forgotten.map_err(|error| CliError::failed("the store cannot be used", error))?
     } else {
-        upkeep::forget(folder, options(context.config), &wallet, seed)
+        upkeep::forget(folder, storage::options(context.config), &wallet, seed)
             .map_err(|error| failed(folder, error))?
     };
     // Not which one: it is to be forgotten.

@@ -45,7 +45,7 @@ pub(super) fn against(
     let chain = context.chain(&args.wallet.source.chain)?;
     let scratch = Scratch::new()?;
     let mut config = Config::clone(context.config);
-    scratch.path().clone_into(&mut config.storage.path);
+    scratch.path.clone_into(&mut config.storage.path);
     // Not the database, which holds what is compared.
     config.storage.engine = StorageEngine::File;
     let layer = ChainLayer { rpc: Some(vec![NodeSetting::plain(node)]), ..ChainLayer::default() };

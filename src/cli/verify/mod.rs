@@ -20,7 +20,7 @@ use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
 use crate::cli::reading::{Context, WalletReading};
 use crate::cli::serve;
-use crate::domain::{Address, Family};
+use crate::domain::Address;
 use crate::history::Repaired;
 use against::{against, node};
 use moves::Asking;
@@ -115,29 +115,22 @@ async fn checked(
     rows: &ComparedRows,
 ) -> Result<(u64, Vec<TokenComparison>), CliError> {
     let asking = Asking::new(reading, context)?;
-    let reread = asking.transactions().await?;
+    let (transactions, moved) = asking.transactions().await?;
     let mut by_rows = BTreeMap::new();
     for (mint, sums) in &rows.tokens {
-        by_rows.insert(mint_of(reading.chain.family, mint)?, sums);
+        let mint = Address::parse_token(reading.chain.family, mint)
+            .map_err(|error| CliError::failed("a mint cannot be read", error))?;
+        by_rows.insert(mint, sums);
     }
-    let mut mints: Vec<Address> = by_rows.keys().chain(reread.tokens.keys()).copied().collect();
+    let mut mints: Vec<Address> = by_rows.keys().chain(moved.keys()).copied().collect();
     mints.sort_unstable();
     mints.dedup();
     let held = asking.held(&mints).await?;
     let report = |mint: &Address| {
-        let moved = reread.tokens.get(mint).copied().unwrap_or_default();
+        let moved = moved.get(mint).copied().unwrap_or_default();
         Some(TokenComparison::new(*mint, by_rows.get(mint).copied(), &moved, held.get(mint)?))
     };
     let mut tokens: Vec<TokenComparison> = mints.iter().filter_map(report).collect();
     tokens.sort_by_key(TokenComparison::rank);
-    Ok((reread.transactions, tokens))
-}
-
-/// As rows name it.
-fn mint_of(family: Family, mint: &str) -> Result<Address, CliError> {
-    match mint.parse().ok().filter(|number| Address::is_tron_asset(*number)) {
-        Some(number) => Ok(Address::tron_asset(number)),
-        None => Address::parse(family, mint)
-            .map_err(|error| CliError::failed("a mint cannot be read", error)),
-    }
+    Ok((transactions, tokens))
 }

@@ -24,12 +24,6 @@ pub(super) struct Asking<'a> {
     lane: Lane,
 }
 
-/// What the transactions moved, by token.
-pub(super) struct Reread {
-    pub(super) transactions: u64,
-    pub(super) tokens: BTreeMap<Address, Moved>,
-}
-
 /// What the nodes report of a token.
 pub(super) struct CurrentBalance {
     pub(super) meta: Option<TokenMeta>,
@@ -51,8 +45,8 @@ impl<'a> Asking<'a> {
         Ok(Self { reading, context, source, lane })
     }
 
-    /// Reads all transactions, a chunk at a time: only sums are kept.
-    pub(super) async fn transactions(&self) -> Result<Reread, CliError> {
+    /// Reads all transactions, a chunk at a time: how many there are, and what they moved by token.
+    pub(super) async fn transactions(&self) -> Result<(u64, BTreeMap<Address, Moved>), CliError> {
         let registry = Arc::clone(self.context.registry);
         let (source, lane) = (self.source.clone(), self.lane.clone());
         let mut moves = Moves::new(source, registry, self.reading.wallet, lane);
@@ -61,7 +55,9 @@ impl<'a> Asking<'a> {
         tokio::pin!(stop);
         loop {
             let more = tokio::select! {
-                more = moves.next() => more.map_err(unreadable)?,
+                more = moves.next() => more.map_err(|error| {
+                    CliError::failed("the wallet's transactions cannot be read anew", error)
+                })?,
                 () = &mut stop => return Err(CliError::plain("stopped before all was read")),
             };
             if !more {
@@ -70,7 +66,7 @@ impl<'a> Asking<'a> {
             let oldest = moves.oldest().map(|time| time.to_string());
             progress.reread(moves.transactions(), oldest.as_deref().unwrap_or("…"));
         }
-        Ok(Reread { transactions: moves.transactions(), tokens: moves.into_tokens() })
+        Ok((moves.transactions(), moves.into_tokens()))
     }
 
     /// What the wallet holds of each token now.
@@ -78,12 +74,15 @@ impl<'a> Asking<'a> {
         &self,
         mints: &[Address],
     ) -> Result<BTreeMap<Address, CurrentBalance>, CliError> {
+        let missing = |error: UpstreamError| {
+            CliError::failed("the node does not report what the wallet holds", error)
+        };
         let mut all = BTreeMap::new();
         for group in mints.chunks(TOKENS_AT_ONCE) {
             let wallet = self.reading.wallet.address;
-            let told = self.source.balances(wallet, group, &self.lane).await;
-            let balances = told.map_err(untellable)?;
-            let metas = self.source.tokens(group, &self.lane).await.map_err(untellable)?;
+            let balances =
+                self.source.balances(wallet, group, &self.lane).await.map_err(missing)?;
+            let metas = self.source.tokens(group, &self.lane).await.map_err(missing)?;
             let mut metas: BTreeMap<Address, TokenMeta> =
                 metas.into_iter().map(|meta| (meta.mint, meta)).collect();
             for (mint, balance) in group.iter().zip(balances) {
@@ -92,12 +91,4 @@ impl<'a> Asking<'a> {
         }
         Ok(all)
     }
-}
-
-fn unreadable(error: UpstreamError) -> CliError {
-    CliError::failed("the wallet's transactions cannot be read anew", error)
-}
-
-fn untellable(error: UpstreamError) -> CliError {
-    CliError::failed("the node does not report what the wallet holds", error)
 }

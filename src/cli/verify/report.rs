@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::against::Difference;
 use super::moves::CurrentBalance;
 use super::rows::TokenSums;
-use crate::cli::output::{printable, symbol_shown};
-use crate::cli::table::{self, Align};
+use crate::cli::output::{number_text, printable, symbol_shown};
+use crate::cli::table;
 use crate::domain::{Address, Family, Token, Units};
 use crate::history::{Moved, Sum};
 use crate::pnl::Signed;
@@ -136,9 +136,7 @@ impl TokenComparison {
     }
 
     fn cells(&self) -> Vec<String> {
-        let number = |number: &Number| {
-            number.as_ref().map_or_else(|| "?".to_owned(), |number| number.get().to_owned())
-        };
+        let number = |number: &Number| number_text(number.as_deref(), "?").to_owned();
         vec![
             printable(&self.token),
             number(&self.bought),
@@ -207,18 +205,17 @@ impl Comparison {
         let shown = |token: &&TokenComparison| all || token.state != State::Settled;
         let rows: Vec<Vec<String>> =
             self.tokens.iter().filter(shown).map(TokenComparison::cells).collect();
-        let (left, right) = (Align::Left, Align::Right);
         let columns = [
-            ("TOKEN", left),
-            ("BOUGHT", right),
-            ("SOLD", right),
-            ("IN", right),
-            ("OUT", right),
-            ("EXPECTED", right),
-            ("BALANCE", right),
-            ("RESIDUE", right),
-            ("", left),
-            ("MINT", left),
+            "TOKEN",
+            ">BOUGHT",
+            ">SOLD",
+            ">IN",
+            ">OUT",
+            ">EXPECTED",
+            ">BALANCE",
+            ">RESIDUE",
+            "",
+            "MINT",
         ];
         let mut text = String::new();
         if !rows.is_empty() {

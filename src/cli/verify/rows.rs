@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
 use crate::cli::config::numbers;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
-use crate::cli::output::TradeLine;
+use crate::cli::output::{TradeLine, number_text};
 use crate::cli::progress::ProgressLine;
 use crate::cli::reading::{Context, WalletReading};
 use crate::cli::row_sink::RowSink;
@@ -74,14 +73,12 @@ fn scaled(sums: &ByDigits, decimals: u8) -> Option<Units> {
 impl RowSink for ComparedRows {
     fn rows(&mut self, rows: Vec<TradeLine>, _cursor: &str) -> Result<(), CliError> {
         for row in rows {
-            let text = |number: &Option<Box<RawValue>>| {
-                number.as_deref().map_or("null", RawValue::get).to_owned()
-            };
+            let text = |number| number_text(number, "null").to_owned();
             self.count += 1;
-            let fact = [text(&row.amount), text(&row.amount_sol), row.dex, row.block_time];
+            let (amount, value) = (row.amount.as_deref(), row.amount_sol.as_deref());
+            let fact = [text(amount), text(value), row.dex, row.block_time];
             let sums = self.tokens.entry(row.token_mint.clone()).or_default();
-            let amount = row.amount.as_deref().and_then(|text| numbers::decimal(text.get()));
-            sums.add(row.side == "buy", amount);
+            sums.add(row.side == "buy", amount.and_then(|text| numbers::decimal(text.get())));
             sums.symbol = row.token;
             if let Some(facts) = &mut self.facts {
                 facts.insert((row.signature, row.side, row.token_mint), fact);
