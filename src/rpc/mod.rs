@@ -26,7 +26,6 @@ pub(crate) mod scripted;
 mod secret;
 pub(crate) mod selection;
 mod send;
-mod share;
 pub(crate) mod transport;
 
 pub use ask::{Reply, ReplyClass};
@@ -38,8 +37,7 @@ pub use http::{HttpSetupError, HttpTransport};
 pub use limits::PoolLimits;
 pub use pool::{CallOptions, Pool};
 pub use priority::Priority;
-pub use rate::RateAccount;
+pub use rate::{RateAccount, RateShare};
 pub use scheduler::Lane;
 pub use secret::{SecretText, SecretUrl};
-pub use share::RateShare;
 pub use transport::{HttpMethod, Request, Response, Transport, TransportError};
