@@ -29,6 +29,7 @@ mod send;
 pub(crate) mod transport;
 
 pub use ask::{Reply, ReplyClass};
+pub(crate) use batch::CallAnswer;
 pub use batch::{Call, CallResponse};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;

@@ -12,11 +12,8 @@ use super::sent::SentTotals;
 use super::subject::Subject;
 use super::wire;
 use crate::domain::Height;
-use crate::rpc::batch::Call;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
+use crate::rpc::error::unless_final;
+use crate::rpc::{Call, CallOptions, EndpointId, Lane, Pool, UpstreamError};
 
 /// Answers that agree.
 const ANSWERS: usize = 2;
@@ -152,24 +149,19 @@ impl SentWitness {
         let heights = [Some(high), low.checked_sub(1)].map(|height| height.filter(|_| range));
         let [top, bottom] = heights.map(|height| height.map(|height| format!("{height:#x}")));
         let places = [top, bottom, today.then(|| "latest".to_owned())];
-        let calls: Vec<Call> = places.iter().flatten().map(|at| self.call(at)).collect();
+        let call = |at: &String| Call {
+            method: "eth_getTransactionCount",
+            params: json!([self.wallet, at]),
+        };
+        let calls: Vec<Call> = places.iter().flatten().map(call).collect();
         let options = CallOptions { on, ..CallOptions::new(self.lane.clone()) };
         let mut given = Vec::new();
         for answer in self.nodes.batch(&calls, &options).await {
-            given.push(match answer {
-                Ok(answer) => wire::number(&answer.result),
-                Err(error) if error.is_final() => None,
-                Err(error) => return Err(error),
-            });
+            given.push(unless_final(answer)?.and_then(|answer| wire::number(&answer.result)));
         }
         let mut given = given.into_iter();
         let [top, bottom, latest] = places.map(|place| place.and_then(|_| given.next()).flatten());
         Ok(SentTotals { top, bottom, latest })
-    }
-
-    fn call(&self, at: &str) -> Call {
-        let params = json!([self.wallet, at]);
-        Call { method: "eth_getTransactionCount", params }
     }
 }
 
