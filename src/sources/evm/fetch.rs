@@ -151,11 +151,9 @@ impl EvmSource {
             let called = |to| to == *wallet || tables.is_known(chain, &to);
             seen.is_some_and(|seen| seen.from == *wallet || seen.to.is_some_and(called))
         });
-        if all.len() < count {
-            tracing::debug!(
-                skipped = count - all.len(),
-                "transactions that only brought something"
-            );
+        let skipped = count - all.len();
+        if skipped > 0 {
+            tracing::debug!(skipped, "transactions that only brought something");
         }
         Ok((all, missing))
     }

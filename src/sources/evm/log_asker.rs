@@ -235,7 +235,9 @@ impl LogAsker<'_> {
 
     fn sentinels(&self, queries: usize, choice: LogChoice) -> Vec<BusyQuery> {
         let all = self.source.sentinels(self.range.0, choice.blocks_max);
-        let room = sentinel_room(choice, self.near(choice).is_some());
+        // Each request holds a query too.
+        let others = 1 + usize::from(choice.asks_head) + usize::from(self.near(choice).is_some());
+        let room = choice.batch.saturating_sub(others);
         let is_cheap = queries <= TransferSide::BOTH.len() || choice.batch >= SENTINEL_BATCH_MIN;
         let room = if is_cheap && queries > 0 && !choice.lacks { room } else { 0 };
         all.into_iter().rev().take(room).collect()
@@ -380,11 +382,6 @@ impl LogAsker<'_> {
         };
         Ok(self.source.logs_in(&answer, range)?)
     }
-}
-
-/// Calls of a request that are left for sentinels: each holds a query too.
-fn sentinel_room(choice: LogChoice, is_near: bool) -> usize {
-    choice.batch.saturating_sub(1 + usize::from(choice.asks_head) + usize::from(is_near))
 }
 
 /// What a refused search is about.

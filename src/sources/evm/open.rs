@@ -127,20 +127,16 @@ impl EvmSource {
     }
 
     async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
-        let Wanted { wallet, low, high, options, .. } = wanted;
-        let listing = ListRequest {
-            wallet: *wallet,
-            low: *low,
-            high: high.unwrap_or(0),
-            options: options.clone(),
-        };
+        let Wanted { wallet, low, high, ref options, .. } = *wanted;
+        let listing =
+            ListRequest { wallet, low, high: high.unwrap_or(0), options: options.clone() };
         let mut lister = Lister::new(kind, self, listing)?;
-        let Some(mut high) = *high else {
+        let Some(mut high) = high else {
             let Reach { high, head, tip } = self.reach(kind, &mut lister, options).await?;
             lister.set_high(high);
             let late_max = self.late_max(kind);
             let is_behind = late_max.is_some_and(|most| head > high.saturating_add(most));
-            return Ok(Opened { kind, lister, low: *low, high, is_behind, tip });
+            return Ok(Opened { kind, lister, low, high, is_behind, tip });
         };
         let mut is_behind = false;
         // `LogLister` looks itself how far each node has come.
@@ -154,7 +150,7 @@ impl EvmSource {
                 return Err(UpstreamError::unavailable(last));
             }
         }
-        Ok(Opened { kind, lister, low: *low, high, is_behind, tip: None })
+        Ok(Opened { kind, lister, low, high, is_behind, tip: None })
     }
 
     /// How far up a list holds everything that is final. A head of nodes is a number next to their

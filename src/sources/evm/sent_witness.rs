@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::sent::SentTotals;
 use super::subject::Subject;
@@ -122,7 +121,7 @@ impl SentWitness {
         for _ in 0..ANSWERS {
             let params = json!([self.wallet, "latest"]);
             let answer = self.nodes.call("eth_getCode", params, &options).await?;
-            shown += usize::from(is_code(&answer.result));
+            shown += usize::from(!["\"0x\"", "null"].contains(&answer.result.get().trim()));
             options.avoid = Some(answer.endpoint);
         }
         self.has_code = Some(shown == ANSWERS);
@@ -163,10 +162,6 @@ impl SentWitness {
         let [top, bottom, latest] = places.map(|place| place.and_then(|_| given.next()).flatten());
         Ok(SentTotals { top, bottom, latest })
     }
-}
-
-fn is_code(answer: &RawValue) -> bool {
-    !["\"0x\"", "null"].contains(&answer.get().trim())
 }
 
 /// No endpoint shows the counts; an error where one may do so later.
