@@ -13,7 +13,6 @@ use super::exchange::{Ask, Received};
 use super::policy::Failure;
 use super::policy::RetryDecision::{self, Fatal, Refused, Retry, SlowDown, Unknown, Unsupported};
 use super::pool::{CallOptions, Pool};
-use super::refusals::MethodResult;
 use super::retry::{Observation, Open};
 use super::transport::Response;
 
@@ -68,7 +67,8 @@ impl Pool {
             self.count(sent.endpoint, ask.name, reading.is_err());
             let (decision, failure, rest) = match reading {
                 Ok(Response { status, body, .. }) => {
-                    self.learn(sent, &[(ask.name, MethodResult::Value)], &[]);
+                    let is_null = false;
+                    self.learn(sent, &[(ask.name, is_null)], &[]);
                     return Ok(Reply { status, body, endpoint: sent.endpoint });
                 }
                 Err(refusal) => refusal,

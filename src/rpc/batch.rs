@@ -20,7 +20,6 @@ use super::exchange::{Ask, Received};
 use super::jsonrpc::{self, RpcError, Whole};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
-use super::refusals::MethodResult;
 use super::retry::{Observation, Open, Sent};
 
 /// A method with its parameters.
@@ -168,8 +167,7 @@ impl Pool {
             match outcome {
                 Ok(result) => {
                     let is_null = result.get().trim() == "null";
-                    let of = if is_null { MethodResult::Null } else { MethodResult::Value };
-                    worked.push((method, of));
+                    worked.push((method, is_null));
                     let Sent { endpoint, request, .. } = sent;
                     set(results, open.at, Ok(CallResponse { result, endpoint, request }));
                 }

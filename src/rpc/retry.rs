@@ -14,7 +14,7 @@ use super::policy::RetryDecision::{
 };
 use super::policy::{self, Failure};
 use super::pool::{CallOptions, Pool};
-use super::refusals::{Logged, MethodResult, RefusalKind};
+use super::refusals::{Logged, RefusalKind};
 use super::scheduler::Needs;
 
 /// A call that has no result yet.
@@ -203,11 +203,12 @@ impl Pool {
         policy::backoff(attempt, limits.backoff_min, limits.backoff_max, self.random())
     }
 
-    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result.
+    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result, and whether
+    /// it was null.
     pub(super) fn learn(
         &self,
         sent: Sent,
-        worked: &[(&'static str, MethodResult)],
+        worked: &[(&'static str, bool)],
         observations: &[Observation],
     ) {
         let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
@@ -215,8 +216,8 @@ impl Pool {
             for observation in observations {
                 remember(endpoint, sent, observation, now);
             }
-            for (method, result) in worked {
-                endpoint.refusals.worked(method, *result, sent.began);
+            for (method, is_null) in worked {
+                endpoint.refusals.worked(method, *is_null, sent.began);
             }
             let of = |wanted: fn(RetryDecision) -> bool| {
                 observations.iter().rfind(|observation| wanted(observation.decision))
