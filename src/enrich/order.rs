@@ -30,7 +30,11 @@ pub(super) async fn look_up(
     is_stored: bool,
 ) -> Result<Positions, EnrichError> {
     let (mut known, mut open) = (Positions::new(), Vec::new());
-    for (height, same) in by_height(txs.iter()) {
+    let mut by_height: BTreeMap<Height, Vec<&DecodedTx>> = BTreeMap::new();
+    for one in txs {
+        by_height.entry(one.height).or_default().push(one);
+    }
+    for (height, same) in by_height {
         let is_alone = match same.as_slice() {
             [one] => !is_stored || is_alone(lookups, id, one).await?,
             _ => false,
@@ -61,14 +65,6 @@ pub(super) fn set(txs: &mut [DecodedTx], positions: &Positions) {
         let of_block = positions.get(&one.height);
         one.index = Some(of_block.and_then(|block| block.get(&one.id)).copied().unwrap_or(0));
     }
-}
-
-fn by_height<'a>(txs: impl Iterator<Item = &'a DecodedTx>) -> BTreeMap<Height, Vec<&'a DecodedTx>> {
-    let mut by_height: BTreeMap<Height, Vec<&DecodedTx>> = BTreeMap::new();
-    for one in txs {
-        by_height.entry(one.height).or_default().push(one);
-    }
-    by_height
 }
 
 /// Whether no other transaction is stored of its block: a second read may bring one of several.

@@ -47,7 +47,19 @@ pub(super) async fn learn_names(
 ) {
     let trades = decoded.filter(|one| is_found(one)).flat_map(|one| &one.trades);
     let pools: BTreeSet<Address> = trades.filter_map(pool_of).collect();
-    ask(lookups, &pools).await;
+    let Lookups { chain, source, lane, .. } = lookups;
+    let Enricher { registry, limits, kept: EnrichCache { pool_names, .. }, .. } = lookups.enricher;
+    let is_open = |pool: &Address| pool_names.get(chain.id, *pool).is_none();
+    let open: Vec<Address> = pools.into_iter().filter(is_open).collect();
+    if open.is_empty() {
+        return;
+    }
+    let answered = timeout(limits.token_wait_max, source.pool_names(&open, lane)).await;
+    for (pool, text) in answered.ok().and_then(Result::ok).unwrap_or_default() {
+        if let Some(name) = own_name(registry.evm(), chain, &text) {
+            pool_names.add(chain.id, pool, &name, limits.pool_names_max);
+        }
+    }
 }
 
 /// Puts the names that are known in place of addresses.
@@ -66,22 +78,6 @@ pub(super) fn set_names(lookups: &Lookups<'_>, decoded: &mut Decoded) {
 
 fn is_found(decoded: &Decoded) -> bool {
     decoded.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue)
-}
-
-async fn ask(lookups: &Lookups<'_>, pools: &BTreeSet<Address>) {
-    let Lookups { chain, source, lane, .. } = lookups;
-    let Enricher { registry, limits, kept: EnrichCache { pool_names, .. }, .. } = lookups.enricher;
-    let is_open = |pool: &Address| pool_names.get(chain.id, *pool).is_none();
-    let open: Vec<Address> = pools.iter().copied().filter(is_open).collect();
-    if open.is_empty() {
-        return;
-    }
-    let answered = timeout(limits.token_wait_max, source.pool_names(&open, lane)).await;
-    for (pool, text) in answered.ok().and_then(Result::ok).unwrap_or_default() {
-        if let Some(name) = own_name(registry.evm(), chain, &text) {
-            pool_names.add(chain.id, pool, &name, limits.pool_names_max);
-        }
-    }
 }
 
 /// The pool by whose address a trade's venue is named.
@@ -138,11 +134,8 @@ mod tests {
             native: None,
             venue: venue.into(),
         };
-        assert_eq!(pool_of(&trade("0x0000000000000000000000000000000000000007")), {
-            let mut bytes = [0; 20];
-            bytes[19] = 7;
-            Some(Address::Evm(bytes))
-        });
+        let pool = format!("0x{}", "07".repeat(20));
+        assert_eq!(pool_of(&trade(&pool)), Some(Address::Evm([7; 20])));
         assert_eq!(pool_of(&trade("Uniswap V2")), None);
         assert_eq!(pool_of(&trade("0x")), None);
     }

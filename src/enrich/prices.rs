@@ -394,9 +394,10 @@ mod tests {
         let fresh = Script { candles, ..script(Answer::Unavailable) };
         let later = Moment { height: 10, time: UnixSeconds(AT.time.0 + 1) };
         let at = Minute::of(AT.time);
-        let deadline = Some(Instant::now() + WAIT);
-        let asked = candles_of(&fresh, &[AT, later], deadline).await;
-        assert_eq!(asked, [PriceRecord::Candle(at, Some(Price(30)))], "two of one minute");
+        let mut found = Quotes::default();
+        super::candles(&fresh, &[AT, later], Instant::now() + WAIT, &mut found).await.unwrap();
+        assert!(!found.all_later());
+        assert_eq!(found.news, [PriceRecord::Candle(at, Some(Price(30)))], "two of one minute");
         for (kept, expected) in [
             (KeptCandle::Price(Price(31)), told(31, ValueSource::Candle)),
             (KeptCandle::Nothing, Quote::Unavailable),
@@ -418,17 +419,6 @@ mod tests {
             super::candles(&script, &[AT], Instant::now() + WAIT, &mut found).await.unwrap();
             assert_eq!(found.news.is_empty(), expected == Quote::Later, "what is kept");
         }
-    }
-
-    async fn candles_of(
-        script: &Script,
-        open: &[Moment],
-        deadline: Option<Instant>,
-    ) -> Vec<PriceRecord> {
-        let mut found = Quotes::default();
-        candles(script, open, deadline.unwrap(), &mut found).await.unwrap();
-        assert!(!found.all_later());
-        found.news
     }
 
     #[tokio::test(start_paused = true)]

@@ -99,8 +99,8 @@ async fn ask_once(
         Ok(Ok(metas)) => metas,
         Ok(Err(error)) if lacks_decimals && !error.is_final() => return Err(error),
         Err(_) if lacks_decimals => {
-            let last = "the decimals of tokens were not returned in time".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            let last = "the decimals of tokens were not returned in time";
+            return Err(UpstreamError::unavailable(last));
         }
         Ok(Err(_)) | Err(_) => return Ok(()),
     };

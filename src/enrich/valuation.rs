@@ -52,26 +52,27 @@ impl Coins<'_> {
         self.decimals.get(mint).copied().filter(|decimals| *decimals <= DECIMALS_MAX)
     }
 
-    /// Native value of a stablecoin's amount. Each counts as one dollar.
-    fn worth(&self, row: &Trade, price: Price) -> Option<Units> {
-        let decimals = self.decimals(&row.mint)?;
+    /// A stablecoin's amount, of which each counts as one dollar, divided by a price or by an amount of
+    /// native coin: the other of the two.
+    fn divided(&self, row: &Trade, by: Wide) -> Option<Wide> {
         let coin = self.chain.native.decimals.checked_add(Price::DECIMALS)?;
         let dollars = Wide::from(row.units?).checked_mul(ten_to(coin)?)?;
-        narrow(dollars.checked_div(ten_to(decimals)?.checked_mul(Wide::from(price.0))?)?)
+        dollars.checked_div(ten_to(self.decimals(&row.mint)?)?.checked_mul(by)?)
+    }
+
+    /// Native value of a stablecoin's amount.
+    fn worth(&self, row: &Trade, price: Price) -> Option<Units> {
+        narrow(self.divided(row, Wide::from(price.0))?)
     }
 
     /// The price at which a stablecoin's amount was exchanged for native coin.
     fn price(&self, row: &Trade) -> Option<Price> {
-        let (units, native) = (row.units?, row.native?);
-        let decimals = self.decimals(&row.mint)?;
-        if Wide::from(units) < Wide::from(LEARNED_DOLLARS_MIN) * ten_to(decimals)? {
+        let least = Wide::from(LEARNED_DOLLARS_MIN) * ten_to(self.decimals(&row.mint)?)?;
+        if Wide::from(row.units?) < least {
             return None;
         }
-        let coin = self.chain.native.decimals.checked_add(Price::DECIMALS)?;
-        let dollars = Wide::from(units).checked_mul(ten_to(coin)?)?;
-        let price = dollars.checked_div(ten_to(decimals)?.checked_mul(Wide::from(native))?)?;
-        let price = u128::try_from(price).ok()?;
-        (price > 0).then_some(Price(price))
+        let price = self.divided(row, Wide::from(row.native?))?;
+        u128::try_from(price).ok().filter(|price| *price > 0).map(Price)
     }
 }
 
@@ -268,18 +269,15 @@ pub(super) fn by_token(rows: &[Trade], side_payment: Units, others: &[&Trade]) -
     if !wants_token(rows) {
         return TokenValue::Nothing;
     }
-    let mut worths: Vec<(Side, TokenValue)> =
-        rows.iter().map(|row| (row.side, token_worth(row, others))).collect();
-    worths.sort_by_key(|(side, _)| *side == Side::Buy);
-    let values: Vec<Units> = worths
-        .iter()
-        .filter_map(|(_, worth)| match worth {
-            TokenValue::Value(value) => Some(*value),
-            TokenValue::Later | TokenValue::Nothing => None,
-        })
-        .collect();
-    if worths.iter().any(|(_, worth)| *worth == TokenValue::Later) {
-        return TokenValue::Later;
+    let mut rows: Vec<&Trade> = rows.iter().collect();
+    rows.sort_by_key(|row| row.side == Side::Buy);
+    let mut values = Vec::new();
+    for row in rows {
+        match token_worth(row, others) {
+            TokenValue::Value(value) => values.push(value),
+            TokenValue::Later => return TokenValue::Later,
+            TokenValue::Nothing => {}
+        }
     }
     match values.as_slice() {
         [given, got] if far_apart(*given, *got) => TokenValue::Nothing,

@@ -10,9 +10,9 @@ use super::classify::classify;
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::exchange::{Ask, Received};
-use super::policy::{Failure, RetryDecision};
+use super::policy::Failure;
+use super::policy::RetryDecision::{self, Fatal, Refused, Retry, SlowDown, Unknown, Unsupported};
 use super::pool::{CallOptions, Pool};
-use super::refusals::MethodResult;
 use super::retry::{Observation, Open};
 use super::transport::Response;
 
@@ -47,12 +47,8 @@ pub enum ReplyClass {
     },
 }
 
-/// An exchange without a result.
-struct Refusal {
-    decision: RetryDecision,
-    failure: Failure,
-    rest: Option<Duration>,
-}
+/// Of an exchange without a result, with the cooldown that the endpoint asks for.
+type Refusal = (RetryDecision, Failure, Option<Duration>);
 
 impl Pool {
     /// One exchange, retried until `read` finds the answer good or final.
@@ -69,18 +65,18 @@ impl Pool {
             let (mut sent, received) = self.send_hedged(permit, &needs, ask, 1).await;
             let reading = understand(received, read);
             self.count(sent.endpoint, ask.name, reading.is_err());
-            let Refusal { decision, failure, rest } = match reading {
+            let (decision, failure, rest) = match reading {
                 Ok(Response { status, body, .. }) => {
-                    self.learn(sent, &[(ask.name, MethodResult::Value)], &[]);
+                    let is_null = false;
+                    self.learn(sent, &[(ask.name, is_null)], &[]);
                     return Ok(Reply { status, body, endpoint: sent.endpoint });
                 }
                 Err(refusal) => refusal,
             };
             let failure = failure.masked(&self.secrets(sent.endpoint));
             sent.rest = sent.rest.or(rest.map(|rest| rest.min(self.inner.limits.retry_after_max)));
-            let observation = [Observation { decision, method: ask.name, failure }];
-            self.learn(sent, &[], &observation);
-            let [observation] = observation;
+            let observation = Observation { decision, method: ask.name, failure };
+            self.learn(sent, &[], std::slice::from_ref(&observation));
             let (again, pause) = self.next_try(open, options, sent, &observation)?;
             open = again;
             sleep(pause).await;
@@ -89,35 +85,24 @@ impl Pool {
 }
 
 fn understand(received: Received, read: fn(u16, &[u8]) -> ReplyClass) -> Result<Response, Refusal> {
-    let no = |decision, failure, rest| Err(Refusal { decision, failure, rest });
-    let response = match received {
-        Ok(response) => response,
-        Err(error) => {
-            let failure = Failure::Transport(error);
-            return no(classify(&failure, "", false), failure, None);
-        }
-    };
+    let response = received.map_err(|error| {
+        let failure = Failure::Transport(error);
+        (classify(&failure, "", false), failure, None)
+    })?;
     let status = response.status;
     let rpc = |code, message| Failure::Rpc { status, code, message };
-    match read(status, &response.body) {
-        ReplyClass::Good => Ok(response),
+    Err(match read(status, &response.body) {
+        ReplyClass::Good => return Ok(response),
         ReplyClass::SlowDown(rest) => {
             let text = String::from_utf8_lossy(&response.body).into_owned();
-            no(RetryDecision::SlowDown, Failure::Http { status, text }, rest)
+            (SlowDown, Failure::Http { status, text }, rest)
         }
-        ReplyClass::Again(text) => {
-            // These statuses decide for any body.
-            let is_rate = status == 429;
-            let decision = if is_rate { RetryDecision::SlowDown } else { RetryDecision::Retry };
-            no(decision, Failure::Rejected(text), None)
-        }
-        ReplyClass::NotOffered(text) => {
-            no(RetryDecision::Unsupported, Failure::Rejected(text), None)
-        }
-        ReplyClass::Denied(text) => no(RetryDecision::Refused, Failure::Rejected(text), None),
-        ReplyClass::Unknown { code, message } => {
-            no(RetryDecision::Unknown, rpc(code, message), None)
-        }
-        ReplyClass::Refused { code, message } => no(RetryDecision::Fatal, rpc(code, message), None),
-    }
+        // This status decides for any body.
+        ReplyClass::Again(text) if status == 429 => (SlowDown, Failure::Rejected(text), None),
+        ReplyClass::Again(text) => (Retry, Failure::Rejected(text), None),
+        ReplyClass::NotOffered(text) => (Unsupported, Failure::Rejected(text), None),
+        ReplyClass::Denied(text) => (Refused, Failure::Rejected(text), None),
+        ReplyClass::Unknown { code, message } => (Unknown, rpc(code, message), None),
+        ReplyClass::Refused { code, message } => (Fatal, rpc(code, message), None),
+    })
 }

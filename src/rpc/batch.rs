@@ -20,7 +20,6 @@ use super::exchange::{Ask, Received};
 use super::jsonrpc::{self, RpcError, Whole};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
-use super::refusals::MethodResult;
 use super::retry::{Observation, Open, Sent};
 
 /// A method with its parameters.
@@ -39,7 +38,10 @@ pub struct CallResponse {
     pub request: u64,
 }
 
+pub(crate) type CallAnswer = Result<CallResponse, UpstreamError>;
+
 /// The outcome of one request.
+#[derive(Default)]
 struct BatchOutcome {
     /// `None` where it was not sent.
     sent: Option<Sent>,
@@ -56,20 +58,15 @@ impl Pool {
         method: &'static str,
         params: Value,
         options: &CallOptions,
-    ) -> Result<CallResponse, UpstreamError> {
+    ) -> CallAnswer {
         let mut answers = self.batch(&[Call { method, params }], options).await;
         answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))
     }
 
     /// Many calls, each with its own result, in the order given. Split by the endpoints' batch
     /// sizes; a call that fails is retried by itself.
-    pub async fn batch(
-        &self,
-        calls: &[Call],
-        options: &CallOptions,
-    ) -> Vec<Result<CallResponse, UpstreamError>> {
-        let mut results: Vec<Option<Result<CallResponse, UpstreamError>>> =
-            calls.iter().map(|_| None).collect();
+    pub async fn batch(&self, calls: &[Call], options: &CallOptions) -> Vec<CallAnswer> {
+        let mut results: Vec<Option<CallAnswer>> = calls.iter().map(|_| None).collect();
         let mut flights = FuturesUnordered::new();
         let all: Vec<Open> = (0..calls.len()).map(|at| Open::new(at, options)).collect();
         for group in self.grouped(all) {
@@ -105,20 +102,16 @@ impl Pool {
             sleep(pause).await;
         }
         let method = |open: &Open| calls.get(open.at).map_or("", |call| call.method);
-        let (first, count) = (group.first().copied(), group.len());
-        let needs = first.map(|open| open.needs(options, method(&open), count));
-        let admitted = match &needs {
-            Some(needs) => self.inner.admission.admit(needs.clone()).await.map(|p| (p, needs)),
-            None => Err(UpstreamError::NoEndpoint),
-        };
-        let (permit, needs) = match admitted {
-            Ok(admitted) => admitted,
+        let Some(first) = group.first() else { return BatchOutcome::default() };
+        let needs = first.needs(options, method(first), group.len());
+        let permit = match self.inner.admission.admit(needs.clone()).await {
+            Ok(permit) => permit,
             Err(error) => {
                 // Some endpoint may support the others.
-                let name = first.map_or("", |open| method(&open));
-                let (same, left) = group.into_iter().partition::<Vec<_>, _>(|o| method(o) == name);
+                let is_same = |open: &Open| method(open) == needs.method;
+                let (same, left) = group.into_iter().partition::<Vec<_>, _>(is_same);
                 let refused = same.into_iter().map(|open| (open, error.clone())).collect();
-                return BatchOutcome { sent: None, outcomes: Vec::new(), refused, left };
+                return BatchOutcome { refused, left, ..BatchOutcome::default() };
             }
         };
         let now = Instant::now();
@@ -131,7 +124,7 @@ impl Pool {
         left.extend(going.split_off(permit.calls.min(going.len())));
         if going.is_empty() {
             // Refused since the permit was granted.
-            return BatchOutcome { sent: None, outcomes: Vec::new(), refused: Vec::new(), left };
+            return BatchOutcome { left, ..BatchOutcome::default() };
         }
         let asked: Vec<(&str, &Value)> = going
             .iter()
@@ -144,7 +137,7 @@ impl Pool {
             query: Vec::new(),
             body: Some(Bytes::from(jsonrpc::encode(&asked))),
         };
-        let (sent, received) = self.send_hedged(permit, needs, &ask, asked.len()).await;
+        let (sent, received) = self.send_hedged(permit, &needs, &ask, asked.len()).await;
         let secrets = self.secrets(sent.endpoint);
         let outcomes = read(going, received, method, &secrets);
         for (open, outcome) in &outcomes {
@@ -159,7 +152,7 @@ impl Pool {
         calls: &[Call],
         options: &CallOptions,
         outcome: BatchOutcome,
-        results: &mut [Option<Result<CallResponse, UpstreamError>>],
+        results: &mut [Option<CallAnswer>],
     ) -> Vec<(Vec<Open>, Duration)> {
         let BatchOutcome { sent, outcomes, refused, left } = outcome;
         for (open, error) in refused {
@@ -174,10 +167,7 @@ impl Pool {
             match outcome {
                 Ok(result) => {
                     let is_null = result.get().trim() == "null";
-                    worked.push((
-                        method,
-                        if is_null { MethodResult::Null } else { MethodResult::Value },
-                    ));
+                    worked.push((method, is_null));
                     let Sent { endpoint, request, .. } = sent;
                     set(results, open.at, Ok(CallResponse { result, endpoint, request }));
                 }
@@ -203,11 +193,7 @@ impl Pool {
     }
 }
 
-fn set(
-    results: &mut [Option<Result<CallResponse, UpstreamError>>],
-    at: usize,
-    result: Result<CallResponse, UpstreamError>,
-) {
+fn set(results: &mut [Option<CallAnswer>], at: usize, result: CallAnswer) {
     if let Some(place) = results.get_mut(at) {
         *place = Some(result);
     }

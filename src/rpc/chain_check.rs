@@ -108,14 +108,20 @@ enum Basis {
     Odd,
 }
 
+impl Reported {
+    /// It is right by what it answered.
+    fn shows_right(&self) -> bool {
+        self.is_right && self.basis == Basis::Reported
+    }
+}
+
 impl Answers {
     fn is_right(&self, id: EndpointId) -> Option<bool> {
         lock(&self.known).get(&id).map(|known| known.is_right)
     }
 
     fn is_reported(&self, id: EndpointId) -> bool {
-        let known = lock(&self.known);
-        known.get(&id).is_some_and(|known| known.is_right && known.basis == Basis::Reported)
+        lock(&self.known).get(&id).is_some_and(Reported::shows_right)
     }
 
     /// Some endpoint is right by what it answered, lately or before.
@@ -126,20 +132,12 @@ impl Answers {
 
     /// Some endpoint is right by what it answered.
     fn has_right(&self) -> bool {
-        let is_reported = |known: &Reported| known.is_right && known.basis == Basis::Reported;
-        lock(&self.known).values().any(is_reported)
+        lock(&self.known).values().any(Reported::shows_right)
     }
 
-    fn keep(&self, id: EndpointId, is_right: bool, cooldown: Duration) {
+    fn keep(&self, id: EndpointId, is_right: bool, basis: Basis, cooldown: Duration) {
         let until = Instant::now() + cooldown;
-        let basis = Basis::Reported;
         lock(&self.known).insert(id, Reported { is_right, basis, until, cooldown });
-    }
-
-    fn keep_odd(&self, id: EndpointId) {
-        let (until, cooldown) = (Instant::now() + ODD_CHAIN_KEPT, ODD_CHAIN_KEPT);
-        let reported = Reported { is_right: true, basis: Basis::Odd, until, cooldown };
-        lock(&self.known).insert(id, reported);
     }
 
     /// It is asked again at the next read.
@@ -155,7 +153,7 @@ impl Answers {
         let next = last.map_or(WRONG_CHAIN_COOLDOWN_FIRST, |last| last.saturating_mul(2));
         let next = next.min(WRONG_CHAIN_COOLDOWN_MAX);
         pool.cool_down(id, next);
-        self.keep(id, false, next);
+        self.keep(id, false, Basis::Reported, next);
     }
 
     fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
@@ -174,10 +172,10 @@ impl Answers {
             }
             // Next to one that is right it counts as not reached; else the chain is read by what there is.
             ChainCheck::Odd if self.has_right() => {}
-            ChainCheck::Odd => self.keep_odd(id),
+            ChainCheck::Odd => self.keep(id, true, Basis::Odd, ODD_CHAIN_KEPT),
             ChainCheck::Match | ChainCheck::Silent => {
                 // Before it is released: a judge that excludes it meanwhile looks here again.
-                self.keep(id, true, RIGHT_CHAIN_KEPT);
+                self.keep(id, true, Basis::Reported, RIGHT_CHAIN_KEPT);
                 lock(&self.known).retain(|_, known| known.basis != Basis::Odd);
                 // What one that was right waits for is another matter.
                 if before == Some(true) {

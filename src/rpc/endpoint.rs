@@ -8,11 +8,10 @@ use tokio::time::Instant;
 
 use super::limits::PoolLimits;
 use super::named_rate::named_rate;
-use super::rate::RateAccount;
+use super::rate::{RateAccount, RateShare};
 use super::refusals::Refusals;
 use super::secret::{SecretText, SecretUrl};
 use super::selection::{Offer, PRESUMED};
-use super::share::RateShare;
 
 /// Number of an endpoint in its pool, by configuration order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,21 +132,20 @@ pub(super) struct Endpoint {
     excluded_since: Option<Instant>,
     /// Since its first cooldown after a success.
     out_since: Option<Instant>,
-    /// Consecutive failures; from `breaker_failures` on it gets one request at a time.
+    /// Consecutive failures; from `PoolLimits::breaker_failures` on it gets one request at a time.
     failures: u32,
-    breaker_failures: u32,
     slow_downs: u32,
     slowed_at: Instant,
     /// What its refusals of late named.
     named_rate: Option<NamedRate>,
-    named_rate_age: Duration,
     latency: Duration,
     /// When its latency was last measured.
     measured_at: Instant,
-    remeasure_after: Duration,
-    last_error: Option<String>,
+    /// Why it was not used recently.
+    pub(super) last_error: Option<String>,
     answered_at: Option<Instant>,
     pub(super) refusals: Refusals,
+    pub(super) limits: PoolLimits,
     calls: BTreeMap<String, CallCounts>,
 }
 
@@ -179,17 +177,15 @@ impl Endpoint {
             excluded_since: None,
             out_since: None,
             failures: 0,
-            breaker_failures: limits.breaker_failures,
             slow_downs: 0,
             slowed_at: now,
             named_rate: None,
-            named_rate_age: limits.named_rate_age,
             latency: Duration::ZERO,
             measured_at: now,
-            remeasure_after: limits.remeasure_after,
             last_error: None,
             answered_at: None,
             refusals: Refusals::default(),
+            limits: limits.clone(),
             calls: BTreeMap::new(),
         }
     }
@@ -238,7 +234,7 @@ impl Endpoint {
     }
 
     fn places(&self) -> usize {
-        if self.failures >= self.breaker_failures { 1 } else { self.concurrency }
+        if self.failures >= self.limits.breaker_failures { 1 } else { self.concurrency }
     }
 
     /// Its offer for a request of so many calls of a method.
@@ -332,13 +328,8 @@ impl Endpoint {
 
     /// Extends a booked request, unless it has expired.
     pub(super) fn extend(&mut self, lease: u64, now: Instant, to: Instant) -> bool {
-        match self.leases.get_mut(&lease) {
-            Some(lease) if lease.until > now => {
-                *lease = Lease { began: now, until: to };
-                true
-            }
-            Some(_) | None => false,
-        }
+        let lease = self.leases.get_mut(&lease).filter(|lease| lease.until > now);
+        lease.map(|lease| *lease = Lease { began: now, until: to }).is_some()
     }
 
     pub(super) fn end(&mut self, lease: u64) {
@@ -370,7 +361,7 @@ impl Endpoint {
 
     /// Typical latency; `None` if it was not measured recently.
     pub(super) fn usual(&self, now: Instant) -> Option<Duration> {
-        let is_old = now.saturating_duration_since(self.measured_at) > self.remeasure_after;
+        let is_old = now.saturating_duration_since(self.measured_at) > self.limits.remeasure_after;
         (!is_old && !self.latency.is_zero()).then_some(self.latency)
     }
 
@@ -391,11 +382,11 @@ impl Endpoint {
     }
 
     /// Records a failure of its own; consecutive ones start a cooldown.
-    pub(super) fn failed(&mut self, error: String, limits: &PoolLimits, now: Instant) {
+    pub(super) fn failed(&mut self, error: String, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_error = Some(error);
-        if self.failures >= limits.breaker_failures {
-            self.rest(limits.breaker_rest, now);
+        if self.failures >= self.limits.breaker_failures {
+            self.rest(self.limits.breaker_rest, now);
         }
     }
 
@@ -417,7 +408,7 @@ impl Endpoint {
         let known = self.named_rate.filter(|known| now < known.until);
         let is_another = began >= self.slowed_at;
         let refusals = known.map_or(0, |known| known.refusals) + u32::from(is_another);
-        let until = now + self.named_rate_age;
+        let until = now + self.limits.named_rate_age;
         self.named_rate = Some(NamedRate { millihertz, refusals, until });
         if let Some(calls) = self.calls_at_once(now) {
             self.reduce_batch(calls, now);
@@ -427,7 +418,7 @@ impl Endpoint {
     /// A request of so many calls took too long: one that has answered something of late takes fewer at
     /// once for a while. Of a silent one it says nothing.
     pub(super) fn timed_out(&mut self, calls: usize, now: Instant) {
-        let is_new = |at| now.saturating_duration_since(at) < self.named_rate_age;
+        let is_new = |at| now.saturating_duration_since(at) < self.limits.named_rate_age;
         if calls > 1 && self.answered_at.is_some_and(is_new) {
             self.reduce_batch(calls / 2, now);
         }
@@ -436,7 +427,7 @@ impl Endpoint {
     /// Takes at most so many calls a request for a while.
     pub(super) fn reduce_batch(&mut self, calls: usize, now: Instant) {
         self.batch = self.batch.min(calls).max(1);
-        self.reduced_until = now + self.named_rate_age;
+        self.reduced_until = now + self.limits.named_rate_age;
     }
 
     pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
@@ -472,15 +463,6 @@ impl Endpoint {
         self.excluded_until = now;
         self.excluded_since = None;
         self.out_since = None;
-    }
-
-    pub(super) fn note_error(&mut self, error: String) {
-        self.last_error = Some(error);
-    }
-
-    /// Why it was not used recently.
-    pub(super) fn last_error(&self) -> Option<&str> {
-        self.last_error.as_deref()
     }
 
     /// On cooldown, excluded or disabled.
@@ -573,12 +555,16 @@ mod tests {
         assert_eq!(endpoint.begin(100, until, until + SECOND).1, limits.batch_default);
     }
 
+    fn of_one_call_a_second() -> (Endpoint, Instant) {
+        let config = EndpointConfig::new("http://one");
+        let config = EndpointConfig { rate_millihertz: Some(1_000), ..config };
+        (Endpoint::new(config, &PoolLimits::default()), Instant::now())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn processes_that_share_a_store_divide_the_rate() {
-        let config =
-            EndpointConfig { rate_millihertz: Some(1_000), ..EndpointConfig::new("http://one") };
-        let share = config.share.clone();
-        let (mut endpoint, now) = (Endpoint::new(config, &PoolLimits::default()), Instant::now());
+        let (mut endpoint, now) = of_one_call_a_second();
+        let share = endpoint.config.share.clone();
         share.set(3);
         endpoint.begin(1, now, now + SECOND * 9);
         assert_eq!(endpoint.ready(now), Err(now + SECOND * 3 - BURST));
@@ -589,9 +575,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_booked_and_not_sent_is_given_back() {
-        let config =
-            EndpointConfig { rate_millihertz: Some(1_000), ..EndpointConfig::new("http://one") };
-        let (mut endpoint, now) = (Endpoint::new(config, &PoolLimits::default()), Instant::now());
+        let (mut endpoint, now) = of_one_call_a_second();
         assert_eq!(endpoint.begin(4, now, now + SECOND).1, 4);
         assert_eq!(endpoint.ready(now), Err(now + SECOND * 4 - BURST));
         endpoint.refund(3);

@@ -51,13 +51,22 @@ impl UpstreamError {
     }
 }
 
+/// An answer; `None` for an error that a node returns, as of a contract that reverts.
+pub(crate) fn unless_refused<T>(
+    answered: Result<T, UpstreamError>,
+) -> Result<Option<T>, UpstreamError> {
+    match answered {
+        Err(UpstreamError::Rpc { .. }) => Ok(None),
+        answered => answered.map(Some),
+    }
+}
+
 /// An answer; `None` for an error that a retry soon would give again.
 pub(crate) fn unless_final<T>(
     answered: Result<T, UpstreamError>,
 ) -> Result<Option<T>, UpstreamError> {
     match answered {
-        Ok(answer) => Ok(Some(answer)),
         Err(error) if error.is_final() => Ok(None),
-        Err(error) => Err(error),
+        answered => answered.map(Some),
     }
 }

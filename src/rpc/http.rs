@@ -1,5 +1,6 @@
 //! The transport over the network.
 
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,14 +102,8 @@ fn failure(error: reqwest::Error) -> TransportError {
         return TransportError::Timeout;
     }
     let error = error.without_url();
-    let mut text = String::new();
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        text = inner.to_string();
-        cause = inner.source();
-    }
-    if text.is_empty() {
-        text.push_str("request failed");
-    }
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let text = causes.last().map(ToString::to_string).filter(|text| !text.is_empty());
+    let text = text.unwrap_or_else(|| "request failed".to_owned());
     if error.is_connect() { TransportError::Connect(text) } else { TransportError::Broken(text) }
 }

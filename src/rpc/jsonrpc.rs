@@ -1,8 +1,8 @@
 //! JSON-RPC 2.0 envelopes. Results stay raw text; the caller knows their type.
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// An error object of a node; some services return a text in its place, others a code as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -48,23 +48,10 @@ pub(crate) type CallOutcome = Result<Box<RawValue>, RpcError>;
 
 /// The body of a request: one object for one call, else an array; ids count from 0.
 pub(crate) fn encode(calls: &[(&str, &Value)]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(calls.len() * 128);
-    if calls.len() != 1 {
-        body.push(b'[');
-    }
-    for (id, (method, params)) in calls.iter().enumerate() {
-        if id > 0 {
-            body.push(b',');
-        }
-        let call = serde_json::json!({
-            "jsonrpc": "2.0", "id": id, "method": method, "params": params,
-        });
-        body.extend_from_slice(call.to_string().as_bytes());
-    }
-    if calls.len() != 1 {
-        body.push(b']');
-    }
-    body
+    let call = |(id, (method, params)): (usize, &(&str, &Value))| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    let mut all: Vec<Value> = calls.iter().enumerate().map(call).collect();
+    let body = if all.len() == 1 { all.remove(0) } else { all.into() };
+    body.to_string().into_bytes()
 }
 
 /// Decodes the answer to `count` calls. `Ok`: one entry a call, `None` where none came for it (ids
@@ -120,9 +107,9 @@ mod tests {
 
     #[test]
     fn one_call_is_one_object() {
-        let params = serde_json::json!([1]);
+        let params = json!([1]);
         let body: Value = serde_json::from_slice(&encode(&[("m", &params)])).unwrap();
-        let expected = serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "m", "params": [1]});
+        let expected = json!({"jsonrpc": "2.0", "id": 0, "method": "m", "params": [1]});
         assert_eq!(body, expected);
     }
 
@@ -154,7 +141,7 @@ mod tests {
         /// own.
         #[test]
         fn each_call_gets_its_own_answer(order in proptest::collection::vec(0_usize..12, 0..24)) {
-            let entries: Vec<_> = order.iter().map(|id| serde_json::json!({"id": id, "result": id * 10})).collect();
+            let entries: Vec<_> = order.iter().map(|id| json!({"id": id, "result": id * 10})).collect();
             let body = serde_json::to_vec(&entries).unwrap();
             for (at, answer) in decode(&body, 8).unwrap().into_iter().enumerate() {
                 let got = answer.map(|a| a.unwrap().get().to_owned());

@@ -56,17 +56,8 @@ pub(super) enum RetryDecision {
 impl RetryDecision {
     /// Whether it counts as a failure of the endpoint.
     pub(super) fn is_failure(self) -> bool {
-        match self {
-            Self::Retry | Self::Unknown => true,
-            // Refusing endpoints get no request at all for a while.
-            Self::Refused
-            | Self::SlowDown
-            | Self::RetryElsewhere
-            | Self::ReduceBatch
-            | Self::ReduceRange
-            | Self::Unsupported
-            | Self::Fatal => false,
-        }
+        // Refusing endpoints get no request at all for a while.
+        matches!(self, Self::Retry | Self::Unknown)
     }
 }
 
@@ -113,10 +104,7 @@ impl Failure {
     /// An error of the request itself may come without an HTTP error, or with 400; any other status
     /// concerns the service.
     pub(super) fn may_be_final(&self) -> bool {
-        match self {
-            Self::Rpc { status, .. } => matches!(status, 200..=299 | 400),
-            Self::Transport(_) | Self::Http { .. } | Self::Rejected(_) | Self::Missing => false,
-        }
+        matches!(self, Self::Rpc { status: 200..=299 | 400, .. })
     }
 
     /// The error for the caller, when no further attempt would change it.

@@ -206,7 +206,6 @@ fn number_labels(endpoints: &mut [Endpoint]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::limits::PoolLimits;
 
     #[test]
     fn an_endpoint_that_takes_few_calls_splits_nothing_that_another_takes() {

@@ -1,6 +1,7 @@
 //! When the calls so far are paid for by a rate (generic cell rate algorithm), on tokio's clock, so
-//! that it works on paused time.
+//! that it works on paused time; and among how many processes the rates of endpoints are divided.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -36,5 +37,25 @@ impl RateAccount {
     pub(super) fn refund(&self, cost: Duration) {
         let mut paid_until = self.paid_until();
         *paid_until = paid_until.checked_sub(cost).unwrap_or(*paid_until);
+    }
+}
+
+/// Among how many processes rates are divided. Clones share the number.
+#[derive(Debug, Clone)]
+pub struct RateShare(Arc<AtomicU32>);
+
+impl Default for RateShare {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU32::new(1)))
+    }
+}
+
+impl RateShare {
+    pub fn set(&self, processes: u32) {
+        self.0.store(processes.max(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn processes(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
     }
 }

@@ -16,13 +16,6 @@ pub(super) enum RefusalKind {
     Denied,
 }
 
-/// A result of a method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MethodResult {
-    Value,
-    Null,
-}
-
 /// What is logged of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Logged {
@@ -122,8 +115,8 @@ impl Refusals {
 
     /// It gave a result to a request that was sent at `began`. A null ends a pause and proves no
     /// ability: servers return it for methods that they lack.
-    pub(super) fn worked(&mut self, method: &'static str, result: MethodResult, began: Instant) {
-        if result == MethodResult::Value {
+    pub(super) fn worked(&mut self, method: &'static str, is_null: bool, began: Instant) {
+        if !is_null {
             self.worked.insert(method);
         }
         if self.methods.get(method).is_some_and(|streak| began >= streak.counted_at) {

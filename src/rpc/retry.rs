@@ -8,10 +8,13 @@ use super::classify::is_time_out;
 use super::endpoint::{Endpoint, EndpointId};
 use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
-use super::limits::PoolLimits;
-use super::policy::{self, Failure, RetryDecision};
+use super::policy::RetryDecision::{
+    self, Fatal, ReduceBatch, ReduceRange, Refused, Retry, RetryElsewhere, SlowDown, Unknown,
+    Unsupported,
+};
+use super::policy::{self, Failure};
 use super::pool::{CallOptions, Pool};
-use super::refusals::{Logged, MethodResult, RefusalKind};
+use super::refusals::{Logged, RefusalKind};
 use super::scheduler::Needs;
 
 /// A call that has no result yet.
@@ -111,22 +114,20 @@ impl Pool {
             again.spent = open.spent;
         }
         match decision {
-            RetryDecision::Fatal | RetryDecision::ReduceRange => {
-                return Err(failure.refusal(self.label(sent.endpoint)));
-            }
-            RetryDecision::ReduceBatch => return Ok((again, Duration::ZERO)),
-            RetryDecision::RetryElsewhere => again.without.insert(sent.endpoint),
-            RetryDecision::Unknown => {
+            Fatal | ReduceRange => return Err(failure.refusal(self.label(sent.endpoint))),
+            ReduceBatch => return Ok((again, Duration::ZERO)),
+            RetryElsewhere => again.without.insert(sent.endpoint),
+            Unknown => {
                 again.is_unknown = true;
                 again.without.insert(sent.endpoint);
             }
-            RetryDecision::Retry | RetryDecision::SlowDown | RetryDecision::Refused => {
-                again.is_troubled = true;
-            }
-            RetryDecision::Unsupported => {}
+            Retry | SlowDown | Refused => again.is_troubled = true,
+            Unsupported => {}
         }
         let mut pause = Duration::ZERO;
-        if again.without != EndpointSet::default() && !self.is_servable(&again, options, method) {
+        let is_servable =
+            |open: Open| self.inner.admission.is_servable(&open.needs(options, method, 1));
+        if again.without != EndpointSet::default() && !is_servable(again) {
             again.rounds += 1;
             if !again.is_unknown && !again.is_troubled || again.rounds >= limits.unknown_rounds {
                 return Err(self.agreed(&again, sent, observation));
@@ -138,7 +139,7 @@ impl Pool {
             return Err(self.agreed(&again, sent, observation));
         }
         // What it does not offer, or refuses for good, counts by itself.
-        let is_passing = decision.is_failure() || *decision == RetryDecision::SlowDown;
+        let is_passing = decision.is_failure() || *decision == SlowDown;
         again.failures += u32::from(is_passing);
         if is_passing
             && again.failures >= limits.replaceable_failures_max
@@ -149,7 +150,7 @@ impl Pool {
             let last = format!("{}: {}", self.label(sent.endpoint), failure.words());
             return Err(UpstreamError::Unavailable { attempts, last });
         }
-        if *decision == RetryDecision::Retry {
+        if *decision == Retry {
             pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));
         }
         // Else the endpoint's own cooldown is the pause; another endpoint may take it at once.
@@ -163,35 +164,25 @@ impl Pool {
         admission.with(sent.endpoint, |endpoint| endpoint.batch < sent.calls).unwrap_or(false)
     }
 
-    fn is_servable(&self, open: &Open, options: &CallOptions, method: &'static str) -> bool {
-        self.inner.admission.is_servable(&open.needs(options, method, 1))
-    }
-
     /// The final error: one of the request where all endpoints gave one and nothing else, else that
     /// none could serve it.
     fn agreed(&self, open: &Open, sent: Sent, observation: &Observation) -> UpstreamError {
         let Observation { decision, method, failure } = observation;
         let (label, is_clear) = (self.label(sent.endpoint), !open.is_troubled);
         match decision {
-            RetryDecision::RetryElsewhere if is_clear => return failure.refusal(label),
-            RetryDecision::Unknown if is_clear && open.rounds > 0 && failure.may_be_final() => {
+            RetryElsewhere if is_clear => return failure.refusal(label),
+            Unknown if is_clear && open.rounds > 0 && failure.may_be_final() => {
                 return failure.refusal(label);
             }
-            RetryDecision::Unsupported if is_clear && !open.is_unknown => {
+            Unsupported if is_clear && !open.is_unknown => {
                 return UpstreamError::NotSupported { method: (*method).to_owned() };
             }
-            RetryDecision::Refused => {
+            Refused => {
                 let (method, reason) = ((*method).to_owned(), failure.words());
                 return UpstreamError::Refused { endpoint: label, method, reason };
             }
-            RetryDecision::RetryElsewhere
-            | RetryDecision::Unknown
-            | RetryDecision::Unsupported
-            | RetryDecision::SlowDown
-            | RetryDecision::Retry
-            | RetryDecision::ReduceBatch
-            | RetryDecision::ReduceRange
-            | RetryDecision::Fatal => {}
+            RetryElsewhere | Unknown | Unsupported | SlowDown | Retry | ReduceBatch
+            | ReduceRange | Fatal => {}
         }
         let last = format!("{label}: {}", failure.words());
         UpstreamError::Unavailable { attempts: open.attempts, last }
@@ -212,33 +203,34 @@ impl Pool {
         policy::backoff(attempt, limits.backoff_min, limits.backoff_max, self.random())
     }
 
-    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result.
+    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result, and whether
+    /// it was null.
     pub(super) fn learn(
         &self,
         sent: Sent,
-        worked: &[(&'static str, MethodResult)],
+        worked: &[(&'static str, bool)],
         observations: &[Observation],
     ) {
         let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
         self.inner.admission.with(sent.endpoint, |endpoint| {
             for observation in observations {
-                remember(endpoint, sent, observation, limits, now);
+                remember(endpoint, sent, observation, now);
             }
-            for (method, result) in worked {
-                endpoint.refusals.worked(method, *result, sent.began);
+            for (method, is_null) in worked {
+                endpoint.refusals.worked(method, *is_null, sent.began);
             }
             let of = |wanted: fn(RetryDecision) -> bool| {
                 observations.iter().rfind(|observation| wanted(observation.decision))
             };
-            let slow = of(|decision| decision == RetryDecision::SlowDown);
+            let slow = of(|decision| decision == SlowDown);
             let failed = of(RetryDecision::is_failure).filter(|_| worked.is_empty());
-            let fatal = of(|decision| decision == RetryDecision::Fatal);
+            let fatal = of(|decision| decision == Fatal);
             if let Some(slow) = slow {
                 let times = endpoint.slowed_down(slow.failure.to_string(), sent.began, now);
                 let own = policy::backoff(times, limits.backoff_min, limits.backoff_max, jitter);
                 endpoint.rest(sent.rest.unwrap_or(own), now);
             } else if let Some(failed) = failed {
-                endpoint.failed(failed.failure.words(), limits, now);
+                endpoint.failed(failed.failure.words(), now);
             } else if !worked.is_empty() || fatal.is_some() || observations.is_empty() {
                 endpoint.succeeded(sent.began, sent.took);
             }
@@ -250,45 +242,35 @@ impl Pool {
 }
 
 /// Records what one call showed of the endpoint's abilities.
-fn remember(
-    endpoint: &mut Endpoint,
-    sent: Sent,
-    observation: &Observation,
-    limits: &PoolLimits,
-    now: Instant,
-) {
+fn remember(endpoint: &mut Endpoint, sent: Sent, observation: &Observation, now: Instant) {
+    let Endpoint { refusals, limits, .. } = endpoint;
     let Observation { decision, method, failure } = observation;
     let times = (sent.began, now);
     match decision {
-        RetryDecision::ReduceBatch => endpoint.reduce_batch(sent.calls / 2, now),
-        RetryDecision::Unsupported => {
-            endpoint.refusals.refused(RefusalKind::Unsupported, method, times, limits);
-            endpoint.note_error(failure.words());
+        ReduceBatch => endpoint.reduce_batch(sent.calls / 2, now),
+        Unsupported => {
+            refusals.refused(RefusalKind::Unsupported, method, times, limits);
+            endpoint.last_error = Some(failure.words());
         }
-        RetryDecision::Refused => {
-            endpoint.refusals.refused(RefusalKind::Denied, method, times, limits);
-            endpoint.note_error(failure.words());
+        Refused => {
+            refusals.refused(RefusalKind::Denied, method, times, limits);
+            endpoint.last_error = Some(failure.words());
             if endpoint.refusals.wants_log(Logged::Denied, now) {
                 let (label, words) = (&endpoint.label, failure.words());
                 tracing::warn!(endpoint = %label, method, reason = %words,
                     "endpoint refuses requests for lack of a key, a plan or a quota: disabled with growing pauses; check its key and plan");
             }
         }
-        RetryDecision::RetryElsewhere => {
-            endpoint.refusals.lacked(method, now + limits.lacking_rest);
-        }
-        RetryDecision::Unknown => {
+        RetryElsewhere => refusals.lacked(method, now + limits.lacking_rest),
+        Unknown => {
             if endpoint.refusals.wants_log(Logged::Unknown, now) {
                 let (label, words) = (&endpoint.label, failure.words());
                 tracing::warn!(endpoint = %label, method, reason = %words,
                     "endpoint answers with an unknown error: counted as its failure, other endpoints are asked");
             }
         }
-        RetryDecision::Retry if is_time_out(failure) => endpoint.timed_out(sent.calls, now),
-        RetryDecision::SlowDown
-        | RetryDecision::Retry
-        | RetryDecision::ReduceRange
-        | RetryDecision::Fatal => {}
+        Retry if is_time_out(failure) => endpoint.timed_out(sent.calls, now),
+        SlowDown | Retry | ReduceRange | Fatal => {}
     }
 }
 
@@ -298,6 +280,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::rpc::limits::PoolLimits;
     use crate::rpc::scripted::{NodeFault, ScriptedNodes, options, rpc};
 
     /// Calls at once to an endpoint that fails, next to one that works: how long they take at most.

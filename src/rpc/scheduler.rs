@@ -85,6 +85,7 @@ struct Waiter {
     grant: oneshot::Sender<Result<Permit, UpstreamError>>,
 }
 
+#[derive(Default)]
 struct State {
     endpoints: Vec<Endpoint>,
     lanes: HashMap<u64, VecDeque<Waiter>>,
@@ -193,16 +194,8 @@ impl std::fmt::Debug for Admission {
 
 impl Admission {
     pub(super) fn new(endpoints: Vec<Endpoint>, limits: PoolLimits) -> Self {
-        let state = State {
-            endpoints,
-            lanes: HashMap::new(),
-            turns: VecDeque::new(),
-            waiting: 0,
-            interactive_in_a_row: 0,
-            next_watch: 0,
-            watcher: None,
-            hedge_credit: limits.hedge_share * limits.hedge_share,
-        };
+        let hedge_credit = limits.hedge_share * limits.hedge_share;
+        let state = State { endpoints, hedge_credit, ..State::default() };
         Self { state: Mutex::new(state), limits, vacant: Notify::new() }
     }
 
@@ -368,7 +361,7 @@ impl Admission {
 
 /// Why none of them can be used now.
 fn disabled(able: &[&Endpoint], method: &'static str, now: Instant) -> UpstreamError {
-    let first = able.iter().find_map(|one| Some((one.label.clone(), one.last_error()?.to_owned())));
+    let first = able.iter().find_map(|one| Some((one.label.clone(), one.last_error.clone()?)));
     if able.iter().all(|one| one.refusals.is_denied(method, now))
         && let Some((endpoint, reason)) = first
     {

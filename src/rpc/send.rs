@@ -74,11 +74,11 @@ impl Pool {
     /// that never answers would be measured for ever.
     fn note_dropped(&self, (sent, received): (Sent, Received)) {
         let Err(error) = received else { return };
-        let (Inner { admission, limits, .. }, now) = (&*self.inner, Instant::now());
+        let now = Instant::now();
         let is_late = error == TransportError::Timeout;
         let words = Failure::Transport(error).words();
-        admission.with(sent.endpoint, |endpoint| {
-            endpoint.failed(words, limits, now);
+        self.inner.admission.with(sent.endpoint, |endpoint| {
+            endpoint.failed(words, now);
             if is_late {
                 endpoint.timed_out(sent.calls, now);
             }
@@ -151,7 +151,7 @@ async fn run_to_end<T: Send + 'static>(
         let _ = ended.send(request.await);
         // A caller that is polled takes note of the answer before another request is sent.
         yield_now().await;
-        held.give_back();
+        drop(held);
     });
     if let Ok(answer) = answer.await {
         return answer;
@@ -171,16 +171,12 @@ impl Place {
     fn new(permit: Permit) -> Self {
         Self(Arc::new(Mutex::new(Some(permit))))
     }
-
-    fn give_back(&self) {
-        let permit = lock(&self.0).take();
-        drop(permit);
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.give_back();
+        let permit = lock(&self.0).take();
+        drop(permit);
     }
 }
 

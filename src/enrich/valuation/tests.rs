@@ -25,15 +25,9 @@ fn with_coins(run: impl FnOnce(&Coins<'_>)) {
 }
 
 fn row(side: Side, mint: Address, units: u128, native: Option<u128>) -> Trade {
-    let native = native.map(Units::from);
+    let (native, tx) = (native.map(Units::from), TxId::Evm([1; 32]));
     Trade {
-        key: TradeKey {
-            time: UnixSeconds(DAY),
-            height: 1,
-            index: 0,
-            tx: TxId::Evm([1; 32]),
-            leg: 0,
-        },
+        key: TradeKey { time: UnixSeconds(DAY), height: 1, index: 0, tx, leg: 0 },
         side,
         mint,
         units: Some(Units::from(units)),
@@ -41,6 +35,14 @@ fn row(side: Side, mint: Address, units: u128, native: Option<u128>) -> Trade {
         valued: ValueSource::of_transaction(native),
         venue: "Uniswap".into(),
     }
+}
+
+fn sale(mint: Address, units: u128) -> Trade {
+    row(Side::Sell, mint, units, None)
+}
+
+fn purchase(mint: Address, units: u128) -> Trade {
+    row(Side::Buy, mint, units, None)
 }
 
 fn at(mut row: Trade, seconds: i32, tx: u8) -> Trade {
@@ -67,43 +69,30 @@ const E: u128 = 10_u128.pow(18);
 
 #[test]
 fn dollars_at_two_thousand_are_these_coins() {
-    use Side::{Buy, Sell};
     let (usdc, dai, x) = (mint(USDC), mint(DAI), coin(9));
     with_coins(|coins| {
         // 3,000 USDC are one and a half coins, on both rows.
-        let rows = vec![row(Sell, usdc, 3_000_000_000, None), row(Buy, x, 7, None)];
+        let rows = vec![sale(usdc, 3_000_000_000), purchase(x, 7)];
         assert_eq!(priced(coins, rows, 0), [Some(E * 3 / 2); 2]);
-        let rows = vec![row(Sell, x, 7, None), row(Buy, dai, 3_000 * E, None)];
+        let rows = vec![sale(x, 7), purchase(dai, 3_000 * E)];
         assert_eq!(priced(coins, rows, 0), [Some(E * 3 / 2); 2]);
         // 1,000 USDC and 500 DAI for one token.
-        let rows = vec![
-            row(Sell, usdc, 1_000_000_000, None),
-            row(Sell, dai, 500 * E, None),
-            row(Buy, x, 7, None),
-        ];
+        let rows = vec![sale(usdc, 1_000_000_000), sale(dai, 500 * E), purchase(x, 7)];
         assert_eq!(priced(coins, rows, 0), [Some(E / 2), Some(E / 4), Some(E * 3 / 4)]);
         // For two tokens: the parts are ambiguous.
-        let rows = vec![
-            row(Sell, usdc, 1_000_000_000, None),
-            row(Buy, x, 7, None),
-            row(Buy, coin(8), 7, None),
-        ];
+        let rows = vec![sale(usdc, 1_000_000_000), purchase(x, 7), purchase(coin(8), 7)];
         assert_eq!(priced(coins, rows, 0), [Some(E / 2), None, None]);
         // With another token: what was got is worth more than the dollars.
-        let rows = vec![
-            row(Sell, usdc, 1_000_000_000, None),
-            row(Sell, coin(8), 7, None),
-            row(Buy, x, 7, None),
-        ];
+        let rows = vec![sale(usdc, 1_000_000_000), sale(coin(8), 7), purchase(x, 7)];
         assert_eq!(priced(coins, rows, 0), [Some(E / 2), None, None]);
         // One for the other: what was given counts.
-        let rows = vec![row(Sell, usdc, 1_000_000, None), row(Buy, dai, E * 99 / 100, None)];
+        let rows = vec![sale(usdc, 1_000_000), purchase(dai, E * 99 / 100)];
         assert_eq!(priced(coins, rows, 0), [Some(E / 2_000); 2]);
         // Unless one of them was not worth a dollar.
-        let rows = vec![row(Sell, usdc, 1_000_000, None), row(Buy, dai, E * 3, None)];
+        let rows = vec![sale(usdc, 1_000_000), purchase(dai, E * 3)];
         assert_eq!(priced(coins, rows, 0), [None; 2]);
         // The transaction's own value stays.
-        let rows = vec![row(Sell, usdc, 1_000_000, Some(5)), row(Buy, x, 7, None)];
+        let rows = vec![row(Side::Sell, usdc, 1_000_000, Some(5)), purchase(x, 7)];
         assert_eq!(priced(coins, rows, 0), [Some(5), Some(E / 2_000)]);
     });
 }
@@ -111,9 +100,9 @@ fn dollars_at_two_thousand_are_these_coins() {
 #[test]
 fn a_token_for_native_coin_gets_no_value_by_a_price() {
     with_coins(|coins| {
-        let bought = [row(Side::Buy, mint(USDC), 3_000_000_000, None)];
-        let both = [bought[0].clone(), row(Side::Buy, coin(9), 7, None)];
-        let swap = [bought[0].clone(), row(Side::Sell, coin(9), 7, None)];
+        let bought = [purchase(mint(USDC), 3_000_000_000)];
+        let both = [bought[0].clone(), purchase(coin(9), 7)];
+        let swap = [bought[0].clone(), sale(coin(9), 7)];
         let wants = |rows: &[Trade]| wants_price(coins, rows);
         assert_eq!([wants(&bought), wants(&both), wants(&swap)], [false, false, true]);
     });
@@ -122,10 +111,7 @@ fn a_token_for_native_coin_gets_no_value_by_a_price() {
 #[test]
 fn native_coin_beside_the_dollars_is_a_fee_or_a_part_of_the_price() {
     with_coins(|coins| {
-        let rows = || {
-            let sold = row(Side::Sell, mint(USDC), 2_000_000_000, None);
-            vec![sold, row(Side::Buy, coin(9), 7, None)]
-        };
+        let rows = || vec![sale(mint(USDC), 2_000_000_000), purchase(coin(9), 7)];
         assert_eq!(priced(coins, rows(), E / 100), [Some(E); 2]);
         assert_eq!(priced(coins, rows(), E / 99), [Some(E), None]);
         assert_eq!(priced(coins, rows(), u128::MAX), [Some(E), None]);
@@ -136,7 +122,7 @@ fn native_coin_beside_the_dollars_is_a_fee_or_a_part_of_the_price() {
 fn division_rounds_down_and_nothing_overflows() {
     with_coins(|coins| {
         let worth = |units, price| {
-            let mut one = row(Side::Sell, mint(USDC), 0, None);
+            let mut one = sale(mint(USDC), 0);
             one.units = Some(units);
             coins.worth(&one, Price(price))
         };
@@ -165,7 +151,7 @@ fn one_token_for_another_at_one_value_went_through_native_coin() {
     let twice = vec![row(Sell, x, 1, Some(5)), row(Buy, y, 1, Some(4))];
     assert_eq!(valued(twice), [ValueSource::Direct; 2]);
     assert_eq!(valued(vec![row(Sell, x, 1, Some(5))]), [ValueSource::Direct]);
-    let none = vec![row(Sell, x, 1, None), row(Buy, y, 1, None)];
+    let none = vec![sale(x, 1), purchase(y, 1)];
     assert_eq!(valued(none), [ValueSource::Unknown; 2]);
 }
 
@@ -225,7 +211,7 @@ fn learned_prices_count_where_they_agree_nearby() {
 fn a_token_that_was_priced_within_a_minute_values_the_other() {
     use Side::{Buy, Sell};
     let (x, y) = (coin(8), coin(9));
-    let swap = [row(Sell, x, 500, None), row(Buy, y, 80, None)];
+    let swap = [sale(x, 500), purchase(y, 80)];
     let valued_by =
         |others: &[Trade]| by_token(&swap, Units::ZERO, &others.iter().collect::<Vec<_>>());
     let value = |native: u128| TokenValue::Value(Units::from(native));
@@ -258,19 +244,18 @@ fn a_token_that_was_priced_within_a_minute_values_the_other() {
 /// Two swaps of tokens for tokens would wait for each other for ever.
 #[test]
 fn a_swap_that_waits_for_tokens_alone_is_known_by_its_rows() {
-    use Side::{Buy, Sell};
     let (usdc, x, y) = (mint(USDC), coin(8), coin(9));
     let pending = |rows: Vec<Trade>| -> Vec<Trade> {
         let waits = |row: Trade| Trade { valued: ValueSource::Pending, ..row };
         rows.into_iter().map(waits).collect()
     };
     with_coins(|coins| {
-        let swap = vec![row(Sell, x, 5, None), row(Buy, y, 7, None)];
+        let swap = vec![sale(x, 5), purchase(y, 7)];
         assert!(!awaits_tokens(coins, &swap), "nothing waits");
         assert!(awaits_tokens(coins, &pending(swap)));
-        let dollars = vec![row(Sell, usdc, 5, None), row(Buy, y, 7, None)];
+        let dollars = vec![sale(usdc, 5), purchase(y, 7)];
         assert!(!awaits_tokens(coins, &pending(dollars)), "for a price");
-        let native = vec![row(Buy, y, 7, None)];
+        let native = vec![purchase(y, 7)];
         assert!(!awaits_tokens(coins, &pending(native)), "for what was paid");
     });
 }

@@ -1,6 +1,10 @@
 use proptest::prelude::*;
 
-use super::super::policy::{Failure, RetryDecision};
+use super::super::policy::Failure;
+use super::super::policy::RetryDecision::{
+    self, Fatal, ReduceBatch, ReduceRange, Refused, Retry, RetryElsewhere, SlowDown, Unknown,
+    Unsupported,
+};
 use super::{classify, is_pruned, may_be_behind};
 use crate::rpc::transport::TransportError;
 
@@ -49,13 +53,13 @@ fn a_missing_key_plan_or_quota_is_a_refusal_whatever_status_and_code() {
     ];
     for (status, code, message) in cases {
         for method in all() {
-            of(method, status, code, message, RetryDecision::Refused);
+            of(method, status, code, message, Refused);
         }
     }
     for method in all() {
-        http(method, 401, "invalid project id", RetryDecision::Refused);
-        http(method, 403, "<html>this address is not allowed</html>", RetryDecision::Refused);
-        http(method, 200, "max usage reached", RetryDecision::Refused);
+        http(method, 401, "invalid project id", Refused);
+        http(method, 403, "<html>this address is not allowed</html>", Refused);
+        http(method, 200, "max usage reached", Refused);
     }
 }
 
@@ -73,15 +77,15 @@ fn rates_are_rates_though_they_advise_to_pay() {
     ];
     for (code, message) in cases {
         for method in all() {
-            of(method, 200, code, message, RetryDecision::SlowDown);
+            of(method, 200, code, message, SlowDown);
         }
     }
-    of("eth_chainId", 200, -32005, "", RetryDecision::SlowDown);
-    of("eth_call", 200, -32005, "limit exceeded", RetryDecision::SlowDown);
+    of("eth_chainId", 200, -32005, "", SlowDown);
+    of("eth_call", 200, -32005, "limit exceeded", SlowDown);
     for method in all() {
-        of(method, 429, 1, "no words", RetryDecision::SlowDown);
-        http(method, 429, "error code: 1015", RetryDecision::SlowDown);
-        http(method, 529, "", RetryDecision::SlowDown);
+        of(method, 429, 1, "no words", SlowDown);
+        http(method, 429, "error code: 1015", SlowDown);
+        http(method, 529, "", SlowDown);
     }
 }
 
@@ -132,27 +136,27 @@ fn a_range_that_is_too_large_is_for_the_caller() {
     ];
     for (code, message) in cases {
         for status in [200, 400, 403, 413, 500] {
-            of("eth_getLogs", status, code, message, RetryDecision::ReduceRange);
+            of("eth_getLogs", status, code, message, ReduceRange);
         }
     }
     let whole = "You can make eth_getLogs requests with up to a 10 block range.";
-    in_batch("eth_blockNumber", -32600, whole, RetryDecision::Unknown);
+    in_batch("eth_blockNumber", -32600, whole, Unknown);
     let large = "backend response too large";
-    in_batch("eth_getTransactionReceipt", -32020, large, RetryDecision::ReduceBatch);
+    in_batch("eth_getTransactionReceipt", -32020, large, ReduceBatch);
 }
 
 #[test]
 fn a_log_query_that_takes_too_long_is_halved_and_other_calls_are_repeated() {
     let timeout = "Request timeout on the free plan, please upgrade to paid plan";
-    of("eth_getLogs", 408, 30, timeout, RetryDecision::ReduceRange);
-    of("eth_getBalance", 408, 30, timeout, RetryDecision::Retry);
+    of("eth_getLogs", 408, 30, timeout, ReduceRange);
+    of("eth_getBalance", 408, 30, timeout, Retry);
     for status in [408, 504, 524] {
-        http("eth_getLogs", status, "<html>", RetryDecision::ReduceRange);
-        http("eth_getBalance", status, "<html>", RetryDecision::Retry);
+        http("eth_getLogs", status, "<html>", ReduceRange);
+        http("eth_getBalance", status, "<html>", Retry);
     }
     let failure = Failure::Transport(TransportError::Timeout);
-    assert_eq!(classify(&failure, "eth_getLogs", true), RetryDecision::ReduceRange);
-    assert_eq!(classify(&failure, "eth_call", true), RetryDecision::Retry);
+    assert_eq!(classify(&failure, "eth_getLogs", true), ReduceRange);
+    assert_eq!(classify(&failure, "eth_call", true), Retry);
 }
 
 #[test]
@@ -175,16 +179,16 @@ fn history_that_one_node_lacks_another_may_have() {
     ];
     for (code, message) in cases {
         for method in ["eth_getBalance", "debug_traceTransaction", "eth_getLogs"] {
-            of(method, 200, code, message, RetryDecision::RetryElsewhere);
-            of(method, 403, code, message, RetryDecision::RetryElsewhere);
+            of(method, 200, code, message, RetryElsewhere);
+            of(method, 403, code, message, RetryElsewhere);
         }
         assert!(is_pruned(code, message), "{message}");
     }
-    of("eth_getLogs", 200, -32000, "invalid block range", RetryDecision::RetryElsewhere);
+    of("eth_getLogs", 200, -32000, "invalid block range", RetryElsewhere);
     assert!(!is_pruned(-32000, "invalid block range"), "of a node that is behind");
     let plan = "Archive, Debug and Trace requests are not available on your current plan.";
-    of("debug_traceTransaction", 200, -32002, plan, RetryDecision::Refused);
-    of("eth_getBalance", 200, -32002, plan, RetryDecision::RetryElsewhere);
+    of("debug_traceTransaction", 200, -32002, plan, Refused);
+    of("eth_getBalance", 200, -32002, plan, RetryElsewhere);
 }
 
 /// A sale that a lagging node cannot trace yet would be taken for one that is too old.
@@ -221,26 +225,20 @@ fn what_is_not_found_may_be_too_new_and_what_was_dropped_is_not() {
 #[test]
 fn a_method_is_absent_by_its_own_name_only() {
     let absent = "the method trace_block does not exist/is not available";
-    of("trace_block", 200, -32601, absent, RetryDecision::Unsupported);
-    of("eth_getLogs", 200, -32075, "method disabled", RetryDecision::Unsupported);
-    of(
-        "getSlot",
-        410,
-        410,
-        "The RPC call or parameters have been disabled.",
-        RetryDecision::Unsupported,
-    );
+    of("trace_block", 200, -32601, absent, Unsupported);
+    of("eth_getLogs", 200, -32075, "method disabled", Unsupported);
+    of("getSlot", 410, 410, "The RPC call or parameters have been disabled.", Unsupported);
     for method in all() {
-        of(method, 200, -32601, "Method not found", RetryDecision::Unsupported);
-        of(method, 200, -32602, "encoding base58 is not supported", RetryDecision::Unknown);
-        http(method, 404, "404 page not found", RetryDecision::Retry);
-        http(method, 405, "<html><h1>405 Not Allowed</h1></html>", RetryDecision::Retry);
+        of(method, 200, -32601, "Method not found", Unsupported);
+        of(method, 200, -32602, "encoding base58 is not supported", Unknown);
+        http(method, 404, "404 page not found", Retry);
+        http(method, 405, "<html><h1>405 Not Allowed</h1></html>", Retry);
     }
     let unknown = "transaction 0x5c not found";
-    of("debug_traceTransaction", 200, -32000, unknown, RetryDecision::RetryElsewhere);
-    of("eth_chainId", 503, -32000, "the service is not available", RetryDecision::Retry);
+    of("debug_traceTransaction", 200, -32000, unknown, RetryElsewhere);
+    of("eth_chainId", 503, -32000, "the service is not available", Retry);
     // A range or a depth takes no method away.
-    of("eth_getLogs", 200, -32005, "limit exceeded", RetryDecision::ReduceRange);
+    of("eth_getLogs", 200, -32005, "limit exceeded", ReduceRange);
 }
 
 #[test]
@@ -257,47 +255,30 @@ fn codes_of_solana_are_read_by_its_own_table() {
         ),
     ];
     for (code, message) in elsewhere {
-        of("getTransaction", 200, code, message, RetryDecision::RetryElsewhere);
+        of("getTransaction", 200, code, message, RetryElsewhere);
     }
     let kept = "Transaction history is not available from this node";
-    of("getTransaction", 200, -32011, kept, RetryDecision::Unsupported);
-    of("getSlot", 200, -32005, "Node is behind by 42 slots", RetryDecision::Retry);
-    of("getSlot", 200, -32016, "Minimum context slot has not been reached", RetryDecision::Retry);
-    of("getSlot", 200, -32019, "long-term storage cannot be reached", RetryDecision::Retry);
-    of("getSlot", 200, -32602, "Invalid limit; max 1000", RetryDecision::Unknown);
+    of("getTransaction", 200, -32011, kept, Unsupported);
+    of("getSlot", 200, -32005, "Node is behind by 42 slots", Retry);
+    of("getSlot", 200, -32016, "Minimum context slot has not been reached", Retry);
+    of("getSlot", 200, -32019, "long-term storage cannot be reached", Retry);
+    of("getSlot", 200, -32602, "Invalid limit; max 1000", Unknown);
 }
 
 #[test]
 fn what_reverts_is_final_and_what_no_table_knows_is_not() {
-    of("eth_call", 200, 3, "execution reverted", RetryDecision::Fatal);
-    of(
-        "eth_call",
-        200,
-        -32000,
-        "execution reverted: over capacity, try again",
-        RetryDecision::Fatal,
-    );
-    of("eth_call", 200, -32000, "invalid opcode: INVALID", RetryDecision::Fatal);
-    of("eth_chainId", 503, -32011, "no backends available for method", RetryDecision::Retry);
-    of("eth_chainId", 500, -32013, "backend returned an invalid response", RetryDecision::Retry);
-    of(
-        "eth_getLogs",
-        200,
-        -32000,
-        "no backend is currently healthy to serve traffic",
-        RetryDecision::Retry,
-    );
-    of("eth_chainId", 200, -32000, "words that no table has", RetryDecision::Unknown);
-    of("eth_chainId", 500, -32000, "words that no table has", RetryDecision::Retry);
-    http("eth_chainId", 521, "error code: 521", RetryDecision::Retry);
-    http("eth_chainId", 200, "", RetryDecision::Retry);
-    in_batch("eth_chainId", -32600, "batch too large, max 100", RetryDecision::ReduceBatch);
-    in_batch(
-        "getSlot",
-        -32600,
-        "Batch requests are only for paid plans",
-        RetryDecision::ReduceBatch,
-    );
+    of("eth_call", 200, 3, "execution reverted", Fatal);
+    of("eth_call", 200, -32000, "execution reverted: over capacity, try again", Fatal);
+    of("eth_call", 200, -32000, "invalid opcode: INVALID", Fatal);
+    of("eth_chainId", 503, -32011, "no backends available for method", Retry);
+    of("eth_chainId", 500, -32013, "backend returned an invalid response", Retry);
+    of("eth_getLogs", 200, -32000, "no backend is currently healthy to serve traffic", Retry);
+    of("eth_chainId", 200, -32000, "words that no table has", Unknown);
+    of("eth_chainId", 500, -32000, "words that no table has", Retry);
+    http("eth_chainId", 521, "error code: 521", Retry);
+    http("eth_chainId", 200, "", Retry);
+    in_batch("eth_chainId", -32600, "batch too large, max 100", ReduceBatch);
+    in_batch("getSlot", -32600, "Batch requests are only for paid plans", ReduceBatch);
 }
 
 proptest! {
@@ -314,7 +295,7 @@ proptest! {
         let decision = classify(&failure, method, false);
         let is_revert = EVM.contains(&method) && code == 3;
         let is_query = method == "eth_getLogs";
-        prop_assert!(decision != RetryDecision::Fatal || is_revert);
-        prop_assert!(decision != RetryDecision::ReduceRange || is_query);
+        prop_assert!(decision != Fatal || is_revert);
+        prop_assert!(decision != ReduceRange || is_query);
     }
 }

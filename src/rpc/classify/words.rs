@@ -196,10 +196,8 @@ pub(crate) const BEHIND: &[&str] = &[
     "is in the future",
 ];
 
-/// Pruned blocks, receipts or states.
+/// Pruned blocks, receipts or states, by other words than these.
 pub(crate) const PRUNED: &[&str] = &[
-    "pruned",
-    "pruning",
     "missing trie node",
     "header not found",
     "header for hash not found",
@@ -219,7 +217,6 @@ pub(crate) const PRUNED: &[&str] = &[
     "state has been",
     "unknown state",
     "data before",
-    "proof window",
     "archive",
     "archival",
     "unknown block",

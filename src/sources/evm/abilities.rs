@@ -11,8 +11,7 @@ use super::explorer_wire::ExplorerList;
 use super::page_sizes::PageSizes;
 use super::{EvmSource, Past};
 use crate::domain::{Height, lock};
-use crate::rpc::endpoint::EndpointStatus;
-use crate::rpc::pool::Pool;
+use crate::rpc::{EndpointStatus, Pool};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 use crate::sources::server_reach::ServerReach;
 

@@ -5,9 +5,8 @@ use serde_json::value::RawValue;
 use super::tokens::call;
 use super::{EvmSource, wire};
 use crate::domain::{Address, Units};
-use crate::rpc::batch::Call;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::error::unless_refused;
+use crate::rpc::{Call, CallOptions, UpstreamError};
 
 /// `balanceOf(address)`.
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
@@ -25,16 +24,10 @@ impl EvmSource {
         data.extend([0; WORD - 20]);
         data.extend(wallet.bytes());
         let calls: Vec<Call> = mints.iter().map(|mint| call(mint.bytes(), &data)).collect();
-        let mut balances = Vec::with_capacity(mints.len());
-        for answer in self.inner.pool.batch(&calls, options).await {
-            balances.push(match answer {
-                Ok(answer) => balance(&answer.result),
-                // It reverts, or it is no token.
-                Err(UpstreamError::Rpc { .. }) => None,
-                Err(error) => return Err(error),
-            });
-        }
-        Ok(balances)
+        let answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        // One that reverts, or is no token, has none.
+        let answers = answers.map(unless_refused);
+        answers.map(|answer| Ok(answer?.and_then(|answer| balance(&answer.result)))).collect()
     }
 }
 

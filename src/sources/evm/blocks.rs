@@ -2,16 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::EvmSource;
 use super::wire::{self, BlockHead};
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
 use crate::sources::chunk::Tip;
 use crate::sources::hash_check::HashAnswer;
 
@@ -31,7 +28,7 @@ impl EvmSource {
             return Ok((height, tip));
         }
         // Without its hash, a block that is replaced later would go unnoticed.
-        let block = self.block_at(height, options).await?;
+        let (block, _) = self.block_at(height, options).await?;
         Ok((height, block.map(|block| Tip { height, hash: block.hash })))
     }
 
@@ -78,8 +75,7 @@ impl EvmSource {
         height: Height,
         options: &CallOptions,
     ) -> Result<HashAnswer, UpstreamError> {
-        let (block, by) = self.block(json!(format!("{height:#x}")), options).await?;
-        let block = block.filter(|block| block.number == height);
+        let (block, by) = self.block_at(height, options).await?;
         Ok((block.map(|block| block.hash), Some(by)))
     }
 
@@ -88,7 +84,7 @@ impl EvmSource {
         height: Height,
         options: &CallOptions,
     ) -> Result<Vec<TxId>, UpstreamError> {
-        let block = self.block_at(height, options).await?;
+        let (block, _) = self.block_at(height, options).await?;
         let hashes = block.map(|block| block.transactions).unwrap_or_default();
         Ok(hashes.into_iter().map(TxId::Evm).collect())
     }
@@ -97,14 +93,14 @@ impl EvmSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Option<BlockHead>, UpstreamError> {
-        let (block, _) = self.block(json!(format!("{height:#x}")), options).await?;
-        Ok(block.filter(|block| block.number == height))
+    ) -> Result<(Option<BlockHead>, EndpointId), UpstreamError> {
+        let (block, by) = self.block(json!(format!("{height:#x}")), options).await?;
+        Ok((block.filter(|block| block.number == height), by))
     }
 
     async fn block(
         &self,
-        which: serde_json::Value,
+        which: Value,
         options: &CallOptions,
     ) -> Result<(Option<BlockHead>, EndpointId), UpstreamError> {
         let params = json!([which, false]);

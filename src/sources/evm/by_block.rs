@@ -9,8 +9,7 @@ use super::blocks::{BLOCK_RECEIPTS, block_call, receipts_call};
 use super::fetch::CandidateTx;
 use super::{EvmSource, wire};
 use crate::domain::Height;
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, CallResponse};
 
 impl EvmSource {
     /// Those of blocks that hold several of these transactions, where an endpoint offers receipts by

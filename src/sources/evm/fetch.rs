@@ -6,19 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use futures_util::future::{join, try_join};
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use super::EvmSource;
 use super::discovery::Candidate;
 use super::native::Traced;
-use super::{fees, receipts, wire};
+use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, TxId, Units, UnixSeconds};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
 use crate::sources::chunk::{LateAccounts, RawChunk, RawTx};
 
 /// The attempt at which transactions are asked for by their place too: two answers by hash were
@@ -156,11 +151,9 @@ impl EvmSource {
             let called = |to| to == *wallet || tables.is_known(chain, &to);
             seen.is_some_and(|seen| seen.from == *wallet || seen.to.is_some_and(called))
         });
-        if all.len() < count {
-            tracing::debug!(
-                skipped = count - all.len(),
-                "transactions that only brought something"
-            );
+        let skipped = count - all.len();
+        if skipped > 0 {
+            tracing::debug!(skipped, "transactions that only brought something");
         }
         Ok((all, missing))
     }
@@ -266,7 +259,7 @@ impl EvmSource {
         for one in open {
             for part in one.open_parts(with_receipts) {
                 let answer = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
-                if is_null(&answer.result) {
+                if answer.result.get().trim() == "null" {
                     avoid = Some(answer.endpoint);
                 } else {
                     *part = Some(answer);
@@ -415,10 +408,6 @@ fn timed(
     }
     timed.sort_by_key(|(tx, _)| Reverse((tx.block, tx.index)));
     (timed.into_iter().map(|(tx, time)| RawTx::Evm(Box::new(tx), time)).collect(), untimed)
-}
-
-fn is_null(raw: &RawValue) -> bool {
-    raw.get().trim() == "null"
 }
 
 #[cfg(test)]

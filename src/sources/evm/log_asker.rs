@@ -10,19 +10,15 @@ use super::EvmSource;
 use super::blocks::head_call;
 use super::log_depth::{BusyQuery, DepthLook, blocks_within};
 use super::log_nodes::{Kept, LogChoice};
-use super::log_requests::{LogAnswer, RequestPart, apart, are_from, sure_in, with_extras};
+use super::log_requests::{RequestPart, apart, are_from, sure_in, with_extras};
 use super::log_search::{LogSearch, Query, TransferSide};
 use super::ranges::{self, Shrink};
-use super::wire::{self, FoundLog};
+use super::wire::FoundLog;
 use crate::decode::evm::Account;
 use crate::domain::Height;
-use crate::rpc::batch::CallResponse;
 use crate::rpc::classify;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallAnswer, CallOptions, CallResponse, UpstreamError};
 
-/// A look that was not needed, as an answer shows the same.
-const KEPT: DepthLook = DepthLook { kept: Kept::Yes, nearby: None, at_once: false, failed: None };
 /// Times that queries are asked whose answers lack a sentinel that a look shows.
 const SILENT_MAX: u32 = 4;
 /// Times that queries are asked near the head until logs of busy contracts come with their answers.
@@ -47,15 +43,6 @@ pub(super) struct LogAsker<'a> {
 pub(super) struct DepthReply {
     pub(super) outcome: Result<Answers, SearchFault>,
     pub(super) kept: Kept,
-}
-
-/// Whether an endpoint keeps the lowest block.
-struct DepthSeen {
-    kept: Kept,
-    /// Logs that were asked for later than the search show it.
-    is_later: bool,
-    /// It gave no answer to the look.
-    failed: Option<UpstreamError>,
 }
 
 /// Why some queries gave no logs.
@@ -123,7 +110,7 @@ impl LogAsker<'_> {
         }
         let look = self.depth(choice);
         let answers = self.answers(search, open, choice, &[]);
-        let (mut outcome, seen) = if self.is_tried {
+        let (mut outcome, (look, is_later)) = if self.is_tried {
             match answers.await {
                 logs @ Ok(_) => (logs, look.await),
                 outcome => return DepthReply { outcome, kept: Kept::Unknown },
@@ -138,12 +125,12 @@ impl LogAsker<'_> {
                 Either::Right((seen, answers)) => (answers.await, seen),
             }
         };
-        let mut kept = seen.kept;
-        if let Some(error) = seen.failed.filter(|_| choice.has_another && outcome.is_ok()) {
+        let mut kept = look.kept;
+        if let Some(error) = look.failed.filter(|_| choice.has_another && outcome.is_ok()) {
             return DepthReply { outcome: Err(SearchFault::Failed(error)), kept };
         }
         // What keeps logs now may have had none when it answered.
-        if seen.is_later && kept == Kept::Yes && outcome.is_ok() {
+        if is_later && kept == Kept::Yes && outcome.is_ok() {
             outcome = self.answers(search, open, choice, &[]).await;
         }
         let is_believed = kept == Kept::Yes && !choice.lacks;
@@ -157,15 +144,16 @@ impl LogAsker<'_> {
         DepthReply { outcome, kept }
     }
 
-    /// Whether it keeps the lowest block, as is known, else by a look.
-    async fn depth(&self, choice: LogChoice) -> DepthSeen {
+    /// Whether it keeps the lowest block, as is known, else by a look; and whether logs that were asked for
+    /// later than the search show it.
+    async fn depth(&self, choice: LogChoice) -> (DepthLook, bool) {
         if let Some(kept) = self.source.known_depth(choice.on, self.range.0) {
-            return DepthSeen { kept, is_later: false, failed: None };
+            return (DepthLook::bare(kept), false);
         }
         let look = self.source.look_at_depth(choice, self.range, self.options).await;
         // Where no busy contract has logs, a second answer to each search would double them.
         let is_later = look.nearby.is_some() && (self.is_tried || !look.at_once);
-        DepthSeen { kept: look.kept, is_later, failed: look.failed }
+        (look, is_later)
     }
 
     /// Whether it keeps the lowest block now that it has answered: what it was seen to keep before, it
@@ -173,13 +161,13 @@ impl LogAsker<'_> {
     /// blocks takes more calls than the search.
     async fn keeps_still(&self, choice: LogChoice) -> DepthLook {
         let Some(sentinel) = self.source.whole_sentinel(self.range.0, choice.blocks_max) else {
-            return KEPT;
+            return DepthLook::bare(Kept::Yes);
         };
         let answers =
             self.source.inner.pool.batch(&[sentinel.call], &choice.options(self.options)).await;
         if answers.iter().flatten().any(|answer| self.newest_log(answer).is_some()) {
             self.source.note_logs_kept(choice.on, self.range.0);
-            return KEPT;
+            return DepthLook::bare(Kept::Yes);
         }
         self.source.look_at_depth(choice, self.range, self.options).await
     }
@@ -247,7 +235,9 @@ impl LogAsker<'_> {
 
     fn sentinels(&self, queries: usize, choice: LogChoice) -> Vec<BusyQuery> {
         let all = self.source.sentinels(self.range.0, choice.blocks_max);
-        let room = sentinel_room(choice, self.near(choice).is_some());
+        // Each request holds a query too.
+        let others = 1 + usize::from(choice.asks_head) + usize::from(self.near(choice).is_some());
+        let room = choice.batch.saturating_sub(others);
         let is_cheap = queries <= TransferSide::BOTH.len() || choice.batch >= SENTINEL_BATCH_MIN;
         let room = if is_cheap && queries > 0 && !choice.lacks { room } else { 0 };
         all.into_iter().rev().take(room).collect()
@@ -255,8 +245,7 @@ impl LogAsker<'_> {
 
     /// The newest log down there that it holds.
     fn newest_log(&self, answer: &CallResponse) -> Option<Height> {
-        let logs = wire::logs(&answer.result).unwrap_or_default();
-        logs.iter().map(|log| log.block).filter(|block| *block <= self.range.0).max()
+        blocks_within(answer, (0, self.range.0)).into_iter().max()
     }
 
     /// What it answers: near its head with logs of busy contracts that show that its logs have come so
@@ -349,7 +338,7 @@ impl LogAsker<'_> {
     }
 
     /// The requests of which an answer holds a sentinel's logs.
-    fn kept_in(&self, busy: &[LogAnswer], sentinels: &[BusyQuery]) -> BTreeSet<u64> {
+    fn kept_in(&self, busy: &[CallAnswer], sentinels: &[BusyQuery]) -> BTreeSet<u64> {
         let mut kept_in = BTreeSet::new();
         for (answer, sentinel) in busy.iter().zip(sentinels.iter().cycle()) {
             let Ok(answer) = answer else { continue };
@@ -366,7 +355,7 @@ impl LogAsker<'_> {
         &self,
         high: Height,
         choice: LogChoice,
-        answer: LogAnswer,
+        answer: CallAnswer,
     ) -> Result<bool, UpstreamError> {
         let head = self.source.note_log_head(answer)?;
         let reach = &self.source.inner.abilities.node_reach;
@@ -376,7 +365,7 @@ impl LogAsker<'_> {
 
     fn read(
         &self,
-        answer: Result<CallResponse, UpstreamError>,
+        answer: CallAnswer,
         range: (Height, Height),
     ) -> Result<Vec<FoundLog>, SearchFault> {
         let first_blocks = self.source.inner.limits.log_blocks_first;
@@ -393,11 +382,6 @@ impl LogAsker<'_> {
         };
         Ok(self.source.logs_in(&answer, range)?)
     }
-}
-
-/// Calls of a request that are left for sentinels: each holds a query too.
-fn sentinel_room(choice: LogChoice, is_near: bool) -> usize {
-    choice.batch.saturating_sub(1 + usize::from(choice.asks_head) + usize::from(is_near))
 }
 
 /// What a refused search is about.
@@ -425,7 +409,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::lists_model::lane;
     use super::super::log_nodes::Pace;
@@ -449,27 +433,30 @@ mod tests {
         }
     }
 
-    /// Blocks with a transaction each, of which searches give the logs or not.
-    fn quiet(keeps_logs: bool) -> Arc<ScriptedNodes> {
-        nodes(move |_, method, params| {
-            let log = json!({"topics": []});
-            Ok(match method {
-                // Of single blocks alone: the busy contracts have none.
-                "eth_getLogs" if keeps_logs && params[0]["address"].is_null() => json!([log]),
-                "eth_getLogs" => json!([]),
-                "eth_getBlockByNumber" => json!({
-                    "number": params[0], "hash": hex_text(&[1; 32]), "timestamp": "0x1",
-                    "transactions": [hex_text(&[2; 32])], "logsBloom": "0x01",
-                }),
-                "eth_getBlockReceipts" => json!([{"logs": [log]}]),
-                _ => json!({"logs": [log]}),
-            })
-        })
+    /// Of a node with a transaction in each block: the block, its receipts, or the receipt.
+    fn block_or_receipts(method: &str, params: &Value, log: &Value) -> Value {
+        match method {
+            "eth_getBlockByNumber" => json!({
+                "number": params[0], "hash": hex_text(&[1; 32]), "timestamp": "0x1",
+                "transactions": [hex_text(&[2; 32])], "logsBloom": "0x01",
+            }),
+            "eth_getBlockReceipts" => json!([{"logs": [log]}]),
+            _ => json!({"logs": [log]}),
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn that_busy_contracts_have_no_logs_is_known_down_from_a_height_alone() {
-        let source = quiet(true).source(&["one"]);
+        let nodes = nodes(|_, method, params| {
+            let log = json!({"topics": []});
+            Ok(match method {
+                // Of single blocks alone: the busy contracts have none.
+                "eth_getLogs" if params[0]["address"].is_null() => json!([log]),
+                "eth_getLogs" => json!([]),
+                _ => block_or_receipts(method, params, &log),
+            })
+        });
+        let source = nodes.source(&["one"]);
         let options = CallOptions::new(lane());
         let look = source.look_at_depth(choice(), (1_000, 2_000), &options).await;
         assert_eq!(look.kept, Kept::Yes);
@@ -481,7 +468,7 @@ mod tests {
 
     /// A node that has no logs at first. `is_back`: whether it has them, by the filter of a search.
     fn without_logs_until(
-        is_back: impl Fn(&serde_json::Value) -> bool + Send + Sync + 'static,
+        is_back: impl Fn(&Value) -> bool + Send + Sync + 'static,
     ) -> Arc<ScriptedNodes> {
         let has_logs = AtomicBool::new(false);
         nodes(move |_, method, params| {
@@ -496,12 +483,7 @@ mod tests {
             Ok(match method {
                 "eth_getLogs" if has_logs.load(Ordering::Relaxed) => json!([log]),
                 "eth_getLogs" => json!([]),
-                "eth_getBlockByNumber" => json!({
-                    "number": filter, "hash": hex_text(&[1; 32]), "timestamp": "0x1",
-                    "transactions": [hex_text(&[2; 32])], "logsBloom": "0x01",
-                }),
-                "eth_getBlockReceipts" => json!([{"logs": [log]}]),
-                _ => json!({"logs": [log]}),
+                _ => block_or_receipts(method, params, &log),
             })
         })
     }
@@ -529,7 +511,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answers_of_before_a_look_that_shows_no_busy_contract_are_asked_for_again() {
         let is_whole_block =
-            |filter: &serde_json::Value| filter["address"].is_null() && filter["topics"].is_null();
+            |filter: &Value| filter["address"].is_null() && filter["topics"].is_null();
         let nodes = without_logs_until(is_whole_block);
         assert_eq!(logs_of_wallet(&nodes, 20).await, [OF_WALLET]);
     }
@@ -537,7 +519,7 @@ mod tests {
     /// They come back while logs of busy contracts are looked for in more blocks.
     #[tokio::test(start_paused = true)]
     async fn answers_of_before_what_shows_the_depth_are_asked_for_again() {
-        let is_further = |filter: &serde_json::Value| {
+        let is_further = |filter: &Value| {
             let from = filter["fromBlock"].as_str().unwrap();
             let from = u64::from_str_radix(from.trim_start_matches("0x"), 16).unwrap();
             !filter["address"].is_null() && from + 100 < 1_000

@@ -11,9 +11,7 @@ use super::log_nodes::{Kept, LogChoice};
 use super::{EvmSource, wire};
 use crate::decode::evm::Word;
 use crate::domain::{Height, lock};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallAnswer, CallOptions, CallResponse, UpstreamError};
 
 /// Blocks of a look for logs of busy contracts, times the chain's own number of them.
 const REACHES: [u64; 3] = [1, 4, 16];
@@ -70,6 +68,13 @@ pub(super) struct DepthLook {
     pub(super) failed: Option<UpstreamError>,
 }
 
+impl DepthLook {
+    /// Without logs of busy contracts.
+    pub(super) fn bare(kept: Kept) -> Self {
+        Self { kept, nearby: None, at_once: false, failed: None }
+    }
+}
+
 /// A block that holds something.
 #[derive(Debug)]
 struct Filled {
@@ -99,26 +104,23 @@ impl EvmSource {
         options: &CallOptions,
     ) -> DepthLook {
         let options = choice.options(options);
-        let look = match self.busy_log(low, choice.blocks_max, &options).await {
+        let looked = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some((at, nearby))) => {
                 self.note_logs_kept(choice.on, at);
                 let at_once = self.reaches(choice.blocks_max).first() == Some(&nearby.blocks);
-                DepthLook { kept: Kept::Yes, nearby: Some(nearby), at_once, failed: None }
+                Ok(DepthLook { nearby: Some(nearby), at_once, ..DepthLook::bare(Kept::Yes) })
             }
             // A refusal may be about the blocks below.
             Ok(None) | Err(UpstreamError::Rpc { .. }) => {
                 let kept = self.looked_at_receipts(choice, (low, high), &options).await;
-                let (kept, failed) = match kept {
-                    Ok(kept) => (kept, None),
-                    Err(error) => (Kept::Unknown, Some(error)),
-                };
-                DepthLook { kept, nearby: None, at_once: false, failed }
+                kept.map(DepthLook::bare)
             }
-            Err(error) => {
-                let kept = of_error(&error);
-                DepthLook { kept, nearby: None, at_once: false, failed: Some(error) }
-            }
+            Err(error) => Err(error),
         };
+        let look = looked.unwrap_or_else(|error| DepthLook {
+            failed: Some(error),
+            ..DepthLook::bare(Kept::Unknown)
+        });
         // Near the chain's beginning there may be none, and above it some.
         if look.kept == Kept::Yes && low >= self.sentinel_blocks() {
             *lock(&self.inner.sentinel) = look.nearby.map_or(Sentinel::None(low), Sentinel::Of);
@@ -160,9 +162,8 @@ impl EvmSource {
             let mut lowest = None::<(Height, Nearby)>;
             let answers = self.inner.pool.batch(&calls, options).await;
             for (query, answer) in queries.iter().zip(answers) {
-                let logs = wire::logs(&answer?.result).unwrap_or_default();
-                let within = logs.iter().map(|log| log.block).filter(|b| (low..=high).contains(b));
-                let Some(found) = within.min() else { continue };
+                let within = blocks_within(&answer?, (low, high));
+                let Some(found) = within.into_iter().min() else { continue };
                 if lowest.is_none_or(|(lowest, _)| found < lowest) {
                     lowest = Some((found, Nearby { of: query.of, blocks }));
                 }
@@ -330,8 +331,7 @@ impl EvmSource {
     /// By the block's logs, else by its receipts: those that have logs which a search does not give
     /// show that it cannot be believed there.
     async fn keeps_block(&self, filled: &Filled, options: &CallOptions) -> Kept {
-        let filter = wire::log_filter((filled.height, filled.height), []);
-        let logs = Call { method: "eth_getLogs", params: json!([filter]) };
+        let logs = wire::logs_call((filled.height, filled.height), []);
         let mut calls = vec![logs, receipts_call(filled.height)];
         let receipt = |hash: Word| Call {
             method: "eth_getTransactionReceipt",
@@ -344,13 +344,13 @@ impl EvmSource {
             return Kept::Yes;
         }
         let receipts: Vec<_> = answers.collect();
-        let holds_log = |answer: &Result<CallResponse, UpstreamError>| {
+        let holds_log = |answer: &CallAnswer| {
             answer.as_ref().is_ok_and(|answer| answer.result.get().contains("\"topics\""))
         };
         if logs.is_some() && (filled.has_logs || receipts.iter().any(holds_log)) {
             // One empty answer shows nothing.
-            let again = calls.into_iter().take(1).collect::<Vec<Call>>();
-            let again = self.inner.pool.batch(&again, options).await;
+            calls.truncate(1);
+            let again = self.inner.pool.batch(&calls, options).await;
             return if again.iter().any(holds_log) {
                 Kept::Yes
             } else if again.iter().all(Result::is_ok) {
@@ -371,8 +371,7 @@ impl EvmSource {
 }
 
 fn busy_call(range: (Height, Height), emitters: &[String]) -> Call {
-    let params = json!([wire::log_filter(range, [("address", json!(emitters))])]);
-    Call { method: "eth_getLogs", params }
+    wire::logs_call(range, [("address", json!(emitters))])
 }
 
 /// The blocks of an answer's logs that were asked about.
@@ -388,7 +387,7 @@ fn has_logs(block: &str) -> bool {
     digits.is_some_and(|digits| digits.bytes().any(|digit| digit != b'0'))
 }
 
-fn is_something(answer: &Result<CallResponse, UpstreamError>) -> bool {
+fn is_something(answer: &CallAnswer) -> bool {
     let empty = |answer: &CallResponse| ["null", "[]"].contains(&answer.result.get().trim());
     answer.as_ref().is_ok_and(|answer| !empty(answer))
 }

@@ -10,11 +10,10 @@ use tokio::time::Instant;
 use super::wire::{self, FoundLog};
 use super::{EvmLimits, EvmSource};
 use crate::domain::{Height, lock};
-use crate::rpc::batch::CallResponse;
-use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
 use crate::rpc::selection::SLOWER_MAX;
+use crate::rpc::{
+    CallAnswer, CallOptions, CallResponse, EndpointId, EndpointStatus, UpstreamError,
+};
 use crate::sources::server_reach::LateHead;
 
 /// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
@@ -31,10 +30,17 @@ const HEAD_FRESH: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
 
+/// What was seen, and until when it counts.
+type Noted<T> = Option<(T, Instant)>;
+
+fn of_late<T>(noted: Noted<T>, now: Instant) -> Option<T> {
+    noted.filter(|(_, until)| *until > now).map(|(seen, _)| seen)
+}
+
 #[derive(Debug, Default)]
 struct LogNode {
     /// The limit that it named of late: one of several servers may have been meant.
-    named: Option<(u64, Instant)>,
+    named: Noted<u64>,
     /// Topics in one position that it takes; `None`: it has refused no number of them.
     topics_max: Option<usize>,
     head: LateHead,
@@ -42,15 +48,15 @@ struct LogNode {
     head_at: Option<Instant>,
     failed_until: Option<Instant>,
     /// A range of so many blocks took too long of late.
-    slow: Option<(u64, Instant)>,
+    slow: Noted<u64>,
     /// A range of so many blocks was refused of late, without a limit in words.
-    refused: Option<(u64, Instant)>,
+    refused: Noted<u64>,
     /// The longest range that it answered of late.
-    answered: Option<(u64, Instant)>,
+    answered: Noted<u64>,
     /// A height whose logs it was seen to keep, and so those above it; until when.
-    kept: Option<(Height, Instant)>,
+    kept: Noted<Height>,
     /// A height whose logs it was seen to lack, and so those below it.
-    lacking: Option<(Height, Instant)>,
+    lacking: Noted<Height>,
     /// It was seen to leave logs out.
     doubted_until: Option<Instant>,
 }
@@ -58,32 +64,21 @@ struct LogNode {
 impl LogNode {
     /// The most blocks that it takes, as far as is known.
     fn blocks_max(&self, now: Instant) -> Option<u64> {
-        let slow = self.slow.filter(|(_, until)| *until > now);
-        let fits = slow.map(|(blocks, _)| (blocks / 2).max(1));
-        self.named(now).into_iter().chain(fits).min()
-    }
-
-    fn named(&self, now: Instant) -> Option<u64> {
-        self.named.filter(|(_, until)| *until > now).map(|(blocks, _)| blocks)
+        let fits = of_late(self.slow, now).map(|blocks| (blocks / 2).max(1));
+        of_late(self.named, now).into_iter().chain(fits).min()
     }
 
     /// The most blocks that it is likely to take.
     fn blocks_likely(&self, now: Instant) -> Option<u64> {
-        let refused = self.refused.filter(|(_, until)| *until > now);
-        let below = refused.map(|(blocks, _)| blocks.saturating_sub(1));
+        let below = of_late(self.refused, now).map(|blocks| blocks.saturating_sub(1));
         self.blocks_max(now).into_iter().chain(below).min()
     }
 
     fn depth(&self, low: Height, now: Instant) -> Option<Kept> {
-        let lacks = |(height, until): (Height, Instant)| low <= height && until > now;
-        if self.lacking.is_some_and(lacks) {
+        if of_late(self.lacking, now).is_some_and(|lacking| low <= lacking) {
             return Some(Kept::No);
         }
-        self.kept_from(now).is_some_and(|kept| kept <= low).then_some(Kept::Yes)
-    }
-
-    fn kept_from(&self, now: Instant) -> Option<Height> {
-        self.kept.filter(|(_, until)| *until > now).map(|(height, _)| height)
+        of_late(self.kept, now).is_some_and(|kept| kept <= low).then_some(Kept::Yes)
     }
 }
 
@@ -172,13 +167,10 @@ impl EvmSource {
     }
 
     /// Takes note of the head that an endpoint named in a request for logs.
-    pub(super) fn note_log_head(
-        &self,
-        answer: Result<CallResponse, UpstreamError>,
-    ) -> Result<Height, UpstreamError> {
+    pub(super) fn note_log_head(&self, answer: CallAnswer) -> Result<Height, UpstreamError> {
         let (answer, now) = (answer?, Instant::now());
         let head = self.head_in(&answer)?;
-        self.with_log_node(answer.endpoint, |node| {
+        self.with_log_node(answer.endpoint, |node, _| {
             node.head.note(head, now);
             node.head_at = Some(now);
         });
@@ -207,17 +199,15 @@ impl EvmSource {
 
     pub(super) fn note_log_blocks(&self, id: EndpointId, most: u64) {
         let now = Instant::now();
-        let until = now + self.inner.limits.bench;
-        self.with_log_node(id, |node| {
-            let least = node.named(now).unwrap_or(most).min(most).max(1);
+        self.with_log_node(id, |node, until| {
+            let least = of_late(node.named, now).unwrap_or(most).min(most).max(1);
             node.named = Some((least, until));
         });
     }
 
     pub(super) fn note_answered_logs(&self, id: EndpointId, blocks: u64) {
         let now = Instant::now();
-        let until = now + self.inner.limits.bench;
-        self.with_log_node(id, |node| {
+        self.with_log_node(id, |node, until| {
             let longer = node.answered.filter(|(most, until)| *until > now && *most > blocks);
             node.answered = longer.or(Some((blocks, until)));
         });
@@ -229,7 +219,7 @@ impl EvmSource {
         let (now, limits) = (Instant::now(), &self.inner.limits);
         let answered = |node: &LogNode| {
             let is_short = node.lacking.is_some();
-            let (blocks, _) = node.answered.filter(|(_, until)| *until > now && !is_short)?;
+            let blocks = of_late(node.answered, now).filter(|_| !is_short)?;
             Some(blocks.min(node.blocks_likely(now).unwrap_or(u64::MAX)))
         };
         let known = lock(&self.inner.log_nodes).0.values().filter_map(answered).max();
@@ -238,15 +228,14 @@ impl EvmSource {
 
     /// So many blocks were refused without a limit: another endpoint may take them.
     pub(super) fn note_refused_logs(&self, id: EndpointId, blocks: u64) {
-        let until = Instant::now() + self.inner.limits.bench;
-        self.with_log_node(id, |node| {
+        self.with_log_node(id, |node, until| {
             node.refused = Some((blocks, until));
             node.answered = node.answered.filter(|(most, _)| *most < blocks);
         });
     }
 
     pub(super) fn note_log_topics(&self, id: EndpointId, most: usize) {
-        self.with_log_node(id, |node| node.topics_max = Some(most.max(1)));
+        self.with_log_node(id, |node, _| node.topics_max = Some(most.max(1)));
     }
 
     /// The most topics in one position that it is known to take.
@@ -256,8 +245,7 @@ impl EvmSource {
 
     /// So many blocks took too long: half as many are asked for a while, by every reader.
     pub(super) fn note_slow_logs(&self, id: EndpointId, blocks: u64) {
-        let until = Instant::now() + self.inner.limits.bench;
-        self.with_log_node(id, |node| node.slow = Some((blocks, until)));
+        self.with_log_node(id, |node, until| node.slow = Some((blocks, until)));
     }
 
     /// Ranges of so many blocks are answered again, where as many were the most that was quick: twice as
@@ -266,23 +254,16 @@ impl EvmSource {
         let mut nodes = lock(&self.inner.log_nodes);
         let slow = nodes.0.get_mut(&id).and_then(|node| node.slow.as_mut());
         let slow = slow.filter(|(slow, until)| *until > Instant::now() && blocks >= *slow / 2);
-        match slow {
-            Some((slow, _)) => {
-                *slow = slow.saturating_mul(2);
-                true
-            }
-            None => false,
-        }
+        slow.map(|(slow, _)| *slow = slow.saturating_mul(2)).is_some()
     }
 
     pub(super) fn note_log_failure(&self, id: EndpointId) {
-        let until = Instant::now() + self.inner.limits.bench;
-        self.with_log_node(id, |node| node.failed_until = Some(until));
+        self.with_log_node(id, |node, until| node.failed_until = Some(until));
     }
 
     /// The lowest height of which it is known now to keep logs.
     pub(super) fn logs_kept_from(&self, id: EndpointId) -> Option<Height> {
-        lock(&self.inner.log_nodes).0.get(&id)?.kept_from(Instant::now())
+        of_late(lock(&self.inner.log_nodes).0.get(&id)?.kept, Instant::now())
     }
 
     /// What is known of its logs at a height.
@@ -307,8 +288,8 @@ impl EvmSource {
 
     pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height) {
         let now = Instant::now();
-        self.with_log_node(id, |node| {
-            let is_lower = node.kept_from(now).is_none_or(|kept| from < kept);
+        self.with_log_node(id, |node, _| {
+            let is_lower = of_late(node.kept, now).is_none_or(|kept| from < kept);
             node.kept = if is_lower { Some((from, now + KEPT_REST)) } else { node.kept };
         });
     }
@@ -317,13 +298,12 @@ impl EvmSource {
         let until = Instant::now() + LACKING_REST;
         let label = self.inner.pool.label(id);
         tracing::warn!(endpoint = %label, height = at, "endpoint does not keep logs as old as this");
-        self.with_log_node(id, |node| node.lacking = Some((at, until)));
+        self.with_log_node(id, |node, _| node.lacking = Some((at, until)));
     }
 
     /// It left logs out that another answer held.
     pub(super) fn note_logs_left_out(&self, id: EndpointId) {
-        let until = Instant::now() + self.inner.limits.bench;
-        self.with_log_node(id, |node| node.doubted_until = Some(until));
+        self.with_log_node(id, |node, until| node.doubted_until = Some(until));
     }
 
     pub(super) fn is_log_node_doubted(&self, id: EndpointId) -> bool {
@@ -332,9 +312,16 @@ impl EvmSource {
         until.is_some_and(|until| until > Instant::now())
     }
 
-    fn with_log_node(&self, id: EndpointId, change: impl FnOnce(&mut LogNode)) {
-        change(lock(&self.inner.log_nodes).0.entry(id).or_default());
+    /// Changes what is known of it, given until when what is seen now counts.
+    fn with_log_node(&self, id: EndpointId, change: impl FnOnce(&mut LogNode, Instant)) {
+        let until = Instant::now() + self.inner.limits.bench;
+        change(lock(&self.inner.log_nodes).0.entry(id).or_default(), until);
     }
+}
+
+/// That no endpoint has come so far.
+pub(super) fn no_logs_yet(high: Height) -> UpstreamError {
+    UpstreamError::unavailable(format!("no node gives logs up to block {high} yet"))
 }
 
 fn choice(

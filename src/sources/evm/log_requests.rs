@@ -6,10 +6,7 @@ use std::collections::BTreeSet;
 
 use super::wire;
 use crate::domain::Height;
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::UpstreamError;
-
-pub(super) type LogAnswer = Result<CallResponse, UpstreamError>;
+use crate::rpc::batch::{Call, CallAnswer, CallResponse};
 
 /// What a call of such a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,24 +41,24 @@ pub(super) fn with_extras(
 /// Queries that were answered in none of these requests, or in none.
 pub(super) fn apart(
     queries: &[usize],
-    answers: &[LogAnswer],
+    answers: &[CallAnswer],
     requests: &BTreeSet<u64>,
 ) -> Vec<usize> {
-    let is_apart = |answer: &LogAnswer| {
-        !answer.as_ref().is_ok_and(|answer| requests.contains(&answer.request))
+    let is_in = |answer: &CallAnswer| {
+        answer.as_ref().is_ok_and(|answer| requests.contains(&answer.request))
     };
     let of = queries.iter().zip(answers);
-    of.filter(|(_, answer)| is_apart(answer)).map(|(at, _)| *at).collect()
+    of.filter(|(_, answer)| !is_in(answer)).map(|(at, _)| *at).collect()
 }
 
-fn number(head: &LogAnswer) -> Option<Height> {
+fn number(head: &CallAnswer) -> Option<Height> {
     head.as_ref().ok().and_then(|head| wire::number(&head.result))
 }
 
 /// The requests whose server has the logs that are asked for: the head that it names is far above them,
 /// or logs above them came with it. And the lowest head of the others.
 pub(super) fn sure_in(
-    heads: &[LogAnswer],
+    heads: &[CallAnswer],
     shown_in: &BTreeSet<u64>,
     far_above: Height,
 ) -> (BTreeSet<u64>, Option<Height>) {
@@ -81,18 +78,19 @@ pub(super) fn sure_in(
 
 /// Whether each of these heads is as far above the blocks as one that is believed: it came just now,
 /// whether or not in one request with the logs.
-pub(super) fn are_from(heads: &[LogAnswer], certain: Height) -> bool {
+pub(super) fn are_from(heads: &[CallAnswer], certain: Height) -> bool {
     let is_far = |head| number(head).is_some_and(|head| head >= certain);
     !heads.is_empty() && heads.iter().all(is_far)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::rpc::endpoint::EndpointId;
+    use crate::rpc::error::UpstreamError;
 
     fn parts(queries: usize, extras: &[RequestPart], batch: usize) -> String {
         let query = || Call { method: "eth_getLogs", params: json!([]) };
@@ -120,22 +118,22 @@ mod tests {
         assert_eq!([parts(3, &[], 2), both(2, 2), both(0, 9)], ["lll", "llhs", ""]);
     }
 
+    fn answer(result: &Value, request: u64) -> CallResponse {
+        let result = to_raw_value(result).unwrap();
+        CallResponse { result, endpoint: EndpointId(0), request }
+    }
+
+    fn head(height: Height, request: u64) -> CallResponse {
+        answer(&format!("{height:#x}").into(), request)
+    }
+
     #[test]
     fn logs_of_another_request_than_a_head_are_apart() {
-        let endpoint = EndpointId(0);
-        let answer = |request| {
-            let result = to_raw_value(&json!([])).unwrap();
-            Ok(CallResponse { result, endpoint, request })
-        };
+        let answer = |request| Ok(answer(&json!([]), request));
         let answers = [answer(1), answer(2), Err(UpstreamError::NoEndpoint)];
         assert_eq!(apart(&[4, 5, 6], &answers, &[1].into()), [5, 6]);
         assert_eq!(apart(&[4, 5], &answers[..2], &[1, 2].into()), [0_usize; 0]);
         assert_eq!(apart(&[4], &answers[..1], &[].into()), [4]);
-    }
-
-    fn head(height: Height, request: u64) -> CallResponse {
-        let result = to_raw_value(&format!("{height:#x}")).unwrap();
-        CallResponse { result, endpoint: EndpointId(0), request }
     }
 
     #[test]

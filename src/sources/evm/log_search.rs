@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
-use crate::rpc::batch::Call;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::{Call, EndpointId};
 use crate::sources::pager::RangeVotes;
 
 /// keccak256 of `Transfer(address,address,uint256)`.
@@ -40,10 +39,6 @@ pub(super) enum TransferSide {
 
 impl TransferSide {
     pub(super) const BOTH: [Self; 2] = [Self::Gave, Self::Got];
-
-    fn topics(self, wallet: &Account) -> Value {
-        self.topics_of(&wire::topic(wallet).into())
-    }
 
     /// Of one wallet's topic, or of a list of them: any of it.
     pub(super) fn topics_of(self, wallets: &Value) -> Value {
@@ -88,9 +83,10 @@ impl Query {
     }
 
     pub(super) fn call(&self, wallet: &Account) -> Call {
-        let topics = [("topics", self.side.topics(wallet))];
-        let params = json!([wire::log_filter((self.low, self.high), topics)]);
-        Call { method: "eth_getLogs", params }
+        wire::logs_call(
+            (self.low, self.high),
+            [("topics", self.side.topics_of(&wire::topic(wallet).into()))],
+        )
     }
 
     fn add(&mut self, logs: Vec<FoundLog>, by: EndpointId) {

@@ -11,7 +11,7 @@ use futures_util::future::join;
 use super::EvmSource;
 use super::discovery::{Candidate, ListRequest, Window};
 use super::log_asker::{Answers, DepthReply, LogAsker, SearchFault};
-use super::log_nodes::{Kept, LogChoice, Pace};
+use super::log_nodes::{Kept, LogChoice, Pace, no_logs_yet};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::log_sizes::LogSizes;
 use super::ranges::Shrink;
@@ -19,8 +19,7 @@ use super::receipts::TokenTransfer;
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Doubts, Height};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::{EndpointId, UpstreamError};
 
 /// Rounds of answers to one window's queries.
 const ROUNDS_MAX: u32 = 10;
@@ -124,10 +123,7 @@ impl LogLister {
                     self.pruned.insert(choice.on);
                 }
                 Err(fault @ (SearchFault::Behind | SearchFault::Unindexed)) => {
-                    last = UpstreamError::Unavailable {
-                        attempts: 1,
-                        last: format!("no node gives logs up to block {high} yet"),
-                    };
+                    last = no_logs_yet(high);
                     // Its logs of lower blocks are there.
                     let is_low = matches!(fault, SearchFault::Unindexed);
                     let left = if is_low { &mut rests } else { &mut self.without };

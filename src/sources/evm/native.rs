@@ -12,10 +12,8 @@ use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
 use crate::domain::{Height, Units, lock};
-use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::classify;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
 
 /// A transaction whose inner movements are to be found, with what its sender paid for it.
 #[derive(Debug)]
@@ -148,11 +146,7 @@ impl EvmSource {
 
     /// No endpoint has it, and asking again soon would not change that. What is not found near the
     /// head may be what a node that is behind does not know yet.
-    pub(super) fn is_gone(
-        &self,
-        answer: &Result<CallResponse, UpstreamError>,
-        height: Height,
-    ) -> bool {
+    pub(super) fn is_gone(&self, answer: &CallAnswer, height: Height) -> bool {
         match answer {
             Err(UpstreamError::NotSupported { .. }) => true,
             Err(UpstreamError::Rpc { code, message, .. }) => {
@@ -164,12 +158,7 @@ impl EvmSource {
     }
 
     /// Of an answer by which it is gone. A method that no endpoint offers had nothing to drop.
-    pub(super) fn note_dropped(
-        &self,
-        what: Past,
-        answer: &Result<CallResponse, UpstreamError>,
-        height: Height,
-    ) {
+    pub(super) fn note_dropped(&self, what: Past, answer: &CallAnswer, height: Height) {
         if matches!(answer, Err(UpstreamError::Rpc { .. })) {
             let mut dropped = lock(&self.inner.dropped);
             let top = dropped.entry(what).or_default();

@@ -12,11 +12,7 @@ use super::native::Traced;
 use super::{EvmSource, Past, wire};
 use crate::decode::evm::{Account, NativeFlows, Transaction, Word};
 use crate::domain::{Height, Units};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
-
-type Answer = Result<CallResponse, UpstreamError>;
+use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
 
 /// What the balances of a block came to.
 enum Balances {
@@ -59,8 +55,9 @@ impl EvmSource {
         left: Vec<Traced<'a>>,
         options: &CallOptions,
     ) -> Vec<Traced<'a>> {
-        let (wanted, mut left): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|one| self.may_have_balances(wallet, one));
+        let (wanted, mut left): (Vec<_>, Vec<_>) = left
+            .into_iter()
+            .partition(|one| is_alone(wallet, one) && !self.is_pruned(Past::States, one.tx.block));
         let are_all_asked = !self.awaits_endpoint();
         let asked = self.ask_balances(wallet, wanted, options).await;
         let Asked { given, gone, mut open, odd } = asked;
@@ -86,10 +83,6 @@ impl EvmSource {
             }
         }
         open
-    }
-
-    fn may_have_balances(&self, wallet: &Account, one: &Traced<'_>) -> bool {
-        is_alone(wallet, one) && !self.is_pruned(Past::States, one.tx.block)
     }
 
     /// Whether a trace, or balances, may have shown an earlier read what none shows now.
@@ -157,9 +150,9 @@ impl EvmSource {
         &self,
         wallet: &Account,
         one: &Traced<'_>,
-        [before, after]: [Answer; 2],
+        [before, after]: [CallAnswer; 2],
     ) -> Balances {
-        let is_lost = |answer: &Answer| self.is_lost(answer, one.tx.block);
+        let is_lost = |answer: &CallAnswer| self.is_lost(answer, one.tx.block);
         if [&before, &after].into_iter().any(is_lost) {
             for answer in [&before, &after].into_iter().filter(|answer| is_lost(answer)) {
                 self.note_dropped(Past::States, answer, one.tx.block);
@@ -176,7 +169,7 @@ impl EvmSource {
 
     /// No endpoint has it; or each refuses it in words of its own, in several rounds, and none of them
     /// can be behind.
-    fn is_lost(&self, answer: &Answer, height: Height) -> bool {
+    fn is_lost(&self, answer: &CallAnswer, height: Height) -> bool {
         let is_refused = matches!(answer, Err(UpstreamError::Rpc { .. }));
         self.is_gone(answer, height) || is_refused && self.is_far_down(height)
     }

@@ -1,5 +1,6 @@
 //! What no endpoint has of a transaction's inner movements, and what one has not given yet.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -7,13 +8,12 @@ use serde_json::{Value, json};
 
 use super::lists_model::{POOL, ROUTER, SETTLEMENT, WALLET, lane};
 use super::native::Traced;
-use super::node_model::{NO_METHOD, NodeFault, PRUNED, nodes};
+use super::node_model::{NO_METHOD, NodeFault, PRUNED, ScriptedNodes, nodes};
 use super::texts::hex_text;
 use super::{EvmSource, Past, TRANSFER, wire};
 use crate::decode::evm::{NativeFlows, NativeMove, Terms, Transaction};
 use crate::domain::Units;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId};
 use crate::sources::chunk::RawTx;
 
 const BLOCK: u64 = 60_000;
@@ -64,6 +64,11 @@ fn by_balance() -> NativeFlows {
     NativeFlows::Net { gained: Units::from(30_u64), lost: Units::ZERO }
 }
 
+/// Nodes without traces and old states.
+fn bare() -> Arc<ScriptedNodes> {
+    nodes(|_, method, _| Err(if method == "eth_getBalance" { PRUNED } else { NO_METHOD }))
+}
+
 async fn flows(source: &EvmSource) -> NativeFlows {
     flows_with_fee(source, 0).await
 }
@@ -94,11 +99,7 @@ async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
 /// One that never answers does not keep a history from ending.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
-    let nodes = nodes(|_, method, _| match method {
-        "eth_getBalance" => Err(PRUNED),
-        _ => Err(NO_METHOD),
-    });
-    let source = nodes.source(&["bare", "dead"]);
+    let source = bare().source(&["bare", "dead"]);
     for at in 0..=31 {
         source.inner.pool.exclude(EndpointId(1), Duration::from_secs(20));
         if at % 31 == 0 {
@@ -122,10 +123,7 @@ async fn one_answer_that_a_state_is_gone_is_no_proof() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_without_traces_and_old_states_leaves_an_amount_unknown_and_is_not_asked_on() {
-    let nodes = nodes(|_, method, _| match method {
-        "eth_getBalance" => Err(PRUNED),
-        _ => Err(NO_METHOD),
-    });
+    let nodes = bare();
     let source = nodes.source(&["one"]);
     assert_eq!(flows(&source).await, NativeFlows::Gone);
     let asked = nodes.count("eth_getBalance");

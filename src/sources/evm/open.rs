@@ -10,9 +10,7 @@ use super::{EvmSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, UpstreamError};
 use crate::sources::chunk::Tip;
 
 /// Names the chain by its number.
@@ -102,8 +100,8 @@ impl EvmSource {
         match (wanted.high, wanted.error) {
             // Of a gap above its head nothing is known.
             (Some(high), _) if high != opened.high => {
-                let last = format!("{} knows blocks up to {} only", opened.kind, opened.high);
-                Err(UpstreamError::Unavailable { attempts: 1, last })
+                let Opened { kind, high, .. } = opened;
+                Err(UpstreamError::unavailable(format!("{kind} knows blocks up to {high} only")))
             }
             // It has nothing new, and the way that would show what is failed for now.
             (None, Some(error)) if opened.high < lowest => Err(error),
@@ -129,35 +127,30 @@ impl EvmSource {
     }
 
     async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
-        let Wanted { wallet, low, high, options, .. } = wanted;
-        let listing = ListRequest {
-            wallet: *wallet,
-            low: *low,
-            high: high.unwrap_or(0),
-            options: options.clone(),
-        };
+        let Wanted { wallet, low, high, ref options, .. } = *wanted;
+        let listing =
+            ListRequest { wallet, low, high: high.unwrap_or(0), options: options.clone() };
         let mut lister = Lister::new(kind, self, listing)?;
-        let Some(high) = *high else {
+        let Some(mut high) = high else {
             let Reach { high, head, tip } = self.reach(kind, &mut lister, options).await?;
             lister.set_high(high);
             let late_max = self.late_max(kind);
             let is_behind = late_max.is_some_and(|most| head > high.saturating_add(most));
-            return Ok(Opened { kind, lister, low: *low, high, is_behind, tip });
+            return Ok(Opened { kind, lister, low, high, is_behind, tip });
         };
+        let mut is_behind = false;
         // `LogLister` looks itself how far each node has come.
         if kind != Discovery::Logs && self.list_head(kind) < high {
             let reached = self.reach(kind, &mut lister, options).await?.high;
             if reached < high && kind == Discovery::Portal {
                 lister.set_high(reached);
-                let low = *low;
-                return Ok(Opened { kind, lister, low, high: reached, is_behind: true, tip: None });
-            }
-            if reached < high {
+                (high, is_behind) = (reached, true);
+            } else if reached < high {
                 let last = format!("{kind} knows blocks up to {reached} only, of {high}");
-                return Err(UpstreamError::Unavailable { attempts: 1, last });
+                return Err(UpstreamError::unavailable(last));
             }
         }
-        Ok(Opened { kind, lister, low: *low, high, is_behind: false, tip: None })
+        Ok(Opened { kind, lister, low, high, is_behind, tip: None })
     }
 
     /// How far up a list holds everything that is final. A head of nodes is a number next to their

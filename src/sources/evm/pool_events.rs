@@ -5,17 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::blocks::head_call;
-use super::log_nodes::{Kept, LogChoice};
+use super::log_nodes::{Kept, LogChoice, no_logs_yet};
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use super::{EvmSource, ReferencePool, portal_wire};
-use crate::decode::evm::{Account, Word};
+use crate::decode::evm::Account;
 use crate::domain::Height;
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::exchange::Ask;
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::{
+    Ask, Call, CallAnswer, CallOptions, CallResponse, EndpointId, Pool, UpstreamError,
+};
 use crate::sources::gateway::read_stream;
 use crate::sources::reference::{self, PoolEvent, Range, TOPICS};
 use crate::sources::second_answers::Unconfirmed;
@@ -35,11 +33,11 @@ const FAILURES_MAX: u32 = 3;
 /// Answers of the gateway for one range, each of which may stop early.
 const STREAMS_MAX: usize = 64;
 
-/// Whose events are read, and of which pools where one contract holds many.
+/// Whose events are read, and of which pools where one contract holds many, as filters have them.
 #[derive(Debug)]
 struct Emitters {
-    emitters: Vec<Account>,
-    ids: Vec<Word>,
+    emitters: Vec<String>,
+    ids: Vec<String>,
 }
 
 impl Emitters {
@@ -48,9 +46,9 @@ impl Emitters {
         let emitters = |many: bool| {
             let all = pools.iter().filter(|pool| pool.id.is_some() == many);
             let all: BTreeSet<Account> = all.map(|pool| pool.emitter).collect();
-            all.into_iter().collect()
+            all.iter().map(|emitter| wire::hex(emitter)).collect()
         };
-        let ids = pools.iter().filter_map(|pool| pool.id).collect();
+        let ids = pools.iter().filter_map(|pool| pool.id).map(|id| wire::hex(&id)).collect();
         let groups = [
             Self { emitters: emitters(false), ids: Vec::new() },
             Self { emitters: emitters(true), ids },
@@ -58,25 +56,17 @@ impl Emitters {
         groups.into_iter().filter(|group| !group.emitters.is_empty()).collect()
     }
 
-    fn hex(&self) -> (Vec<String>, Vec<String>) {
-        let emitters = self.emitters.iter().map(|emitter| wire::hex(emitter)).collect();
-        (emitters, self.ids.iter().map(|id| wire::hex(id)).collect())
-    }
-
     fn query(&self, range: Range) -> Call {
-        let (emitters, ids) = self.hex();
+        let Self { emitters, ids } = self;
         let topics = if ids.is_empty() { json!([TOPICS]) } else { json!([TOPICS, ids]) };
-        let filter = wire::log_filter(range, [("address", json!(emitters)), ("topics", topics)]);
-        Call { method: "eth_getLogs", params: json!([filter]) }
+        wire::logs_call(range, [("address", json!(emitters)), ("topics", topics)])
     }
 
     fn portal_query(&self, (low, high): Range) -> Value {
-        let (emitters, ids) = self.hex();
-        let mut logs = serde_json::Map::new();
-        logs.insert("address".to_owned(), json!(emitters));
-        logs.insert("topic0".to_owned(), json!(TOPICS));
+        let Self { emitters, ids } = self;
+        let mut logs = json!({"address": emitters, "topic0": TOPICS});
         if !ids.is_empty() {
-            logs.insert("topic1".to_owned(), json!(ids));
+            logs["topic1"] = json!(ids);
         }
         json!({
             "type": "evm", "fromBlock": low, "toBlock": high,
@@ -194,8 +184,7 @@ impl EvmSource {
             let head = self.note_log_head(answer)?;
             let high = asked.iter().map(|range| range.1).max().unwrap_or(0);
             if head < high {
-                let last = format!("no node gives logs up to block {high} yet");
-                return Err(UpstreamError::Unavailable { attempts: 1, last });
+                return Err(no_logs_yet(high));
             }
         }
         self.ask_again_about_nothing(&calls, &mut answers, &options).await;
@@ -214,11 +203,8 @@ impl EvmSource {
                 continue;
             }
             match self.read_events(answer, *range, choice) {
-                Ok(Read::Events(found)) => {
+                Ok((found, parts)) => {
                     events.extend(found);
-                    open.remove(range);
-                }
-                Ok(Read::InParts(parts)) => {
                     open.remove(range);
                     open.extend(parts);
                 }
@@ -266,7 +252,7 @@ impl EvmSource {
     async fn ask_again_about_nothing(
         &self,
         calls: &[Call],
-        answers: &mut [Result<CallResponse, UpstreamError>],
+        answers: &mut [CallAnswer],
         options: &CallOptions,
     ) {
         let elsewhere = CallOptions { on: None, avoid: options.on, ..options.clone() };
@@ -280,12 +266,13 @@ impl EvmSource {
         }
     }
 
+    /// The events of a range, or the parts of it to ask for.
     fn read_events(
         &self,
-        answer: Result<CallResponse, UpstreamError>,
+        answer: CallAnswer,
         range: Range,
         choice: LogChoice,
-    ) -> Result<Read, UpstreamError> {
+    ) -> Result<(Vec<PoolEvent>, Vec<Range>), UpstreamError> {
         let (low, high) = range;
         let answer = match answer {
             Ok(answer) => answer,
@@ -299,14 +286,12 @@ impl EvmSource {
                     Some(Shrink::Half) => (high - low).div_ceil(2),
                     None => return Err(UpstreamError::Rpc { message, endpoint, code }),
                 };
-                return Ok(Read::InParts(reference::split(range, blocks.min(high - low).max(1))));
+                return Ok((Vec::new(), reference::split(range, blocks.min(high - low).max(1))));
             }
             Err(error) => return Err(error),
         };
-        let logs = wire::logs(&answer.result)
-            .filter(|logs| logs.iter().all(|log| (low..=high).contains(&log.block)))
-            .ok_or_else(|| self.malformed(answer.endpoint, "eth_getLogs gave other logs"))?;
-        Ok(Read::Events(logs.into_iter().map(PoolEvent::from).collect()))
+        let logs = self.logs_in(&answer, range)?;
+        Ok((logs.into_iter().map(PoolEvent::from).collect(), Vec::new()))
     }
 }
 
@@ -332,12 +317,6 @@ impl LeftOut {
 /// Of what nodes and the gateway said, the failure that may be over soon.
 fn sooner(nodes: &UpstreamError, gateway: UpstreamError) -> UpstreamError {
     if gateway.is_final() { nodes.clone() } else { gateway }
-}
-
-/// What one query came to.
-enum Read {
-    Events(Vec<PoolEvent>),
-    InParts(Vec<Range>),
 }
 
 async fn events_by_portal(
@@ -380,6 +359,5 @@ async fn events_by_portal(
         }
         next = last + 1;
     }
-    let last = "the gateway gives its answer in too many parts".to_owned();
-    Err(UpstreamError::Unavailable { attempts: 1, last })
+    Err(UpstreamError::unavailable("the gateway gives its answer in too many parts"))
 }

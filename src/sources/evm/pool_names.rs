@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::tokens::{Data, Given, call, data};
+use super::tokens::{Given, call, data};
 use super::{EvmSource, abi};
 use crate::domain::Address;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::error::{UpstreamError, unless_refused};
 use crate::rpc::pool::CallOptions;
 
 impl EvmSource {
@@ -19,12 +19,8 @@ impl EvmSource {
         let calls: Vec<_> = pools.iter().map(|pool| call(pool.bytes(), &abi::NAME)).collect();
         let mut names = HashMap::new();
         for (of, answer) in pools.iter().zip(self.inner.pool.batch(&calls, options).await) {
-            let answered: Data = match answer {
-                Ok(answer) => data(&answer),
-                // It reverts: it has none.
-                Err(UpstreamError::Rpc { .. }) => Given::Nothing,
-                Err(error) => return Err(error),
-            };
+            // One that reverts has none.
+            let answered = unless_refused(answer)?.map_or(Given::Nothing, |answer| data(&answer));
             if let Given::Value(name) = Given::read(&answered, abi::symbol) {
                 names.insert(*of, name);
             }

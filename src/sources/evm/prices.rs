@@ -7,9 +7,7 @@ use super::tokens::call;
 use super::{EvmSource, ReferencePool, abi, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Moment, Price};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
 use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{DECIMALS_MAX, Search};
 
@@ -50,7 +48,8 @@ impl EvmSource {
             chain.stablecoins.iter().filter_map(|coin| account(coin.bytes())).collect();
         let mut found: Vec<(Account, Option<[u8; 32]>, bool, Account)> = Vec::new();
         let native = account(chain.wrapped_native.bytes()).unwrap_or_default();
-        let exchanged = self.tokens_of(&emitters, options).await?;
+        let exchanged =
+            self.read_of(emitters.iter().copied(), &TOKENS, exchanged_by, options).await?;
         for emitter in &emitters {
             match exchanged.get(emitter).copied() {
                 Some([one, stable]) if one == native && stables.contains(&stable) => {
@@ -77,7 +76,7 @@ impl EvmSource {
             }
         }
         let stables: BTreeSet<Account> = found.iter().map(|one| one.3).collect();
-        let decimals = self.decimals_of(stables, options).await?;
+        let decimals = self.read_of(stables, &[abi::DECIMALS], decimals_in, options).await?;
         let pools = found.into_iter().filter_map(|(emitter, id, native_first, stable)| {
             let stable_decimals = *decimals.get(&stable)?;
             let native_decimals = chain.native.decimals;
@@ -87,77 +86,40 @@ impl EvmSource {
         Ok(self.inner.references.set(pools.collect(), wanted))
     }
 
-    /// What each pool says that it exchanges. One that says nothing of the kind is asked again, as its node
-    /// may not know it yet.
-    async fn tokens_of(
+    /// What contracts return to calls without arguments, as `read` understands it of each. One that gives
+    /// nothing of the kind is asked again, as its node may not know it yet, and the endpoint is avoided.
+    async fn read_of<T: Send>(
         &self,
-        pools: &[Account],
+        contracts: impl IntoIterator<Item = Account>,
+        selectors: &[[u8; 4]],
+        read: fn(&[Vec<u8>]) -> Option<T>,
         options: &CallOptions,
-    ) -> Result<HashMap<Account, [Account; 2]>, UpstreamError> {
-        let (mut tokens, mut options) = (HashMap::new(), options.clone());
+    ) -> Result<HashMap<Account, T>, UpstreamError> {
+        let (mut known, mut options) = (HashMap::new(), options.clone());
+        let mut open: Vec<Account> = contracts.into_iter().collect();
         for _ in 0..MISSING_ANSWERS {
-            let open: Vec<Account> =
-                pools.iter().copied().filter(|pool| !tokens.contains_key(pool)).collect();
-            let calls: Vec<Call> =
-                open.iter().flat_map(|to| TOKENS.map(|selector| call(to, &selector))).collect();
+            open.retain(|contract| !known.contains_key(contract));
+            let of = |to: &Account| selectors.iter().map(|selector| call(to, selector)).collect();
+            let calls: Vec<Call> = open.iter().flat_map::<Vec<Call>, _>(of).collect();
+            if calls.is_empty() {
+                break;
+            }
             let mut returned = Vec::with_capacity(calls.len());
-            for data in self.returned_of(&calls, &mut options).await? {
-                returned.push(data.first_chunk::<32>().and_then(wire::account_of));
+            for answer in self.inner.pool.batch(&calls, &options).await {
+                let by = answer.as_ref().ok().map(|answer| answer.endpoint);
+                let data = self.returned(answer)?;
+                options.avoid = by.filter(|_| data.is_empty()).or(options.avoid);
+                returned.push(data);
             }
-            let (pairs, _) = returned.as_chunks::<2>();
-            let both = |(pool, [first, second]): (Account, &[Option<Account>; 2])| {
-                Some((pool, [(*first)?, (*second)?]))
-            };
-            tokens.extend(open.into_iter().zip(pairs).filter_map(both));
+            let each = open.iter().zip(returned.chunks(selectors.len()));
+            known.extend(each.filter_map(|(of, returned)| Some((*of, read(returned)?))));
         }
-        Ok(tokens)
-    }
-
-    /// Of coins that give some; the others are asked again, as above.
-    async fn decimals_of(
-        &self,
-        coins: BTreeSet<Account>,
-        options: &CallOptions,
-    ) -> Result<HashMap<Account, u8>, UpstreamError> {
-        let (mut decimals, mut options) = (HashMap::new(), options.clone());
-        for _ in 0..MISSING_ANSWERS {
-            let open: Vec<Account> =
-                coins.iter().copied().filter(|coin| !decimals.contains_key(coin)).collect();
-            let calls: Vec<Call> = open.iter().map(|to| call(to, &abi::DECIMALS)).collect();
-            for (coin, data) in open.into_iter().zip(self.returned_of(&calls, &mut options).await?)
-            {
-                let returned = abi::decimals(&data).filter(|returned| *returned <= DECIMALS_MAX);
-                decimals.extend(returned.map(|returned| (coin, returned)));
-            }
-        }
-        Ok(decimals)
-    }
-
-    /// What contracts return. An endpoint of which a contract returns nothing is avoided next.
-    async fn returned_of(
-        &self,
-        calls: &[Call],
-        options: &mut CallOptions,
-    ) -> Result<Vec<Vec<u8>>, UpstreamError> {
-        if calls.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut all = Vec::with_capacity(calls.len());
-        for answer in self.inner.pool.batch(calls, options).await {
-            let by = answer.as_ref().ok().map(|answer| answer.endpoint);
-            let data = self.returned(answer)?;
-            options.avoid = by.filter(|_| data.is_empty()).or(options.avoid);
-            all.push(data);
-        }
-        Ok(all)
+        Ok(known)
     }
 
     /// A contract's return data; none where it reverts or does not exist. Any other error says
     /// nothing about the contract.
-    fn returned(
-        &self,
-        answer: Result<CallResponse, UpstreamError>,
-    ) -> Result<Vec<u8>, UpstreamError> {
+    fn returned(&self, answer: CallAnswer) -> Result<Vec<u8>, UpstreamError> {
         let answer = match answer {
             Err(UpstreamError::Rpc { message, .. })
                 if message.to_lowercase().contains("revert") =>
@@ -169,4 +131,14 @@ impl EvmSource {
         wire::returned(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, "eth_call gave no data"))
     }
+}
+
+/// What a pool says that it exchanges.
+fn exchanged_by(returned: &[Vec<u8>]) -> Option<[Account; 2]> {
+    let token = |at: usize| returned.get(at)?.first_chunk::<32>().and_then(wire::account_of);
+    Some([token(0)?, token(1)?])
+}
+
+fn decimals_in(returned: &[Vec<u8>]) -> Option<u8> {
+    abi::decimals(returned.first()?).filter(|decimals| *decimals <= DECIMALS_MAX)
 }

@@ -34,11 +34,15 @@ impl TokenTransfer {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Place<'a> {
     block_hash: Option<&'a str>,
     chain_id: Option<&'a str>,
+}
+
+fn place(raw: &RawValue) -> Place<'_> {
+    serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
@@ -54,17 +58,11 @@ pub(super) fn are_of_one(
     [tx, receipt]: [&RawValue; 2],
     parsed: &Transaction,
 ) -> bool {
-    let place = |raw: &'_ RawValue| -> Option<(Option<String>, Option<u64>)> {
-        let place: Place<'_> = serde_json::from_str(raw.get()).ok()?;
-        let digits = place.chain_id.and_then(|text| text.strip_prefix("0x"));
-        let chain = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        Some((place.block_hash.map(str::to_ascii_lowercase), chain))
-    };
-    let ((of_tx, chain), (of_receipt, _)) =
-        (place(tx).unwrap_or_default(), place(receipt).unwrap_or_default());
-    let is_one = of_tx.is_none() || of_receipt.is_none() || of_tx == of_receipt;
+    let (of_tx, of_receipt) = (place(tx), place(receipt));
+    let blocks = of_tx.block_hash.zip(of_receipt.block_hash);
+    let is_one = blocks.is_none_or(|(one, other)| one.eq_ignore_ascii_case(other));
     // Old transactions name none.
-    let named = chain.filter(|chain| *chain > 0);
+    let named = of_tx.chain_id.and_then(wire::hex_number).filter(|chain| *chain > 0);
     let is_here = named.is_none() || chain_id.is_none() || named == chain_id;
     is_one && is_here && (parsed.succeeded || parsed.logs.is_empty())
 }

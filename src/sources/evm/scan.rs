@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::blocks::head_call;
 use super::log_nodes::LogChoice;
@@ -142,7 +142,7 @@ impl EvmSource {
         let newest = self.note_log_head(answer)?;
         if newest < high {
             let last = format!("endpoint has blocks up to {newest} only, of {high}");
-            return Err(UpstreamError::Unavailable { attempts: 1, last });
+            return Err(UpstreamError::unavailable(last));
         }
         Ok(())
     }
@@ -177,8 +177,7 @@ fn queries(
         for group in topics.chunks(size.topics) {
             for side in TransferSide::BOTH {
                 let topics = [("topics", side.topics_of(&group.to_vec().into()))];
-                let params = json!([wire::log_filter((from, to), topics)]);
-                queries.push(((from, to), Call { method: "eth_getLogs", params }));
+                queries.push(((from, to), wire::logs_call((from, to), topics)));
             }
         }
         from = to.saturating_add(1);

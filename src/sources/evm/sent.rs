@@ -110,11 +110,7 @@ pub(super) enum Follows {
 /// known and the next, so that heights from it down wait for that. `None`: nothing can be delivered
 /// yet.
 pub(super) fn proved_low(low: Height, top: Height, lowest_sent: Option<Height>) -> Option<Height> {
-    let proved = match lowest_sent {
-        Some(block) if block < low => low,
-        Some(block) => block.saturating_add(1),
-        None => return None,
-    };
+    let proved = low.max(lowest_sent?.saturating_add(1));
     (proved <= top).then_some(proved)
 }
 

@@ -6,17 +6,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::sent::SentTotals;
 use super::subject::Subject;
 use super::wire;
 use crate::domain::Height;
-use crate::rpc::batch::Call;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
+use crate::rpc::error::unless_final;
+use crate::rpc::{Call, CallOptions, EndpointId, Lane, Pool, UpstreamError};
 
 /// Answers that agree.
 const ANSWERS: usize = 2;
@@ -125,7 +121,7 @@ impl SentWitness {
         for _ in 0..ANSWERS {
             let params = json!([self.wallet, "latest"]);
             let answer = self.nodes.call("eth_getCode", params, &options).await?;
-            shown += usize::from(is_code(&answer.result));
+            shown += usize::from(!["\"0x\"", "null"].contains(&answer.result.get().trim()));
             options.avoid = Some(answer.endpoint);
         }
         self.has_code = Some(shown == ANSWERS);
@@ -152,29 +148,20 @@ impl SentWitness {
         let heights = [Some(high), low.checked_sub(1)].map(|height| height.filter(|_| range));
         let [top, bottom] = heights.map(|height| height.map(|height| format!("{height:#x}")));
         let places = [top, bottom, today.then(|| "latest".to_owned())];
-        let calls: Vec<Call> = places.iter().flatten().map(|at| self.call(at)).collect();
+        let call = |at: &String| Call {
+            method: "eth_getTransactionCount",
+            params: json!([self.wallet, at]),
+        };
+        let calls: Vec<Call> = places.iter().flatten().map(call).collect();
         let options = CallOptions { on, ..CallOptions::new(self.lane.clone()) };
         let mut given = Vec::new();
         for answer in self.nodes.batch(&calls, &options).await {
-            given.push(match answer {
-                Ok(answer) => wire::number(&answer.result),
-                Err(error) if error.is_final() => None,
-                Err(error) => return Err(error),
-            });
+            given.push(unless_final(answer)?.and_then(|answer| wire::number(&answer.result)));
         }
         let mut given = given.into_iter();
         let [top, bottom, latest] = places.map(|place| place.and_then(|_| given.next()).flatten());
         Ok(SentTotals { top, bottom, latest })
     }
-
-    fn call(&self, at: &str) -> Call {
-        let params = json!([self.wallet, at]);
-        Call { method: "eth_getTransactionCount", params }
-    }
-}
-
-fn is_code(answer: &RawValue) -> bool {
-    !["\"0x\"", "null"].contains(&answer.get().trim())
 }
 
 /// No endpoint shows the counts; an error where one may do so later.

@@ -12,10 +12,8 @@ use super::texts::{self, hex_text};
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::registry::Chain;
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::error::unless_final;
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, UpstreamError};
 use crate::sources::reports::TokenMeta;
 
 /// Tokens in one call of the contract: two small calls each, far below any gas limit of a call.
@@ -143,11 +141,9 @@ async fn in_one(
     let (mut reported, mut left, mut by) = (HashMap::new(), Vec::new(), None);
     for (group, answer) in groups.into_iter().zip(pool.batch(&calls, options).await) {
         by = answer.as_ref().ok().map(|answer| answer.endpoint).or(by);
-        let results = match answer.map(|answer| data(&answer)) {
-            Ok(Given::Value(data)) => abi::results(&data, group.len() * 2).map(owned),
-            Ok(Given::Nothing | Given::Unanswered) => None,
-            Err(error) if error.is_final() => None,
-            Err(error) => return Err(error),
+        let results = match unless_final(answer)?.map(|answer| data(&answer)) {
+            Some(Given::Value(data)) => abi::results(&data, group.len() * 2).map(owned),
+            Some(Given::Nothing | Given::Unanswered) | None => None,
         };
         let Some(results) = results else {
             left.extend(group);
@@ -317,18 +313,21 @@ mod tests {
         contracts.pool(&["one"])
     }
 
+    /// What 60 tokens are, on a chain that has the contract or not.
+    async fn metas(has_contract: bool, contracts: Contracts) -> Vec<TokenMeta> {
+        let chain = (*subject().chain).clone();
+        let chain = Chain { multicall: chain.multicall.filter(|_| has_contract), ..chain };
+        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
+        tokens(&pool(contracts), &chain, &mints, &options()).await.unwrap()
+    }
+
     /// The same whether the chain has the contract, lacks it, or answers nothing for it.
     #[tokio::test(start_paused = true)]
     async fn tokens_tell_what_they_can_with_and_without_the_contract() {
-        let chain = (*subject().chain).clone();
-        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
-        for (contract, multicall) in
-            [(chain.multicall, true), (chain.multicall, false), (None, false)]
-        {
-            let chain = Chain { multicall: contract, ..chain.clone() };
-            let pool = pool(Contracts { multicall, ..Contracts::default() });
-            let metas = tokens(&pool, &chain, &mints, &options()).await.unwrap();
-            assert_eq!(metas.len(), mints.len());
+        for (has_contract, multicall) in [(true, true), (true, false), (false, false)] {
+            let contracts = Contracts { multicall, ..Contracts::default() };
+            let metas = metas(has_contract, contracts).await;
+            assert_eq!(metas.len(), 60);
             let reported = |at: usize| (metas[at].symbol.as_deref(), metas[at].decimals);
             assert_eq!(reported(0), (Some("USDC"), Some(6)));
             assert_eq!(reported(1), (Some("MKR"), None));
@@ -339,20 +338,10 @@ mod tests {
     /// Issue 16, 9: null is no answer.
     #[tokio::test(start_paused = true)]
     async fn a_token_without_an_answer_is_left_out_and_never_without_decimals() {
-        let chain = (*subject().chain).clone();
-        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
-        for (multicall, null_every, is_silent) in [
-            (true, 1, false),
-            (true, 2, false),
-            (false, 3, false),
-            (false, 4, false),
-            (true, 0, true),
-        ] {
-            let contract = chain.multicall.filter(|_| multicall);
-            let chain = Chain { multicall: contract, ..chain.clone() };
-            let pool = pool(Contracts { multicall, null_every, is_silent });
-            let metas = tokens(&pool, &chain, &mints, &options()).await.unwrap();
-            assert!(metas.len() < mints.len() || null_every == 2, "{null_every}");
+        for (multicall, null_every) in [(true, 1), (true, 2), (false, 3), (false, 4), (true, 0)] {
+            let is_silent = null_every == 0;
+            let metas = metas(multicall, Contracts { multicall, null_every, is_silent }).await;
+            assert!(metas.len() < 60 || null_every == 2, "{null_every}");
             assert!(!is_silent || metas.is_empty());
             for meta in metas {
                 let expected = match meta.mint.bytes()[0] {

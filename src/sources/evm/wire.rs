@@ -1,11 +1,12 @@
 //! What nodes say, in their own form: hex numbers, blocks, logs.
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, Units, UnixSeconds};
+use crate::rpc::batch::Call;
 
 /// A quantity that fits 64 bits.
 pub(crate) fn number(raw: &RawValue) -> Option<u64> {
@@ -71,6 +72,11 @@ pub(crate) fn log_filter(
     let range = [("fromBlock", low), ("toBlock", high)];
     let range = range.map(|(name, height)| (name, format!("{height:#x}").into()));
     range.into_iter().chain(by).collect()
+}
+
+/// A search for them.
+pub(super) fn logs_call<const N: usize>(range: (Height, Height), by: [(&str, Value); N]) -> Call {
+    Call { method: "eth_getLogs", params: json!([log_filter(range, by)]) }
 }
 
 /// An account as a topic.
