@@ -121,11 +121,15 @@ impl<'a> Stage<'a> {
 
     /// Sets the input of the current call.
     pub(super) fn input(&mut self, signature: &'static str, args: &[Arg]) {
-        let selector = self.places.signatures.selector(signature);
+        let input = self.encoded(signature, args);
         if let Some(frame) = self.open.last_mut() {
-            frame.input = selector.to_vec();
-            frame.input.extend(args.iter().flat_map(|arg| arg.word()));
+            frame.input = input;
         }
+    }
+
+    fn encoded(&self, signature: &'static str, args: &[Arg]) -> Vec<u8> {
+        let selector = self.places.signatures.selector(signature);
+        selector.into_iter().chain(args.iter().flat_map(|arg| arg.word())).collect()
     }
 
     /// Sets the input of the current call to calls of itself (Uniswap's `multicall`).
@@ -136,13 +140,8 @@ impl<'a> Stage<'a> {
         calls: &[(&'static str, Vec<Arg>)],
     ) {
         let int = |number: usize| Arg::Int(u128::try_from(number).unwrap_or(0));
-        let inner = |(signature, args): &(&'static str, Vec<Arg>)| {
-            let selector = self.places.signatures.selector(signature);
-            selector.into_iter().chain(args.iter().flat_map(|arg| arg.word())).collect::<Vec<u8>>()
-        };
-        let inner: Vec<Vec<u8>> = calls.iter().map(inner).collect();
         let (mut offsets, mut texts) = (Vec::new(), Vec::new());
-        for text in inner {
+        for text in calls.iter().map(|(signature, args)| self.encoded(signature, args)) {
             offsets.extend(int(calls.len() * WORD + texts.len()).word());
             texts.extend(int(text.len()).word());
             let end = (texts.len() + text.len()).next_multiple_of(WORD);
@@ -212,19 +211,26 @@ impl<'a> Stage<'a> {
     pub(super) fn aside(&mut self, op: Op, to: Account, signature: &'static str) {
         let value = self.open.last().map_or(0, |frame| frame.value);
         let value = if op == Op::Delegate { value } else { 0 };
-        self.open.push(frame(
-            op,
-            self.here(),
-            to,
-            value,
-            self.places.signatures.selector(signature).to_vec(),
-        ));
+        let input = self.places.signatures.selector(signature).to_vec();
+        self.open.push(frame(op, self.here(), to, value, input));
         self.leave();
     }
 
     /// Pays native coin.
     pub(super) fn pay(&mut self, to: Account, value: u128) {
-        self.enter(to, value, "", &[]);
+        self.call(to, value, "", &[]);
+    }
+
+    /// Returns unused native coin, if there is any.
+    pub(super) fn refund(&mut self, to: Account, value: u128) {
+        if value > 0 {
+            self.pay(to, value);
+        }
+    }
+
+    /// A call without inner calls or events.
+    pub(super) fn call(&mut self, to: Account, value: u128, signature: &'static str, args: &[Arg]) {
+        self.enter(to, value, signature, args);
         self.leave();
     }
 
