@@ -32,7 +32,7 @@ pub(super) fn call(desk: &Desk<'_>) -> CallResult {
 /// The return data of a contract; `None` where it reverts.
 pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
     let places = model.places();
-    if places.references.iter().any(|one| one.pool == *to) {
+    if places.is_reference(to) {
         let asked: [u8; 4] = *data.first_chunk()?;
         let (wrapped, dollar) = (places.wrapped, places.dollar.token);
         let (first, second) = (wrapped.min(dollar), wrapped.max(dollar));
@@ -48,7 +48,8 @@ pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>
     let is = |signature| asked == places.signatures.selector(signature);
     if is("symbol()") || is("name()") {
         let symbol = coin.symbol(places);
-        return Some(if coin.has_short_symbol() { short(&symbol) } else { string(&symbol) });
+        let string = [word(WORD), bytes(symbol.as_bytes())].concat();
+        return Some(if coin.has_short_symbol() { short(&symbol) } else { string });
     }
     is("decimals()").then(|| Arg::Int(coin.decimals(places).into()).word().to_vec())
 }
@@ -57,10 +58,6 @@ fn short(text: &str) -> Vec<u8> {
     let mut word = text.as_bytes().to_vec();
     word.resize(WORD, 0);
     word
-}
-
-fn string(text: &str) -> Vec<u8> {
-    [word(WORD), bytes(text.as_bytes())].concat()
 }
 
 fn word(value: usize) -> Vec<u8> {

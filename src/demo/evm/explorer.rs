@@ -79,8 +79,8 @@ pub(in crate::demo) fn answer(
     let number = |name: &str, default: u64| text(name).parse().unwrap_or(default);
     let listed = head.saturating_sub(options.list_lag);
     let (low, high) = (number("startblock", 0), number("endblock", Height::MAX).min(listed));
-    let (page, offset) = (number("page", 1).max(1), number("offset", 10_000).max(1));
-    let (page, offset) = (size(page), size(offset));
+    let count = |name: &str, default: usize| text(name).parse().unwrap_or(default).max(1);
+    let (page, offset) = (count("page", 1), count("offset", 10_000));
     if page.saturating_mul(offset) > WINDOW_MAX {
         let most = "PageNo x Offset size must be less than or equal to 10000";
         return refused(&format!("Result window is too large, {most}"));
@@ -99,10 +99,6 @@ pub(in crate::demo) fn answer(
     let mut rows = ask.rows(&wallet, (low, high), (page - 1) * offset, most);
     twist_page(&mut rows, high, twist);
     done(&rows)
-}
-
-fn size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn done(rows: &[Value]) -> Value {

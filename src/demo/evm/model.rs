@@ -94,7 +94,7 @@ impl EvmModel {
     /// The head at the beginning of 2026; `None`: roughly the real chain's.
     pub fn with_head(seed: u64, chain: &Chain, head: Option<Height>) -> Self {
         let places = TxPlaces::new(seed, chain, head);
-        let state = State { head: places.default_head(), ..State::default() };
+        let state = State { head: places.anchor, ..State::default() };
         let slug = chain.slug.clone();
         Self { inner: Arc::new(Inner { slug, places, state: RwLock::new(state) }) }
     }
@@ -166,7 +166,7 @@ impl EvmModel {
     /// The number of blocks in so many seconds.
     pub fn blocks_in(&self, seconds: u64) -> u64 {
         let places = &self.inner.places;
-        places.at_time(places.time(places.default_head()) + seconds) - places.default_head()
+        places.at_time(places.time(places.anchor) + seconds) - places.anchor
     }
 
     /// Replaces the chain from a block on: same blocks and amounts, other hashes.

@@ -272,7 +272,8 @@ pub(super) struct TxPlaces {
     pub(super) unfinal: u64,
     /// Seed of the chain's addresses.
     pub(super) seed: u64,
-    anchor: u64,
+    /// The head, where none is set.
+    pub(super) anchor: u64,
     block_millis: u64,
 }
 
@@ -332,10 +333,6 @@ impl TxPlaces {
 
     pub(super) fn tx_id(&self, hash: Word) -> TxId {
         if self.is_tron() { TxId::Tron(hash) } else { TxId::Evm(hash) }
-    }
-
-    pub(super) fn default_head(&self) -> u64 {
-        self.anchor
     }
 
     pub(super) fn default_first(&self) -> u64 {
@@ -399,9 +396,12 @@ impl TxPlaces {
         let v4 = self.v4.into_iter().flat_map(|v4| [v4.router, v4.manager]);
         let own = [self.wrapped, self.dollar.token, self.aggregator, self.launchpad];
         let fixed = [COW_SETTLEMENT, ENTRY_POINT, MULTICALL3];
-        let pools = self.references.iter().map(|one| one.pool);
-        let mut all = own.into_iter().chain(fixed).chain(amms).chain(v4).chain(pools);
-        all.any(|public| public == *account)
+        let mut all = own.into_iter().chain(fixed).chain(amms).chain(v4);
+        all.any(|public| public == *account) || self.is_reference(account)
+    }
+
+    pub(super) fn is_reference(&self, account: &Account) -> bool {
+        self.references.iter().any(|one| one.pool == *account)
     }
 
     /// A generated address of this chain.

@@ -21,8 +21,8 @@ pub(super) const INDEX: u32 = 300;
 
 /// Whether a filter concerns such pools and nothing else.
 pub(super) fn are_all(places: &TxPlaces, filter: &LogFilter) -> bool {
-    let is_pool = |address: &Account| places.references.iter().any(|one| one.pool == *address);
-    filter.addresses.as_ref().is_some_and(|all| all.iter().all(is_pool))
+    let all_are = |all: &Vec<Account>| all.iter().all(|address| places.is_reference(address));
+    filter.addresses.as_ref().is_some_and(all_are)
 }
 
 /// The pools whose swaps may match a filter: those that it names, or whose token's events it
@@ -47,8 +47,7 @@ pub(super) fn touched(places: &TxPlaces, filter: &LogFilter) -> Vec<(u32, Refere
 
 /// Whether other users use an account all the time.
 pub(super) fn is_busy(places: &TxPlaces, account: &Account) -> bool {
-    let busy = [places.wrapped, places.dollar.token];
-    busy.contains(account) || places.references.iter().any(|one| one.pool == *account)
+    [places.wrapped, places.dollar.token].contains(account) || places.is_reference(account)
 }
 
 /// The swap in the pool in a block, if there is one.

@@ -135,9 +135,8 @@ fn smart_sale(deal: &Deal<'_>, stage: &mut Stage<'_>, native: u128) {
 
 /// Another account sends what the wallet signed, and pays for it.
 fn relayed(deal: &Deal<'_>, against: Against) -> Tx {
-    let places = deal.script.places;
-    let router = places.aggregator;
-    let mut stage = Stage::new(places, deal.made(Made::Relayer), router, 0);
+    let router = deal.script.places.aggregator;
+    let mut stage = Stage::new(deal.script.places, deal.made(Made::Relayer), router, 0);
     match against {
         Against::Native(native) => smart_sale(deal, &mut stage, native),
         Against::Dollar { units, .. } => {

@@ -4,15 +4,16 @@ use super::hash::{Account, Word};
 use super::places::TxPlaces;
 
 /// The kind of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Op {
+    #[default]
     Call,
     Delegate,
     Static,
 }
 
 /// One call, with its inner calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Frame {
     pub(super) op: Op,
     pub(super) from: Account,
@@ -115,7 +116,7 @@ pub(super) struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// Starts with the outermost call.
     pub(super) fn new(places: &'a TxPlaces, from: Account, to: Account, value: u128) -> Self {
-        let call = frame(Op::Call, from, to, value, Vec::new());
+        let call = Frame { from, to, value, ..Frame::default() };
         Self { places, open: vec![call], logs: Vec::new() }
     }
 
@@ -159,8 +160,7 @@ impl<'a> Stage<'a> {
         while self.open.len() > 1 {
             self.leave();
         }
-        let nobody = || frame(Op::Call, [0; 20], [0; 20], 0, Vec::new());
-        let call = self.open.pop().unwrap_or_else(nobody);
+        let call = self.open.pop().unwrap_or_default();
         Tx { call, logs: self.logs, gas, exchanged: None }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Stage<'a> {
         signature: &'static str,
         args: &[Arg],
     ) {
-        self.open.push(frame(Op::Call, self.here(), to, value, Vec::new()));
+        self.open.push(Frame { from: self.here(), to, value, ..Frame::default() });
         if !signature.is_empty() {
             self.input(signature, args);
         }
@@ -212,7 +212,7 @@ impl<'a> Stage<'a> {
         let value = self.open.last().map_or(0, |frame| frame.value);
         let value = if op == Op::Delegate { value } else { 0 };
         let input = self.places.signatures.selector(signature).to_vec();
-        self.open.push(frame(op, self.here(), to, value, input));
+        self.open.push(Frame { op, from: self.here(), to, value, input, ..Frame::default() });
         self.leave();
     }
 
@@ -282,8 +282,4 @@ impl<'a> Stage<'a> {
         self.log("Withdrawal(address,uint256)", &[Arg::Of(who)], &[Arg::Int(amount)]);
         self.leave();
     }
-}
-
-fn frame(op: Op, from: Account, to: Account, value: u128, input: Vec<u8>) -> Frame {
-    Frame { op, from, to, value, input, failed: false, calls: Vec::new() }
 }

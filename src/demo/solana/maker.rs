@@ -79,9 +79,8 @@ impl Maker<'_> {
 
     pub(super) fn tip(&mut self, wallet: Acc, trade: &TradeSpec) {
         if trade.tip > 0 {
-            let known = self
-                .dice
-                .pick(KnownAccount::JitoTip1, &[KnownAccount::JitoTip2, KnownAccount::JitoTip3]);
+            let others = [KnownAccount::JitoTip2, KnownAccount::JitoTip3];
+            let known = self.dice.pick(KnownAccount::JitoTip1, &others);
             let receiver = self.tx.writable(known.key(), 3_906_617_008);
             self.tx.transfer(wallet, receiver, trade.tip);
         }

@@ -45,15 +45,10 @@ struct Curve {
     events: Acc,
 }
 
-fn number_of(token: DemoToken, tag: u64) -> [u64; 2] {
-    let owner = if matches!(token, DemoToken::Created(..)) { tag } else { 0 };
-    [u64::from(token.code()), owner]
-}
-
 impl Curve {
     fn open(maker: &mut Maker<'_>, token: DemoToken, held: Option<u64>) -> Self {
-        let (seed, tag) = (maker.script.seed, maker.script.wallet.tag);
-        let number = number_of(token, tag);
+        let seed = maker.script.seed;
+        let number = [u64::from(token.code()), token.owner_tag()];
         let tx = &mut maker.tx;
         let state_key = account(seed, Role::Pool, number);
         let lamports = if held.is_some() { 85_000_000_000 } else { 0 };

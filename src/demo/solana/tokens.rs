@@ -120,7 +120,8 @@ impl DemoToken {
         (1_000 + mix::hash(seed, &[number, owner, 77]) % 300_000) * scale
     }
 
-    fn owner_tag(self) -> u64 {
+    /// Tag of the wallet that created it.
+    pub(super) fn owner_tag(self) -> u64 {
         if let Self::Created(wallet, _) = self { wallet } else { 0 }
     }
 

@@ -27,7 +27,7 @@ pub(super) struct TokenState {
     pub(super) after: Option<u64>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct AccountState {
     pub(super) key: ModelKey,
     pub(super) signer: bool,
@@ -48,7 +48,7 @@ pub(super) struct InstructionState {
     pub(super) height: u8,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tx {
     /// `None` is legacy.
     pub(super) version: Option<u8>,
@@ -68,16 +68,12 @@ pub(super) struct Tx {
 impl Tx {
     pub(super) fn new(seed: u64, version: Option<u8>) -> Self {
         Self {
+            seed,
             version,
             accounts: Vec::with_capacity(40),
             instructions: Vec::with_capacity(24),
             log: Vec::with_capacity(4_096),
-            fee: 0,
-            error: None,
-            compute_units: 0,
-            return_data: None,
-            calls: Vec::new(),
-            seed,
+            ..Self::default()
         }
     }
 
@@ -89,15 +85,9 @@ impl Tx {
             return Acc(u8::try_from(at).unwrap_or(u8::MAX));
         }
         let at = Acc(u8::try_from(self.accounts.len()).unwrap_or(u8::MAX));
-        self.accounts.push(AccountState {
-            key,
-            signer: false,
-            writable: false,
-            loaded: false,
-            before: lamports,
-            after: lamports,
-            token: None,
-        });
+        let new =
+            AccountState { key, before: lamports, after: lamports, ..AccountState::default() };
+        self.accounts.push(new);
         at
     }
 
