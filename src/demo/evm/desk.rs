@@ -7,7 +7,7 @@ use crate::demo::faults::Twist;
 use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
-use super::hash::{Account, Word};
+use super::hash::Account;
 use super::model::{EvmModel, PlacedTx};
 use super::options::NodeOptions;
 use super::wire;
@@ -58,15 +58,11 @@ impl Desk<'_> {
 
     // Transactions.
 
-    fn hash(&self, at: usize) -> Result<Word, DemoError> {
-        let text = self.params.get(at).and_then(Value::as_str);
-        text.and_then(wire::word).ok_or_else(|| {
-            DemoError::invalid(format!("invalid argument {at}: hex string has a wrong length"))
-        })
-    }
-
-    pub(super) fn found(&self, at: usize) -> Result<Option<PlacedTx>, DemoError> {
-        let found = self.model.find(&self.hash(at)?);
+    /// The transaction whose hash is the first parameter.
+    pub(super) fn found(&self) -> Result<Option<PlacedTx>, DemoError> {
+        let wrong = || DemoError::invalid("invalid argument 0: hex string has a wrong length");
+        let hash = self.params.first().and_then(Value::as_str).and_then(wire::word);
+        let found = self.model.find(&hash.ok_or_else(wrong)?);
         let known = self.node.first_available.max(self.node.hashes_from)..=self.newest;
         Ok(found.filter(|found| known.contains(&found.spot.height)))
     }
@@ -98,7 +94,7 @@ impl Desk<'_> {
         if tracer.and_then(Value::as_str) != Some("callTracer") {
             return Err(DemoError::invalid("only the callTracer is offered"));
         }
-        let Some(found) = self.found(0)? else {
+        let Some(found) = self.found()? else {
             return Err(DemoError::new(-32000, "transaction not found"));
         };
         self.check_state(found.spot.height)?;

@@ -58,6 +58,8 @@ pub(super) fn transaction(model: &EvmModel, found: &PlacedTx) -> Value {
 pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value {
     let gas = found.tx.gas;
     let call = &found.tx.call;
+    let logs = (0..).zip(&found.tx.logs);
+    let logs = logs.map(|(at, log)| self::log(model, found, at, log, times));
     let mut receipt = json!({
         "blockHash": hex(&model.block_hash(found.spot.height)),
         "blockNumber": number(found.spot.height),
@@ -65,7 +67,7 @@ pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value 
         "cumulativeGasUsed": number(gas.used * u64::from(found.spot.index + 1)),
         "effectiveGasPrice": number(gas.price), "gasUsed": number(gas.used),
         "from": hex(&call.from), "to": hex(&call.to),
-        "logs": logs(model, found, times),
+        "logs": logs.collect::<Vec<_>>(),
         "logsBloom": hex(&bloom(&found.tx.logs)),
         "status": if call.failed { "0x0" } else { "0x1" },
         "transactionHash": hex(&found.hash),
@@ -77,10 +79,6 @@ pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value 
         set(&mut receipt, "l1GasPrice", "0x3b9aca00");
     }
     receipt
-}
-
-pub(super) fn logs(model: &EvmModel, found: &PlacedTx, times: bool) -> Vec<Value> {
-    (0..).zip(&found.tx.logs).map(|(at, log)| self::log(model, found, at, log, times)).collect()
 }
 
 pub(super) fn log(

@@ -18,7 +18,7 @@ const SHORT_MIN: usize = 5;
 impl Desk<'_> {
     pub(super) fn signatures(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let listed = head.saturating_sub(self.node.list_lag);
@@ -180,7 +180,7 @@ impl Desk<'_> {
     /// `getTransactionsForAddress`, newest or oldest first, signatures or full transactions.
     pub(super) fn transactions_for_address(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let full = options.text("transactionDetails") == Some("full");
@@ -189,7 +189,7 @@ impl Desk<'_> {
         if !(1..=most).contains(&limit) {
             return Err(DemoError::invalid(format!("limit must be between 1 and {most}")));
         }
-        let filters = ParamOptions::of(options.get("filters"));
+        let filters = ParamOptions(options.get("filters"));
         let first = self.node.first_available.max(self.node.full_pages_from);
         let lag = self.node.list_lag.max(self.node.full_pages_lag);
         let bounds = Bounds::new(filters, head.saturating_sub(lag), first);
@@ -267,7 +267,7 @@ struct Bounds {
 
 impl Bounds {
     fn new(filters: ParamOptions<'_>, head: Height, first: Height) -> Self {
-        let slot = ParamOptions::of(filters.get("slot"));
+        let slot = ParamOptions(filters.get("slot"));
         let low = [slot.number("gte"), slot.number("gt").map(|n| n.saturating_add(1))];
         let high = [slot.number("lte"), slot.number("lt").map(|n| n.saturating_sub(1))];
         Self {

@@ -36,17 +36,9 @@ pub(super) fn number(params: &[Value], at: usize) -> Result<u64, DemoError> {
 
 /// The options object of a call, at any parameter position.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ParamOptions<'a>(Option<&'a Value>);
+pub(super) struct ParamOptions<'a>(pub(super) Option<&'a Value>);
 
 impl<'a> ParamOptions<'a> {
-    pub(super) fn at(params: &'a [Value], at: usize) -> Self {
-        Self(params.get(at))
-    }
-
-    pub(super) fn of(value: Option<&'a Value>) -> Self {
-        Self(value)
-    }
-
     pub(super) fn get(self, name: &str) -> Option<&'a Value> {
         self.0?.get(name).filter(|value| !value.is_null())
     }

@@ -77,11 +77,9 @@ impl Desk<'_> {
             "getHealth" => Ok(b"\"ok\"".to_vec()),
             "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
-            "getSlot" => plain(self.head_for(ParamOptions::at(self.params, 0))?),
+            "getSlot" => plain(self.selected_head()?),
             "getLatestBlockhash" => self.latest_blockhash(),
-            "getBlockHeight" => {
-                plain(slots::block_height(self.head_for(ParamOptions::at(self.params, 0))?))
-            }
+            "getBlockHeight" => plain(slots::block_height(self.selected_head()?)),
             "getFirstAvailableBlock" | "minimumLedgerSlot" => plain(self.node.first_available),
             "getBlockTime" => self.block_time(),
             "getSignaturesForAddress" => self.signatures(),
@@ -99,7 +97,9 @@ impl Desk<'_> {
         }
     }
 
-    fn head_for(&self, options: ParamOptions<'_>) -> Result<Height, DemoError> {
+    /// The head that the options in the first parameter select.
+    fn selected_head(&self) -> Result<Height, DemoError> {
+        let options = ParamOptions(self.params.first());
         let head = self.head.saturating_add(options.commitment()?);
         options.min_context_slot(head)?;
         Ok(head)
@@ -125,7 +125,7 @@ impl Desk<'_> {
 
     /// The newest slot that has a block.
     fn latest_blockhash(&self) -> CallReply {
-        let slot = slots::at_or_below(self.head_for(ParamOptions::at(self.params, 0))?);
+        let slot = slots::at_or_below(self.selected_head()?);
         let mut out = context(slot);
         out.push(b'{');
         wire::quoted_base58(member(&mut out, "blockhash"), &self.model.block_hash(slot));
@@ -143,7 +143,7 @@ impl Desk<'_> {
 
     fn block(&self) -> CallReply {
         let slot = number(self.params, 0)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         at_least_confirmed(options)?;
         self.check_slot(slot)?;
         let signatures = match options.text("transactionDetails") {
@@ -231,7 +231,7 @@ impl Desk<'_> {
 
     fn transaction(&self) -> CallReply {
         let signature = signature(string(self.params, 0)?)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         if !matches!(options.encoding(), None | Some("json")) {
             return Err(DemoError::invalid("this node answers encoding json only"));
@@ -291,8 +291,8 @@ impl Desk<'_> {
 
     fn token_accounts(&self) -> CallReply {
         let owner = key(self.params, 0)?;
-        let filter = ParamOptions::at(self.params, 1);
-        let options = ParamOptions::at(self.params, 2);
+        let filter = ParamOptions(self.params.get(1));
+        let options = ParamOptions(self.params.get(2));
         options.min_context_slot(self.head)?;
         if filter.get("programId").is_none() && filter.get("mint").is_none() {
             return Err(DemoError::invalid("Invalid param: Invalid"));
