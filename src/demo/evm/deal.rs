@@ -6,7 +6,7 @@ use crate::domain::Side;
 use super::hash::Account;
 use super::places::{Amm, Made};
 use super::pools::{FEE, Swap, SwapV4, TokenAmount};
-use super::script::{Script, TradeSpec};
+use super::script::{Against, Script, TradeSpec};
 use super::tx::{Arg, Op, Stage, Tx};
 
 /// The placeholder of several routers for the native coin (ERC-7528).
@@ -335,6 +335,15 @@ impl<'a> Deal<'a> {
         let swap = Swap::at(&stage, &amm, Some(DOLLAR_FEE), (sold, bought), self.wallet);
         swap.v3(&mut stage, |stage, swap| stage.pull(sold.0, self.wallet, swap.pool, sold.1));
         self.end(stage)
+    }
+
+    /// What another account exchanges for the wallet, and whether the wallet gets unwrapped coin: it
+    /// buys for dollars alone.
+    pub(super) fn by_order(&self) -> ((TokenAmount, TokenAmount), bool) {
+        match self.spec.against {
+            Against::Dollar { units, .. } => (self.against_dollars(units), false),
+            Against::Native(native) => ((self.sum(), self.wrapped(native)), true),
+        }
     }
 
     pub(super) fn against_dollars(&self, dollars: u128) -> (TokenAmount, TokenAmount) {

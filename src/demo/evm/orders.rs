@@ -5,7 +5,6 @@ use super::deal::{Deal, NATIVE_PLACEHOLDER, SINGLE};
 use super::hash::keccak;
 use super::places::{COW_SETTLEMENT, ENTRY_POINT, Made};
 use super::pools::{FEE, Swap, TokenAmount};
-use super::script::Against;
 use super::tx::{Arg, Op, Stage, Tx};
 
 /// Fee of a pool other than the one that fills the wallet's order.
@@ -17,10 +16,7 @@ pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     let solver = deal.made(Made::Solver);
     let mut stage = Stage::new(places, solver, COW_SETTLEMENT, 0);
     stage.input("settle(address[],uint256[],(uint256,uint256,address,uint256,uint32,bytes32,uint256,uint256,uint256,bytes)[],(address,uint256,bytes)[][3])", &[Arg::Int(128)]);
-    let ((sold, bought), pays_native) = match deal.spec.against {
-        Against::Dollar { units, .. } => (deal.against_dollars(units), false),
-        Against::Native(native) => ((deal.sum(), deal.wrapped(native)), true),
-    };
+    let ((sold, bought), pays_native) = deal.by_order();
     let named = if pays_native { (NATIVE_PLACEHOLDER, bought.1) } else { bought };
     trade(&mut stage, Arg::Of(deal.wallet), sold, named, deal.spec.chance);
     let stranger = stranger(deal);
