@@ -102,11 +102,9 @@ impl DemoChains {
         for model in &self.evm {
             let Some(paths) = self.paths(model.slug()) else { continue };
             let DemoPaths { rpc, explorer, portal } = paths;
-            if model.family() == Family::Tron {
-                nodes.push((rpc, DemoNode::tron(model.clone(), self.seed)));
-                continue;
-            }
-            nodes.push((rpc, DemoNode::evm(model.clone(), self.seed)));
+            let is_tron = model.family() == Family::Tron;
+            let node = if is_tron { DemoNode::tron } else { DemoNode::evm };
+            nodes.push((rpc, node(model.clone(), self.seed)));
             let lists = explorer.map(|path| (path, DemoNode::explorer(model.clone(), self.seed)));
             let gateway = portal.map(|path| (path, DemoNode::portal(model.clone(), self.seed)));
             nodes.extend(lists.into_iter().chain(gateway));

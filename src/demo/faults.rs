@@ -134,22 +134,21 @@ impl Faults {
         self.latency.saturating_add(Duration::from_micros(dice.range(0, jitter)))
     }
 
-    /// The fault of a whole request, if any.
-    pub(super) fn request(&self, dice: &mut Dice) -> Option<RequestFault> {
+    /// The fault of a whole request, if any, with its name.
+    pub(super) fn request(&self, dice: &mut Dice) -> Option<(RequestFault, &'static str)> {
         let rates = [
-            (self.too_many, RequestFault::TooMany),
-            (self.too_many_with_wait, RequestFault::TooManyWithWait),
-            (self.unavailable, RequestFault::Unavailable),
-            (self.silence, RequestFault::Silence),
-            (self.slow_body, RequestFault::SlowBody),
-            (self.cut_body, RequestFault::CutBody),
-            (self.garbage, RequestFault::Garbage),
-            (self.html, RequestFault::Html),
-            (self.reordered, RequestFault::Reordered),
-            (self.suspended, RequestFault::Suspended),
+            (self.too_many, RequestFault::TooMany, "too_many"),
+            (self.too_many_with_wait, RequestFault::TooManyWithWait, "too_many_with_wait"),
+            (self.unavailable, RequestFault::Unavailable, "unavailable"),
+            (self.silence, RequestFault::Silence, "silence"),
+            (self.slow_body, RequestFault::SlowBody, "slow_body"),
+            (self.cut_body, RequestFault::CutBody, "cut_body"),
+            (self.garbage, RequestFault::Garbage, "garbage"),
+            (self.html, RequestFault::Html, "html"),
+            (self.reordered, RequestFault::Reordered, "reordered"),
+            (self.suspended, RequestFault::Suspended, "suspended"),
         ];
-        let hit = |(rate, fault): (Rate, RequestFault)| rate.hits(dice).then_some(fault);
-        rates.into_iter().find_map(hit)
+        rates.into_iter().find(|(rate, ..)| rate.hits(dice)).map(|(_, fault, name)| (fault, name))
     }
 
     /// The refusal of a method, list or path, if any.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, FuturesUnordered, StreamExt as _};
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -19,9 +19,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::node::{DemoNode, DemoResponse, NodeAnswer};
+use super::node::{DemoNode, NodeAnswer};
 use super::service::DemoRequest;
-use super::transport::route;
+use super::transport::{head, route};
 use crate::domain::defaults;
 
 const CUT_AFTER: Duration = Duration::from_millis(5);
@@ -160,41 +160,32 @@ async fn respond(
     let _open = node.open();
     let body = body.to_bytes();
     let query = uri.query().unwrap_or_default();
-    match node.handle(&DemoRequest { method, path, query, body: &body }) {
-        DemoResponse::Silence => std::future::pending().await,
-        DemoResponse::Answer(answer) => {
-            tokio::time::sleep(answer.delay).await;
-            Ok(write(&answer))
-        }
-    }
+    let answer = node.handle(&DemoRequest { method, path, query, body: &body });
+    let Some(answer) = answer else { return std::future::pending().await };
+    tokio::time::sleep(answer.delay).await;
+    let (status, headers) = head(&answer);
+    let mut response = Response::new(stream_body(answer));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    Ok(response)
 }
 
 fn plain(status: StatusCode) -> Response<Body> {
-    let body = Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync();
-    let mut response = Response::new(body);
+    let mut response = Response::new(whole(Bytes::new()));
     *response.status_mut() = status;
     response
 }
 
-fn write(answer: &NodeAnswer) -> Response<Body> {
-    let mut response = Response::new(body(answer));
-    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(answer.content_type));
-    if let Some(wait) = answer.retry_after {
-        headers.insert(header::RETRY_AFTER, http::HeaderValue::from(wait.as_secs()));
-    }
-    response
+fn whole(body: Bytes) -> Body {
+    Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// The whole body, or its first half and then the rest late, or never.
-fn body(answer: &NodeAnswer) -> Body {
-    let body = Bytes::from(answer.body.clone());
-    if !answer.cut && answer.slow.is_zero() {
-        return Full::new(body).map_err(|never| match never {}).boxed_unsync();
+fn stream_body(answer: NodeAnswer) -> Body {
+    let NodeAnswer { http, slow, cut, .. } = answer;
+    let mut rest = Bytes::from(http.body);
+    if !cut && slow.is_zero() {
+        return whole(rest);
     }
-    let (cut, slow) = (answer.cut, answer.slow);
-    let mut rest = body;
     let first = rest.split_to(rest.len() / 2);
     let parts = stream::iter([Some(first), None]).then(move |part| {
         let rest = rest.clone();

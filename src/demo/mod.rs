@@ -11,6 +11,18 @@
 //! Nothing here reads a clock, sleeps in real time under paused time, or stores a history: a wallet
 //! of a million trades costs as much as one of ten.
 
+/// An enum with the list of its variants.
+macro_rules! listed {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident,)* }) => {
+        $(#[$meta])*
+        $vis enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            $vis const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
+        }
+    };
+}
+
 mod base58;
 mod chains;
 pub mod evm;

@@ -15,11 +15,13 @@ use tokio::time::Instant;
 use super::evm::EvmModel;
 use super::faults::{CallFaults, Faults, RequestFault};
 use super::mix::{self, Dice};
-use super::rpc::{DemoError, HttpAnswer};
+use super::rpc::{CallReply, DemoError, HttpAnswer, JSON};
 use super::service::{DemoRequest, Options, Service};
 use super::solana::{NodeOptions, SolanaModel};
 use crate::domain::lock;
 
+const TOO_MANY: &str = "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":429,\"message\":\"Too many requests \
+                        for a specific RPC call\"},\"id\":null}";
 /// The body of a garbled answer, and that of a proxy's error page.
 const GARBAGE: &str = "{\"jsonrpc\":\"2.0\",\u{1}";
 const PAGE: &str = "<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>";
@@ -51,6 +53,12 @@ struct Counts {
     suspended_until: Option<Instant>,
     /// Questions that were answered falsely of late, with the number of correct answers to follow.
     spared: HashMap<u64, u32>,
+}
+
+impl Counts {
+    fn hit(&mut self, fault: &'static str) {
+        *self.stats.faults.entry(fault).or_default() += 1;
+    }
 }
 
 /// Requests, calls and faults of an endpoint.
@@ -90,19 +98,10 @@ impl Drop for OpenRequest {
 }
 
 /// How a transport answers a request.
-#[derive(Debug)]
-pub(super) enum DemoResponse {
-    /// Never answers.
-    Silence,
-    Answer(NodeAnswer),
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct NodeAnswer {
-    pub(super) status: u16,
-    pub(super) content_type: &'static str,
+    pub(super) http: HttpAnswer,
     pub(super) retry_after: Option<Duration>,
-    pub(super) body: Vec<u8>,
     /// Before the head of the answer.
     pub(super) delay: Duration,
     /// Between the head of the answer and the end of its body.
@@ -170,12 +169,8 @@ impl DemoNode {
 
     /// Options of a Solana node; the defaults for other endpoints.
     pub fn options(&self) -> NodeOptions {
-        match self.all_options() {
-            Options::Solana(options) => options,
-            Options::Evm(_) | Options::Explorer(_) | Options::Portal(_) | Options::Tron(_) => {
-                NodeOptions::default()
-            }
-        }
+        let Options::Solana(options) = self.all_options() else { return NodeOptions::default() };
+        options
     }
 
     fn all_options(&self) -> Options {
@@ -218,51 +213,36 @@ impl DemoNode {
         let method = if body.is_some() { Method::POST } else { Method::GET };
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let request = DemoRequest { method, path, query, body: body.unwrap_or_default() };
-        match self.handle(&request) {
-            DemoResponse::Silence => None,
-            DemoResponse::Answer(answer) => Some((answer.status, answer.body)),
-        }
+        self.handle(&request).map(|answer| (answer.http.status, answer.http.body))
     }
 
-    /// Answers one request at the current time.
-    pub(super) fn handle(&self, request: &DemoRequest<'_>) -> DemoResponse {
+    /// Answers one request at the current time; `None` is silence.
+    pub(super) fn handle(&self, request: &DemoRequest<'_>) -> Option<NodeAnswer> {
         let faults = self.faults();
         let (number, refused) = self.admit(&faults);
         let mut dice = Dice::new(self.inner.seed, &[number]);
         let delay = faults.delay(&mut dice);
         let hit = faults.request(&mut dice);
-        let service = &self.inner.service;
-        let too_many = |wait, chance| match service.too_often(request, wait, chance) {
-            Some(HttpAnswer { status, content_type, body }) => {
-                NodeAnswer { status, content_type, body, ..too_many(delay, None) }
+        let respond = |http| NodeAnswer { http, delay, ..NodeAnswer::default() };
+        let too_many = |wait, chance| match self.inner.service.too_often(request, wait, chance) {
+            Some(http) => respond(http),
+            None => {
+                let http = HttpAnswer::new(429, JSON, TOO_MANY);
+                NodeAnswer { retry_after: wait, ..respond(http) }
             }
-            None => too_many(delay, wait),
         };
         if let Some(wait) = refused {
-            return DemoResponse::Answer(too_many(Some(wait), number));
+            return Some(too_many(Some(wait), number));
         }
-        if let Some(fault) = hit {
-            *self.counts().stats.faults.entry(fault.name()).or_default() += 1;
+        if let Some((_, name)) = hit {
+            self.counts().hit(name);
         }
-        let plain = |status, body: &str| NodeAnswer {
-            status,
-            content_type: "text/plain",
-            retry_after: None,
-            body: body.as_bytes().to_vec(),
-            delay,
-            slow: Duration::ZERO,
-            cut: false,
-        };
-        if let Some((status, content_type, body)) = self.refused(request, &faults) {
-            return DemoResponse::Answer(NodeAnswer { content_type, ..plain(status, body) });
+        if let Some(http) = self.refused(request, &faults) {
+            return Some(respond(http));
         }
-        let json = |shuffle: Option<u64>| {
-            let HttpAnswer { status, content_type, body } =
-                self.answer(request, number, &faults, shuffle);
-            NodeAnswer { content_type, body, ..plain(status, "") }
-        };
-        DemoResponse::Answer(match hit {
-            Some(RequestFault::Silence) => return DemoResponse::Silence,
+        let json = |shuffle| respond(self.answer(request, number, &faults, shuffle));
+        Some(match hit.map(|(fault, _)| fault) {
+            Some(RequestFault::Silence) => return None,
             Some(RequestFault::TooMany) => too_many(None, dice.next()),
             Some(RequestFault::TooManyWithWait) => too_many(Some(faults.retry_after), dice.next()),
             Some(RequestFault::Suspended) => {
@@ -270,13 +250,13 @@ impl DemoNode {
                 self.counts().suspended_until = Instant::now().checked_add(wait);
                 too_many(Some(wait), dice.next())
             }
-            Some(RequestFault::Unavailable) => plain(503, "Service Unavailable"),
-            Some(RequestFault::Garbage) => {
-                NodeAnswer { content_type: "application/json", ..plain(200, GARBAGE) }
+            Some(RequestFault::Unavailable) => {
+                respond(HttpAnswer::new(503, "text/plain", "Service Unavailable"))
             }
+            Some(RequestFault::Garbage) => respond(HttpAnswer::new(200, JSON, GARBAGE)),
             Some(RequestFault::Html) => {
                 let status = if dice.percent(50) { 200 } else { 502 };
-                NodeAnswer { content_type: "text/html", ..plain(status, PAGE) }
+                respond(HttpAnswer::new(status, "text/html", PAGE))
             }
             Some(RequestFault::SlowBody) => NodeAnswer { slow: faults.slow_for, ..json(None) },
             Some(RequestFault::CutBody) => NodeAnswer { cut: true, ..json(None) },
@@ -286,11 +266,7 @@ impl DemoNode {
     }
 
     /// The refusal of a whole request by a status.
-    fn refused(
-        &self,
-        request: &DemoRequest<'_>,
-        faults: &Faults,
-    ) -> Option<(u16, &'static str, &'static str)> {
+    fn refused(&self, request: &DemoRequest<'_>, faults: &Faults) -> Option<HttpAnswer> {
         if faults.refused.is_empty() {
             return None;
         }
@@ -304,7 +280,7 @@ impl DemoNode {
         let hit = faults.refused.iter().find(|(method, _)| names(method));
         let refused = hit.and_then(|(_, how)| how.status());
         if refused.is_some() {
-            *self.counts().stats.faults.entry("refused").or_default() += 1;
+            self.counts().hit("refused");
         }
         refused
     }
@@ -317,7 +293,7 @@ impl DemoNode {
         let number = counts.stats.requests;
         let now = Instant::now();
         if let Some(until) = counts.suspended_until.filter(|until| now < *until) {
-            *counts.stats.faults.entry("refused_while_suspended").or_default() += 1;
+            counts.hit("refused_while_suspended");
             return (number, Some(until.duration_since(now)));
         }
         let Some(most) = faults.requests_per_second else { return (number, None) };
@@ -328,7 +304,7 @@ impl DemoNode {
         counts.window = Some((begin, seen));
         let limited = seen > most;
         if limited {
-            *counts.stats.faults.entry("requests_per_second").or_default() += 1;
+            counts.hit("requests_per_second");
         }
         (number, limited.then_some(SECOND))
     }
@@ -343,12 +319,10 @@ impl DemoNode {
         let service = &self.inner.service;
         let is_rpc = service.is_rpc(&self.all_options(), request);
         if is_rpc && request.method == Method::POST {
-            let body = self.json(request.body, number, faults, shuffle);
-            return HttpAnswer { status: 200, content_type: "application/json", body };
+            return HttpAnswer::new(200, JSON, self.json(request.body, number, faults, shuffle));
         }
         if is_rpc {
-            let body = b"Method Not Allowed".to_vec();
-            return HttpAnswer { status: 405, content_type: "text/plain", body };
+            return HttpAnswer::new(405, "text/plain", "Method Not Allowed");
         }
         let name = service.name(request);
         let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
@@ -356,7 +330,7 @@ impl DemoNode {
         self.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
         self.count(&name, &fault);
         if let Some(refusal) = faults.refusal(&name) {
-            *self.counts().stats.faults.entry("refused").or_default() += 1;
+            self.counts().hit("refused");
             return refusal.plain();
         }
         service.plain(&self.all_options(), request, fault)
@@ -382,7 +356,7 @@ impl DemoNode {
             return refusal(-32600, "Invalid request");
         }
         if entries.len() > options.batch_max() {
-            return refusal(-32600, &format!("Batch too large; max {}", options.batch_max()));
+            return refusal(-32600, format!("Batch too large; max {}", options.batch_max()));
         }
         let mut answers: Vec<(u64, Vec<u8>)> = (1..)
             .zip(&entries)
@@ -392,15 +366,8 @@ impl DemoNode {
             })
             .collect();
         answers.sort_by_key(|(rank, _)| *rank);
-        let mut out = vec![b'['];
-        for (at, (_, answer)) in answers.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(answer);
-        }
-        out.push(b']');
-        out
+        let answers: Vec<Vec<u8>> = answers.into_iter().map(|(_, answer)| answer).collect();
+        [&b"["[..], &answers.join(&b','), b"]"].concat()
     }
 
     /// Answers one call. `chance` is the number that selects its faults.
@@ -414,7 +381,7 @@ impl DemoNode {
         let service = &self.inner.service;
         let nulled = fault.null_tokens && entry.method == "eth_call";
         let reply = if let Some(refusal) = faults.refusal(&entry.method) {
-            *self.counts().stats.faults.entry("refused").or_default() += 1;
+            self.counts().hit("refused");
             Err(refusal.error())
         } else if fault.busy {
             Err(service.busy())
@@ -426,20 +393,7 @@ impl DemoNode {
             if is_bare { reply.map(without_logs) } else { reply }
         };
         let own = entry.id.map_or("null", RawValue::get);
-        let id = if fault.wrong_id { "987654321" } else { own };
-        let mut out = b"{\"jsonrpc\":\"2.0\",".to_vec();
-        match reply {
-            Ok(result) => {
-                out.reserve(result.len() + 64);
-                out.extend_from_slice(b"\"result\":");
-                out.extend_from_slice(&result);
-            }
-            Err(error) => write_error(&mut out, &error),
-        }
-        out.extend_from_slice(b",\"id\":");
-        out.extend_from_slice(id.as_bytes());
-        out.push(b'}');
-        out
+        envelope(reply, if fault.wrong_id { "987654321" } else { own })
     }
 
     /// Prevents false answers to one question from repeating, if faults are transient.
@@ -478,24 +432,7 @@ impl DemoNode {
             ("bare_receipts", fault.bare_receipts),
         ];
         for (name, _) in hits.into_iter().filter(|(_, hit)| *hit) {
-            *stats.faults.entry(name).or_default() += 1;
-        }
-    }
-}
-
-impl RequestFault {
-    fn name(self) -> &'static str {
-        match self {
-            Self::TooMany => "too_many",
-            Self::TooManyWithWait => "too_many_with_wait",
-            Self::Unavailable => "unavailable",
-            Self::Silence => "silence",
-            Self::SlowBody => "slow_body",
-            Self::CutBody => "cut_body",
-            Self::Garbage => "garbage",
-            Self::Html => "html",
-            Self::Reordered => "reordered",
-            Self::Suspended => "suspended",
+            counts.hit(name);
         }
     }
 }
@@ -507,34 +444,22 @@ fn without_logs(receipt: Vec<u8>) -> Vec<u8> {
     Value::Object(fields).to_string().into_bytes()
 }
 
-fn too_many(delay: Duration, retry_after: Option<Duration>) -> NodeAnswer {
-    let error = "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":429,\"message\":\"Too many requests for a \
-                 specific RPC call\"},\"id\":null}";
-    NodeAnswer {
-        status: 429,
-        content_type: "application/json",
-        retry_after,
-        body: error.as_bytes().to_vec(),
-        delay,
-        slow: Duration::ZERO,
-        cut: false,
-    }
+/// `id`: JSON text.
+fn envelope(reply: CallReply, id: &str) -> Vec<u8> {
+    let (name, value) = match reply {
+        Ok(result) => ("result", result),
+        Err(DemoError { code, message, data }) => {
+            // The text may quote the caller's input.
+            let message = Value::from(message);
+            let data = data.map(|data| format!(",\"data\":{data}")).unwrap_or_default();
+            let error = format!("{{\"code\":{code},\"message\":{message}{data}}}");
+            ("error", error.into_bytes())
+        }
+    };
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"{name}\":");
+    [head.as_bytes(), &value, b",\"id\":", id.as_bytes(), b"}"].concat()
 }
 
-fn write_error(out: &mut Vec<u8>, error: &DemoError) {
-    out.extend_from_slice(format!("\"error\":{{\"code\":{},\"message\":", error.code).as_bytes());
-    // The text may quote the caller's input.
-    out.extend_from_slice(Value::from(error.message.as_str()).to_string().as_bytes());
-    if let Some(data) = &error.data {
-        out.extend_from_slice(b",\"data\":");
-        out.extend_from_slice(data.as_bytes());
-    }
-    out.push(b'}');
-}
-
-fn refusal(code: i64, message: &str) -> Vec<u8> {
-    let mut out = b"{\"jsonrpc\":\"2.0\",".to_vec();
-    write_error(&mut out, &DemoError { code, message: message.to_owned(), data: None });
-    out.extend_from_slice(b",\"id\":null}");
-    out
+fn refusal(code: i64, message: impl Into<String>) -> Vec<u8> {
+    envelope(Err(DemoError::new(code, message)), "null")
 }

@@ -1,5 +1,9 @@
 //! Answers of all families.
 
+use serde_json::Value;
+
+pub(super) const JSON: &str = "application/json";
+
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DemoError {
@@ -23,9 +27,26 @@ impl DemoError {
 pub(super) type CallReply = Result<Vec<u8>, DemoError>;
 
 /// An answer that is not JSON-RPC.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
+}
+
+impl HttpAnswer {
+    pub(super) fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, content_type, body: body.into() }
+    }
+
+    pub(super) fn json(status: u16, body: &Value) -> Self {
+        Self::new(status, JSON, body.to_string())
+    }
+}
+
+/// Sets a field of an object.
+pub(super) fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(name.to_owned(), value.into());
+    }
 }

@@ -26,44 +26,26 @@ pub(super) enum Service {
     Tron(EvmModel),
 }
 
-/// Options of each kind of endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Options {
+macro_rules! options {
+    ($($variant:ident($kind:ty),)*) => {
+        /// Options of each kind of endpoint.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Options { $($variant($kind),)* }
+
+        $(impl From<$kind> for Options {
+            fn from(options: $kind) -> Self {
+                Self::$variant(options)
+            }
+        })*
+    };
+}
+
+options! {
     Solana(NodeOptions),
     Evm(evm::NodeOptions),
     Explorer(ExplorerOptions),
     Portal(PortalOptions),
     Tron(tron::NodeOptions),
-}
-
-impl From<NodeOptions> for Options {
-    fn from(options: NodeOptions) -> Self {
-        Self::Solana(options)
-    }
-}
-
-impl From<evm::NodeOptions> for Options {
-    fn from(options: evm::NodeOptions) -> Self {
-        Self::Evm(options)
-    }
-}
-
-impl From<ExplorerOptions> for Options {
-    fn from(options: ExplorerOptions) -> Self {
-        Self::Explorer(options)
-    }
-}
-
-impl From<PortalOptions> for Options {
-    fn from(options: PortalOptions) -> Self {
-        Self::Portal(options)
-    }
-}
-
-impl From<tron::NodeOptions> for Options {
-    fn from(options: tron::NodeOptions) -> Self {
-        Self::Tron(options)
-    }
 }
 
 impl Options {
@@ -135,7 +117,7 @@ impl Service {
     ) -> CallReply {
         match (self, options) {
             (Self::Solana(model), Options::Solana(node)) => {
-                solana::answer(model, node, solana::RpcCall { method, params, twist })
+                solana::answer(model, node, method, params, twist)
             }
             (Self::Evm(model), Options::Evm(node)) => {
                 evm::answer(model, node, method, params, twist)
@@ -143,15 +125,7 @@ impl Service {
             (Self::Tron(model), Options::Tron(node)) => {
                 tron::call(model, node, method, params, twist)
             }
-            (
-                Self::Solana(_)
-                | Self::Evm(_)
-                | Self::Explorer(_)
-                | Self::Portal(_)
-                | Self::SolanaPortal(_)
-                | Self::Tron(_),
-                _,
-            ) => Err(DemoError::new(-32601, "Method not found")),
+            (_, _) => Err(DemoError::new(-32601, "Method not found")),
         }
     }
 
@@ -163,30 +137,17 @@ impl Service {
         wait: Option<Duration>,
         chance: u64,
     ) -> Option<HttpAnswer> {
-        match self {
-            Self::Tron(_) => {
-                let (status, answer) = tron::too_often(request.path, wait, chance);
-                let body = answer.to_string().into_bytes();
-                Some(HttpAnswer { status, content_type: "application/json", body })
-            }
-            Self::Solana(_)
-            | Self::Evm(_)
-            | Self::Explorer(_)
-            | Self::Portal(_)
-            | Self::SolanaPortal(_) => None,
-        }
+        let Self::Tron(_) = self else { return None };
+        let (status, answer) = tron::too_often(request.path, wait, chance);
+        Some(HttpAnswer::json(status, &answer))
     }
 
     /// The name under which a plain request is counted.
     pub(super) fn name(&self, request: &DemoRequest<'_>) -> String {
-        match self {
-            Self::Explorer(_) => parameters(request.query).remove("action").unwrap_or_default(),
-            Self::Solana(_)
-            | Self::Evm(_)
-            | Self::Portal(_)
-            | Self::SolanaPortal(_)
-            | Self::Tron(_) => request.path.rsplit('/').next().unwrap_or_default().to_owned(),
+        if let Self::Explorer(_) = self {
+            return parameters(request.query).remove("action").unwrap_or_default();
         }
+        request.path.rsplit('/').next().unwrap_or_default().to_owned()
     }
 
     /// What a plain request is about: its account, where its query contains one, or a gateway's query.
@@ -205,48 +166,34 @@ impl Service {
         fault: CallFaults,
     ) -> HttpAnswer {
         let CallFaults { busy, twist, .. } = fault;
-        let plain = |status, content_type, body| HttpAnswer { status, content_type, body };
+        let &DemoRequest { path, query, body, .. } = request;
         match (self, options) {
+            (Self::Explorer(_), Options::Explorer(_)) if busy => {
+                let text = "Unexpected error, timeout or server too busy. Please try again later";
+                HttpAnswer::json(200, &evm::refused(text))
+            }
             (Self::Explorer(model), Options::Explorer(options)) => {
-                let answer = if busy {
-                    evm::refused(
-                        "Unexpected error, timeout or server too busy. Please try again later",
-                    )
-                } else {
-                    evm::explorer(model, options, &parameters(request.query), twist)
-                };
-                plain(200, "application/json", answer.to_string().into_bytes())
+                HttpAnswer::json(200, &evm::explorer(model, options, &parameters(query), twist))
             }
             (Self::Portal(_) | Self::SolanaPortal(_), _) if busy => {
-                plain(503, "text/plain", b"try again later".to_vec())
+                HttpAnswer::new(503, "text/plain", "try again later")
             }
             (Self::Portal(model), Options::Portal(options)) => {
-                let (status, body) = evm::portal(model, options, request.path, request.body, twist);
-                plain(status, "application/x-ndjson", body)
+                let (status, body) = evm::portal(model, options, path, body, twist);
+                HttpAnswer::new(status, "application/x-ndjson", body)
             }
             (Self::SolanaPortal(model), Options::Portal(options)) => {
-                let (path, body) = (request.path, request.body);
                 let (status, body) = solana::portal(model, options, path, body, twist);
-                plain(status, "application/x-ndjson", body)
+                HttpAnswer::new(status, "application/x-ndjson", body)
             }
             (Self::Tron(model), Options::Tron(options)) => {
-                let request_of_tron = tron::HttpRequest {
-                    path: request.path,
-                    query: parameters(request.query),
-                    body: serde_json::from_slice(request.body).unwrap_or_default(),
-                };
-                let (status, answer) = tron::answer(model, options, &request_of_tron, fault);
-                plain(status, "application/json", answer.to_string().into_bytes())
+                let query = parameters(query);
+                let body = serde_json::from_slice(body).unwrap_or_default();
+                let request = tron::HttpRequest { path, query, body };
+                let (status, answer) = tron::answer(model, options, &request, fault);
+                HttpAnswer::json(status, &answer)
             }
-            (
-                Self::Solana(_)
-                | Self::Evm(_)
-                | Self::Explorer(_)
-                | Self::Portal(_)
-                | Self::SolanaPortal(_)
-                | Self::Tron(_),
-                _,
-            ) => plain(404, "text/plain", b"Not found".to_vec()),
+            (_, _) => HttpAnswer::new(404, "text/plain", "Not found"),
         }
     }
 }

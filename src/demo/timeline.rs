@@ -55,17 +55,11 @@ pub(super) enum Class {
     Noise(u64),
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Trade(u64),
-    Failed(u64),
-    Noise(u64),
-}
-
 /// The hundred places of a block.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
-    places: Vec<Place>,
+    /// The class of each place, with its number within the class in the block.
+    places: Vec<Class>,
     /// Place of each trade, and of each noise transaction.
     trades: Vec<u64>,
     noises: Vec<u64>,
@@ -83,14 +77,14 @@ impl Pattern {
         for place in 0..BLOCK {
             let draw = dice.range(0, BLOCK - place - 1);
             if draw < left_failed {
-                places.push(Place::Failed(failed - left_failed));
+                places.push(Class::Failed(failed - left_failed));
                 left_failed -= 1;
             } else if draw < left_failed + left_noise {
-                places.push(Place::Noise(noise - left_noise));
+                places.push(Class::Noise(noise - left_noise));
                 noises.push(place);
                 left_noise -= 1;
             } else {
-                places.push(Place::Trade(u64::try_from(trades.len()).unwrap_or(0)));
+                places.push(Class::Trade(u64::try_from(trades.len()).unwrap_or(0)));
                 trades.push(place);
             }
         }
@@ -105,10 +99,10 @@ impl Pattern {
         let Some(number) = number.checked_sub(1) else { return Class::Funding };
         let (block, place) = (number / BLOCK, usize::try_from(number % BLOCK).unwrap_or(0));
         match self.places.get(place) {
-            Some(Place::Failed(n)) => Class::Failed(block * self.failed + n),
-            Some(Place::Noise(n)) => Class::Noise(block * self.noise + n),
-            Some(Place::Trade(n)) => Class::Trade(block * self.trade_count() + n),
-            None => Class::Funding,
+            Some(Class::Failed(n)) => Class::Failed(block * self.failed + n),
+            Some(Class::Noise(n)) => Class::Noise(block * self.noise + n),
+            Some(Class::Trade(n)) => Class::Trade(block * self.trade_count() + n),
+            Some(Class::Funding) | None => Class::Funding,
         }
     }
 

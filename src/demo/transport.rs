@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use super::node::{DemoNode, DemoResponse, NodeAnswer};
+use super::node::{DemoNode, NodeAnswer};
 use super::service::DemoRequest;
 use crate::rpc::{Request, Response, Transport, TransportError};
 
@@ -71,17 +71,22 @@ impl DemoTransport {
         let outcome = node.handle(&DemoRequest { method, path, query, body });
         let answer = tokio::time::timeout(timeout, deliver(outcome));
         let answer = answer.await.map_err(|_| ExchangeError::Timeout)??;
-        if answer.body.len() > body_limit {
+        if answer.http.body.len() > body_limit {
             return Err(ExchangeError::TooLarge);
         }
-        let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-        if let Some(wait) = answer.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
-        }
-        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
-        Ok(Exchange { status, headers, body: Bytes::from(answer.body) })
+        let (status, headers) = head(&answer);
+        Ok(Exchange { status, headers, body: Bytes::from(answer.http.body) })
     }
+}
+
+/// The head of the response.
+pub(super) fn head(answer: &NodeAnswer) -> (StatusCode, HeaderMap) {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.http.content_type));
+    if let Some(wait) = answer.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+    }
+    (StatusCode::from_u16(answer.http.status).unwrap_or(StatusCode::OK), headers)
 }
 
 /// The node whose name is the longest prefix, and the rest of the path.
@@ -135,12 +140,8 @@ fn failure(error: ExchangeError, bytes_max: usize) -> TransportError {
     }
 }
 
-async fn deliver(outcome: DemoResponse) -> Result<NodeAnswer, ExchangeError> {
-    match outcome {
-        DemoResponse::Silence => std::future::pending().await,
-        DemoResponse::Answer(answer) => {
-            tokio::time::sleep(answer.delay + answer.slow).await;
-            if answer.cut { Err(ExchangeError::Cut) } else { Ok(answer) }
-        }
-    }
+async fn deliver(outcome: Option<NodeAnswer>) -> Result<NodeAnswer, ExchangeError> {
+    let Some(answer) = outcome else { return std::future::pending().await };
+    tokio::time::sleep(answer.delay + answer.slow).await;
+    if answer.cut { Err(ExchangeError::Cut) } else { Ok(answer) }
 }

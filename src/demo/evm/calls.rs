@@ -8,6 +8,7 @@ use super::coins::Coin;
 use super::desk::{CallResult, Desk};
 use super::hash::{Account, Word};
 use super::model::EvmModel;
+use super::places::MULTICALL3;
 use super::tx::Arg;
 use super::wire;
 
@@ -16,27 +17,22 @@ const WORD: usize = 32;
 const CALLS_MAX: usize = 1_000;
 
 pub(super) fn call(desk: &Desk<'_>) -> CallResult {
-    let wrong = || DemoError::new(-32602, "invalid argument 0: cannot read the call");
+    let wrong = || DemoError::invalid("invalid argument 0: cannot read the call");
     let query = desk.params.first().ok_or_else(wrong)?;
     let text = |name: &str| query.get(name).and_then(Value::as_str);
     let to = text("to").and_then(wire::account).ok_or_else(wrong)?;
     let data = text("data").or(text("input")).unwrap_or("0x");
     let data = hex::decode(data.trim_start_matches("0x")).map_err(|_| wrong())?;
-    let given = if to == desk.model.places().multicall {
-        aggregate(desk.model, &data)
-    } else {
-        one(desk.model, &to, &data)
-    };
-    match given {
-        Some(data) => Ok(wire::hex(&data).into()),
-        None => Err(DemoError::new(3, "execution reverted")),
-    }
+    let given =
+        if to == MULTICALL3 { aggregate(desk.model, &data) } else { one(desk.model, &to, &data) };
+    let data = given.ok_or_else(|| DemoError::new(3, "execution reverted"))?;
+    Ok(wire::hex(&data).into())
 }
 
 /// The return data of a contract; `None` where it reverts.
 pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
     let places = model.places();
-    if places.references.iter().any(|one| one.pool == *to) {
+    if places.is_reference(to) {
         let asked: [u8; 4] = *data.first_chunk()?;
         let (wrapped, dollar) = (places.wrapped, places.dollar.token);
         let (first, second) = (wrapped.min(dollar), wrapped.max(dollar));
@@ -52,21 +48,16 @@ pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>
     let is = |signature| asked == places.signatures.selector(signature);
     if is("symbol()") || is("name()") {
         let symbol = coin.symbol(places);
-        return Some(if coin.has_short_symbol() { short(&symbol) } else { string(&symbol) });
+        let string = [word(WORD), bytes(symbol.as_bytes())].concat();
+        return Some(if coin.has_short_symbol() { short(&symbol) } else { string });
     }
     is("decimals()").then(|| Arg::Int(coin.decimals(places).into()).word().to_vec())
 }
 
 fn short(text: &str) -> Vec<u8> {
-    let mut word: Word = [0; WORD];
-    for (to, from) in word.iter_mut().zip(text.bytes()) {
-        *to = from;
-    }
-    word.to_vec()
-}
-
-fn string(text: &str) -> Vec<u8> {
-    [word(WORD), bytes(text.as_bytes())].concat()
+    let mut word = text.as_bytes().to_vec();
+    word.resize(WORD, 0);
+    word
 }
 
 fn word(value: usize) -> Vec<u8> {

@@ -40,7 +40,10 @@ impl Coin {
             Self::Taxed(number) => (1, number),
             Self::Curve(number) => (2, number),
             Self::Spam(number) => (3, number),
-            Self::Asset(number) => return asset(number),
+            Self::Asset(number) => {
+                let asset = Address::tron_asset(FIRST_ASSET + number);
+                return asset.bytes().try_into().unwrap_or_default();
+            }
         };
         let mut body = [class, 0, 0, 0, 0];
         if let Some(tail) = body.last_chunk_mut() {
@@ -74,15 +77,9 @@ impl Coin {
 
     pub(super) fn decimals(self, places: &TxPlaces) -> u8 {
         match self {
-            Self::Wrapped => {
-                if places.is_tron() {
-                    6
-                } else {
-                    18
-                }
-            }
+            Self::Wrapped if places.is_tron() => 6,
             Self::Asset(number) => u8::try_from(number % 7).unwrap_or(0),
-            Self::Taxed(_) | Self::Curve(_) | Self::Spam(_) => 18,
+            Self::Wrapped | Self::Taxed(_) | Self::Curve(_) | Self::Spam(_) => 18,
             Self::Dollar => places.dollar.decimals,
             Self::Plain(number) => match number % 8 {
                 1 => 9,
@@ -135,10 +132,6 @@ impl Coin {
         let whole = 10 + chance % 90_000;
         u128::from(whole) * 10_u128.pow(decimals) + u128::from(chance >> 32)
     }
-}
-
-fn asset(number: u32) -> Account {
-    Address::tron_asset(FIRST_ASSET + number).bytes().try_into().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,14 +6,18 @@ use crate::domain::Side;
 use super::hash::Account;
 use super::places::{Amm, Made};
 use super::pools::{FEE, Swap, SwapV4, TokenAmount};
-use super::script::{Script, TradeSpec};
+use super::script::{Against, Script, TradeSpec};
 use super::tx::{Arg, Op, Stage, Tx};
 
 /// The placeholder of several routers for the native coin (ERC-7528).
 pub(super) const NATIVE_PLACEHOLDER: Account = [0xee; 20];
 /// Fee of the dollar pools.
 const DOLLAR_FEE: u32 = 500;
-const SINGLE: &str = "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))";
+pub(super) const SINGLE: &str =
+    "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))";
+const TAXED_SALE: &str =
+    "swapExactTokensForETHSupportingFeeOnTransferTokens(uint256,uint256,address[],address,uint256)";
+const KYBER_SWAP: &str = "swap((address,address,bytes,(address,address,address[],uint256[],address[],uint256[],address,uint256,uint256,uint256,bytes),bytes))";
 /// Percentage that a taxed token keeps.
 const TAX_PERCENT: u128 = 5;
 
@@ -71,71 +75,57 @@ impl<'a> Deal<'a> {
         self.script.places.v2.unwrap_or(self.script.places.v3)
     }
 
-    pub(super) fn v2(&self, native: u128) -> Tx {
-        let amm = self.v2_amm();
-        let coins = self.sum();
-        if self.buys() {
-            let mut stage = self.stage(amm.router, native);
-            let args = [Arg::Int(coins.1), Arg::Int(128), Arg::Of(self.wallet)];
-            stage.input("swapExactETHForTokens(uint256,address[],address,uint256)", &args);
-            let swap = Swap::at(&stage, &amm, None, (self.wrapped(native), coins), self.wallet);
-            stage.wrap(native);
-            stage.transfer(swap.sold.0, swap.pool, native);
-            swap.v2(&mut stage);
-            return self.end(stage);
-        }
-        let mut stage = self.stage(amm.router, 0);
-        let args = [Arg::Int(coins.1), Arg::Int(native), Arg::Int(160), Arg::Of(self.wallet)];
-        stage.input("swapExactTokensForETH(uint256,uint256,address[],address,uint256)", &args);
-        let swap = Swap::at(&stage, &amm, None, (coins, self.wrapped(native)), amm.router);
-        stage.pull(self.coin, self.wallet, swap.pool, coins.1);
-        swap.v2(&mut stage);
-        stage.unwrap(native);
-        stage.pay(self.wallet, native);
-        self.end(stage)
-    }
-
-    /// A token that keeps a part of each transfer; it sometimes sells the collected fees in another
-    /// user's transaction.
-    pub(super) fn taxed(&self, native: u128) -> Tx {
+    /// In a pair. A taxed token keeps a part of each transfer, and sometimes sells the collected fees
+    /// in another user's transaction.
+    pub(super) fn v2(&self, native: u128, taxed: bool) -> Tx {
         let amm = self.v2_amm();
         let (coin, units) = self.sum();
         if self.buys() {
+            let tax = if taxed { units * TAX_PERCENT / (100 - TAX_PERCENT) } else { 0 };
+            let signature = if taxed {
+                "swapExactETHForTokensSupportingFeeOnTransferTokens(uint256,address[],address,uint256)"
+            } else {
+                "swapExactETHForTokens(uint256,address[],address,uint256)"
+            };
             let mut stage = self.stage(amm.router, native);
-            let signature = "swapExactETHForTokensSupportingFeeOnTransferTokens(uint256,address[],address,uint256)";
             stage.input(signature, &[Arg::Int(units), Arg::Int(128), Arg::Of(self.wallet)]);
-            let tax = units * TAX_PERCENT / (100 - TAX_PERCENT);
-            let sums = (self.wrapped(native), (coin, units + tax));
+            let sums = (self.wrapped(native), (coin, units));
             let swap = Swap::at(&stage, &amm, None, sums, self.wallet);
             stage.wrap(native);
             stage.transfer(swap.sold.0, swap.pool, native);
-            let given = Swap { bought: (coin, units), ..swap };
-            given.v2_with(&mut stage, |stage, swap| {
-                taxed_move(
-                    stage,
-                    swap.pool,
-                    swap.to,
-                    (coin, units, tax),
-                    "transfer(address,uint256)",
-                );
+            swap.v2_with(&mut stage, |stage, swap| {
+                let args = [Arg::Of(swap.to), Arg::Int(units + tax)];
+                stage.enter(coin, 0, "transfer(address,uint256)", &args);
+                if taxed {
+                    stage.log_transfer(swap.pool, coin, tax);
+                }
+                stage.log_transfer(swap.pool, swap.to, units);
+                stage.leave();
             });
             return self.end(stage);
         }
+        let tax = if taxed { units * TAX_PERCENT / 100 } else { 0 };
+        let signature = if taxed {
+            TAXED_SALE
+        } else {
+            "swapExactTokensForETH(uint256,uint256,address[],address,uint256)"
+        };
         let mut stage = self.stage(amm.router, 0);
-        let signature = "swapExactTokensForETHSupportingFeeOnTransferTokens(uint256,uint256,address[],address,uint256)";
         let args = [Arg::Int(units), Arg::Int(native), Arg::Int(160), Arg::Of(self.wallet)];
         stage.input(signature, &args);
-        let tax = units * TAX_PERCENT / 100;
         let sums = ((coin, units - tax), self.wrapped(native));
         let swap = Swap::at(&stage, &amm, None, sums, amm.router);
-        let pull = "transferFrom(address,address,uint256)";
-        stage.enter(coin, 0, pull, &[]);
-        if self.chance(1).is_multiple_of(3) {
-            self.sell_tax(&mut stage, &swap, native / 20);
+        if taxed {
+            stage.enter(coin, 0, "transferFrom(address,address,uint256)", &[]);
+            if self.chance(1).is_multiple_of(3) {
+                self.sell_tax(&mut stage, &swap, native / 20);
+            }
+            stage.log_transfer(self.wallet, coin, tax);
+            stage.log_transfer(self.wallet, swap.pool, units - tax);
+            stage.leave();
+        } else {
+            stage.pull(coin, self.wallet, swap.pool, units);
         }
-        stage.log_transfer(self.wallet, coin, tax);
-        stage.log_transfer(self.wallet, swap.pool, units - tax);
-        stage.leave();
         swap.v2(&mut stage);
         stage.unwrap(native);
         stage.pay(self.wallet, native);
@@ -146,7 +136,7 @@ impl<'a> Deal<'a> {
     fn sell_tax(&self, stage: &mut Stage<'_>, swap: &Swap, native: u128) {
         let amm = self.v2_amm();
         let kept = (self.coin, self.spec.units / 50 + 1);
-        stage.enter(amm.router, 0, "swapExactTokensForETHSupportingFeeOnTransferTokens(uint256,uint256,address[],address,uint256)", &[]);
+        stage.enter(amm.router, 0, TAXED_SALE, &[]);
         stage.pull(self.coin, self.coin, swap.pool, kept.1);
         let own = Swap { sold: kept, bought: self.wrapped(native), to: amm.router, ..*swap };
         own.v2(stage);
@@ -168,9 +158,7 @@ impl<'a> Deal<'a> {
             let calls: Vec<_> = [swap].into_iter().chain(back).collect();
             stage.input_calls("multicall(bytes[])", &[], &calls);
             self.v3_buy(&mut stage, native);
-            if refund > 0 {
-                stage.pay(self.wallet, refund);
-            }
+            stage.refund(self.wallet, refund);
             return self.end(stage);
         }
         let mut stage = self.stage(amm.router, 0);
@@ -222,26 +210,23 @@ impl<'a> Deal<'a> {
         stage.input("execute(bytes,bytes[],uint256)", &[Arg::Int(96), Arg::Int(160)]);
         let (wallet, router) = (self.wallet, v4.router);
         swap.run(&mut stage, |stage, manager| {
+            let take = "take(address,address,uint256)";
             if swap.buys {
-                stage.enter(manager, native, "settle()", &[]);
-                stage.leave();
-                let args = [Arg::Of(coin), Arg::Of(wallet), Arg::Int(units)];
-                stage.enter(manager, 0, "take(address,address,uint256)", &args);
+                stage.call(manager, native, "settle()", &[]);
+                stage.enter(manager, 0, take, &[Arg::Of(coin), Arg::Of(wallet), Arg::Int(units)]);
                 stage.transfer(coin, wallet, units);
-                stage.leave();
-                return;
+            } else {
+                stage.pull(coin, wallet, manager, units);
+                stage.call(manager, 0, "settle()", &[]);
+                stage.enter(manager, 0, take, &[]);
+                stage.pay(router, native);
             }
-            stage.pull(coin, wallet, manager, units);
-            stage.enter(manager, 0, "settle()", &[]);
-            stage.leave();
-            stage.enter(manager, 0, "take(address,address,uint256)", &[]);
-            stage.pay(router, native);
             stage.leave();
         });
-        if !swap.buys {
+        if swap.buys {
+            stage.refund(wallet, refund);
+        } else {
             stage.pay(wallet, native);
-        } else if refund > 0 {
-            stage.pay(wallet, refund);
         }
         self.end(stage)
     }
@@ -252,9 +237,9 @@ impl<'a> Deal<'a> {
         let executor = places.made(Made::Executor, 0);
         let (coin, units) = self.sum();
         let fee = native / 400;
+        let mut stage = self.stage(places.aggregator, if self.buys() { native } else { 0 });
+        stage.input(KYBER_SWAP, &[Arg::Int(32)]);
         if self.buys() {
-            let mut stage = self.stage(places.aggregator, native);
-            stage.input("swap((address,address,bytes,(address,address,address[],uint256[],address[],uint256[],address,uint256,uint256,uint256,bytes),bytes))", &[Arg::Int(32)]);
             stage.pay(places.made(Made::FeeReceiver, 0), fee);
             let input = native - fee;
             stage.enter(executor, input, "executor(bytes)", &[]);
@@ -267,8 +252,6 @@ impl<'a> Deal<'a> {
             self.swapped(&mut stage, (NATIVE_PLACEHOLDER, native), (coin, units));
             return self.end(stage);
         }
-        let mut stage = self.stage(places.aggregator, 0);
-        stage.input("swap((address,address,bytes,(address,address,address[],uint256[],address[],uint256[],address,uint256,uint256,uint256,bytes),bytes))", &[Arg::Int(32)]);
         stage.pull(coin, self.wallet, executor, units);
         stage.enter(executor, 0, "executor(bytes)", &[]);
         stage.aside(Op::Delegate, places.made(Made::Executor, 1), "run(bytes)");
@@ -319,30 +302,17 @@ impl<'a> Deal<'a> {
     }
 
     fn swapped(&self, stage: &mut Stage<'_>, sold: TokenAmount, bought: TokenAmount) {
-        let wallet = Arg::Of(self.wallet);
-        stage.log(
-            "Swapped(address,address,address,address,uint256,uint256)",
-            &[],
-            &[
-                wallet,
-                Arg::Of(sold.0),
-                Arg::Of(bought.0),
-                wallet,
-                Arg::Int(sold.1),
-                Arg::Int(bought.1),
-            ],
-        );
+        let signature = "Swapped(address,address,address,address,uint256,uint256)";
+        let ends = [self.wallet, sold.0, bought.0, self.wallet].map(Arg::Of);
+        let amounts = [sold.1, bought.1].map(Arg::Int);
+        stage.log(signature, &[], &[&ends[..], &amounts].concat());
     }
 
     /// Through the wrapped coin to the dollar, or back.
     pub(super) fn v2_hop(&self, dollars: u128, hop: u128) -> Tx {
         let amm = self.v2_amm();
         let mut stage = self.stage(amm.router, 0);
-        let (sold, bought) = if self.buys() {
-            (self.dollars(dollars), self.sum())
-        } else {
-            (self.sum(), self.dollars(dollars))
-        };
+        let (sold, bought) = self.against_dollars(dollars);
         let args = [Arg::Int(sold.1), Arg::Int(bought.1), Arg::Int(160), Arg::Of(self.wallet)];
         stage.input("swapExactTokensForTokens(uint256,uint256,address[],address,uint256)", &args);
         let hop = self.wrapped(hop);
@@ -359,20 +329,21 @@ impl<'a> Deal<'a> {
         let amm = self.script.places.v3;
         let mut stage = self.stage(amm.router, 0);
         let (sold, bought) = self.against_dollars(dollars);
-        let args = [
-            Arg::Of(sold.0),
-            Arg::Of(bought.0),
-            Arg::Int(DOLLAR_FEE.into()),
-            Arg::Of(self.wallet),
-            Arg::Int(sold.1),
-        ];
-        stage.input(
-            "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))",
-            &args,
-        );
+        let [from, to, wallet] = [sold.0, bought.0, self.wallet].map(Arg::Of);
+        let fee = Arg::Int(DOLLAR_FEE.into());
+        stage.input(SINGLE, &[from, to, fee, wallet, Arg::Int(sold.1)]);
         let swap = Swap::at(&stage, &amm, Some(DOLLAR_FEE), (sold, bought), self.wallet);
         swap.v3(&mut stage, |stage, swap| stage.pull(sold.0, self.wallet, swap.pool, sold.1));
         self.end(stage)
+    }
+
+    /// What another account exchanges for the wallet, and whether the wallet gets unwrapped coin: it
+    /// buys for dollars alone.
+    pub(super) fn by_order(&self) -> ((TokenAmount, TokenAmount), bool) {
+        match self.spec.against {
+            Against::Dollar { units, .. } => (self.against_dollars(units), false),
+            Against::Native(native) => ((self.sum(), self.wrapped(native)), true),
+        }
     }
 
     pub(super) fn against_dollars(&self, dollars: u128) -> (TokenAmount, TokenAmount) {
@@ -392,37 +363,23 @@ impl<'a> Deal<'a> {
         let mut stage = self.stage(portal, if self.buys() { native } else { 0 });
         let time = Arg::Int(u128::from(self.chance(3) % 1_000_000));
         let more = [Arg::Of(coin), Arg::Of(self.wallet), Arg::Int(units)];
-        if self.buys() {
+        let receiver = places.made(Made::FeeReceiver, 1);
+        let (signature, value) = if self.buys() {
             stage.input("buy(address,address,uint256)", &more);
-            stage.pay(places.made(Made::FeeReceiver, 1), fee);
+            stage.pay(receiver, fee);
             stage.transfer(coin, self.wallet, units);
-            let data =
-                [&[time], &more[..], &[Arg::Int(native - fee), Arg::Int(fee), Arg::Int(1 << 60)]];
             let signature = "TokenBought(uint256,address,address,uint256,uint256,uint256,uint256)";
-            stage.log(signature, &[], &data.concat());
+            (signature, native - fee)
         } else {
             stage.input("sell(address,uint256,uint256)", &more);
             stage.pull(coin, self.wallet, portal, units);
-            stage.pay(places.made(Made::FeeReceiver, 1), fee);
+            stage.pay(receiver, fee);
             stage.pay(self.wallet, native);
-            let data = [&[time], &more[..], &[Arg::Int(native), Arg::Int(fee), Arg::Int(1 << 60)]];
             let signature = "TokenSold(uint256,address,address,uint256,uint256,uint256,uint256)";
-            stage.log(signature, &[], &data.concat());
-        }
+            (signature, native)
+        };
+        let amounts = [value, fee, 1 << 60].map(Arg::Int);
+        stage.log(signature, &[], &[&[time], &more[..], &amounts].concat());
         self.end(stage)
     }
-}
-
-/// A transfer of which the token keeps a part: two events.
-fn taxed_move(
-    stage: &mut Stage<'_>,
-    from: Account,
-    to: Account,
-    (coin, units, tax): (Account, u128, u128),
-    signature: &'static str,
-) {
-    stage.enter(coin, 0, signature, &[Arg::Of(to), Arg::Int(units + tax)]);
-    stage.log_transfer(from, coin, tax);
-    stage.log_transfer(from, to, units);
-    stage.leave();
 }

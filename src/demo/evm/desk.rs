@@ -7,7 +7,7 @@ use crate::demo::faults::Twist;
 use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
-use super::hash::Word;
+use super::hash::Account;
 use super::model::{EvmModel, PlacedTx};
 use super::options::NodeOptions;
 use super::wire;
@@ -39,12 +39,12 @@ impl Desk<'_> {
             "latest" | "pending" => Ok(self.newest),
             "earliest" => Ok(self.node.first_available),
             "finalized" | "safe" if !self.node.tags => {
-                Err(DemoError::new(-32602, format!("invalid argument 0: unknown tag \"{text}\"")))
+                Err(DemoError::invalid(format!("invalid argument 0: unknown tag \"{text}\"")))
             }
             "finalized" => Ok(self.last),
             "safe" => Ok(self.last.midpoint(self.newest)),
             digits => quantity(digits).ok_or_else(|| {
-                DemoError::new(-32602, "invalid argument 0: hex string without 0x prefix")
+                DemoError::invalid("invalid argument 0: hex string without 0x prefix")
             }),
         }
     }
@@ -58,15 +58,11 @@ impl Desk<'_> {
 
     // Transactions.
 
-    fn hash(&self, at: usize) -> Result<Word, DemoError> {
-        let text = self.params.get(at).and_then(Value::as_str);
-        text.and_then(wire::word).ok_or_else(|| {
-            DemoError::new(-32602, format!("invalid argument {at}: hex string has a wrong length"))
-        })
-    }
-
-    pub(super) fn found(&self, at: usize) -> Result<Option<PlacedTx>, DemoError> {
-        let found = self.model.find(&self.hash(at)?);
+    /// The transaction whose hash is the first parameter.
+    pub(super) fn found(&self) -> Result<Option<PlacedTx>, DemoError> {
+        let wrong = || DemoError::invalid("invalid argument 0: hex string has a wrong length");
+        let hash = self.params.first().and_then(Value::as_str).and_then(wire::word);
+        let found = self.model.find(&hash.ok_or_else(wrong)?);
         let known = self.node.first_available.max(self.node.hashes_from)..=self.newest;
         Ok(found.filter(|found| known.contains(&found.spot.height)))
     }
@@ -96,9 +92,9 @@ impl Desk<'_> {
     pub(super) fn trace(&self) -> CallResult {
         let tracer = self.params.get(1).and_then(|options| options.get("tracer"));
         if tracer.and_then(Value::as_str) != Some("callTracer") {
-            return Err(DemoError::new(-32602, "only the callTracer is offered"));
+            return Err(DemoError::invalid("only the callTracer is offered"));
         }
-        let Some(found) = self.found(0)? else {
+        let Some(found) = self.found()? else {
             return Err(DemoError::new(-32000, "transaction not found"));
         };
         self.check_state(found.spot.height)?;
@@ -117,10 +113,13 @@ impl Desk<'_> {
         Err(DemoError::new(-32000, text))
     }
 
+    fn account(&self) -> Option<Account> {
+        self.params.first().and_then(Value::as_str).and_then(wire::account)
+    }
+
     pub(super) fn state(&self, method: &str) -> CallResult {
-        let account = self.params.first().and_then(Value::as_str).and_then(wire::account);
-        let account =
-            account.ok_or_else(|| DemoError::new(-32602, "invalid argument 0: not an address"))?;
+        let wrong = || DemoError::invalid("invalid argument 0: not an address");
+        let account = self.account().ok_or_else(wrong)?;
         let height = self.height(self.params.get(1))?;
         if height > self.newest {
             return Err(DemoError::new(-32000, "header not found"));
@@ -128,15 +127,12 @@ impl Desk<'_> {
         self.check_state(height)?;
         let Some(wallet) = self.model.wallet(&account) else { return Ok("0x0".into()) };
         let holding = self.model.holding(&wallet, height);
-        Ok(match method {
-            "eth_getBalance" => wire::number(holding.balance),
-            _ => wire::number(holding.sent + self.node.sent_more),
-        }
-        .into())
+        let sent = u128::from(holding.sent + self.node.sent_more);
+        Ok(wire::number(if method == "eth_getBalance" { holding.balance } else { sent }).into())
     }
 
     pub(super) fn code(&self) -> Value {
-        let account = self.params.first().and_then(Value::as_str).and_then(wire::account);
+        let account = self.account();
         let wallet = account.and_then(|account| self.model.wallet(&account));
         if wallet.as_ref().is_some_and(|wallet| wallet.plan.plain) {
             return "0x".into();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::demo::faults::Twist;
+use crate::demo::rpc::set;
 use crate::domain::{Height, defaults};
 
 use super::coins::Coin;
@@ -78,12 +79,11 @@ pub(in crate::demo) fn answer(
     let number = |name: &str, default: u64| text(name).parse().unwrap_or(default);
     let listed = head.saturating_sub(options.list_lag);
     let (low, high) = (number("startblock", 0), number("endblock", Height::MAX).min(listed));
-    let (page, offset) = (number("page", 1).max(1), number("offset", 10_000).max(1));
-    let (page, offset) = (size(page), size(offset));
+    let count = |name: &str, default: usize| text(name).parse().unwrap_or(default).max(1);
+    let (page, offset) = (count("page", 1), count("offset", 10_000));
     if page.saturating_mul(offset) > WINDOW_MAX {
-        return refused(
-            "Result window is too large, PageNo x Offset size must be less than or equal to 10000",
-        );
+        let most = "PageNo x Offset size must be less than or equal to 10000";
+        return refused(&format!("Result window is too large, {most}"));
     }
     // A public contract always has rows: the newest represent all of them.
     if references::is_busy(model.places(), &account) {
@@ -95,14 +95,10 @@ pub(in crate::demo) fn answer(
     let wallet = if low > high { None } else { model.wallet(&account) };
     let Some(wallet) = wallet else { return done(&[]) };
     let ask = Ask { model, options, list, account, newest_first: text("sort") == "desc" };
-    let mut rows =
-        ask.rows(&wallet, (low, high), (page - 1) * offset, offset.min(options.rows_max));
+    let most = offset.min(options.rows_max);
+    let mut rows = ask.rows(&wallet, (low, high), (page - 1) * offset, most);
     twist_page(&mut rows, high, twist);
     done(&rows)
-}
-
-fn size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn done(rows: &[Value]) -> Value {
@@ -139,9 +135,8 @@ fn busy_row(model: &EvmModel, list: AccountList, account: Account, found: &Place
     let height = found.spot.height;
     let coin = if list == AccountList::Tokens { model.places().wrapped } else { [0; 20] };
     let contract = if coin == [0; 20] { String::new() } else { wire::hex(&coin) };
-    let calls = list == AccountList::Calls;
-    let (from, to) =
-        if calls { (account, found.tx.call.from) } else { (found.tx.call.from, account) };
+    let (calls, sender) = (list == AccountList::Calls, found.tx.call.from);
+    let (from, to) = if calls { (account, sender) } else { (sender, account) };
     json!({
         "blockNumber": height.to_string(), "timeStamp": model.time_of(height).0.to_string(),
         "hash": wire::hex(&found.hash), "transactionIndex": found.spot.index.to_string(),
@@ -169,20 +164,15 @@ impl Ask<'_> {
         most: usize,
     ) -> Vec<Value> {
         let mut all = self.model.transactions(wallet, range);
-        let (mut rows, mut left) = (Vec::new(), skipped);
-        while rows.len() < most {
-            let next = if self.newest_first { all.next_back() } else { all.next() };
-            let Some(found) = next else { break };
-            let mut of_tx = self.of(&found);
+        let next = || if self.newest_first { all.next_back() } else { all.next() };
+        let of_tx = |found: PlacedTx| {
+            let mut rows = self.of(&found);
             if self.newest_first {
-                of_tx.reverse();
+                rows.reverse();
             }
-            let skip = left.min(of_tx.len());
-            left -= skip;
-            rows.extend(of_tx.into_iter().skip(skip));
-        }
-        rows.truncate(most);
-        rows
+            rows
+        };
+        std::iter::from_fn(next).flat_map(of_tx).skip(skipped).take(most).collect()
     }
 
     fn of(&self, found: &PlacedTx) -> Vec<Value> {
@@ -197,45 +187,44 @@ impl Ask<'_> {
         }
     }
 
-    fn head(&self, found: &PlacedTx) -> Value {
+    /// What each row has, and the fields that its list adds.
+    fn row(&self, found: &PlacedTx, more: Value) -> Value {
         let height = found.spot.height;
-        json!({
+        let mut row = json!({
             "blockNumber": height.to_string(),
             "timeStamp": self.model.time_of(height).0.to_string(),
-            "hash": wire::hex(&found.hash),
-        })
+            "hash": wire::hex(&found.hash), "gas": "1500000",
+        });
+        extend(&mut row, more);
+        row
     }
 
-    fn with(&self, found: &PlacedTx, more: &Value) -> Value {
-        let mut row = self.head(found);
-        if let (Some(row), Some(more)) = (row.as_object_mut(), more.as_object()) {
-            row.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
-        }
-        row
+    /// The same with the transaction that it came with.
+    fn with_transaction(&self, found: &PlacedTx, more: Value) -> Value {
+        let mut row = json!({
+            "nonce": found.nonce.to_string(),
+            "blockHash": wire::hex(&self.model.block_hash(found.spot.height)),
+            "transactionIndex": found.spot.index.to_string(),
+            "gasPrice": found.tx.gas.price.to_string(),
+            "gasUsed": found.tx.gas.used.to_string(), "cumulativeGasUsed": "0",
+            "confirmations": (self.model.newest() - found.spot.height).to_string(),
+        });
+        extend(&mut row, more);
+        self.row(found, row)
     }
 
     fn transaction(&self, found: &PlacedTx) -> Option<Value> {
         let call = &found.tx.call;
-        (call.from == self.account || call.to == self.account).then(|| {
-            let failed = if call.failed { "1" } else { "0" };
-            let method = call.input.get(..4).map_or_else(|| "0x".to_owned(), wire::hex);
-            self.with(
-                found,
-                &json!({
-                    "nonce": found.nonce.to_string(),
-                    "blockHash": wire::hex(&self.model.block_hash(found.spot.height)),
-                    "transactionIndex": found.spot.index.to_string(),
-                    "from": wire::hex(&call.from), "to": wire::hex(&call.to),
-                    "value": call.value.to_string(), "gas": "1500000",
-                    "gasPrice": found.tx.gas.price.to_string(), "isError": failed,
-                    "txreceipt_status": if call.failed { "0" } else { "1" },
-                    "input": wire::hex(&call.input), "contractAddress": "",
-                    "cumulativeGasUsed": "0", "gasUsed": found.tx.gas.used.to_string(),
-                    "confirmations": (self.model.newest() - found.spot.height).to_string(),
-                    "methodId": method, "functionName": "",
-                }),
-            )
-        })
+        let (error, status) = if call.failed { ("1", "0") } else { ("0", "1") };
+        let method = call.input.get(..4).map_or_else(|| "0x".to_owned(), wire::hex);
+        let more = json!({
+            "from": wire::hex(&call.from), "to": wire::hex(&call.to),
+            "value": call.value.to_string(), "isError": error, "txreceipt_status": status,
+            "input": wire::hex(&call.input), "contractAddress": "", "methodId": method,
+            "functionName": "",
+        });
+        let is_named = call.from == self.account || call.to == self.account;
+        is_named.then(|| self.with_transaction(found, more))
     }
 
     fn tokens(&self, found: &PlacedTx) -> Vec<Value> {
@@ -248,24 +237,16 @@ impl Ask<'_> {
             if *kind != transfer || (from != self.account && to != self.account) {
                 continue;
             }
-            let value = log.data.last_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
+            let value = wire::amount(log).unwrap_or(0);
             let coin = Coin::of(places, &log.address);
             let symbol = coin.map(|coin| coin.symbol(places)).unwrap_or_default();
             let decimals = coin.map(|coin| coin.decimals(places).to_string()).unwrap_or_default();
-            rows.push(self.with(
-                found,
-                &json!({
-                    "nonce": found.nonce.to_string(),
-                    "blockHash": wire::hex(&self.model.block_hash(found.spot.height)),
-                    "from": wire::hex(&from), "to": wire::hex(&to),
-                    "contractAddress": wire::hex(&log.address), "value": value.to_string(),
-                    "tokenName": symbol, "tokenSymbol": symbol, "tokenDecimal": decimals,
-                    "transactionIndex": found.spot.index.to_string(), "gas": "1500000",
-                    "gasPrice": found.tx.gas.price.to_string(), "input": "deprecated",
-                    "gasUsed": found.tx.gas.used.to_string(), "cumulativeGasUsed": "0",
-                    "confirmations": (self.model.newest() - found.spot.height).to_string(),
-                }),
-            ));
+            let more = json!({
+                "from": wire::hex(&from), "to": wire::hex(&to), "input": "deprecated",
+                "contractAddress": wire::hex(&log.address), "value": value.to_string(),
+                "tokenName": symbol, "tokenSymbol": symbol, "tokenDecimal": decimals,
+            });
+            rows.push(self.with_transaction(found, more));
         }
         rows
     }
@@ -275,10 +256,7 @@ impl Ask<'_> {
         if found.tx.call.failed {
             return rows;
         }
-        let all = wire::flat(&found.tx.call);
-        let undone: Vec<&Vec<usize>> =
-            all.iter().filter(|(_, frame)| frame.failed).map(|(place, _)| place).collect();
-        for (place, frame) in &all {
+        for (place, frame, failed) in wire::flat_ended(&found.tx.call) {
             let is_listed = match frame.op {
                 Op::Call => true,
                 Op::Delegate => self.options.blockscout,
@@ -286,8 +264,7 @@ impl Ask<'_> {
             };
             let touches = frame.from == self.account || frame.to == self.account;
             if !place.is_empty() && is_listed && frame.value > 0 && touches {
-                let failed = undone.iter().any(|above| place.starts_with(above));
-                rows.push(self.call(found, place, frame, failed));
+                rows.push(self.call(found, &place, frame, failed));
             }
         }
         rows
@@ -295,27 +272,28 @@ impl Ask<'_> {
 
     fn call(&self, found: &PlacedTx, place: &[usize], frame: &Frame, failed: bool) -> Value {
         let id: Vec<String> = place.iter().map(usize::to_string).collect();
-        let mut more = json!({
+        let more = json!({
             "from": wire::hex(&frame.from), "to": wire::hex(&frame.to),
             "value": frame.value.to_string(), "contractAddress": "", "input": "",
-            "type": wire::call_type(frame.op), "gas": "1500000", "gasUsed": "0",
-            "traceId": id.join("_"), "isError": if failed { "1" } else { "0" }, "errCode": "",
+            "type": wire::call_type(frame.op), "gasUsed": "0",
+            "isError": if failed { "1" } else { "0" }, "errCode": "",
         });
-        if self.options.blockscout
-            && let Some(more) = more.as_object_mut()
-        {
-            more.insert("callType".to_owned(), wire::call_type(frame.op).into());
-            more.insert("type".to_owned(), "call".into());
-            more.remove("traceId");
-            more.insert("index".to_owned(), id.join("").into());
+        let mut row = self.row(found, more);
+        if !self.options.blockscout {
+            set(&mut row, "traceId", id.join("_"));
+            return row;
         }
-        let mut row = self.with(found, &more);
-        if self.options.blockscout
-            && let Some(row) = row.as_object_mut()
-            && let Some(hash) = row.remove("hash")
-        {
-            row.insert("transactionHash".to_owned(), hash);
-        }
+        set(&mut row, "callType", wire::call_type(frame.op));
+        set(&mut row, "type", "call");
+        set(&mut row, "index", id.join(""));
+        let hash = row.as_object_mut().and_then(|row| row.remove("hash"));
+        set(&mut row, "transactionHash", hash);
         row
+    }
+}
+
+fn extend(row: &mut Value, more: Value) {
+    if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
+        row.extend(more);
     }
 }

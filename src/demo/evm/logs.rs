@@ -23,10 +23,6 @@ use super::wire;
 /// Blocks of one query about reference pools, whose swaps are generated block by block.
 const REFERENCE_BLOCKS_MAX: u64 = 100_000;
 
-pub(super) fn is_about_references(filter: &LogFilter, model: &EvmModel) -> bool {
-    references::are_all(model.places(), filter)
-}
-
 /// The wallets whose histories contain all matches.
 pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<WalletHistory>> {
     let named = |choice: &Choice<Word>| -> Option<Vec<Arc<WalletHistory>>> {
@@ -61,7 +57,7 @@ fn choice<T>(
     value: Option<&Value>,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Choice<T>, DemoError> {
-    let wrong = || DemoError::new(-32602, "invalid argument 0: invalid address or topic");
+    let wrong = || DemoError::invalid("invalid argument 0: invalid address or topic");
     let one = |value: &Value| value.as_str().and_then(&read).ok_or_else(wrong);
     match value {
         None | Some(Value::Null) => Ok(None),
@@ -77,7 +73,7 @@ fn filter(query: &Value) -> Result<LogFilter, DemoError> {
             topics.iter().map(|topic| choice(Some(topic), wire::word)).collect::<Result<_, _>>()?
         }
         None | Some(Value::Null) => Vec::new(),
-        Some(_) => return Err(DemoError::new(-32602, "invalid argument 0: topics")),
+        Some(_) => return Err(DemoError::invalid("invalid argument 0: topics")),
     };
     Ok(LogFilter { addresses: choice(query.get("address"), wire::account)?, topics })
 }
@@ -111,27 +107,21 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
             None => Ok(()),
         }
     };
-    if let Some(swaps) = desk.model.reference_swaps(&filter, range) {
+    if let Some(mut swaps) = desk.model.reference_swaps(&filter, range) {
         if range.1.saturating_sub(range.0) > REFERENCE_BLOCKS_MAX {
             return Err(too_many(desk.node.texts, (low, high), low + REFERENCE_BLOCKS_MAX, 10_000));
         }
-        for tx in swaps {
-            add(&tx)?;
-        }
-        if is_about_references(&filter, desk.model) {
+        swaps.try_for_each(|tx| add(&tx))?;
+        if references::are_all(desk.model.places(), &filter) {
             return Ok(twisted(found.into_values().collect(), desk.twist));
         }
     }
     // Of a single block all that its bloom filter has.
     if filter.is_open() && range.0 == range.1 {
-        for tx in desk.model.strangers_in(range.0) {
-            add(&tx)?;
-        }
+        desk.model.strangers_in(range.0).iter().try_for_each(&mut add)?;
     }
     for wallet in wallets_of(&filter, desk.model) {
-        for tx in desk.model.transactions(&wallet, range) {
-            add(&tx)?;
-        }
+        desk.model.transactions(&wallet, range).try_for_each(|tx| add(&tx))?;
     }
     Ok(twisted(found.into_values().collect(), desk.twist))
 }
@@ -154,62 +144,49 @@ fn twisted(mut logs: Vec<Value>, twist: Twist) -> Value {
 fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> DemoError {
     let asked = high - low + 1;
     let last = low + most - 1;
-    match texts {
-        LimitTexts::Alchemy => DemoError::new(
-            -32600,
-            format!(
+    let (code, text) = match texts {
+        LimitTexts::Alchemy => {
+            let text = format!(
                 "You can make eth_getLogs requests with up to a {most} block range. Based on your \
                  parameters, this block range should work: [{low:#x}, {last:#x}]"
-            ),
-        ),
-        LimitTexts::Infura => {
-            DemoError::new(-32602, format!("range {asked} exceeds limit of {most}"))
+            );
+            (-32600, text)
         }
-        LimitTexts::PublicNode => {
-            DemoError::new(-32701, format!("exceed maximum block range: {most}"))
-        }
-        LimitTexts::Reth => DemoError::new(-32602, format!("query exceeds max block range {most}")),
-        LimitTexts::Curt => DemoError::new(-32062, "Block range is too large"),
-        LimitTexts::Tron => DemoError::new(-32602, format!("exceed max block range: {most}")),
-    }
+        LimitTexts::Infura => (-32602, format!("range {asked} exceeds limit of {most}")),
+        LimitTexts::PublicNode => (-32701, format!("exceed maximum block range: {most}")),
+        LimitTexts::Reth => (-32602, format!("query exceeds max block range {most}")),
+        LimitTexts::Curt => (-32062, "Block range is too large".to_owned()),
+        LimitTexts::Tron => (-32602, format!("exceed max block range: {most}")),
+    };
+    DemoError::new(code, text)
 }
 
 /// `at`: the block at which the limit was exceeded.
-fn too_many(
-    texts: LimitTexts,
-    (low, high): (Height, Height),
-    at: Height,
-    most: usize,
-) -> DemoError {
+fn too_many(texts: LimitTexts, range: (Height, Height), at: Height, most: usize) -> DemoError {
+    let (low, high) = range;
     // The largest range below that block; within one block no smaller range exists.
     let last = at.saturating_sub(1).clamp(low, high);
-    match texts {
-        LimitTexts::Alchemy => DemoError::new(
-            -32602,
-            format!(
+    let more = format!("query returned more than {most} results");
+    let (code, text) = match texts {
+        LimitTexts::Alchemy => {
+            let text = format!(
                 "EventLog response size exceeded. You can make eth_getLogs requests with up to a 2K \
                  block range and no limit on the response size, or you can request any block range \
                  with a cap of 10K logs in the response. Based on your parameters, this block range \
                  should work: [{low:#x}, {last:#x}]"
-            ),
-        ),
-        LimitTexts::Infura => DemoError::new(
-            -32005,
-            format!(
-                "query returned more than {most} results. Try with this block range [{low:#x}, \
-                 {last:#x}]."
-            ),
-        ),
-        LimitTexts::Reth => DemoError::new(
-            -32602,
-            format!("query exceeds max results {most}, retry with the range {low}-{last}"),
-        ),
-        LimitTexts::PublicNode => {
-            DemoError::new(-32000, format!("query returned more than {most} results"))
+            );
+            (-32602, text)
         }
-        LimitTexts::Curt => DemoError::new(-32000, "backend response too large"),
-        LimitTexts::Tron => {
-            DemoError::new(-32005, format!("query returned more than {most} results"))
+        LimitTexts::Infura => {
+            (-32005, format!("{more}. Try with this block range [{low:#x}, {last:#x}]."))
         }
-    }
+        LimitTexts::Reth => {
+            let range = format!("retry with the range {low}-{last}");
+            (-32602, format!("query exceeds max results {most}, {range}"))
+        }
+        LimitTexts::PublicNode => (-32000, more),
+        LimitTexts::Curt => (-32000, "backend response too large".to_owned()),
+        LimitTexts::Tron => (-32005, more),
+    };
+    DemoError::new(code, text)
 }

@@ -37,52 +37,37 @@ pub use model::{EvmModel, TrueTrade};
 pub(super) use node::answer;
 pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
-pub(super) use portal::answer as portal;
+pub(super) use portal::{answer as portal, by_block};
 pub use wallet::WalletPlan;
 
-/// Kinds of trades. Where a chain lacks a protocol, the nearest one is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TradeKind {
-    /// A pair of the coin and the wrapped native coin, through its router.
-    V2,
-    /// Two pairs, to or from the dollar: two rows, valued by the hop.
-    V2Hop,
-    /// A pool, with more value sent than needed and the rest refunded.
-    V3,
-    /// A pool of the coin and the dollar: two rows without a value.
-    V3Dollar,
-    /// A pool of the coin and unwrapped native coin.
-    V4,
-    /// A route over two pools with a fee taken inside.
-    Aggregator,
-    /// A pair whose coin keeps a part of each transfer.
-    Taxed,
-    /// A launchpad's curve.
-    Launchpad,
-    /// A solver fills the wallet's order; the wallet does not send the transaction. On Tron, which
-    /// has no such market, a relayer sends the wallet's swap.
-    Cow,
-    /// A bundler sends an operation of the wallet, which is a smart account.
-    UserOp,
-    /// An exchange of one coin that holds unwrapped native coin (`SunSwap` V1).
-    V1,
-    /// A pool of the protocol itself, for a token without a contract (TRC-10).
-    Exchange,
-}
-
-impl TradeKind {
-    pub const ALL: [Self; 12] = [
-        Self::V2,
-        Self::V2Hop,
-        Self::V3,
-        Self::V3Dollar,
-        Self::V4,
-        Self::Aggregator,
-        Self::Taxed,
-        Self::Launchpad,
-        Self::Cow,
-        Self::UserOp,
-        Self::V1,
-        Self::Exchange,
-    ];
+listed! {
+    /// Kinds of trades. Where a chain lacks a protocol, the nearest one is used.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum TradeKind {
+        /// A pair of the coin and the wrapped native coin, through its router.
+        V2,
+        /// Two pairs, to or from the dollar: two rows, valued by the hop.
+        V2Hop,
+        /// A pool, with more value sent than needed and the rest refunded.
+        V3,
+        /// A pool of the coin and the dollar: two rows without a value.
+        V3Dollar,
+        /// A pool of the coin and unwrapped native coin.
+        V4,
+        /// A route over two pools with a fee taken inside.
+        Aggregator,
+        /// A pair whose coin keeps a part of each transfer.
+        Taxed,
+        /// A launchpad's curve.
+        Launchpad,
+        /// A solver fills the wallet's order; the wallet does not send the transaction. On Tron, which
+        /// has no such market, a relayer sends the wallet's swap.
+        Cow,
+        /// A bundler sends an operation of the wallet, which is a smart account.
+        UserOp,
+        /// An exchange of one coin that holds unwrapped native coin (`SunSwap` V1).
+        V1,
+        /// A pool of the protocol itself, for a token without a contract (TRC-10).
+        Exchange,
+    }
 }

@@ -14,7 +14,7 @@ use super::filter::LogFilter;
 use super::hash::{Account, Word};
 use super::places::{Made, Reference, TxPlaces};
 use super::references;
-use super::script::{Against, Content, Holdings, Script, TradeSpec};
+use super::script::{self, Against, Holdings, Script, TradeSpec};
 use super::tx::Tx;
 use super::wallet::{WalletHistory, WalletPlan};
 use super::{TradeKind, noise, trades, tron_trades};
@@ -94,7 +94,7 @@ impl EvmModel {
     /// The head at the beginning of 2026; `None`: roughly the real chain's.
     pub fn with_head(seed: u64, chain: &Chain, head: Option<Height>) -> Self {
         let places = TxPlaces::new(seed, chain, head);
-        let state = State { head: places.default_head(), ..State::default() };
+        let state = State { head: places.anchor, ..State::default() };
         let slug = chain.slug.clone();
         Self { inner: Arc::new(Inner { slug, places, state: RwLock::new(state) }) }
     }
@@ -166,7 +166,7 @@ impl EvmModel {
     /// The number of blocks in so many seconds.
     pub fn blocks_in(&self, seconds: u64) -> u64 {
         let places = &self.inner.places;
-        places.at_time(places.time(places.default_head()) + seconds) - places.default_head()
+        places.at_time(places.time(places.anchor) + seconds) - places.anchor
     }
 
     /// Replaces the chain from a block on: same blocks and amounts, other hashes.
@@ -319,14 +319,17 @@ impl EvmModel {
 
     fn found(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> PlacedTx {
         let script = self.script(wallet);
-        let tx = match script.content(number) {
-            Content::Funding(amount) => noise::funding(script, amount),
-            Content::Trade(trade) => {
+        let tx = match wallet.class(number) {
+            Class::Funding => noise::funding(script, script.funds()),
+            Class::Trade(trade) => {
                 let spec = script.trade(trade, self.inner.places.price(spot.height));
                 trades::build(script, trade, spec)
             }
-            Content::Failed(n) => noise::failed(script, n),
-            Content::Noise(kind, round) => noise::build(script, kind, round),
+            Class::Failed(n) => noise::failed(script, n),
+            Class::Noise(n) => {
+                let (kind, round) = script::noise(n);
+                noise::build(script, kind, round)
+            }
         };
         // Tron has no nonces.
         let nonce = if self.inner.places.is_tron() { 0 } else { script.state(number).sent };
@@ -401,10 +404,7 @@ impl EvmModel {
     /// Every transaction of the wallet up to the final head, newest first, and whether it is a
     /// trade.
     pub fn transactions_of(&self, address: Address) -> impl Iterator<Item = (TxId, bool)> + use<> {
-        let account: Account = address.bytes().try_into().unwrap_or_default();
-        let wallet = self.history(&account);
-        let end = wallet.count_at(self.head());
-        let model = self.clone();
+        let (model, wallet, end) = self.listed_to_head(address);
         (0..end).rev().filter_map(move |number| {
             let spot = wallet.spot(number)?;
             let hash = model.hash(&wallet.address, number, spot.height);
@@ -414,11 +414,15 @@ impl EvmModel {
 
     /// The rows that the wallet's history must have, newest first.
     pub fn truth(&self, address: Address) -> impl Iterator<Item = TrueTrade> + use<> {
+        let (model, wallet, end) = self.listed_to_head(address);
+        (0..end).rev().flat_map(move |number| model.rows(&wallet, number))
+    }
+
+    fn listed_to_head(&self, address: Address) -> (Self, Arc<WalletHistory>, u64) {
         let account: Account = address.bytes().try_into().unwrap_or_default();
         let wallet = self.history(&account);
         let end = wallet.count_at(self.head());
-        let model = self.clone();
-        (0..end).rev().flat_map(move |number| model.rows(&wallet, number))
+        (self.clone(), wallet, end)
     }
 
     fn rows(&self, wallet: &WalletHistory, number: u64) -> Vec<TrueTrade> {
@@ -443,40 +447,32 @@ impl EvmModel {
             leg,
             kind: spec.kind,
         };
-        match (spec.against, spec.side) {
-            (Against::Native(native), side) => {
-                vec![row(0, side, spec.coin, spec.units, Some(native))]
+        let (dollars, hop) = match spec.against {
+            Against::Native(native) => {
+                return vec![row(0, spec.side, spec.coin, spec.units, Some(native))];
             }
-            (Against::Dollar { units, hop }, Side::Sell) => vec![
-                row(0, Side::Sell, spec.coin, spec.units, hop),
-                row(1, Side::Buy, Coin::Dollar, units, hop),
-            ],
-            (Against::Dollar { units, hop }, Side::Buy) => vec![
-                row(0, Side::Sell, Coin::Dollar, units, hop),
-                row(1, Side::Buy, spec.coin, spec.units, hop),
-            ],
-        }
+            Against::Dollar { units, hop } => ((Coin::Dollar, units), hop),
+        };
+        let coins = (spec.coin, spec.units);
+        let (sold, bought) =
+            if spec.side == Side::Sell { (coins, dollars) } else { (dollars, coins) };
+        vec![row(0, Side::Sell, sold.0, sold.1, hop), row(1, Side::Buy, bought.0, bought.1, hop)]
     }
 }
 
 /// The protocol whose pool exchanged the coin, or most of it.
 fn venue(places: &TxPlaces, spec: &TradeSpec) -> &'static str {
+    use TradeKind as K;
     if places.is_tron() {
         return tron_trades::venue(spec);
     }
     let v2 = places.v2.map_or(places.v3.name, |v2| v2.name);
     match spec.kind {
-        TradeKind::V2
-        | TradeKind::V2Hop
-        | TradeKind::Taxed
-        | TradeKind::V1
-        | TradeKind::Exchange => v2,
-        TradeKind::V3 | TradeKind::V3Dollar | TradeKind::Cow | TradeKind::UserOp => places.v3.name,
-        TradeKind::V4 => "Uniswap V4",
-        TradeKind::Launchpad => "Flap",
-        TradeKind::Aggregator if larger_v2(spec) => {
-            places.v2.map_or(places.v3.pool_name(), |v2| v2.name)
-        }
-        TradeKind::Aggregator => places.v3.pool_name(),
+        K::V2 | K::V2Hop | K::Taxed | K::V1 | K::Exchange => v2,
+        K::V3 | K::V3Dollar | K::Cow | K::UserOp => places.v3.name,
+        K::V4 => "Uniswap V4",
+        K::Launchpad => "Flap",
+        K::Aggregator if larger_v2(spec) => places.v2.map_or(places.v3.pool_name(), |v2| v2.name),
+        K::Aggregator => places.v3.pool_name(),
     }
 }

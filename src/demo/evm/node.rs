@@ -36,12 +36,12 @@ fn result(desk: &Desk<'_>, method: &str) -> CallResult {
         // Public nodes of one chain answer so to any range.
         "eth_getLogs" => Err(DemoError::new(-32005, "limit exceeded")),
         "eth_getTransactionByHash" => {
-            Ok(desk.found(0)?.map_or(Value::Null, |found| wire::transaction(desk.model, &found)))
+            Ok(desk.found()?.map_or(Value::Null, |found| wire::transaction(desk.model, &found)))
         }
         "eth_getTransactionReceipt" => {
             let times = desk.node.log_times;
             let receipt = |found: PlacedTx| wire::receipt(desk.model, &found, times);
-            Ok(desk.found(0)?.map_or(Value::Null, receipt))
+            Ok(desk.found()?.map_or(Value::Null, receipt))
         }
         "eth_getTransactionByBlockNumberAndIndex" => desk.at_place(),
         "eth_getBlockReceipts" => desk.block_receipts(),
@@ -51,7 +51,7 @@ fn result(desk: &Desk<'_>, method: &str) -> CallResult {
         "debug_traceTransaction" if desk.node.traces => desk.trace(),
         "trace_transaction" if desk.node.flat_traces => {
             let trace = |found: PlacedTx| wire::flat_trace(desk.model, &found).into();
-            Ok(desk.found(0)?.map_or(Value::Null, trace))
+            Ok(desk.found()?.map_or(Value::Null, trace))
         }
         "alchemy_getAssetTransfers" if desk.node.transfers => transfers::get(desk),
         _ => {

@@ -6,8 +6,9 @@ use crate::demo::mix;
 use super::coins::Coin;
 use super::hash::Account;
 use super::places::Made;
+use super::pools::SWAP_V2;
 use super::script::{DUST, NoiseKind, Script};
-use super::tx::{Arg, Stage, Tx};
+use super::tx::{Arg, Stage, TRANSFER, Tx};
 
 /// Base units of a spam token that look like a large value.
 const SPAM_UNITS: u128 = 9_999_000_000_000_000_000_000;
@@ -73,8 +74,8 @@ impl<'a> Scene<'a> {
         Stage::new(self.script.places, self.wallet, to, value)
     }
 
-    fn by_other(&self, from: Made, to: Account) -> Stage<'a> {
-        Stage::new(self.script.places, self.made(from), to, 0)
+    fn by_spammer(&self, to: Account) -> Stage<'a> {
+        Stage::new(self.script.places, self.made(Made::Spammer), to, 0)
     }
 
     /// A coin that the wallet holds between two noise transactions, and its amount.
@@ -100,28 +101,24 @@ impl<'a> Scene<'a> {
         let mut stage = self.by_wallet(coin, 0);
         let all = Arg::Raw([0xff; 32]);
         stage.input("approve(address,uint256)", &[Arg::Of(router), all]);
-        stage.log(
-            "Approval(address,address,uint256)",
-            &[Arg::Of(self.wallet), Arg::Of(router)],
-            &[all],
-        );
+        let ends = [self.wallet, router].map(Arg::Of);
+        stage.log("Approval(address,address,uint256)", &ends, &[all]);
         stage
     }
 
     fn token_in(&self) -> Stage<'a> {
-        let (coin, units) = self.held();
-        let from = self.made(Made::Stranger);
-        let mut stage = Stage::new(self.script.places, from, coin, 0);
-        stage.input("transfer(address,uint256)", &[Arg::Of(self.wallet), Arg::Int(units)]);
-        stage.log_transfer(from, self.wallet, units);
-        stage
+        self.token(self.made(Made::Stranger), self.wallet)
     }
 
     fn token_out(&self) -> Stage<'a> {
-        let ((coin, units), to) = (self.held(), self.made(Made::Stranger));
-        let mut stage = self.by_wallet(coin, 0);
+        self.token(self.wallet, self.made(Made::Stranger))
+    }
+
+    fn token(&self, from: Account, to: Account) -> Stage<'a> {
+        let (coin, units) = self.held();
+        let mut stage = Stage::new(self.script.places, from, coin, 0);
         stage.input("transfer(address,uint256)", &[Arg::Of(to), Arg::Int(units)]);
-        stage.log_transfer(self.wallet, to, units);
+        stage.log_transfer(from, to, units);
         stage
     }
 
@@ -155,10 +152,8 @@ impl<'a> Scene<'a> {
         let ordered = if coin < places.wrapped { [units, native] } else { [native, units] };
         let amounts = ordered.map(Arg::Int);
         if adds {
-            stage.input(
-                "addLiquidityETH(address,uint256,uint256,uint256,address,uint256)",
-                &[Arg::Of(coin)],
-            );
+            let add = "addLiquidityETH(address,uint256,uint256,uint256,address,uint256)";
+            stage.input(add, &[Arg::Of(coin)]);
             stage.pull(coin, self.wallet, pair, units);
             stage.wrap(native);
             stage.transfer(places.wrapped, pair, native);
@@ -168,10 +163,8 @@ impl<'a> Scene<'a> {
             stage.leave();
             return stage;
         }
-        stage.input(
-            "removeLiquidityETH(address,uint256,uint256,uint256,address,uint256)",
-            &[Arg::Of(coin)],
-        );
+        let remove = "removeLiquidityETH(address,uint256,uint256,uint256,address,uint256)";
+        stage.input(remove, &[Arg::Of(coin)]);
         stage.pull(pair, self.wallet, pair, share);
         stage.enter(pair, 0, "burn(address)", &[Arg::Of(router)]);
         stage.log_transfer(pair, nobody, share);
@@ -195,8 +188,7 @@ impl<'a> Scene<'a> {
 
     /// An airdrop to many wallets.
     fn spam_token(&self) -> Stage<'a> {
-        let contract = self.made(Made::SpamContract);
-        let mut stage = self.by_other(Made::Spammer, contract);
+        let mut stage = self.by_spammer(self.made(Made::SpamContract));
         stage.input("airdrop(address[],uint256)", &[Arg::Int(64), Arg::Int(SPAM_UNITS)]);
         let places = self.script.places;
         let strangers = (0..3).map(|n| places.made(Made::Stranger, self.chance(24 + n)));
@@ -210,47 +202,42 @@ impl<'a> Scene<'a> {
     /// resembles one of the wallet's counterparties.
     fn zero(&self, out: bool) -> Stage<'a> {
         let dollar = self.script.places.dollar.token;
-        let mut stage = self.by_other(Made::Spammer, self.made(Made::SpamContract));
+        let mut stage = self.by_spammer(self.made(Made::SpamContract));
         stage.input("fakeTransfer(address[])", &[Arg::Int(32)]);
         let lookalike = self.script.places.made(Made::Stranger, self.chance(28));
-        if out {
-            stage.pull(dollar, self.wallet, lookalike, 0);
-        } else {
-            stage.pull(dollar, lookalike, self.wallet, 0);
-        }
+        let (from, to) = if out { (self.wallet, lookalike) } else { (lookalike, self.wallet) };
+        stage.pull(dollar, from, to, 0);
         stage
     }
 
     /// A fake swap: a contract of the spammer emits a pair's event.
     fn spam_swap(&self) -> Stage<'a> {
         let contract = self.made(Made::SpamContract);
-        let mut stage = self.by_other(Made::Spammer, contract);
+        let mut stage = self.by_spammer(contract);
         stage.input("swap(uint256)", &[Arg::Int(1)]);
         stage.transfer(self.spam(), self.wallet, SPAM_UNITS);
-        let none = Arg::Int(0);
-        stage.log(
-            "Swap(address,uint256,uint256,uint256,uint256,address)",
-            &[Arg::Of(contract), Arg::Of(self.wallet)],
-            &[Arg::Int(1_000), none, none, Arg::Int(SPAM_UNITS)],
-        );
+        let ends = [contract, self.wallet].map(Arg::Of);
+        stage.log(SWAP_V2, &ends, &[1_000, 0, 0, SPAM_UNITS].map(Arg::Int));
+        stage
+    }
+
+    fn spam_mint(&self) -> Stage<'a> {
+        let mut stage = self.by_spammer(self.made(Made::Collection));
+        stage.input("mint(address[])", &[Arg::Int(32)]);
         stage
     }
 
     fn spam_nft(&self) -> Stage<'a> {
-        let collection = self.made(Made::Collection);
-        let mut stage = self.by_other(Made::Spammer, collection);
-        stage.input("mint(address[])", &[Arg::Int(32)]);
+        let mut stage = self.spam_mint();
         let piece = Arg::Int(u128::from(self.chance(29) % 100_000));
         let ends = [Arg::Of([0; 20]), Arg::Of(self.wallet), piece];
-        stage.log("Transfer(address,address,uint256)", &ends, &[]);
+        stage.log(TRANSFER, &ends, &[]);
         stage
     }
 
     fn spam_multi(&self) -> Stage<'a> {
-        let collection = self.made(Made::Collection);
-        let mut stage = self.by_other(Made::Spammer, collection);
-        stage.input("mint(address[])", &[Arg::Int(32)]);
-        let ends = [Arg::Of(self.made(Made::Spammer)), Arg::Of([0; 20]), Arg::Of(self.wallet)];
+        let mut stage = self.spam_mint();
+        let ends = [self.made(Made::Spammer), [0; 20], self.wallet].map(Arg::Of);
         let piece = [Arg::Int(u128::from(self.chance(30) % 100)), Arg::Int(1)];
         stage.log("TransferSingle(address,address,address,uint256,uint256)", &ends, &piece);
         stage

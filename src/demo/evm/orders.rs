@@ -1,12 +1,11 @@
 //! Trades that another account sends for a wallet: orders that solvers settle, operations that
 //! bundlers send.
 
-use super::deal::{Deal, NATIVE_PLACEHOLDER};
+use super::deal::{Deal, NATIVE_PLACEHOLDER, SINGLE};
 use super::hash::keccak;
-use super::places::Made;
+use super::places::{COW_SETTLEMENT, ENTRY_POINT, Made};
 use super::pools::{FEE, Swap, TokenAmount};
-use super::script::Against;
-use super::tx::{Arg, Op, Stage, TRANSFER, Tx};
+use super::tx::{Arg, Op, Stage, Tx};
 
 /// Fee of a pool other than the one that fills the wallet's order.
 const OTHER_FEE: u32 = 500;
@@ -15,16 +14,9 @@ const OTHER_FEE: u32 = 500;
 pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     let places = deal.script.places;
     let solver = deal.made(Made::Solver);
-    let settlement = places.settlement;
-    let mut stage = Stage::new(places, solver, settlement, 0);
+    let mut stage = Stage::new(places, solver, COW_SETTLEMENT, 0);
     stage.input("settle(address[],uint256[],(uint256,uint256,address,uint256,uint32,bytes32,uint256,uint256,uint256,bytes)[],(address,uint256,bytes)[][3])", &[Arg::Int(128)]);
-    let (sold, bought, pays_native) = match deal.spec.against {
-        Against::Dollar { units, .. } => {
-            let (sold, bought) = deal.against_dollars(units);
-            (sold, bought, false)
-        }
-        Against::Native(native) => (deal.sum(), deal.wrapped(native), true),
-    };
+    let ((sold, bought), pays_native) = deal.by_order();
     let named = if pays_native { (NATIVE_PLACEHOLDER, bought.1) } else { bought };
     trade(&mut stage, Arg::Of(deal.wallet), sold, named, deal.spec.chance);
     let stranger = stranger(deal);
@@ -33,9 +25,9 @@ pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     }
     let relayer = places.made(Made::Relayer, 0);
     stage.enter(relayer, 0, "transferFromAccounts((address,address,uint256,bytes32)[])", &[]);
-    stage.pull(sold.0, deal.wallet, settlement, sold.1);
+    stage.pull(sold.0, deal.wallet, COW_SETTLEMENT, sold.1);
     if let Some((owner, sold, _)) = stranger {
-        stage.pull(sold.0, owner, settlement, sold.1);
+        stage.pull(sold.0, owner, COW_SETTLEMENT, sold.1);
     }
     stage.leave();
     route(&mut stage, FEE, (sold, bought));
@@ -58,8 +50,7 @@ pub(super) fn cow(deal: &Deal<'_>) -> Tx {
 /// Through a pool, by its router; the settlement contract is the caller and has the input.
 fn route(stage: &mut Stage<'_>, fee: u32, sums: (TokenAmount, TokenAmount)) {
     let (places, owner) = (stage.places, stage.here());
-    let signature = "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))";
-    stage.enter(places.v3.router, 0, signature, &[]);
+    stage.enter(places.v3.router, 0, SINGLE, &[]);
     let swap = Swap::at(stage, &places.v3, Some(fee), sums, owner);
     swap.v3(stage, |stage, swap| stage.pull(swap.sold.0, owner, swap.pool, swap.sold.1));
     stage.leave();
@@ -82,21 +73,10 @@ fn trade(stage: &mut Stage<'_>, owner: Arg, sold: TokenAmount, bought: TokenAmou
     for (to, from) in rest.iter_mut().zip(owner.word().iter().skip(12).chain(&[0xff; 4])) {
         *to = *from;
     }
-    stage.log(
-        "Trade(address,address,address,uint256,uint256,uint256,bytes)",
-        &[owner],
-        &[
-            Arg::Of(sold.0),
-            Arg::Of(bought.0),
-            Arg::Int(sold.1),
-            Arg::Int(bought.1),
-            Arg::Int(0),
-            Arg::Int(0xc0),
-            Arg::Int(56),
-            Arg::Raw(digest),
-            Arg::Raw(rest),
-        ],
-    );
+    let tokens = [sold.0, bought.0].map(Arg::Of);
+    let numbers = [sold.1, bought.1, 0, 0xc0, 56].map(Arg::Int);
+    let data = [&tokens[..], &numbers, &[digest, rest].map(Arg::Raw)].concat();
+    stage.log("Trade(address,address,address,uint256,uint256,uint256,bytes)", &[owner], &data);
 }
 
 /// ERC-4337: the wallet is a smart account, a bundler sends its operation, a paymaster pays the
@@ -105,27 +85,24 @@ pub(super) fn user_op(deal: &Deal<'_>, native: u128) -> Tx {
     let places = deal.script.places;
     let bundler = deal.made(Made::Bundler);
     let paymaster = places.made(Made::Paymaster, 0);
-    let mut stage = Stage::new(places, bundler, places.entry_point, 0);
+    let mut stage = Stage::new(places, bundler, ENTRY_POINT, 0);
     stage.input(
         "handleOps((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)[],address)",
         &[Arg::Int(64), Arg::Of(bundler)],
     );
-    stage.enter(deal.wallet, 0, "validateUserOp((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes),bytes32,uint256)", &[]);
-    stage.leave();
-    stage.enter(paymaster, 0, "validatePaymasterUserOp((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes),bytes32,uint256)", &[]);
-    stage.leave();
+    stage.call(deal.wallet, 0, "validateUserOp((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes),bytes32,uint256)", &[]);
+    stage.call(paymaster, 0, "validatePaymasterUserOp((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes),bytes32,uint256)", &[]);
     stage.log("BeforeExecution()", &[], &[]);
     if deal.chance(13).is_multiple_of(2) {
         other_op(deal, &mut stage);
     }
     stage.enter(deal.wallet, 0, "execute(address,uint256,bytes)", &[]);
     stage.aside(Op::Delegate, places.made(Made::Executor, 2), "execute(address,uint256,bytes)");
-    let router = places.v3.router;
+    let value = if deal.buys() { native } else { 0 };
+    stage.enter(places.v3.router, value, "multicall(bytes[])", &[]);
     if deal.buys() {
-        stage.enter(router, native, "multicall(bytes[])", &[]);
         deal.v3_buy(&mut stage, native);
     } else {
-        stage.enter(router, 0, "multicall(bytes[])", &[]);
         deal.v3_sell(&mut stage, native);
     }
     stage.leave();
@@ -141,9 +118,7 @@ fn other_op(deal: &Deal<'_>, stage: &mut Stage<'_>) {
     let (other, friend) = (deal.made(Made::Stranger), deal.made(Made::Exchange));
     let dollar = deal.script.places.dollar.token;
     stage.enter(other, 0, "execute(address,uint256,bytes)", &[]);
-    stage.enter(dollar, 0, "transfer(address,uint256)", &[Arg::Of(friend), Arg::Int(5_000_000)]);
-    stage.log(TRANSFER, &[Arg::Of(other), Arg::Of(friend)], &[Arg::Int(5_000_000)]);
-    stage.leave();
+    stage.transfer(dollar, friend, 5_000_000);
     stage.leave();
     let paymaster = deal.script.places.made(Made::Paymaster, 0);
     operation(stage, deal.chance(14), Arg::Of(other), paymaster);

@@ -28,10 +28,10 @@ const SUN_V2_CODE: Word = hex("6d3f89421f83e4b62e628de8fc7ff2b014a79bf8fd8e8b0ea
 const SUN_V3_CODE: Word = hex("ba928a717d71946d75999ef1adef801a79cd34a20efecea8b2876b85f5f49580");
 
 const KYBER: Account = hex("6131b5fae19ea4f9d964eac0408e4408b66337b5");
-const COW_SETTLEMENT: Account = hex("9008d19f58aabd9ed0d60971565aa8510560ab41");
+pub(super) const COW_SETTLEMENT: Account = hex("9008d19f58aabd9ed0d60971565aa8510560ab41");
 /// Version 0.7.
-const ENTRY_POINT: Account = hex("0000000071727de22e5e9d8baf0edac6f37da032");
-const MULTICALL3: Account = hex("ca11bde05977b3631167028862be2a173976ca11");
+pub(super) const ENTRY_POINT: Account = hex("0000000071727de22e5e9d8baf0edac6f37da032");
+pub(super) const MULTICALL3: Account = hex("ca11bde05977b3631167028862be2a173976ca11");
 
 /// A pool of the wrapped coin and the dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,18 +264,16 @@ pub(super) struct TxPlaces {
     pub(super) v3: Amm,
     pub(super) v4: Option<Singleton>,
     pub(super) aggregator: Account,
-    pub(super) settlement: Account,
-    pub(super) entry_point: Account,
     pub(super) launchpad: Account,
     pub(super) references: Vec<Reference>,
-    pub(super) multicall: Account,
     pub(super) has_l1_fee: bool,
     pub(super) milli: u128,
     /// Distance of the newest block to the final one.
     pub(super) unfinal: u64,
     /// Seed of the chain's addresses.
     pub(super) seed: u64,
-    anchor: u64,
+    /// The head, where none is set.
+    pub(super) anchor: u64,
     block_millis: u64,
 }
 
@@ -307,11 +305,8 @@ impl TxPlaces {
             v3: row.v3.unwrap_or(other),
             v4: row.v4,
             aggregator: row.aggregator,
-            settlement: COW_SETTLEMENT,
-            entry_point: ENTRY_POINT,
             launchpad: row.launchpad.unwrap_or_else(|| made(seed, Made::Router, 4)),
             references: references.collect(),
-            multicall: MULTICALL3,
             has_l1_fee: row.has_l1_fee,
             milli: row.milli,
             unfinal: match chain.finality {
@@ -338,10 +333,6 @@ impl TxPlaces {
 
     pub(super) fn tx_id(&self, hash: Word) -> TxId {
         if self.is_tron() { TxId::Tron(hash) } else { TxId::Evm(hash) }
-    }
-
-    pub(super) fn default_head(&self) -> u64 {
-        self.anchor
     }
 
     pub(super) fn default_first(&self) -> u64 {
@@ -403,17 +394,14 @@ impl TxPlaces {
     pub(super) fn is_public(&self, account: &Account) -> bool {
         let amms = [self.v2, Some(self.v3)].into_iter().flatten().map(|amm| amm.router);
         let v4 = self.v4.into_iter().flat_map(|v4| [v4.router, v4.manager]);
-        let own = [
-            self.wrapped,
-            self.dollar.token,
-            self.aggregator,
-            self.settlement,
-            self.entry_point,
-            self.launchpad,
-            self.multicall,
-        ];
-        let pools = self.references.iter().map(|one| one.pool);
-        own.into_iter().chain(amms).chain(v4).chain(pools).any(|public| public == *account)
+        let own = [self.wrapped, self.dollar.token, self.aggregator, self.launchpad];
+        let fixed = [COW_SETTLEMENT, ENTRY_POINT, MULTICALL3];
+        let mut all = own.into_iter().chain(fixed).chain(amms).chain(v4);
+        all.any(|public| public == *account) || self.is_reference(account)
+    }
+
+    pub(super) fn is_reference(&self, account: &Account) -> bool {
+        self.references.iter().any(|one| one.pool == *account)
     }
 
     /// A generated address of this chain.
@@ -432,13 +420,9 @@ impl Amm {
     /// The address of the pool of two tokens; `fee` in millionths where the protocol has several.
     pub(super) fn pool(&self, seed: u64, [a, b]: [Account; 2], fee: Option<u32>) -> Account {
         let [low, high] = if a < b { [a, b] } else { [b, a] };
-        let salt = match fee {
-            None => keccak(&[&low, &high]),
-            Some(fee) => {
-                let padding = [0; 12];
-                keccak(&[&padding, &low, &padding, &high, &[0; 28], &fee.to_be_bytes()])
-            }
-        };
+        let with_fee =
+            |fee: u32| keccak(&[&[0; 12], &low, &[0; 12], &high, &[0; 28], &fee.to_be_bytes()]);
+        let salt = fee.map_or_else(|| keccak(&[&low, &high]), with_fee);
         let unknown = Maker { prefix: 0xff, factory: [7; 20], code: mix::key(seed, &[7]) };
         let Maker { prefix, factory, code } = self.maker.unwrap_or(unknown);
         tail(&keccak(&[&[prefix], &factory, &salt, &code]))

@@ -52,15 +52,9 @@ impl Swap {
         stage.aside(Op::Static, self.bought.0, "balanceOf(address)");
         let reserves = [Arg::Int(self.sold.1 * 1_000), Arg::Int(self.bought.1 * 1_000)];
         stage.log("Sync(uint112,uint112)", &[], &reserves);
-        let (sold, bought) = (Arg::Int(self.sold.1), Arg::Int(self.bought.1));
-        let none = Arg::Int(0);
-        let amounts =
-            if self.sold_first() { [sold, none, none, bought] } else { [none, sold, bought, none] };
-        stage.log(
-            "Swap(address,uint256,uint256,uint256,uint256,address)",
-            &[Arg::Of(sender), Arg::Of(self.to)],
-            &amounts,
-        );
+        let (sold, bought) = (self.sold.1, self.bought.1);
+        let amounts = if self.sold_first() { [sold, 0, 0, bought] } else { [0, sold, bought, 0] };
+        stage.log(SWAP_V2, &[sender, self.to].map(Arg::Of), &amounts.map(Arg::Int));
         stage.leave();
     }
 
@@ -75,15 +69,14 @@ impl Swap {
         stage.leave();
         let (sold, bought) = (Arg::Int(self.sold.1), Arg::Minus(self.bought.1));
         let [first, second] = if self.sold_first() { [sold, bought] } else { [bought, sold] };
-        stage.log(
-            "Swap(address,address,int256,int256,uint160,uint128,int24)",
-            &[Arg::Of(sender), Arg::Of(self.to)],
-            &[first, second, Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(887)],
-        );
+        let data = [first, second, Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(887)];
+        stage.log(SWAP_V3, &[sender, self.to].map(Arg::Of), &data);
         stage.leave();
     }
 }
 
+pub(super) const SWAP_V2: &str = "Swap(address,uint256,uint256,uint256,uint256,address)";
+pub(super) const SWAP_V3: &str = "Swap(address,address,int256,int256,uint160,uint128,int24)";
 const UNISWAP_V4: &str = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)";
 const SUN_V4: &str = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24,uint16)";
 
@@ -106,29 +99,21 @@ impl SwapV4 {
         let (router, manager) = (self.v4.router, self.v4.manager);
         stage.enter(manager, 0, "unlock(bytes)", &[]);
         stage.enter(router, 0, "unlockCallback(bytes)", &[]);
-        stage.enter(
-            manager,
-            0,
-            "swap((address,address,uint24,int24,address),(bool,int256,uint160),bytes)",
-            &[],
-        );
+        let swap = "swap((address,address,uint24,int24,address),(bool,int256,uint160),bytes)";
+        stage.enter(manager, 0, swap, &[]);
         // Amounts from the swapper's side; native coin is the lower address.
         let (native, coin) = if self.buys {
             (Arg::Minus(self.native), Arg::Int(self.coin.1))
         } else {
             (Arg::Int(self.native), Arg::Minus(self.coin.1))
         };
-        let mut more =
-            vec![Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(1), Arg::Int(FEE.into())];
+        let [root, liquidity, fee] = [1 << 96, 1 << 70, FEE.into()].map(Arg::Int);
+        let mut data = vec![native, coin, root, liquidity, Arg::Minus(1), fee];
         let is_sun = stage.places.is_tron();
         // `SunSwap` also logs the protocol's own fee.
-        more.extend(is_sun.then_some(Arg::Int(0)));
+        data.extend(is_sun.then_some(Arg::Int(0)));
         let signature = if is_sun { SUN_V4 } else { UNISWAP_V4 };
-        stage.log(
-            signature,
-            &[Arg::Raw(self.pool()), Arg::Of(router)],
-            &[[native, coin].as_slice(), more.as_slice()].concat(),
-        );
+        stage.log(signature, &[Arg::Raw(self.pool()), Arg::Of(router)], &data);
         stage.leave();
         settle(stage, manager);
         stage.leave();

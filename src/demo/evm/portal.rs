@@ -6,14 +6,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::demo::faults::Twist;
+use crate::demo::rpc::set;
 use crate::demo::timeline::Spot;
 use crate::domain::{Height, defaults};
 
 use super::filter::LogFilter;
 use super::hash::{Account, Word};
-use super::logs::{is_about_references, wallets_of};
+use super::logs::wallets_of;
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
+use super::references;
 use super::tx::{Frame, Op};
 use super::wallet::WalletHistory;
 use super::wire;
@@ -57,19 +59,15 @@ pub(in crate::demo) fn answer(
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
     let head = |height: Height| {
-        let head = json!({"number": height, "hash": wire::hex(&model.block_hash(height))});
-        (200, head.to_string().into_bytes())
+        good(&json!({"number": height, "hash": wire::hex(&model.block_hash(height))}))
     };
     match path.rsplit('/').next().unwrap_or_default() {
         "finalized-head" if options.finalized => head(last),
         "head" => head(newest),
-        "metadata" => {
-            let metadata = json!({
-                "dataset": format!("{}-demo", model.slug()), "aliases": [], "real_time": true,
-                "start_block": options.first,
-            });
-            (200, metadata.to_string().into_bytes())
-        }
+        "metadata" => good(&json!({
+            "dataset": format!("{}-demo", model.slug()), "aliases": [], "real_time": true,
+            "start_block": options.first,
+        })),
         // It has the blocks, and claims that it has not.
         "finalized-stream" | "stream" if twist.empty => (204, Vec::new()),
         "finalized-stream" if options.finalized => stream(model, options, body, last, twist),
@@ -97,16 +95,20 @@ enum PickKind {
     StateDiffs,
 }
 
-/// No condition at all.
+/// No condition at all, and no part but the transaction.
 const EVERYTHING: Pick = Pick {
     filter: LogFilter { addresses: None, topics: Vec::new() },
     from: None,
     to: None,
     kind: PickKind::Transactions,
     transaction: true,
-    logs: true,
+    logs: false,
     traces: false,
 };
+
+fn good(answer: &Value) -> PortalReply {
+    (200, answer.to_string().into_bytes())
+}
 
 fn bad(text: &str) -> PortalReply {
     (400, text.as_bytes().to_vec())
@@ -139,7 +141,7 @@ fn stream(
         Err(text) => return bad(text),
     };
     if options.ignores_filters {
-        picks.push(EVERYTHING);
+        picks.push(Pick { logs: true, ..EVERYTHING });
     }
     if !options.traces && picks.iter().any(|pick| pick.traces) {
         return bad("traces are not available in this dataset");
@@ -153,42 +155,144 @@ fn stream(
     {
         asked.remove("nonce");
     }
-    let found = found(model, &picks, &fields, (low, high), options, twist);
-    let blocks = blocks_of(found, high, options.transactions_max);
-    let mut lines = String::new();
-    for (height, parts) in blocks {
-        lines.push_str(&block(model, height, parts, &fields).to_string());
-        lines.push('\n');
-    }
-    (200, lines.into_bytes())
+    let search = Search { model, picks, fields, range: (low, high), options };
+    let (mut blocks, end) = by_block(search.found(twist), high, options.transactions_max);
+    // The last block of the range is always included.
+    blocks.entry(end).or_default();
+    let line = |(height, parts)| format!("{}\n", block(model, height, parts, &search.fields));
+    (200, blocks.into_iter().map(line).collect::<String>().into_bytes())
 }
 
-/// What is to be shown, after faults.
-fn found(
-    model: &EvmModel,
-    picks: &[Pick],
-    fields: &Value,
+/// Lists of one transaction's parts, by their names in a block.
+type Parts = [(&'static str, Vec<Value>); 4];
+
+struct Search<'a> {
+    model: &'a EvmModel,
+    options: &'a PortalOptions,
+    picks: Vec<Pick>,
+    fields: Value,
     range: (Height, Height),
-    options: &PortalOptions,
-    twist: Twist,
-) -> Vec<(Spot, Value)> {
-    let mut found = matches(model, picks, fields, range, options);
-    // Histories are made apart from one another. At one place stands one transaction: that of whom is
-    // asked for first.
-    found.sort_by_key(|(spot, _)| *spot);
-    found.dedup_by_key(|(spot, _)| *spot);
-    if twist.empty_logs {
-        found.clear();
-    }
-    if let Some(salt) = twist.short_logs {
-        found.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * found.len() / 1_000);
-    }
-    found
 }
 
-/// By block, as far as one answer goes.
-fn blocks_of(found: Vec<(Spot, Value)>, high: Height, most: usize) -> BTreeMap<Height, Vec<Value>> {
-    let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
+impl Search<'_> {
+    /// What is to be shown, after faults.
+    fn found(&self, twist: Twist) -> Vec<(Spot, Parts)> {
+        let mut found = self.matches();
+        // Histories are made apart from one another. At one place stands one transaction: that of
+        // whom is asked for first.
+        found.sort_by_key(|(spot, _)| *spot);
+        found.dedup_by_key(|(spot, _)| *spot);
+        if twist.empty_logs {
+            found.clear();
+        }
+        if let Some(salt) = twist.short_logs {
+            found.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * found.len() / 1_000);
+        }
+        found
+    }
+
+    /// Matches in ascending order: of each wallet as many as one answer can hold.
+    fn matches(&self) -> Vec<(Spot, Parts)> {
+        let Self { model, options, range, .. } = *self;
+        let most = options.transactions_max;
+        let mut wallets: Vec<Arc<WalletHistory>> = Vec::new();
+        for pick in &self.picks {
+            let named = pick.from.as_ref().or(pick.to.as_ref());
+            let all = match named {
+                Some(named) => named.iter().filter_map(|account| model.wallet(account)).collect(),
+                None if references::are_all(model.places(), &pick.filter) => continue,
+                None => wallets_of(&pick.filter, model),
+            };
+            for wallet in all {
+                if wallets.iter().all(|known| known.address != wallet.address) {
+                    wallets.push(wallet);
+                }
+            }
+        }
+        let mut matches = Vec::new();
+        for swaps in self.picks.iter().filter_map(|pick| model.reference_swaps(&pick.filter, range))
+        {
+            let part = |found: PlacedTx| Some((found.spot, self.selected(&found)?));
+            matches.extend(swaps.filter_map(part).take(most + 1));
+        }
+        for wallet in &wallets {
+            let (mut count, mut last) = (0, None);
+            let is_hidden = |found: &PlacedTx| {
+                let is_sent = found.tx.call.from == wallet.address;
+                is_sent && options.hidden_nonce == Some(found.nonce)
+            };
+            for found in model.transactions(wallet, range).filter(|found| !is_hidden(found)) {
+                if count >= most && last != Some(found.spot.height) {
+                    break;
+                }
+                if let Some(part) = self.selected(&found) {
+                    matches.push((found.spot, part));
+                    (count, last) = (count + 1, Some(found.spot.height));
+                }
+            }
+        }
+        matches
+    }
+
+    /// The selected parts of a transaction: its item, its events and traces by kind.
+    fn selected(&self, found: &PlacedTx) -> Option<Parts> {
+        let fields = &self.fields;
+        let call = &found.tx.call;
+        let fits_ends = |pick: &Pick| {
+            let fits = |choice: &Option<Vec<Account>>, end: &Account| {
+                choice.as_ref().is_none_or(|choice| choice.contains(end))
+            };
+            fits(&pick.from, &call.from) && fits(&pick.to, &call.to)
+        };
+        let (mut any, mut with_tx, mut all_logs, mut traces) = (false, false, false, false);
+        let (mut logs, mut diffs): (Vec<usize>, Vec<Value>) = (Vec::new(), Vec::new());
+        for pick in &self.picks {
+            let fits = match pick.kind {
+                PickKind::Logs => {
+                    let before = logs.len();
+                    let all = found.tx.logs.iter().enumerate();
+                    logs.extend(all.filter(|(_, log)| pick.filter.fits(log)).map(|(at, _)| at));
+                    logs.len() > before
+                }
+                PickKind::Transactions => fits_ends(pick),
+                PickKind::StateDiffs => {
+                    let before = diffs.len();
+                    let accounts = pick.from.iter().flatten();
+                    diffs.extend(
+                        accounts.filter_map(|one| balance_diff(self.model, found, one, fields)),
+                    );
+                    diffs.len() > before
+                }
+            };
+            if !fits {
+                continue;
+            }
+            any = true;
+            with_tx |= pick.transaction;
+            all_logs |= pick.logs;
+            traces |= pick.traces;
+        }
+        let events = found.tx.logs.iter().enumerate();
+        let events = events.filter(|(at, _)| all_logs || logs.contains(at));
+        let events: Vec<Value> = events.map(|(at, _)| log(found, at, fields)).collect();
+        any.then(|| {
+            [
+                ("transactions", with_tx.then(|| transaction(found, fields)).into_iter().collect()),
+                ("logs", events),
+                ("traces", if traces { self::traces(found, fields) } else { Vec::new() }),
+                ("stateDiffs", diffs),
+            ]
+        })
+    }
+}
+
+/// By block, as far as one answer goes, and where it ends.
+pub(in crate::demo) fn by_block<T>(
+    found: impl IntoIterator<Item = (Spot, T)>,
+    high: Height,
+    most: usize,
+) -> (BTreeMap<Height, Vec<T>>, Height) {
+    let mut blocks: BTreeMap<Height, Vec<T>> = BTreeMap::new();
     let (mut end, mut count) = (high, 0);
     for (spot, part) in found {
         if count >= most && !blocks.contains_key(&spot.height) {
@@ -199,91 +303,35 @@ fn blocks_of(found: Vec<(Spot, Value)>, high: Height, most: usize) -> BTreeMap<H
         // An early end is at a block boundary.
         end = if count < most { high } else { spot.height };
     }
-    // The last block of the range is always included.
-    blocks.entry(end).or_default();
-    blocks
-}
-
-/// Matches in ascending order: of each wallet as many as one answer can hold.
-fn matches(
-    model: &EvmModel,
-    picks: &[Pick],
-    fields: &Value,
-    range: (Height, Height),
-    options: &PortalOptions,
-) -> Vec<(Spot, Value)> {
-    let most = options.transactions_max;
-    let mut wallets: Vec<Arc<WalletHistory>> = Vec::new();
-    for pick in picks {
-        let named = pick.from.as_ref().or(pick.to.as_ref());
-        let all = match named {
-            Some(named) => named.iter().filter_map(|account| model.wallet(account)).collect(),
-            None if is_about_references(&pick.filter, model) => continue,
-            None => wallets_of(&pick.filter, model),
-        };
-        for wallet in all {
-            if wallets.iter().all(|known| known.address != wallet.address) {
-                wallets.push(wallet);
-            }
-        }
-    }
-    let mut matches = Vec::new();
-    for swaps in picks.iter().filter_map(|pick| model.reference_swaps(&pick.filter, range)) {
-        let part = |found: PlacedTx| Some((found.spot, selected(model, &found, picks, fields)?));
-        matches.extend(swaps.filter_map(part).take(most + 1));
-    }
-    for wallet in &wallets {
-        let (mut count, mut last) = (0, None);
-        let is_hidden = |found: &PlacedTx| {
-            let is_sent = found.tx.call.from == wallet.address;
-            is_sent && options.hidden_nonce == Some(found.nonce)
-        };
-        for found in model.transactions(wallet, range).filter(|found| !is_hidden(found)) {
-            if count >= most && last != Some(found.spot.height) {
-                break;
-            }
-            if let Some(part) = selected(model, &found, picks, fields) {
-                matches.push((found.spot, part));
-                (count, last) = (count + 1, Some(found.spot.height));
-            }
-        }
-    }
-    matches
+    (blocks, end)
 }
 
 fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
-    let list = |name: &str| query.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |name: &str| query.get(name).and_then(Value::as_array).into_iter().flatten();
     let mut picks = Vec::new();
     for raw in list("logs") {
-        let words = |name: &str| all(&raw, name, wire::word);
+        let words = |name: &str| all(raw, name, wire::word);
         let mut topics =
             vec![words("topic0")?, words("topic1")?, words("topic2")?, words("topic3")?];
         while topics.last().is_some_and(Option::is_none) {
             topics.pop();
         }
-        let addresses = all(&raw, "address", wire::account)?;
-        let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
         picks.push(Pick {
-            filter: LogFilter { addresses, topics },
-            from: None,
-            to: None,
+            filter: LogFilter { addresses: all(raw, "address", wire::account)?, topics },
             kind: PickKind::Logs,
-            transaction: flag("transaction"),
-            logs: flag("transactionLogs"),
-            traces: flag("transactionTraces"),
+            transaction: flag(raw, "transaction"),
+            logs: flag(raw, "transactionLogs"),
+            traces: flag(raw, "transactionTraces"),
+            ..EVERYTHING
         });
     }
     for raw in list("transactions") {
-        let accounts = |name: &str| all(&raw, name, wire::account);
-        let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
         picks.push(Pick {
-            filter: LogFilter::default(),
-            from: accounts("from")?,
-            to: accounts("to")?,
-            kind: PickKind::Transactions,
-            transaction: true,
-            logs: flag("logs"),
-            traces: flag("traces"),
+            from: all(raw, "from", wire::account)?,
+            to: all(raw, "to", wire::account)?,
+            logs: flag(raw, "logs"),
+            traces: flag(raw, "traces"),
+            ..EVERYTHING
         });
     }
     for raw in list("stateDiffs") {
@@ -291,16 +339,17 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
             return Err("only balances are offered");
         }
         picks.push(Pick {
-            filter: LogFilter::default(),
-            from: all(&raw, "address", wire::account)?,
-            to: None,
+            from: all(raw, "address", wire::account)?,
             kind: PickKind::StateDiffs,
-            transaction: raw.get("transaction").and_then(Value::as_bool).unwrap_or(false),
-            logs: false,
-            traces: false,
+            transaction: flag(raw, "transaction"),
+            ..EVERYTHING
         });
     }
     Ok(picks)
+}
+
+fn flag(raw: &Value, name: &str) -> bool {
+    raw.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// `Ok(None)` where the query has no condition.
@@ -317,89 +366,28 @@ fn all<T>(
     }
 }
 
-/// The selected parts of a transaction: its item, its events and traces by kind.
-fn selected(model: &EvmModel, found: &PlacedTx, picks: &[Pick], fields: &Value) -> Option<Value> {
-    let call = &found.tx.call;
-    let fits_ends = |pick: &Pick| {
-        let fits = |choice: &Option<Vec<Account>>, end: &Account| {
-            choice.as_ref().is_none_or(|choice| choice.contains(end))
-        };
-        fits(&pick.from, &call.from) && fits(&pick.to, &call.to)
-    };
-    let (mut any, mut with_tx, mut all_logs, mut traces) = (false, false, false, false);
-    let (mut logs, mut diffs): (Vec<usize>, Vec<Value>) = (Vec::new(), Vec::new());
-    for pick in picks {
-        let fitting: Vec<usize> = if pick.kind == PickKind::Logs {
-            let all = found.tx.logs.iter().enumerate();
-            all.filter(|(_, log)| pick.filter.fits(log)).map(|(at, _)| at).collect()
-        } else {
-            Vec::new()
-        };
-        let fits = match pick.kind {
-            PickKind::Logs => !fitting.is_empty(),
-            PickKind::Transactions => fits_ends(pick),
-            PickKind::StateDiffs => {
-                let before = diffs.len();
-                let accounts = pick.from.iter().flatten();
-                diffs.extend(accounts.filter_map(|one| balance_diff(model, found, one, fields)));
-                diffs.len() > before
-            }
-        };
-        if !fits {
-            continue;
-        }
-        any = true;
-        logs.extend(fitting);
-        with_tx |= pick.transaction;
-        all_logs |= pick.logs;
-        traces |= pick.traces;
-    }
-    let events = found.tx.logs.iter().enumerate();
-    let events = events.filter(|(at, _)| all_logs || logs.contains(at));
-    let events: Vec<Value> = events.map(|(at, _)| log(found, at, fields)).collect();
-    any.then(|| {
-        json!({
-            "transactions": with_tx.then(|| transaction(found, fields)).into_iter().collect::<Vec<_>>(),
-            "logs": events,
-            "traces": if traces { self::traces(found, fields) } else { Vec::new() },
-            "stateDiffs": diffs,
-        })
-    })
-}
-
-fn block(model: &EvmModel, height: Height, parts: Vec<Value>, fields: &Value) -> Value {
+fn block(model: &EvmModel, height: Height, parts: Vec<Parts>, fields: &Value) -> Value {
     let parent = height.checked_sub(1).map_or([0; 32], |below| model.block_hash(below));
-    let header = chosen(
-        fields,
-        "block",
-        &json!({
-            "number": height, "hash": wire::hex(&model.block_hash(height)),
-            "parentHash": wire::hex(&parent), "timestamp": model.time_of(height).0,
-            "miner": wire::hex(&model.places().made(Made::Miner, height % 9)),
-        }),
-    );
-    let mut block = Map::new();
-    for part in parts {
-        let Value::Object(part) = part else { continue };
-        for (name, list) in part {
-            let Value::Array(list) = list else { continue };
-            if let (false, Some(all)) =
-                (list.is_empty(), block.entry(name).or_insert_with(|| json!([])).as_array_mut())
-            {
-                all.extend(list);
-            }
-        }
+    let header = json!({
+        "number": height, "hash": wire::hex(&model.block_hash(height)),
+        "parentHash": wire::hex(&parent), "timestamp": model.time_of(height).0,
+        "miner": wire::hex(&model.places().made(Made::Miner, height % 9)),
+    });
+    let mut lists: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for (name, list) in parts.into_iter().flatten() {
+        lists.entry(name).or_default().extend(list);
     }
-    block.retain(|_, list| list.as_array().is_some_and(|list| !list.is_empty()));
-    block.insert("header".to_owned(), header);
-    Value::Object(block)
+    lists.retain(|_, list| !list.is_empty());
+    let mut block = json!(lists);
+    set(&mut block, "header", chosen(fields, "block", &header));
+    block
 }
 
 /// The selected fields; a block's number is always included.
 fn chosen(fields: &Value, kind: &str, all: &Value) -> Value {
     let asked = |name: &str| {
-        let of_kind = fields.get(kind).and_then(|kind| kind.get(name));
-        of_kind.and_then(Value::as_bool).unwrap_or(false) || (kind == "block" && name == "number")
+        fields.get(kind).is_some_and(|kind| flag(kind, name))
+            || (kind == "block" && name == "number")
     };
     let all = all.as_object().into_iter().flatten();
     let chosen = all.filter(|(name, _)| asked(name));
@@ -409,33 +397,27 @@ fn chosen(fields: &Value, kind: &str, all: &Value) -> Value {
 fn transaction(found: &PlacedTx, fields: &Value) -> Value {
     let call = &found.tx.call;
     let sighash = call.input.get(..4).map(wire::hex);
-    chosen(
-        fields,
-        "transaction",
-        &json!({
-            "transactionIndex": found.spot.index, "hash": wire::hex(&found.hash),
-            "from": wire::hex(&call.from), "to": wire::hex(&call.to),
-            "value": wire::number(call.value), "sighash": sighash,
-            "input": wire::hex(&call.input), "nonce": found.nonce,
-            "status": u8::from(!call.failed), "type": 2, "gasUsed": wire::number(found.tx.gas.used),
-            "effectiveGasPrice": wire::number(found.tx.gas.price),
-        }),
-    )
+    let all = json!({
+        "transactionIndex": found.spot.index, "hash": wire::hex(&found.hash),
+        "from": wire::hex(&call.from), "to": wire::hex(&call.to),
+        "value": wire::number(call.value), "sighash": sighash,
+        "input": wire::hex(&call.input), "nonce": found.nonce,
+        "status": u8::from(!call.failed), "type": 2, "gasUsed": wire::number(found.tx.gas.used),
+        "effectiveGasPrice": wire::number(found.tx.gas.price),
+    });
+    chosen(fields, "transaction", &all)
 }
 
 fn log(found: &PlacedTx, at: usize, fields: &Value) -> Value {
     let index = wire::log_index(found, u64::try_from(at).unwrap_or(0));
     let Some(log) = found.tx.logs.get(at) else { return Value::Null };
     let topics: Vec<String> = log.topics.iter().map(|topic: &Word| wire::hex(topic)).collect();
-    chosen(
-        fields,
-        "log",
-        &json!({
-            "logIndex": index, "transactionIndex": found.spot.index,
-            "transactionHash": wire::hex(&found.hash), "address": wire::hex(&log.address),
-            "topics": topics, "data": wire::hex(&log.data),
-        }),
-    )
+    let all = json!({
+        "logIndex": index, "transactionIndex": found.spot.index,
+        "transactionHash": wire::hex(&found.hash), "address": wire::hex(&log.address),
+        "topics": topics, "data": wire::hex(&log.data),
+    });
+    chosen(fields, "log", &all)
 }
 
 /// How a transaction changes an account's balance; `None` where it does not.
@@ -452,61 +434,43 @@ fn balance_diff(
     // Of several transactions in a block, each begins with what the block began with.
     let before = model.holding(&wallet, below).balance;
     let after = (before + got).checked_sub(gave + fee)?;
-    (before != after).then(|| {
-        chosen(
-            fields,
-            "stateDiff",
-            &json!({
-                "transactionIndex": found.spot.index, "address": wire::hex(account),
-                "key": "balance", "kind": "*", "prev": wire::number(before),
-                "next": wire::number(after),
-            }),
-        )
-    })
+    let all = json!({
+        "transactionIndex": found.spot.index, "address": wire::hex(account), "key": "balance",
+        "kind": "*", "prev": wire::number(before), "next": wire::number(after),
+    });
+    (before != after).then(|| chosen(fields, "stateDiff", &all))
 }
 
 /// Native coin that an account got and gave by calls that were not reverted.
-fn moved(frame: &Frame, account: &Account) -> (u128, u128) {
-    if frame.failed {
-        return (0, 0);
-    }
-    let value = if frame.op == Op::Call { frame.value } else { 0 };
-    let end = |is_it: bool| if is_it { value } else { 0 };
-    let own = (end(frame.to == *account), end(frame.from == *account));
-    let inner = frame.calls.iter().map(|call| moved(call, account));
-    inner.fold(own, |(got, gave), (more_got, more_gave)| (got + more_got, gave + more_gave))
+fn moved(call: &Frame, account: &Account) -> (u128, u128) {
+    let sum = |end: fn(&Frame) -> &Account| {
+        let calls = wire::flat_ended(call)
+            .filter(|(_, frame, undone)| !undone && frame.op == Op::Call && end(frame) == account);
+        calls.map(|(_, frame, _)| frame.value).sum::<u128>()
+    };
+    (sum(|frame| &frame.to), sum(|frame| &frame.from))
 }
 
 fn traces(found: &PlacedTx, fields: &Value) -> Vec<Value> {
-    let asked = |name: &str| {
-        let field = fields.get("trace").and_then(|trace| trace.get(name));
-        field.and_then(Value::as_bool).unwrap_or(false)
-    };
     let row = |(place, frame): (Vec<usize>, &Frame)| {
-        let mut row = chosen(
-            fields,
-            "trace",
-            &json!({
-                "transactionIndex": found.spot.index, "traceAddress": place, "type": "call",
-                "subtraces": frame.calls.len(),
-                "error": frame.failed.then_some("Reverted"), "revertReason": null,
-            }),
-        );
+        let all = json!({
+            "transactionIndex": found.spot.index, "traceAddress": place, "type": "call",
+            "subtraces": frame.calls.len(),
+            "error": frame.failed.then_some("Reverted"), "revertReason": null,
+        });
         let action = json!({
             "callFrom": wire::hex(&frame.from), "callTo": wire::hex(&frame.to),
             "callValue": wire::number(frame.value), "callInput": wire::hex(&frame.input),
             "callSighash": frame.input.get(..4).map(wire::hex),
             "callCallType": wire::call_type(frame.op),
         });
-        let action: Map<String, Value> = action
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(name, _)| asked(name))
-            .map(|(name, value)| (inner_name(name), value.clone()))
-            .collect();
-        if let Some(row) = row.as_object_mut().filter(|_| !action.is_empty()) {
-            row.insert("action".to_owned(), Value::Object(action));
+        let mut row = chosen(fields, "trace", &all);
+        let action = chosen(fields, "trace", &action);
+        let action = action.as_object().into_iter().flatten();
+        let action: Map<String, Value> =
+            action.map(|(name, value)| (inner_name(name), value.clone())).collect();
+        if !action.is_empty() {
+            set(&mut row, "action", action);
         }
         row
     };

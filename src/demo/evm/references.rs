@@ -7,6 +7,7 @@ use crate::domain::{Height, Units};
 use super::filter::LogFilter;
 use super::hash::{Account, Word};
 use super::places::{Made, Reference, TxPlaces};
+use super::pools::SWAP_V3;
 use super::tx::{Arg, Gas, Stage, Tx};
 
 /// A pool's state is within so many millionths of the price: the margin that its fee leaves.
@@ -20,14 +21,13 @@ pub(super) const INDEX: u32 = 300;
 
 /// Whether a filter concerns such pools and nothing else.
 pub(super) fn are_all(places: &TxPlaces, filter: &LogFilter) -> bool {
-    let is_pool = |address: &Account| places.references.iter().any(|one| one.pool == *address);
-    filter.addresses.as_ref().is_some_and(|all| all.iter().all(is_pool))
+    let all_are = |all: &Vec<Account>| all.iter().all(|address| places.is_reference(address));
+    filter.addresses.as_ref().is_some_and(all_are)
 }
 
 /// The pools whose swaps may match a filter: those that it names, or whose token's events it
 /// selects. A filter without addresses concerns wallets alone.
 pub(super) fn touched(places: &TxPlaces, filter: &LogFilter) -> Vec<(u32, Reference)> {
-    let all = || (0..).zip(places.references.iter().copied());
     let named: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
     if named.is_empty() && filter.addresses.is_none() {
         return Vec::new();
@@ -41,13 +41,13 @@ pub(super) fn touched(places: &TxPlaces, filter: &LogFilter) -> Vec<(u32, Refere
         let word = Arg::Of(*pool).word();
         named.is_empty() || named.iter().any(|words| words.contains(&word))
     };
-    all().filter(|(_, one)| emits(&one.pool) && is_named(&one.pool)).collect()
+    let all = (0..).zip(places.references.iter().copied());
+    all.filter(|(_, one)| emits(&one.pool) && is_named(&one.pool)).collect()
 }
 
 /// Whether other users use an account all the time.
 pub(super) fn is_busy(places: &TxPlaces, account: &Account) -> bool {
-    let busy = [places.wrapped, places.dollar.token];
-    busy.contains(account) || places.references.iter().any(|one| one.pool == *account)
+    [places.wrapped, places.dollar.token].contains(account) || places.is_reference(account)
 }
 
 /// The swap in the pool in a block, if there is one.
@@ -71,11 +71,8 @@ pub(super) fn swap(
     let who = places.made(Made::Stranger, dice.range(0, 500));
     let mut stage = Stage::new(places, who, reference.pool, 0);
     stage.input("swap(address,bool,int256,uint160,bytes)", &[Arg::Of(who), Arg::Int(dollars)]);
-    let (paid, got) = if buys {
-        ((places.dollar.token, dollars), (places.wrapped, native))
-    } else {
-        ((places.wrapped, native), (places.dollar.token, dollars))
-    };
+    let (dollar_sum, native_sum) = ((places.dollar.token, dollars), (places.wrapped, native));
+    let (paid, got) = if buys { (dollar_sum, native_sum) } else { (native_sum, dollar_sum) };
     stage.pull(paid.0, who, reference.pool, paid.1);
     stage.transfer(got.0, who, got.1);
     let first = places.wrapped < places.dollar.token;
@@ -123,9 +120,6 @@ fn pool(
     };
     let [first, second] = if native_first { [native, dollars] } else { [dollars, native] };
     let raw = |number: Units| Arg::Raw(number.to_be_bytes());
-    stage.log(
-        "Swap(address,address,int256,int256,uint160,uint128,int24)",
-        &[Arg::Of(who), Arg::Of(who)],
-        &[first, second, raw(root), raw(liquidity), Arg::Int(0)],
-    );
+    let data = [first, second, raw(root), raw(liquidity), Arg::Int(0)];
+    stage.log(SWAP_V3, &[Arg::Of(who); 2], &data);
 }

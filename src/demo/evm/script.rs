@@ -5,7 +5,6 @@
 //! is a sum of a few numbers however long the history is.
 
 use crate::demo::mix::{self, Dice};
-use crate::demo::timeline::Class;
 use crate::domain::Side;
 
 use super::TradeKind;
@@ -38,7 +37,7 @@ macro_rules! noise {
         pub(super) enum NoiseKind { $($(#[$doc])* $name,)* }
 
         /// In the order in which they come.
-        pub(super) const NOISE: [NoiseKind; 16] = [$(NoiseKind::$name,)*];
+        const NOISE: [NoiseKind; 16] = [$(NoiseKind::$name,)*];
 
         impl NoiseKind {
             /// Whether the wallet sends it, and so pays its fee; the gas that it uses; whether coin
@@ -98,15 +97,6 @@ pub(super) enum Against {
     Dollar { units: u128, hop: Option<u128> },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
-    Funding(u128),
-    /// With its number within the kind.
-    Trade(u64),
-    Failed(u64),
-    Noise(NoiseKind, u64),
-}
-
 /// The wallet's balances and counts at a place of its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Holdings {
@@ -126,15 +116,6 @@ pub(super) struct Script<'a> {
 use TradeKind as K;
 
 impl Script<'_> {
-    pub(super) fn content(&self, number: u64) -> Content {
-        match self.wallet.class(number) {
-            Class::Funding => Content::Funding(self.funds()),
-            Class::Trade(trade) => Content::Trade(trade),
-            Class::Failed(n) => Content::Failed(n),
-            Class::Noise(n) => Content::Noise(noise(n), n / NOISE_PERIOD),
-        }
-    }
-
     fn dice(&self, parts: [u64; 3], purpose: u64) -> Dice {
         let [a, b, c] = parts;
         Dice::new(self.places.seed, &[self.wallet.tag, a, b, c, purpose])
@@ -186,44 +167,28 @@ impl Script<'_> {
             Some(only) => only,
             None => natural,
         };
-        match kind {
-            K::UserOp if self.places.is_tron() => K::V1,
-            K::V1 | K::Exchange if !self.places.is_tron() => K::V3,
-            K::V2 if self.places.v2.is_none() => K::V3,
-            K::V2Hop if self.places.v2.is_none() => K::V3Dollar,
-            K::Taxed if self.places.v2.is_none() => K::Launchpad,
-            K::V4 if self.places.v4.is_none() => K::Aggregator,
-            K::V2
-            | K::V2Hop
-            | K::V3
-            | K::V3Dollar
-            | K::V4
-            | K::Aggregator
-            | K::Taxed
-            | K::Launchpad
-            | K::Cow
-            | K::UserOp
-            | K::V1
-            | K::Exchange => kind,
+        let (is_tron, has_v2, has_v4) =
+            (self.places.is_tron(), self.places.v2.is_some(), self.places.v4.is_some());
+        match (kind, is_tron, has_v2, has_v4) {
+            (K::UserOp, true, ..) => K::V1,
+            (K::V1 | K::Exchange, false, ..) | (K::V2, _, false, _) => K::V3,
+            (K::V2Hop, _, false, _) => K::V3Dollar,
+            (K::Taxed, _, false, _) => K::Launchpad,
+            (K::V4, .., false) => K::Aggregator,
+            _ => kind,
         }
     }
 
     pub(super) fn coin(&self, lane: u64, cycle: u64) -> Coin {
         let number = u32::try_from(lane * LANE_COINS + self.place(lane, cycle)).unwrap_or(0);
-        match self.kind(lane, cycle, 0) {
-            K::Taxed => Coin::Taxed(number),
-            K::Launchpad => Coin::Curve(number),
-            K::Exchange => Coin::Asset(number),
-            K::V2
-            | K::V2Hop
-            | K::V3
-            | K::V3Dollar
-            | K::V4
-            | K::Aggregator
-            | K::Cow
-            | K::UserOp
-            | K::V1 => Coin::Plain(number),
+        let kind = self.kind(lane, cycle, 0);
+        if kind == K::Taxed {
+            return Coin::Taxed(number);
         }
+        if kind == K::Launchpad {
+            return Coin::Curve(number);
+        }
+        if kind == K::Exchange { Coin::Asset(number) } else { Coin::Plain(number) }
     }
 
     /// The order of a lane's coins.
@@ -294,24 +259,13 @@ impl Script<'_> {
     /// Whether the wallet sends the trade itself.
     fn is_sent(&self, trade: u64) -> bool {
         let turn = trade / LANES;
-        match self.kind(trade % LANES, turn / STEPS, turn % STEPS) {
-            K::Cow | K::UserOp => false,
-            K::V2
-            | K::V2Hop
-            | K::V3
-            | K::V3Dollar
-            | K::V4
-            | K::Aggregator
-            | K::Taxed
-            | K::Launchpad
-            | K::V1
-            | K::Exchange => true,
-        }
+        let kind = self.kind(trade % LANES, turn / STEPS, turn % STEPS);
+        !matches!(kind, K::Cow | K::UserOp)
     }
 
     // What a wallet has.
 
-    fn funds(&self) -> u128 {
+    pub(super) fn funds(&self) -> u128 {
         (FUNDS_MILLIS + FUNDS_MILLIS_PER_TRADE * u128::from(self.wallet.plan.trades))
             * self.places.milli
     }
@@ -323,19 +277,20 @@ impl Script<'_> {
         }
         let (trades, noises) = (self.wallet.trades_below(number), self.wallet.noises_below(number));
         let failed = number - 1 - trades - noises;
-        let (mut fees, mut sent) = self.trade_fees(trades);
+        let of_trade = |trade: u64| {
+            if self.is_sent(trade) { (self.trade_gas(trade).cost(), 1) } else { (0, 0) }
+        };
         let of_failed = |n: u64| (self.failed_gas(n).cost(), 1);
         let of_noise = |n: u64| {
-            let kind = noise(n);
+            let (kind, _) = noise(n);
             let (is_sent, ..) = kind.facts();
             if is_sent { (self.noise_gas(kind).cost(), 1) } else { (0, 0) }
         };
-        for (more, count) in
-            [sums(failed, FAILED_PERIOD, of_failed), sums(noises, NOISE_PERIOD, of_noise)]
-        {
-            fees += more;
-            sent += count;
-        }
+        let (of_trades, sent) = sums(trades, PERIOD, of_trade);
+        let (of_failures, failures) = sums(failed, FAILED_PERIOD, of_failed);
+        let (of_noises, noises_sent) = sums(noises, NOISE_PERIOD, of_noise);
+        let fees = of_trades + of_failures + of_noises;
+        let sent = sent + failures + noises_sent;
         let lanes: i128 = (0..LANES)
             .map(|lane| {
                 let turns = (trades + LANES - 1 - lane) / LANES;
@@ -348,16 +303,9 @@ impl Script<'_> {
         Holdings { balance, sent }
     }
 
-    fn trade_fees(&self, trades: u64) -> (u128, u64) {
-        let of_trade = |trade: u64| {
-            if self.is_sent(trade) { (self.trade_gas(trade).cost(), 1) } else { (0, 0) }
-        };
-        sums(trades, PERIOD, of_trade)
-    }
-
     fn noise_change(&self, noises: u64) -> i128 {
         let (rounds, rest) = (noises / NOISE_PERIOD, noises % NOISE_PERIOD);
-        let of_rest: i128 = (0..rest).map(|n| self.noise_native(noise(n), rounds)).sum();
+        let of_rest: i128 = (0..rest).map(|n| self.noise_native(noise(n).0, rounds)).sum();
         i128::from(rounds) * DUST.cast_signed() + of_rest
     }
 
@@ -384,26 +332,15 @@ impl Script<'_> {
     }
 }
 
-fn noise(n: u64) -> NoiseKind {
+/// The kind of the `n`-th noise, with its number within the kind.
+pub(super) fn noise(n: u64) -> (NoiseKind, u64) {
     let at = usize::try_from(n % NOISE_PERIOD).unwrap_or(0);
-    NOISE.get(at).copied().unwrap_or(NoiseKind::Dust)
+    (NOISE.get(at).copied().unwrap_or(NoiseKind::Dust), n / NOISE_PERIOD)
 }
 
 /// Whether a trade is against the dollar. Orders spend the dollars of earlier sales.
 fn is_dollar(kind: TradeKind, step: u64) -> bool {
-    match kind {
-        K::V2Hop | K::V3Dollar => true,
-        K::Cow => (2..=5).contains(&step),
-        K::V2
-        | K::V3
-        | K::V4
-        | K::Aggregator
-        | K::UserOp
-        | K::Taxed
-        | K::Launchpad
-        | K::V1
-        | K::Exchange => false,
-    }
+    matches!(kind, K::V2Hop | K::V3Dollar) || kind == K::Cow && (2..=5).contains(&step)
 }
 
 /// The sum over all numbers below `count` of a function that repeats after `period`.

@@ -23,12 +23,9 @@ fn on_ethereum(deal: &Deal<'_>) -> Tx {
         (_, Against::Dollar { units, .. }) => deal.v3_dollar(units),
         (TradeKind::V4, Against::Native(native)) => deal.v4(native),
         (TradeKind::Aggregator, Against::Native(native)) => deal.aggregator(native),
-        (TradeKind::Taxed, Against::Native(native)) => deal.taxed(native),
+        (TradeKind::Taxed, Against::Native(native)) => deal.v2(native, true),
         (TradeKind::Launchpad, Against::Native(native)) => deal.launchpad(native),
-        (TradeKind::V2 | TradeKind::V2Hop, Against::Native(native)) => deal.v2(native),
-        (
-            TradeKind::V3 | TradeKind::V3Dollar | TradeKind::V1 | TradeKind::Exchange,
-            Against::Native(native),
-        ) => deal.v3(native),
+        (TradeKind::V2 | TradeKind::V2Hop, Against::Native(native)) => deal.v2(native, false),
+        (_, Against::Native(native)) => deal.v3(native),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::demo::rpc::DemoError;
+use crate::demo::rpc::{DemoError, set};
 use crate::domain::Height;
 
 use super::coins::Coin;
@@ -40,7 +40,7 @@ struct Query {
 }
 
 fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
-    let wrong = |what: &str| DemoError::new(-32602, format!("invalid params: {what}"));
+    let wrong = |what: &str| DemoError::invalid(format!("invalid params: {what}"));
     let raw = desk.params.first().ok_or_else(|| wrong("no filter"))?;
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
@@ -84,10 +84,8 @@ fn read_key(key: &str) -> Option<(Height, u32, usize)> {
 
 pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     let mut query = query(desk)?;
-    let account = query.from.or(query.to);
-    let account = account.ok_or_else(|| {
-        DemoError::new(-32602, "invalid params: fromAddress or toAddress is required here")
-    })?;
+    let required = "invalid params: fromAddress or toAddress is required here";
+    let account = query.from.or(query.to).ok_or_else(|| DemoError::invalid(required))?;
     let mut rows = Vec::new();
     let Some(wallet) = desk.model.wallet(&account) else { return Ok(json!({"transfers": []})) };
     if let Some((height, _, _)) = query.behind {
@@ -124,13 +122,10 @@ fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
         return Vec::new();
     }
     let mut all = Vec::new();
-    for (place, frame) in wire::flat(&found.tx.call) {
+    // Reverted frames, with all frames below them, are not movements.
+    for (place, frame, undone) in wire::flat_ended(&found.tx.call) {
         let category = if place.is_empty() { "external" } else { "internal" };
         let moves = place.is_empty() || frame.op == Op::Call && frame.value > 0;
-        // Reverted frames, with all frames below them, are not movements.
-        let undone = wire::flat(&found.tx.call)
-            .into_iter()
-            .any(|(above, frame)| frame.failed && place.starts_with(&above));
         if moves && !undone {
             let (from, to) = (frame.from, frame.to);
             all.push(Item { category, from, to, value: Some(frame.value), token: None });
@@ -138,23 +133,14 @@ fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
     }
     let transfer = desk.model.places().signatures.topic(TRANSFER);
     for log in &found.tx.logs {
-        let token = Some(log.address);
-        match log.topics.as_slice() {
-            [kind, from, to] if *kind == transfer => {
-                let value = log.data.last_chunk().map(|bytes| u128::from_be_bytes(*bytes));
-                let (from, to) = (tail(from), tail(to));
-                all.push(Item { category: "erc20", from, to, value, token });
-            }
-            [kind, from, to, _] if *kind == transfer => {
-                let (from, to) = (tail(from), tail(to));
-                all.push(Item { category: "erc721", from, to, value: None, token });
-            }
-            [_, _, from, to] => {
-                let (from, to) = (tail(from), tail(to));
-                all.push(Item { category: "erc1155", from, to, value: None, token });
-            }
-            _ => {}
-        }
+        let (category, from, to, value) = match log.topics.as_slice() {
+            [kind, from, to] if *kind == transfer => ("erc20", from, to, wire::amount(log)),
+            [kind, from, to, _] if *kind == transfer => ("erc721", from, to, None),
+            [_, _, from, to] => ("erc1155", from, to, None),
+            _ => continue,
+        };
+        let (from, to, token) = (tail(from), tail(to), Some(log.address));
+        all.push(Item { category, from, to, value, token });
     }
     all.retain(|item| {
         query.categories.iter().any(|category| category == item.category)
@@ -185,10 +171,10 @@ fn row(desk: &Desk<'_>, found: &PlacedTx, item: &Item, at: usize, times: bool) -
             "decimal": decimals.map(|decimals| wire::number(u64::from(decimals))),
         },
     });
-    if times && let Some(row) = row.as_object_mut() {
+    if times {
         let time = i64::from(desk.model.time_of(found.spot.height).0);
         let time = jiff::Timestamp::from_second(time).unwrap_or_default();
-        row.insert("metadata".to_owned(), json!({"blockTimestamp": format!("{time:.3}")}));
+        set(&mut row, "metadata", json!({"blockTimestamp": format!("{time:.3}")}));
     }
     row
 }

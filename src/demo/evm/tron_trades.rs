@@ -11,29 +11,17 @@ use crate::domain::Address;
 
 const SMART: &str =
     "swapExactInput(address[],string[],uint256[],uint24[],(uint256,uint256,address,uint256))";
+const SOLD: &str = "SwapExactTokensForTokens(address,uint256,uint256[])";
 
 /// `None` where Tron trades as Ethereum does.
 pub(super) fn build(deal: &Deal<'_>) -> Option<Tx> {
     Some(match (deal.spec.kind, deal.spec.against) {
-        (TradeKind::Cow, against) => relayed(deal, against),
+        (TradeKind::Cow, _) => relayed(deal),
         (TradeKind::V1 | TradeKind::UserOp, Against::Native(native)) => v1(deal, native),
         (TradeKind::Exchange, Against::Native(native)) => exchange(deal, native),
         (TradeKind::Aggregator, Against::Native(native)) => smart(deal, native),
         (TradeKind::Launchpad, Against::Native(native)) => sun_pump(deal, native),
-        (
-            TradeKind::V1
-            | TradeKind::V2
-            | TradeKind::V2Hop
-            | TradeKind::V3
-            | TradeKind::V3Dollar
-            | TradeKind::V4
-            | TradeKind::Aggregator
-            | TradeKind::Taxed
-            | TradeKind::Launchpad
-            | TradeKind::UserOp
-            | TradeKind::Exchange,
-            _,
-        ) => return None,
+        (_, _) => return None,
     })
 }
 
@@ -68,9 +56,7 @@ fn v1(deal: &Deal<'_>, native: u128) -> Tx {
         let refund = native / 100 * u128::from(deal.chance(1) % 3);
         let mut stage = deal.stage(exchange, native + refund);
         stage.input("trxToTokenSwapOutput(uint256,uint256)", &[Arg::Int(units), Arg::Int(1 << 40)]);
-        if refund > 0 {
-            stage.pay(deal.wallet, refund);
-        }
+        stage.refund(deal.wallet, refund);
         stage.transfer(coin, deal.wallet, units);
         let indexed = trade(native, units);
         stage.log("TokenPurchase(address,uint256,uint256)", &indexed, &[]);
@@ -100,9 +86,7 @@ fn sun_pump(deal: &Deal<'_>, native: u128) -> Tx {
         stage.input("purchaseToken(address,uint256)", &[Arg::Of(coin), Arg::Int(units)]);
         stage.transfer(coin, deal.wallet, units);
         stage.pay(collector, fee);
-        if refund > 0 {
-            stage.pay(deal.wallet, refund);
-        }
+        stage.refund(deal.wallet, refund);
         let signature = "TokenPurchased(address,address,uint256,uint256,uint256,uint256)";
         let amounts = [native - fee, fee, units, units * 77].map(Arg::Int);
         stage.log(signature, &ends, &amounts);
@@ -128,48 +112,31 @@ fn smart(deal: &Deal<'_>, native: u128) -> Tx {
         smart_input(deal, &mut stage, sold, bought);
         stage.wrap(native);
         deal.split(&mut stage, sold, bought, deal.wallet);
-        smart_log(
-            deal,
-            &mut stage,
-            "SwapExactETHForTokens(address,uint256,uint256[])",
-            sold,
-            bought,
-        );
+        let signature = "SwapExactETHForTokens(address,uint256,uint256[])";
+        smart_log(deal, &mut stage, signature, sold, bought);
         return deal.end(stage);
     }
-    let mut stage = deal.stage(router, 0);
-    smart_sale(deal, &mut stage, native);
-    deal.end(stage)
-}
-
-/// The router is the caller and sells the wallet's coin for TRX.
-fn smart_sale(deal: &Deal<'_>, stage: &mut Stage<'_>, native: u128) {
-    let (sold, bought) = (deal.sum(), deal.wrapped(native));
-    let router = stage.here();
-    smart_input(deal, stage, sold, bought);
-    stage.pull(sold.0, deal.wallet, router, sold.1);
-    deal.split(stage, sold, bought, router);
-    stage.unwrap(native);
-    stage.pay(deal.wallet, native);
-    smart_log(deal, stage, "SwapExactTokensForTokens(address,uint256,uint256[])", sold, bought);
+    smart_swap(deal, deal.stage(router, 0))
 }
 
 /// Another account sends what the wallet signed, and pays for it.
-fn relayed(deal: &Deal<'_>, against: Against) -> Tx {
-    let places = deal.script.places;
-    let router = places.aggregator;
-    let mut stage = Stage::new(places, deal.made(Made::Relayer), router, 0);
-    match against {
-        Against::Native(native) => smart_sale(deal, &mut stage, native),
-        Against::Dollar { units, .. } => {
-            let (sold, bought) = deal.against_dollars(units);
-            smart_input(deal, &mut stage, sold, bought);
-            stage.pull(sold.0, deal.wallet, router, sold.1);
-            deal.split(&mut stage, sold, bought, deal.wallet);
-            let signature = "SwapExactTokensForTokens(address,uint256,uint256[])";
-            smart_log(deal, &mut stage, signature, sold, bought);
-        }
+fn relayed(deal: &Deal<'_>) -> Tx {
+    let router = deal.script.places.aggregator;
+    smart_swap(deal, Stage::new(deal.script.places, deal.made(Made::Relayer), router, 0))
+}
+
+/// The router is the caller and sells what the wallet has, for TRX or a token.
+fn smart_swap(deal: &Deal<'_>, mut stage: Stage<'_>) -> Tx {
+    let ((sold, bought), pays_native) = deal.by_order();
+    let router = stage.here();
+    smart_input(deal, &mut stage, sold, bought);
+    stage.pull(sold.0, deal.wallet, router, sold.1);
+    deal.split(&mut stage, sold, bought, if pays_native { router } else { deal.wallet });
+    if pays_native {
+        stage.unwrap(bought.1);
+        stage.pay(deal.wallet, bought.1);
     }
+    smart_log(deal, &mut stage, SOLD, sold, bought);
     deal.end(stage)
 }
 

@@ -4,15 +4,16 @@ use super::hash::{Account, Word};
 use super::places::TxPlaces;
 
 /// The kind of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Op {
+    #[default]
     Call,
     Delegate,
     Static,
 }
 
 /// One call, with its inner calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Frame {
     pub(super) op: Op,
     pub(super) from: Account,
@@ -115,17 +116,21 @@ pub(super) struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// Starts with the outermost call.
     pub(super) fn new(places: &'a TxPlaces, from: Account, to: Account, value: u128) -> Self {
-        let call = frame(Op::Call, from, to, value, Vec::new());
+        let call = Frame { from, to, value, ..Frame::default() };
         Self { places, open: vec![call], logs: Vec::new() }
     }
 
     /// Sets the input of the current call.
     pub(super) fn input(&mut self, signature: &'static str, args: &[Arg]) {
-        let selector = self.places.signatures.selector(signature);
+        let input = self.encoded(signature, args);
         if let Some(frame) = self.open.last_mut() {
-            frame.input = selector.to_vec();
-            frame.input.extend(args.iter().flat_map(|arg| arg.word()));
+            frame.input = input;
         }
+    }
+
+    fn encoded(&self, signature: &'static str, args: &[Arg]) -> Vec<u8> {
+        let selector = self.places.signatures.selector(signature);
+        selector.into_iter().chain(args.iter().flat_map(|arg| arg.word())).collect()
     }
 
     /// Sets the input of the current call to calls of itself (Uniswap's `multicall`).
@@ -136,13 +141,8 @@ impl<'a> Stage<'a> {
         calls: &[(&'static str, Vec<Arg>)],
     ) {
         let int = |number: usize| Arg::Int(u128::try_from(number).unwrap_or(0));
-        let inner = |(signature, args): &(&'static str, Vec<Arg>)| {
-            let selector = self.places.signatures.selector(signature);
-            selector.into_iter().chain(args.iter().flat_map(|arg| arg.word())).collect::<Vec<u8>>()
-        };
-        let inner: Vec<Vec<u8>> = calls.iter().map(inner).collect();
         let (mut offsets, mut texts) = (Vec::new(), Vec::new());
-        for text in inner {
+        for text in calls.iter().map(|(signature, args)| self.encoded(signature, args)) {
             offsets.extend(int(calls.len() * WORD + texts.len()).word());
             texts.extend(int(text.len()).word());
             let end = (texts.len() + text.len()).next_multiple_of(WORD);
@@ -160,8 +160,7 @@ impl<'a> Stage<'a> {
         while self.open.len() > 1 {
             self.leave();
         }
-        let nobody = || frame(Op::Call, [0; 20], [0; 20], 0, Vec::new());
-        let call = self.open.pop().unwrap_or_else(nobody);
+        let call = self.open.pop().unwrap_or_default();
         Tx { call, logs: self.logs, gas, exchanged: None }
     }
 
@@ -185,7 +184,7 @@ impl<'a> Stage<'a> {
         signature: &'static str,
         args: &[Arg],
     ) {
-        self.open.push(frame(Op::Call, self.here(), to, value, Vec::new()));
+        self.open.push(Frame { from: self.here(), to, value, ..Frame::default() });
         if !signature.is_empty() {
             self.input(signature, args);
         }
@@ -212,19 +211,26 @@ impl<'a> Stage<'a> {
     pub(super) fn aside(&mut self, op: Op, to: Account, signature: &'static str) {
         let value = self.open.last().map_or(0, |frame| frame.value);
         let value = if op == Op::Delegate { value } else { 0 };
-        self.open.push(frame(
-            op,
-            self.here(),
-            to,
-            value,
-            self.places.signatures.selector(signature).to_vec(),
-        ));
+        let input = self.places.signatures.selector(signature).to_vec();
+        self.open.push(Frame { op, from: self.here(), to, value, input, ..Frame::default() });
         self.leave();
     }
 
     /// Pays native coin.
     pub(super) fn pay(&mut self, to: Account, value: u128) {
-        self.enter(to, value, "", &[]);
+        self.call(to, value, "", &[]);
+    }
+
+    /// Returns unused native coin, if there is any.
+    pub(super) fn refund(&mut self, to: Account, value: u128) {
+        if value > 0 {
+            self.pay(to, value);
+        }
+    }
+
+    /// A call without inner calls or events.
+    pub(super) fn call(&mut self, to: Account, value: u128, signature: &'static str, args: &[Arg]) {
+        self.enter(to, value, signature, args);
         self.leave();
     }
 
@@ -276,8 +282,4 @@ impl<'a> Stage<'a> {
         self.log("Withdrawal(address,uint256)", &[Arg::Of(who)], &[Arg::Int(amount)]);
         self.leave();
     }
-}
-
-fn frame(op: Op, from: Account, to: Account, value: u128, input: Vec<u8>) -> Frame {
-    Frame { op, from, to, value, input, failed: false, calls: Vec::new() }
 }

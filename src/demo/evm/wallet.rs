@@ -79,13 +79,12 @@ impl Deref for WalletHistory {
 impl WalletHistory {
     pub(super) fn new(places: &TxPlaces, address: Account, plan: WalletPlan) -> Self {
         let tag = mix::digest(places.seed, &address);
-        let head = places.default_head();
         let shape = Shape {
             trades: plan.trades,
             failed_percent: plan.failed_percent,
             noise_percent: plan.noise_percent,
             first: plan.first.unwrap_or(places.default_first()),
-            last: plan.last.unwrap_or(head.saturating_sub(200)),
+            last: plan.last.unwrap_or(places.anchor.saturating_sub(200)),
             burst: plan.burst,
             crowd: plan.crowd,
             live_every: plan.live_every,
@@ -95,11 +94,6 @@ impl WalletHistory {
 
     pub(super) fn spot(&self, number: u64) -> Option<Spot> {
         self.timeline.place(number, |height| height, INDEX_SPREAD)
-    }
-
-    /// The number of transactions in blocks up to `height`, which are those with lower numbers.
-    pub(super) fn count_at(&self, height: u64) -> u64 {
-        self.timeline.count_at(height)
     }
 
     /// Adds transactions above `head` until `trades` more of them are trades; returns the highest

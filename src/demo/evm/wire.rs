@@ -7,6 +7,7 @@ use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
 use super::tx::{EventLog, Frame, Op};
 use crate::demo::mix;
+use crate::demo::rpc::set;
 
 /// Log indices reserved per transaction, so that they are unique in a block.
 const LOGS_PER_PLACE: u64 = 64;
@@ -57,6 +58,8 @@ pub(super) fn transaction(model: &EvmModel, found: &PlacedTx) -> Value {
 pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value {
     let gas = found.tx.gas;
     let call = &found.tx.call;
+    let logs = (0..).zip(&found.tx.logs);
+    let logs = logs.map(|(at, log)| self::log(model, found, at, log, times));
     let mut receipt = json!({
         "blockHash": hex(&model.block_hash(found.spot.height)),
         "blockNumber": number(found.spot.height),
@@ -64,24 +67,18 @@ pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value 
         "cumulativeGasUsed": number(gas.used * u64::from(found.spot.index + 1)),
         "effectiveGasPrice": number(gas.price), "gasUsed": number(gas.used),
         "from": hex(&call.from), "to": hex(&call.to),
-        "logs": logs(model, found, times),
+        "logs": logs.collect::<Vec<_>>(),
         "logsBloom": hex(&bloom(&found.tx.logs)),
         "status": if call.failed { "0x0" } else { "0x1" },
         "transactionHash": hex(&found.hash),
         "transactionIndex": number(found.spot.index), "type": "0x2",
     });
-    if model.places().has_l1_fee
-        && let Some(receipt) = receipt.as_object_mut()
-    {
-        receipt.insert("l1Fee".to_owned(), number(gas.l1_fee).into());
-        receipt.insert("l1GasUsed".to_owned(), "0x640".into());
-        receipt.insert("l1GasPrice".to_owned(), "0x3b9aca00".into());
+    if model.places().has_l1_fee {
+        set(&mut receipt, "l1Fee", number(gas.l1_fee));
+        set(&mut receipt, "l1GasUsed", "0x640");
+        set(&mut receipt, "l1GasPrice", "0x3b9aca00");
     }
     receipt
-}
-
-pub(super) fn logs(model: &EvmModel, found: &PlacedTx, times: bool) -> Vec<Value> {
-    (0..).zip(&found.tx.logs).map(|(at, log)| self::log(model, found, at, log, times)).collect()
 }
 
 pub(super) fn log(
@@ -101,19 +98,23 @@ pub(super) fn log(
         "transactionIndex": number(found.spot.index),
         "logIndex": number(log_index(found, at)), "removed": false,
     });
-    if times && let Some(value) = value.as_object_mut() {
-        let time = model.time_of(found.spot.height).0;
-        value.insert("blockTimestamp".to_owned(), number(time).into());
+    if times {
+        set(&mut value, "blockTimestamp", number(model.time_of(found.spot.height).0));
     }
     value
 }
 
-/// The transactions of a block that the model has met, in their order.
-pub(super) fn found_in(model: &EvmModel, height: u64) -> Vec<PlacedTx> {
-    let mut found: Vec<PlacedTx> = Vec::new();
+fn all_in(model: &EvmModel, height: u64) -> Vec<PlacedTx> {
+    let mut found = Vec::new();
     for wallet in model.wallets() {
         found.extend(model.transactions(&wallet, (height, height)));
     }
+    found
+}
+
+/// The transactions of a block that the model has met, in their order.
+pub(super) fn found_in(model: &EvmModel, height: u64) -> Vec<PlacedTx> {
+    let mut found = all_in(model, height);
     found.retain(|found| !model.is_withheld(&found.hash));
     found.sort_by_key(|found| found.spot.index);
     found
@@ -121,11 +122,9 @@ pub(super) fn found_in(model: &EvmModel, height: u64) -> Vec<PlacedTx> {
 
 /// A block with the transactions of the wallets that the model has met, whole or by hash.
 pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
-    let found = found_in(model, height);
-    let transactions: Vec<Value> = found
-        .iter()
-        .map(|found| if whole { transaction(model, found) } else { hex(&found.hash).into() })
-        .collect();
+    let listed =
+        |found: &PlacedTx| if whole { transaction(model, found) } else { hex(&found.hash).into() };
+    let transactions: Vec<Value> = found_in(model, height).iter().map(listed).collect();
     let filled = |name: &[u8]| hex(&mix::key(mix::digest(height, name), &[height]));
     let parent = height.checked_sub(1).map_or([0; 32], |below| model.block_hash(below));
     json!({
@@ -144,12 +143,8 @@ pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
 
 /// The bloom filter of a block's events, including those of other users.
 fn block_bloom(model: &EvmModel, height: u64) -> [u8; 256] {
-    let mut all = model.strangers_in(height);
-    for wallet in model.wallets() {
-        all.extend(model.transactions(&wallet, (height, height)));
-    }
-    let logs: Vec<EventLog> = all.into_iter().flat_map(|found| found.tx.logs).collect();
-    bloom(&logs)
+    let all = model.strangers_in(height).into_iter().chain(all_in(model, height));
+    bloom(&all.flat_map(|found| found.tx.logs).collect::<Vec<_>>())
 }
 
 /// The bloom filter of events (Yellow Paper, 4.4.3).
@@ -174,27 +169,18 @@ fn bloom(logs: &[EventLog]) -> [u8; 256] {
 /// Geth's `callTracer`.
 pub(super) fn call_trace(frame: &Frame) -> Value {
     let mut value = json!({
-        "type": match frame.op {
-            Op::Call => "CALL",
-            Op::Delegate => "DELEGATECALL",
-            Op::Static => "STATICCALL",
-        },
+        "type": call_type(frame.op).to_uppercase(),
         "from": hex(&frame.from), "to": hex(&frame.to),
         "gas": number(GAS_LIMIT), "gasUsed": "0x5208", "input": hex(&frame.input),
     });
-    if let Some(value) = value.as_object_mut() {
-        if frame.op != Op::Static {
-            value.insert("value".to_owned(), number(frame.value).into());
-        }
-        if frame.failed {
-            value.insert("error".to_owned(), "execution reverted".into());
-        } else {
-            value.insert("output".to_owned(), "0x".into());
-        }
-        if !frame.calls.is_empty() {
-            let calls: Vec<Value> = frame.calls.iter().map(call_trace).collect();
-            value.insert("calls".to_owned(), calls.into());
-        }
+    if frame.op != Op::Static {
+        set(&mut value, "value", number(frame.value));
+    }
+    let (name, text) =
+        if frame.failed { ("error", "execution reverted") } else { ("output", "0x") };
+    set(&mut value, name, text);
+    if !frame.calls.is_empty() {
+        set(&mut value, "calls", frame.calls.iter().map(call_trace).collect::<Vec<_>>());
     }
     value
 }
@@ -210,6 +196,20 @@ pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame)> {
         all.push((place, frame));
     }
     all
+}
+
+/// The same with whether the frame was reverted, by itself or with one that it is in.
+pub(super) fn flat_ended(frame: &Frame) -> impl Iterator<Item = (Vec<usize>, &Frame, bool)> {
+    let all = flat(frame);
+    let is_undone =
+        |place: &[usize]| all.iter().any(|(above, frame)| frame.failed && place.starts_with(above));
+    let undone: Vec<bool> = all.iter().map(|(place, _)| is_undone(place)).collect();
+    all.into_iter().zip(undone).map(|((place, frame), undone)| (place, frame, undone))
+}
+
+/// The amount of a token's event.
+pub(super) fn amount(log: &EventLog) -> Option<u128> {
+    log.data.last_chunk().map(|bytes| u128::from_be_bytes(*bytes))
 }
 
 pub(super) fn call_type(op: Op) -> &'static str {
@@ -230,16 +230,14 @@ pub(super) fn flat_trace(model: &EvmModel, found: &PlacedTx) -> Vec<Value> {
             },
             "blockHash": hex(&model.block_hash(found.spot.height)),
             "blockNumber": found.spot.height,
-            "result": {"gasUsed": "0x5208", "output": "0x"},
             "subtraces": frame.calls.len(), "traceAddress": place,
             "transactionHash": hex(&found.hash), "transactionPosition": found.spot.index,
             "type": "call",
         });
-        if frame.failed
-            && let Some(row) = row.as_object_mut()
-        {
-            row.remove("result");
-            row.insert("error".to_owned(), "Reverted".into());
+        if frame.failed {
+            set(&mut row, "error", "Reverted");
+        } else {
+            set(&mut row, "result", json!({"gasUsed": "0x5208", "output": "0x"}));
         }
         row
     };

@@ -6,17 +6,19 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::demo::mix;
 use crate::domain::{Height, program_address};
 
-use super::digits::number;
 use super::history::{LANES, NoiseKind, STEPS, noise_number};
 use super::keys::{KnownAccount, ModelKey};
 use super::maker;
-use super::model::SolanaModel;
+use super::model::{ListSubject, SolanaModel};
 use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
+use super::number;
 use super::tokens::{DemoToken, SPL_TOKENS};
 use super::wallet::WalletHistory;
 use super::wire::{self, member, quoted};
+use super::{COIN_URI, borsh_text};
 
 /// Spam tokens whose metadata account is known.
 const SPAM_METADATA: u32 = 32;
@@ -39,7 +41,6 @@ struct AccountData {
     data: Vec<u8>,
     lamports: u64,
     owner: KnownAccount,
-    executable: bool,
 }
 
 impl SolanaModel {
@@ -56,32 +57,25 @@ impl SolanaModel {
             return Some(self.mint_data(token));
         }
         if let Some(known) = KnownAccount::of(key) {
-            let (owner, executable) = if known.is_program() {
-                (KnownAccount::Loader, true)
-            } else {
-                (KnownAccount::System, false)
-            };
-            return Some(AccountData { data: Vec::new(), lamports: 1_141_440, owner, executable });
+            let is_program = known.is_program();
+            let owner = if is_program { KnownAccount::Loader } else { KnownAccount::System };
+            return Some(AccountData { data: Vec::new(), lamports: 1_141_440, owner });
         }
         if let Some(token) = METADATA.get(key) {
             let (data, owner) = (metaplex(*token), KnownAccount::Metaplex);
-            return Some(AccountData { data, lamports: 5_616_720, owner, executable: false });
+            return Some(AccountData { data, lamports: 5_616_720, owner });
         }
         match self.subject(key)? {
-            super::model::ListSubject::TokenAccount(wallet, token) => {
+            ListSubject::TokenAccount(wallet, token) => {
                 let amount = self.holding(&wallet, token, wallet.count_at(head))?;
                 Some(token_account(&wallet.address, token, amount))
             }
-            super::model::ListSubject::Wallet(wallet) => {
+            ListSubject::Wallet(wallet) => {
                 let count = wallet.count_at(head);
-                let lamports =
-                    3_000_000_000 + crate::demo::mix::mix(wallet.tag ^ count) % 40_000_000_000;
-                (count > 0).then_some(AccountData {
-                    data: Vec::new(),
-                    lamports,
-                    owner: wire::PLAIN_OWNER,
-                    executable: false,
-                })
+                let lamports = 3_000_000_000 + mix::mix(wallet.tag ^ count) % 40_000_000_000;
+                let (data, owner) = (Vec::new(), KnownAccount::System);
+                let account = AccountData { data, lamports, owner };
+                (count > 0).then_some(account)
             }
         }
     }
@@ -98,19 +92,12 @@ impl SolanaModel {
                 [&18_u16.to_le_bytes()[..], &64_u16.to_le_bytes(), &[0; 32], &mint].concat();
             data.extend(pointer);
             let name = format!("{symbol} coin");
-            let body = [
-                &[0; 32][..],
-                &mint,
-                &text(&name),
-                &text(&symbol),
-                &text("https://demo.invalid/coin.json"),
-                &[0; 4],
-            ]
-            .concat();
+            let names = [name.as_str(), &symbol, COIN_URI].map(borsh_text).concat();
+            let body = [&[0; 32][..], &mint, &names, &[0; 4]].concat();
             let length = u16::try_from(body.len()).unwrap_or(0).to_le_bytes();
             data.extend([&19_u16.to_le_bytes()[..], &length, &body].concat());
         }
-        AccountData { data, lamports: 1_461_600, owner: token.program(), executable: false }
+        AccountData { data, lamports: 1_461_600, owner: token.program() }
     }
 
     /// Base units in the wallet's account of a token after `count` transactions; `None` where the
@@ -190,7 +177,7 @@ impl SolanaModel {
             write(out, &account);
         }
         out.extend_from_slice(b",\"pubkey\":");
-        wire::quoted_key(out, &maker::token_account(self.seed(), wallet.tag, token));
+        wire::quoted_base58(out, &maker::token_account(self.seed(), wallet.tag, token));
         out.push(b'}');
     }
 }
@@ -202,33 +189,16 @@ fn token_account(owner: &ModelKey, token: DemoToken, amount: u64) -> AccountData
         // Account type, then the immutable-owner extension.
         data.extend([2, 7, 0, 0, 0]);
     }
-    AccountData { data, lamports: token.account_rent(), owner: token.program(), executable: false }
-}
-
-/// A borsh string.
-fn text(value: &str) -> Vec<u8> {
-    let length = u32::try_from(value.len()).unwrap_or(0).to_le_bytes();
-    [&length[..], value.as_bytes()].concat()
+    AccountData { data, lamports: token.account_rent(), owner: token.program() }
 }
 
 /// A Metaplex metadata account: strings padded to their longest.
 fn metaplex(token: DemoToken) -> Vec<u8> {
-    let padded = |value: &str, size: usize| {
-        let mut bytes = value.as_bytes().to_vec();
-        bytes.resize(size, 0);
-        [&u32::try_from(size).unwrap_or(0).to_le_bytes()[..], &bytes].concat()
-    };
+    let padded = |value: &str, size: usize| borsh_text(&format!("{value:\0<size$.size$}"));
     let symbol = token.symbol();
-    let mut data = [
-        &[4][..],
-        &[0; 32],
-        &token.mint(),
-        &padded(&format!("{symbol} coin"), 32),
-        &padded(&symbol, 10),
-        &padded("", 200),
-        &[0, 0, 0, 0, 1],
-    ]
-    .concat();
+    let name = padded(&format!("{symbol} coin"), 32);
+    let names = [name, padded(&symbol, 10), padded("", 200)].concat();
+    let mut data = [&[4][..], &[0; 32], &token.mint(), &names, &[0, 0, 0, 0, 1]].concat();
     data.resize(METADATA_SPACE, 0);
     data
 }
@@ -241,8 +211,8 @@ fn write(out: &mut Vec<u8>, account: &AccountData) {
 }
 
 fn write_tail(out: &mut Vec<u8>, account: &AccountData) {
-    let executable: &[u8] = if account.executable { b"true" } else { b"false" };
-    member(out, "executable").extend_from_slice(executable);
+    let executable = (account.owner == KnownAccount::Loader).to_string();
+    member(out, "executable").extend_from_slice(executable.as_bytes());
     number(member(out, "lamports"), account.lamports);
     quoted(member(out, "owner"), account.owner.text());
     number(member(out, "rentEpoch"), u64::MAX);
@@ -258,8 +228,8 @@ fn write_parsed(
     account: &AccountData,
 ) {
     out.extend_from_slice(b"{\"data\":{\"parsed\":{\"info\":{\"isNative\":false");
-    wire::quoted_key(member(out, "mint"), &token.mint());
-    wire::quoted_key(member(out, "owner"), owner);
+    wire::quoted_base58(member(out, "mint"), &token.mint());
+    wire::quoted_base58(member(out, "owner"), owner);
     quoted(member(out, "state"), "initialized");
     wire::token_amount(member(out, "tokenAmount"), amount, token.decimals());
     out.extend_from_slice(b"},\"type\":\"account\"}");

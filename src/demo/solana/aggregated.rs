@@ -8,6 +8,7 @@ use super::maker::Maker;
 use super::pools::{self, Hop, Party};
 use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
+use super::{SOL, le};
 
 const ROUTE: [u8; 8] = [0xe5, 0x17, 0xcb, 0x97, 0x7a, 0xe3, 0xad, 0x2a];
 const SHARED_ROUTE: [u8; 8] = [0xc1, 0x20, 0x9b, 0x33, 0x41, 0xd6, 0x9c, 0x81];
@@ -15,7 +16,6 @@ const SWAP_EVENT: [u8; 8] = [0x40, 0xc6, 0xcd, 0xe8, 0x26, 0x08, 0x71, 0xe2];
 const PRE_FLASH_FILL: [u8; 8] = [0xf0, 0x2f, 0x99, 0x44, 0x0d, 0xbe, 0xe1, 0x2a];
 const FLASH_FILL: [u8; 8] = [0xfc, 0x68, 0x12, 0x86, 0xa4, 0x4e, 0x12, 0x8c];
 const LIMIT_TRADE_EVENT: [u8; 8] = [0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee];
-const SOL: u64 = 1_000_000_000;
 
 /// A trade through Jupiter that the wallet signs.
 pub(super) fn jupiter(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeSpec) {
@@ -48,10 +48,10 @@ pub(super) fn settlement(maker: &mut Maker<'_>, trade: &TradeSpec) {
     let keeper = maker.tx.signer(keeper_key, 700 * SOL);
     maker.tx.budget(50_000);
     let coin = maker.token(trade.token, trade.before);
-    let usdc = maker.token(DemoToken::Usdc, trade.usdc.and_then(|usdc| usdc.before));
+    let held = trade.usdc.and_then(|usdc| usdc.before);
+    let usdc = maker.token(DemoToken::Usdc, held);
     // The keeper opens missing accounts; the wallet is then named as the owner.
-    for (account, state) in [(coin, trade.before), (usdc, trade.usdc.and_then(|usdc| usdc.before))]
-    {
+    for (account, state) in [(coin, trade.before), (usdc, held)] {
         if state.is_none() {
             let owner = maker.address();
             let owner = maker.tx.account(owner, 0);
@@ -75,22 +75,16 @@ fn plan(hops: usize) -> Vec<u8> {
 }
 
 fn tail(give: u64, get: u64) -> Vec<u8> {
-    let (slippage, fee) = (50_u16.to_le_bytes(), [0_u8]);
-    [&give.to_le_bytes()[..], &get.to_le_bytes(), &slippage, &fee].concat()
+    let (slippage, fee) = (50_u16.to_le_bytes(), [0]);
+    [&le([give, get])[..], &slippage, &fee].concat()
 }
 
 fn leg(tx: &mut Tx, hop: &Hop, party: Party, events: Acc) {
     pools::swap(tx, hop, party);
-    let (give, get) = (hop.give.0.mint(), hop.get.0.mint());
-    let event: [&[u8]; 6] = [
-        &SWAP_EVENT,
-        &hop.venue.program().key(),
-        &give,
-        &hop.give.1.to_le_bytes(),
-        &get,
-        &hop.get.1.to_le_bytes(),
-    ];
-    tx.event(KnownAccount::Jupiter, events, &event.concat());
+    let sum = |(token, units): (DemoToken, u64)| [&token.mint()[..], &le([units])].concat();
+    let venue = hop.venue.program().key();
+    let event = [&SWAP_EVENT[..], &venue, &sum(hop.give), &sum(hop.get)].concat();
+    tx.event(KnownAccount::Jupiter, events, &event);
 }
 
 /// One pool, between the user's own accounts.
@@ -103,18 +97,8 @@ fn route(tx: &mut Tx, hop: &Hop, party: Party) {
     for at in [events, mint, inner] {
         tx.lookup(at);
     }
-    let accounts = [
-        token,
-        party.authority,
-        party.from,
-        party.to,
-        program,
-        mint,
-        program,
-        events,
-        program,
-        inner,
-    ];
+    let first = [token, party.authority, party.from, party.to];
+    let accounts = [&first[..], &[program, mint, program, events, program, inner]].concat();
     let data = [&ROUTE[..], &plan(1), &tail(hop.give.1, hop.get.1)].concat();
     tx.enter(KnownAccount::Jupiter, &accounts, &data, "Route");
     leg(tx, hop, party, events);
@@ -125,12 +109,12 @@ fn route(tx: &mut Tx, hop: &Hop, party: Party) {
 /// Several pools, through accounts of the aggregator's own.
 fn shared_route(tx: &mut Tx, hops: &[Hop], party: Party) {
     let (Some(first), Some(last)) = (hops.first(), hops.last()) else { return };
-    let seed = tx.seed();
+    let seed = tx.seed;
     let authority_key = account(seed, Role::AggregatorAuthority, [0, 0]);
     let authority = tx.account(authority_key, 2_103_217_742);
     let shared = |tx: &mut Tx, token: DemoToken| {
-        let key =
-            account(seed, Role::AggregatorAccount, [u64::from(token.code()), token.rate(seed)]);
+        let parts = [u64::from(token.code()), token.rate(seed)];
+        let key = account(seed, Role::AggregatorAccount, parts);
         let account = tx.token_account(key, authority_key, token, Some(276_186_969));
         tx.lookup(account)
     };
@@ -143,21 +127,9 @@ fn shared_route(tx: &mut Tx, hops: &[Hop], party: Party) {
     for at in [authority, events, give_mint, get_mint, newer] {
         tx.lookup(at);
     }
-    let accounts = [
-        token,
-        authority,
-        party.authority,
-        party.from,
-        source,
-        target,
-        party.to,
-        give_mint,
-        get_mint,
-        program,
-        newer,
-        events,
-        program,
-    ];
+    let ends = [token, authority, party.authority, party.from, source, target, party.to];
+    let rest = [give_mint, get_mint, program, newer, events, program];
+    let accounts = [&ends[..], &rest].concat();
     let body = tail(first.give.1, last.get.1);
     let data = [&SHARED_ROUTE[..], &[3], &plan(hops.len()), &body].concat();
     tx.enter(KnownAccount::Jupiter, &accounts, &data, "SharedAccountsRoute");
@@ -206,7 +178,7 @@ pub(super) fn limit_fill(maker: &mut Maker<'_>, trade: &TradeSpec) {
     let (calls, program) =
         (tx.known(KnownAccount::Instructions), tx.known(KnownAccount::JupiterLimit));
     let (give_mint, get_mint) = (tx.mint(DemoToken::WrappedSol), tx.mint(trade.token));
-    let data = [&PRE_FLASH_FILL[..], &trade.gross.to_le_bytes()].concat();
+    let data = [&PRE_FLASH_FILL[..], &le([trade.gross])].concat();
     let accounts = [order, escrow, keeper, wrapped, give_mint, token, calls, system];
     tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "PreFlashFillOrder");
     tx.send(escrow, wrapped, order, trade.gross, true);
@@ -215,20 +187,12 @@ pub(super) fn limit_fill(maker: &mut Maker<'_>, trade: &TradeSpec) {
     let fee = trade.units / 999;
     let first = [order, escrow, wallet, keeper, coin, stock, fee_authority, fee_account];
     let accounts = [&first[..], &[program, give_mint, token, get_mint, token, system]].concat();
-    let data = [&FLASH_FILL[..], &trade.units.saturating_add(fee).to_le_bytes()].concat();
+    let data = [&FLASH_FILL[..], &le([trade.units.saturating_add(fee)])].concat();
     tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "FlashFillOrder");
     tx.send(stock, coin, keeper, trade.units, true);
     tx.send(stock, fee_account, keeper, fee, true);
-    let event: [&[u8]; 7] = [
-        &LIMIT_TRADE_EVENT,
-        &order_key,
-        &keeper_key,
-        &remaining.to_le_bytes(),
-        &(trade.units / 3).to_le_bytes(),
-        &trade.gross.to_le_bytes(),
-        &(trade.units + fee).to_le_bytes(),
-    ];
-    tx.say_data(&event.concat());
+    let numbers = le([remaining, trade.units / 3, trade.gross, trade.units + fee]);
+    tx.say_data(&[&LIMIT_TRADE_EVENT[..], &order_key, &keeper_key, &numbers].concat());
     tx.leave(50_373);
     tx.pay_fee(10_000);
 }

@@ -66,6 +66,5 @@ fn signed_trade(maker: &mut Maker<'_>, trade: &TradeSpec) {
     if !tip_first {
         maker.tip(wallet, trade);
     }
-    let priority = maker.priority();
-    maker.tx.pay_fee(priority);
+    maker.pay_with_priority();
 }

@@ -10,13 +10,12 @@
 use crate::demo::mix::{self, Dice};
 use crate::domain::Side;
 
-use super::TradeKind;
 use super::keys::KnownAccount;
 use super::pools::{self, Route};
 use super::references;
 use super::tokens::{DemoToken, SPL_TOKENS};
-use super::tx::Version;
 use super::wallet::WalletHistory;
+use super::{SOL, TradeKind};
 use crate::demo::timeline::Class;
 
 pub(super) const LANES: u64 = 4;
@@ -30,7 +29,6 @@ const USDC_STEPS: &[u64] = &[2, 5];
 const USDC_STEPS_ONLY: &[u64] = &[2, 3, 4, 5];
 /// Micro-USDC of one such trade, plus or minus a half.
 const USDC_MOVE: u64 = 60_000_000;
-const SOL: u64 = 1_000_000_000;
 /// Fee of a pool of SOL and USDC, as a part.
 const HOP_FEE: u64 = 2_500;
 
@@ -68,28 +66,20 @@ impl UsdcMove {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoiseKind {
-    SolIn,
-    SolOut,
-    Spam,
-    TokenAccount,
-    Liquidity,
-    Stake,
-    LimitOpen,
-    Dust,
+listed! {
+    /// In the order in which they come.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum NoiseKind {
+        SolIn,
+        Spam,
+        TokenAccount,
+        Liquidity,
+        SolOut,
+        LimitOpen,
+        Stake,
+        Dust,
+    }
 }
-
-const NOISE: [NoiseKind; 8] = [
-    NoiseKind::SolIn,
-    NoiseKind::Spam,
-    NoiseKind::TokenAccount,
-    NoiseKind::Liquidity,
-    NoiseKind::SolOut,
-    NoiseKind::LimitOpen,
-    NoiseKind::Stake,
-    NoiseKind::Dust,
-];
 
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "made and used up at once; a box would cost more")]
@@ -107,7 +97,7 @@ pub(super) enum Content {
 pub(super) struct Spec {
     pub(super) number: u64,
     pub(super) fork: u32,
-    pub(super) version: Version,
+    pub(super) version: Option<u8>,
     pub(super) content: Content,
 }
 
@@ -124,26 +114,26 @@ impl Script<'_> {
             Class::Funding => Content::Funding,
             Class::Trade(trade) => Content::Trade(self.trade(trade, number, fork)),
             Class::Failed(n) => Content::Failed(n),
-            Class::Noise(n) => noise(n),
+            Class::Noise(n) => {
+                let (kind, n) = noise(n);
+                Content::Noise(kind, n)
+            }
         };
         let mut dice = self.dice(number, fork, 1);
         let version = if dice.percent(u64::from(self.wallet.plan.version_1_percent)) {
-            Version::V1
+            Some(1)
         } else if dice.percent(35) {
-            Version::Legacy
+            None
         } else {
-            Version::V0
+            Some(0)
         };
         // Keepers, and failures, whose error names an instruction, have no version 1.
-        let plain = matches!(
-            content,
-            Content::Failed(_)
-                | Content::Trade(TradeSpec {
-                    kind: TradeKind::LimitFill | TradeKind::Settlement,
-                    ..
-                })
-        );
-        Spec { number, fork, version: if plain { Version::V0 } else { version }, content }
+        let plain = match &content {
+            Content::Trade(trade) => trade.kind.is_keepers(),
+            Content::Failed(_) => true,
+            Content::Funding | Content::Noise(..) => false,
+        };
+        Spec { number, fork, version: if plain { Some(0) } else { version }, content }
     }
 
     /// Random numbers of one transaction; `purpose` separates the uses.
@@ -175,7 +165,9 @@ impl Script<'_> {
             let worth = references::lamports(usdc.units(), price).max(2_000);
             if side == Side::Buy { worth - worth / HOP_FEE } else { worth + worth / HOP_FEE }
         });
-        let signed = !matches!(kind, TradeKind::Settlement | TradeKind::LimitFill);
+        let sums = pools::Sums { base: (token, units), gross, usdc: usdc.map(UsdcMove::units) };
+        let route = pools::route(kind, side, sums, &mut dice, (self.seed, price));
+        let signed = !kind.is_keepers();
         TradeSpec {
             kind,
             token,
@@ -185,16 +177,7 @@ impl Script<'_> {
             close: step == STEPS - 1 && !self.keeps(lane, cycle),
             gross,
             usdc,
-            route: pools::route(
-                kind,
-                token,
-                side,
-                units,
-                gross,
-                usdc.map(UsdcMove::units),
-                &mut dice,
-                (self.seed, price),
-            ),
+            route,
             bot_fee: if signed && dice.percent(25) { gross / 100 } else { 0 },
             tip: if signed && dice.percent(30) { dice.range(10_000, 2_000_000) } else { 0 },
         }
@@ -209,43 +192,16 @@ impl Script<'_> {
             Some(K::JupiterUsdc | K::Settlement) if !USDC_STEPS_ONLY.contains(&step) => {
                 K::JupiterSol
             }
-            Some(K::PumpCreate) => {
-                if step == 0 {
-                    K::PumpCreate
-                } else {
-                    K::PumpFun
-                }
-            }
-            Some(K::LimitFill) => {
-                if buys && step > 0 {
-                    K::LimitFill
-                } else {
-                    K::RaydiumV4
-                }
-            }
+            Some(K::PumpCreate) if step > 0 => K::PumpFun,
+            Some(K::LimitFill) if !buys || step == 0 => K::RaydiumV4,
             Some(kind) => kind,
-            None if USDC_STEPS.contains(&step) => {
-                if keeper {
-                    K::Settlement
-                } else {
-                    K::JupiterUsdc
-                }
-            }
-            None => match token {
-                DemoToken::Created(..) if step == 0 => K::PumpCreate,
-                DemoToken::Created(..) => K::PumpFun,
-                _ if token.is_2022() => dice.pick(K::PumpFun, &[K::PumpSwap, K::JupiterSol]),
-                _ if step == 3 && keeper => K::LimitFill,
-                DemoToken::WrappedSol
-                | DemoToken::Usdc
-                | DemoToken::Coin(_)
-                | DemoToken::Spam(_)
-                | DemoToken::Position
-                | DemoToken::PositionShare
-                | DemoToken::Idle => {
-                    dice.pick(K::RaydiumV4, &[K::Whirlpool, K::JupiterSol, K::PumpFun])
-                }
-            },
+            None if USDC_STEPS.contains(&step) && keeper => K::Settlement,
+            None if USDC_STEPS.contains(&step) => K::JupiterUsdc,
+            None if matches!(token, DemoToken::Created(..)) && step == 0 => K::PumpCreate,
+            None if matches!(token, DemoToken::Created(..)) => K::PumpFun,
+            None if token.is_2022() => dice.pick(K::PumpFun, &[K::PumpSwap, K::JupiterSol]),
+            None if step == 3 && keeper => K::LimitFill,
+            None => dice.pick(K::RaydiumV4, &[K::Whirlpool, K::JupiterSol, K::PumpFun]),
         }
     }
 
@@ -260,18 +216,12 @@ impl Script<'_> {
         };
         let number = cycle * LANES + lane;
         if creates {
-            return DemoToken::Created(
-                self.wallet.tag,
-                u32::try_from(number).unwrap_or(u32::MAX) & 0x7fff_ffff,
-            );
+            let number = u32::try_from(number).unwrap_or(u32::MAX) & 0x7fff_ffff;
+            return DemoToken::Created(self.wallet.tag, number);
         }
-        let newer = match self.wallet.plan.only {
-            None | Some(K::JupiterSol | K::PumpFun) => lane % 2 == 1,
-            Some(K::PumpSwap | K::PumpCreate) => true,
-            Some(K::RaydiumV4 | K::Whirlpool | K::JupiterUsdc | K::LimitFill | K::Settlement) => {
-                false
-            }
-        };
+        let only = self.wallet.plan.only;
+        let newer = matches!(only, Some(K::PumpSwap | K::PumpCreate))
+            || matches!(only, None | Some(K::JupiterSol | K::PumpFun)) && lane % 2 == 1;
         let (factor, offset) = self.shuffle(lane);
         let place = cycle.wrapping_mul(factor).wrapping_add(offset) % LANE_COINS;
         let coin = u32::try_from(lane * LANE_COINS + place).unwrap_or(0);
@@ -286,30 +236,21 @@ impl Script<'_> {
 
     /// Cycles of the lane that trade a coin: the first of them, and how far apart they are.
     pub(super) fn cycles_of(&self, token: DemoToken) -> Option<(u64, u64, u64)> {
-        match token {
-            DemoToken::Created(_, number) => {
-                let number = u64::from(number);
-                let (lane, cycle) = (number % LANES, number / LANES);
-                (self.token(lane, cycle) == token).then_some((lane, cycle, u64::MAX))
-            }
-            DemoToken::Coin(number) => {
-                let coin = u64::from(number % SPL_TOKENS);
-                let (lane, place) = (coin / LANE_COINS, coin % LANE_COINS);
-                let (factor, offset) = self.shuffle(lane);
-                // The inverse of an odd number modulo a power of two, by Newton's iteration.
-                let inverse = (0..6).fold(factor, |inverse, _| {
-                    inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)))
-                });
-                let cycle = place.wrapping_sub(offset).wrapping_mul(inverse) % LANE_COINS;
-                (self.token(lane, cycle) == token).then_some((lane, cycle, LANE_COINS))
-            }
-            DemoToken::WrappedSol
-            | DemoToken::Usdc
-            | DemoToken::Spam(_)
-            | DemoToken::Position
-            | DemoToken::PositionShare
-            | DemoToken::Idle => None,
-        }
+        let (lane, cycle, period) = if let DemoToken::Created(_, number) = token {
+            let number = u64::from(number);
+            (number % LANES, number / LANES, u64::MAX)
+        } else {
+            let DemoToken::Coin(number) = token else { return None };
+            let coin = u64::from(number % SPL_TOKENS);
+            let (lane, place) = (coin / LANE_COINS, coin % LANE_COINS);
+            let (factor, offset) = self.shuffle(lane);
+            // The inverse of an odd number modulo a power of two, by Newton's iteration.
+            let inverse = (0..6).fold(factor, |inverse, _| {
+                inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)))
+            });
+            (lane, place.wrapping_sub(offset).wrapping_mul(inverse) % LANE_COINS, LANE_COINS)
+        };
+        (self.token(lane, cycle) == token).then_some((lane, cycle, period))
     }
 
     /// Whether the cycle leaves its account open with a balance.
@@ -378,10 +319,8 @@ impl Script<'_> {
         } else {
             let earlier = phase.checked_sub(1).and_then(|at| steps.get(at)).map(|at| (cycle, *at));
             let wrapped = || Some((cycle.checked_sub(1)?, *steps.last()?));
-            let Some((cycle, step)) = earlier.or_else(wrapped) else {
-                return Some(UsdcMove { before: None, after });
-            };
-            Some(self.usdc_level(LANES - 1, cycle, step, phase % 2 == 1))
+            let last = earlier.or_else(wrapped);
+            last.map(|(cycle, step)| self.usdc_level(LANES - 1, cycle, step, phase % 2 == 1))
         };
         Some(UsdcMove { before, after })
     }
@@ -406,15 +345,15 @@ impl Script<'_> {
     }
 }
 
-pub(super) fn noise(n: u64) -> Content {
+/// The kind of the `n`-th noise, with its number within the kind.
+pub(super) fn noise(n: u64) -> (NoiseKind, u64) {
     let at = usize::try_from(n % 8).unwrap_or(0);
-    let kind = NOISE.get(at).copied().unwrap_or(NoiseKind::SolIn);
-    Content::Noise(kind, n / 8)
+    (NoiseKind::ALL.get(at).copied().unwrap_or(NoiseKind::SolIn), n / 8)
 }
 
 /// Number among all noise of the `n`-th one of a kind.
 pub(super) fn noise_number(kind: NoiseKind, n: u64) -> u64 {
-    let at = NOISE.iter().position(|other| *other == kind).unwrap_or(0);
+    let at = NoiseKind::ALL.iter().position(|other| *other == kind).unwrap_or(0);
     n * 8 + u64::try_from(at).unwrap_or(0)
 }
 
@@ -427,17 +366,13 @@ impl TradeSpec {
             let first = hops.next()?;
             return (first.get.0 == DemoToken::WrappedSol).then_some(first.get.1);
         }
-        Some(match (self.kind, self.side) {
-            (TradeKind::PumpFun | TradeKind::PumpCreate, Side::Buy) => {
-                self.gross + pools::pump_fees(self.gross).total()
-            }
-            (TradeKind::PumpFun | TradeKind::PumpCreate, Side::Sell) => {
-                self.gross - pools::pump_fees(self.gross).total()
-            }
-            (TradeKind::PumpSwap, Side::Buy) => self.gross + pools::swap_fees(self.gross).total(),
-            (TradeKind::PumpSwap, Side::Sell) => self.gross - pools::swap_fees(self.gross).total(),
-            (_, _) => self.gross,
-        })
+        let on_curve = matches!(self.kind, TradeKind::PumpFun | TradeKind::PumpCreate);
+        let fees = match (on_curve, self.kind == TradeKind::PumpSwap) {
+            (true, _) => pools::pump_fees(self.gross).total(),
+            (false, true) => pools::swap_fees(self.gross).total(),
+            (false, false) => 0,
+        };
+        Some(if self.side == Side::Buy { self.gross + fees } else { self.gross - fees })
     }
 
     /// Program whose pool exchanged the token with the route.
@@ -449,17 +384,20 @@ impl TradeSpec {
             TradeKind::Whirlpool => KnownAccount::Whirlpool,
             TradeKind::LimitFill => KnownAccount::JupiterLimit,
             TradeKind::JupiterSol | TradeKind::JupiterUsdc | TradeKind::Settlement => {
-                let mut hops = self.route.steps();
-                let hop = if self.side == Side::Sell { hops.next() } else { hops.next_back() };
-                hop.map_or(KnownAccount::Jupiter, |hop| hop.venue.program())
+                self.hop_venue(self.side == Side::Sell)
             }
         }
     }
 
+    /// Program of the first or the last pool of the route.
+    fn hop_venue(&self, first: bool) -> KnownAccount {
+        let mut hops = self.route.steps();
+        let hop = if first { hops.next() } else { hops.next_back() };
+        hop.map_or(KnownAccount::Jupiter, |hop| hop.venue.program())
+    }
+
     /// Program whose pool exchanged USDC with the route.
     pub(super) fn usdc_venue(&self) -> KnownAccount {
-        let mut hops = self.route.steps();
-        let hop = if self.side == Side::Sell { hops.next_back() } else { hops.next() };
-        hop.map_or(KnownAccount::Jupiter, |hop| hop.venue.program())
+        self.hop_venue(self.side == Side::Buy)
     }
 }

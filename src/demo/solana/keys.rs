@@ -9,55 +9,67 @@ use crate::demo::mix;
 pub(super) type ModelKey = [u8; 32];
 
 macro_rules! known {
-    ($($name:ident = $text:literal,)*) => {
+    (
+        programs { $($program:ident = $address:literal,)* }
+        others { $($other:ident = $text:literal,)* }
+    ) => {
         /// Accounts that exist on mainnet under these addresses.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub(super) enum KnownAccount { $($name,)* }
+        pub(super) enum KnownAccount { $($program,)* $($other,)* }
 
         impl KnownAccount {
-            pub(super) const ALL: &[Self] = &[$(Self::$name,)*];
+            pub(super) const ALL: &[Self] = &[$(Self::$program,)* $(Self::$other,)*];
 
             pub(super) const fn text(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
+                match self { $(Self::$program => $address,)* $(Self::$other => $text,)* }
+            }
+
+            /// Whether the account is a program (the rest are mints, sysvars and plain accounts).
+            pub(super) fn is_program(self) -> bool {
+                matches!(self, $(Self::$program)|*)
             }
         }
     };
 }
 
 known! {
-    WhirlpoolVaultSol = "EUuUbDcafPrmVTD5M6qoJAoyyNbihBhugADAxRMn5he9",
-    WhirlpoolVaultUsdc = "2WLWEuKDgkDUccTpbwYp1GToYktiSB1cXvreHUwiSUVP",
-    RaydiumV4VaultSol = "DQyrAcCrDXQ7NeoqGgDCZwBvWDcYmFCjSb9JtteuvPpz",
-    RaydiumV4VaultUsdc = "HLmqeL62xR1QoZ1HKKbXRrdN1p3phKpxRMb2VVopvBBz",
-    System = "11111111111111111111111111111111",
-    ComputeBudget = "ComputeBudget111111111111111111111111111111",
-    Token = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
-    Token2022 = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
-    AssociatedToken = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
-    Stake = "Stake11111111111111111111111111111111111111",
-    Loader = "BPFLoaderUpgradeab1e11111111111111111111111",
-    Metaplex = "metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s",
-    PumpFun = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
-    PumpSwap = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
-    PumpFees = "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
-    RaydiumV4 = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8",
-    RaydiumV4Authority = "5Q544fKrFoe6tsEbD7S8EmxGTJYAKtTVhAW5Q5pge4j1",
-    RaydiumCpmm = "CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C",
-    Whirlpool = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc",
-    Dlmm = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo",
-    Jupiter = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4",
-    JupiterEvents = "D8cy77BBepLMngZx6ZukaTff5hCt1HrWyKk3Hnd9oitf",
-    JupiterLimit = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu",
-    WrappedSol = "So11111111111111111111111111111111111111112",
-    Usdc = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
-    Rent = "SysvarRent111111111111111111111111111111111",
-    Clock = "SysvarC1ock11111111111111111111111111111111",
-    StakeHistory = "SysvarStakeHistory1111111111111111111111111",
-    StakeConfig = "StakeConfig11111111111111111111111111111111",
-    Instructions = "Sysvar1nstructions1111111111111111111111111",
-    JitoTip1 = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5",
-    JitoTip2 = "DfXygSm4jCyNCybVYYK6DwvWqjKee8pbDmJGcLWNDXjh",
-    JitoTip3 = "ADuUkR4vqLUMWXxW9gh6D6L8pMSawimctcNZ5pGwDcEt",
+    programs {
+        System = "11111111111111111111111111111111",
+        ComputeBudget = "ComputeBudget111111111111111111111111111111",
+        Token = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+        Token2022 = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
+        AssociatedToken = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
+        Stake = "Stake11111111111111111111111111111111111111",
+        Loader = "BPFLoaderUpgradeab1e11111111111111111111111",
+        Metaplex = "metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s",
+        PumpFun = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+        PumpSwap = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
+        PumpFees = "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
+        RaydiumV4 = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8",
+        RaydiumCpmm = "CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C",
+        Whirlpool = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc",
+        Dlmm = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo",
+        Jupiter = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4",
+        JupiterLimit = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu",
+    }
+    others {
+        WhirlpoolVaultSol = "EUuUbDcafPrmVTD5M6qoJAoyyNbihBhugADAxRMn5he9",
+        WhirlpoolVaultUsdc = "2WLWEuKDgkDUccTpbwYp1GToYktiSB1cXvreHUwiSUVP",
+        RaydiumV4VaultSol = "DQyrAcCrDXQ7NeoqGgDCZwBvWDcYmFCjSb9JtteuvPpz",
+        RaydiumV4VaultUsdc = "HLmqeL62xR1QoZ1HKKbXRrdN1p3phKpxRMb2VVopvBBz",
+        RaydiumV4Authority = "5Q544fKrFoe6tsEbD7S8EmxGTJYAKtTVhAW5Q5pge4j1",
+        JupiterEvents = "D8cy77BBepLMngZx6ZukaTff5hCt1HrWyKk3Hnd9oitf",
+        WrappedSol = "So11111111111111111111111111111111111111112",
+        Usdc = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+        Rent = "SysvarRent111111111111111111111111111111111",
+        Clock = "SysvarC1ock11111111111111111111111111111111",
+        StakeHistory = "SysvarStakeHistory1111111111111111111111111",
+        StakeConfig = "StakeConfig11111111111111111111111111111111",
+        Instructions = "Sysvar1nstructions1111111111111111111111111",
+        JitoTip1 = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5",
+        JitoTip2 = "DfXygSm4jCyNCybVYYK6DwvWqjKee8pbDmJGcLWNDXjh",
+        JitoTip3 = "ADuUkR4vqLUMWXxW9gh6D6L8pMSawimctcNZ5pGwDcEt",
+    }
 }
 
 static KEYS: LazyLock<Vec<ModelKey>> = LazyLock::new(|| {
@@ -81,27 +93,20 @@ impl KnownAccount {
         Self::ALL.get(at).copied()
     }
 
-    /// Whether the account is a program (the rest are mints, sysvars and plain accounts).
-    pub(super) fn is_program(self) -> bool {
-        !matches!(
-            self,
-            Self::WhirlpoolVaultSol
-                | Self::WhirlpoolVaultUsdc
-                | Self::RaydiumV4VaultSol
-                | Self::RaydiumV4VaultUsdc
-                | Self::RaydiumV4Authority
-                | Self::JupiterEvents
-                | Self::WrappedSol
-                | Self::Usdc
-                | Self::Rent
-                | Self::Clock
-                | Self::StakeHistory
-                | Self::StakeConfig
-                | Self::Instructions
-                | Self::JitoTip1
-                | Self::JitoTip2
-                | Self::JitoTip3
-        )
+    /// Common name of a venue, as the venue table has it (a test compares the two).
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most accounts are no venue")]
+    pub(super) fn venue(self) -> &'static str {
+        match self {
+            Self::PumpFun => "Pump.fun",
+            Self::PumpSwap => "PumpSwap",
+            Self::RaydiumV4 => "Raydium AMM v4",
+            Self::RaydiumCpmm => "Raydium CPMM",
+            Self::Whirlpool => "Orca Whirlpool",
+            Self::Dlmm => "Meteora DLMM",
+            Self::Jupiter => "Jupiter v6",
+            Self::JupiterLimit => "Jupiter Limit Order v1",
+            _ => "",
+        }
     }
 }
 
@@ -142,14 +147,9 @@ pub(super) enum Role {
 }
 
 /// An address that belongs to the chain, not to one wallet.
-pub(super) fn account(seed: u64, role: Role, parts: [u64; 2]) -> ModelKey {
-    let [first, second] = parts;
-    mix::key(seed, &[role_number(role), first, second])
-}
-
 #[expect(clippy::as_conversions, reason = "the discriminant of a unit enum; no value is cut")]
-const fn role_number(role: Role) -> u64 {
-    role as u64
+pub(super) fn account(seed: u64, role: Role, [first, second]: [u64; 2]) -> ModelKey {
+    mix::key(seed, &[role as u64, first, second])
 }
 
 #[cfg(test)]
@@ -159,9 +159,7 @@ mod tests {
     #[test]
     fn every_known_text_is_an_address() {
         for known in KnownAccount::ALL {
-            let mut text = Vec::new();
-            crate::demo::base58::encode(&known.key(), &mut text);
-            assert_eq!(String::from_utf8(text).unwrap(), known.text());
+            assert_eq!(crate::demo::solana::base58_text(&known.key()), known.text());
             assert_eq!(KnownAccount::of(&known.key()), Some(*known));
         }
     }

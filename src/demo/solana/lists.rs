@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::TradeKind;
 use super::build;
-use super::history::{Content, LANES, NoiseKind, STEPS, noise_number};
+use super::history::{self, Content, LANES, NoiseKind, STEPS, noise_number};
 use super::maker;
 use super::model::{ListEntry, ListSubject, SolanaModel};
 use super::noise;
@@ -58,14 +58,10 @@ impl SolanaModel {
                 let opens = trade.usdc.is_some_and(|usdc| usdc.before.is_none());
                 trade.kind != TradeKind::Settlement || opens || trade.before.is_none()
             }
-            Class::Noise(n) => match super::history::noise(n) {
-                Content::Noise(NoiseKind::Spam, n) => {
-                    noise::spam_token(n, wallet.plan.spam_accounts).1 == 0
-                }
-                Content::Noise(..) | Content::Funding | Content::Trade(_) | Content::Failed(_) => {
-                    true
-                }
-            },
+            Class::Noise(n) => {
+                let (kind, n) = history::noise(n);
+                kind != NoiseKind::Spam || noise::spam_token(n, wallet.plan.spam_accounts).1 == 0
+            }
         }
     }
 

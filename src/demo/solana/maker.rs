@@ -3,30 +3,24 @@
 use crate::demo::mix;
 use crate::domain::Side;
 
+use super::SOL;
 use super::history::{Script, Spec, TradeSpec};
 use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::pools::{self, Hop, Party, PoolProgram};
-use super::tokens::DemoToken;
+use super::tokens::{self, DemoToken};
 use super::tx::{Acc, Tx};
 
 const ACCOUNT_TAG: u64 = u64::from_le_bytes(*b"demoatas");
-const SOL: u64 = 1_000_000_000;
 
 /// Address of a wallet's own account of a token.
 pub(super) fn token_account(seed: u64, wallet_tag: u64, token: DemoToken) -> ModelKey {
-    let mut body = [0; 12];
-    let (number, tag) = body.split_at_mut(4);
-    number.copy_from_slice(&token.code().to_le_bytes());
-    tag.copy_from_slice(&wallet_tag.to_le_bytes());
-    mix::seal(seed ^ ACCOUNT_TAG, &body)
+    mix::seal(seed ^ ACCOUNT_TAG, &tokens::body(token.code(), wallet_tag))
 }
 
 /// Wallet tag and token of a token account of the model.
 pub(super) fn open_token_account(seed: u64, key: &ModelKey) -> Option<(u64, DemoToken)> {
-    let body: [u8; 12] = mix::open(seed ^ ACCOUNT_TAG, key)?;
-    let (number, tag) = body.split_first_chunk::<4>()?;
-    let tag = u64::from_le_bytes(tag.try_into().ok()?);
-    Some((tag, DemoToken::from_code(u32::from_le_bytes(*number), tag)?))
+    let (code, tag) = tokens::parts(&mix::open(seed ^ ACCOUNT_TAG, key)?)?;
+    Some((tag, DemoToken::from_code(code, tag)?))
 }
 
 /// A transaction under construction, with its wallet.
@@ -70,8 +64,9 @@ impl Maker<'_> {
         self.tx.token_account(key, owner, token, amount)
     }
 
-    pub(super) fn priority(&mut self) -> u64 {
-        self.dice.range(0, 300_000)
+    pub(super) fn pay_with_priority(&mut self) {
+        let priority = self.dice.range(0, 300_000);
+        self.tx.pay_fee(priority);
     }
 
     pub(super) fn bot_fee(&mut self, wallet: Acc, trade: &TradeSpec) {
@@ -84,9 +79,8 @@ impl Maker<'_> {
 
     pub(super) fn tip(&mut self, wallet: Acc, trade: &TradeSpec) {
         if trade.tip > 0 {
-            let known = self
-                .dice
-                .pick(KnownAccount::JitoTip1, &[KnownAccount::JitoTip2, KnownAccount::JitoTip3]);
+            let others = [KnownAccount::JitoTip2, KnownAccount::JitoTip3];
+            let known = self.dice.pick(KnownAccount::JitoTip1, &others);
             let receiver = self.tx.writable(known.key(), 3_906_617_008);
             self.tx.transfer(wallet, receiver, trade.tip);
         }

@@ -7,14 +7,14 @@ use crate::demo::mix;
 use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
 use super::build::build;
-use super::history::{Content, Script, Spec, TradeSpec};
+use super::history::{Content, Script, Spec};
 use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::maker;
 use super::references;
 use super::tokens::DemoToken;
 use super::wallet::{WalletHistory, WalletPlan};
 use super::wire::{self, Envelope};
-use super::{TradeKind, TxKind, names, slots};
+use super::{TradeKind, TxKind, slots};
 use crate::demo::timeline::{Class, Spot};
 
 const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
@@ -38,7 +38,7 @@ struct Inner {
     state: RwLock<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     head: Height,
     /// Every address that was registered or queried.
@@ -88,12 +88,7 @@ pub(super) enum ListSubject {
 impl SolanaModel {
     /// A chain generated from one seed; its head is `DEFAULT_HEAD` until it is set.
     pub fn new(seed: u64) -> Self {
-        let state = State {
-            head: slots::DEFAULT_HEAD,
-            wallets: HashMap::new(),
-            by_tag: HashMap::new(),
-            forks: Vec::new(),
-        };
+        let state = State { head: slots::DEFAULT_HEAD, ..State::default() };
         Self { inner: Arc::new(Inner { seed, state: RwLock::new(state) }) }
     }
 
@@ -254,11 +249,10 @@ impl SolanaModel {
         let mut body = [0; 48];
         let (address, rest) = body.split_at_mut(32);
         address.copy_from_slice(wallet);
-        let (numbers, forks) = rest.split_at_mut(8);
+        let (numbers, rest) = rest.split_at_mut(8);
         numbers.copy_from_slice(&number.to_le_bytes());
-        for (to, from) in forks.iter_mut().zip(fork.to_le_bytes()) {
-            *to = from;
-        }
+        let (forks, _) = rest.split_at_mut(4);
+        forks.copy_from_slice(&fork.to_le_bytes());
         mix::seal(self.inner.seed ^ SIGNATURE_TAG, &body)
     }
 
@@ -328,11 +322,7 @@ impl SolanaModel {
     /// Version of a transaction as `maxSupportedTransactionVersion` counts; `None` is legacy.
     pub(super) fn version(&self, wallet: &WalletHistory, number: u64) -> Option<u8> {
         let fork = wallet.spot(number).map_or(0, |spot| self.fork(spot.height));
-        match self.script(wallet).spec(number, fork).version {
-            super::tx::Version::Legacy => None,
-            super::tx::Version::V0 => Some(0),
-            super::tx::Version::V1 => Some(1),
-        }
+        self.script(wallet).spec(number, fork).version
     }
 
     pub(super) fn spec(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> Spec {
@@ -341,13 +331,10 @@ impl SolanaModel {
 
     /// Every transaction of the wallet up to the head, trades and others, newest first.
     pub fn signatures(&self, address: Address) -> impl Iterator<Item = TxId> + use<> {
-        let key = if let Address::Solana(key) = address { key } else { [0; 32] };
-        let wallet = self.wallet(&key);
-        let top = wallet.count_at(self.head());
-        let model = self.clone();
+        let (model, wallet, top) = self.listed_to_head(address);
         (0..top).rev().filter_map(move |number| {
             let fork = model.fork(wallet.spot(number)?.height);
-            Some(TxId::solana(&model.signature(&key, number, fork)))
+            Some(TxId::solana(&model.signature(&wallet.address, number, fork)))
         })
     }
 
@@ -366,11 +353,15 @@ impl SolanaModel {
 
     /// Every row of the wallet up to the head, newest first, in the service's order.
     pub fn truth(&self, address: Address) -> impl Iterator<Item = TrueTrade> + use<> {
+        let (model, wallet, top) = self.listed_to_head(address);
+        (0..top).rev().flat_map(move |number| model.rows(&wallet, number))
+    }
+
+    fn listed_to_head(&self, address: Address) -> (Self, Arc<WalletHistory>, u64) {
         let key = if let Address::Solana(key) = address { key } else { [0; 32] };
         let wallet = self.wallet(&key);
         let top = wallet.count_at(self.head());
-        let model = self.clone();
-        (0..top).rev().flat_map(move |number| model.rows(&wallet, number))
+        (self.clone(), wallet, top)
     }
 
     /// Rows of one transaction of the wallet.
@@ -392,29 +383,17 @@ impl SolanaModel {
             mint: Address::Solana(token.mint()),
             units: Units::from(units),
             native: trade.native().map(Units::from),
-            venue: names::venue(venue),
+            venue: venue.venue(),
             program: Address::Solana(venue.key()),
             leg,
             kind: trade.kind,
         };
-        rows_of(&trade, row)
-    }
-}
-
-fn rows_of(
-    trade: &TradeSpec,
-    row: impl Fn(Side, DemoToken, u64, KnownAccount, u16) -> TrueTrade,
-) -> Vec<TrueTrade> {
-    let Some(usdc) = trade.usdc else {
-        return vec![row(trade.side, trade.token, trade.units, trade.token_venue(), 0)];
-    };
-    let coin = |leg| row(trade.side, trade.token, trade.units, trade.token_venue(), leg);
-    match trade.side {
-        Side::Sell => {
-            vec![coin(0), row(Side::Buy, DemoToken::Usdc, usdc.units(), trade.usdc_venue(), 1)]
-        }
-        Side::Buy => {
-            vec![row(Side::Sell, DemoToken::Usdc, usdc.units(), trade.usdc_venue(), 0), coin(1)]
+        let coin = |leg| row(trade.side, trade.token, trade.units, trade.token_venue(), leg);
+        let Some(usdc) = trade.usdc else { return vec![coin(0)] };
+        let dollars = |side, leg| row(side, DemoToken::Usdc, usdc.units(), trade.usdc_venue(), leg);
+        match trade.side {
+            Side::Sell => vec![coin(0), dollars(Side::Buy, 1)],
+            Side::Buy => vec![dollars(Side::Sell, 0), coin(1)],
         }
     }
 }

@@ -6,8 +6,8 @@ use super::maker::Maker;
 use super::pools::BUY;
 use super::tokens::DemoToken;
 use super::tx::Acc;
+use super::{SOL, le};
 
-const SOL: u64 = 1_000_000_000;
 /// Units of each spam transfer and of a liquidity position.
 pub(super) const SPAM_UNITS: u64 = 777_000_000;
 pub(super) const POSITION_UNITS: u64 = 250_000_000;
@@ -121,11 +121,8 @@ fn move_position(maker: &mut Maker<'_>, opens: bool, comes: bool) {
     if opens {
         maker.tx.create_associated(wallet, own, wallet);
     }
-    if comes {
-        maker.tx.send(away, own, sender, POSITION_UNITS, true);
-    } else {
-        maker.tx.send(own, away, wallet, POSITION_UNITS, true);
-    }
+    let (from, to, authority) = if comes { (away, own, sender) } else { (own, away, wallet) };
+    maker.tx.send(from, to, authority, POSITION_UNITS, true);
     maker.tx.pay_fee(0);
 }
 
@@ -160,7 +157,7 @@ fn pool_position(maker: &mut Maker<'_>, opens: bool, deposit: bool) {
         share_mint,
     ];
     let (tag, name) = if deposit { (DEPOSIT, "Deposit") } else { (WITHDRAW, "Withdraw") };
-    let amounts = [SHARE_UNITS, POSITION_UNITS, lamports].map(u64::to_le_bytes).concat();
+    let amounts = le([SHARE_UNITS, POSITION_UNITS, lamports]);
     tx.enter(KnownAccount::RaydiumCpmm, &accounts, &[&tag[..], &amounts].concat(), name);
     if deposit {
         tx.send(own, vault, wallet, POSITION_UNITS, true);
@@ -173,8 +170,7 @@ fn pool_position(maker: &mut Maker<'_>, opens: bool, deposit: bool) {
     }
     tx.leave(53_000);
     tx.close(wrapped, wallet, wallet);
-    let priority = maker.priority();
-    maker.tx.pay_fee(priority);
+    maker.pay_with_priority();
 }
 
 fn stake(maker: &mut Maker<'_>) {
@@ -213,34 +209,20 @@ fn limit_open(maker: &mut Maker<'_>) {
     let (give, get) = (tx.mint(DemoToken::WrappedSol), tx.mint(DemoToken::Usdc));
     let accounts = [base, wallet, order, escrow, wrapped, give, token, get, token, system];
     let want = lamports / 1000 * 200;
-    let data = [&INITIALIZE_ORDER[..], &lamports.to_le_bytes(), &want.to_le_bytes(), &[0]].concat();
+    let data = [&INITIALIZE_ORDER[..], &le([lamports, want]), &[0]].concat();
     tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "InitializeOrder");
     tx.create_account(wallet, order, 3_083_280, 315, KnownAccount::JupiterLimit);
-    tx.create_account(
-        wallet,
-        escrow,
-        DemoToken::WrappedSol.account_rent(),
-        165,
-        KnownAccount::Token,
-    );
+    let rent = DemoToken::WrappedSol.account_rent();
+    tx.create_account(wallet, escrow, rent, 165, KnownAccount::Token);
     tx.initialize(escrow, order);
     tx.send(wrapped, escrow, wallet, lamports, true);
-    let maker_key = tx.key(wallet);
-    let event: [&[u8]; 8] = [
-        &CREATE_ORDER_EVENT,
-        &order_key,
-        &maker_key,
-        &DemoToken::WrappedSol.mint(),
-        &DemoToken::Usdc.mint(),
-        &lamports.to_le_bytes(),
-        &want.to_le_bytes(),
-        &[0],
-    ];
-    tx.say_data(&event.concat());
+    let mints = [DemoToken::WrappedSol.mint(), DemoToken::Usdc.mint()].concat();
+    let keys = [order_key, tx.key(wallet)].concat();
+    let sums = le([lamports, want]);
+    tx.say_data(&[&CREATE_ORDER_EVENT[..], &keys, &mints, &sums, &[0]].concat());
     tx.leave(61_000);
     tx.close(wrapped, wallet, wallet);
-    let priority = maker.priority();
-    maker.tx.pay_fee(priority);
+    maker.pay_with_priority();
 }
 
 /// A buy with too low a slippage: only the fee moves.
@@ -259,14 +241,11 @@ pub(super) fn failed(maker: &mut Maker<'_>, n: u64) {
     let vault = tx.token_account(vault, state_key, coin, Some(400_000_000_000_000));
     let own = tx.writable(key, 0);
     let (system, token) = (tx.known(KnownAccount::System), tx.known(coin.program()));
-    let (global, program) = (
-        tx.account(account(seed, Role::GlobalState, [1, 0]), 454_657_808),
-        tx.known(KnownAccount::PumpFun),
-    );
+    let global = tx.account(account(seed, Role::GlobalState, [1, 0]), 454_657_808);
+    let program = tx.known(KnownAccount::PumpFun);
     let accounts = [global, mint, state, vault, own, wallet, system, token, program];
-    let data = [&BUY[..], &1_000_000_u64.to_le_bytes(), &SOL.to_le_bytes()].concat();
+    let data = [&BUY[..], &le([1_000_000, SOL])].concat();
     tx.enter(KnownAccount::PumpFun, &accounts, &data, "Buy");
     tx.fail(TOO_MUCH_SOL);
-    let priority = maker.priority();
-    maker.tx.pay_fee(priority);
+    maker.pay_with_priority();
 }

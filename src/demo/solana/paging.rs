@@ -2,14 +2,13 @@
 
 use crate::domain::Height;
 
-use super::digits::number;
 use super::model::{ListEntry, ListSubject};
+use super::number;
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
 use super::rpc::Desk;
-use super::wallet::WalletHistory;
 use super::wire::{self, member, quoted};
 use super::{busy, slots};
-use crate::demo::mix::Dice;
+use crate::demo::mix::{self, Dice};
 use crate::demo::rpc::CallReply;
 
 const LIST_MAX: u64 = 1_000;
@@ -19,7 +18,7 @@ const SHORT_MIN: usize = 5;
 impl Desk<'_> {
     pub(super) fn signatures(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let listed = head.saturating_sub(self.node.list_lag);
@@ -150,7 +149,7 @@ impl Desk<'_> {
                 {
                     group.push(next);
                 }
-                group.sort_by_key(|entry| crate::demo::mix::hash(salt, &[entry.number]));
+                group.sort_by_key(|entry| mix::hash(salt, &[entry.number]));
                 if let Some((signature, slot)) = edge.take()
                     && first.spot.height == slot
                     && let Some(at) = group.iter().position(|entry| entry.signature == signature)
@@ -170,7 +169,7 @@ impl Desk<'_> {
         quoted(member(out, "confirmationStatus"), status);
         wire::error(member(out, "err"), entry.failed.then_some(super::noise::FAILURE));
         member(out, "memo").extend_from_slice(b"null");
-        wire::quoted_signature(member(out, "signature"), &entry.signature);
+        wire::quoted_base58(member(out, "signature"), &entry.signature);
         number(member(out, "slot"), entry.spot.height);
         if let Some(index) = index {
             number(member(out, "transactionIndex"), u64::from(index));
@@ -181,7 +180,7 @@ impl Desk<'_> {
     /// `getTransactionsForAddress`, newest or oldest first, signatures or full transactions.
     pub(super) fn transactions_for_address(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let full = options.text("transactionDetails") == Some("full");
@@ -190,7 +189,7 @@ impl Desk<'_> {
         if !(1..=most).contains(&limit) {
             return Err(DemoError::invalid(format!("limit must be between 1 and {most}")));
         }
-        let filters = ParamOptions::of(options.get("filters"));
+        let filters = ParamOptions(options.get("filters"));
         let first = self.node.first_available.max(self.node.full_pages_from);
         let lag = self.node.list_lag.max(self.node.full_pages_lag);
         let bounds = Bounds::new(filters, head.saturating_sub(lag), first);
@@ -200,7 +199,8 @@ impl Desk<'_> {
         let from = options.text("paginationToken").map(token_position).transpose()?;
         if busy::is_busy(&key) && !full {
             let limit = usize::try_from(limit).unwrap_or(0);
-            return Ok(self.write_signatures(&self.busy_page(bounds.high, None, limit)));
+            let page = self.busy_page(bounds.high, None, limit);
+            return Ok(write_page(&page, false, |out, entry| self.write_row(out, entry)));
         }
         let Some(ListSubject::Wallet(wallet)) = self.model.subject(&key) else {
             return Ok(b"{\"data\":[],\"paginationToken\":null}".to_vec());
@@ -228,45 +228,34 @@ impl Desk<'_> {
         for entry in page.iter().filter(|_| full) {
             self.check_version(&wallet, entry.number, options)?;
         }
-        Ok(self.write_page(&wallet, &page, more, full))
-    }
-
-    /// A page without a token for the next one.
-    fn write_signatures(&self, page: &[ListEntry]) -> Vec<u8> {
-        let mut out = b"{\"data\":".to_vec();
-        wire::list(&mut out, page, |out, entry| {
-            self.write_entry(out, entry, Some(entry.spot.index));
-        });
-        out.extend_from_slice(b",\"paginationToken\":null}");
-        out
-    }
-
-    fn write_page(
-        &self,
-        wallet: &WalletHistory,
-        page: &[ListEntry],
-        more: bool,
-        full: bool,
-    ) -> Vec<u8> {
-        let mut out = b"{\"data\":".to_vec();
-        wire::list(&mut out, page, |out, entry| {
+        Ok(write_page(&page, more, |out, entry| {
             if full {
-                self.model.write_transaction(out, wallet, entry.number, true);
+                self.model.write_transaction(out, &wallet, entry.number, true);
             } else {
-                self.write_entry(out, entry, Some(entry.spot.index));
+                self.write_row(out, entry);
             }
-        });
-        out.extend_from_slice(b",\"paginationToken\":");
-        match page.last().filter(|_| more) {
-            Some(last) => {
-                let token = format!("\"{}:{}\"", last.spot.height, last.spot.index);
-                out.extend_from_slice(token.as_bytes());
-            }
-            None => out.extend_from_slice(b"null"),
-        }
-        out.push(b'}');
-        out
+        }))
     }
+
+    fn write_row(&self, out: &mut Vec<u8>, entry: &ListEntry) {
+        self.write_entry(out, entry, Some(entry.spot.index));
+    }
+}
+
+/// A page with a token for the next one, if there are more.
+fn write_page(
+    page: &[ListEntry],
+    more: bool,
+    write: impl FnMut(&mut Vec<u8>, &ListEntry),
+) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    wire::list(member(&mut out, "data"), page, write);
+    let next = page.last().filter(|_| more).map(|last| last.spot);
+    let token = next.map(|spot| format!("\"{}:{}\"", spot.height, spot.index));
+    let token = token.as_deref().unwrap_or("null");
+    member(&mut out, "paginationToken").extend_from_slice(token.as_bytes());
+    out.push(b'}');
+    out
 }
 
 /// Slots and status of a filter.
@@ -278,7 +267,7 @@ struct Bounds {
 
 impl Bounds {
     fn new(filters: ParamOptions<'_>, head: Height, first: Height) -> Self {
-        let slot = ParamOptions::of(filters.get("slot"));
+        let slot = ParamOptions(filters.get("slot"));
         let low = [slot.number("gte"), slot.number("gt").map(|n| n.saturating_add(1))];
         let high = [slot.number("lte"), slot.number("lt").map(|n| n.saturating_sub(1))];
         Self {

@@ -10,21 +10,17 @@ pub(super) use crate::demo::rpc::DemoError;
 pub(super) fn key(params: &[Value], at: usize) -> Result<ModelKey, DemoError> {
     let text = string(params, at)?;
     let mut key = [0; 32];
-    match five8::decode_32(text.as_bytes(), &mut key) {
-        Ok(()) => Ok(key),
-        Err(_) if bs58::decode(text).into_vec().is_ok() => {
-            Err(DemoError::invalid("Invalid param: WrongSize"))
-        }
-        Err(_) => Err(DemoError::invalid("Invalid param: Invalid")),
-    }
+    let wrong = || match bs58::decode(text).into_vec() {
+        Ok(_) => DemoError::invalid("Invalid param: WrongSize"),
+        Err(_) => DemoError::invalid("Invalid param: Invalid"),
+    };
+    five8::decode_32(text.as_bytes(), &mut key).map(|()| key).map_err(|_| wrong())
 }
 
 pub(super) fn signature(text: &str) -> Result<[u8; 64], DemoError> {
     let mut bytes = [0; 64];
-    match five8::decode_64(text.as_bytes(), &mut bytes) {
-        Ok(()) => Ok(bytes),
-        Err(_) => Err(DemoError::invalid("Invalid param: WrongSize")),
-    }
+    let decoded = five8::decode_64(text.as_bytes(), &mut bytes);
+    decoded.map(|()| bytes).map_err(|_| DemoError::invalid("Invalid param: WrongSize"))
 }
 
 pub(super) fn string(params: &[Value], at: usize) -> Result<&str, DemoError> {
@@ -34,25 +30,15 @@ pub(super) fn string(params: &[Value], at: usize) -> Result<&str, DemoError> {
 }
 
 pub(super) fn number(params: &[Value], at: usize) -> Result<u64, DemoError> {
-    params
-        .get(at)
-        .and_then(Value::as_u64)
-        .ok_or_else(|| DemoError::invalid("invalid type: expected u64"))
+    let number = params.get(at).and_then(Value::as_u64);
+    number.ok_or_else(|| DemoError::invalid("invalid type: expected u64"))
 }
 
 /// The options object of a call, at any parameter position.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ParamOptions<'a>(Option<&'a Value>);
+pub(super) struct ParamOptions<'a>(pub(super) Option<&'a Value>);
 
 impl<'a> ParamOptions<'a> {
-    pub(super) fn at(params: &'a [Value], at: usize) -> Self {
-        Self(params.get(at))
-    }
-
-    pub(super) fn of(value: Option<&'a Value>) -> Self {
-        Self(value)
-    }
-
     pub(super) fn get(self, name: &str) -> Option<&'a Value> {
         self.0?.get(name).filter(|value| !value.is_null())
     }

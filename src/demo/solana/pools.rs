@@ -1,13 +1,16 @@
 //! Pools: fees, routes, and the calls that swap in them.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::demo::mix::Dice;
 use crate::domain::Side;
 
-use super::TradeKind;
 use super::keys::{KnownAccount, Role, account};
 use super::references;
 use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
+use super::{TradeKind, le};
 
 /// Programs whose pools routes go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,41 +89,39 @@ pub(super) fn swap_fees(amount: u64) -> Fees {
     Fees { protocol: share(amount, 5), creator: share(amount, 5), providers: share(amount, 20) }
 }
 
+/// The amounts of a trade that is not one yet.
+pub(super) struct Sums {
+    pub(super) base: (DemoToken, u64),
+    pub(super) gross: u64,
+    pub(super) usdc: Option<u64>,
+}
+
 /// The pools of an aggregated trade; empty for a direct one.
-#[expect(clippy::too_many_arguments, reason = "the parts of a trade that is not one yet")]
 pub(super) fn route(
     kind: TradeKind,
-    token: DemoToken,
     side: Side,
-    units: u64,
-    gross: u64,
-    usdc: Option<u64>,
+    Sums { base, gross, usdc }: Sums,
     dice: &mut Dice,
     (seed, price): (u64, u128),
 ) -> Route {
-    let base = (token, units);
     let sol = (DemoToken::WrappedSol, gross);
-    let path: [Option<(DemoToken, u64)>; 4] = match kind {
+    let mut path = match kind {
         TradeKind::JupiterSol => {
             let middle = (DemoToken::Usdc, references::usdc(gross, price).max(1));
             let other = DemoToken::Coin(dice.pick(0, &[1, 2, 3, 4, 5, 6, 7]) * 2 + 1);
-            let shorter = other == token || token.is_2022();
+            let shorter = other == base.0 || base.0.is_2022();
             match dice.range(1, if shorter { 2 } else { 3 }) {
-                1 => [Some(base), Some(sol), None, None],
-                2 => [Some(base), Some(middle), Some(sol), None],
+                1 => vec![base, sol],
+                2 => vec![base, middle, sol],
                 _ => {
                     let units = (gross / 1000).max(1) * other.rate(seed);
-                    [Some(base), Some((other, units)), Some(middle), Some(sol)]
+                    vec![base, (other, units), middle, sol]
                 }
             }
         }
         TradeKind::JupiterUsdc | TradeKind::Settlement => {
             let usdc = (DemoToken::Usdc, usdc.unwrap_or(1));
-            if dice.percent(60) {
-                [Some(base), Some(sol), Some(usdc), None]
-            } else {
-                [Some(base), Some(usdc), None, None]
-            }
+            if dice.percent(60) { vec![base, sol, usdc] } else { vec![base, usdc] }
         }
         TradeKind::PumpFun
         | TradeKind::PumpCreate
@@ -129,12 +130,11 @@ pub(super) fn route(
         | TradeKind::Whirlpool
         | TradeKind::LimitFill => return Route::default(),
     };
-    let stops: Vec<(DemoToken, u64)> = match side {
-        Side::Sell => path.into_iter().flatten().collect(),
-        Side::Buy => path.into_iter().flatten().rev().collect(),
-    };
+    if side == Side::Buy {
+        path.reverse();
+    }
     let mut hops = [None; 3];
-    for (hop, stop) in hops.iter_mut().zip(stops.windows(2)) {
+    for (hop, stop) in hops.iter_mut().zip(path.windows(2)) {
         if let [give, get] = stop {
             *hop = Some(Hop { venue: venue(give.0, get.0, dice), give: *give, get: *get });
         }
@@ -175,7 +175,7 @@ impl PoolState {
         give: DemoToken,
         get: (DemoToken, u64),
     ) -> Self {
-        let seed = tx.seed();
+        let seed = tx.seed;
         let (first, second) = (give.code().min(get.0.code()), give.code().max(get.0.code()));
         let pair = u64::from(first) << 32 | u64::from(second);
         let number = venue.number();
@@ -187,11 +187,8 @@ impl PoolState {
         let pool = tx.writable(state, 6_124_800);
         let authority = tx.account(owner, 13_532_449_905);
         let forward = give.code() == first;
-        let roles = if forward {
-            (Role::VaultBase, Role::VaultQuote)
-        } else {
-            (Role::VaultQuote, Role::VaultBase)
-        };
+        let (base, quote) = (Role::VaultBase, Role::VaultQuote);
+        let roles = if forward { (base, quote) } else { (quote, base) };
         let (get, out) = get;
         let mut vault = |role, token: DemoToken, least: u64| {
             let key = account(seed, role, [number, pair]);
@@ -202,8 +199,13 @@ impl PoolState {
         Self { state: pool, authority, give_vault, get_vault, pair, forward }
     }
 
+    /// The parts of the pool's first and second token.
+    fn ordered<T>(&self, give: T, get: T) -> (T, T) {
+        if self.forward { (give, get) } else { (get, give) }
+    }
+
     pub(super) fn part(&self, tx: &mut Tx, role: Role, lamports: u64) -> Acc {
-        let key = account(tx.seed(), role, [self.pair, 0]);
+        let key = account(tx.seed, role, [self.pair, 0]);
         tx.account(key, lamports)
     }
 }
@@ -232,49 +234,17 @@ pub(super) fn swap(tx: &mut Tx, hop: &Hop, party: Party) {
 
 fn raydium(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
     let token = tx.known(KnownAccount::Token);
-    let (coin, pc) = if pool.forward {
-        (pool.give_vault, pool.get_vault)
-    } else {
-        (pool.get_vault, pool.give_vault)
-    };
-    let s = pool.state;
-    let accounts = [
-        token,
-        s,
-        pool.authority,
-        s,
-        coin,
-        pc,
-        s,
-        s,
-        s,
-        s,
-        s,
-        s,
-        s,
-        s,
-        party.from,
-        party.to,
-        party.authority,
-    ];
+    let (coin, pc) = pool.ordered(pool.give_vault, pool.get_vault);
+    let (s, user) = (pool.state, [party.from, party.to, party.authority]);
+    let accounts = [&[token, s, pool.authority, s, coin, pc][..], &[s; 8], &user].concat();
     let (give, get) = (hop.give.1, hop.get.1);
     let least = get / 100 * 99;
-    let data = [&[9_u8][..], &give.to_le_bytes(), &least.to_le_bytes()].concat();
+    let data = [&[9][..], &le([give, least])].concat();
     tx.enter(KnownAccount::RaydiumV4, &accounts, &data, "");
-    let direction = if pool.forward { 2_u64 } else { 1 };
-    let (held_give, held_get) = (tx.amount(pool.give_vault), tx.amount(pool.get_vault));
-    let (base, quote) = if pool.forward { (held_get, held_give) } else { (held_give, held_get) };
-    let log: [&[u8]; 8] = [
-        &[3],
-        &give.to_le_bytes(),
-        &least.to_le_bytes(),
-        &direction.to_le_bytes(),
-        &give.to_le_bytes(),
-        &base.to_le_bytes(),
-        &quote.to_le_bytes(),
-        &get.to_le_bytes(),
-    ];
-    tx.say_base64("ray_log: ", &log.concat());
+    let direction = if pool.forward { 2 } else { 1 };
+    let (base, quote) = pool.ordered(tx.amount(pool.get_vault), tx.amount(pool.give_vault));
+    let log = [&[3][..], &le([give, least, direction, give, base, quote, get])].concat();
+    tx.say(&format!("ray_log: {}", STANDARD.encode(log)));
     tx.send(party.from, pool.give_vault, party.authority, give, false);
     tx.send(pool.get_vault, party.to, pool.authority, get, false);
     tx.leave(31_846);
@@ -285,48 +255,20 @@ fn whirlpool(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
     let ticks = pool.part(tx, Role::TickArray, 70_407_360);
     let oracle = pool.part(tx, Role::Oracle, 0);
     tx.touch(ticks);
-    let (own_a, vault_a, own_b, vault_b) = if pool.forward {
-        (party.from, pool.give_vault, party.to, pool.get_vault)
-    } else {
-        (party.to, pool.get_vault, party.from, pool.give_vault)
-    };
-    let accounts = [
-        token,
-        party.authority,
-        pool.state,
-        own_a,
-        vault_a,
-        own_b,
-        vault_b,
-        ticks,
-        ticks,
-        ticks,
-        oracle,
-    ];
+    let (own_a, own_b) = pool.ordered(party.from, party.to);
+    let (vault_a, vault_b) = pool.ordered(pool.give_vault, pool.get_vault);
+    let first = [token, party.authority, pool.state, own_a, vault_a, own_b, vault_b];
+    let accounts = [&first[..], &[ticks, ticks, ticks, oracle]].concat();
     let (give, get) = (hop.give.1, hop.get.1);
-    let parts: [&[u8]; 5] = [
-        &[0xf8, 0xc6, 0x9e, 0x91, 0xe1, 0x75, 0x87, 0xc8],
-        &give.to_le_bytes(),
-        &(get / 100 * 99).to_le_bytes(),
-        &0_u128.to_le_bytes(),
-        &[1, u8::from(pool.forward)],
-    ];
-    tx.enter(KnownAccount::Whirlpool, &accounts, &parts.concat(), "Swap");
+    let forward = u8::from(pool.forward);
+    let data = [&SWAP[..], &le([give, get / 100 * 99]), &[0; 16], &[1, forward]].concat();
+    tx.enter(KnownAccount::Whirlpool, &accounts, &data, "Swap");
     tx.send(party.from, pool.give_vault, party.authority, give, false);
     tx.send(pool.get_vault, party.to, pool.state, get, false);
-    let state = tx.key(pool.state);
-    let traded: [&[u8]; 10] = [
-        &[0xe1, 0xca, 0x49, 0xaf, 0x93, 0x2b, 0xa0, 0x96],
-        &state,
-        &[u8::from(pool.forward)],
-        &(1_u128 << 64).to_le_bytes(),
-        &((1_u128 << 64) + 5).to_le_bytes(),
-        &give.to_le_bytes(),
-        &get.to_le_bytes(),
-        &[0; 16],
-        &(give / 400).to_le_bytes(),
-        &(give / 4000).to_le_bytes(),
-    ];
+    let roots = [1_u128 << 64, (1_u128 << 64) + 5].map(u128::to_le_bytes).concat();
+    let fees = le([give / 400, give / 4000]);
+    let traded: [&[u8]; 7] =
+        [&TRADED, &tx.key(pool.state), &[forward], &roots, &le([give, get]), &[0; 16], &fees];
     tx.say_data(&traded.concat());
     tx.leave(48_700);
 }
@@ -335,60 +277,26 @@ fn dlmm(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
     let program = tx.known(KnownAccount::Dlmm);
     let bins = pool.part(tx, Role::TickArray, 71_437_440);
     let oracle = pool.part(tx, Role::Oracle, 23_385_600);
-    let events = {
-        let key = account(tx.seed(), Role::EventAuthority, [3, 0]);
-        tx.account(key, 0)
-    };
+    let events = account(tx.seed, Role::EventAuthority, [3, 0]);
+    let events = tx.account(events, 0);
     tx.touch(bins);
-    let (x, y) = if pool.forward { (hop.give.0, hop.get.0) } else { (hop.get.0, hop.give.0) };
+    let (x, y) = pool.ordered(hop.give.0, hop.get.0);
     let (mint_x, mint_y) = (tx.mint(x), tx.mint(y));
-    let (vault_x, vault_y) = if pool.forward {
-        (pool.give_vault, pool.get_vault)
-    } else {
-        (pool.get_vault, pool.give_vault)
-    };
+    let (vault_x, vault_y) = pool.ordered(pool.give_vault, pool.get_vault);
     let (token_x, token_y) = (tx.known(x.program()), tx.known(y.program()));
-    let accounts = [
-        pool.state,
-        program,
-        vault_x,
-        vault_y,
-        party.from,
-        party.to,
-        mint_x,
-        mint_y,
-        oracle,
-        program,
-        party.authority,
-        token_x,
-        token_y,
-        events,
-        program,
-        bins,
-    ];
+    let first = [pool.state, program, vault_x, vault_y, party.from, party.to, mint_x, mint_y];
+    let then = [oracle, program, party.authority, token_x, token_y, events, program, bins];
     let (give, get) = (hop.give.1, hop.get.1);
-    let parts: [&[u8]; 3] = [
-        &[0xf8, 0xc6, 0x9e, 0x91, 0xe1, 0x75, 0x87, 0xc8],
-        &give.to_le_bytes(),
-        &(get / 100 * 99).to_le_bytes(),
-    ];
-    tx.enter(KnownAccount::Dlmm, &accounts, &parts.concat(), "Swap");
+    let data = [&SWAP[..], &le([give, get / 100 * 99])].concat();
+    tx.enter(KnownAccount::Dlmm, &[first, then].concat(), &data, "Swap");
     tx.send(party.from, pool.give_vault, party.authority, give, true);
     tx.send(pool.get_vault, party.to, pool.state, get, true);
     let (state, user) = (tx.key(pool.state), tx.key(party.authority));
-    let event: [&[u8]; 9] = [
-        // Swap { lb_pair, from, start_bin, end_bin, amount_in, amount_out, swap_for_y, fee, .. }
-        &[0x51, 0x6c, 0xe3, 0xbe, 0xcd, 0xd0, 0x0a, 0xc4],
-        &state,
-        &user,
-        &[0; 8],
-        &give.to_le_bytes(),
-        &get.to_le_bytes(),
-        &[u8::from(pool.forward)],
-        &(give / 500).to_le_bytes(),
-        &[0; 32],
-    ];
-    tx.event(KnownAccount::Dlmm, events, &event.concat());
+    // Swap { lb_pair, from, start_bin, end_bin, amount_in, amount_out, swap_for_y, fee, .. }
+    let (amounts, forward) = (le([give, get]), [u8::from(pool.forward)]);
+    let numbers = [&[0; 8][..], &amounts, &forward, &le([give / 500]), &[0; 32]].concat();
+    let event = [&BINS_SWAPPED[..], &state, &user, &numbers].concat();
+    tx.event(KnownAccount::Dlmm, events, &event);
     tx.leave(44_100);
 }
 
@@ -397,31 +305,17 @@ fn pump_swap_hop(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
     let selling = hop.get.0 == DemoToken::WrappedSol;
     let coin = if selling { hop.give.0 } else { hop.get.0 };
     let (mint, quote) = (tx.mint(coin), tx.mint(DemoToken::WrappedSol));
-    let global = {
-        let key = account(tx.seed(), Role::GlobalState, [4, 0]);
-        tx.account(key, 9_272_823)
-    };
-    let (own_base, own_quote) =
-        if selling { (party.from, party.to) } else { (party.to, party.from) };
-    let (vault_base, vault_quote) =
-        if selling { (pool.give_vault, pool.get_vault) } else { (pool.get_vault, pool.give_vault) };
-    let (coins, token) = (tx.known(coin.program()), tx.known(KnownAccount::Token));
-    let accounts = [
-        pool.state,
-        party.authority,
-        global,
-        mint,
-        quote,
-        own_base,
-        own_quote,
-        vault_base,
-        vault_quote,
-        coins,
-        token,
-    ];
+    let global = account(tx.seed, Role::GlobalState, [4, 0]);
+    let global = tx.account(global, 9_272_823);
+    let (own, vaults) = ([party.from, party.to], [pool.give_vault, pool.get_vault]);
+    let in_order = |[give, get]: [Acc; 2]| if selling { [give, get] } else { [get, give] };
+    let ends = [in_order(own), in_order(vaults)].concat();
+    let programs = [tx.known(coin.program()), tx.known(KnownAccount::Token)];
+    let first = [pool.state, party.authority, global, mint, quote];
+    let accounts = [&first[..], &ends, &programs].concat();
     let (give, get) = (hop.give.1, hop.get.1);
-    let (tag, first, second) = if selling { (SELL, give, get) } else { (BUY, get, give) };
-    let data = [&tag[..], &first.to_le_bytes(), &second.to_le_bytes()].concat();
+    let (tag, amounts) = if selling { (SELL, [give, get]) } else { (BUY, [get, give]) };
+    let data = [&tag[..], &le(amounts)].concat();
     let name = if selling { "Sell" } else { "Buy" };
     tx.enter(KnownAccount::PumpSwap, &accounts, &data, name);
     tx.send(party.from, pool.give_vault, party.authority, give, true);
@@ -429,6 +323,10 @@ fn pump_swap_hop(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
     tx.leave(52_300);
 }
 
+/// Tags of `swap` (the same for Whirlpool and DLMM) and of the events of both.
+const SWAP: [u8; 8] = [0xf8, 0xc6, 0x9e, 0x91, 0xe1, 0x75, 0x87, 0xc8];
+const TRADED: [u8; 8] = [0xe1, 0xca, 0x49, 0xaf, 0x93, 0x2b, 0xa0, 0x96];
+const BINS_SWAPPED: [u8; 8] = [0x51, 0x6c, 0xe3, 0xbe, 0xcd, 0xd0, 0x0a, 0xc4];
 /// Tags of `buy` and `sell`, the same for Pump.fun and `PumpSwap`.
 pub(super) const BUY: [u8; 8] = [0x66, 0x06, 0x3d, 0x12, 0x01, 0xda, 0xeb, 0xea];
 pub(super) const SELL: [u8; 8] = [0x33, 0xe6, 0x85, 0xa4, 0x01, 0x7f, 0x83, 0xad];

@@ -10,8 +10,9 @@ use super::build::build;
 use super::keys::ModelKey;
 use super::model::SolanaModel;
 use super::{params, slots};
-use crate::demo::evm::PortalOptions;
+use crate::demo::evm::{PortalOptions, by_block};
 use crate::demo::faults::Twist;
+use crate::demo::timeline::Spot;
 use crate::domain::Height;
 
 /// Status and body.
@@ -53,32 +54,17 @@ fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Heigh
     if low < options.first {
         return bad(&format!("dataset starts from block {}", options.first));
     }
-    let owners = owners(&query);
-    let mut blocks: BTreeMap<Height, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
-    let (mut end, mut count) = (high, 0);
-    for ((slot, at), (transaction, balances)) in found(model, &owners, (low, high)) {
-        if count >= options.transactions_max && !blocks.contains_key(&slot) {
-            break;
-        }
-        count += 1;
-        end = if count < options.transactions_max { high } else { slot };
-        let block = blocks.entry(slot).or_default();
-        let with_index = |mut row: Value| {
-            if let Some(row) = row.as_object_mut() {
-                row.insert("transactionIndex".to_owned(), json!(at));
-            }
-            row
-        };
-        block.0.push(with_index(transaction));
-        block.1.extend(balances.into_iter().map(with_index));
-    }
+    let found = found(model, &owners(&query), (low, high));
+    let (mut blocks, end) = by_block(found, high, options.transactions_max);
     // The last block of the range is always included; slots without a block have no line.
     if let Some(last) = (low..=end).rev().find(|slot| slots::has_block(*slot)) {
         blocks.entry(last).or_default();
     }
-    let line = |(slot, (transactions, balances)): (Height, (Vec<Value>, Vec<Value>))| {
+    let line = |(slot, found): (Height, Vec<(Value, Vec<Value>)>)| {
+        let (transactions, balances): (Vec<Value>, Vec<Vec<Value>>) = found.into_iter().unzip();
         let block = json!({
-            "header": {"number": slot}, "transactions": transactions, "tokenBalances": balances,
+            "header": {"number": slot}, "transactions": transactions,
+            "tokenBalances": balances.concat(),
         });
         block.to_string() + "\n"
     };
@@ -99,7 +85,7 @@ fn owners(query: &Value) -> Vec<ModelKey> {
     owners
 }
 
-type Rows = BTreeMap<(Height, u32), (Value, Vec<Value>)>;
+type Rows = BTreeMap<Spot, (Value, Vec<Value>)>;
 
 /// Transactions by slot and place, each with its rows of balances.
 fn found(model: &SolanaModel, owners: &[ModelKey], (low, high): (Height, Height)) -> Rows {
@@ -120,7 +106,7 @@ fn found(model: &SolanaModel, owners: &[ModelKey], (low, high): (Height, Height)
                     let side = |amount: Option<u64>| amount.map(|_| base58_text(&state.owner));
                     json!({
                         "account": base58_text(&account.key), "preOwner": side(state.before),
-                        "postOwner": side(state.after),
+                        "postOwner": side(state.after), "transactionIndex": entry.spot.index,
                     })
                 })
                 .collect();
@@ -128,8 +114,11 @@ fn found(model: &SolanaModel, owners: &[ModelKey], (low, high): (Height, Height)
                 continue;
             }
             let err = entry.failed.then(|| json!({"InstructionError": [0, {"Custom": 1}]}));
-            let transaction = json!({"signatures": [base58_text(&entry.signature)], "err": err});
-            found.insert((entry.spot.height, entry.spot.index), (transaction, rows));
+            let transaction = json!({
+                "signatures": [base58_text(&entry.signature)], "err": err,
+                "transactionIndex": entry.spot.index,
+            });
+            found.insert(entry.spot, (transaction, rows));
         }
     }
     found

@@ -8,6 +8,7 @@ use super::maker::Maker;
 use super::pools::{self, BUY, PoolProgram, PoolState, SELL};
 use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
+use super::{COIN_URI, borsh_text, le};
 
 const CREATE_V2: [u8; 8] = [0xd6, 0x90, 0x4c, 0xec, 0x5f, 0x8b, 0x31, 0xb4];
 const CREATE_EVENT: [u8; 8] = [0x1b, 0x72, 0xa9, 0x4d, 0xde, 0xeb, 0x63, 0x76];
@@ -44,15 +45,10 @@ struct Curve {
     events: Acc,
 }
 
-fn number_of(token: DemoToken, tag: u64) -> [u64; 2] {
-    let owner = if matches!(token, DemoToken::Created(..)) { tag } else { 0 };
-    [u64::from(token.code()), owner]
-}
-
 impl Curve {
     fn open(maker: &mut Maker<'_>, token: DemoToken, held: Option<u64>) -> Self {
-        let (seed, tag) = (maker.script.seed, maker.script.wallet.tag);
-        let number = number_of(token, tag);
+        let seed = maker.script.seed;
+        let number = [u64::from(token.code()), token.owner_tag()];
         let tx = &mut maker.tx;
         let state_key = account(seed, Role::Pool, number);
         let lamports = if held.is_some() { 85_000_000_000 } else { 0 };
@@ -79,14 +75,14 @@ impl Curve {
         trade: &TradeSpec,
     ) {
         let CurveAccounts { system, coins, program, fees, config } = common;
-        let (seed, fee) = (tx.seed(), pools::pump_fees(trade.gross));
+        let (seed, fee) = (tx.seed, pools::pump_fees(trade.gross));
         let volume = tx.account(account(seed, Role::Volume, [0, 0]), 11_066_909);
         let own_volume = tx.writable(account(seed, Role::Volume, [1, tag]), 1_346_200);
         let first = [self.global, self.fee_receiver, self.mint, self.state, self.vault, coin];
         let then = [wallet, system, coins, self.creator_vault, self.events, program];
         let accounts = [&first[..], &then, &[volume, own_volume, config, fees]].concat();
         let most = trade.gross + trade.gross / 20;
-        let data = [&BUY[..], &trade.units.to_le_bytes(), &most.to_le_bytes(), &[1]].concat();
+        let data = [&BUY[..], &le([trade.units, most]), &[1]].concat();
         tx.enter(KnownAccount::PumpFun, &accounts, &data, "Buy");
         get_fees(tx, config, program, trade.gross);
         tx.send(self.vault, coin, self.state, trade.units, false);
@@ -102,7 +98,7 @@ impl Curve {
         let then = [wallet, system, self.creator_vault, coins, self.events, program];
         let accounts = [&first[..], &then, &[config, fees]].concat();
         let least = trade.gross / 20 * 19;
-        let data = [&SELL[..], &trade.units.to_le_bytes(), &least.to_le_bytes()].concat();
+        let data = [&SELL[..], &le([trade.units, least])].concat();
         tx.enter(KnownAccount::PumpFun, &accounts, &data, "Sell");
         get_fees(tx, config, program, trade.gross);
         tx.send(coin, self.vault, wallet, trade.units, false);
@@ -123,26 +119,11 @@ pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> A
     let (system, coins) = (tx.known(KnownAccount::System), tx.known(KnownAccount::Token2022));
     let associated = tx.known(KnownAccount::AssociatedToken);
     let program = tx.known(KnownAccount::PumpFun);
-    let length = u32::try_from(symbol.len()).unwrap_or(0).to_le_bytes();
-    let uri: &[u8] = b"https://demo.invalid/coin.json";
-    let uri_length = u32::try_from(uri.len()).unwrap_or(0).to_le_bytes();
     let owner = tx.key(wallet);
-    let names: [&[u8]; 6] =
-        [&length, symbol.as_bytes(), &length, symbol.as_bytes(), &uri_length, uri];
-    let data = [&CREATE_V2[..], &names.concat(), &owner, &[0]].concat();
-    let accounts = [
-        mint,
-        curve.global,
-        curve.state,
-        curve.vault,
-        curve.global,
-        wallet,
-        system,
-        coins,
-        associated,
-        curve.events,
-        program,
-    ];
+    let names = [symbol.as_str(), &symbol, COIN_URI].map(borsh_text).concat();
+    let data = [&CREATE_V2[..], &names, &owner, &[0]].concat();
+    let first = [mint, curve.global, curve.state, curve.vault, curve.global, wallet];
+    let accounts = [&first[..], &[system, coins, associated, curve.events, program]].concat();
     tx.enter(KnownAccount::PumpFun, &accounts, &data, "CreateV2");
     tx.create_account(wallet, mint, MINT_RENT, 234, KnownAccount::Token2022);
     let pointer = [&[39, 0][..], &[0; 32], &mint_key].concat();
@@ -153,7 +134,7 @@ pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> A
     tx.create_associated(wallet, curve.vault, curve.state);
     tx.mint_to(mint, curve.vault, curve.global, CURVE_SUPPLY);
     let state = tx.key(curve.state);
-    let event = [&CREATE_EVENT[..], &names.concat(), &mint_key, &state, &owner, &owner].concat();
+    let event = [&CREATE_EVENT[..], &names, &mint_key, &state, &owner, &owner].concat();
     tx.event(KnownAccount::PumpFun, curve.events, &event);
     tx.leave(98_000);
     let coin = maker.token(token, None);
@@ -171,7 +152,7 @@ pub(super) fn curve(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &Trade
         coins: tx.known(trade.token.program()),
         program: tx.known(KnownAccount::PumpFun),
         fees: tx.known(KnownAccount::PumpFees),
-        config: tx.account(account(tx.seed(), Role::FeeConfig, [1, 0]), 20_373_807),
+        config: tx.account(account(tx.seed, Role::FeeConfig, [1, 0]), 20_373_807),
     };
     match trade.side {
         Side::Buy => c.buy(tx, common, (wallet, maker.script.wallet.tag), coin, trade),
@@ -184,51 +165,30 @@ pub(super) fn curve(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &Trade
 }
 
 fn get_fees(tx: &mut Tx, config: Acc, program: Acc, lamports: u64) {
-    let data = [&GET_FEES[..], &[1], &lamports.to_le_bytes(), &[0; 40]].concat();
+    let data = [&GET_FEES[..], &[1], &le([lamports]), &[0; 40]].concat();
     tx.call(KnownAccount::PumpFees, &[config, program], &data, "GetFees", 3_360);
 }
 
 fn trade_event(maker: &Maker<'_>, wallet: Acc, curve: Curve, trade: &TradeSpec) -> Vec<u8> {
     let (tx, fee) = (&maker.tx, pools::pump_fees(trade.gross));
-    let time = maker.time.to_le_bytes();
     let buys = trade.side == Side::Buy;
-    let name: &[u8] = if buys { b"buy" } else { b"sell" };
+    let (flag, name) = ([u8::from(buys)], borsh_text(if buys { "buy" } else { "sell" }));
     let (mint, user) = (tx.key(curve.mint), tx.key(wallet));
     let (receiver, creator) = (tx.key(curve.fee_receiver), tx.key(curve.creator_vault));
     let held = tx.amount(curve.vault);
-    let reserves = 30_000_000_000 + trade.gross;
-    let parts: [&[u8]; 24] = [
-        &TRADE_EVENT,
-        &mint,
-        &trade.gross.to_le_bytes(),
-        &trade.units.to_le_bytes(),
-        &[u8::from(buys)],
-        &user,
-        &time,
-        &reserves.to_le_bytes(),
-        &held.saturating_add(73_000_000_000_000).to_le_bytes(),
-        &trade.gross.to_le_bytes(),
-        &held.to_le_bytes(),
-        &receiver,
-        &95_u64.to_le_bytes(),
-        &fee.protocol.to_le_bytes(),
-        &creator,
-        &30_u64.to_le_bytes(),
-        &fee.creator.to_le_bytes(),
-        &[u8::from(buys)],
-        &[0; 16],
-        &trade.gross.to_le_bytes(),
-        &time,
-        &u32::try_from(name.len()).unwrap_or(0).to_le_bytes(),
-        name,
-        &[0],
-    ];
-    parts.concat()
+    let (sol, coins) = (30_000_000_000 + trade.gross, held.saturating_add(73_000_000_000_000));
+    let state = le([maker.time, sol, coins, trade.gross, held]);
+    let sums = le([trade.gross, trade.units]);
+    let head = [&TRADE_EVENT[..], &mint, &sums, &flag, &user, &state].concat();
+    let (protocol, own) = (le([95, fee.protocol]), le([30, fee.creator]));
+    let fees = [&receiver[..], &protocol, &creator, &own].concat();
+    let end = le([trade.gross, maker.time]);
+    [&head[..], &fees, &flag, &[0; 16], &end, &name, &[0]].concat()
 }
 
 /// The protocol's fee receiver and the coin's creator, each followed by its wrapped SOL account.
 fn fee_accounts(tx: &mut Tx, pool: PoolState) -> [Acc; 4] {
-    let seed = tx.seed();
+    let seed = tx.seed;
     let receiver = tx.account(account(seed, Role::FeeReceiver, [2, 0]), 18_848_766_410_934);
     let creator = pool.part(tx, Role::CreatorVault, 0);
     let (fee_owner, creator_owner) = (tx.key(receiver), tx.key(creator));
@@ -254,7 +214,7 @@ pub(super) fn swap(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeS
         let pool = PoolState::open(tx, PoolProgram::PumpSwap, base.0, quote);
         (pool, pool.give_vault, pool.get_vault)
     };
-    let seed = tx.seed();
+    let seed = tx.seed;
     let global = tx.account(account(seed, Role::GlobalState, [4, 0]), 9_272_823);
     let events = tx.account(account(seed, Role::EventAuthority, [4, 0]), 4_641_093);
     let [receiver, fee_vault, creator, creator_vault] = fee_accounts(tx, pool);
@@ -268,7 +228,7 @@ pub(super) fn swap(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeS
     let then = [receiver, fee_vault, coins, token, system, associated, events, program];
     let accounts = [&first[..], &then, &[creator_vault, creator, config, fees]].concat();
     let (tag, limit) = if buys { (BUY, most) } else { (SELL, trade.gross / 20 * 19) };
-    let data = [&tag[..], &trade.units.to_le_bytes(), &limit.to_le_bytes()].concat();
+    let data = [&tag[..], &le([trade.units, limit])].concat();
     tx.enter(KnownAccount::PumpSwap, &accounts, &data, if buys { "Buy" } else { "Sell" });
     get_fees(tx, config, program, trade.gross);
     // The liquidity providers' fee stays in the pool.
@@ -300,35 +260,13 @@ fn swap_event(
 ) -> Vec<u8> {
     let (tx, fee) = (&maker.tx, pools::swap_fees(trade.gross));
     let buys = trade.side == Side::Buy;
-    let [pool, user, coin, wrapped, receiver, fee_vault, creator] = accounts.map(|at| tx.key(at));
     let [_, _, own_base, own_quote, ..] = accounts;
-    let (with_providers, own) = if buys {
-        (trade.gross + fee.providers, trade.gross + fee.total())
-    } else {
-        (trade.gross - fee.providers, trade.gross - fee.total())
-    };
-    let numbers = [
-        maker.time,
-        trade.units,
-        limit,
-        tx.amount(own_base),
-        tx.amount(own_quote),
-        tx.amount(vault),
-        tx.amount(sol_vault),
-        trade.gross,
-        20,
-        fee.providers,
-        5,
-        fee.protocol,
-        with_providers,
-        own,
-    ];
-    let mut event = if buys { BUY_EVENT.to_vec() } else { SELL_EVENT.to_vec() };
-    event.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-    for key in [pool, user, coin, wrapped, receiver, fee_vault, creator] {
-        event.extend_from_slice(&key);
-    }
-    event.extend(5_u64.to_le_bytes());
-    event.extend(fee.creator.to_le_bytes());
-    event
+    let with = |part| if buys { trade.gross + part } else { trade.gross - part };
+    let (with_providers, own) = (with(fee.providers), with(fee.total()));
+    let head = if buys { BUY_EVENT } else { SELL_EVENT };
+    let order = le([maker.time, trade.units, limit]);
+    let amounts = le([own_base, own_quote, vault, sol_vault].map(|at| tx.amount(at)));
+    let fees = le([trade.gross, 20, fee.providers, 5, fee.protocol, with_providers, own]);
+    let keys = accounts.map(|at| tx.key(at)).concat();
+    [&head[..], &order, &amounts, &fees, &keys, &le([5, fee.creator])].concat()
 }

@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::demo::mix::Dice;
-use crate::demo::{base58, walk};
+use crate::demo::mix::{self, Dice};
+use crate::demo::walk;
 
+use super::base58_text;
 use super::keys::{KnownAccount, Role, account};
 use super::slots;
 use super::tokens::DemoToken;
@@ -71,16 +72,11 @@ fn swap(
     };
     let user = account(seed, Role::Stranger, [dice.next() % 1_000, 5]);
     let mut signature = [0; 64];
-    crate::demo::mix::fill(dice.next(), &mut signature);
-    let text = |bytes: &[u8]| {
-        let mut out = Vec::new();
-        base58::encode(bytes, &mut out);
-        String::from_utf8(out).unwrap_or_default()
-    };
-    let key = |pubkey: &[u8], signer: bool| json!({"pubkey": text(pubkey), "signer": signer, "source": "transaction", "writable": true});
+    mix::fill(dice.next(), &mut signature);
+    let key = |pubkey: &[u8], signer: bool| json!({"pubkey": base58_text(pubkey), "signer": signer, "source": "transaction", "writable": true});
     let balance = |at: u64, token: DemoToken, amount: u64| {
         json!({
-            "accountIndex": at, "mint": text(&token.mint()), "programId": KnownAccount::Token.text(),
+            "accountIndex": at, "mint": base58_text(&token.mint()), "programId": KnownAccount::Token.text(),
             "uiTokenAmount": {
                 "amount": amount.to_string(), "decimals": token.decimals(),
                 "uiAmountString": amount.to_string(),
@@ -102,7 +98,7 @@ fn swap(
             "accountKeys": [
                 key(&user, true), key(&sol.key(), false), key(&usdc_vault.key(), false),
             ],
-            "signatures": [text(&signature)],
+            "signatures": [base58_text(&signature)],
         },
         "version": 0,
     })

@@ -6,12 +6,12 @@ use crate::demo::faults::Twist;
 use crate::demo::rpc::CallReply;
 use crate::domain::{Height, defaults};
 
-use super::digits;
-use super::keys::ModelKey;
+use super::base58_text;
 use super::model::{ListSubject, SolanaModel};
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, number, signature, string};
 use super::references;
 use super::slots;
+use super::tokens::DemoToken;
 use super::wallet::WalletHistory;
 use super::wire::{self, member};
 
@@ -48,23 +48,17 @@ defaults! {
     }
 }
 
-/// One call to answer.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::demo) struct RpcCall<'a> {
-    pub(in crate::demo) method: &'a str,
-    pub(in crate::demo) params: &'a [Value],
-    pub(in crate::demo) twist: Twist,
-}
-
 pub(in crate::demo) fn answer(
     model: &SolanaModel,
     node: &NodeOptions,
-    call: RpcCall<'_>,
+    method: &str,
+    params: &[Value],
+    twist: Twist,
 ) -> CallReply {
-    let head = model.head().saturating_sub(node.lag).saturating_sub(call.twist.head_back);
+    let head = model.head().saturating_sub(node.lag).saturating_sub(twist.head_back);
     // A node is at a slot that has a block.
-    let head = if slots::has_block(head) { head } else { head.saturating_sub(1) };
-    Desk { model, node, head, params: call.params, twist: call.twist }.answer(call.method)
+    let head = slots::at_or_below(head);
+    Desk { model, node, head, params, twist }.answer(method)
 }
 
 /// The context in which a node answers one call.
@@ -83,11 +77,9 @@ impl Desk<'_> {
             "getHealth" => Ok(b"\"ok\"".to_vec()),
             "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
-            "getSlot" => plain(self.head_for(ParamOptions::at(self.params, 0))?),
+            "getSlot" => plain(self.selected_head()?),
             "getLatestBlockhash" => self.latest_blockhash(),
-            "getBlockHeight" => {
-                plain(slots::block_height(self.head_for(ParamOptions::at(self.params, 0))?))
-            }
+            "getBlockHeight" => plain(slots::block_height(self.selected_head()?)),
             "getFirstAvailableBlock" | "minimumLedgerSlot" => plain(self.node.first_available),
             "getBlockTime" => self.block_time(),
             "getSignaturesForAddress" => self.signatures(),
@@ -105,7 +97,9 @@ impl Desk<'_> {
         }
     }
 
-    fn head_for(&self, options: ParamOptions<'_>) -> Result<Height, DemoError> {
+    /// The head that the options in the first parameter select.
+    fn selected_head(&self) -> Result<Height, DemoError> {
+        let options = ParamOptions(self.params.first());
         let head = self.head.saturating_add(options.commitment()?);
         options.min_context_slot(head)?;
         Ok(head)
@@ -115,39 +109,28 @@ impl Desk<'_> {
 
     fn check_slot(&self, slot: Height) -> Result<(), DemoError> {
         if slot < self.node.first_available {
-            return Err(DemoError::new(
-                -32001,
-                format!(
-                    "Block {slot} cleaned up, does not exist on node. First available block: {}",
-                    self.node.first_available
-                ),
-            ));
+            let first = format!("First available block: {}", self.node.first_available);
+            let text = format!("Block {slot} cleaned up, does not exist on node. {first}");
+            return Err(DemoError::new(-32001, text));
         }
         if slot > self.head {
             return Err(DemoError::new(-32004, format!("Block not available for slot {slot}")));
         }
         if !slots::has_block(slot) {
-            return Err(DemoError::new(
-                -32007,
-                format!(
-                    "Slot {slot} was skipped, or missing due to ledger jump to recent snapshot"
-                ),
-            ));
+            let why = "was skipped, or missing due to ledger jump to recent snapshot";
+            return Err(DemoError::new(-32007, format!("Slot {slot} {why}")));
         }
         Ok(())
     }
 
     /// The newest slot that has a block.
     fn latest_blockhash(&self) -> CallReply {
-        let head = self.head_for(ParamOptions::at(self.params, 0))?;
-        let slot = if slots::has_block(head) { head } else { head.saturating_sub(1) };
-        let mut out = format!(
-            "{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":{{\"blockhash\":"
-        )
-        .into_bytes();
-        wire::quoted_key(&mut out, &self.model.block_hash(slot));
+        let slot = slots::at_or_below(self.selected_head()?);
+        let mut out = context(slot);
+        out.push(b'{');
+        wire::quoted_base58(member(&mut out, "blockhash"), &self.model.block_hash(slot));
         let last_valid = slots::block_height(slot).saturating_add(150);
-        digits::number(member(&mut out, "lastValidBlockHeight"), last_valid);
+        super::number(member(&mut out, "lastValidBlockHeight"), last_valid);
         out.extend_from_slice(b"}}");
         Ok(out)
     }
@@ -160,31 +143,27 @@ impl Desk<'_> {
 
     fn block(&self) -> CallReply {
         let slot = number(self.params, 0)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         at_least_confirmed(options)?;
         self.check_slot(slot)?;
         let signatures = match options.text("transactionDetails") {
             Some("signatures") => Some(self.block_signatures(slot)),
             Some("none" | "accounts") => None,
             _ => {
-                let message =
-                    "this node answers transactionDetails accounts, signatures and none only";
-                return Err(DemoError::invalid(message));
+                let known = "accounts, signatures and none";
+                let text = format!("this node answers transactionDetails {known} only");
+                return Err(DemoError::invalid(text));
             }
         };
-        let parent = if slots::has_block(slot.saturating_sub(1)) {
-            slot.saturating_sub(1)
-        } else {
-            slot.saturating_sub(2)
-        };
+        let parent = slots::at_or_below(slot.saturating_sub(1));
         let mut out = b"{".to_vec();
-        digits::number(member(&mut out, "blockHeight"), slots::block_height(slot));
-        digits::number(member(&mut out, "blockTime"), slots::time(slot));
-        wire::quoted_key(member(&mut out, "blockhash"), &self.model.block_hash(slot));
-        digits::number(member(&mut out, "parentSlot"), parent);
-        wire::quoted_key(member(&mut out, "previousBlockhash"), &self.model.block_hash(parent));
+        super::number(member(&mut out, "blockHeight"), slots::block_height(slot));
+        super::number(member(&mut out, "blockTime"), slots::time(slot));
+        wire::quoted_base58(member(&mut out, "blockhash"), &self.model.block_hash(slot));
+        super::number(member(&mut out, "parentSlot"), parent);
+        wire::quoted_base58(member(&mut out, "previousBlockhash"), &self.model.block_hash(parent));
         if let Some(signatures) = signatures {
-            wire::list(member(&mut out, "signatures"), &signatures, wire::quoted_signature);
+            wire::list(member(&mut out, "signatures"), &signatures, wire::quoted_base58);
         }
         if options.text("transactionDetails") == Some("accounts") {
             let swaps = Value::from(references::swaps(self.model.seed(), slot));
@@ -211,12 +190,11 @@ impl Desk<'_> {
         let mut found = found.into_iter().peekable();
         let mut signatures = Vec::new();
         for index in 0..size {
-            let mut any = false;
+            let before = signatures.len();
             while let Some((_, signature)) = found.next_if(|(at, _)| *at == index) {
                 signatures.push(signature);
-                any = true;
             }
-            if !any {
+            if signatures.len() == before {
                 signatures.push(self.model.filler(slot, index));
             }
         }
@@ -245,7 +223,7 @@ impl Desk<'_> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let slots = (first..=last).filter(|slot| slots::has_block(*slot)).take(limit);
         let mut out = Vec::new();
-        wire::list(&mut out, slots, digits::number);
+        wire::list(&mut out, slots, super::number);
         out
     }
 
@@ -253,7 +231,7 @@ impl Desk<'_> {
 
     fn transaction(&self) -> CallReply {
         let signature = signature(string(self.params, 0)?)?;
-        let options = ParamOptions::at(self.params, 1);
+        let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         if !matches!(options.encoding(), None | Some("json")) {
             return Err(DemoError::invalid("this node answers encoding json only"));
@@ -279,26 +257,19 @@ impl Desk<'_> {
         if highest.is_some_and(|highest| highest >= u64::from(version)) {
             return Ok(());
         }
-        Err(DemoError::new(
-            -32015,
-            format!(
-                "Transaction version ({version}) is not supported by the requesting client. Please \
-                 try the request again with the following configuration parameter: \
-                 \"maxSupportedTransactionVersion\": {version}"
-            ),
-        ))
+        let text = format!(
+            "Transaction version ({version}) is not supported by the requesting client. Please try \
+             the request again with the following configuration parameter: \
+             \"maxSupportedTransactionVersion\": {version}"
+        );
+        Err(DemoError::new(-32015, text))
     }
 
     // Accounts.
 
-    fn context(&self) -> Vec<u8> {
-        format!("{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{}}},\"value\":", self.head)
-            .into_bytes()
-    }
-
     fn account_info(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let mut out = self.context();
+        let mut out = context(self.head);
         self.model.write_account(&mut out, &key, self.head);
         out.push(b'}');
         Ok(out)
@@ -311,9 +282,8 @@ impl Desk<'_> {
             let message = format!("Too many inputs provided; max {ACCOUNTS_MAX}");
             return Err(DemoError::invalid(message));
         }
-        let keys: Vec<ModelKey> =
-            (0..keys.len()).map(|at| key(keys, at)).collect::<Result<_, _>>()?;
-        let mut out = self.context();
+        let keys = (0..keys.len()).map(|at| key(keys, at)).collect::<Result<Vec<_>, _>>()?;
+        let mut out = context(self.head);
         wire::list(&mut out, &keys, |out, key| self.model.write_account(out, key, self.head));
         out.push(b'}');
         Ok(out)
@@ -321,44 +291,39 @@ impl Desk<'_> {
 
     fn token_accounts(&self) -> CallReply {
         let owner = key(self.params, 0)?;
-        let filter = ParamOptions::at(self.params, 1);
-        let options = ParamOptions::at(self.params, 2);
+        let filter = ParamOptions(self.params.get(1));
+        let options = ParamOptions(self.params.get(2));
         options.min_context_slot(self.head)?;
         if filter.get("programId").is_none() && filter.get("mint").is_none() {
             return Err(DemoError::invalid("Invalid param: Invalid"));
         }
         let parsed = options.text("encoding") == Some("jsonParsed");
-        let mut out = self.context();
-        let held = match self.model.subject(&owner) {
-            Some(ListSubject::Wallet(wallet)) => {
-                let count = wallet.count_at(self.head);
-                let mut held = self.model.holdings(&wallet, count);
-                let text = |key: &ModelKey| {
-                    let mut text = Vec::new();
-                    crate::demo::base58::encode(key, &mut text);
-                    text
-                };
-                held.retain(|(token, _)| {
-                    let program = filter.text("programId");
-                    let mint = filter.text("mint");
-                    program.is_none_or(|program| token.program().text() == program)
-                        && mint.is_none_or(|mint| text(&token.mint()) == mint.as_bytes())
-                });
-                held.into_iter().map(|held| (std::sync::Arc::clone(&wallet), held)).collect()
-            }
-            _ => Vec::new(),
+        let (program, mint) = (filter.text("programId"), filter.text("mint"));
+        let fits = |(token, _): &(DemoToken, u64)| {
+            program.is_none_or(|program| token.program().text() == program)
+                && mint.is_none_or(|mint| base58_text(&token.mint()) == mint)
         };
-        wire::list(&mut out, held, |out, (wallet, held)| {
-            self.model.write_holding(out, &wallet, held, parsed);
-        });
+        let mut out = context(self.head);
+        if let Some(ListSubject::Wallet(wallet)) = self.model.subject(&owner) {
+            let held = self.model.holdings(&wallet, wallet.count_at(self.head));
+            wire::list(&mut out, held.into_iter().filter(fits), |out, held| {
+                self.model.write_holding(out, &wallet, held, parsed);
+            });
+        } else {
+            out.extend_from_slice(b"[]");
+        }
         out.push(b'}');
         Ok(out)
     }
 }
 
+/// The beginning of an answer at a slot.
+fn context(slot: Height) -> Vec<u8> {
+    let head = format!("{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":");
+    head.into_bytes()
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "an arm of the method table")]
 fn plain(value: u64) -> CallReply {
-    let mut out = Vec::new();
-    digits::number(&mut out, value);
-    Ok(out)
+    Ok(value.to_string().into_bytes())
 }

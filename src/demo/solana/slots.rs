@@ -15,6 +15,11 @@ pub(super) fn has_block(slot: u64) -> bool {
     slot % PERIOD != PERIOD - 1
 }
 
+/// The slot, or the one before it that has a block.
+pub(super) fn at_or_below(slot: u64) -> u64 {
+    if has_block(slot) { slot } else { slot.saturating_sub(1) }
+}
+
 pub(super) fn slot(ordinal: u64) -> u64 {
     ordinal.saturating_add(ordinal / (PERIOD - 1))
 }

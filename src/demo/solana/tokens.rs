@@ -60,17 +60,13 @@ impl DemoToken {
     }
 
     pub(super) fn mint(self) -> ModelKey {
-        let owner = match self {
-            Self::WrappedSol => return KnownAccount::WrappedSol.key(),
-            Self::Usdc => return KnownAccount::Usdc.key(),
-            Self::Created(wallet, _) => wallet,
-            Self::Coin(_) | Self::Spam(_) | Self::Position | Self::PositionShare | Self::Idle => 0,
-        };
-        let mut body = [0; 12];
-        let (number, tag) = body.split_at_mut(4);
-        number.copy_from_slice(&self.code().to_le_bytes());
-        tag.copy_from_slice(&owner.to_le_bytes());
-        mix::seal(MINT_SEED, &body)
+        if self == Self::WrappedSol {
+            return KnownAccount::WrappedSol.key();
+        }
+        if self == Self::Usdc {
+            return KnownAccount::Usdc.key();
+        }
+        mix::seal(MINT_SEED, &body(self.code(), self.owner_tag()))
     }
 
     pub(super) fn from_mint(mint: &ModelKey) -> Option<Self> {
@@ -80,22 +76,12 @@ impl DemoToken {
         if *mint == KnownAccount::Usdc.key() {
             return Some(Self::Usdc);
         }
-        let body: [u8; 12] = mix::open(MINT_SEED, mint)?;
-        let (number, tag) = body.split_first_chunk::<4>()?;
-        Self::from_code(u32::from_le_bytes(*number), u64::from_le_bytes(tag.try_into().ok()?))
+        let (code, owner) = parts(&mix::open(MINT_SEED, mint)?)?;
+        Self::from_code(code, owner)
     }
 
     pub(super) fn is_2022(self) -> bool {
-        match self {
-            Self::Coin(number) => number >= SPL_TOKENS,
-            Self::Created(..) => true,
-            Self::WrappedSol
-            | Self::Usdc
-            | Self::Spam(_)
-            | Self::Position
-            | Self::PositionShare
-            | Self::Idle => false,
-        }
+        matches!(self, Self::Created(..) | Self::Coin(SPL_TOKENS..))
     }
 
     pub(super) fn program(self) -> KnownAccount {
@@ -108,53 +94,35 @@ impl DemoToken {
     }
 
     pub(super) fn decimals(self) -> u8 {
-        match self {
-            Self::WrappedSol | Self::PositionShare => 9,
-            Self::Coin(number) if number < SPL_TOKENS => match number % 5 {
-                0 => 5,
-                1 => 9,
-                2 => 8,
-                _ => 6,
-            },
-            Self::Usdc
-            | Self::Coin(_)
-            | Self::Created(..)
-            | Self::Spam(_)
-            | Self::Position
-            | Self::Idle => 6,
+        if matches!(self, Self::WrappedSol | Self::PositionShare) {
+            return 9;
+        }
+        let Self::Coin(number @ ..SPL_TOKENS) = self else { return 6 };
+        match number % 5 {
+            0 => 5,
+            1 => 9,
+            2 => 8,
+            _ => 6,
         }
     }
 
     /// Base units for a thousand lamports, around which the token trades.
     pub(super) fn rate(self, seed: u64) -> u64 {
-        match self {
-            Self::WrappedSol => 1000,
-            // 150 USDC a SOL.
-            Self::Usdc => 150,
-            Self::Coin(_)
-            | Self::Created(..)
-            | Self::Spam(_)
-            | Self::Position
-            | Self::PositionShare
-            | Self::Idle => {
-                let scale = 10_u64.pow(u32::from(self.decimals())) / 100_000;
-                let (number, owner) = (u64::from(self.code()), self.owner_tag());
-                (1_000 + mix::hash(seed, &[number, owner, 77]) % 300_000) * scale
-            }
+        if self == Self::WrappedSol {
+            return 1000;
         }
+        if self == Self::Usdc {
+            // 150 USDC a SOL.
+            return 150;
+        }
+        let scale = 10_u64.pow(u32::from(self.decimals())) / 100_000;
+        let (number, owner) = (u64::from(self.code()), self.owner_tag());
+        (1_000 + mix::hash(seed, &[number, owner, 77]) % 300_000) * scale
     }
 
-    fn owner_tag(self) -> u64 {
-        match self {
-            Self::Created(wallet, _) => wallet,
-            Self::WrappedSol
-            | Self::Usdc
-            | Self::Coin(_)
-            | Self::Spam(_)
-            | Self::Position
-            | Self::PositionShare
-            | Self::Idle => 0,
-        }
+    /// Tag of the wallet that created it.
+    pub(super) fn owner_tag(self) -> u64 {
+        if let Self::Created(wallet, _) = self { wallet } else { 0 }
     }
 
     /// Symbol on the chain; some coins have none, some are padded with zeros and odd characters.
@@ -192,6 +160,20 @@ impl DemoToken {
         let unit = 10_u64.pow(u32::from(self.decimals()));
         1_000_000_000_u64.saturating_mul(unit).max(self.rate(seed))
     }
+}
+
+/// What is sealed in a mint or a token account: a token's code, and a wallet's tag.
+pub(super) fn body(code: u32, tag: u64) -> [u8; 12] {
+    let mut body = [0; 12];
+    let (number, owner) = body.split_at_mut(4);
+    number.copy_from_slice(&code.to_le_bytes());
+    owner.copy_from_slice(&tag.to_le_bytes());
+    body
+}
+
+pub(super) fn parts(body: &[u8; 12]) -> Option<(u32, u64)> {
+    let (code, tag) = body.split_first_chunk()?;
+    Some((u32::from_le_bytes(*code), u64::from_le_bytes(*tag.first_chunk()?)))
 }
 
 #[cfg(test)]

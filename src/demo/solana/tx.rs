@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::keys::{KnownAccount, ModelKey};
+use super::le;
 use super::tokens::DemoToken;
 
 /// Lamports of a program or sysvar; the same for all.
@@ -17,13 +18,6 @@ const BASE_FEE: u64 = 5_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Acc(pub(super) u8);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
-    Legacy,
-    V0,
-    V1,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenState {
     pub(super) token: DemoToken,
@@ -33,7 +27,7 @@ pub(super) struct TokenState {
     pub(super) after: Option<u64>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct AccountState {
     pub(super) key: ModelKey,
     pub(super) signer: bool,
@@ -54,9 +48,10 @@ pub(super) struct InstructionState {
     pub(super) height: u8,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tx {
-    pub(super) version: Version,
+    /// `None` is legacy.
+    pub(super) version: Option<u8>,
     pub(super) accounts: Vec<AccountState>,
     pub(super) instructions: Vec<InstructionState>,
     /// The lines of the log as JSON strings with commas in between.
@@ -67,27 +62,19 @@ pub(super) struct Tx {
     pub(super) compute_units: u64,
     pub(super) return_data: Option<(KnownAccount, [u8; 8])>,
     calls: Vec<KnownAccount>,
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 impl Tx {
-    pub(super) fn new(seed: u64, version: Version) -> Self {
+    pub(super) fn new(seed: u64, version: Option<u8>) -> Self {
         Self {
+            seed,
             version,
             accounts: Vec::with_capacity(40),
             instructions: Vec::with_capacity(24),
             log: Vec::with_capacity(4_096),
-            fee: 0,
-            error: None,
-            compute_units: 0,
-            return_data: None,
-            calls: Vec::new(),
-            seed,
+            ..Self::default()
         }
-    }
-
-    pub(super) fn seed(&self) -> u64 {
-        self.seed
     }
 
     // Accounts.
@@ -98,15 +85,9 @@ impl Tx {
             return Acc(u8::try_from(at).unwrap_or(u8::MAX));
         }
         let at = Acc(u8::try_from(self.accounts.len()).unwrap_or(u8::MAX));
-        self.accounts.push(AccountState {
-            key,
-            signer: false,
-            writable: false,
-            loaded: false,
-            before: lamports,
-            after: lamports,
-            token: None,
-        });
+        let new =
+            AccountState { key, before: lamports, after: lamports, ..AccountState::default() };
+        self.accounts.push(new);
         at
     }
 
@@ -117,10 +98,8 @@ impl Tx {
     /// An account that signs and pays; the first one is the fee payer.
     pub(super) fn signer(&mut self, key: ModelKey, lamports: u64) -> Acc {
         let at = self.account(key, lamports);
-        if let Some(account) = self.get_mut(at) {
-            account.signer = true;
-            account.writable = true;
-        }
+        self.touch(at);
+        self.change(at, |account| account.signer = true);
         at
     }
 
@@ -132,10 +111,8 @@ impl Tx {
 
     /// An account that the message names through a lookup table, where the version has them.
     pub(super) fn lookup(&mut self, at: Acc) -> Acc {
-        let can = self.version == Version::V0;
-        if let Some(account) = self.get_mut(at) {
-            account.loaded = can && !account.signer;
-        }
+        let can = self.version == Some(0);
+        self.change(at, |account| account.loaded = can && !account.signer);
         at
     }
 
@@ -150,11 +127,8 @@ impl Tx {
         let native = if token == DemoToken::WrappedSol { amount.unwrap_or(0) } else { 0 };
         let rent = if amount.is_some() { token.account_rent() } else { 0 };
         let at = self.writable(key, rent.saturating_add(native));
-        if let Some(account) = self.get_mut(at)
-            && account.token.is_none()
-        {
-            account.token = Some(TokenState { token, owner, before: amount, after: amount });
-        }
+        let state = TokenState { token, owner, before: amount, after: amount };
+        self.change(at, |account| account.token = account.token.or(Some(state)));
         at
     }
 
@@ -166,14 +140,14 @@ impl Tx {
         self.accounts.get(usize::from(at.0))
     }
 
-    fn get_mut(&mut self, at: Acc) -> Option<&mut AccountState> {
-        self.accounts.get_mut(usize::from(at.0))
+    fn change(&mut self, at: Acc, change: impl FnOnce(&mut AccountState)) {
+        if let Some(account) = self.accounts.get_mut(usize::from(at.0)) {
+            change(account);
+        }
     }
 
     pub(super) fn touch(&mut self, at: Acc) {
-        if let Some(account) = self.get_mut(at) {
-            account.writable = true;
-        }
+        self.change(at, |account| account.writable = true);
     }
 
     pub(super) fn key(&self, at: Acc) -> ModelKey {
@@ -192,20 +166,25 @@ impl Tx {
     // Movements without an instruction of their own.
 
     pub(super) fn move_lamports(&mut self, from: Acc, to: Acc, lamports: u64) {
-        if let Some(account) = self.get_mut(from) {
-            account.after = account.after.saturating_sub(lamports);
-            account.writable = true;
-        }
-        if let Some(account) = self.get_mut(to) {
-            account.after = account.after.saturating_add(lamports);
-            account.writable = true;
-        }
+        self.change(from, |account| account.after = account.after.saturating_sub(lamports));
+        self.change(to, |account| account.after = account.after.saturating_add(lamports));
+        self.touch(from);
+        self.touch(to);
     }
 
     fn set_amount(&mut self, at: Acc, amount: Option<u64>) {
-        if let Some(state) = self.get_mut(at).and_then(|account| account.token.as_mut()) {
-            state.after = amount;
-        }
+        self.change(at, |account| {
+            account.token = account.token.map(|state| TokenState { after: amount, ..state });
+        });
+    }
+
+    fn take(&mut self, from: Acc, amount: u64) {
+        self.set_amount(from, Some(self.amount(from).saturating_sub(amount)));
+    }
+
+    fn give(&mut self, to: Acc, amount: u64) {
+        self.set_amount(to, Some(self.amount(to).saturating_add(amount)));
+        self.touch(to);
     }
 
     // The log.
@@ -232,11 +211,6 @@ impl Tx {
         self.line(&[b"Program data: ", text.as_bytes()]);
     }
 
-    pub(super) fn say_base64(&mut self, label: &str, data: &[u8]) {
-        let text = STANDARD.encode(data);
-        self.line(&[b"Program log: ", label.as_bytes(), text.as_bytes()]);
-    }
-
     // Calls.
 
     /// Begins a call; all that follows until [`Tx::leave`] is inside it.
@@ -252,9 +226,9 @@ impl Tx {
         let (accounts, data) = (accounts.to_vec(), data.to_vec());
         self.instructions.push(InstructionState { program: at, accounts, data, height });
         self.calls.push(program);
-        let mut digits = Vec::new();
-        super::digits::number(&mut digits, u64::from(height));
-        self.line(&[b"Program ", program.text().as_bytes(), b" invoke [", &digits, b"]"]);
+        let digits = height.to_string();
+        let (text, digits) = (program.text().as_bytes(), digits.as_bytes());
+        self.line(&[b"Program ", text, b" invoke [", digits, b"]"]);
         if !name.is_empty() {
             self.line(&[b"Program log: InstructionState: ", name.as_bytes()]);
         }
@@ -265,11 +239,9 @@ impl Tx {
         let Some(program) = self.calls.pop() else { return };
         let text = program.text().as_bytes();
         if units > 0 {
-            let (mut used, mut left) = (Vec::new(), Vec::new());
-            super::digits::number(&mut used, units);
-            super::digits::number(&mut left, COMPUTE_BUDGET.saturating_sub(self.compute_units));
-            let tail: &[u8] = b" compute units";
-            self.line(&[b"Program ", text, b" consumed ", &used, b" of ", &left, tail]);
+            let left = COMPUTE_BUDGET.saturating_sub(self.compute_units);
+            let used = format!(" consumed {units} of {left} compute units");
+            self.line(&[b"Program ", text, used.as_bytes()]);
         }
         if self.calls.is_empty() {
             self.compute_units += units.max(150);
@@ -301,11 +273,11 @@ impl Tx {
 
     /// Sets the compute budget, as every wallet does; version 1 has it in the message.
     pub(super) fn budget(&mut self, price: u64) {
-        if self.version == Version::V1 {
+        if self.version == Some(1) {
             return;
         }
         let limit = [&[2_u8][..], &200_000_u32.to_le_bytes()].concat();
-        let price = [&[3_u8][..], &price.to_le_bytes()].concat();
+        let price = [&[3][..], &le([price])].concat();
         self.call(KnownAccount::ComputeBudget, &[], &limit, "", 0);
         self.call(KnownAccount::ComputeBudget, &[], &price, "", 0);
     }
@@ -313,13 +285,10 @@ impl Tx {
     /// Charges the fee to the first account and completes the transaction.
     pub(super) fn pay_fee(&mut self, priority: u64) {
         // Programs of outer instructions cannot come from a lookup table, nor can a signer.
-        for at in 0..self.instructions.len() {
-            let outer = self.instructions.get(at).filter(|call| call.height == 1);
-            if let Some(program) = outer.map(|call| call.program)
-                && let Some(account) = self.get_mut(program)
-            {
-                account.loaded = false;
-            }
+        let outer = self.instructions.iter().filter(|call| call.height == 1);
+        let programs: Vec<Acc> = outer.map(|call| call.program).collect();
+        for program in programs {
+            self.change(program, |account| account.loaded = false);
         }
         for account in &mut self.accounts {
             account.loaded &= !account.signer;
@@ -336,7 +305,7 @@ impl Tx {
 
     pub(super) fn transfer(&mut self, from: Acc, to: Acc, lamports: u64) {
         self.move_lamports(from, to, lamports);
-        let data = [&2_u32.to_le_bytes()[..], &lamports.to_le_bytes()].concat();
+        let data = [&2_u32.to_le_bytes()[..], &le([lamports])].concat();
         self.call(KnownAccount::System, &[from, to], &data, "", 0);
     }
 
@@ -349,9 +318,8 @@ impl Tx {
         owner: KnownAccount,
     ) {
         self.move_lamports(payer, new, lamports);
-        let parts: [&[u8]; 4] =
-            [&0_u32.to_le_bytes(), &lamports.to_le_bytes(), &space.to_le_bytes(), &owner.key()];
-        self.call(KnownAccount::System, &[payer, new], &parts.concat(), "", 0);
+        let data = [&[0; 4][..], &le([lamports, space]), &owner.key()].concat();
+        self.call(KnownAccount::System, &[payer, new], &data, "", 0);
     }
 
     pub(super) fn create_with_seed(
@@ -363,19 +331,11 @@ impl Tx {
         owner: KnownAccount,
     ) {
         self.move_lamports(payer, new, lamports);
-        let base = self.key(payer);
         let text: &[u8] = b"demo-seed-0123456789abcdef";
         let length = u64::try_from(text.len()).unwrap_or(0);
-        let parts: [&[u8]; 7] = [
-            &3_u32.to_le_bytes(),
-            &base,
-            &length.to_le_bytes(),
-            text,
-            &lamports.to_le_bytes(),
-            &space.to_le_bytes(),
-            &owner.key(),
-        ];
-        self.call(KnownAccount::System, &[payer, new], &parts.concat(), "", 0);
+        let base = [&3_u32.to_le_bytes()[..], &self.key(payer), &le([length]), text].concat();
+        let data = [&base[..], &le([lamports, space]), &owner.key()].concat();
+        self.call(KnownAccount::System, &[payer, new], &data, "", 0);
     }
 
     /// Opens the associated token account, with the program's inner calls.
@@ -388,9 +348,8 @@ impl Tx {
         self.enter(KnownAccount::AssociatedToken, &accounts, &[1], "");
         self.say("CreateIdempotent");
         self.call(program, &[mint], &[21, 7, 0], "GetAccountDataSize", 1_569);
-        let (rent, space) =
-            (state.token.account_rent(), if state.token.is_2022() { 170 } else { 165 });
-        self.create_account(payer, account, rent, space, program);
+        let space = if state.token.is_2022() { 170 } else { 165 };
+        self.create_account(payer, account, state.token.account_rent(), space, program);
         self.say("Initialize the associated token account");
         self.call(program, &[account], &[22], "InitializeImmutableOwner", 1_405);
         let owner_key = self.key(owner);
@@ -416,38 +375,36 @@ impl Tx {
     /// lamports.
     pub(super) fn send(&mut self, from: Acc, to: Acc, authority: Acc, amount: u64, checked: bool) {
         let Some(state) = self.token_of(from) else { return };
-        self.set_amount(from, Some(self.amount(from).saturating_sub(amount)));
-        self.set_amount(to, Some(self.amount(to).saturating_add(amount)));
+        self.take(from, amount);
+        self.give(to, amount);
         self.touch(from);
-        self.touch(to);
         if state.token == DemoToken::WrappedSol {
             self.move_lamports(from, to, amount);
         }
         let program = state.token.program();
         if checked || state.token.is_2022() {
             let mint = self.mint(state.token);
-            let data = [&[12_u8][..], &amount.to_le_bytes(), &[state.token.decimals()]].concat();
+            let data = [&[12][..], &le([amount]), &[state.token.decimals()]].concat();
             self.call(program, &[from, mint, to, authority], &data, "TransferChecked", 6_147);
         } else {
-            let data = [&[3_u8][..], &amount.to_le_bytes()].concat();
+            let data = [&[3][..], &le([amount])].concat();
             self.call(program, &[from, to, authority], &data, "Transfer", 4_645);
         }
     }
 
     pub(super) fn mint_to(&mut self, mint: Acc, to: Acc, authority: Acc, amount: u64) {
         let Some(state) = self.token_of(to) else { return };
-        self.set_amount(to, Some(self.amount(to).saturating_add(amount)));
+        self.give(to, amount);
         self.touch(mint);
-        self.touch(to);
-        let data = [&[7_u8][..], &amount.to_le_bytes()].concat();
+        let data = [&[7][..], &le([amount])].concat();
         self.call(state.token.program(), &[mint, to, authority], &data, "MintTo", 4_492);
     }
 
     pub(super) fn burn(&mut self, from: Acc, mint: Acc, authority: Acc, amount: u64) {
         let Some(state) = self.token_of(from) else { return };
-        self.set_amount(from, Some(self.amount(from).saturating_sub(amount)));
+        self.take(from, amount);
         self.touch(mint);
-        let data = [&[8_u8][..], &amount.to_le_bytes()].concat();
+        let data = [&[8][..], &le([amount])].concat();
         self.call(state.token.program(), &[from, mint, authority], &data, "Burn", 4_753);
     }
 

@@ -2,9 +2,9 @@
 
 use crate::demo::base58;
 
-use super::digits::number;
-use super::keys::{KnownAccount, ModelKey};
-use super::tx::{Acc, AccountState, Tx, Version};
+use super::keys::ModelKey;
+use super::number;
+use super::tx::{Acc, AccountState, Tx};
 
 /// The fields of an answer around the transaction itself.
 #[derive(Debug, Clone, Copy)]
@@ -40,15 +40,9 @@ pub(super) fn quoted(out: &mut Vec<u8>, part: &str) {
     out.push(b'"');
 }
 
-pub(super) fn quoted_key(out: &mut Vec<u8>, key: &ModelKey) {
+pub(super) fn quoted_base58<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N]) {
     out.push(b'"');
-    base58::encode(key, out);
-    out.push(b'"');
-}
-
-pub(super) fn quoted_signature(out: &mut Vec<u8>, signature: &[u8; 64]) {
-    out.push(b'"');
-    base58::encode(signature, out);
+    base58::encode(bytes, out);
     out.push(b'"');
 }
 
@@ -147,17 +141,15 @@ pub(super) fn transaction(out: &mut Vec<u8>, tx: &Tx, envelope: &Envelope<'_>) {
     number(member(out, "slot"), envelope.slot);
     text(member(out, "transaction"), "{");
     message(member(out, "message"), tx, &order, envelope);
-    list(member(out, "signatures"), envelope.signatures, quoted_signature);
+    list(member(out, "signatures"), envelope.signatures, quoted_base58);
     out.push(b'}');
     if let Some(index) = envelope.index {
         number(member(out, "transactionIndex"), u64::from(index));
     }
-    let version = match tx.version {
-        Version::Legacy => "\"legacy\"",
-        Version::V0 => "0",
-        Version::V1 => "1",
-    };
-    text(member(out, "version"), version);
+    match tx.version {
+        None => quoted(member(out, "version"), "legacy"),
+        Some(version) => number(member(out, "version"), version.into()),
+    }
     out.push(b'}');
 }
 
@@ -180,7 +172,7 @@ fn meta(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
     text(member(out, "loadedAddresses"), "{");
     for (name, writable) in [("readonly", false), ("writable", true)] {
         let of = order.accounts.iter().filter(|a| a.loaded && a.writable == writable);
-        list(member(out, name), of, |out, account| quoted_key(out, &account.key));
+        list(member(out, name), of, |out, account| quoted_base58(out, &account.key));
     }
     out.push(b'}');
     text(member(out, "logMessages"), "[");
@@ -214,8 +206,8 @@ fn token_balances(out: &mut Vec<u8>, order: &Order<'_>, after: bool) {
     list(out, held, |out, (place, state, amount)| {
         out.push(b'{');
         number(member(out, "accountIndex"), place);
-        quoted_key(member(out, "mint"), &state.token.mint());
-        quoted_key(member(out, "owner"), &state.owner);
+        quoted_base58(member(out, "mint"), &state.token.mint());
+        quoted_base58(member(out, "owner"), &state.owner);
         quoted(member(out, "programId"), state.token.program().text());
         token_amount(member(out, "uiTokenAmount"), amount, state.token.decimals());
         out.push(b'}');
@@ -261,8 +253,8 @@ fn call(out: &mut Vec<u8>, instruction: &super::tx::InstructionState, order: &Or
 fn message(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>, envelope: &Envelope<'_>) {
     out.push(b'{');
     let written = order.accounts.iter().filter(|account| !account.loaded);
-    list(member(out, "accountKeys"), written, |out, account| quoted_key(out, &account.key));
-    if tx.version == Version::V0 {
+    list(member(out, "accountKeys"), written, |out, account| quoted_base58(out, &account.key));
+    if tx.version == Some(0) {
         lookups(member(out, "addressTableLookups"), order, &envelope.lookup_table);
     }
     text(member(out, "header"), "{");
@@ -273,8 +265,8 @@ fn message(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>, envelope: &Envelope<'_
     out.push(b'}');
     let outer = tx.instructions.iter().filter(|call| call.height == 1);
     list(member(out, "instructions"), outer, |out, instruction| call(out, instruction, order));
-    quoted_key(member(out, "recentBlockhash"), &envelope.recent_blockhash);
-    if tx.version == Version::V1 {
+    quoted_base58(member(out, "recentBlockhash"), &envelope.recent_blockhash);
+    if tx.version == Some(1) {
         text(member(out, "transactionConfig"), "{\"computeUnitLimit\":200000,\"heapSize\":null,");
         text(out, "\"loadedAccountsDataSizeLimit\":67108864");
         number(member(out, "priorityFee"), tx.fee.saturating_sub(5_000));
@@ -294,11 +286,8 @@ fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &ModelKey) {
         return text(out, "[]");
     }
     text(out, "[{");
-    quoted_key(member(out, "accountKey"), table);
+    quoted_base58(member(out, "accountKey"), table);
     list(member(out, "readonlyIndexes"), numbers(false), number);
     list(member(out, "writableIndexes"), numbers(true), number);
     text(out, "}]");
 }
-
-/// Owner of an account that is not a token account: the system program.
-pub(super) const PLAIN_OWNER: KnownAccount = KnownAccount::System;

@@ -10,6 +10,7 @@ use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::references;
 use crate::demo::faults::Twist;
 use crate::demo::mix;
+use crate::demo::rpc::set;
 use crate::domain::{Height, Units, UnixSeconds};
 
 use super::options::{NodeOptions, TronAnswer, refused};
@@ -52,11 +53,11 @@ pub(super) fn answer(
     twist: Twist,
 ) -> TronAnswer {
     let page = Page { model, options, list, account, query };
-    let mark = match query.get("fingerprint").map(|text| mark(text)) {
-        Some(None) => return refused("invalid fingerprint"),
-        Some(Some(mark)) => Some(mark),
-        None => None,
-    };
+    let given = query.get("fingerprint");
+    let mark = given.and_then(|text| mark(text));
+    if given.is_some() && mark.is_none() {
+        return refused("invalid fingerprint");
+    }
     let limit = page.number("limit").and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(LIMIT).clamp(1, options.page_max);
     let (low, high) = page.range(head);
@@ -73,8 +74,8 @@ pub(super) fn answer(
     twist_lines(&mut lines, high, twist);
     let data: Vec<Value> = lines.into_iter().map(|line| line.json).collect();
     let mut meta = json!({"at": wire::millis(model, head), "page_size": data.len()});
-    if let (Some(mark), Some(meta)) = (fingerprint, meta.as_object_mut()) {
-        meta.insert("fingerprint".to_owned(), mark.into());
+    if let Some(mark) = fingerprint {
+        set(&mut meta, "fingerprint", mark);
     }
     (200, json!({"data": data, "success": true, "meta": meta}))
 }
@@ -200,13 +201,11 @@ impl Page<'_> {
         let at = wire::millis(self.model, found.spot.height);
         if (sends && !self.is_set("only_to")) || (called && !self.is_set("only_from")) {
             let mut item = wire::transaction(self.model, found);
-            if let Some(item) = item.as_object_mut() {
-                item.insert("blockNumber".to_owned(), found.spot.height.into());
-                item.insert("block_timestamp".to_owned(), at.into());
-                item.insert("net_usage".to_owned(), 345.into());
-                item.insert("energy_usage_total".to_owned(), found.tx.gas.used.into());
-                item.insert("internal_transactions".to_owned(), json!([]));
-            }
+            set(&mut item, "blockNumber", found.spot.height);
+            set(&mut item, "block_timestamp", at);
+            set(&mut item, "net_usage", 345);
+            set(&mut item, "energy_usage_total", found.tx.gas.used);
+            set(&mut item, "internal_transactions", json!([]));
             return vec![item];
         }
         let hidden = self.query.get("search_internal").is_some_and(|text| text == "false");

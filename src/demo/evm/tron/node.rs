@@ -13,7 +13,7 @@ use crate::demo::evm::options::LimitTexts;
 use crate::demo::evm::wire::found_in;
 use crate::demo::evm::{NodeOptions as EvmNodeOptions, answer as evm_answer};
 use crate::demo::faults::{CallFaults, Twist};
-use crate::demo::rpc::{CallReply, DemoError};
+use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Address, Family, Height};
 
 use super::lists::{self, TronList};
@@ -63,10 +63,8 @@ pub(in crate::demo) fn answer(
     match parts.next() {
         Some("v1") if options.lists => {
             if fault.busy {
-                return (
-                    500,
-                    json!({"success": false, "error": "Internal Error", "statusCode": 500}),
-                );
+                let error = json!({"success": false, "error": "Internal Error", "statusCode": 500});
+                return (500, error);
             }
             let rest: Vec<&str> = parts.collect();
             match rest.as_slice() {
@@ -160,6 +158,10 @@ impl Desk<'_> {
         }
     }
 
+    fn number(&self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
     fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> TronAnswer {
         if fault.busy {
             return failed("java.lang.NullPointerException : null");
@@ -173,19 +175,15 @@ impl Desk<'_> {
         let value = match name {
             "getnowblock" => wire::block(model, self.head(solid), true),
             "getblock" => {
-                let height = self.text("id_or_num").map(|text| text.parse().ok());
                 let whole = self.text("detail").is_some_and(|text| text == "true");
-                match height {
+                match self.text("id_or_num") {
                     None => wire::block(model, self.head(solid), whole),
-                    Some(height) => self.block(height, solid, whole),
+                    Some(height) => self.block(height.parse().ok(), solid, whole),
                 }
             }
-            "getblockbynum" => {
-                self.block(self.text("num").and_then(|text| text.parse().ok()), solid, true)
-            }
+            "getblockbynum" => self.block(self.number("num"), solid, true),
             "gettransactioninfobyblocknum" => {
-                let height = self.text("num").and_then(|text| text.parse().ok());
-                let known = height.filter(|height| self.knows(*height, solid));
+                let known = self.number("num").filter(|height| self.knows(*height, solid));
                 let found = known.map(|height| found_in(model, height)).unwrap_or_default();
                 let inner = self.options.inner_calls;
                 found.iter().map(|found| wire::info(model, found, inner)).collect()
@@ -204,10 +202,7 @@ impl Desk<'_> {
                 self.found(solid).map_or_else(empty, info)
             }
             "getaccount" => self.account(solid).unwrap_or_else(empty),
-            "getexchangebyid" => {
-                let id = self.text("id").and_then(|text| text.parse().ok());
-                id.map_or_else(empty, wire::exchange)
-            }
+            "getexchangebyid" => self.number("id").map_or_else(empty, wire::exchange),
             "getassetissuebyid" => self.asset().unwrap_or_else(empty),
             "triggerconstantcontract" => self.constant(),
             _ => return (405, json!({"Error": "class java.lang.Exception : not found"})),
@@ -251,8 +246,8 @@ impl Desk<'_> {
         let mut asset = json!({"id": number.to_string(), "owner_address": wire::address(&[7; 20]),
             "name": name, "abbr": name, "total_supply": 1_u64 << 60});
         let precision = coin.decimals(places);
-        if let (Some(asset), true) = (asset.as_object_mut(), precision > 0) {
-            asset.insert("precision".to_owned(), precision.into());
+        if precision > 0 {
+            set(&mut asset, "precision", precision);
         }
         Some(asset)
     }

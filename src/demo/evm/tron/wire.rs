@@ -1,13 +1,14 @@
 //! java-tron's format of transactions, their infos and blocks (`visible=false`): zero and empty
 //! fields are omitted, amounts are 64-bit integers, addresses have 42 hex digits.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
-use crate::demo::evm::tx::{Exchanged, Frame, Op, TRANSFER};
-use crate::demo::evm::wire::found_in;
+use crate::demo::evm::tx::{EventLog, Exchanged, Frame, Op, TRANSFER};
+use crate::demo::evm::wire::{flat_ended, found_in};
 use crate::demo::mix;
+use crate::demo::rpc::set;
 use crate::domain::Address;
 
 /// A transaction is created so long before its block, and expires so long after it.
@@ -42,8 +43,8 @@ fn amount(value: u128) -> u64 {
 
 /// Sets a field that is not zero.
 fn put(map: &mut Value, name: &str, value: u128) {
-    if let (Some(map), true) = (map.as_object_mut(), value > 0) {
-        map.insert(name.to_owned(), amount(value).into());
+    if value > 0 {
+        set(map, name, amount(value));
     }
 }
 
@@ -130,42 +131,33 @@ pub(super) fn info(model: &EvmModel, found: &PlacedTx, inner: bool) -> Value {
     if let Some(got) = tx.exchanged.map(|exchanged| exchanged.got) {
         put(&mut info, "exchange_received_amount", got);
     }
-    let Some(map) = info.as_object_mut() else { return info };
     if runs {
-        insert(&mut receipt, "result", outcome(found).into());
-        map.insert("contract_address".to_owned(), address(&tx.call.to).into());
+        set(&mut receipt, "result", outcome(found));
+        set(&mut info, "contract_address", address(&tx.call.to));
         let calls = inner_calls(found);
         if inner && !calls.is_empty() {
-            map.insert("internal_transactions".to_owned(), calls.into());
+            set(&mut info, "internal_transactions", calls);
         }
     }
     if tx.call.failed {
-        map.insert("result".to_owned(), "FAILED".into());
-        map.insert("resMessage".to_owned(), REVERT_TEXT.into());
+        set(&mut info, "result", "FAILED");
+        set(&mut info, "resMessage", REVERT_TEXT);
     }
     if !tx.logs.is_empty() {
-        map.insert("log".to_owned(), logs(found));
+        set(&mut info, "log", logs(found));
     }
-    map.insert("receipt".to_owned(), receipt);
+    set(&mut info, "receipt", receipt);
     info
 }
 
-fn insert(map: &mut Value, name: &str, value: Value) {
-    if let Some(map) = map.as_object_mut() {
-        map.insert(name.to_owned(), value);
-    }
-}
-
 fn logs(found: &PlacedTx) -> Value {
-    let log = |log: &crate::demo::evm::tx::EventLog| {
+    let log = |log: &EventLog| {
         let topics: Vec<String> = log.topics.iter().map(hex::encode).collect();
-        let mut value = Map::new();
-        value.insert("address".to_owned(), hex::encode(log.address).into());
-        value.insert("topics".to_owned(), topics.into());
+        let mut value = json!({"address": hex::encode(log.address), "topics": topics});
         if !log.data.is_empty() {
-            value.insert("data".to_owned(), hex::encode(&log.data).into());
+            set(&mut value, "data", hex::encode(&log.data));
         }
-        Value::Object(value)
+        value
     };
     found.tx.logs.iter().map(log).collect()
 }
@@ -180,21 +172,16 @@ pub(super) struct InternalCall {
 
 /// All of them, each before those that it caused.
 pub(super) fn inner(found: &PlacedTx) -> Vec<InternalCall> {
-    let mut all = Vec::new();
-    let top = &found.tx.call;
-    let mut open: Vec<(&Frame, bool)> = top.calls.iter().rev().map(|c| (c, top.failed)).collect();
-    while let Some((frame, taken_back)) = open.pop() {
-        let rejected = taken_back || frame.failed;
-        open.extend(frame.calls.iter().rev().map(|call| (call, rejected)));
+    let inner = |(_, frame, rejected): (Vec<usize>, &Frame, bool)| {
         // A delegate call moves nothing.
         let (to, value) = match frame.op {
             Op::Call => (frame.to, frame.value),
             Op::Static => (frame.to, 0),
             Op::Delegate => (frame.from, 0),
         };
-        all.push(InternalCall { from: frame.from, to, value, rejected });
-    }
-    all
+        InternalCall { from: frame.from, to, value, rejected }
+    };
+    flat_ended(&found.tx.call).skip(1).map(inner).collect()
 }
 
 fn inner_calls(found: &PlacedTx) -> Vec<Value> {
@@ -206,7 +193,7 @@ fn inner_calls(found: &PlacedTx) -> Vec<Value> {
             "transferTo_address": address(&inner.to), "callValueInfo": [moved], "note": NOTE,
         });
         if inner.rejected {
-            insert(&mut call, "rejected", true.into());
+            set(&mut call, "rejected", true);
         }
         call
     };
@@ -232,7 +219,7 @@ pub(super) fn moved(model: &EvmModel, found: &PlacedTx) -> Vec<TokenEvent> {
         ("Transfer", signatures.topic(TRANSFER)),
         ("Approval", signatures.topic("Approval(address,address,uint256)")),
     ];
-    let read = |log: &crate::demo::evm::tx::EventLog| {
+    let read = |log: &EventLog| {
         let [topic, from, to] = log.topics.as_slice() else { return None };
         let (kind, _) = kinds.iter().find(|(_, known)| known == topic)?;
         Some(TokenEvent {
@@ -273,8 +260,8 @@ pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
     });
     let found = if whole { found_in(model, height) } else { Vec::new() };
     if !found.is_empty() {
-        let all = found.iter().map(|found| transaction(model, found)).collect();
-        insert(&mut block, "transactions", all);
+        let all: Vec<Value> = found.iter().map(|found| transaction(model, found)).collect();
+        set(&mut block, "transactions", all);
     }
     block
 }
