@@ -13,7 +13,7 @@ use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _
 use super::disk;
 use super::journal::Journal;
 use super::memo::Memo;
-use super::read_only::{ReadOnly, is_refusal};
+use super::read_only::{ReadOnly, forward_locks, is_refusal};
 use super::schema::{self, FileFormat};
 use super::snapshot::{Latest, Snapshot};
 use super::{StoreError, StoreOptions, upgrade};
@@ -64,10 +64,6 @@ impl Shared {
 
     /// What is stored now, apart from what other readers share.
     pub(super) fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        self.begin()
-    }
-
-    fn begin(&self) -> Result<Snapshot, StoreError> {
         let (edition, opened) = (self.memo.edition(), self.opened());
         let (txn, pin) =
             self.noted(opened, self.with_pin(|database| Ok(database.begin_read()?)))?;
@@ -219,7 +215,7 @@ pub(super) struct SharedBackend {
     backend: Arc<dyn StorageBackend>,
     /// The same, where the file cannot be written.
     read_only: Option<Arc<ReadOnly>>,
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
     /// Where it is a file.
     pub(super) path: Option<Arc<Path>>,
 }
@@ -272,32 +268,14 @@ impl StorageBackend for SharedBackend {
         self.backend.close()
     }
 
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> Result<bool, BackendError> {
-        self.backend.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.query_lock_range(start, end)
+    forward_locks! {
+        backend:
+        try_lock_range => try_lock_range -> bool;
+        try_lock_shared_range => try_lock_shared_range -> bool;
+        lock_range => lock_range -> ();
+        lock_shared_range => lock_shared_range -> ();
+        unlock_range => unlock_range -> ();
+        query_lock_range => query_lock_range -> bool;
     }
 }
 
@@ -353,16 +331,21 @@ fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<(), Sto
         return Ok(());
     }
     // Not while another process is creating it right now.
-    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
-        Ok(true) | Err(BackendError::Unsupported) => {}
-        Ok(false) => return Err(StoreError::Locked { file: name.to_owned() }),
-        Err(error) => return Err(io::Error::from(error).into()),
-    }
+    lock_whole(backend, name)?;
     if is_unfinished(backend)? {
         backend.set_len(0)?;
     }
     match backend.unlock_range(Bound::Unbounded, Bound::Unbounded) {
         Ok(()) | Err(BackendError::Unsupported) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+/// Locks it, where locks are known, as long as no other process has it.
+pub(super) fn lock_whole(backend: &impl StorageBackend, name: &str) -> Result<(), StoreError> {
+    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
+        Ok(true) | Err(BackendError::Unsupported) => Ok(()),
+        Ok(false) => Err(StoreError::Locked { file: name.to_owned() }),
         Err(error) => Err(io::Error::from(error).into()),
     }
 }
@@ -391,7 +374,7 @@ fn inspect_without_writing(
         Err(DatabaseError::RepairAborted) => return Ok(()),
         Err(error) => return Err(refuse(error, name)),
     };
-    check(schema::inspect(&database.begin_read()?)?, name).map(|_| ())
+    schema::inspect(&database.begin_read()?, name).map(drop)
 }
 
 pub(super) fn open_database(
@@ -413,14 +396,11 @@ fn open_and_complete(
     options: StoreOptions,
 ) -> Result<Database, StoreError> {
     let name = &backend.name;
-    let database = builder(options)
-        .create_with_backend(backend.clone())
-        .map_err(|error| refuse(error, name))?;
-    let found = schema::inspect(&database.begin_read()?)?;
-    match check(found, name)? {
+    let database = create_plain(backend, options)?;
+    match schema::inspect(&database.begin_read()?, name)? {
         FileFormat::Empty => schema::initialize(&database)?,
         FileFormat::Earlier(found) => upgrade::upgrade(&database, found)?,
-        FileFormat::Current | FileFormat::NotOurs => schema::complete(&database)?,
+        FileFormat::Current => schema::complete(&database)?,
     }
     Ok(database)
 }
@@ -438,16 +418,6 @@ fn builder(options: StoreOptions) -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(options.cache_bytes);
     builder
-}
-
-fn check(found: FileFormat, name: &str) -> Result<FileFormat, StoreError> {
-    match found {
-        FileFormat::Empty | FileFormat::Current | FileFormat::Earlier(_) => Ok(found),
-        FileFormat::NotOurs => Err(StoreError::Foreign {
-            file: name.to_owned(),
-            reason: "it belongs to another program".to_owned(),
-        }),
-    }
 }
 
 fn refuse(error: DatabaseError, name: &str) -> StoreError {

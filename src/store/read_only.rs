@@ -14,6 +14,17 @@ use redb::{BackendError, DatabaseError, StorageBackend};
 
 const BLOCK_BYTES: u64 = 4096;
 
+/// The locks of a backend, each by one of another backend.
+macro_rules! forward_locks {
+    ($to:ident: $($name:ident => $lock:ident -> $result:ty;)*) => {
+        $(fn $name(&self, start: Bound<u64>, end: Bound<u64>) -> Result<$result, BackendError> {
+            self.$to.$lock(start, end)
+        })*
+    };
+}
+
+pub(super) use forward_locks;
+
 #[derive(Debug)]
 pub(super) struct ReadOnly {
     file: FileBackend,
@@ -144,31 +155,13 @@ impl StorageBackend for ReadOnly {
     }
 
     // A file that is open for reading alone can be locked against writers, not against readers.
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.query_lock_range(start, end)
+    forward_locks! {
+        file:
+        try_lock_range => try_lock_shared_range -> bool;
+        try_lock_shared_range => try_lock_shared_range -> bool;
+        lock_range => lock_shared_range -> ();
+        lock_shared_range => lock_shared_range -> ();
+        unlock_range => unlock_range -> ();
+        query_lock_range => query_lock_range -> bool;
     }
 }

@@ -110,17 +110,21 @@ pub(super) enum FileFormat {
     Current,
     /// Of an earlier format, to be brought up to date before it is used.
     Earlier(u64),
-    NotOurs,
 }
 
-/// Reads only. `NewerFormat` for a file that a later program has raised.
-pub(super) fn inspect(txn: &ReadTransaction) -> Result<FileFormat, StoreError> {
+/// Reads only. `NewerFormat` for a file that a later program has raised, `Foreign` for one that is
+/// not ours.
+pub(super) fn inspect(txn: &ReadTransaction, name: &str) -> Result<FileFormat, StoreError> {
+    let foreign = || StoreError::Foreign {
+        file: name.to_owned(),
+        reason: "it belongs to another program".to_owned(),
+    };
     let mut tables = txn.list_tables()?.peekable();
     if tables.peek().is_none() {
         return Ok(FileFormat::Empty);
     }
     if !tables.any(|table| table.name() == NAME_TO_NUMBER.name()) {
-        return Ok(FileFormat::NotOurs);
+        return Err(foreign());
     }
     let format = match txn.open_table(NAME_TO_NUMBER) {
         Ok(table) => table.get(FORMAT)?.map(|number| number.value()),
@@ -128,7 +132,7 @@ pub(super) fn inspect(txn: &ReadTransaction) -> Result<FileFormat, StoreError> {
         Err(_) => None,
     };
     match format {
-        None | Some(0) => Ok(FileFormat::NotOurs),
+        None | Some(0) => Err(foreign()),
         Some(found) if found > SCHEMA_VERSION => {
             Err(StoreError::NewerFormat { found, supported: SCHEMA_VERSION })
         }

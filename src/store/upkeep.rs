@@ -2,10 +2,9 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::ops::Bound;
 use std::path::Path;
 
-use redb::{BackendError, CompactionError, StorageBackend as _};
+use redb::{CompactionError, StorageBackend as _};
 
 use super::file::{self, SharedBackend};
 use super::forget::forget_in;
@@ -27,14 +26,7 @@ fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend, Store
 pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64, StoreError> {
     let backend = existing(folder, options)?;
     // Held until the end: a server that starts meanwhile fails because the store is in use.
-    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
-        Ok(true) | Err(BackendError::Unsupported) => {}
-        Ok(false) => {
-            let file = folder.join(FILE_NAME).display().to_string();
-            return Err(StoreError::Locked { file });
-        }
-        Err(error) => return Err(io::Error::from(error).into()),
-    }
+    file::lock_whole(&backend, &backend.name)?;
     disk::create_private_folder(to)?;
     let target = to.join(FILE_NAME);
     let bytes = copy_new(&folder.join(FILE_NAME), &target)?;
