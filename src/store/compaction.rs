@@ -33,13 +33,8 @@ pub(super) fn remove_leftover(folder: &Path) {
 }
 
 impl FileStore {
-    /// Gives free space of the file back while reads and writes go on: bytes before and after. The
-    /// disk has to have room for the copy. The old file is closed when its last reader has ended,
-    /// which the caller does not wait for.
-    ///
-    /// # Errors
-    /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is written for
-    /// the copy to follow; the file stays as it was.
+    /// As [`Store::compact`](super::Store::compact). The old file is closed when its last reader has
+    /// ended, which the caller does not wait for.
     pub(super) async fn compact(&self) -> Result<(u64, u64), StoreError> {
         let shared = Arc::clone(&self.inner.shared);
         let path = shared.backend().path.clone();

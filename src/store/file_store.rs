@@ -91,61 +91,6 @@ impl FileStore {
         record.ok_or(StoreError::UnknownWallet(id))
     }
 
-    /// Replaces what is stored between the chunk's heights: rows, coverage and count change in one
-    /// transaction. Once sent, it is written even where the caller stops waiting.
-    ///
-    /// # Errors
-    /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
-    /// writing it again is safe.
-    pub(super) async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
-        let (wallet, weight) = (Some(chunk.id), 1 + chunk.trades.len());
-        self.write(wallet, weight, move |tables, known| tables.chunk(known, &chunk)).await
-    }
-
-    /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
-    /// heights which are not covered; a reader would not have reached them behind the gap.
-    pub(super) async fn update_wallet(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        patch: WalletPatch,
-    ) -> Result<Written, StoreError> {
-        self.write(Some(id), 1, move |tables, _| tables.patch(id, epoch, &patch)).await
-    }
-
-    /// Deletes rows, coverage and anchors above a height, with all that the source remembers of
-    /// the wallet, and raises the epoch, which is returned.
-    pub(super) async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
-        self.write(Some(id), 1, move |tables, _| tables.cut_back(id, above)).await
-    }
-
-    /// Writes all updates in one transaction.
-    pub(super) async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<(), StoreError> {
-        self.write(None, 1 + updates.len(), move |tables, _| tables.usage(&updates)).await
-    }
-
-    /// Adds what is newly known of tokens; what is known already stays.
-    pub(super) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
-        let weight = 1 + tokens.len();
-        self.write(None, weight, move |tables, known| tables.tokens(known, &tokens)).await
-    }
-
-    /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
-    /// a value, or changed meanwhile, stays as it is.
-    pub(super) async fn write_values(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        values: Vec<NewValue>,
-        prices: Vec<PriceRecord>,
-    ) -> Result<Written, StoreError> {
-        let weight = 1 + values.len() + prices.len();
-        let change = move |tables: &mut Tables<'_>, _: &mut Known| {
-            tables.values(id, epoch, &values, &prices)
-        };
-        self.write(Some(id), weight, change).await
-    }
-
     /// Writes what was sent, closes the file and ends the writer; further calls get `Closed`, and
     /// views that are still open get errors.
     pub(super) async fn close(&self) {
@@ -204,6 +149,44 @@ impl FileStore {
         }
         answer.await.unwrap_or_else(|_| Err(self.inner.gone()))
     }
+}
+
+/// Writes of a request each: its wallet, its weight, and what it changes.
+macro_rules! writes {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty =
+        $wallet:expr, $weight:expr, |$tables:ident, $known:pat_param| $change:expr;)*) => {
+        impl FileStore {
+            $(pub(super) async fn $name(
+                &self, $($argument: $type),*
+            ) -> Result<$result, StoreError> {
+                let (wallet, weight) = ($wallet, $weight);
+                self.write(wallet, weight, move |$tables, $known| $change).await
+            })*
+        }
+    };
+}
+
+writes! {
+    write_chunk(chunk: Chunk) -> Written =
+        Some(chunk.id), 1 + chunk.trades.len(), |tables, known| tables.chunk(known, &chunk);
+
+    update_wallet(id: WalletId, epoch: u64, patch: WalletPatch) -> Written =
+        Some(id), 1, |tables, _| tables.patch(id, epoch, &patch);
+
+    cut_back(id: WalletId, above: Height) -> u64 =
+        Some(id), 1, |tables, _| tables.cut_back(id, above);
+
+    write_usage(updates: Vec<UsageUpdate>) -> () =
+        None, 1 + updates.len(), |tables, _| tables.usage(&updates);
+
+    write_tokens(tokens: Vec<TokenRecord>) -> () =
+        None, 1 + tokens.len(), |tables, known| tables.tokens(known, &tokens);
+
+    write_values(
+        id: WalletId, epoch: u64, values: Vec<NewValue>, prices: Vec<PriceRecord>
+    ) -> Written =
+        Some(id), 1 + values.len() + prices.len(),
+        |tables, _| tables.values(id, epoch, &values, &prices);
 }
 
 impl FileStoreInner {
