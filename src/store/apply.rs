@@ -295,17 +295,13 @@ impl<'txn> Tables<'txn> {
     }
 
     fn wallet(&self, id: WalletId) -> Result<Wallet, StoreError> {
-        match self.wallets.get(id.0)? {
-            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()),
-            None => Err(StoreError::UnknownWallet(id)),
-        }
+        let bytes = self.wallets.get(id.0)?.ok_or(StoreError::UnknownWallet(id))?;
+        codec::decode_wallet(WALLETS, bytes.value())
     }
 
     fn state(&self, id: WalletId) -> Result<WalletState, StoreError> {
-        match self.states.get(id.0)? {
-            Some(bytes) => codec::decode_state(STATES, bytes.value()),
-            None => Err(StoreError::UnknownWallet(id)),
-        }
+        let bytes = self.states.get(id.0)?.ok_or(StoreError::UnknownWallet(id))?;
+        codec::decode_state(STATES, bytes.value())
     }
 
     fn put_state(&mut self, id: WalletId, state: &WalletState) -> Result<(), StoreError> {
@@ -314,10 +310,8 @@ impl<'txn> Tables<'txn> {
     }
 
     fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        match self.anchors.get(id.0)? {
-            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
-            None => Ok(Vec::new()),
-        }
+        let found = self.anchors.get(id.0)?;
+        found.map_or(Ok(Vec::new()), |bytes| codec::decode_anchors(ANCHORS, bytes.value()))
     }
 
     fn put_anchors(&mut self, id: WalletId, anchors: &[Anchor]) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@ use crate::domain::{
     SourceAccount, Token, TradeKey, Units, UnixMillis, UnixSeconds, Wallet, opaque,
 };
 
-use super::codec::{self, WalletState, corrupt};
+use super::codec::{self, corrupt};
 use super::credit::{self, Credit};
 use super::file::Shared;
 use super::key::{
@@ -75,24 +75,20 @@ impl FileView {
     }
 
     fn known_or_found(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
-        if let Some(record) = self.snapshot.record(wallet) {
+        if let Some(record) = self.snapshot.records.get(wallet) {
             return Ok(Some(record));
         }
         let key = address_key(wallet.chain, &wallet.address);
         let Some(id) = self.snapshot.wallet_ids()?.get(key.as_slice())? else { return Ok(None) };
         let record = Arc::new(self.read_state(WalletId(id.value()), *wallet)?);
-        self.snapshot.keep_record(&record);
+        self.snapshot.records.put(*wallet, Arc::clone(&record));
         Ok(Some(record))
     }
 
     pub(super) fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
-        match self.plain_wallet(id)? {
-            Some(wallet) => {
-                let _ = self.found.set((id, wallet.address.family()));
-                self.read_state(id, wallet).map(Some)
-            }
-            None => Ok(None),
-        }
+        let Some(wallet) = self.plain_wallet(id)? else { return Ok(None) };
+        let _ = self.found.set((id, wallet.address.family()));
+        self.read_state(id, wallet).map(Some)
     }
 
     pub(super) fn read_state(
@@ -104,29 +100,22 @@ impl FileView {
             Some(bytes) => codec::decode_state(STATES, bytes.value())?,
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
         };
-        let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
-        Ok(WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut })
+        Ok(state.into_record(id, wallet))
     }
 
     pub(super) fn pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
-            Some(bytes) => codec::decode_pending(PENDING, bytes.value()).map(Some),
-            None => Ok(None),
-        }
+        let found = self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)?;
+        found.map(|bytes| codec::decode_pending(PENDING, bytes.value())).transpose()
     }
 
     pub(super) fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
-            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
-            None => Ok(Vec::new()),
-        }
+        let found = self.snapshot.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)?;
+        found.map_or(Ok(Vec::new()), |bytes| codec::decode_anchors(ANCHORS, bytes.value()))
     }
 
     pub(super) fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
-            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()).map(Some),
-            None => Ok(None),
-        }
+        let found = self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)?;
+        found.map(|bytes| codec::decode_wallet(WALLETS, bytes.value())).transpose()
     }
 
     fn family(&self, id: WalletId) -> Result<Option<Family>, StoreError> {
@@ -168,16 +157,8 @@ impl FileView {
         than: Position,
         limit: usize,
     ) -> Result<Rows, StoreError> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let end = RowKey::above(id, than);
-        let table = self.snapshot.trades()?;
-        let mut slice = Slice::new(self, limit, Rows::default());
-        let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
-        for entry in newer {
-            let (key, value) = entry?;
-            slice.push(row_key(key.value(), family)?, value.value())?;
-        }
-        Ok(slice.rows)
+        let (start, end) = (RowKey::start(id), RowKey::above(id, than));
+        self.rows_in(id, (start.bytes(), end.bytes()), limit, false)
     }
 
     pub(super) fn count_above(
@@ -199,7 +180,7 @@ impl FileView {
     }
 
     pub(super) fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
-        if let Some(kept) = self.snapshot.first_time(id) {
+        if let Some(kept) = self.snapshot.first_times.get(&id) {
             return Ok(Some(kept));
         }
         let table = self.snapshot.trades()?;
@@ -209,7 +190,7 @@ impl FileView {
             None => None,
         };
         if let Some(time) = time {
-            self.snapshot.keep_first_time(id, time);
+            self.snapshot.first_times.put(id, time);
         }
         Ok(time)
     }
@@ -289,21 +270,23 @@ impl FileView {
         limit: usize,
     ) -> Result<Rows, StoreError> {
         let (start, end) = RowKey::between(id, newest, oldest);
-        self.rows_in(id, start.bytes(), end.bytes(), limit)
+        self.rows_in(id, (start.bytes(), end.bytes()), limit, true)
     }
 
-    /// Rows of a wallet between two bounds, the second exclusive.
+    /// Rows of a wallet between two bounds, the second exclusive, newest first or last.
     fn rows_in(
         &self,
         id: WalletId,
-        start: &[u8],
-        end: &[u8],
+        (start, end): (&[u8], &[u8]),
         limit: usize,
+        newest_first: bool,
     ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let table = self.snapshot.trades()?;
+        let mut range = self.snapshot.trades()?.range(start..end)?;
         let mut slice = Slice::new(self, limit, Rows::default());
-        for entry in table.range(start..end)?.take(limit) {
+        while slice.rows.len() < limit
+            && let Some(entry) = if newest_first { range.next() } else { range.next_back() }
+        {
             let (key, value) = entry?;
             slice.push(row_key(key.value(), family)?, value.value())?;
         }
@@ -337,7 +320,7 @@ impl FileView {
             let state = self.snapshot.states()?.get(id.0)?;
             let Some(state) = state else { continue };
             let epoch = codec::decode_state(STATES, state.value())?.epoch;
-            let rows = self.rows_in(id, &start, &end, usize::MAX)?;
+            let rows = self.rows_in(id, (&start, &end), usize::MAX, true)?;
             let trades = rows.into_iter().map(|row| row.trade).collect();
             let found = besides.get(key)?.map(|units| Units::from_be_bytes(units.value()));
             let (side_payment, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
@@ -411,10 +394,8 @@ impl FileView {
         id: WalletId,
     ) -> Result<Vec<DeliveredRange>, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        match self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
-            Some(bytes) => codec::decode_ranges(RANGES, family, bytes.value()),
-            None => Ok(Vec::new()),
-        }
+        let found = self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))?;
+        found.map_or(Ok(Vec::new()), |bytes| codec::decode_ranges(RANGES, family, bytes.value()))
     }
 }
 

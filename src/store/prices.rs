@@ -16,17 +16,12 @@ pub(super) struct Prices<'txn> {
 
 impl<'txn> Prices<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
-        let learned = Minutes {
-            table: txn.open_table(MINUTE_TO_LEARNED)?,
-            order: txn.open_table(ORDER_TO_LEARNED)?,
-            max: LIMITS.price_minutes,
+        let minutes = |table, order| -> Result<Minutes<'txn>, StoreError> {
+            let (table, order) = (txn.open_table(table)?, txn.open_table(order)?);
+            Ok(Minutes { table, order, max: LIMITS.price_minutes })
         };
-        let candles = Minutes {
-            table: txn.open_table(MINUTE_TO_CANDLE)?,
-            order: txn.open_table(ORDER_TO_CANDLE)?,
-            max: LIMITS.price_minutes,
-        };
-        Ok(Self { learned, candles })
+        let learned = minutes(MINUTE_TO_LEARNED, ORDER_TO_LEARNED)?;
+        Ok(Self { learned, candles: minutes(MINUTE_TO_CANDLE, ORDER_TO_CANDLE)? })
     }
 
     pub(super) fn put(&mut self, chain: ChainId, prices: &[PriceRecord]) -> Result<(), StoreError> {

@@ -25,9 +25,9 @@ pub(super) struct Snapshot {
     states: Opened<u32, &'static [u8]>,
     trades: Opened<&'static [u8], &'static [u8]>,
     /// Wallets that were looked up: a page looks for the one that the page before it did.
-    records: CachedState<Wallet, Arc<WalletRecord>>,
+    pub(super) records: CachedState<Wallet, Arc<WalletRecord>>,
     /// Of wallets that have rows.
-    first_times: CachedState<WalletId, UnixSeconds>,
+    pub(super) first_times: CachedState<WalletId, UnixSeconds>,
 }
 
 impl Snapshot {
@@ -43,22 +43,6 @@ impl Snapshot {
             records: CachedState::new(LIMITS.snapshot_records),
             first_times: CachedState::new(LIMITS.snapshot_records),
         }
-    }
-
-    pub(super) fn record(&self, wallet: &Wallet) -> Option<Arc<WalletRecord>> {
-        self.records.get(wallet)
-    }
-
-    pub(super) fn keep_record(&self, record: &Arc<WalletRecord>) {
-        self.records.put(record.wallet, Arc::clone(record));
-    }
-
-    pub(super) fn first_time(&self, id: WalletId) -> Option<UnixSeconds> {
-        self.first_times.get(&id)
-    }
-
-    pub(super) fn keep_first_time(&self, id: WalletId, time: UnixSeconds) {
-        self.first_times.put(id, time);
     }
 
     pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>, StoreError> {

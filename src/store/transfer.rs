@@ -91,9 +91,8 @@ impl<'a> Transfer<'a> {
 
     /// Copies a wallet, and holds the copy against it.
     pub async fn wallet(&mut self, wallet: &Wallet) -> Result<Copied, StoreError> {
-        let view = self.from.view()?;
-        let Some(source) = view.wallet(wallet).await? else { return Ok(Copied::Differs) };
-        drop(view);
+        let source = self.from.view()?.wallet(wallet).await?;
+        let Some(source) = source else { return Ok(Copied::Differs) };
         let target = self.to.intern(wallet).await?;
         self.ids.insert(source.id, target.id);
         let wanted = digest(self.from, &source).await?;
@@ -103,9 +102,8 @@ impl<'a> Transfer<'a> {
         if !self.write(&source, &target).await? {
             return Ok(Copied::Differs);
         }
-        let view = self.to.view()?;
-        let Some(written) = view.wallet(wallet).await? else { return Ok(Copied::Differs) };
-        drop(view);
+        let written = self.to.view()?.wallet(wallet).await?;
+        let Some(written) = written else { return Ok(Copied::Differs) };
         let is_same = is_like(&source, &written) && digest(self.to, &written).await? == wanted;
         Ok(if is_same { Copied::Written(wanted) } else { Copied::Differs })
     }
@@ -225,11 +223,10 @@ impl<'a> Transfer<'a> {
         let (mut updates, mut weight, mut count) = (Vec::new(), 0, 0);
         for (key, wallet, ranges) in all {
             let Some(id) = self.ids.get(&wallet) else { continue };
-            let mut total = totals.get(&key).copied();
-            if total.is_none() {
-                total = Some(self.from.view()?.usage_total(key).await?);
-            }
-            let total = total.unwrap_or_default();
+            let total = match totals.get(&key) {
+                Some(total) => *total,
+                None => self.from.view()?.usage_total(key).await?,
+            };
             totals.insert(key, total);
             count += 1;
             weight += ranges.len();
