@@ -61,7 +61,7 @@ use std::time::Duration;
 use futures_util::future::{Either, ready};
 use redb::StorageBackend;
 
-use crate::domain::{Height, Wallet};
+use crate::domain::{Height, Wallet, defaults};
 
 pub use care::StoreSize;
 pub use credit::Credit;
@@ -85,49 +85,36 @@ use postgres::PgStore;
 /// Name of the file inside the data folder.
 pub const FILE_NAME: &str = "trades.redb";
 
-/// Every limit of the store, by name; none of them is a setting.
-#[derive(Debug)]
-pub struct StoreLimits {
-    /// Requests that wait for the writer; the next caller waits until there is room.
-    queued_jobs: usize,
-    /// Records after which no further request joins a commit.
-    joined_records: usize,
-    /// Tokens and venues each whose numbers the writer keeps in memory.
-    interned: usize,
-    /// Tokens and venues each that readers keep in memory.
-    memo_entries: usize,
-    /// Tokens and venues each that one slice keeps at hand.
-    slice_names: usize,
-    /// Wallets that readers keep in memory between two commits.
-    snapshot_records: usize,
-    /// Rows for which a slice makes room before it reads them.
-    slice_rows: usize,
-    /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
-    price_minutes: u64,
-    /// Learned prices of one minute.
-    prices_per_minute: usize,
-    /// Records that wait to be written to a compacted copy as well; above it the copy is given up.
-    journal_records: usize,
-    /// With fewer of them the copy takes the place of the file, which holds up writes meanwhile.
-    journal_records_last: usize,
-    /// Longest that a file is kept open for snapshots after another took its place.
-    retired_wait: Duration,
+defaults! {
+    /// Every limit of the store, by name; none of them is a setting.
+    #[derive(Debug)]
+    pub const LIMITS: struct StoreLimits {
+        /// Requests that wait for the writer; the next caller waits until there is room.
+        queued_jobs: usize = 256,
+        /// Records after which no further request joins a commit.
+        joined_records: usize = 20_000,
+        /// Tokens and venues each whose numbers the writer keeps in memory.
+        interned: usize = 65_536,
+        /// Tokens and venues each that readers keep in memory.
+        memo_entries: usize = 16_384,
+        /// Tokens and venues each that one slice keeps at hand.
+        slice_names: usize = 256,
+        /// Wallets that readers keep in memory between two commits.
+        snapshot_records: usize = 1_024,
+        /// Rows for which a slice makes room before it reads them.
+        slice_rows: usize = 1_024,
+        /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
+        price_minutes: u64 = 100_000,
+        /// Learned prices of one minute.
+        prices_per_minute: usize = 8,
+        /// Records that wait to be written to a compacted copy as well; above it the copy is given up.
+        journal_records: usize = 2_000_000,
+        /// With fewer of them the copy takes the place of the file, which holds up writes meanwhile.
+        journal_records_last: usize = 2_000,
+        /// Longest that a file is kept open for snapshots after another took its place.
+        retired_wait: Duration = Duration::from_secs(60),
+    }
 }
-
-pub const LIMITS: StoreLimits = StoreLimits {
-    queued_jobs: 256,
-    joined_records: 20_000,
-    interned: 65_536,
-    memo_entries: 16_384,
-    slice_names: 256,
-    snapshot_records: 1_024,
-    slice_rows: 1_024,
-    price_minutes: 100_000,
-    prices_per_minute: 8,
-    journal_records: 2_000_000,
-    journal_records_last: 2_000,
-    retired_wait: Duration::from_secs(60),
-};
 
 #[derive(Debug, Clone, Copy)]
 pub struct StoreOptions {
