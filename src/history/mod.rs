@@ -36,7 +36,6 @@ mod walk;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Semaphore, watch};
@@ -59,7 +58,7 @@ pub use sharing::Sharing;
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
-use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, lock};
+use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, lock, opaque};
 use crate::enrich::{EnrichCache, Enricher};
 use crate::registry::Registry;
 use crate::rpc::RateShare;
@@ -116,11 +115,7 @@ struct Inner {
     background_places: Arc<Semaphore>,
 }
 
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("History").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
+opaque!(Inner, limits);
 
 impl History {
     /// Starts the engine and its usage writer.

@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(allowance(&ranges, Position::Start, &rows, 0), (3, 0));
     }
 
-    fn range(from: u32, to: u32) -> DeliveredRange {
+    pub(super) fn range(from: u32, to: u32) -> DeliveredRange {
         DeliveredRange { from: key(from), to: key(to) }
     }
 

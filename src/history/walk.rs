@@ -449,12 +449,12 @@ impl Walk {
         record: &WalletRecord,
         head: Height,
     ) -> Result<Position, HistoryError> {
-        Self::first_below(&self.inner, view, record, (head, self.outset())).await
+        self.first_below(view, record, (head, self.outset())).await
     }
 
     /// The first place at or behind one in front of a row that is not above the head.
     async fn first_below(
-        inner: &Inner,
+        &self,
         view: &View,
         record: &WalletRecord,
         (head, mut position): (Height, Position),
@@ -463,7 +463,8 @@ impl Walk {
             return Ok(position);
         }
         loop {
-            let rows = view.rows(record.id, position, 0, inner.limits.rows_per_step_max).await?;
+            let limit = self.inner.limits.rows_per_step_max;
+            let rows = view.rows(record.id, position, 0, limit).await?;
             let above = rows.bare().iter().take_while(|row| row.key.height > head).count();
             if let Some(last) = above.checked_sub(1).and_then(|at| rows.bare().get(at)) {
                 position = Position::After(last.key);

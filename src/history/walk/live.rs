@@ -42,8 +42,7 @@ impl Walk {
             return Ok(None);
         }
         // What is too new for the filter is behind the walk as well.
-        let mut at =
-            Self::first_below(&self.inner, &view, &record, (head, Position::Start)).await?;
+        let mut at = self.first_below(&view, &record, (head, Position::Start)).await?;
         let newest = loop {
             let newest = view.rows(record.id, at, 0, 1).await?.last_key();
             match newest.filter(|key| key.height > head) {
@@ -157,7 +156,7 @@ impl Walk {
     ) -> Result<Option<u64>, HistoryError> {
         let Some(floor) = record.coverage.run_low(head) else { return Ok(None) };
         let limit = self.inner.limits.rows_per_step_max;
-        let mut at = Self::first_below(&self.inner, view, record, (head, Position::Start)).await?;
+        let mut at = self.first_below(view, record, (head, Position::Start)).await?;
         let mut count = 0_u64;
         while count <= RECOUNT_MAX {
             let mut rows = view.rows(record.id, at, floor, limit).await?;

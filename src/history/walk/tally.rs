@@ -14,7 +14,7 @@ use crate::store::{View, WalletId, WalletRecord};
 const ROUNDS_MAX: u32 = 3;
 
 /// The rows that match from a walk's head down to some place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     below: Position,
     /// How many rows were stored in all when it was begun; 0 where that is not known.
@@ -32,15 +32,6 @@ pub(super) struct Tally {
     proved: bool,
     /// It was begun anew, because rows had come where it had been.
     is_second: bool,
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        let (stored, seen, matched, counted) = (0, 0, 0, 0);
-        let (below, last) = (Position::Start, None);
-        let (whole, proved, is_second) = (false, false, false);
-        Self { below, stored, seen, matched, last, whole, counted, proved, is_second }
-    }
 }
 
 impl Tally {
