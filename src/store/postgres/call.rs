@@ -17,32 +17,15 @@ use crate::store::StoreError;
 
 pub(super) type Arguments<'a> = [&'a (dyn ToSql + Sync)];
 
-/// Why a call failed.
-#[derive(Debug)]
+/// Why a call failed; callers get [`CallError::into_store`], whose words hold no address.
+#[derive(Debug, thiserror::Error)]
+#[error("a call to the database failed")]
 pub(super) enum CallError {
-    Store(StoreError),
-    Database(Error),
-    Pool(PoolError),
+    Store(#[from] StoreError),
+    Database(#[from] Error),
+    Pool(#[from] PoolError),
     /// The deadline passed.
     Late,
-}
-
-impl From<StoreError> for CallError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<Error> for CallError {
-    fn from(error: Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<PoolError> for CallError {
-    fn from(error: PoolError) -> Self {
-        Self::Pool(error)
-    }
 }
 
 /// A connection in use. Unless it is given back, it is closed: what a call left behind on it, an open
@@ -132,6 +115,12 @@ impl Connection {
         self.give_back();
         Ok(())
     }
+
+    pub(super) async fn roll_back(self) -> Result<(), CallError> {
+        self.batch("ROLLBACK").await?;
+        self.give_back();
+        Ok(())
+    }
 }
 
 impl Drop for Connection {
@@ -192,3 +181,22 @@ macro_rules! repeated {
 }
 
 pub(super) use repeated;
+
+/// What the arm offers as one call each of [`PgInner`](super::store::PgInner), repeated as by
+/// [`repeated`].
+macro_rules! calls {
+    ($arm:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl $arm {
+            $($(#[$doc])*
+            pub(in crate::store) async fn $name(
+                &self, $($argument: $type),*
+            ) -> Result<$result, StoreError> {
+                $crate::store::postgres::call::repeated!(
+                    self.inner.failures, self.inner.$name($($argument),*)
+                )
+            })*
+        }
+    };
+}
+
+pub(super) use calls;

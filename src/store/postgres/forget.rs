@@ -1,7 +1,7 @@
 //! Forgets a wallet while others serve.
 
 use super::LIMITS;
-use super::call::{CallError, Connection, repeated};
+use super::call::{Arguments, CallError, Connection, repeated};
 use super::store::{PgInner, PgStore, number, unsigned};
 use crate::domain::{Height, Wallet};
 use crate::store::codec::decode_ranges;
@@ -139,8 +139,7 @@ async fn credit_one(
                    WHERE wallet = $3 AND key BETWEEN newest AND oldest) counted
                ON CONFLICT (key_id, mark)
                DO UPDATE SET remaining = credit.remaining + EXCLUDED.remaining";
-    let args: &super::call::Arguments<'_> =
-        &[&key, &mark.as_slice(), &number(id), &newest, &oldest];
+    let args: &Arguments<'_> = &[&key, &mark.as_slice(), &number(id), &newest, &oldest];
     connection.execute(sql, args).await?;
     Ok(true)
 }

@@ -14,7 +14,7 @@ use crate::domain::lock;
 use crate::store::Share;
 
 /// This process among those that share the store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lease {
     /// 0 before the first heartbeat and after the lease was lost.
     pub(super) node: AtomicI64,
@@ -26,18 +26,6 @@ pub(super) struct Lease {
     pub(super) share: watch::Sender<Share>,
     /// Counts losses of the lease.
     pub(super) losses: watch::Sender<u64>,
-}
-
-impl Default for Lease {
-    fn default() -> Self {
-        Self {
-            node: AtomicI64::new(0),
-            given_up: AtomicI64::new(0),
-            until: Mutex::default(),
-            share: watch::Sender::default(),
-            losses: watch::Sender::default(),
-        }
-    }
 }
 
 impl Lease {

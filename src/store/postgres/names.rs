@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::call::{CallError, Connection};
+use super::call::{Arguments, CallError, Connection};
 use super::slice::{NumberSet, SliceNames, StoredSlice};
 use super::store::{PgInner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, UnixMillis};
@@ -62,7 +62,6 @@ fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError
     Ok((id, record))
 }
 
-/// The numbers whose names are not there yet.
 impl PgInner {
     /// The names of a slice, from memory where all of them are there.
     pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
@@ -187,8 +186,7 @@ impl PgInner {
             records().map(|news| news.decimals.map(i16::from)).collect();
         let asked_at: Vec<Option<i64>> =
             records().map(|news| news.asked_at.map(|at| signed(at.0))).collect();
-        let args: &super::call::Arguments<'_> =
-            &[&chains, &mints, &families, &symbols, &decimals, &asked_at];
+        let args: &Arguments<'_> = &[&chains, &mints, &families, &symbols, &decimals, &asked_at];
         for row in connection.query(sql, args).await? {
             let (id, record) = read_token(&row)?;
             news.remove(&(record.chain, record.mint));
@@ -197,7 +195,7 @@ impl PgInner {
         Ok(())
     }
 
-    pub(super) async fn find_token(
+    pub(super) async fn token(
         &self,
         chain_id: ChainId,
         mint: &Address,
@@ -207,24 +205,21 @@ impl PgInner {
         {
             return Ok(Some(record));
         }
-        let connection = self.connection().await?;
         let sql =
             format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE chain = $1 AND mint = $2");
-        let row = connection.query_opt(&sql, &[&chain(chain_id), &mint.bytes()]).await?;
-        connection.give_back();
+        let row = self.row(&sql, &[&chain(chain_id), &mint.bytes()]).await?;
         let Some(row) = row else { return Ok(None) };
         let (id, record) = read_token(&row)?;
         self.names.keep(id, &record);
         Ok(Some(record))
     }
 
-    pub(super) async fn lacking_tokens(
+    pub(super) async fn tokens_wanting_symbols(
         &self,
         chain_id: ChainId,
         before: UnixMillis,
         limit: usize,
     ) -> Result<Vec<TokenRecord>, CallError> {
-        let connection = self.connection().await?;
         let sql = format!(
             "SELECT {TOKEN_COLUMNS} FROM blotter.token
              WHERE chain = $1 AND (symbol IS NULL OR decimals IS NULL)
@@ -232,8 +227,7 @@ impl PgInner {
              ORDER BY COALESCE(asked_at, 0), id LIMIT $3"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = connection.query(&sql, &[&chain(chain_id), &signed(before.0), &limit]).await?;
-        connection.give_back();
+        let rows = self.rows(&sql, &[&chain(chain_id), &signed(before.0), &limit]).await?;
         rows.iter().map(|row| Ok(read_token(row)?.1)).collect()
     }
 }

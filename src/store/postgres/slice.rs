@@ -50,6 +50,11 @@ impl NumberSet {
         self.last = Some((number, place));
         place
     }
+
+    /// The place of a number that was seen.
+    pub(super) fn find(&self, number: u32) -> Option<usize> {
+        self.places.get(&number).copied()
+    }
 }
 
 impl StoredSlice {
@@ -116,12 +121,5 @@ impl StoredSlice {
 impl SliceNames {
     pub(super) fn is_whole(&self) -> bool {
         self.tokens.iter().all(Option::is_some) && self.venues.iter().all(Option::is_some)
-    }
-}
-
-impl NumberSet {
-    /// The place of a number that was seen.
-    pub(super) fn find(&self, number: u32) -> Option<usize> {
-        self.places.get(&number).copied()
     }
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_postgres::Row;
 
-use super::call::{CallError, Connection, repeated};
+use super::call::{Arguments, CallError, Connection, repeated};
 use super::connect::ConnectionPool;
 use super::failures::Failures;
 use super::lease::Lease;
 use super::name_cache::NameCache;
-use super::timeline::{KnownTimeline, raise_numbers};
+use super::timeline::raise_numbers;
 use super::{LIMITS, SharedOptions, connect, schema};
 use crate::domain::Wallet;
 use crate::store::codec::{self, WalletState, corrupt};
@@ -36,7 +36,8 @@ pub(super) struct PgInner {
     /// Of wallets that this process wrote last.
     pub(super) states: CachedState<WalletId, Stored>,
     pub(super) failures: Failures,
-    pub(super) timeline: KnownTimeline,
+    /// The timeline that what is remembered is of.
+    timeline: tokio::sync::Mutex<Option<Arc<str>>>,
     closed: AtomicBool,
     /// The versions that a newer program's migration left: this one does not understand the tables.
     outdated: OnceLock<(u64, u64)>,
@@ -78,11 +79,6 @@ pub(super) fn wallet_id(number: i64) -> Result<WalletId, StoreError> {
     u32::try_from(number).map(WalletId).map_err(|_| StoreError::Invalid("more than 2^32 wallets"))
 }
 
-pub(super) fn record_of(id: WalletId, wallet: Wallet, state: WalletState) -> WalletRecord {
-    let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
-    WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut }
-}
-
 impl PgStore {
     pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
         let pool = connect::pool(options)?;
@@ -96,7 +92,7 @@ impl PgStore {
             wallets: CachedState::new(LIMITS.wallets_known),
             states: CachedState::new(LIMITS.states_known),
             failures,
-            timeline: KnownTimeline::default(),
+            timeline: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
             outdated: OnceLock::new(),
         });
@@ -150,10 +146,38 @@ impl PgInner {
         Ok(connection)
     }
 
+    /// The rows of a statement that is a call by itself.
+    pub(super) async fn rows(
+        &self,
+        sql: &str,
+        args: &Arguments<'_>,
+    ) -> Result<Vec<Row>, CallError> {
+        let connection = self.connection().await?;
+        let rows = connection.query(sql, args).await?;
+        connection.give_back();
+        Ok(rows)
+    }
+
+    pub(super) async fn row(
+        &self,
+        sql: &str,
+        args: &Arguments<'_>,
+    ) -> Result<Option<Row>, CallError> {
+        Ok(self.rows(sql, args).await?.into_iter().next())
+    }
+
+    /// How many rows such a statement changed.
+    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Result<u64, CallError> {
+        let connection = self.connection().await?;
+        let changed = connection.execute(sql, args).await?;
+        connection.give_back();
+        Ok(changed)
+    }
+
     /// Forgets what was remembered of another timeline than the connection's. Others wait meanwhile.
     async fn keep_to_timeline(&self, connection: &Connection) -> Result<(), CallError> {
         let timeline = connection.timeline()?;
-        let mut known = self.timeline.0.lock().await;
+        let mut known = self.timeline.lock().await;
         if timeline.is_none() || *known == timeline {
             return Ok(());
         }
@@ -197,15 +221,13 @@ impl PgInner {
     }
 
     async fn create(&self, wallet: &Wallet) -> Result<(), CallError> {
-        let connection = self.connection().await?;
         let (key, record) =
             (address_key(wallet.chain, &wallet.address), codec::encode_wallet(wallet)?);
         let state = codec::encode_state(&WalletState::default())?;
         let sql = "WITH new AS (INSERT INTO blotter.wallet (address, record) VALUES ($1, $2)
                        ON CONFLICT DO NOTHING RETURNING id)
                    INSERT INTO blotter.wallet_state (wallet, state) SELECT id, $3 FROM new";
-        connection.execute(sql, &[&key, &record, &state]).await?;
-        connection.give_back();
+        self.execute(sql, &[&key, &record, &state]).await?;
         Ok(())
     }
 
@@ -214,12 +236,9 @@ impl PgInner {
         if let Some(id) = self.ids.get(wallet) {
             return Ok(Some(id));
         }
-        let connection = self.connection().await?;
         let key = address_key(wallet.chain, &wallet.address);
         let sql = "SELECT id FROM blotter.wallet WHERE address = $1";
-        let found = connection.query_opt(sql, &[&key]).await?;
-        connection.give_back();
-        let Some(row) = found else { return Ok(None) };
+        let Some(row) = self.row(sql, &[&key]).await? else { return Ok(None) };
         let id = wallet_id(row.try_get(0)?)?;
         self.ids.put(*wallet, id);
         self.wallets.put(id, *wallet);
@@ -231,26 +250,20 @@ impl PgInner {
         if let Some(wallet) = self.wallets.get(&id) {
             return Ok(Some(wallet));
         }
-        let connection = self.connection().await?;
         let sql = "SELECT record FROM blotter.wallet WHERE id = $1";
-        let found = connection.query_opt(sql, &[&number(id)]).await?;
-        connection.give_back();
-        let Some(row) = found else { return Ok(None) };
+        let Some(row) = self.row(sql, &[&number(id)]).await? else { return Ok(None) };
         let wallet = codec::decode_wallet("wallet", row.try_get(0)?)?;
         self.wallets.put(id, wallet);
         Ok(Some(wallet))
     }
 
     async fn stats(&self) -> Result<StoreStats, CallError> {
-        let connection = self.connection().await?;
         let sql = "SELECT relname::text, greatest(reltuples, 0)::bigint,
                        pg_total_relation_size(c.oid)::bigint
                    FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
                    WHERE nspname = 'blotter' AND relkind = 'r'";
-        let rows = connection.query(sql, &[]).await?;
-        connection.give_back();
         let mut stats = StoreStats { file_bytes: 0, rows: 0, wallets: 0, tokens: 0 };
-        for row in rows {
+        for row in self.rows(sql, &[]).await? {
             let (name, count): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
             let size: i64 = row.try_get(2)?;
             stats.file_bytes = stats.file_bytes.saturating_add(unsigned(size));

@@ -116,8 +116,7 @@ impl PgInner {
         )
         .await?;
         if is_kept.is_none() {
-            connection.batch("ROLLBACK").await?;
-            connection.give_back();
+            connection.roll_back().await?;
             return Err(StoreError::UnknownWallet(id).into());
         }
         let Some(total) = total else {
@@ -143,10 +142,8 @@ impl PgInner {
     }
 
     pub(super) async fn usage_total(&self, key: KeyId) -> Result<u64, CallError> {
-        let connection = self.connection().await?;
         let sql = "SELECT total FROM blotter.key_total WHERE key_id = $1";
-        let row = connection.query_opt(sql, &[&key_number(key)]).await?;
-        connection.give_back();
+        let row = self.row(sql, &[&key_number(key)]).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
     }
 
@@ -156,10 +153,8 @@ impl PgInner {
         id: WalletId,
         family: Family,
     ) -> Result<Vec<DeliveredRange>, CallError> {
-        let connection = self.connection().await?;
         let sql = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";
-        let row = connection.query_opt(sql, &[&key_number(key), &number(id)]).await?;
-        connection.give_back();
+        let row = self.row(sql, &[&key_number(key), &number(id)]).await?;
         match row {
             Some(row) => Ok(decode_ranges(RANGES, family, row.try_get(0)?)?),
             None => Ok(Vec::new()),

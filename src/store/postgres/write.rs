@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::call::{CallError, Connection, repeated};
+use super::call::{Arguments, CallError, Connection, calls, repeated};
 use super::names::{self, unnumbered};
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
@@ -20,7 +20,7 @@ use crate::store::rows::falls;
 use crate::store::schema::names::{ANCHORS, TRADES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use crate::store::values::{self, Gone, SecondRead};
-use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, WalletId, WalletPatch, Written};
+use crate::store::{Chunk, StoreError, TokenRecord, WalletId, WalletPatch, Written};
 
 /// Rows with their keys, in order.
 type Keyed = Vec<(RowKey, StoredTrade)>;
@@ -89,14 +89,6 @@ impl PgStore {
         repeated!(self.inner.failures, self.inner.patch(id, epoch, &patch))
     }
 
-    pub(in crate::store) async fn cut_back(
-        &self,
-        id: WalletId,
-        above: Height,
-    ) -> Result<u64, StoreError> {
-        repeated!(self.inner.failures, self.inner.cut_back(id, above))
-    }
-
     pub(in crate::store) async fn write_tokens(
         &self,
         tokens: Vec<TokenRecord>,
@@ -108,6 +100,11 @@ impl PgStore {
             Ok(())
         })
     }
+}
+
+calls! {
+    PgStore:
+    cut_back(id: WalletId, above: Height) -> u64;
 }
 
 /// A chunk made ready to be written.
@@ -238,7 +235,7 @@ impl PgInner {
         (removed, anchors): (bool, &Option<Vec<u8>>),
     ) -> Result<(), CallError> {
         let bytes = codec::encode_state(state)?;
-        let args: &super::call::Arguments<'_> = &[
+        let args: &Arguments<'_> = &[
             &number(id),
             version,
             &signed(state.epoch),
@@ -263,8 +260,7 @@ impl PgInner {
         connection.begin().await?;
         let found = self.lock(&connection, id, Some(chunk.epoch), false).await?;
         let Some(mut found) = found.filter(|found| is_current(chunk, &found.state)) else {
-            connection.batch("ROLLBACK").await?;
-            connection.give_back();
+            connection.roll_back().await?;
             return Ok(Written::Stale);
         };
         let (gone, mut unseen) =
@@ -355,7 +351,7 @@ impl PgInner {
              RETURNING key, value"
         };
         let (first, last) = (height_bytes(high), height_bytes(low));
-        let args: &super::call::Arguments<'_> = &[&number(id), &first.as_slice(), &last.as_slice()];
+        let args: &Arguments<'_> = &[&number(id), &first.as_slice(), &last.as_slice()];
         let mut deleted = Vec::new();
         for row in connection.query(sql, args).await? {
             deleted.push((row.try_get(0)?, row.try_get(1)?));
@@ -422,8 +418,7 @@ impl PgInner {
         let by_any = patch.reopen.is_empty()
             && (&patch.anchors, patch.cut, patch.checked_at) == (&None, None, None);
         let Some(mut found) = self.lock(&connection, id, Some(epoch), by_any).await? else {
-            connection.batch("ROLLBACK").await?;
-            connection.give_back();
+            connection.roll_back().await?;
             return Ok(Written::Stale);
         };
         for part in &patch.reopen {
@@ -516,7 +511,7 @@ impl PgInner {
                    FROM unnest($3::bytea[], $4::bytea[]) AS new(k, b) ORDER BY k, b
                    ON CONFLICT (chain, wallet, key)
                    DO UPDATE SET side_payment = coalesce(EXCLUDED.side_payment, wanted_value.side_payment)";
-        let args: &super::call::Arguments<'_> =
+        let args: &Arguments<'_> =
             &[&names::chain(wallet.chain), &number(chunk.id), &keys, &side_payments];
         connection.execute(sql, args).await?;
         Ok(())
@@ -537,7 +532,7 @@ async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Result<(
     let Columns { keys, values } = Columns::of(rows);
     let sql = "INSERT INTO blotter.trade (wallet, key, value)
                SELECT $1, k, v FROM unnest($2::bytea[], $3::bytea[]) AS new(k, v)";
-    let args: &super::call::Arguments<'_> = &[&number(id), &keys, &values];
+    let args: &Arguments<'_> = &[&number(id), &keys, &values];
     connection.execute(sql, args).await?;
     Ok(())
 }
@@ -553,22 +548,5 @@ impl Prepared<'_> {
             && self.chunk.prices.is_empty();
         let waits = |(_, row): &(RowKey, StoredTrade)| row.valued == ValueSource::Pending;
         is_new && is_plain && self.chunk.epoch == state.epoch && !self.rows.iter().any(waits)
-    }
-}
-
-/// Prices alone; the rows are written apart from them.
-impl PgInner {
-    pub(super) async fn prices_of(
-        &self,
-        wallet: &Wallet,
-        prices: &[PriceRecord],
-    ) -> Result<(), CallError> {
-        if prices.is_empty() {
-            return Ok(());
-        }
-        let connection = self.connection().await?;
-        self.put_prices(&connection, wallet.chain, prices).await?;
-        connection.give_back();
-        Ok(())
     }
 }
