@@ -412,8 +412,7 @@ impl Worker {
     /// The way that is left out where a list lacks what the chain counts, in every second attempt.
     fn second_way(&self, record: &WalletRecord, high: Height) -> Option<Way> {
         let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
-        let holds = |span: &&Span| (span.low..=span.high).contains(&high);
-        let proof = record.coverage.spans().iter().find(holds)?.proof;
+        let proof = record.coverage.span_at(high)?.proof;
         let is_short = proof.doubts.contains(Doubts::SENT_COUNT) && failures.is_multiple_of(2);
         is_short.then_some(proof.way)
     }
