@@ -15,7 +15,7 @@ use super::error::HistoryError;
 use super::ingest::{Ingest, IngestError};
 use super::limits::HistoryLimits;
 use super::proven::knows_accounts;
-use super::{History, Inner, walk};
+use super::{History, Inner, Result, walk};
 use crate::decode;
 use crate::domain::{Doubts, Height, KeyId, Position, Span, TxId, UnixMillis, Wallet, Way, lock};
 use crate::rpc::{Lane, Priority};
@@ -125,7 +125,7 @@ impl Audits {
 
 impl History {
     /// Looks at all finished spans of a wallet again, at once.
-    pub async fn repair(&self, wallet: Wallet) -> Result<Repaired, HistoryError> {
+    pub async fn repair(&self, wallet: Wallet) -> Result<Repaired> {
         let audit = self.inner.audit(wallet, Priority::interactive())?;
         let (mut all, mut progress) = (Repaired::default(), Progress::new());
         let mut failures = 0;
@@ -206,7 +206,7 @@ impl Inner {
         audit.lane.calls_sent()
     }
 
-    fn audit(self: &Arc<Self>, wallet: Wallet, by: Priority) -> Result<Audit, HistoryError> {
+    fn audit(self: &Arc<Self>, wallet: Wallet, by: Priority) -> Result<Audit> {
         let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
         let lane = self.lanes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(Audit { inner: Arc::clone(self), wallet, source, lane: Lane::new(lane, Arc::new(by)) })
@@ -416,7 +416,7 @@ impl Audit {
 
 impl Inner {
     /// Has a wallet's worker read in the background what is in doubt.
-    fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<(), HistoryError> {
+    fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<()> {
         let lapse = walk::millis(self.limits.background_lapse);
         let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
         self.rereads.begin_again(&wallet);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::HistoryError;
-use super::{Capacity, History, Inner};
+use super::{Capacity, History, Inner, Result};
 use crate::domain::{ChainId, Coverage, Height, UnixSeconds, Wallet, lock};
 use crate::sources::Source;
 use crate::store::{StoreSize, StoreStats};
@@ -59,13 +59,13 @@ impl Drop for Held<'_> {
 impl History {
     /// Writes a copy of the store into a folder while all goes on, with the usage counted so far:
     /// its bytes. Nothing is overwritten.
-    pub async fn backup(&self, to: &Path) -> Result<u64, HistoryError> {
+    pub async fn backup(&self, to: &Path) -> Result<u64> {
         self.inner.usage.flush().await?;
         Ok(self.inner.store.backup(to).await?)
     }
 
     /// Gives free space of the store back while all goes on: its bytes before and after.
-    pub async fn compact(&self) -> Result<(u64, u64), HistoryError> {
+    pub async fn compact(&self) -> Result<(u64, u64)> {
         Ok(self.inner.store.compact().await?)
     }
 
@@ -74,11 +74,7 @@ impl History {
     ///
     /// # Errors
     /// `Overloaded` while another call forgets the same wallet.
-    pub async fn forget(
-        &self,
-        wallet: Wallet,
-        seed: [u64; 4],
-    ) -> Result<Option<u64>, HistoryError> {
+    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>> {
         let inner = &*self.inner;
         let _held = inner.hold(wallet).ok_or(HistoryError::Overloaded)?;
         let record = inner.view()?.wallet(&wallet).await?;
@@ -97,7 +93,7 @@ impl History {
         self.inner.paused.send_replace(paused);
     }
 
-    pub async fn status(&self) -> Result<Status, HistoryError> {
+    pub async fn status(&self) -> Result<Status> {
         let inner = &self.inner;
         let (size, stats) = (inner.store.size()?, inner.store.stats().await?);
         let (capacity, paused) = (inner.keeper.capacity(), inner.is_paused());
@@ -109,7 +105,7 @@ impl History {
     }
 
     /// `None` where the store is no file of this process.
-    pub fn store_size(&self) -> Result<Option<StoreSize>, HistoryError> {
+    pub fn store_size(&self) -> Result<Option<StoreSize>> {
         Ok(self.inner.store.size()?)
     }
 
@@ -118,7 +114,7 @@ impl History {
     }
 
     /// All wallets with readers or loads.
-    pub async fn loads(&self) -> Result<Vec<Load>, HistoryError> {
+    pub async fn loads(&self) -> Result<Vec<Load>> {
         let boards: Vec<_> = self.inner.boards().values().map(Arc::clone).collect();
         let mut loads = Vec::with_capacity(boards.len());
         for board in boards {

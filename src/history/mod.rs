@@ -71,6 +71,9 @@ use following::Following;
 use plan::Demand;
 use usage::Usage;
 
+/// What the engine returns.
+type Result<T, E = HistoryError> = std::result::Result<T, E>;
+
 /// What a history engine is made of.
 #[derive(Debug)]
 pub struct HistoryParts {
@@ -164,7 +167,7 @@ impl History {
     }
 
     /// Opens a walk; what it needs begins to load at once.
-    pub fn walk(&self, request: WalkRequest) -> Result<Walk, HistoryError> {
+    pub fn walk(&self, request: WalkRequest) -> Result<Walk> {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
@@ -180,12 +183,12 @@ impl History {
     }
 
     /// After a start: goes on with the background loads that an earlier run left.
-    pub async fn resume_pending(&self) -> Result<usize, HistoryError> {
+    pub async fn resume_pending(&self) -> Result<usize> {
         self.inner.resume_pending().await
     }
 
     /// Trades counted for a key so far.
-    pub async fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
+    pub async fn usage(&self, key: KeyId) -> Result<u64> {
         Ok(self.inner.usage.total(key).await?)
     }
 
@@ -212,7 +215,7 @@ impl History {
         self.inner.store.takes_writes() && self.inner.store.stats().await.is_ok()
     }
 
-    pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {
+    pub async fn store_stats(&self) -> Result<StoreStats> {
         Ok(self.inner.store.stats().await?)
     }
 
@@ -251,7 +254,7 @@ impl History {
     }
 
     /// Writes down the last usage and closes the store. Call it once the tasks have ended.
-    pub async fn close(&self) -> Result<(), HistoryError> {
+    pub async fn close(&self) -> Result<()> {
         self.inner.usage.flush().await?;
         self.inner.store.close().await;
         Ok(())
@@ -259,7 +262,7 @@ impl History {
 }
 
 impl Inner {
-    fn view(&self) -> Result<View, HistoryError> {
+    fn view(&self) -> Result<View> {
         Ok(self.store.view()?)
     }
 

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
 
-use super::Inner;
 use super::board::Board;
 use super::error::HistoryError;
 use super::walk::{WalkRequest, millis};
 use super::worker::Worker;
+use super::{Inner, Result};
 use crate::domain::{KeyId, UnixMillis, Wallet};
 use crate::store::{Pending, WalletPatch, WalletRecord};
 
@@ -22,7 +22,7 @@ impl Inner {
         wallet: Wallet,
         is_reader: bool,
         demand: impl FnOnce(&Arc<Board>) -> T,
-    ) -> Result<T, HistoryError> {
+    ) -> Result<T> {
         let mut boards = self.boards();
         if self.is_held(&wallet) {
             return Err(HistoryError::Overloaded);
@@ -170,7 +170,7 @@ impl Inner {
     }
 
     /// The background demand is met, or its last request is too long ago.
-    pub(super) async fn clear_background(&self, board: &Board) -> Result<(), HistoryError> {
+    pub(super) async fn clear_background(&self, board: &Board) -> Result<()> {
         board.set_background(None);
         self.patch_pending(board.wallet, None).await
     }
@@ -181,11 +181,7 @@ impl Inner {
         }
     }
 
-    async fn patch_pending(
-        &self,
-        wallet: Wallet,
-        pending: Option<Pending>,
-    ) -> Result<(), HistoryError> {
+    async fn patch_pending(&self, wallet: Wallet, pending: Option<Pending>) -> Result<()> {
         let record = match pending {
             Some(_) => self.store.intern(&wallet).await?,
             // A wallet that was forgotten is not made anew for it.

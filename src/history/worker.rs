@@ -21,7 +21,7 @@ use super::plan::{Check, Demand, KnownState, Next, plan, reachable_gap, run_ahea
 use super::proven::{knows_accounts, next_reread};
 use super::pump::{self, News, Pump};
 use super::tasks::after;
-use super::{Inner, neighbours};
+use super::{Inner, Result, neighbours};
 use crate::decode;
 use crate::domain::{Doubts, Gap, Height, Span, UnixMillis, Way};
 use crate::rpc::Lane;
@@ -190,7 +190,7 @@ impl Worker {
     }
 
     /// `None` where the wallet was forgotten: it is not made anew under those that read it.
-    async fn record(&mut self) -> Result<Option<WalletRecord>, HistoryError> {
+    async fn record(&mut self) -> Result<Option<WalletRecord>> {
         let known = self.inner.view()?.wallet(&self.board.wallet).await?;
         let record = match known {
             Some(record) => WalletRecord::clone(&record),
@@ -431,7 +431,7 @@ impl Worker {
         gap: Gap,
         to_head: bool,
         another: Option<Way>,
-    ) -> Result<usize, HistoryError> {
+    ) -> Result<usize> {
         if self.pumps.len() >= PUMPS_MAX {
             self.pumps.remove(0);
         }
@@ -537,7 +537,7 @@ impl Worker {
         Ok(true)
     }
 
-    async fn patch(&self, record: &WalletRecord, patch: WalletPatch) -> Result<(), HistoryError> {
+    async fn patch(&self, record: &WalletRecord, patch: WalletPatch) -> Result<()> {
         let written = self.inner.store.update_wallet(record.id, record.epoch, patch).await;
         Ok(written.map(drop)?)
     }

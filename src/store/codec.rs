@@ -14,7 +14,9 @@ use crate::domain::{
 };
 
 use super::key::{RowKey, read_row_key};
-use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId, WalletRecord};
+use super::{
+    Anchor, DeliveredRange, Pending, Result, StoreError, TokenRecord, WalletId, WalletRecord,
+};
 
 /// More than any value has; a damaged length then fails before it allocates.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -102,16 +104,16 @@ type CandleV1 = Option<u128>;
 /// Keys of the first and the last row, as in the table of trades.
 type RangeV1 = (Vec<u8>, Vec<u8>);
 
-pub(super) fn encode_wallet(wallet: &Wallet) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_wallet(wallet: &Wallet) -> Result<Vec<u8>> {
     encode(&address_v1(wallet.chain, &wallet.address))
 }
 
-pub(super) fn decode_wallet(table: &'static str, bytes: &[u8]) -> Result<Wallet, StoreError> {
+pub(super) fn decode_wallet(table: &'static str, bytes: &[u8]) -> Result<Wallet> {
     let (chain, address) = read_address(table, &decode(table, bytes)?)?;
     Ok(Wallet { chain, address })
 }
 
-pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>> {
     let span = |span: &Span| SpanV2 {
         low: span.low,
         high: span.high,
@@ -134,7 +136,7 @@ pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>, StoreError> {
     )
 }
 
-pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletState, StoreError> {
+pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletState> {
     match bytes.first() {
         Some(&V1) => read_state(table, decode(table, bytes)?, |span| Ok(read_span_v1(span))),
         Some(_) | None => {
@@ -147,8 +149,8 @@ pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletSt
 fn read_state<S>(
     table: &'static str,
     stored: StateV<S>,
-    read_span: impl Fn(S) -> Result<Span, StoreError>,
-) -> Result<WalletState, StoreError> {
+    read_span: impl Fn(S) -> Result<Span>,
+) -> Result<WalletState> {
     let mut coverage = Coverage::default();
     for span in stored.spans {
         let span = read_span(span)?;
@@ -173,7 +175,7 @@ fn read_span_v1(SpanV1 { low, high, decoder, resume }: SpanV1) -> Span {
     Span { low, high, decoder, resume, proof: Proof::UNRECORDED, missing: Vec::new() }
 }
 
-fn read_span(table: &'static str, stored: SpanV2) -> Result<Span, StoreError> {
+fn read_span(table: &'static str, stored: SpanV2) -> Result<Span> {
     let SpanV2 { low, high, decoder, resume, way, doubts, missing } = stored;
     let way = Way::from_number(way).ok_or_else(|| corrupt(table, "an unknown way of reading"))?;
     let doubts =
@@ -185,7 +187,7 @@ fn read_span(table: &'static str, stored: SpanV2) -> Result<Span, StoreError> {
 }
 
 /// An id's family follows from the way that its span was read by.
-fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId, StoreError> {
+fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId> {
     let family = match way {
         Way::Signatures | Way::FullPages => Family::Solana,
         Way::Portal | Way::Explorer | Way::Transfers | Way::Logs => Family::Evm,
@@ -195,34 +197,34 @@ fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId, StoreErr
     TxId::from_bytes(family, bytes).ok_or_else(|| corrupt(table, "a transaction of a wrong length"))
 }
 
-pub(super) fn encode_anchors(anchors: &[Anchor]) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_anchors(anchors: &[Anchor]) -> Result<Vec<u8>> {
     let anchor = |Anchor { height, hash }: &Anchor| -> AnchorV1 { (*height, *hash) };
     encode(&anchors.iter().map(anchor).collect::<Vec<_>>())
 }
 
-pub(super) fn decode_anchors(table: &'static str, bytes: &[u8]) -> Result<Vec<Anchor>, StoreError> {
+pub(super) fn decode_anchors(table: &'static str, bytes: &[u8]) -> Result<Vec<Anchor>> {
     let stored: Vec<AnchorV1> = decode(table, bytes)?;
     Ok(stored.into_iter().map(|(height, hash)| Anchor { height, hash }).collect())
 }
 
-pub(super) fn encode_pending(pending: &Pending) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_pending(pending: &Pending) -> Result<Vec<u8>> {
     let stored: PendingV1 = (pending.key.0, pending.until.0);
     encode(&stored)
 }
 
-pub(super) fn decode_pending(table: &'static str, bytes: &[u8]) -> Result<Pending, StoreError> {
+pub(super) fn decode_pending(table: &'static str, bytes: &[u8]) -> Result<Pending> {
     let (key, until_ms): PendingV1 = decode(table, bytes)?;
     Ok(Pending { key: KeyId(key), until: UnixMillis(until_ms) })
 }
 
-pub(super) fn encode_account(account: &SourceAccount) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_account(account: &SourceAccount) -> Result<Vec<u8>> {
     let stored: AccountV1 = (account.amount, account.oldest);
     encode(&stored)
 }
 
 /// An account after a cut-back: that it exists or existed stays, and what was seen of it at a head
 /// that may not be the chain's is no longer trusted.
-pub(super) fn unseen_account(table: &'static str, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+pub(super) fn unseen_account(table: &'static str, bytes: &[u8]) -> Result<Vec<u8>> {
     let (amount, _): AccountV1 = decode(table, bytes)?;
     let stored: AccountV1 = (amount.map(|_| SourceAccount::OPEN), None);
     encode(&stored)
@@ -232,12 +234,12 @@ pub(super) fn decode_account(
     table: &'static str,
     account: [u8; 32],
     bytes: &[u8],
-) -> Result<SourceAccount, StoreError> {
+) -> Result<SourceAccount> {
     let (amount, oldest): AccountV1 = decode(table, bytes)?;
     Ok(SourceAccount { account, amount, oldest })
 }
 
-pub(super) fn encode_token(token: &TokenRecord) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_token(token: &TokenRecord) -> Result<Vec<u8>> {
     encode(&TokenV1 {
         mint: address_v1(token.chain, &token.mint),
         symbol: token.symbol.as_deref().map(str::to_owned),
@@ -246,7 +248,7 @@ pub(super) fn encode_token(token: &TokenRecord) -> Result<Vec<u8>, StoreError> {
     })
 }
 
-pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRecord, StoreError> {
+pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRecord> {
     let stored: TokenV1 = decode(table, bytes)?;
     let (chain, mint) = read_address(table, &stored.mint)?;
     Ok(TokenRecord {
@@ -258,15 +260,12 @@ pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRec
     })
 }
 
-pub(super) fn encode_learned(prices: &[LearnedPrice]) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_learned(prices: &[LearnedPrice]) -> Result<Vec<u8>> {
     let one = |p: &LearnedPrice| -> LearnedV1 { (p.time.0, p.price.0, p.tag) };
     encode(&prices.iter().map(one).collect::<Vec<_>>())
 }
 
-pub(super) fn decode_learned(
-    table: &'static str,
-    bytes: &[u8],
-) -> Result<Vec<LearnedPrice>, StoreError> {
+pub(super) fn decode_learned(table: &'static str, bytes: &[u8]) -> Result<Vec<LearnedPrice>> {
     let stored: Vec<LearnedV1> = decode(table, bytes)?;
     let one = |(time, price, tag)| {
         let (time, price) = (UnixSeconds(time), Price(price));
@@ -275,22 +274,16 @@ pub(super) fn decode_learned(
     Ok(stored.into_iter().map(one).collect())
 }
 
-pub(super) fn encode_candle(price: Option<Price>) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_candle(price: Option<Price>) -> Result<Vec<u8>> {
     let stored: CandleV1 = price.map(|price| price.0);
     encode(&stored)
 }
 
-pub(super) fn decode_candle(
-    table: &'static str,
-    bytes: &[u8],
-) -> Result<Option<Price>, StoreError> {
+pub(super) fn decode_candle(table: &'static str, bytes: &[u8]) -> Result<Option<Price>> {
     Ok(decode::<CandleV1>(table, bytes)?.map(Price))
 }
 
-pub(super) fn encode_ranges(
-    id: WalletId,
-    ranges: &[DeliveredRange],
-) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_ranges(id: WalletId, ranges: &[DeliveredRange]) -> Result<Vec<u8>> {
     let key = |key: &TradeKey| RowKey::new(id, key).bytes().to_vec();
     let range = |range: &DeliveredRange| -> RangeV1 { (key(&range.from), key(&range.to)) };
     encode(&ranges.iter().map(range).collect::<Vec<_>>())
@@ -300,7 +293,7 @@ pub(super) fn decode_ranges(
     table: &'static str,
     family: Family,
     bytes: &[u8],
-) -> Result<Vec<DeliveredRange>, StoreError> {
+) -> Result<Vec<DeliveredRange>> {
     let stored: Vec<RangeV1> = decode(table, bytes)?;
     let key = |bytes: &[u8]| {
         read_row_key(bytes, family).ok_or_else(|| corrupt(table, "a row key that is none"))
@@ -331,7 +324,7 @@ pub(super) fn family_of_number(number: u8) -> Option<Family> {
     [Family::Solana, Family::Evm, Family::Tron].into_iter().find(|f| family_number(*f) == number)
 }
 
-fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Address), StoreError> {
+fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Address)> {
     let number = stored.family;
     let family = family_of_number(number)
         .ok_or_else(|| corrupt(table, format_args!("no family has number {number}")))?;
@@ -340,21 +333,18 @@ fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Add
     Ok((ChainId(stored.chain), address))
 }
 
-fn encode(value: &impl Encode) -> Result<Vec<u8>, StoreError> {
+fn encode(value: &impl Encode) -> Result<Vec<u8>> {
     encode_as(V1, value)
 }
 
-fn encode_as(version: u8, value: &impl Encode) -> Result<Vec<u8>, StoreError> {
+fn encode_as(version: u8, value: &impl Encode) -> Result<Vec<u8>> {
     let mut bytes = vec![version];
     bincode::encode_into_std_write(value, &mut bytes, bincode::config::standard())
         .map(|_| bytes)
         .map_err(|error| StoreError::Engine(error.to_string()))
 }
 
-fn decode<'a, T: BorrowDecode<'a, ()>>(
-    table: &'static str,
-    bytes: &'a [u8],
-) -> Result<T, StoreError> {
+fn decode<'a, T: BorrowDecode<'a, ()>>(table: &'static str, bytes: &'a [u8]) -> Result<T> {
     decode_up_to(V1, table, bytes).map(|(_, value)| value)
 }
 
@@ -363,7 +353,7 @@ pub(super) fn decode_up_to<'a, T: BorrowDecode<'a, ()>>(
     newest: u8,
     table: &'static str,
     bytes: &'a [u8],
-) -> Result<(u8, T), StoreError> {
+) -> Result<(u8, T)> {
     let (version, body) = split_version(newest, table, bytes)?;
     let config = bincode::config::standard().with_limit::<VALUE_BYTES_MAX>();
     match bincode::borrow_decode_from_slice(body, config) {
@@ -379,7 +369,7 @@ pub(super) fn split_version<'a>(
     newest: u8,
     table: &'static str,
     bytes: &'a [u8],
-) -> Result<(u8, &'a [u8]), StoreError> {
+) -> Result<(u8, &'a [u8])> {
     match bytes.split_first() {
         Some((&found, _)) if found > newest => Err(StoreError::NewerRecord { table, found }),
         Some((0, _)) | None => Err(corrupt(table, "no version")),

@@ -16,7 +16,7 @@ use super::memo::Memo;
 use super::read_only::{ReadOnly, forward_locks, is_refusal};
 use super::schema::{self, FileFormat};
 use super::snapshot::{Latest, Snapshot};
-use super::{StoreError, StoreOptions, upgrade};
+use super::{Result, StoreError, StoreOptions, upgrade};
 use crate::domain::lock;
 
 /// redb's mark at the start of a file, the page of its header, and more than it writes before it
@@ -46,7 +46,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn open(backend: SharedBackend, options: StoreOptions) -> Result<Self, StoreError> {
+    pub(super) fn open(backend: SharedBackend, options: StoreOptions) -> Result<Self> {
         let database = open_database(&backend, options)?;
         Ok(Self {
             database: RwLock::new(Some(Opened::new(database))),
@@ -63,7 +63,7 @@ impl Shared {
     }
 
     /// What is stored now, apart from what other readers share.
-    pub(super) fn snapshot(&self) -> Result<Snapshot, StoreError> {
+    pub(super) fn snapshot(&self) -> Result<Snapshot> {
         let (edition, opened) = (self.memo.edition(), self.opened());
         let (txn, pin) =
             self.noted(opened, self.with_pin(|database| Ok(database.begin_read()?)))?;
@@ -71,17 +71,11 @@ impl Shared {
     }
 
     /// Runs against the open database.
-    pub(super) fn with<T>(
-        &self,
-        run: impl FnOnce(&Database) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn with<T>(&self, run: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         self.with_pin(run).map(|(result, _)| result)
     }
 
-    fn with_pin<T>(
-        &self,
-        run: impl FnOnce(&Database) -> Result<T, StoreError>,
-    ) -> Result<(T, Arc<()>), StoreError> {
+    fn with_pin<T>(&self, run: impl FnOnce(&Database) -> Result<T>) -> Result<(T, Arc<()>)> {
         match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
             Some(opened) => Ok((run(&opened.database)?, Arc::clone(&opened.pin))),
             None if self.is_closed() => Err(StoreError::Closed),
@@ -94,11 +88,7 @@ impl Shared {
     }
 
     /// Remembers that the file failed. A failure of an earlier opening says nothing about this one.
-    pub(super) fn noted<T>(
-        &self,
-        opened: u64,
-        result: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn noted<T>(&self, opened: u64, result: Result<T>) -> Result<T> {
         if let Err(StoreError::Io(_)) = &result {
             self.fail(opened);
         }
@@ -119,7 +109,7 @@ impl Shared {
 
     /// Opens a failed file again; on an error the next call tries once more. Only the writer may
     /// call it, between its transactions. Views that are open get errors from then on.
-    pub(super) fn reopen(&self) -> Result<(), StoreError> {
+    pub(super) fn reopen(&self) -> Result<()> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         // First out, then in: the old one holds the lock on the file.
         self.let_go(&mut database);
@@ -178,12 +168,12 @@ impl Shared {
         self.latest.forget();
     }
 
-    pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {
+    pub(super) fn file_bytes(&self) -> Result<u64> {
         Ok(self.backend().len()?)
     }
 
     /// What the file takes of its disk.
-    pub(super) fn disk_bytes(&self) -> Result<u64, StoreError> {
+    pub(super) fn disk_bytes(&self) -> Result<u64> {
         let backend = self.backend();
         Ok(match backend.path.as_deref() {
             Some(path) => disk::used_bytes(path)?,
@@ -235,7 +225,7 @@ impl SharedBackend {
         Self { name: path.display().to_string().into(), path: Some(Arc::from(path)), ..self }
     }
 
-    fn read_only(path: &Path, name: &str) -> Result<Self, StoreError> {
+    fn read_only(path: &Path, name: &str) -> Result<Self> {
         let backend = Arc::new(ReadOnly::open(path).map_err(|error| refuse(error, name))?);
         let read_only = Some(Arc::clone(&backend));
         let (name, path) = (Arc::from(name), Some(Arc::from(path)));
@@ -281,7 +271,7 @@ impl StorageBackend for SharedBackend {
 
 /// Opens or creates the file, for its owner alone. A file that is not ours is looked at without
 /// writing to it.
-pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend, StoreError> {
+pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend> {
     if let Some(folder) = path.parent() {
         disk::create_private_folder(folder)?;
     }
@@ -319,14 +309,14 @@ fn sync_folders(path: &Path) {
 }
 
 /// Something else than a file.
-pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend, StoreError> {
+pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend> {
     let name = "the given storage";
     restart_creation(&backend, name)?;
     Ok(SharedBackend::new(backend, name))
 }
 
 /// Empties a file whose creation a crash cut off, which would count as a foreign one.
-fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<(), StoreError> {
+fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<()> {
     if !is_unfinished(backend)? {
         return Ok(());
     }
@@ -342,7 +332,7 @@ fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<(), Sto
 }
 
 /// Locks it, where locks are known, as long as no other process has it.
-pub(super) fn lock_whole(backend: &impl StorageBackend, name: &str) -> Result<(), StoreError> {
+pub(super) fn lock_whole(backend: &impl StorageBackend, name: &str) -> Result<()> {
     match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
         Ok(true) | Err(BackendError::Unsupported) => Ok(()),
         Ok(false) => Err(StoreError::Locked { file: name.to_owned() }),
@@ -363,11 +353,7 @@ fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
     Ok(mark.is_some_and(zero) && zero(body))
 }
 
-fn inspect_without_writing(
-    path: &Path,
-    name: &str,
-    options: StoreOptions,
-) -> Result<(), StoreError> {
+fn inspect_without_writing(path: &Path, name: &str, options: StoreOptions) -> Result<()> {
     let database = match builder(options).open_read_only(path) {
         Ok(database) => database,
         // Not closed in order, so it needs the right to write; then the check comes after.
@@ -377,10 +363,7 @@ fn inspect_without_writing(
     schema::inspect(&database.begin_read()?, name).map(drop)
 }
 
-pub(super) fn open_database(
-    backend: &SharedBackend,
-    options: StoreOptions,
-) -> Result<Database, StoreError> {
+pub(super) fn open_database(backend: &SharedBackend, options: StoreOptions) -> Result<Database> {
     if let Some(read_only) = &backend.read_only {
         read_only.begin()?;
     }
@@ -391,10 +374,7 @@ pub(super) fn open_database(
     opened
 }
 
-fn open_and_complete(
-    backend: &SharedBackend,
-    options: StoreOptions,
-) -> Result<Database, StoreError> {
+fn open_and_complete(backend: &SharedBackend, options: StoreOptions) -> Result<Database> {
     let name = &backend.name;
     let database = create_plain(backend, options)?;
     match schema::inspect(&database.begin_read()?, name)? {
@@ -406,10 +386,7 @@ fn open_and_complete(
 }
 
 /// A database without any table.
-pub(super) fn create_plain(
-    backend: &SharedBackend,
-    options: StoreOptions,
-) -> Result<Database, StoreError> {
+pub(super) fn create_plain(backend: &SharedBackend, options: StoreOptions) -> Result<Database> {
     let created = builder(options).create_with_backend(backend.clone());
     created.map_err(|error| refuse(error, &backend.name))
 }

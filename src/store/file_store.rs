@@ -12,8 +12,8 @@ use super::intern::Known;
 use super::job::{Job, Write};
 use super::writer::Writer;
 use super::{
-    Chunk, LIMITS, NewValue, PriceRecord, StoreError, StoreOptions, StoreStats, TokenRecord,
-    UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
+    Chunk, LIMITS, NewValue, PriceRecord, Result, StoreError, StoreOptions, StoreStats,
+    TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
 };
 use crate::domain::{Height, Wallet, lock};
 
@@ -35,7 +35,7 @@ pub(super) struct FileStoreInner {
 }
 
 impl Shared {
-    fn view(self: &Arc<Self>) -> Result<FileView, StoreError> {
+    fn view(self: &Arc<Self>) -> Result<FileView> {
         // A file that failed shall be seen to fail, though its pages may be in memory.
         let snapshot = if self.has_failed() {
             Arc::new(self.snapshot()?)
@@ -52,7 +52,7 @@ impl FileStore {
         backend: SharedBackend,
         options: StoreOptions,
         in_step: bool,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let shared = Arc::new(Shared::open(backend, options)?);
         let (jobs, queue) = mpsc::channel(LIMITS.queued_jobs);
         let writer = Writer::new(Arc::clone(&shared), queue);
@@ -63,7 +63,7 @@ impl FileStore {
     }
 
     /// What is stored now. Blocking and quick; see [`FileView`].
-    pub(super) fn view(&self) -> Result<FileView, StoreError> {
+    pub(super) fn view(&self) -> Result<FileView> {
         if self.inner.shared.has_failed()
             && let Some(jobs) = &self.inner.jobs
         {
@@ -81,7 +81,7 @@ impl FileStore {
     }
 
     /// The record of a wallet, which is created where it is missing.
-    pub(super) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord, StoreError> {
+    pub(super) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord> {
         if let Some(record) = self.view()?.read(|view| view.wallet(wallet))? {
             return Ok(WalletRecord::clone(&record));
         }
@@ -106,16 +106,13 @@ impl FileStore {
     }
 
     /// Sizes for the metrics.
-    pub(super) fn stats(&self) -> Result<StoreStats, StoreError> {
+    pub(super) fn stats(&self) -> Result<StoreStats> {
         let file_bytes = self.inner.shared.file_bytes()?;
         self.view()?.read(|view| view.stats(file_bytes))
     }
 
     /// Waits for the writer without giving the thread away.
-    fn spin<T>(
-        &self,
-        mut answer: oneshot::Receiver<Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
+    fn spin<T>(&self, mut answer: oneshot::Receiver<Result<T>>) -> Result<T> {
         loop {
             match answer.try_recv() {
                 Ok(outcome) => return outcome,
@@ -129,17 +126,13 @@ impl FileStore {
         &self,
         wallet: Option<WalletId>,
         weight: usize,
-        change: impl Fn(&mut Tables<'_>, &mut Known) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
+        change: impl Fn(&mut Tables<'_>, &mut Known) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
         let (job, answer) = Write::job(wallet, weight, change);
         self.ask(job, answer).await
     }
 
-    pub(super) async fn ask<T>(
-        &self,
-        job: Job,
-        answer: oneshot::Receiver<Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
+    pub(super) async fn ask<T>(&self, job: Job, answer: oneshot::Receiver<Result<T>>) -> Result<T> {
         let jobs = self.inner.jobs.as_ref().ok_or(StoreError::Closed)?;
         if jobs.send(job).await.is_err() {
             return Err(self.inner.gone());
@@ -158,7 +151,7 @@ macro_rules! writes {
         impl FileStore {
             $(pub(super) async fn $name(
                 &self, $($argument: $type),*
-            ) -> Result<$result, StoreError> {
+            ) -> Result<$result> {
                 let (wallet, weight) = ($wallet, $weight);
                 self.write(wallet, weight, move |$tables, $known| $change).await
             })*

@@ -9,7 +9,7 @@ use super::forget::forget_in;
 use super::intern::Known;
 use super::job::Change;
 use super::schema::begin_write;
-use super::{LIMITS, StoreError};
+use super::{LIMITS, Result, StoreError};
 use crate::domain::{Wallet, lock, opaque};
 
 /// One committed change.
@@ -45,7 +45,7 @@ impl Journal {
 
     /// # Errors
     /// `Invalid` while another copy is being made.
-    pub(super) fn begin(&self) -> Result<(), StoreError> {
+    pub(super) fn begin(&self) -> Result<()> {
         let mut state = self.state();
         if let State::On { .. } = *state {
             return Err(StoreError::Invalid("a second compaction at the same time"));
@@ -78,7 +78,7 @@ impl Journal {
     }
 
     /// Takes what was added since the last call, with the count of its records.
-    pub(super) fn take(&self) -> Result<(Vec<JournalEntry>, usize), StoreError> {
+    pub(super) fn take(&self) -> Result<(Vec<JournalEntry>, usize)> {
         match &mut *self.state() {
             State::On { entries, weight } => Ok((std::mem::take(entries), std::mem::take(weight))),
             State::Abandoned(reason) => Err(StoreError::Invalid(reason)),
@@ -88,11 +88,7 @@ impl Journal {
 }
 
 /// Commits entries to a copy. The same changes in the same order give the same rows and numbers.
-pub(super) fn replay(
-    entries: Vec<JournalEntry>,
-    to: &Database,
-    known: &mut Known,
-) -> Result<(), StoreError> {
+pub(super) fn replay(entries: Vec<JournalEntry>, to: &Database, known: &mut Known) -> Result<()> {
     let mut changes = Vec::new();
     for entry in entries {
         match entry {
@@ -106,7 +102,7 @@ pub(super) fn replay(
     commit(changes, to, known)
 }
 
-fn commit(changes: Vec<Change>, to: &Database, known: &mut Known) -> Result<(), StoreError> {
+fn commit(changes: Vec<Change>, to: &Database, known: &mut Known) -> Result<()> {
     if changes.is_empty() {
         return Ok(());
     }

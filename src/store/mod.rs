@@ -82,6 +82,9 @@ use file_store::FileStore;
 #[cfg(feature = "postgres")]
 use postgres::PgStore;
 
+/// What the store returns.
+type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Name of the file inside the data folder.
 pub const FILE_NAME: &str = "trades.redb";
 
@@ -152,7 +155,7 @@ impl Store {
     /// # Errors
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
     /// program must not touch, `Io` for the rest.
-    pub fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, options: StoreOptions) -> Result<Self> {
         let file = file::open_file(&folder.join(FILE_NAME), options)?;
         let store = FileStore::start(file, options, false)?;
         // Not before the store is open: it may be another server's copy.
@@ -161,36 +164,30 @@ impl Store {
     }
 
     /// Opens the store on something else than a file, as tests of crashes and faults do.
-    pub fn on_backend(
-        backend: impl StorageBackend,
-        options: StoreOptions,
-    ) -> Result<Self, StoreError> {
+    pub fn on_backend(backend: impl StorageBackend, options: StoreOptions) -> Result<Self> {
         FileStore::start(file::open_backend(backend)?, options, false).map(Arm::File).map(Self)
     }
 
     /// Like [`Store::on_backend`], but a write blocks its caller's thread: on paused time a task
     /// that waited for another thread would let the time run away.
-    pub fn in_step(
-        backend: impl StorageBackend,
-        options: StoreOptions,
-    ) -> Result<Self, StoreError> {
+    pub fn in_step(backend: impl StorageBackend, options: StoreOptions) -> Result<Self> {
         FileStore::start(file::open_backend(backend)?, options, true).map(Arm::File).map(Self)
     }
 
     /// Opens the store in a data folder, with writes that block their caller's thread.
-    pub fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+    pub fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self> {
         let file = file::open_file(&folder.join(FILE_NAME), options)?;
         FileStore::start(file, options, true).map(Arm::File).map(Self)
     }
 
     /// Connects to a database that several processes may share, and brings its schema up to date.
     #[cfg(feature = "postgres")]
-    pub async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
+    pub async fn connect(options: &SharedOptions) -> Result<Self> {
         PgStore::connect(options).await.map(Arm::Shared).map(Self)
     }
 
     /// What is stored now. Blocking and quick for a file; see [`View`].
-    pub fn view(&self) -> Result<View, StoreError> {
+    pub fn view(&self) -> Result<View> {
         match &self.0 {
             Arm::File(store) => store.view().map(View::of_file),
             #[cfg(feature = "postgres")]
@@ -204,7 +201,7 @@ impl Store {
     /// # Errors
     /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
     /// writing it again is safe.
-    pub async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
+    pub async fn write_chunk(&self, chunk: Chunk) -> Result<Written> {
         let Chunk { id, low, high, .. } = chunk;
         let is_gap = chunk.reread.is_none() && chunk.checked_at.is_none();
         let written = by_arm!(self.write_chunk(chunk));
@@ -235,7 +232,7 @@ macro_rules! writes {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         impl Store {
             $($(#[$doc])*
-            pub async fn $name(&self, $($argument: $type),*) -> Result<$result, StoreError> {
+            pub async fn $name(&self, $($argument: $type),*) -> Result<$result> {
                 by_arm!(self.$name($($argument),*))
             })*
         }

@@ -7,7 +7,7 @@ use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
 use super::kept::CachedState;
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
-use super::{LIMITS, StoreError, WalletId, WalletRecord};
+use super::{LIMITS, Result, WalletId, WalletRecord};
 use crate::domain::{UnixSeconds, Wallet, lock, opaque};
 
 type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
@@ -45,17 +45,15 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>, StoreError> {
+    pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>> {
         self.table(&self.wallet_ids, WALLET_TO_ID)
     }
 
-    pub(super) fn states(&self) -> Result<&ReadOnlyTable<u32, &'static [u8]>, StoreError> {
+    pub(super) fn states(&self) -> Result<&ReadOnlyTable<u32, &'static [u8]>> {
         self.table(&self.states, WALLET_ID_TO_STATE)
     }
 
-    pub(super) fn trades(
-        &self,
-    ) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>, StoreError> {
+    pub(super) fn trades(&self) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>> {
         self.table(&self.trades, ROW_KEY_TO_TRADE)
     }
 
@@ -63,7 +61,7 @@ impl Snapshot {
         &self,
         kept: &'a Opened<K, V>,
         definition: TableDefinition<'_, K, V>,
-    ) -> Result<&'a ReadOnlyTable<K, V>, StoreError> {
+    ) -> Result<&'a ReadOnlyTable<K, V>> {
         if let Some(table) = kept.get() {
             return Ok(table);
         }
@@ -87,10 +85,7 @@ struct State {
 
 impl Latest {
     /// The kept one, else a new one. No lock is held while it begins.
-    pub(super) fn get_or(
-        &self,
-        begin: impl FnOnce() -> Result<Snapshot, StoreError>,
-    ) -> Result<Arc<Snapshot>, StoreError> {
+    pub(super) fn get_or(&self, begin: impl FnOnce() -> Result<Snapshot>) -> Result<Arc<Snapshot>> {
         let changes = {
             let state = self.state();
             if let Some(kept) = &state.kept {

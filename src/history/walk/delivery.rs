@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::Walk;
 use crate::domain::{Position, Rows, TradeKey};
+use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::history::usage::Delivery;
 
@@ -24,7 +25,7 @@ struct Run {
 impl Walk {
     /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
     /// runs of neighbours.
-    pub(super) async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+    pub(super) async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows> {
         let (runs, error) = self.count_runs(&rows).await;
         let mut keep = Vec::new();
         for Run { range, wanted } in runs {
@@ -85,11 +86,7 @@ impl Walk {
     }
 
     /// Counts rows and says how many of them the quota allows.
-    async fn count<K: AsRef<TradeKey> + Sync>(
-        &self,
-        after: Position,
-        rows: &[K],
-    ) -> Result<usize, HistoryError> {
+    async fn count<K: AsRef<TradeKey> + Sync>(&self, after: Position, rows: &[K]) -> Result<usize> {
         self.count_joined((after, None), rows).await
     }
 
@@ -98,7 +95,7 @@ impl Walk {
         &self,
         (after, below): (Position, Option<TradeKey>),
         rows: &[K],
-    ) -> Result<usize, HistoryError> {
+    ) -> Result<usize> {
         let wallet = match self.found {
             Some(found) => found.id,
             None => self.record(&self.inner.view()?).await?.ok_or(HistoryError::Internal)?.id,

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use super::ending::count_below;
 use super::{End, Walk};
 use crate::domain::{Filter, Height, Position, TradeKey, lock};
+use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::store::{View, WalletId, WalletRecord};
 
@@ -98,7 +99,7 @@ impl Walk {
     }
 
     /// True where nothing is left to be counted for now.
-    async fn count_slice(&mut self) -> Result<bool, HistoryError> {
+    async fn count_slice(&mut self) -> Result<bool> {
         let view = self.inner.view()?;
         let found = self.record(&view).await?.zip(self.head);
         let Some((record, head)) = found else { return Ok(true) };
@@ -152,12 +153,7 @@ impl Walk {
     }
 
     /// Whether rows came where a whole tally has been: it was counted in parts while more were loaded.
-    async fn is_behind(
-        &self,
-        tally: &Tally,
-        view: &View,
-        record: &WalletRecord,
-    ) -> Result<bool, HistoryError> {
+    async fn is_behind(&self, tally: &Tally, view: &View, record: &WalletRecord) -> Result<bool> {
         let Some(head) = self.head.filter(|_| tally.stored != record.count) else {
             return Ok(false);
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{CallError, Connection};
+use super::call::{Called, Connection};
 use super::store::{PgInner, number};
 use crate::domain::SourceAccount;
 use crate::store::WalletId;
@@ -15,7 +15,7 @@ impl PgInner {
         connection: &Connection,
         id: WalletId,
         accounts: &[SourceAccount],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         if accounts.is_empty() {
             return Ok(());
         }
@@ -33,11 +33,7 @@ impl PgInner {
     }
 
     /// After a cut-back: the accounts stay, and what was seen of them goes.
-    pub(super) async fn unsee_accounts(
-        &self,
-        connection: &Connection,
-        id: WalletId,
-    ) -> Result<(), CallError> {
+    pub(super) async fn unsee_accounts(&self, connection: &Connection, id: WalletId) -> Called<()> {
         let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1";
         let (mut keys, mut values): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
         for row in connection.query(sql, &[&number(id)]).await? {
@@ -59,7 +55,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         id: WalletId,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let sql = "DELETE FROM blotter.account WHERE wallet = $1";
         connection.execute(sql, &[&number(id)]).await?;
         Ok(())

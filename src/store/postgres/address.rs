@@ -8,7 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 
 use super::LIMITS;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 /// A parsed address.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct DatabaseAddress {
 
 impl DatabaseAddress {
     /// Parses without connecting. The reason never holds a part of the address.
-    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+    pub(super) fn parse(url: &str) -> Result<Self> {
         let (url, roots) = without_roots(url);
         let mut config = Config::from_str(&url).map_err(|_| {
             StoreError::Unusable("expected postgres://user:password@host:port/database".to_owned())

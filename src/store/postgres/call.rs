@@ -13,7 +13,7 @@ use tokio_postgres::{Error, Row};
 use super::LIMITS;
 use super::connect::{ConnectionPool, PoolError, Race};
 use super::session::Session;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 pub(super) type Arguments<'a> = [&'a (dyn ToSql + Sync)];
 
@@ -28,12 +28,14 @@ pub(super) enum CallError {
     Late,
 }
 
+pub(super) type Called<T> = Result<T, CallError>;
+
 /// A connection in use. Unless it is given back, it is closed: what a call left behind on it, an open
 /// transaction or an answer that is under way, ends with it.
 pub(super) struct Connection(Option<Object<Race>>);
 
 impl Connection {
-    pub(super) async fn take(pool: &ConnectionPool) -> Result<Self, CallError> {
+    pub(super) async fn take(pool: &ConnectionPool) -> Called<Self> {
         Ok(Self(Some(pool.get().await?)))
     }
 
@@ -42,16 +44,16 @@ impl Connection {
     }
 
     /// Which history of the database it sees, as was last asked.
-    pub(super) fn timeline(&self) -> Result<Option<Arc<str>>, CallError> {
+    pub(super) fn timeline(&self) -> Called<Option<Arc<str>>> {
         Ok(self.session()?.timeline())
     }
 
-    pub(super) async fn ask_timeline(&self) -> Result<Option<Arc<str>>, CallError> {
+    pub(super) async fn ask_timeline(&self) -> Called<Option<Arc<str>>> {
         self.session()?.ask_timeline().await?;
         self.timeline()
     }
 
-    fn session(&self) -> Result<&Session, CallError> {
+    fn session(&self) -> Called<&Session> {
         self.0.as_deref().ok_or(CallError::Store(StoreError::Closed))
     }
 
@@ -60,8 +62,8 @@ impl Connection {
         &self,
         sql: &str,
         args: &Arguments<'_>,
-        mut take: impl FnMut(&Row) -> Result<(), CallError>,
-    ) -> Result<(), CallError> {
+        mut take: impl FnMut(&Row) -> Called<()>,
+    ) -> Called<()> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
         let taken = session.run(async {
@@ -77,46 +79,38 @@ impl Connection {
         taken.await?
     }
 
-    pub(super) async fn query(
-        &self,
-        sql: &str,
-        args: &Arguments<'_>,
-    ) -> Result<Vec<Row>, CallError> {
+    pub(super) async fn query(&self, sql: &str, args: &Arguments<'_>) -> Called<Vec<Row>> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
         Ok(session.run(session.client().query(&statement, args)).await?)
     }
 
-    pub(super) async fn query_opt(
-        &self,
-        sql: &str,
-        args: &Arguments<'_>,
-    ) -> Result<Option<Row>, CallError> {
+    pub(super) async fn query_opt(&self, sql: &str, args: &Arguments<'_>) -> Called<Option<Row>> {
         Ok(self.query(sql, args).await?.into_iter().next())
     }
 
-    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Result<u64, CallError> {
+    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Called<u64> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
         Ok(session.run(session.client().execute(&statement, args)).await?)
     }
 
-    pub(super) async fn batch(&self, sql: &str) -> Result<(), CallError> {
+    pub(super) async fn batch(&self, sql: &str) -> Called<()> {
         let session = self.session()?;
         Ok(session.run(session.client().batch_execute(sql)).await?)
     }
 
-    pub(super) async fn begin(&self) -> Result<(), CallError> {
+    pub(super) async fn begin(&self) -> Called<()> {
         self.batch("BEGIN").await
     }
 
-    pub(super) async fn commit(self) -> Result<(), CallError> {
+    pub(super) async fn commit(self) -> Called<()> {
         self.batch("COMMIT").await?;
         self.give_back();
         Ok(())
     }
 
-    pub(super) async fn roll_back(self) -> Result<(), CallError> {
+    pub(super) async fn roll_back(self) -> Called<()> {
         self.batch("ROLLBACK").await?;
         self.give_back();
         Ok(())
@@ -144,7 +138,7 @@ impl Repeats {
     }
 
     /// Waits for the next try; the error where there is none.
-    pub(super) async fn pause(&mut self, error: CallError) -> Result<(), StoreError> {
+    pub(super) async fn pause(&mut self, error: CallError) -> Result<()> {
         if !error.is_passing() || Instant::now() + self.pause >= self.until {
             return Err(error.into_store());
         }
@@ -156,9 +150,7 @@ impl Repeats {
 }
 
 /// The outcome of a call, by its deadline.
-pub(super) async fn in_time<T>(
-    call: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, CallError> {
+pub(super) async fn in_time<T>(call: impl Future<Output = Called<T>>) -> Called<T> {
     timeout(LIMITS.call_wait, call).await.unwrap_or(Err(CallError::Late))
 }
 
@@ -190,7 +182,7 @@ macro_rules! calls {
             $($(#[$doc])*
             pub(in crate::store) async fn $name(
                 &self, $($argument: $type),*
-            ) -> Result<$result, StoreError> {
+            ) -> Result<$result> {
                 $crate::store::postgres::call::repeated!(
                     self.inner.failures, self.inner.$name($($argument),*)
                 )

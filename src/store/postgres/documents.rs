@@ -1,8 +1,8 @@
 //! Texts that the processes share, such as the keys.
 
-use super::call::{CallError, calls};
+use super::call::{Called, calls};
 use super::store::{PgInner, PgStore};
-use crate::store::StoreError;
+use crate::store::Result;
 
 calls! {
     PgStore:
@@ -11,14 +11,14 @@ calls! {
 }
 
 impl PgInner {
-    async fn document(&self, name: &str) -> Result<String, CallError> {
+    async fn document(&self, name: &str) -> Called<String> {
         let sql = "SELECT content FROM blotter.document WHERE name = $1";
         let row = self.row(sql, &[&name]).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
     }
 
     /// A text that is there already, after an answer that was lost, counts as replaced.
-    async fn put_document(&self, name: &str, before: &str, after: &str) -> Result<bool, CallError> {
+    async fn put_document(&self, name: &str, before: &str, after: &str) -> Called<bool> {
         let connection = self.connection().await?;
         let sql = "INSERT INTO blotter.document (name, content) VALUES ($1, '')
                    ON CONFLICT DO NOTHING";

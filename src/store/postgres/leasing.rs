@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::call::{CallError, Connection, calls, in_time};
+use super::call::{Called, Connection, calls, in_time};
 use super::store::{PgInner, PgStore, number};
 use super::{LIMITS, schema};
-use crate::store::{Share, StoreError, StoreFailure, WalletId};
+use crate::store::{Result, Share, StoreError, StoreFailure, WalletId};
 
 impl PgStore {
     /// Says that this process lives, until it is dropped. A process that cannot say so loses its
@@ -78,7 +78,7 @@ calls! {
 
 impl PgInner {
     /// Renews the lease, under a new number where the old one has ended.
-    async fn beat(&self) -> Result<i64, CallError> {
+    async fn beat(&self) -> Called<i64> {
         let connection = self.connection().await?;
         let milliseconds = LIMITS.lease.as_millis().to_string();
         let sql = "UPDATE blotter.node SET until = now() + ($2 || ' ms')::interval
@@ -119,7 +119,7 @@ impl PgInner {
         Ok(node)
     }
 
-    async fn hold(&self, id: WalletId) -> Result<bool, CallError> {
+    async fn hold(&self, id: WalletId) -> Called<bool> {
         let Some(node) = self.lease.node() else { return Ok(false) };
         // A process that ended in order has given its wallets back: one that is found dead may wake.
         let sql = "UPDATE blotter.wallet_state SET holder = $2, version = version + 1,
@@ -133,13 +133,13 @@ impl PgInner {
         Ok(taken > 0)
     }
 
-    async fn release(&self, id: WalletId) -> Result<(), CallError> {
+    async fn release(&self, id: WalletId) -> Called<()> {
         let sql = "UPDATE blotter.wallet_state SET holder = NULL
                    WHERE wallet = $1 AND holder = $2";
         self.execute(sql, &[&number(id), &self.lease.node()]).await.map(drop)
     }
 
-    async fn take_duty(&self, name: &str) -> Result<bool, CallError> {
+    async fn take_duty(&self, name: &str) -> Called<bool> {
         let Some(node) = self.lease.node() else { return Ok(false) };
         let connection = self.connection().await?;
         let sql = "INSERT INTO blotter.duty (name, holder) VALUES ($1, $2)
@@ -154,7 +154,7 @@ impl PgInner {
         Ok(taken > 0)
     }
 
-    async fn leave(&self, node: i64) -> Result<(), CallError> {
+    async fn leave(&self, node: i64) -> Called<()> {
         let connection = Connection::take(self.pool()).await?;
         let sql = "UPDATE blotter.wallet_state SET holder = NULL WHERE holder = $1";
         connection.execute(sql, &[&node]).await?;

@@ -1,12 +1,12 @@
 //! Reads that go over all wallets, for copies of the store.
 
-use super::call::{CallError, calls};
+use super::call::{Called, calls};
 use super::store::{PgInner, number, unsigned, wallet_id};
 use super::view::PgView;
 use crate::domain::{KeyId, Wallet};
 use crate::store::codec;
 use crate::store::schema::names::{RANGES, WALLETS};
-use crate::store::{DeliveredRange, StoreError, WalletId};
+use crate::store::{DeliveredRange, Result, WalletId};
 
 /// What a key was given of a wallet.
 type Usage = (KeyId, WalletId, Vec<DeliveredRange>);
@@ -22,7 +22,7 @@ impl PgInner {
         &self,
         behind: Option<WalletId>,
         limit: usize,
-    ) -> Result<Vec<(WalletId, Wallet)>, CallError> {
+    ) -> Called<Vec<(WalletId, Wallet)>> {
         let sql = "SELECT id, record FROM blotter.wallet WHERE id > $1 ORDER BY id LIMIT $2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.rows(sql, &[&behind.map_or(-1, number), &limit]).await?;
@@ -33,7 +33,7 @@ impl PgInner {
         rows.iter().map(one).collect()
     }
 
-    async fn all_usage(&self) -> Result<Vec<Usage>, CallError> {
+    async fn all_usage(&self) -> Called<Vec<Usage>> {
         let sql = "SELECT key_id, wallet, ranges, record FROM blotter.usage
                    JOIN blotter.wallet ON id = wallet ORDER BY key_id, wallet";
         let rows = self.rows(sql, &[]).await?;

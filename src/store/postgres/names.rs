@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::call::{Arguments, CallError, Connection};
+use super::call::{Arguments, Called, Connection};
 use super::slice::{NumberSet, SliceNames, StoredSlice};
 use super::store::{PgInner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, UnixMillis};
@@ -41,7 +41,7 @@ pub(super) fn chain(chain: ChainId) -> i32 {
     i32::from(chain.0)
 }
 
-fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError> {
+fn read_token(row: &tokio_postgres::Row) -> Called<(u32, TokenRecord)> {
     let id = small(row.try_get(0)?, TOKENS)?;
     let family = family_of_number(u8::try_from(row.try_get::<_, i16>(3)?).unwrap_or_default());
     let family = family.ok_or_else(|| corrupt(TOKENS, "an unknown family"))?;
@@ -64,7 +64,7 @@ fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError
 
 impl PgInner {
     /// The names of a slice, from memory where all of them are there.
-    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
+    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Called<SliceNames> {
         let mut names = self.names.known(slice);
         if names.is_whole() {
             return Ok(names);
@@ -81,7 +81,7 @@ impl PgInner {
         connection: &Connection,
         StoredSlice { tokens, venues, .. }: &StoredSlice,
         names: &mut SliceNames,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let lacking_tokens = lacking(tokens, &names.tokens);
         if !lacking_tokens.is_empty() {
             let sql = format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE id = ANY($1)");
@@ -103,7 +103,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         ids: &[i64],
-    ) -> Result<Vec<(u32, Arc<str>)>, CallError> {
+    ) -> Called<Vec<(u32, Arc<str>)>> {
         let sql = "SELECT id, name FROM blotter.venue WHERE id = ANY($1)";
         let mut found = Vec::new();
         for row in connection.query(sql, &[&ids]).await? {
@@ -122,7 +122,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         venues: &BTreeSet<&Arc<str>>,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let new: Vec<&[u8]> = venues
             .iter()
             .filter(|name| self.names.venue_ids.get(**name).is_none())
@@ -143,11 +143,7 @@ impl PgInner {
     }
 
     /// Gives numbers to the tokens that have none, and adds what is newly known of others.
-    pub(super) async fn learn(
-        &self,
-        connection: &Connection,
-        news: &[TokenRecord],
-    ) -> Result<(), CallError> {
+    pub(super) async fn learn(&self, connection: &Connection, news: &[TokenRecord]) -> Called<()> {
         let mut changed: BTreeMap<(ChainId, Address), TokenRecord> = BTreeMap::new();
         for news in news {
             let known = self.names.records.get(&(news.chain, news.mint)).map(|(_, old)| old);
@@ -171,7 +167,7 @@ impl PgInner {
         connection: &Connection,
         sql: &str,
         news: &mut BTreeMap<(ChainId, Address), TokenRecord>,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         if news.is_empty() {
             return Ok(());
         }
@@ -199,7 +195,7 @@ impl PgInner {
         &self,
         chain_id: ChainId,
         mint: &Address,
-    ) -> Result<Option<TokenRecord>, CallError> {
+    ) -> Called<Option<TokenRecord>> {
         if let Some((_, record)) = self.names.records.get(&(chain_id, *mint))
             && record.is_whole()
         {
@@ -219,7 +215,7 @@ impl PgInner {
         chain_id: ChainId,
         before: UnixMillis,
         limit: usize,
-    ) -> Result<Vec<TokenRecord>, CallError> {
+    ) -> Called<Vec<TokenRecord>> {
         let sql = format!(
             "SELECT {TOKEN_COLUMNS} FROM blotter.token
              WHERE chain = $1 AND (symbol IS NULL OR decimals IS NULL)

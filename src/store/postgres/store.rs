@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_postgres::Row;
 
-use super::call::{Arguments, CallError, Connection, repeated};
+use super::call::{Arguments, Called, Connection, repeated};
 use super::connect::ConnectionPool;
 use super::failures::Failures;
 use super::lease::Lease;
@@ -17,7 +17,7 @@ use crate::store::codec::{self, WalletState, corrupt};
 use crate::store::kept::CachedState;
 use crate::store::key::address_key;
 use crate::store::schema::names::STATES;
-use crate::store::{StoreError, StoreStats, WalletId, WalletRecord};
+use crate::store::{Result, StoreError, StoreStats, WalletId, WalletRecord};
 
 #[derive(Debug, Clone)]
 pub(in crate::store) struct PgStore {
@@ -54,7 +54,7 @@ pub(super) struct Stored {
 pub(super) const STATE_COLUMNS: &str = "version, epoch, count, disordered, state";
 
 /// The columns count, not what the bytes repeat of them.
-pub(super) fn stored(row: &Row) -> Result<Stored, CallError> {
+pub(super) fn stored(row: &Row) -> Called<Stored> {
     let bytes: &[u8] = row.try_get(4)?;
     let mut state = codec::decode_state(STATES, bytes)?;
     state.epoch = unsigned(row.try_get(1)?);
@@ -75,12 +75,12 @@ pub(super) fn number(id: WalletId) -> i64 {
     i64::from(id.0)
 }
 
-pub(super) fn wallet_id(number: i64) -> Result<WalletId, StoreError> {
+pub(super) fn wallet_id(number: i64) -> Result<WalletId> {
     u32::try_from(number).map(WalletId).map_err(|_| StoreError::Invalid("more than 2^32 wallets"))
 }
 
 impl PgStore {
-    pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
+    pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self> {
         let pool = connect::pool(options)?;
         let failures = Failures::new(pool.clone());
         repeated!(failures, schema::migrate(&pool))?;
@@ -99,10 +99,7 @@ impl PgStore {
         Ok(Self { inner })
     }
 
-    pub(in crate::store) async fn intern(
-        &self,
-        wallet: &Wallet,
-    ) -> Result<WalletRecord, StoreError> {
+    pub(in crate::store) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord> {
         let view = self.view();
         if let Some(record) = view.wallet(wallet).await? {
             return Ok(WalletRecord::clone(&record));
@@ -124,7 +121,7 @@ impl PgStore {
     }
 
     /// Sizes as the database estimates them: counting would read everything.
-    pub(in crate::store) async fn stats(&self) -> Result<StoreStats, StoreError> {
+    pub(in crate::store) async fn stats(&self) -> Result<StoreStats> {
         let stats = super::call::in_time(self.inner.stats()).await;
         stats.map_err(|error| {
             self.inner.failures.failed(&error);
@@ -134,7 +131,7 @@ impl PgStore {
 }
 
 impl PgInner {
-    pub(super) async fn connection(&self) -> Result<Connection, CallError> {
+    pub(super) async fn connection(&self) -> Called<Connection> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed.into());
         }
@@ -147,27 +144,19 @@ impl PgInner {
     }
 
     /// The rows of a statement that is a call by itself.
-    pub(super) async fn rows(
-        &self,
-        sql: &str,
-        args: &Arguments<'_>,
-    ) -> Result<Vec<Row>, CallError> {
+    pub(super) async fn rows(&self, sql: &str, args: &Arguments<'_>) -> Called<Vec<Row>> {
         let connection = self.connection().await?;
         let rows = connection.query(sql, args).await?;
         connection.give_back();
         Ok(rows)
     }
 
-    pub(super) async fn row(
-        &self,
-        sql: &str,
-        args: &Arguments<'_>,
-    ) -> Result<Option<Row>, CallError> {
+    pub(super) async fn row(&self, sql: &str, args: &Arguments<'_>) -> Called<Option<Row>> {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
     /// How many rows such a statement changed.
-    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Result<u64, CallError> {
+    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Called<u64> {
         let connection = self.connection().await?;
         let changed = connection.execute(sql, args).await?;
         connection.give_back();
@@ -175,7 +164,7 @@ impl PgInner {
     }
 
     /// Forgets what was remembered of another timeline than the connection's. Others wait meanwhile.
-    async fn keep_to_timeline(&self, connection: &Connection) -> Result<(), CallError> {
+    async fn keep_to_timeline(&self, connection: &Connection) -> Called<()> {
         let timeline = connection.timeline()?;
         let mut known = self.timeline.lock().await;
         if timeline.is_none() || *known == timeline {
@@ -189,7 +178,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         known: &mut Option<Arc<str>>,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         // Behind a pooler a connection may lead to another server than when it was made.
         let timeline = connection.ask_timeline().await?;
         let Some(now) = timeline.as_deref().filter(|_| *known != timeline) else { return Ok(()) };
@@ -220,7 +209,7 @@ impl PgInner {
         &self.pool
     }
 
-    async fn create(&self, wallet: &Wallet) -> Result<(), CallError> {
+    async fn create(&self, wallet: &Wallet) -> Called<()> {
         let (key, record) =
             (address_key(wallet.chain, &wallet.address), codec::encode_wallet(wallet)?);
         let state = codec::encode_state(&WalletState::default())?;
@@ -232,7 +221,7 @@ impl PgInner {
     }
 
     /// The number of a wallet.
-    pub(super) async fn id_of(&self, wallet: &Wallet) -> Result<Option<WalletId>, CallError> {
+    pub(super) async fn id_of(&self, wallet: &Wallet) -> Called<Option<WalletId>> {
         if let Some(id) = self.ids.get(wallet) {
             return Ok(Some(id));
         }
@@ -246,7 +235,7 @@ impl PgInner {
     }
 
     /// What a number stands for.
-    pub(super) async fn wallet_of(&self, id: WalletId) -> Result<Option<Wallet>, CallError> {
+    pub(super) async fn wallet_of(&self, id: WalletId) -> Called<Option<Wallet>> {
         if let Some(wallet) = self.wallets.get(&id) {
             return Ok(Some(wallet));
         }
@@ -257,7 +246,7 @@ impl PgInner {
         Ok(Some(wallet))
     }
 
-    async fn stats(&self) -> Result<StoreStats, CallError> {
+    async fn stats(&self) -> Called<StoreStats> {
         let sql = "SELECT relname::text, greatest(reltuples, 0)::bigint,
                        pg_total_relation_size(c.oid)::bigint
                    FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
@@ -279,6 +268,6 @@ impl PgInner {
 }
 
 /// A number of the database that this program takes for an unsigned one.
-pub(super) fn small(number: i64, table: &'static str) -> Result<u32, StoreError> {
+pub(super) fn small(number: i64, table: &'static str) -> Result<u32> {
     u32::try_from(number).map_err(|_| corrupt(table, "a number out of range"))
 }

@@ -2,7 +2,7 @@
 //! backup that is restored, may lose commits: what this process remembers of them is forgotten then,
 //! and no number that they gave to a wallet, a token, a venue or a process is ever given again.
 
-use super::call::{CallError, Connection};
+use super::call::{Called, Connection};
 
 /// The name of the text that says on which timeline numbers were given last.
 const DOCUMENT: &str = "timeline";
@@ -16,7 +16,7 @@ pub(super) async fn raise_numbers(
     connection: &Connection,
     timeline: &str,
     is_other: bool,
-) -> Result<(), CallError> {
+) -> Called<()> {
     let sql = "SELECT content FROM blotter.document WHERE name = $1";
     let found = connection.query_opt(sql, &[&DOCUMENT]).await?;
     if found.is_some_and(|row| row.get::<_, &str>(0) == timeline) {

@@ -1,6 +1,6 @@
 //! Values that rows wait for.
 
-use super::call::{CallError, Connection, repeated};
+use super::call::{Called, Connection, repeated};
 use super::names::chain;
 use super::store::{PgInner, PgStore, Stored, number, stored, unsigned, wallet_id};
 use super::write::Columns;
@@ -11,7 +11,7 @@ use crate::store::schema::names::{TRADES, WANTED_VALUES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, is_valued_beside};
 use crate::store::values::Gone;
 use crate::store::{
-    NewValue, PriceRecord, StoreError, WalletId, WantedPlace, WantedValue, Written,
+    NewValue, PriceRecord, Result, StoreError, WalletId, WantedPlace, WantedValue, Written,
 };
 
 /// A transaction that waits, without its rows, and their bounds.
@@ -24,7 +24,7 @@ impl PgStore {
         epoch: u64,
         values: Vec<NewValue>,
         prices: Vec<PriceRecord>,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<Written> {
         repeated!(self.inner.failures, self.inner.values(id, epoch, &values, &prices))
     }
 }
@@ -35,7 +35,7 @@ impl PgInner {
         of: ChainId,
         behind: &WantedPlace,
         limit: usize,
-    ) -> Result<Vec<WantedRows>, CallError> {
+    ) -> Called<Vec<WantedRows>> {
         let sql = "SELECT wanted.wallet, epoch, key, side_payment
                    FROM blotter.wanted_value wanted JOIN blotter.wallet_state state
                        ON state.wallet = wanted.wallet
@@ -65,7 +65,7 @@ impl PgInner {
         connection: &Connection,
         (id, of): (WalletId, ChainId),
         gone: &[Gone],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let valued = gone.iter().filter(|(_, value)| is_valued_beside(value));
         let keys: Vec<Vec<u8>> = valued.map(|(key, _)| wanted_value_key(of, key)).collect();
         if keys.is_empty() {
@@ -79,7 +79,7 @@ impl PgInner {
         connection: &Connection,
         (id, of): (WalletId, ChainId),
         keys: &[Vec<u8>],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let sql = "DELETE FROM blotter.wanted_value
                    WHERE chain = $1 AND wallet = $2 AND key = ANY($3)";
         connection.execute(sql, &[&chain(of), &number(id), &keys]).await?;
@@ -92,7 +92,7 @@ impl PgInner {
         epoch: u64,
         new: &[NewValue],
         prices: &[PriceRecord],
-    ) -> Result<Written, CallError> {
+    ) -> Called<Written> {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
         // Apart from the rows.
         if !prices.is_empty() {
@@ -125,7 +125,7 @@ impl PgInner {
         connection: &Connection,
         (id, of): (WalletId, ChainId),
         new: &NewValue,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let key = RowKey::new(id, &new.key);
         let start = transaction_of(key.bytes());
         let end = [start, &[0xFF; 3]].concat();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio_postgres::Row;
 
 use super::LIMITS;
-use super::call::{Arguments, CallError, calls, repeated};
+use super::call::{Arguments, Called, calls, repeated};
 use super::slice::StoredSlice;
 use super::store::{PgInner, PgStore, number, unsigned, wallet_id};
 use crate::domain::{
@@ -16,7 +16,7 @@ use crate::store::codec::{self, WalletState, corrupt};
 use crate::store::key::{RowKey, time_of};
 use crate::store::schema::names::{ACCOUNTS, ANCHORS, PENDING, STATES, WALLETS};
 use crate::store::{
-    Anchor, Credit, DeliveredRange, KeptCandle, Pending, StoreError, TokenRecord, WalletId,
+    Anchor, Credit, DeliveredRange, KeptCandle, Pending, Result, StoreError, TokenRecord, WalletId,
     WalletRecord, WantedPlace, WantedValue,
 };
 
@@ -65,7 +65,7 @@ struct Head {
 
 impl Head {
     /// From the state of [`READ`] and what stands in its key.
-    fn parse(state: &[u8], numbers: &[u8]) -> Result<Self, StoreError> {
+    fn parse(state: &[u8], numbers: &[u8]) -> Result<Self> {
         let short = || corrupt(STATES, "a short row");
         let number = |at: usize| {
             let bytes = numbers.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
@@ -112,11 +112,11 @@ impl PgView {
     pub(in crate::store) async fn wallet(
         &self,
         wallet: &Wallet,
-    ) -> Result<Option<Arc<WalletRecord>>, StoreError> {
+    ) -> Result<Option<Arc<WalletRecord>>> {
         repeated!(self.inner.failures, self.try_wallet(wallet))
     }
 
-    async fn try_wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, CallError> {
+    async fn try_wallet(&self, wallet: &Wallet) -> Called<Option<Arc<WalletRecord>>> {
         let Some(id) = self.inner.id_of(wallet).await? else { return Ok(None) };
         if let Some(record) = self.try_record(id, *wallet).await? {
             return Ok(Some(Arc::new(record)));
@@ -127,11 +127,7 @@ impl PgView {
         Ok(self.try_record(id, *wallet).await?.map(Arc::new))
     }
 
-    async fn try_record(
-        &self,
-        id: WalletId,
-        wallet: Wallet,
-    ) -> Result<Option<WalletRecord>, CallError> {
+    async fn try_record(&self, id: WalletId, wallet: Wallet) -> Called<Option<WalletRecord>> {
         let family = wallet.address.family();
         let (after, limit) = self.ahead.unwrap_or((Position::Start, 0));
         // One row more says whether others follow.
@@ -149,7 +145,7 @@ impl PgView {
         family: Family,
         after: Position,
         most: usize,
-    ) -> Result<Option<(Head, StoredSlice)>, CallError> {
+    ) -> Called<Option<(Head, StoredSlice)>> {
         let connection = self.inner.connection().await?;
         let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
         let args: &Arguments<'_> = &[&number(id), &start.bytes(), &end.bytes(), &limited(most)];
@@ -171,7 +167,7 @@ impl PgView {
     pub(in crate::store) async fn wallet_by_id(
         &self,
         id: WalletId,
-    ) -> Result<Option<WalletRecord>, StoreError> {
+    ) -> Result<Option<WalletRecord>> {
         repeated!(self.inner.failures, async {
             match self.inner.wallet_of(id).await? {
                 Some(wallet) => self.try_record(id, wallet).await,
@@ -186,7 +182,7 @@ impl PgView {
         (after, floor): (Position, Height),
         limit: usize,
         room: Rows,
-    ) -> Result<(Rows, bool), StoreError> {
+    ) -> Result<(Rows, bool)> {
         drop(room);
         let mut rows = match self.take_ahead(id, after, limit) {
             Some(rows) => rows,
@@ -203,12 +199,7 @@ impl PgView {
         seen.ahead.take_if(|ahead| fits(ahead)).map(|ahead| ahead.rows)
     }
 
-    async fn read_behind(
-        &self,
-        id: WalletId,
-        after: Position,
-        most: usize,
-    ) -> Result<StoredSlice, StoreError> {
+    async fn read_behind(&self, id: WalletId, after: Position, most: usize) -> Result<StoredSlice> {
         let family = self.family(id).await?;
         let read = repeated!(self.inner.failures, self.read(id, family, after, most))?;
         let (head, rows) = read.ok_or(StoreError::UnknownWallet(id))?;
@@ -219,7 +210,7 @@ impl PgView {
         if is_overtaken { Err(StoreError::Overtaken) } else { Ok(rows) }
     }
 
-    pub(super) async fn family(&self, id: WalletId) -> Result<Family, StoreError> {
+    pub(super) async fn family(&self, id: WalletId) -> Result<Family> {
         let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.family);
         if let Some(family) = seen {
             return Ok(family);
@@ -228,7 +219,7 @@ impl PgView {
         Ok(wallet.ok_or(StoreError::UnknownWallet(id))?.address.family())
     }
 
-    async fn named(&self, rows: StoredSlice) -> Result<Rows, StoreError> {
+    async fn named(&self, rows: StoredSlice) -> Result<Rows> {
         if rows.is_empty() {
             return Ok(Rows::default());
         }
@@ -243,7 +234,7 @@ impl PgView {
         (start, end): (&[u8], &[u8]),
         limit: usize,
         newest_first: bool,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         let family = self.family(id).await?;
         let direction = if newest_first { "ASC" } else { "DESC" };
         let sql = format!(
@@ -266,7 +257,7 @@ impl PgView {
         id: WalletId,
         than: Position,
         limit: usize,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         let end = RowKey::above(id, than);
         self.rows_in(id, (RowKey::start(id).bytes(), end.bytes()), limit, false).await
     }
@@ -277,15 +268,12 @@ impl PgView {
         newest: UnixSeconds,
         oldest: UnixSeconds,
         limit: usize,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         let (start, end) = RowKey::between(id, newest, oldest);
         self.rows_in(id, (start.bytes(), end.bytes()), limit, true).await
     }
 
-    pub(in crate::store) async fn first_time(
-        &self,
-        id: WalletId,
-    ) -> Result<Option<UnixSeconds>, StoreError> {
+    pub(in crate::store) async fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>> {
         let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
         if let Some(oldest) = seen {
             return Ok(oldest);
@@ -300,7 +288,7 @@ impl PgView {
         chain: ChainId,
         behind: &WantedPlace,
         limit: usize,
-    ) -> Result<Vec<WantedValue>, StoreError> {
+    ) -> Result<Vec<WantedValue>> {
         let places =
             repeated!(self.inner.failures, self.inner.wanted_places(chain, behind, limit))?;
         let mut all = Vec::new();
@@ -316,7 +304,7 @@ impl PgView {
         &self,
         key: KeyId,
         id: WalletId,
-    ) -> Result<Vec<DeliveredRange>, StoreError> {
+    ) -> Result<Vec<DeliveredRange>> {
         let family = self.family(id).await?;
         repeated!(self.inner.failures, self.inner.usage_ranges(key, id, family))
     }
@@ -325,7 +313,7 @@ impl PgView {
         &self,
         key: KeyId,
         id: WalletId,
-    ) -> Result<Option<Credit>, StoreError> {
+    ) -> Result<Option<Credit>> {
         let wallet = repeated!(self.inner.failures, self.inner.wallet_of(id))?;
         let wallet = wallet.ok_or(StoreError::UnknownWallet(id))?;
         repeated!(self.inner.failures, self.inner.credit(key, &wallet))
@@ -349,12 +337,7 @@ calls! {
 }
 
 impl PgInner {
-    async fn count_above(
-        &self,
-        id: WalletId,
-        height: Height,
-        limit: u64,
-    ) -> Result<u64, CallError> {
+    async fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Called<u64> {
         let sql = "SELECT count(*) FROM (
                 SELECT 1 FROM blotter.trade WHERE wallet = $1 AND key < coalesce(
                     (SELECT key FROM blotter.trade
@@ -369,24 +352,24 @@ impl PgInner {
     }
 
     /// One column of a wallet's state.
-    async fn column(&self, id: WalletId, name: &str) -> Result<Option<Vec<u8>>, CallError> {
+    async fn column(&self, id: WalletId, name: &str) -> Called<Option<Vec<u8>>> {
         let sql = format!("SELECT {name} FROM blotter.wallet_state WHERE wallet = $1");
         let row = self.row(&sql, &[&number(id)]).await?;
         let bytes: Option<Option<Vec<u8>>> = row.map(|row| row.try_get(0)).transpose()?;
         Ok(bytes.flatten())
     }
 
-    async fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, CallError> {
+    async fn anchors(&self, id: WalletId) -> Called<Vec<Anchor>> {
         let Some(bytes) = self.column(id, "anchors").await? else { return Ok(Vec::new()) };
         Ok(codec::decode_anchors(ANCHORS, &bytes)?)
     }
 
-    async fn pending_of(&self, id: WalletId) -> Result<Option<Pending>, CallError> {
+    async fn pending_of(&self, id: WalletId) -> Called<Option<Pending>> {
         let bytes = self.column(id, "pending").await?;
         Ok(bytes.map(|bytes| codec::decode_pending(PENDING, &bytes)).transpose()?)
     }
 
-    async fn pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, CallError> {
+    async fn pending(&self) -> Called<Vec<(WalletId, Wallet, Pending)>> {
         let sql = "SELECT id, record, pending FROM blotter.wallet_state
                    JOIN blotter.wallet ON id = wallet WHERE pending IS NOT NULL ORDER BY id";
         let one = |row: &Row| {
@@ -397,7 +380,7 @@ impl PgInner {
         self.rows(sql, &[]).await?.iter().map(one).collect()
     }
 
-    async fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, CallError> {
+    async fn accounts(&self, id: WalletId) -> Called<Vec<SourceAccount>> {
         let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1 ORDER BY account";
         let one = |row: &Row| {
             let account: &[u8] = row.try_get(0)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::call::{Arguments, CallError, Connection, calls, repeated};
+use super::call::{Arguments, Called, Connection, calls, repeated};
 use super::names::{self, unnumbered};
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
@@ -20,7 +20,7 @@ use crate::store::rows::falls;
 use crate::store::schema::names::{ANCHORS, TRADES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use crate::store::values::{self, Gone, SecondRead};
-use crate::store::{Chunk, StoreError, TokenRecord, WalletId, WalletPatch, Written};
+use crate::store::{Chunk, Result, StoreError, TokenRecord, WalletId, WalletPatch, Written};
 
 /// Rows with their keys, in order.
 type Keyed = Vec<(RowKey, StoredTrade)>;
@@ -76,7 +76,7 @@ WITH changed AS (
 SELECT disordered FROM changed";
 
 impl PgStore {
-    pub(in crate::store) async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
+    pub(in crate::store) async fn write_chunk(&self, chunk: Chunk) -> Result<Written> {
         repeated!(self.inner.failures, self.inner.chunk(&chunk))
     }
 
@@ -85,14 +85,11 @@ impl PgStore {
         id: WalletId,
         epoch: u64,
         patch: WalletPatch,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<Written> {
         repeated!(self.inner.failures, self.inner.patch(id, epoch, &patch))
     }
 
-    pub(in crate::store) async fn write_tokens(
-        &self,
-        tokens: Vec<TokenRecord>,
-    ) -> Result<(), StoreError> {
+    pub(in crate::store) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<()> {
         repeated!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             self.inner.learn(&connection, &tokens).await?;
@@ -117,7 +114,7 @@ struct Prepared<'a> {
 }
 
 impl PgInner {
-    async fn chunk(&self, chunk: &Chunk) -> Result<Written, CallError> {
+    async fn chunk(&self, chunk: &Chunk) -> Called<Written> {
         let wallet = self.wallet_of(chunk.id).await?.ok_or(StoreError::UnknownWallet(chunk.id))?;
         let trades = in_order(chunk, &wallet)?;
         let connection = self.connection().await?;
@@ -140,7 +137,7 @@ impl PgInner {
 
     /// Whether a chunk is of another epoch: seen before anything of it is kept. The write itself asks
     /// again.
-    async fn is_stale(&self, connection: &Connection, chunk: &Chunk) -> Result<bool, CallError> {
+    async fn is_stale(&self, connection: &Connection, chunk: &Chunk) -> Called<bool> {
         if self.states.get(&chunk.id).is_some_and(|known| known.state.epoch == chunk.epoch) {
             return Ok(false);
         }
@@ -157,7 +154,7 @@ impl PgInner {
         chunk: &Chunk,
         wallet: &Wallet,
         trades: &[&Trade],
-    ) -> Result<Keyed, CallError> {
+    ) -> Called<Keyed> {
         let venues: BTreeSet<&Arc<str>> = trades.iter().map(|trade| &trade.venue).collect();
         self.intern_venues(connection, &venues).await?;
         let named: BTreeSet<_> = trades.iter().map(|trade| trade.mint).collect();
@@ -169,7 +166,7 @@ impl PgInner {
             let (token, venue) = numbers.ok_or_else(unnumbered)?;
             Ok((RowKey::new(chunk.id, &trade.key), StoredTrade::of(trade, token, venue)))
         };
-        trades.iter().map(row).collect::<Result<_, CallError>>()
+        trades.iter().map(row).collect::<Called<_>>()
     }
 
     /// One statement, where the state is still what this process knows of it; else `None`.
@@ -178,7 +175,7 @@ impl PgInner {
         connection: &Connection,
         prepared: &Prepared<'_>,
         Stored { version, mut state }: Stored,
-    ) -> Result<Option<Written>, CallError> {
+    ) -> Called<Option<Written>> {
         let Prepared { chunk, rows, anchors, .. } = prepared;
         state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         cover(prepared.chunk, &mut state);
@@ -214,7 +211,7 @@ impl PgInner {
         id: WalletId,
         epoch: Option<u64>,
         by_any: bool,
-    ) -> Result<Option<Stored>, CallError> {
+    ) -> Called<Option<Stored>> {
         let sql = format!(
             "SELECT {STATE_COLUMNS}, holder FROM blotter.wallet_state WHERE wallet = $1 FOR UPDATE"
         );
@@ -233,7 +230,7 @@ impl PgInner {
         id: WalletId,
         Stored { version, state }: &Stored,
         (removed, anchors): (bool, &Option<Vec<u8>>),
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let bytes = codec::encode_state(state)?;
         let args: &Arguments<'_> = &[
             &number(id),
@@ -250,11 +247,7 @@ impl PgInner {
     }
 
     /// Replaces what is stored between the heights of a chunk.
-    async fn replace(
-        &self,
-        connection: Connection,
-        prepared: &Prepared<'_>,
-    ) -> Result<Written, CallError> {
+    async fn replace(&self, connection: Connection, prepared: &Prepared<'_>) -> Called<Written> {
         let Prepared { chunk, wallet, .. } = prepared;
         let (id, chain) = (chunk.id, wallet.chain);
         connection.begin().await?;
@@ -287,7 +280,7 @@ impl PgInner {
         connection: Connection,
         id: WalletId,
         Stored { version, state }: Stored,
-    ) -> Result<Written, CallError> {
+    ) -> Called<Written> {
         connection.commit().await?;
         let written = Written::Stored { count: state.count, coverage: state.coverage.clone() };
         self.states.put(id, Stored { version: version + 1, state });
@@ -302,7 +295,7 @@ impl PgInner {
         (id, wallet): (WalletId, &Wallet),
         state: &mut WalletState,
         Prepared { chunk, .. }: &Prepared<'_>,
-    ) -> Result<(Vec<Gone>, Keyed), CallError> {
+    ) -> Called<(Vec<Gone>, Keyed)> {
         let (mut gone, mut unseen) = (Vec::new(), Vec::new());
         let all = self.delete_rows(connection, id, state, (chunk.low, chunk.high)).await?;
         let second = SecondRead::of(chunk, wallet.address.family());
@@ -330,7 +323,7 @@ impl PgInner {
         id: WalletId,
         state: &mut WalletState,
         (low, high): (Height, Height),
-    ) -> Result<Vec<Gone>, CallError> {
+    ) -> Called<Vec<Gone>> {
         let is_covered =
             state.coverage.spans().iter().any(|span| low <= span.high && span.low <= high);
         if state.count == 0 || !is_covered {
@@ -368,7 +361,7 @@ impl PgInner {
         (id, chain): (WalletId, ChainId),
         state: &mut WalletState,
         (low, high): (Height, Height),
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let gone = self.delete_rows(connection, id, state, (low, high)).await?;
         self.forget_wanted(connection, (id, chain), &gone).await?;
         state.coverage.remove(low, high);
@@ -381,7 +374,7 @@ impl PgInner {
         connection: &Connection,
         id: WalletId,
         rows: &[(RowKey, StoredTrade)],
-    ) -> Result<bool, CallError> {
+    ) -> Called<bool> {
         let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else {
             return Ok(true);
         };
@@ -401,12 +394,7 @@ impl PgInner {
         Ok(is_newer && older.is_none_or(is_older))
     }
 
-    async fn patch(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        patch: &WalletPatch,
-    ) -> Result<Written, CallError> {
+    async fn patch(&self, id: WalletId, epoch: u64, patch: &WalletPatch) -> Called<Written> {
         if patch.reopen.iter().any(|(low, high)| low > high) {
             let reason = "a range of heights that ends before it begins";
             return Err(StoreError::Invalid(reason).into());
@@ -441,7 +429,7 @@ impl PgInner {
         self.finish(connection, id, found).await
     }
 
-    async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, CallError> {
+    async fn cut_back(&self, id: WalletId, above: Height) -> Called<u64> {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
         let connection = self.connection().await?;
         connection.begin().await?;
@@ -472,7 +460,7 @@ impl PgInner {
         connection: &Connection,
         id: WalletId,
         above: Height,
-    ) -> Result<Option<Vec<u8>>, CallError> {
+    ) -> Called<Option<Vec<u8>>> {
         let sql = "SELECT anchors FROM blotter.wallet_state WHERE wallet = $1";
         let row = connection.query_opt(sql, &[&number(id)]).await?;
         let bytes: Option<Option<&[u8]>> = row.as_ref().map(|row| row.try_get(0)).transpose()?;
@@ -489,7 +477,7 @@ impl PgInner {
         Prepared { chunk, wallet, trades, .. }: &Prepared<'_>,
         rows: &[(RowKey, StoredTrade)],
         unseen: &[(RowKey, StoredTrade)],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let waits = |row: &StoredTrade| row.valued == ValueSource::Pending;
         let mut wanted: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
         for ((key, _), trade) in rows.iter().zip(trades).filter(|((_, row), _)| waits(row)) {
@@ -525,7 +513,7 @@ UPDATE blotter.wallet_state SET version = version + 1, count = $5, state = $6,
 WHERE wallet = $1 AND version = $2 AND epoch = $3 AND (holder IS NULL OR holder = $4)
 RETURNING disordered";
 
-async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Result<(), CallError> {
+async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Called<()> {
     if rows.is_empty() {
         return Ok(());
     }
