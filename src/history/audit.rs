@@ -6,7 +6,7 @@
 //! deleted.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -91,13 +91,9 @@ impl Progress {
 pub(super) struct Audits(Mutex<HashMap<Wallet, Progress>>);
 
 impl Audits {
-    fn all(&self) -> MutexGuard<'_, HashMap<Wallet, Progress>> {
-        lock(&self.0)
-    }
-
     /// A client asked for the wallet.
     pub(super) fn note(&self, wallet: Wallet, limits: &HistoryLimits) {
-        let mut all = self.all();
+        let mut all = lock(&self.0);
         if limits.audit.calls_per_hour == 0 || all.contains_key(&wallet) {
             return;
         }
@@ -111,13 +107,13 @@ impl Audits {
 
     /// The wallet that has waited longest.
     fn next(&self) -> Option<(Wallet, Progress)> {
-        let all = self.all();
+        let all = lock(&self.0);
         let due = all.iter().filter(|(_, progress)| progress.due <= Instant::now());
         due.min_by_key(|(_, progress)| progress.due).map(|(wallet, at)| (*wallet, *at))
     }
 
     fn put(&self, wallet: Wallet, progress: Progress) {
-        if let Some(known) = self.all().get_mut(&wallet) {
+        if let Some(known) = lock(&self.0).get_mut(&wallet) {
             *known = progress;
         }
     }
@@ -475,7 +471,7 @@ mod tests {
         audits.note(wallet(2), &limits);
         tokio::time::advance(Duration::from_secs(1)).await;
         audits.note(wallet(3), &limits);
-        assert_eq!(audits.all().len(), 2);
+        assert_eq!(lock(&audits.0).len(), 2);
         assert_eq!(audits.next().map(|(wallet, _)| wallet), Some(wallet(2)));
     }
 }

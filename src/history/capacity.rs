@@ -162,7 +162,7 @@ impl Inner {
     }
 
     fn is_attended(&self, wallet: &Wallet) -> bool {
-        self.boards().contains_key(wallet)
+        lock(&self.boards).contains_key(wallet)
     }
 
     /// Deletes rows and coverage of a wallet, the oldest first, in writes of bounded size. False

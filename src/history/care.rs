@@ -52,7 +52,7 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.inner.held().remove(&self.wallet);
+        lock(&self.inner.held).remove(&self.wallet);
     }
 }
 
@@ -115,7 +115,7 @@ impl History {
 
     /// All wallets with readers or loads.
     pub async fn loads(&self) -> Result<Vec<Load>> {
-        let boards: Vec<_> = self.inner.boards().values().map(Arc::clone).collect();
+        let boards: Vec<_> = lock(&self.inner.boards).values().map(Arc::clone).collect();
         let mut loads = Vec::with_capacity(boards.len());
         for board in boards {
             let record = self.inner.view()?.wallet(&board.wallet).await?;
@@ -146,7 +146,7 @@ impl History {
     /// on, and what is loading goes on where it stands.
     pub fn replace_sources(&self, changed: HashMap<ChainId, Option<Source>>) {
         self.inner.sources.replace(changed, &self.inner.tasks);
-        for board in self.inner.boards().values() {
+        for board in lock(&self.inner.boards).values() {
             board.wake();
         }
     }
@@ -157,18 +157,14 @@ impl Inner {
         *self.paused.borrow()
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<Wallet>> {
-        lock(&self.held)
-    }
-
     pub(super) fn is_held(&self, wallet: &Wallet) -> bool {
-        self.held().contains(wallet)
+        lock(&self.held).contains(wallet)
     }
 
     /// Ends what is open of a wallet and keeps it from readers. `None` where another call does so.
     fn hold(&self, wallet: Wallet) -> Option<Held<'_>> {
-        let mut boards = self.boards();
-        if !self.held().insert(wallet) {
+        let mut boards = lock(&self.boards);
+        if !lock(&self.held).insert(wallet) {
             return None;
         }
         if let Some(board) = boards.remove(&wallet) {

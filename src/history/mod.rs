@@ -36,7 +36,7 @@ mod walk;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -58,7 +58,7 @@ pub use sharing::Sharing;
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
-use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, lock, opaque};
+use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, opaque};
 use crate::enrich::{EnrichCache, Enricher};
 use crate::registry::Registry;
 use crate::rpc::RateShare;
@@ -157,8 +157,7 @@ impl History {
             limits,
             tasks,
         });
-        let flusher = Arc::clone(&inner);
-        inner.tasks.spawn(async move { flusher.flush_usage().await });
+        inner.tasks.spawn(Arc::clone(&inner).flush_usage());
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
         inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
@@ -264,9 +263,5 @@ impl History {
 impl Inner {
     fn view(&self) -> Result<View> {
         Ok(self.store.view()?)
-    }
-
-    fn boards(&self) -> MutexGuard<'_, HashMap<Wallet, Arc<Board>>> {
-        lock(&self.boards)
     }
 }

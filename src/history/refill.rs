@@ -21,12 +21,6 @@ struct State {
     until: Option<Instant>,
 }
 
-impl State {
-    fn new(pause: Duration) -> Self {
-        Self { behind: WantedPlace::default(), pause, until: None }
-    }
-}
-
 /// Transactions of a wallet that wait, and their native side payments.
 #[derive(Debug, Default)]
 struct Waiting {
@@ -59,8 +53,8 @@ impl Inner {
                 if !self.has_duty("values", *id).await {
                     continue;
                 }
-                let fresh = || State::new(self.limits.values_check_every);
-                let state = states.entry(*id).or_insert_with(fresh);
+                let (behind, pause) = (WantedPlace::default(), self.limits.values_check_every);
+                let state = states.entry(*id).or_insert(State { behind, pause, until: None });
                 let Some(filled) = self.tasks.run(self.fill_chain(&lookups, state)).await else {
                     return;
                 };

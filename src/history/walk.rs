@@ -157,7 +157,7 @@ enum Look {
 
 impl Walk {
     pub(super) fn new(inner: Arc<Inner>, request: WalkRequest, demand: DemandGuard) -> Self {
-        let mut progress = demand.board().subscribe();
+        let mut progress = demand.board.subscribe();
         let failures_seen = progress.borrow_and_update().failures;
         let now = Instant::now();
         let resume = request.resume.as_deref();
@@ -259,7 +259,7 @@ impl Walk {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
-        if self.demand.board().is_closed() {
+        if self.demand.board.is_closed() {
             return Err(HistoryError::Changed);
         }
         // What a wait keeps in memory is not made larger by what a look or a delivery needs.

@@ -326,7 +326,7 @@ impl Worker {
         let Some(pump) = self.pumps.get(at) else { return Ok(false) };
         pump.set_run_ahead(ahead);
         let checked_at = pump.began_at(self.inner.clock.now());
-        let is_old = pump.is_older_than(self.inner.limits.freshness);
+        let is_old = pump.began.elapsed() > self.inner.limits.freshness;
         if (known.is_none() || is_old) && self.has_reorganised(record).await? {
             self.pumps.clear();
             return Ok(false);

@@ -93,7 +93,7 @@ impl Copy {
         backup::write_copy(&snapshot.txn, &path)?;
         // From here on the file may reuse the pages that were freed since.
         drop(snapshot);
-        let options = self.shared.options();
+        let options = self.shared.options;
         let backend = file::open_file(&path, options)?.moved_to(&self.folder.join(FILE_NAME));
         let (database, mut known) = (file::open_database(&backend, options)?, Known::default());
         loop {

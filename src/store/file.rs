@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub(super) memo: Memo,
     pub(super) latest: Latest,
     backend: RwLock<SharedBackend>,
-    options: StoreOptions,
+    pub(super) options: StoreOptions,
     /// How often the file was opened.
     opened: AtomicU64,
     /// The opening of the file in which reading or writing it failed last: the database of that
@@ -124,7 +124,7 @@ impl Shared {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.let_go(&mut self.database.write().unwrap_or_else(PoisonError::into_inner));
-        drop(self.retired().take());
+        drop(lock(&self.retired).take());
     }
 
     /// Puts another file in the place of this one. Snapshots go on with
@@ -133,7 +133,7 @@ impl Shared {
     pub(super) fn replace(&self, backend: SharedBackend, database: Database) {
         let mut current = self.database.write().unwrap_or_else(PoisonError::into_inner);
         self.latest.forget();
-        *self.retired() = current.replace(Opened::new(database));
+        *lock(&self.retired) = current.replace(Opened::new(database));
         *self.backend.write().unwrap_or_else(PoisonError::into_inner) = backend;
         self.opened.fetch_add(1, Ordering::AcqRel);
         self.latest.forget();
@@ -141,7 +141,7 @@ impl Shared {
 
     /// Closes the file that another one took the place of. False while a snapshot reads from it.
     pub(super) fn release_retired(&self) -> bool {
-        let mut retired = self.retired();
+        let mut retired = lock(&self.retired);
         if retired.as_ref().is_some_and(|old| Arc::strong_count(&old.pin) > 1) {
             return false;
         }
@@ -149,16 +149,8 @@ impl Shared {
         true
     }
 
-    fn retired(&self) -> MutexGuard<'_, Option<Opened>> {
-        lock(&self.retired)
-    }
-
     pub(super) fn backend(&self) -> SharedBackend {
         self.backend.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn options(&self) -> StoreOptions {
-        self.options
     }
 
     /// A database that no snapshot holds on to ends in order; one may be begun until it is out.

@@ -1,6 +1,6 @@
 //! What is committed while a copy of the file is made, to be committed to the copy as well.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use redb::Database;
 
@@ -39,14 +39,10 @@ pub(super) struct Journal(Mutex<State>);
 opaque!(Journal);
 
 impl Journal {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
-    }
-
     /// # Errors
     /// `Invalid` while another copy is being made.
     pub(super) fn begin(&self) -> Result<()> {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if let State::On { .. } = *state {
             return Err(StoreError::Invalid("a second compaction at the same time"));
         }
@@ -55,11 +51,11 @@ impl Journal {
     }
 
     pub(super) fn end(&self) {
-        *self.state() = State::Off;
+        *lock(&self.0) = State::Off;
     }
 
     pub(super) fn add(&self, new: impl IntoIterator<Item = JournalEntry>) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         let State::On { entries, weight } = &mut *state else { return };
         for entry in new {
             *weight += if let JournalEntry::Write(weight, _) = entry { weight } else { 1 };
@@ -71,7 +67,7 @@ impl Journal {
     }
 
     pub(super) fn abandon(&self, reason: &'static str) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if let State::On { .. } = *state {
             *state = State::Abandoned(reason);
         }
@@ -79,7 +75,7 @@ impl Journal {
 
     /// Takes what was added since the last call, with the count of its records.
     pub(super) fn take(&self) -> Result<(Vec<JournalEntry>, usize)> {
-        match &mut *self.state() {
+        match &mut *lock(&self.0) {
             State::On { entries, weight } => Ok((std::mem::take(entries), std::mem::take(weight))),
             State::Abandoned(reason) => Err(StoreError::Invalid(reason)),
             State::Off => Err(StoreError::Invalid("a journal that was ended")),

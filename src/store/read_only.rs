@@ -56,21 +56,17 @@ impl ReadOnly {
     /// From here on writes are kept in memory; those of an earlier opening are forgotten.
     pub(super) fn begin(&self) -> io::Result<()> {
         let len = self.file.len()?;
-        *self.state() = State { len, changed: HashMap::new(), is_opening: true };
+        *lock(&self.state) = State { len, changed: HashMap::new(), is_opening: true };
         Ok(())
     }
 
     /// From here on writes are refused.
     pub(super) fn seal(&self) {
-        self.state().is_opening = false;
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        lock(&self.state).is_opening = false;
     }
 
     fn writable(&self) -> io::Result<MutexGuard<'_, State>> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.is_opening { Ok(state) } else { Err(io::ErrorKind::ReadOnlyFilesystem.into()) }
     }
 
@@ -110,12 +106,12 @@ impl ReadOnly {
 
 impl StorageBackend for ReadOnly {
     fn len(&self) -> io::Result<u64> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.is_opening || !state.changed.is_empty() { Ok(state.len) } else { self.file.len() }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.changed.is_empty() && !state.is_opening {
             drop(state);
             return self.file.read(offset, out);

@@ -1,7 +1,7 @@
 //! What readers share between two commits: a read transaction, and the tables that most of them
 //! need. Beginning the one and opening the others costs as much as reading some rows.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
@@ -87,14 +87,14 @@ impl Latest {
     /// The kept one, else a new one. No lock is held while it begins.
     pub(super) fn get_or(&self, begin: impl FnOnce() -> Result<Snapshot>) -> Result<Arc<Snapshot>> {
         let changes = {
-            let state = self.state();
+            let state = lock(&self.0);
             if let Some(kept) = &state.kept {
                 return Ok(Arc::clone(kept));
             }
             state.changes
         };
         let snapshot = Arc::new(begin()?);
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if state.changes == changes {
             state.kept = Some(Arc::clone(&snapshot));
         }
@@ -104,15 +104,11 @@ impl Latest {
     /// Called before a commit, so that it keeps no page from being reused; after it, before any
     /// reader is notified; and when the file is closed.
     pub(super) fn forget(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         state.changes += 1;
         let kept = state.kept.take();
         drop(state);
         drop(kept);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
     }
 }
 

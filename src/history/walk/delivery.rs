@@ -54,7 +54,7 @@ impl Walk {
             let end = at + if wanted { len.min(left) } else { len };
             let run = rows.bare().get(at..end).unwrap_or_default();
             if wanted {
-                let allowed = match self.count(after, run).await {
+                let allowed = match self.count((after, None), run).await {
                     Ok(0) if !run.is_empty() => return (runs, Some(HistoryError::QuotaExceeded)),
                     Ok(allowed) => allowed,
                     Err(error) => return (runs, Some(error)),
@@ -85,13 +85,9 @@ impl Walk {
         Some((wanted, 1 + alike.count()))
     }
 
-    /// Counts rows and says how many of them the quota allows.
-    async fn count<K: AsRef<TradeKey> + Sync>(&self, after: Position, rows: &[K]) -> Result<usize> {
-        self.count_joined((after, None), rows).await
-    }
-
-    /// The same of rows right above one, where that is known.
-    pub(super) async fn count_joined<K: AsRef<TradeKey> + Sync>(
+    /// Counts rows behind a place and says how many of them the quota allows. They join the row right
+    /// below them, where that is known.
+    pub(super) async fn count<K: AsRef<TradeKey> + Sync>(
         &self,
         (after, below): (Position, Option<TradeKey>),
         rows: &[K],

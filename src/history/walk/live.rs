@@ -202,7 +202,7 @@ impl Walk {
                     Position::After(below) if is_all => Some(below),
                     Position::Start | Position::After(_) => None,
                 };
-                match self.count_joined((Position::Start, below), &[key]).await {
+                match self.count((Position::Start, below), &[key]).await {
                     Ok(0) => return (keep, gone, Some(HistoryError::QuotaExceeded)),
                     Ok(_) => keep.push(at..at + 1),
                     Err(error) => return (keep, gone, Some(error)),

@@ -49,15 +49,4 @@ impl PgInner {
         connection.execute(sql, &[&number(id), &keys, &values]).await?;
         Ok(())
     }
-
-    /// Where no height is covered any more, nothing relies on them.
-    pub(super) async fn forget_accounts(
-        &self,
-        connection: &Connection,
-        id: WalletId,
-    ) -> Called<()> {
-        let sql = "DELETE FROM blotter.account WHERE wallet = $1";
-        connection.execute(sql, &[&number(id)]).await?;
-        Ok(())
-    }
 }

@@ -45,17 +45,15 @@ fn without_roots(url: &str) -> (String, Option<PathBuf>) {
     for pair in query.split('&') {
         match pair.split_once('=') {
             Some(("sslrootcert", "system")) => {}
-            Some(("sslrootcert", path)) => roots = Some(PathBuf::from(decoded(path))),
+            Some(("sslrootcert", path)) => {
+                let path = percent_decode_str(path).decode_utf8_lossy();
+                roots = Some(PathBuf::from(&*path));
+            }
             Some(("sslmode", "verify-full")) => kept.push("sslmode=require"),
             Some(_) | None => kept.push(pair),
         }
     }
     (format!("{base}?{}", kept.join("&")), roots)
-}
-
-/// A path without percent-encoding.
-fn decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// The settings for one of several hosts.

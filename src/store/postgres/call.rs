@@ -67,8 +67,7 @@ impl Connection {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
         let taken = session.run(async {
-            let mut rows =
-                pin!(session.client().query_raw(&statement, args.iter().copied()).await?);
+            let mut rows = pin!(session.client.query_raw(&statement, args.iter().copied()).await?);
             while let Some(row) = rows.try_next().await? {
                 if let Err(error) = take(&row) {
                     return Ok(Err(error));
@@ -82,7 +81,7 @@ impl Connection {
     pub(super) async fn query(&self, sql: &str, args: &Arguments<'_>) -> Called<Vec<Row>> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
-        Ok(session.run(session.client().query(&statement, args)).await?)
+        Ok(session.run(session.client.query(&statement, args)).await?)
     }
 
     pub(super) async fn query_opt(&self, sql: &str, args: &Arguments<'_>) -> Called<Option<Row>> {
@@ -92,12 +91,12 @@ impl Connection {
     pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Called<u64> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
-        Ok(session.run(session.client().execute(&statement, args)).await?)
+        Ok(session.run(session.client.execute(&statement, args)).await?)
     }
 
     pub(super) async fn batch(&self, sql: &str) -> Called<()> {
         let session = self.session()?;
-        Ok(session.run(session.client().batch_execute(sql)).await?)
+        Ok(session.run(session.client.batch_execute(sql)).await?)
     }
 
     pub(super) async fn begin(&self) -> Called<()> {

@@ -75,7 +75,7 @@ impl Manager for Race {
     async fn create(&self) -> Connected {
         let first: Connecting<'_> = Box::pin(self.first());
         let session = first.await?;
-        session.run(session.client().batch_execute(SETTINGS)).await?;
+        session.run(session.client.batch_execute(SETTINGS)).await?;
         Box::pin(session.ask_timeline()).await?;
         Ok(session)
     }

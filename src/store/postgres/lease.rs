@@ -21,7 +21,7 @@ pub(super) struct Lease {
     /// The number of a lease that was given up: its row is deleted with the next heartbeat.
     pub(super) given_up: AtomicI64,
     /// Until when it surely holds its wallets, by this process's clock.
-    until: Mutex<Option<Instant>>,
+    pub(super) until: Mutex<Option<Instant>>,
     /// This process among those that are alive.
     pub(super) share: watch::Sender<Share>,
     /// Counts losses of the lease.
@@ -32,10 +32,6 @@ impl Lease {
     /// The number that writes carry.
     pub(super) fn node(&self) -> Option<i64> {
         Some(self.node.load(Ordering::Acquire)).filter(|node| *node != 0)
-    }
-
-    pub(super) fn until(&self) -> Option<Instant> {
-        *lock(&self.until)
     }
 
     pub(super) fn renewed(&self, node: i64, until: Instant) {

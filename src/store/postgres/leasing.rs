@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::call::{Called, Connection, calls, in_time};
 use super::store::{PgInner, PgStore, number};
 use super::{LIMITS, schema};
+use crate::domain::lock;
 use crate::store::{Result, Share, StoreError, StoreFailure, WalletId};
 
 impl PgStore {
@@ -33,7 +34,7 @@ impl PgStore {
                     }
                 }
             }
-            let is_over = lease.until().is_some_and(|until| {
+            let is_over = lock(&lease.until).is_some_and(|until| {
                 Instant::now() + LIMITS.heartbeat + LIMITS.call_wait / 2 >= until
             });
             if is_over {
@@ -155,7 +156,7 @@ impl PgInner {
     }
 
     async fn leave(&self, node: i64) -> Called<()> {
-        let connection = Connection::take(self.pool()).await?;
+        let connection = Connection::take(&self.pool).await?;
         let sql = "UPDATE blotter.wallet_state SET holder = NULL WHERE holder = $1";
         connection.execute(sql, &[&node]).await?;
         connection.execute("DELETE FROM blotter.node WHERE id = $1", &[&node]).await?;

@@ -7,9 +7,9 @@ use super::call::{Arguments, Called, Connection};
 use super::slice::{NumberSet, SliceNames, StoredSlice};
 use super::store::{PgInner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, UnixMillis};
+use crate::store::TokenRecord;
 use crate::store::codec::{corrupt, family_number, family_of_number};
 use crate::store::schema::names::{TOKENS, VENUES};
-use crate::store::{StoreError, TokenRecord};
 
 const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
 
@@ -237,9 +237,4 @@ fn put<T>(names: &mut [Option<T>], place: Option<usize>, name: T) {
     if let Some(slot) = place.and_then(|place| names.get_mut(place)) {
         *slot = Some(name);
     }
-}
-
-/// The lack of a number that was given right before.
-pub(super) fn unnumbered() -> StoreError {
-    corrupt(TOKENS, "a token or a venue has no number")
 }

@@ -26,7 +26,7 @@ pub(in crate::store) struct PgStore {
 
 #[derive(Debug)]
 pub(super) struct PgInner {
-    pool: ConnectionPool,
+    pub(super) pool: ConnectionPool,
     pub(super) names: NameCache,
     pub(super) lease: Lease,
     /// Numbers of wallets by address.
@@ -203,10 +203,6 @@ impl PgInner {
         {
             tracing::error!(%error, "a newer program has changed the shared store; this one stops");
         }
-    }
-
-    pub(super) fn pool(&self) -> &ConnectionPool {
-        &self.pool
     }
 
     async fn create(&self, wallet: &Wallet) -> Called<()> {

@@ -1,6 +1,6 @@
 //! The reading side: each read is one statement.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio_postgres::Row;
 
@@ -91,22 +91,14 @@ fn limited(rows: usize) -> i64 {
 
 impl PgStore {
     pub(in crate::store) fn view(&self) -> PgView {
-        PgView::new(Arc::clone(&self.inner))
+        PgView { inner: Arc::clone(&self.inner), ahead: None, seen: Mutex::default() }
     }
 }
 
 impl PgView {
-    pub(super) fn new(inner: Arc<PgInner>) -> Self {
-        Self { inner, ahead: None, seen: Mutex::default() }
-    }
-
     /// Reads rows together with the record.
     pub(in crate::store) fn reading(self, after: Position, limit: usize) -> Self {
         Self { ahead: Some((after, limit)), ..self }
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
-        lock(&self.seen)
     }
 
     pub(in crate::store) async fn wallet(
@@ -135,7 +127,7 @@ impl PgView {
         let Some(read) = self.read(id, family, after, most).await? else { return Ok(None) };
         let (Head { state, removals, oldest }, rows) = read;
         let ahead = self.ahead.map(|_| Ahead { after, limit, rows });
-        *self.seen() = Some(Seen { id, family, removals, oldest, ahead });
+        *lock(&self.seen) = Some(Seen { id, family, removals, oldest, ahead });
         Ok(Some(state.into_record(id, wallet)))
     }
 
@@ -193,7 +185,7 @@ impl PgView {
     }
 
     fn take_ahead(&self, id: WalletId, after: Position, limit: usize) -> Option<StoredSlice> {
-        let mut seen = self.seen();
+        let mut seen = lock(&self.seen);
         let seen = seen.as_mut().filter(|seen| seen.id == id)?;
         let fits = |ahead: &Ahead| ahead.after == after && limit <= ahead.limit;
         seen.ahead.take_if(|ahead| fits(ahead)).map(|ahead| ahead.rows)
@@ -203,15 +195,14 @@ impl PgView {
         let family = self.family(id).await?;
         let read = repeated!(self.inner.failures, self.read(id, family, after, most))?;
         let (head, rows) = read.ok_or(StoreError::UnknownWallet(id))?;
-        let is_overtaken = self
-            .seen()
+        let is_overtaken = lock(&self.seen)
             .as_ref()
             .is_some_and(|seen| seen.id == id && seen.removals != head.removals);
         if is_overtaken { Err(StoreError::Overtaken) } else { Ok(rows) }
     }
 
     pub(super) async fn family(&self, id: WalletId) -> Result<Family> {
-        let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.family);
+        let seen = lock(&self.seen).as_ref().filter(|seen| seen.id == id).map(|seen| seen.family);
         if let Some(family) = seen {
             return Ok(family);
         }
@@ -274,7 +265,7 @@ impl PgView {
     }
 
     pub(in crate::store) async fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>> {
-        let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
+        let seen = lock(&self.seen).as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
         if let Some(oldest) = seen {
             return Ok(oldest);
         }

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::call::{Arguments, Called, Connection, calls, repeated};
-use super::names::{self, unnumbered};
+use super::names;
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
 use crate::domain::{ChainId, Height, Trade, ValueSource, Wallet};
@@ -17,7 +17,7 @@ use crate::store::apply::{cover, in_order, is_current};
 use crate::store::codec::{self, WalletState};
 use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
 use crate::store::rows::falls;
-use crate::store::schema::names::{ANCHORS, TRADES};
+use crate::store::schema::names::{ANCHORS, TOKENS, TRADES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use crate::store::values::{self, Gone, SecondRead};
 use crate::store::{Chunk, Result, StoreError, TokenRecord, WalletId, WalletPatch, Written};
@@ -163,7 +163,8 @@ impl PgInner {
         self.learn(connection, &tokens).await?;
         let row = |trade: &&Trade| {
             let numbers = self.names.numbers(wallet.chain, trade.mint, &trade.venue);
-            let (token, venue) = numbers.ok_or_else(unnumbered)?;
+            let none = || codec::corrupt(TOKENS, "a token or a venue has no number");
+            let (token, venue) = numbers.ok_or_else(none)?;
             Ok((RowKey::new(chunk.id, &trade.key), StoredTrade::of(trade, token, venue)))
         };
         trades.iter().map(row).collect::<Called<_>>()
@@ -414,7 +415,9 @@ impl PgInner {
             self.reopen(&connection, of, &mut found.state, *part).await?;
         }
         if !patch.reopen.is_empty() && found.state.coverage.spans().is_empty() {
-            self.forget_accounts(&connection, id).await?;
+            // Where no height is covered any more, nothing relies on them.
+            let sql = "DELETE FROM blotter.account WHERE wallet = $1";
+            connection.execute(sql, &[&number(id)]).await?;
         }
         found.state.cut = patch.cut.unwrap_or(found.state.cut);
         found.state.checked_at = patch.checked_at.or(found.state.checked_at);
