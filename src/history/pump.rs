@@ -178,13 +178,6 @@ fn joined(
     low.zip(all().map(|(_, high)| high).max())
 }
 
-/// No reader wants more for now.
-pub(super) fn rest(pumps: &[Pump]) {
-    for pump in pumps {
-        pump.set_run_ahead(RunAhead::NOTHING);
-    }
-}
-
 /// The lower end of a look for newer heights that began not long ago. It is finished also where no
 /// reader waits for it: readers that have little time would begin it anew for ever.
 pub(super) fn unfinished(pumps: &[Pump], linger: Duration) -> Option<Height> {

@@ -261,7 +261,7 @@ impl Worker {
             self.inner.clear_background(&self.board).await?;
         }
         self.background = None;
-        pump::rest(&self.pumps);
+        self.pumps.iter().for_each(|pump| pump.set_run_ahead(RunAhead::NOTHING));
         self.holding.let_go(&self.inner.store).await;
         let grace = match self.standing {
             // The scan wakes it.

@@ -150,7 +150,9 @@ impl<'txn> Tables<'txn> {
             state.coverage.remove(low, high);
         }
         if !patch.reopen.is_empty() && state.coverage.spans().is_empty() {
-            self.forget_accounts(id)?;
+            // Where no height is covered any more, nothing relies on them.
+            let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
+            self.accounts.retain_in(start..=end, |_, _| false)?;
         }
         state.cut = patch.cut.unwrap_or(state.cut);
         state.checked_at = patch.checked_at.or(state.checked_at);
@@ -202,13 +204,6 @@ impl<'txn> Tables<'txn> {
         for (key, value) in unseen {
             self.accounts.insert(key, value.as_slice())?;
         }
-        Ok(())
-    }
-
-    /// Where no height is covered any more, nothing relies on them.
-    fn forget_accounts(&mut self, id: WalletId) -> Result<()> {
-        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-        self.accounts.retain_in(start..=end, |_, _| false)?;
         Ok(())
     }
 
