@@ -93,7 +93,7 @@ impl Coverage {
     }
 
     pub fn covers(&self, height: Height) -> bool {
-        self.spans.iter().any(|span| span.low <= height && height <= span.high)
+        self.span_at(height).is_some()
     }
 
     /// Adds a span: replaces what it overlaps and merges with neighbours of equal decoder, proof
@@ -178,7 +178,8 @@ impl Coverage {
         self.spans.iter().find(|span| span.low > height).map_or(height, |span| span.low - 1)
     }
 
-    fn span_at(&self, height: Height) -> Option<&Span> {
+    /// The span that covers a height.
+    pub fn span_at(&self, height: Height) -> Option<&Span> {
         self.spans.iter().find(|span| span.low <= height && height <= span.high)
     }
 

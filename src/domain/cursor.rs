@@ -22,9 +22,10 @@ const HEAD_LIVE: u8 = 2;
 pub struct FilterTag(pub u32);
 
 /// The place that a walk has reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Position {
     /// Before the newest row.
+    #[default]
     Start,
     /// Directly behind this row.
     After(TradeKey),

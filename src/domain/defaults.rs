@@ -1,6 +1,6 @@
 //! Limits and options: what a field means and its usual value stand in one place.
 
-/// Declares a struct with the value of each field, which its `Default` has.
+/// Declares a struct with the value of each field, which its `Default` or a constant has.
 macro_rules! defaults {
     (
         $(#[$meta:meta])*
@@ -18,6 +18,19 @@ macro_rules! defaults {
                 Self { $($field: $value,)+ }
             }
         }
+    };
+    (
+        $(#[$meta:meta])*
+        $visible:vis const $constant:ident: struct $name:ident {
+            $($(#[$doc:meta])* $field:ident: $type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$meta])*
+        $visible struct $name {
+            $($(#[$doc])* $field: $type,)+
+        }
+
+        $visible const $constant: $name = $name { $($field: $value,)+ };
     };
 }
 

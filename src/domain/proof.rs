@@ -59,59 +59,40 @@ impl Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Doubts(u16);
 
+/// Declares each doubt once: its bit, its name, and what it means to people; README.md has the same
+/// table.
+macro_rules! doubts {
+    ($($doubt:ident = $bit:literal, $name:literal, $meaning:literal;)*) => {
+        impl Doubts {
+            $(#[doc = $meaning]
+            pub const $doubt: Self = Self(1 << $bit);)*
+
+            const NAMES: [(Self, &'static str, &'static str); [$($bit),*].len()] =
+                [$((Self::$doubt, $name, $meaning)),*];
+        }
+    };
+}
+
+doubts! {
+    UNCONFIRMED = 1, "unconfirmed",
+        "an empty or short answer that neither a sentinel in the same call nor a second answer \
+         confirmed";
+    DEPTH = 2, "depth", "the endpoint is not known to keep entries that are this old";
+    INDEXED = 3, "indexed", "the list is not known to have indexed these heights";
+    INNER_CALLS = 4, "inner_calls",
+        "native coin that inner calls moved to or from the wallet in transactions of other senders";
+    TRC10 = 5, "trc10", "TRC-10 tokens, which leave no events";
+    MISSING = 6, "missing_transaction", "a listed transaction that no endpoint gives";
+    SENT_COUNT = 7, "sent_count",
+        "the chain counts another number of sent transactions than the list holds";
+    TOKEN_ACCOUNTS = 8, "token_accounts",
+        "Solana: transactions that name only token accounts of the wallet, as no endpoint lists \
+         those";
+    UNRECORDED = 0, "unrecorded", "stored by a version that recorded no proof";
+}
+
 impl Doubts {
     pub const NONE: Self = Self(0);
-    /// Read by an earlier version, which recorded no proof.
-    pub const UNRECORDED: Self = Self(1);
-    /// An empty or short answer that neither a sentinel in the same call nor a second answer
-    /// confirmed.
-    pub const UNCONFIRMED: Self = Self(1 << 1);
-    /// The endpoint is not known to keep entries that are this old.
-    pub const DEPTH: Self = Self(1 << 2);
-    /// The list is not known to have indexed these heights.
-    pub const INDEXED: Self = Self(1 << 3);
-    /// Native coin that inner calls moved to or from the wallet in transactions of other senders.
-    pub const INNER_CALLS: Self = Self(1 << 4);
-    /// TRC-10 tokens, which leave no events.
-    pub const TRC10: Self = Self(1 << 5);
-    /// A listed transaction that no endpoint returns.
-    pub const MISSING: Self = Self(1 << 6);
-    /// The chain counts another number of sent transactions than the list holds.
-    pub const SENT_COUNT: Self = Self(1 << 7);
-    /// Solana: transactions that name only token accounts of the wallet, as no endpoint lists those.
-    pub const TOKEN_ACCOUNTS: Self = Self(1 << 8);
-
-    /// Each with its name and what it means to people; README.md has the same table.
-    const NAMES: [(Self, &'static str, &'static str); 9] = [
-        (
-            Self::UNCONFIRMED,
-            "unconfirmed",
-            "an empty or short answer that neither a sentinel in the same call nor a second answer \
-             confirmed",
-        ),
-        (Self::DEPTH, "depth", "the endpoint is not known to keep entries that are this old"),
-        (Self::INDEXED, "indexed", "the list is not known to have indexed these heights"),
-        (
-            Self::INNER_CALLS,
-            "inner_calls",
-            "native coin that inner calls moved to or from the wallet in transactions of other \
-             senders",
-        ),
-        (Self::TRC10, "trc10", "TRC-10 tokens, which leave no events"),
-        (Self::MISSING, "missing_transaction", "a listed transaction that no endpoint gives"),
-        (
-            Self::SENT_COUNT,
-            "sent_count",
-            "the chain counts another number of sent transactions than the list holds",
-        ),
-        (
-            Self::TOKEN_ACCOUNTS,
-            "token_accounts",
-            "Solana: transactions that name only token accounts of the wallet, as no endpoint \
-             lists those",
-        ),
-        (Self::UNRECORDED, "unrecorded", "stored by a version that recorded no proof"),
-    ];
 
     pub fn is_empty(self) -> bool {
         self.0 == 0

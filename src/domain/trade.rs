@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
-use super::{Address, Decimal, Height, TxId, Units, UnixSeconds};
+use super::{Address, Decimal, Height, TxId, Units, UnixSeconds, named};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -43,54 +43,31 @@ impl AsRef<Self> for TradeKey {
     }
 }
 
-/// How a trade's native value was found, or why it has none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ValueSource {
-    /// Native coin was exchanged for the token. Also [`Self::Route`] in rows of the first stored
-    /// form, which does not distinguish the two.
-    Direct,
-    /// One token was traded for another, and the route passed through the native coin.
-    Route,
-    /// Its dollars, at the price of the chain's reference pools.
-    ReferencePool,
-    /// Its dollars, at a price derived from the trades of any wallet.
-    Learned,
-    /// Its dollars, at the price of the configured candle source.
-    Candle,
-    /// By what one of its tokens was worth in another trade of the wallet in the same minute.
-    Token,
-    /// None yet: a source failed; the value is looked up again later.
-    Pending,
-    /// None: no source has a price.
-    Unknown,
+named! {
+    /// How a trade's native value was found, or why it has none.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ValueSource {
+        /// Native coin was exchanged for the token. Also [`Self::Route`] in rows of the first stored
+        /// form, which does not distinguish the two.
+        Direct = "direct",
+        /// One token was traded for another, and the route passed through the native coin.
+        Route = "route",
+        /// Its dollars, at the price of the chain's reference pools.
+        ReferencePool = "reference_pool",
+        /// Its dollars, at a price derived from the trades of any wallet.
+        Learned = "learned",
+        /// Its dollars, at the price of the configured candle source.
+        Candle = "candle",
+        /// By what one of its tokens was worth in another trade of the wallet in the same minute.
+        Token = "token",
+        /// None yet: a source failed; the value is looked up again later.
+        Pending = "pending",
+        /// None: no source has a price.
+        Unknown = "unknown",
+    }
 }
 
 impl ValueSource {
-    pub const ALL: [Self; 8] = [
-        Self::Direct,
-        Self::Route,
-        Self::ReferencePool,
-        Self::Learned,
-        Self::Candle,
-        Self::Token,
-        Self::Pending,
-        Self::Unknown,
-    ];
-
-    /// As metrics and explanations name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Route => "route",
-            Self::ReferencePool => "reference_pool",
-            Self::Learned => "learned",
-            Self::Candle => "candle",
-            Self::Token => "token",
-            Self::Pending => "pending",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// The source of a value that is derived from the row's own transaction alone.
     pub const fn of_transaction(native: Option<Units>) -> Self {
         if native.is_some() { Self::Direct } else { Self::Unknown }
@@ -167,11 +144,5 @@ impl Row {
     /// The token quantity; `None` where units or decimals are unknown.
     pub fn amount(&self) -> Option<Decimal> {
         Some(Decimal { units: self.trade.units?, decimals: self.token.decimals? })
-    }
-}
-
-impl AsRef<TradeKey> for Row {
-    fn as_ref(&self) -> &TradeKey {
-        &self.trade.key
     }
 }

@@ -6,7 +6,7 @@
 //! deleted.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -15,7 +15,7 @@ use super::error::HistoryError;
 use super::ingest::{Ingest, IngestError};
 use super::limits::HistoryLimits;
 use super::proven::knows_accounts;
-use super::{History, Inner, walk};
+use super::{History, Inner, Result, walk};
 use crate::decode;
 use crate::domain::{Doubts, Height, KeyId, Position, Span, TxId, UnixMillis, Wallet, Way, lock};
 use crate::rpc::{Lane, Priority};
@@ -91,13 +91,9 @@ impl Progress {
 pub(super) struct Audits(Mutex<HashMap<Wallet, Progress>>);
 
 impl Audits {
-    fn all(&self) -> MutexGuard<'_, HashMap<Wallet, Progress>> {
-        lock(&self.0)
-    }
-
     /// A client asked for the wallet.
     pub(super) fn note(&self, wallet: Wallet, limits: &HistoryLimits) {
-        let mut all = self.all();
+        let mut all = lock(&self.0);
         if limits.audit.calls_per_hour == 0 || all.contains_key(&wallet) {
             return;
         }
@@ -111,13 +107,13 @@ impl Audits {
 
     /// The wallet that has waited longest.
     fn next(&self) -> Option<(Wallet, Progress)> {
-        let all = self.all();
+        let all = lock(&self.0);
         let due = all.iter().filter(|(_, progress)| progress.due <= Instant::now());
         due.min_by_key(|(_, progress)| progress.due).map(|(wallet, at)| (*wallet, *at))
     }
 
     fn put(&self, wallet: Wallet, progress: Progress) {
-        if let Some(known) = self.all().get_mut(&wallet) {
+        if let Some(known) = lock(&self.0).get_mut(&wallet) {
             *known = progress;
         }
     }
@@ -125,7 +121,7 @@ impl Audits {
 
 impl History {
     /// Looks at all finished spans of a wallet again, at once.
-    pub async fn repair(&self, wallet: Wallet) -> Result<Repaired, HistoryError> {
+    pub async fn repair(&self, wallet: Wallet) -> Result<Repaired> {
         let audit = self.inner.audit(wallet, Priority::interactive())?;
         let (mut all, mut progress) = (Repaired::default(), Progress::new());
         let mut failures = 0;
@@ -206,7 +202,7 @@ impl Inner {
         audit.lane.calls_sent()
     }
 
-    fn audit(self: &Arc<Self>, wallet: Wallet, by: Priority) -> Result<Audit, HistoryError> {
+    fn audit(self: &Arc<Self>, wallet: Wallet, by: Priority) -> Result<Audit> {
         let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
         let lane = self.lanes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(Audit { inner: Arc::clone(self), wallet, source, lane: Lane::new(lane, Arc::new(by)) })
@@ -416,7 +412,7 @@ impl Audit {
 
 impl Inner {
     /// Has a wallet's worker read in the background what is in doubt.
-    fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<(), HistoryError> {
+    fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<()> {
         let lapse = walk::millis(self.limits.background_lapse);
         let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
         self.rereads.begin_again(&wallet);
@@ -475,7 +471,7 @@ mod tests {
         audits.note(wallet(2), &limits);
         tokio::time::advance(Duration::from_secs(1)).await;
         audits.note(wallet(3), &limits);
-        assert_eq!(audits.all().len(), 2);
+        assert_eq!(lock(&audits.0).len(), 2);
         assert_eq!(audits.next().map(|(wallet, _)| wallet), Some(wallet(2)));
     }
 }

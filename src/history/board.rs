@@ -1,7 +1,7 @@
 //! The demand registry of one wallet: readers register demand, the worker reports news.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ pub(super) struct Board {
 /// A reader's demand; dropping it withdraws it, which stops what it alone asked for.
 #[derive(Debug)]
 pub(super) struct DemandGuard {
-    board: Arc<Board>,
+    pub(super) board: Arc<Board>,
     number: u64,
 }
 
@@ -61,13 +61,9 @@ impl Board {
         }
     }
 
-    fn demands(&self) -> MutexGuard<'_, Demands> {
-        lock(&self.demands)
-    }
-
     /// The worker is notified only of demand for more: a page of stored rows wakes no task.
     pub(super) fn demand(self: &Arc<Self>, demand: Demand) -> DemandGuard {
-        let mut demands = self.demands();
+        let mut demands = lock(&self.demands);
         let number = demands.next;
         demands.next += 1;
         demands.readers.insert(number, demand);
@@ -81,33 +77,33 @@ impl Board {
 
     /// Wants everything in the background until then; the later end wins.
     pub(super) fn set_background(&self, pending: Option<Pending>) {
-        self.demands().background = pending;
+        lock(&self.demands).background = pending;
         self.changed.notify_one();
     }
 
     pub(super) fn background(&self) -> Option<Pending> {
-        self.demands().background
+        lock(&self.demands).background
     }
 
     pub(super) fn has_readers(&self) -> bool {
-        !self.demands().readers.is_empty()
+        !lock(&self.demands).readers.is_empty()
     }
 
     /// All its readers have the history and wait for what is new.
     pub(super) fn is_followed(&self) -> bool {
-        let demands = self.demands();
+        let demands = lock(&self.demands);
         let only_follows = |demand: &Demand| demand.follows && demand.edge.is_none();
         !demands.readers.is_empty() && demands.readers.values().all(only_follows)
     }
 
     pub(super) fn is_wanted(&self) -> bool {
-        let demands = self.demands();
+        let demands = lock(&self.demands);
         !demands.readers.is_empty() || demands.background.is_some()
     }
 
     /// All demands; the background's is one like a reader's who wants everything.
     pub(super) fn snapshot(&self) -> Vec<Demand> {
-        let demands = self.demands();
+        let demands = lock(&self.demands);
         let everything = Demand { all_below: Some(Height::MAX), ..Demand::default() };
         let background = demands.background.as_ref().map(|_| everything);
         demands.readers.values().copied().chain(background).collect()
@@ -129,7 +125,7 @@ impl Board {
     }
 
     pub(super) fn readers(&self) -> usize {
-        self.demands().readers.len()
+        lock(&self.demands).readers.len()
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -173,7 +169,7 @@ impl Board {
 
 impl DemandGuard {
     pub(super) fn update(&self, change: impl FnOnce(&mut Demand)) {
-        let mut demands = self.board.demands();
+        let mut demands = lock(&self.board.demands);
         let Some(demand) = demands.readers.get_mut(&self.number) else { return };
         let before = *demand;
         change(demand);
@@ -183,15 +179,11 @@ impl DemandGuard {
             self.board.changed.notify_one();
         }
     }
-
-    pub(super) fn board(&self) -> &Arc<Board> {
-        &self.board
-    }
 }
 
 impl Drop for DemandGuard {
     fn drop(&mut self) {
-        let mut demands = self.board.demands();
+        let mut demands = lock(&self.board.demands);
         let demand = demands.readers.remove(&self.number);
         let concerns_worker = demand.is_some_and(|demand| demand != Demand::default())
             || demands.background.is_some();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::error::HistoryError;
-use super::{History, Inner};
+use super::{History, Inner, Result};
 use crate::domain::{Height, UnixMillis, Wallet, lock};
 use crate::store::{StoreSize, WalletId, WalletPatch, WalletRecord, Written};
 
@@ -93,7 +93,7 @@ impl Inner {
     ///
     /// # Errors
     /// `StoreFull` where every wallet with rows is in use, or the disk has too little left.
-    pub(super) async fn make_room(&self) -> Result<(), HistoryError> {
+    pub(super) async fn make_room(&self) -> Result<()> {
         let Some(state) = self.fill_state()? else { return Ok(()) };
         if !state.is_above(self.limits.eviction.from_percent) {
             return Ok(());
@@ -122,7 +122,7 @@ impl Inner {
     }
 
     /// `None` where nothing limits the store now.
-    fn fill_state(&self) -> Result<Option<FillState>, HistoryError> {
+    fn fill_state(&self) -> Result<Option<FillState>> {
         let capacity = self.keeper.capacity();
         if capacity == Capacity::default() {
             return Ok(None);
@@ -141,7 +141,7 @@ impl Inner {
 
     /// Wallets with rows that neither a reader nor a load has, the one that was not asked for longest
     /// first.
-    fn evictable(&self) -> Result<Vec<(WalletId, Wallet)>, HistoryError> {
+    fn evictable(&self) -> Result<Vec<(WalletId, Wallet)>> {
         let max = self.limits.eviction.wallets_max;
         let mut found: Vec<(UnixMillis, WalletId, Wallet)> = Vec::new();
         let mut behind = None;
@@ -162,12 +162,12 @@ impl Inner {
     }
 
     fn is_attended(&self, wallet: &Wallet) -> bool {
-        self.boards().contains_key(wallet)
+        lock(&self.boards).contains_key(wallet)
     }
 
     /// Deletes rows and coverage of a wallet, the oldest first, in writes of bounded size. False
     /// where it has come into use: what is left of it stays.
-    async fn evict(&self, id: WalletId, wallet: Wallet) -> Result<bool, HistoryError> {
+    async fn evict(&self, id: WalletId, wallet: Wallet) -> Result<bool> {
         let Some(record) = self.view()?.wallet(&wallet).await?.filter(|record| record.id == id)
         else {
             return Ok(false);
@@ -214,7 +214,7 @@ impl FillState {
         !self.may_evict || u128::from(self.used) * 100 >= u128::from(self.max) * u128::from(percent)
     }
 
-    fn check(self, percent: u64) -> Result<(), HistoryError> {
+    fn check(self, percent: u64) -> Result<()> {
         if !self.is_above(percent) {
             return Ok(());
         }

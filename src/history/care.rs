@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::HistoryError;
-use super::{Capacity, History, Inner};
+use super::{Capacity, History, Inner, Result};
 use crate::domain::{ChainId, Coverage, Height, UnixSeconds, Wallet, lock};
 use crate::sources::Source;
 use crate::store::{StoreSize, StoreStats};
@@ -52,20 +52,20 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.inner.held().remove(&self.wallet);
+        lock(&self.inner.held).remove(&self.wallet);
     }
 }
 
 impl History {
     /// Writes a copy of the store into a folder while all goes on, with the usage counted so far:
     /// its bytes. Nothing is overwritten.
-    pub async fn backup(&self, to: &Path) -> Result<u64, HistoryError> {
+    pub async fn backup(&self, to: &Path) -> Result<u64> {
         self.inner.usage.flush().await?;
         Ok(self.inner.store.backup(to).await?)
     }
 
     /// Gives free space of the store back while all goes on: its bytes before and after.
-    pub async fn compact(&self) -> Result<(u64, u64), HistoryError> {
+    pub async fn compact(&self) -> Result<(u64, u64)> {
         Ok(self.inner.store.compact().await?)
     }
 
@@ -74,11 +74,7 @@ impl History {
     ///
     /// # Errors
     /// `Overloaded` while another call forgets the same wallet.
-    pub async fn forget(
-        &self,
-        wallet: Wallet,
-        seed: [u64; 4],
-    ) -> Result<Option<u64>, HistoryError> {
+    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>> {
         let inner = &*self.inner;
         let _held = inner.hold(wallet).ok_or(HistoryError::Overloaded)?;
         let record = inner.view()?.wallet(&wallet).await?;
@@ -97,7 +93,7 @@ impl History {
         self.inner.paused.send_replace(paused);
     }
 
-    pub async fn status(&self) -> Result<Status, HistoryError> {
+    pub async fn status(&self) -> Result<Status> {
         let inner = &self.inner;
         let (size, stats) = (inner.store.size()?, inner.store.stats().await?);
         let (capacity, paused) = (inner.keeper.capacity(), inner.is_paused());
@@ -109,7 +105,7 @@ impl History {
     }
 
     /// `None` where the store is no file of this process.
-    pub fn store_size(&self) -> Result<Option<StoreSize>, HistoryError> {
+    pub fn store_size(&self) -> Result<Option<StoreSize>> {
         Ok(self.inner.store.size()?)
     }
 
@@ -118,8 +114,8 @@ impl History {
     }
 
     /// All wallets with readers or loads.
-    pub async fn loads(&self) -> Result<Vec<Load>, HistoryError> {
-        let boards: Vec<_> = self.inner.boards().values().map(Arc::clone).collect();
+    pub async fn loads(&self) -> Result<Vec<Load>> {
+        let boards: Vec<_> = lock(&self.inner.boards).values().map(Arc::clone).collect();
         let mut loads = Vec::with_capacity(boards.len());
         for board in boards {
             let record = self.inner.view()?.wallet(&board.wallet).await?;
@@ -150,7 +146,7 @@ impl History {
     /// on, and what is loading goes on where it stands.
     pub fn replace_sources(&self, changed: HashMap<ChainId, Option<Source>>) {
         self.inner.sources.replace(changed, &self.inner.tasks);
-        for board in self.inner.boards().values() {
+        for board in lock(&self.inner.boards).values() {
             board.wake();
         }
     }
@@ -161,18 +157,14 @@ impl Inner {
         *self.paused.borrow()
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<Wallet>> {
-        lock(&self.held)
-    }
-
     pub(super) fn is_held(&self, wallet: &Wallet) -> bool {
-        self.held().contains(wallet)
+        lock(&self.held).contains(wallet)
     }
 
     /// Ends what is open of a wallet and keeps it from readers. `None` where another call does so.
     fn hold(&self, wallet: Wallet) -> Option<Held<'_>> {
-        let mut boards = self.boards();
-        if !self.held().insert(wallet) {
+        let mut boards = lock(&self.boards);
+        if !lock(&self.held).insert(wallet) {
             return None;
         }
         if let Some(board) = boards.remove(&wallet) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::History;
 use super::error::HistoryError;
+use super::{History, Result};
 use crate::domain::{Position, Rows, Wallet};
 use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::Activity;
@@ -28,7 +28,7 @@ pub struct Estimate {
 impl Estimate {
     /// What is stored alone, as no node shows more. Nothing is no estimate: 0 would be read as an empty
     /// wallet.
-    fn or(self, error: HistoryError) -> Result<Self, HistoryError> {
+    fn or(self, error: HistoryError) -> Result<Self> {
         tracing::debug!(%error, "an estimate is made from what is stored");
         if self == Self::default() { Err(error) } else { Ok(self) }
     }
@@ -45,7 +45,7 @@ impl History {
         wallet: Wallet,
         with_stored: bool,
         patience: Duration,
-    ) -> Result<Estimate, HistoryError> {
+    ) -> Result<Estimate> {
         let source = self.inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
         let stored = if with_stored { self.stored(wallet).await? } else { Estimate::default() };
         if stored.is_exact {
@@ -70,7 +70,7 @@ impl History {
         }
     }
 
-    async fn stored(&self, wallet: Wallet) -> Result<Estimate, HistoryError> {
+    async fn stored(&self, wallet: Wallet) -> Result<Estimate> {
         let view = self.inner.view()?;
         let Some(record) = view.wallet(&wallet).await? else { return Ok(Estimate::default()) };
         let Some(top) = record.coverage.top() else { return Ok(Estimate::default()) };

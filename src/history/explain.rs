@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::timeout;
 
 use super::error::HistoryError;
-use super::{History, Inner};
+use super::{History, Inner, Result};
 use crate::decode::explain::{Asset, Explanation};
 use crate::domain::{Address, Height, Position, Row, Token, TradeKey, TxId, UnixSeconds, Wallet};
 use crate::enrich::name_pools;
@@ -35,11 +35,7 @@ impl History {
     ///
     /// # Errors
     /// `UpstreamUnavailable` where that takes too long, `ShuttingDown` once the tasks are to end.
-    pub async fn explain(
-        &self,
-        wallet: Wallet,
-        tx: TxId,
-    ) -> Result<Option<Explained>, HistoryError> {
+    pub async fn explain(&self, wallet: Wallet, tx: TxId) -> Result<Option<Explained>> {
         let inner = &self.inner;
         let asked = timeout(inner.limits.explain_wait_max, inner.explained(wallet, tx));
         let answered = inner.tasks.run(asked).await.ok_or(HistoryError::ShuttingDown)?;
@@ -51,7 +47,7 @@ impl History {
 }
 
 impl Inner {
-    async fn explained(&self, wallet: Wallet, tx: TxId) -> Result<Option<Explained>, HistoryError> {
+    async fn explained(&self, wallet: Wallet, tx: TxId) -> Result<Option<Explained>> {
         let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
         // Of its own, so that it takes turns with the wallets that load.
         let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +84,7 @@ impl Inner {
         wallet: &Wallet,
         mints: &[Address],
         explanation: &Explanation,
-    ) -> Result<BTreeMap<Address, Token>, HistoryError> {
+    ) -> Result<BTreeMap<Address, Token>> {
         let view = self.view()?;
         let mut tokens = BTreeMap::new();
         for &mint in mints {
@@ -111,7 +107,7 @@ impl Inner {
         tx: TxId,
         height: Height,
         time: UnixSeconds,
-    ) -> Result<Vec<Row>, HistoryError> {
+    ) -> Result<Vec<Row>> {
         let view = self.view()?;
         let Some(record) = view.wallet(wallet).await? else { return Ok(Vec::new()) };
         // Right before the first row that this block may have.

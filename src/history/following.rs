@@ -4,7 +4,7 @@
 //! proved: a wallet that scans call quiet reads for itself too, in turn with the others.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use tokio::time::Instant;
 
@@ -77,10 +77,6 @@ struct Table {
 pub(super) struct Following(Mutex<Table>);
 
 impl Following {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        lock(&self.0)
-    }
-
     /// A worker says what its wallet's reads cover and when the last one began. With it, whether the
     /// chain needs a task that scans.
     pub(super) fn note(
@@ -89,7 +85,7 @@ impl Following {
         top: Height,
         read_at: Option<Instant>,
     ) -> (Standing, bool) {
-        let (mut table, now) = (self.table(), Instant::now());
+        let (mut table, now) = (lock(&self.0), Instant::now());
         let wallets = table.chains.entry(wallet.chain).or_default();
         let followed = wallets.entry(wallet.address).or_insert_with(|| Followed::new(top, now));
         followed.note(top, read_at, now);
@@ -100,7 +96,7 @@ impl Following {
     /// What the next scan looks for; wallets that no worker has asked about for long are dropped.
     /// Without any, the chain's task ends.
     pub(super) fn targets(&self, chain: ChainId, limits: &HistoryLimits) -> Vec<ScanTarget> {
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         let wallets = table.chains.entry(chain).or_default();
         wallets.retain(|_, followed| followed.attended_at.elapsed() <= limits.follow_lapse);
         let target = |(wallet, followed): (&Address, &Followed)| ScanTarget {
@@ -125,7 +121,7 @@ impl Following {
         scan: &Scanned,
         limits: &HistoryLimits,
     ) -> Vec<Address> {
-        let (mut table, now) = (self.table(), Instant::now());
+        let (mut table, now) = (lock(&self.0), Instant::now());
         let Some(wallets) = table.chains.get_mut(&chain) else { return Vec::new() };
         for target in targets {
             if let Some(followed) = wallets.get_mut(&target.wallet) {
@@ -152,7 +148,7 @@ impl Following {
     /// The last scan failed: until the next one each wallet reads for itself. False where that was
     /// so before.
     pub(super) fn failed(&self, chain: ChainId) -> bool {
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         let wallets = table.chains.get_mut(&chain).into_iter().flat_map(HashMap::values_mut);
         let mut was_scanned = false;
         for followed in wallets {
@@ -163,7 +159,7 @@ impl Following {
 
     /// All followed wallets.
     pub(super) fn count(&self) -> usize {
-        self.table().chains.values().map(HashMap::len).sum()
+        lock(&self.0).chains.values().map(HashMap::len).sum()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use tokio::sync::watch;
 
-use super::error::HistoryError;
+use super::Result;
 use crate::store::{Store, WalletId};
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Holding {
         Self { losses: store.losses(), held: None }
     }
 
-    pub(super) async fn take(&mut self, store: &Store, id: WalletId) -> Result<Held, HistoryError> {
+    pub(super) async fn take(&mut self, store: &Store, id: WalletId) -> Result<Held> {
         let Some(losses) = &mut self.losses else { return Ok(Held::Yes) };
         let now = *losses.borrow_and_update();
         if self.held == Some((id, now)) {

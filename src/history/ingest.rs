@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use super::Inner;
 use super::error::HistoryError;
+use super::{Inner, Result};
 use crate::decode::{self, DecodedTrade, NoteKind};
 use crate::domain::{Height, TxId, UnixMillis, UnixSeconds};
 use crate::enrich::{DecodedTx, EnrichError, Enriched, Lookups};
@@ -35,7 +35,7 @@ impl<'a> Ingest<'a> {
         source: &'a Source,
         lane: &'a Lane,
         record: &'a WalletRecord,
-    ) -> Result<Self, HistoryError> {
+    ) -> Result<Self> {
         let lookups = inner.enricher.lookups(record.wallet.chain, source, lane);
         Ok(Self { inner, record, lookups: lookups.ok_or(HistoryError::ChainDisabled)? })
     }

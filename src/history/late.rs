@@ -25,10 +25,7 @@ impl Ingest<'_> {
         }
         let mut chunks = Vec::new();
         for (height, (txs, missing)) in by_height {
-            let mut spans = self.record.coverage.spans().iter();
-            let Some(span) = spans.find(|span| (span.low..=span.high).contains(&height)) else {
-                continue;
-            };
+            let Some(span) = self.record.coverage.span_at(height) else { continue };
             let raw = within(span, height, txs, &missing);
             let brought = raw.ids();
             let mut chunk = self.enrich(self.decode(raw).await, Some(brought), None).await?;

@@ -36,8 +36,7 @@ mod walk;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -59,7 +58,7 @@ pub use sharing::Sharing;
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
-use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, lock};
+use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, opaque};
 use crate::enrich::{EnrichCache, Enricher};
 use crate::registry::Registry;
 use crate::rpc::RateShare;
@@ -71,6 +70,9 @@ use chains::Chains;
 use following::Following;
 use plan::Demand;
 use usage::Usage;
+
+/// What the engine returns.
+type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
 /// What a history engine is made of.
 #[derive(Debug)]
@@ -116,11 +118,7 @@ struct Inner {
     background_places: Arc<Semaphore>,
 }
 
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("History").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
+opaque!(Inner, limits);
 
 impl History {
     /// Starts the engine and its usage writer.
@@ -159,8 +157,7 @@ impl History {
             limits,
             tasks,
         });
-        let flusher = Arc::clone(&inner);
-        inner.tasks.spawn(async move { flusher.flush_usage().await });
+        inner.tasks.spawn(Arc::clone(&inner).flush_usage());
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
         inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
@@ -169,7 +166,7 @@ impl History {
     }
 
     /// Opens a walk; what it needs begins to load at once.
-    pub fn walk(&self, request: WalkRequest) -> Result<Walk, HistoryError> {
+    pub fn walk(&self, request: WalkRequest) -> Result<Walk> {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
@@ -185,12 +182,12 @@ impl History {
     }
 
     /// After a start: goes on with the background loads that an earlier run left.
-    pub async fn resume_pending(&self) -> Result<usize, HistoryError> {
+    pub async fn resume_pending(&self) -> Result<usize> {
         self.inner.resume_pending().await
     }
 
     /// Trades counted for a key so far.
-    pub async fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
+    pub async fn usage(&self, key: KeyId) -> Result<u64> {
         Ok(self.inner.usage.total(key).await?)
     }
 
@@ -217,7 +214,7 @@ impl History {
         self.inner.store.takes_writes() && self.inner.store.stats().await.is_ok()
     }
 
-    pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {
+    pub async fn store_stats(&self) -> Result<StoreStats> {
         Ok(self.inner.store.stats().await?)
     }
 
@@ -256,7 +253,7 @@ impl History {
     }
 
     /// Writes down the last usage and closes the store. Call it once the tasks have ended.
-    pub async fn close(&self) -> Result<(), HistoryError> {
+    pub async fn close(&self) -> Result<()> {
         self.inner.usage.flush().await?;
         self.inner.store.close().await;
         Ok(())
@@ -264,11 +261,7 @@ impl History {
 }
 
 impl Inner {
-    fn view(&self) -> Result<View, HistoryError> {
+    fn view(&self) -> Result<View> {
         Ok(self.store.view()?)
-    }
-
-    fn boards(&self) -> MutexGuard<'_, HashMap<Wallet, Arc<Board>>> {
-        lock(&self.boards)
     }
 }

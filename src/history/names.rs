@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use tokio::time::sleep;
 
-use super::Inner;
-use super::error::HistoryError;
 use super::walk::millis;
+use super::{Inner, Result};
 use crate::domain::{Address, ChainId, UnixMillis};
 use crate::rpc::{Lane, Priority};
 use crate::sources::Source;
@@ -34,7 +33,7 @@ impl Inner {
     }
 
     /// What no node returns now is looked up again in the next round.
-    async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<(), HistoryError> {
+    async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<()> {
         let now = self.clock.now();
         let before = UnixMillis(now.0.saturating_sub(millis(self.limits.enrich.token_retry_after)));
         let wanted = self

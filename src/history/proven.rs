@@ -1,7 +1,7 @@
 //! Whether what is stored of a wallet is complete: covered without a gap, by reads that are accepted.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -129,13 +129,9 @@ struct Attempt {
 pub(super) struct Rereads(Mutex<HashMap<Wallet, Attempt>>);
 
 impl Rereads {
-    fn attempts(&self) -> MutexGuard<'_, HashMap<Wallet, Attempt>> {
-        lock(&self.0)
-    }
-
     /// How many attempts failed in a row; `None` while the next one is not due.
     pub(super) fn due(&self, wallet: &Wallet) -> Option<usize> {
-        match self.attempts().get(wallet) {
+        match lock(&self.0).get(wallet) {
             Some(attempt) if attempt.due > Instant::now() => None,
             Some(attempt) => Some(attempt.failures),
             None => Some(0),
@@ -144,11 +140,11 @@ impl Rereads {
 
     /// Where the last attempt in vain was.
     pub(super) fn below(&self, wallet: &Wallet) -> Option<Height> {
-        self.attempts().get(wallet).map(|attempt| attempt.below)
+        lock(&self.0).get(wallet).map(|attempt| attempt.below)
     }
 
     pub(super) fn failed(&self, wallet: Wallet, below: Height, (min, max): (Duration, Duration)) {
-        let mut attempts = self.attempts();
+        let mut attempts = lock(&self.0);
         if attempts.len() >= REMEMBERED_MAX {
             attempts.clear();
         }
@@ -161,14 +157,14 @@ impl Rereads {
 
     /// The next one is due at once.
     pub(super) fn succeeded(&self, wallet: &Wallet) {
-        if let Some(known) = self.attempts().get_mut(wallet) {
+        if let Some(known) = lock(&self.0).get_mut(wallet) {
             *known = Attempt { due: Instant::now(), failures: 0, ..*known };
         }
     }
 
     /// The next one is due at once, from the newest height in doubt on.
     pub(super) fn begin_again(&self, wallet: &Wallet) {
-        self.attempts().remove(wallet);
+        lock(&self.0).remove(wallet);
     }
 }
 

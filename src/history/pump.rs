@@ -36,15 +36,11 @@ pub(super) struct Pump {
     /// are not all reported.
     left_out: Option<(Height, Height)>,
     run_ahead: watch::Sender<RunAhead>,
-    began: Instant,
+    pub(super) began: Instant,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Pump {
-    pub(super) fn is_older_than(&self, age: Duration) -> bool {
-        self.began.elapsed() > age
-    }
-
     /// When it began, by the wall clock as it is now: what waited while other heights were read shows
     /// the chain as it was then.
     pub(super) fn began_at(&self, now: UnixMillis) -> UnixMillis {
@@ -180,13 +176,6 @@ fn joined(
     let all = || one.into_iter().chain(other);
     let low = all().map(|(low, _)| low).min();
     low.zip(all().map(|(_, high)| high).max())
-}
-
-/// No reader wants more for now.
-pub(super) fn rest(pumps: &[Pump]) {
-    for pump in pumps {
-        pump.set_run_ahead(RunAhead::NOTHING);
-    }
 }
 
 /// The lower end of a look for newer heights that began not long ago. It is finished also where no

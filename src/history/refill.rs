@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::error::HistoryError;
-use super::{History, Inner};
+use super::{History, Inner, Result};
 use crate::domain::{ChainId, Trade, ValueSource, Wallet};
 use crate::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use crate::rpc::{Lane, Priority};
@@ -20,12 +19,6 @@ struct State {
     /// Of the next one, after a failure.
     pause: Duration,
     until: Option<Instant>,
-}
-
-impl State {
-    fn new(pause: Duration) -> Self {
-        Self { behind: WantedPlace::default(), pause, until: None }
-    }
 }
 
 /// Transactions of a wallet that wait, and their native side payments.
@@ -60,8 +53,8 @@ impl Inner {
                 if !self.has_duty("values", *id).await {
                     continue;
                 }
-                let fresh = || State::new(self.limits.values_check_every);
-                let state = states.entry(*id).or_insert_with(fresh);
+                let (behind, pause) = (WantedPlace::default(), self.limits.values_check_every);
+                let state = states.entry(*id).or_insert(State { behind, pause, until: None });
                 let Some(filled) = self.tasks.run(self.fill_chain(&lookups, state)).await else {
                     return;
                 };
@@ -73,7 +66,7 @@ impl Inner {
     }
 
     /// Asks once for all of a wallet that wait.
-    async fn complete_once(&self, wallet: &Wallet) -> Result<(), HistoryError> {
+    async fn complete_once(&self, wallet: &Wallet) -> Result<()> {
         let chain = wallet.chain;
         let Some(source) = self.sources.get(&chain) else { return Ok(()) };
         let lane = Lane::unowned(Priority::interactive());
@@ -94,11 +87,7 @@ impl Inner {
     }
 
     /// Goes through those that wait, from where it stopped to the end, while sources answer.
-    async fn fill_chain(
-        &self,
-        lookups: &Lookups<'_>,
-        state: &mut State,
-    ) -> Result<(), HistoryError> {
+    async fn fill_chain(&self, lookups: &Lookups<'_>, state: &mut State) -> Result<()> {
         if state.until.is_some_and(|until| Instant::now() < until) {
             return Ok(());
         }
@@ -122,11 +111,7 @@ impl Inner {
 
     /// Looks up all prices at once, then sets values wallet by wallet. False if neither a price nor a
     /// transaction was returned.
-    async fn fill(
-        &self,
-        lookups: &Lookups<'_>,
-        wanted: Vec<WantedValue>,
-    ) -> Result<bool, HistoryError> {
+    async fn fill(&self, lookups: &Lookups<'_>, wanted: Vec<WantedValue>) -> Result<bool> {
         let mut wallets: BTreeMap<(WalletId, u64), Waiting> = BTreeMap::new();
         for one in wanted {
             let waiting = wallets.entry((one.id, one.epoch)).or_default();
@@ -155,7 +140,7 @@ impl Inner {
         Waiting { mut trades, side_payment }: Waiting,
         quotes: &Quotes,
         news: Vec<PriceRecord>,
-    ) -> Result<Retraced, HistoryError> {
+    ) -> Result<Retraced> {
         let waiting: Vec<bool> =
             trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
         let retraced = lookups.value_again(id, &mut trades, &side_payment, quotes).await?;

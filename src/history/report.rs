@@ -1,7 +1,7 @@
 //! What is known of a wallet's heights, for people and operators: spans with their proof, gaps, cut.
 
 use super::error::HistoryError;
-use super::{History, Inner};
+use super::{History, Inner, Result};
 use crate::domain::{Coverage, Doubts, Height, Span, UnixMillis, Wallet};
 use crate::sources::Source;
 use crate::store::WalletRecord;
@@ -38,7 +38,7 @@ pub struct SpanReport {
 
 impl History {
     /// `None` for a wallet of which nothing is stored.
-    pub async fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>, HistoryError> {
+    pub async fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>> {
         let inner = &self.inner;
         if !inner.sources.contains_key(&wallet.chain) {
             return Err(HistoryError::ChainDisabled);

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
 
-use super::Inner;
 use super::board::Board;
 use super::error::HistoryError;
 use super::walk::{WalkRequest, millis};
 use super::worker::Worker;
-use crate::domain::{KeyId, UnixMillis, Wallet};
+use super::{Inner, Result};
+use crate::domain::{KeyId, UnixMillis, Wallet, lock};
 use crate::store::{Pending, WalletPatch, WalletRecord};
 
 impl Inner {
@@ -22,8 +22,8 @@ impl Inner {
         wallet: Wallet,
         is_reader: bool,
         demand: impl FnOnce(&Arc<Board>) -> T,
-    ) -> Result<T, HistoryError> {
-        let mut boards = self.boards();
+    ) -> Result<T> {
+        let mut boards = lock(&self.boards);
         if self.is_held(&wallet) {
             return Err(HistoryError::Overloaded);
         }
@@ -72,7 +72,7 @@ impl Inner {
 
     /// A later demand gets a new board.
     fn withdraw(&self, board: &Arc<Board>) {
-        let mut boards = self.boards();
+        let mut boards = lock(&self.boards);
         if boards.get(&board.wallet).is_some_and(|known| Arc::ptr_eq(known, board)) {
             boards.remove(&board.wallet);
         }
@@ -107,7 +107,7 @@ impl Inner {
 
     /// Removes the board once no reader needs the wallet.
     pub(super) fn dismiss(&self, board: &Board) -> bool {
-        let mut boards = self.boards();
+        let mut boards = lock(&self.boards);
         // One that was closed may have a successor.
         let unwanted = board.is_closed() || !board.is_wanted();
         if unwanted && !board.is_closed() {
@@ -152,13 +152,17 @@ impl Inner {
             self.attend(request.wallet, false, |board| board.set_background(Some(pending)));
         if attended.is_ok() {
             let (inner, wallet) = (Arc::clone(self), request.wallet);
-            self.tasks.spawn(async move { inner.write_pending(wallet, Some(pending)).await });
+            self.tasks.spawn(async move {
+                if let Err(error) = inner.patch_pending(wallet, Some(pending)).await {
+                    tracing::error!(%error, "a background load could not be noted for the next start");
+                }
+            });
         }
     }
 
     /// Whether a key may have one more wallet loaded in the background.
     fn has_background_room(&self, wallet: &Wallet, key: KeyId) -> bool {
-        let boards = self.boards();
+        let boards = lock(&self.boards);
         let (mut of_key, mut in_all) = (0, 0);
         for board in boards.values().filter(|board| board.wallet != *wallet) {
             if let Some(pending) = board.background() {
@@ -170,22 +174,12 @@ impl Inner {
     }
 
     /// The background demand is met, or its last request is too long ago.
-    pub(super) async fn clear_background(&self, board: &Board) -> Result<(), HistoryError> {
+    pub(super) async fn clear_background(&self, board: &Board) -> Result<()> {
         board.set_background(None);
         self.patch_pending(board.wallet, None).await
     }
 
-    async fn write_pending(&self, wallet: Wallet, pending: Option<Pending>) {
-        if let Err(error) = self.patch_pending(wallet, pending).await {
-            tracing::error!(%error, "a background load could not be noted for the next start");
-        }
-    }
-
-    async fn patch_pending(
-        &self,
-        wallet: Wallet,
-        pending: Option<Pending>,
-    ) -> Result<(), HistoryError> {
+    async fn patch_pending(&self, wallet: Wallet, pending: Option<Pending>) -> Result<()> {
         let record = match pending {
             Some(_) => self.store.intern(&wallet).await?,
             // A wallet that was forgotten is not made anew for it.
@@ -200,7 +194,7 @@ impl Inner {
     }
 
     /// Writes usage down regularly until the tasks are asked to end; `close` writes the rest.
-    pub(super) async fn flush_usage(&self) {
+    pub(super) async fn flush_usage(self: Arc<Self>) {
         while self.tasks.run(tokio::time::sleep(self.limits.usage_flush_every)).await.is_some() {
             if let Err(error) = self.usage.flush().await {
                 tracing::error!(%error, "usage could not be written down; it is tried again");

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::Inner;
 use super::following::Standing;
 use super::limits::HistoryLimits;
-use crate::domain::{ChainId, Height, Wallet};
+use crate::domain::{ChainId, Height, Wallet, lock};
 use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::{ScanTarget, Scanned};
 
@@ -72,7 +72,7 @@ impl Inner {
             millis = took.as_millis(),
             "scanned for followed wallets"
         );
-        let boards = self.boards();
+        let boards = lock(&self.boards);
         for address in due {
             if let Some(board) = boards.get(&Wallet { chain, address }) {
                 board.wake();

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Inner;
-use super::error::HistoryError;
+use super::{Inner, Result};
 use crate::domain::ChainId;
 use crate::rpc::RateShare;
 use crate::store::StoreFailure;
@@ -51,7 +50,7 @@ impl Inner {
         }
     }
 
-    async fn adopt_once(self: &Arc<Self>) -> Result<(), HistoryError> {
+    async fn adopt_once(self: &Arc<Self>) -> Result<()> {
         if self.store.take_duty("loads").await? {
             self.resume_pending().await?;
         }
@@ -59,7 +58,7 @@ impl Inner {
     }
 
     /// Goes on with the background loads that an earlier run, or another process, has left.
-    pub(super) async fn resume_pending(self: &Arc<Self>) -> Result<usize, HistoryError> {
+    pub(super) async fn resume_pending(self: &Arc<Self>) -> Result<usize> {
         let now = self.clock.now();
         let pending = self.view()?.pending().await?;
         let mut resumed = 0;

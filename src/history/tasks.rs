@@ -1,6 +1,5 @@
 //! The one place that starts background tasks, so that shutdown can cancel and await them.
 
-use std::future::Future;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -23,10 +22,7 @@ impl Tasks {
     }
 
     /// Starts a task that should watch [`Tasks::cancelled`] itself.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<()>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         self.tracker.spawn(future)
     }
 

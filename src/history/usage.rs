@@ -7,7 +7,7 @@ mod bound;
 mod ranges;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use bound::bound;
 use ranges::{allowance, holds, is_counted, join};
@@ -91,7 +91,7 @@ impl Leaving<'_> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         if !self.is_gone {
-            let _keys = self.usage.keys();
+            let _keys = lock(&self.usage.keys);
             lock(&self.usage.leaving).remove(&self.wallet);
         }
     }
@@ -154,14 +154,14 @@ impl Usage {
         };
         let (allowed, ranges) = self.store.recount(key, wallet, &change).await?;
         self.make_room();
-        let mut keys = self.keys();
+        let mut keys = lock(&self.keys);
         keys.entry(key).or_default().put(wallet, Delivered { ranges, credit: None });
         Ok(allowed)
     }
 
     /// Whether memory knows that all of the rows were delivered before.
     fn is_delivered<K: AsRef<TradeKey>>(&self, delivery: &Delivery<'_, K>) -> bool {
-        let keys = self.keys();
+        let keys = lock(&self.keys);
         let known = keys.get(&delivery.key).and_then(|usage| usage.wallets.get(&delivery.wallet));
         let ends = delivery.rows.first().zip(delivery.rows.last());
         known.zip(ends).is_some_and(|(known, (first, last))| {
@@ -178,7 +178,7 @@ impl Usage {
         &self,
         delivery: &Delivery<'_, K>,
     ) -> Result<Option<usize>, StoreError> {
-        let mut keys = self.keys();
+        let mut keys = lock(&self.keys);
         if lock(&self.leaving).contains(&delivery.wallet) {
             return Err(StoreError::UnknownWallet(delivery.wallet));
         }
@@ -226,7 +226,7 @@ impl Usage {
     /// Trades counted for a key so far.
     pub(super) async fn total(&self, key: KeyId) -> Result<u64, StoreError> {
         // Memory is ahead of a file, and behind a store that others count in too.
-        let known = self.keys().get(&key).map(|usage| usage.total);
+        let known = lock(&self.keys).get(&key).map(|usage| usage.total);
         let known = known.filter(|_| !self.store.is_shared());
         match known {
             Some(total) => Ok(total),
@@ -247,7 +247,7 @@ impl Usage {
     }
 
     fn after_write(&self, written: &Result<(), StoreError>) {
-        for usage in self.keys().values_mut() {
+        for usage in lock(&self.keys).values_mut() {
             let writing = std::mem::take(&mut usage.writing);
             if written.is_err() {
                 usage.dirty.extend(writing);
@@ -259,14 +259,14 @@ impl Usage {
 
     /// From now on nothing is counted of a wallet, until that is given up.
     pub(super) fn leave(&self, wallet: WalletId) -> Leaving<'_> {
-        let _keys = self.keys();
+        let _keys = lock(&self.keys);
         lock(&self.leaving).insert(wallet);
         Leaving { usage: self, wallet, is_gone: false }
     }
 
     /// Leaves out what is in memory of a wallet that was forgotten.
     fn forget(&self, wallet: WalletId) {
-        let mut keys = self.keys();
+        let mut keys = lock(&self.keys);
         for usage in keys.values_mut() {
             usage.remove(wallet);
             usage.dirty.remove(&wallet);
@@ -276,7 +276,7 @@ impl Usage {
 
     /// What is to be written: also what a flush took whose caller stopped waiting.
     fn take_dirty(&self) -> Vec<UsageUpdate> {
-        let mut keys = self.keys();
+        let mut keys = lock(&self.keys);
         let mut updates = Vec::new();
         for (&key, usage) in keys.iter_mut() {
             let KeyUsage { total, wallets, dirty, writing, .. } = usage;
@@ -295,12 +295,12 @@ impl Usage {
     /// is ahead of the store and stays.
     async fn load(&self, key: KeyId, wallet: WalletId) -> Result<(), StoreError> {
         self.make_room();
-        let is_known = self.keys().contains_key(&key);
+        let is_known = lock(&self.keys).contains_key(&key);
         let total = if is_known { None } else { Some(self.store.view()?.usage_total(key).await?) };
         let view = self.store.view()?;
         let ranges = view.usage(key, wallet).await?;
         let credit = view.credit(key, wallet).await?;
-        let mut keys = self.keys();
+        let mut keys = lock(&self.keys);
         // A key is never taken out of memory.
         if let Some(total) = total {
             keys.entry(key).or_insert(KeyUsage { total, ..KeyUsage::default() });
@@ -314,15 +314,11 @@ impl Usage {
     }
 
     fn make_room(&self) {
-        let mut keys = self.keys();
+        let mut keys = lock(&self.keys);
         let weight: usize = keys.values().map(|usage| usage.weight).sum();
         if weight > self.wallets_cached_max {
             keys.values_mut().for_each(KeyUsage::evict);
         }
-    }
-
-    fn keys(&self) -> MutexGuard<'_, HashMap<KeyId, KeyUsage>> {
-        lock(&self.keys)
     }
 }
 
@@ -450,7 +446,7 @@ mod tests {
         assert_eq!(allowance(&ranges, Position::Start, &rows, 0), (3, 0));
     }
 
-    fn range(from: u32, to: u32) -> DeliveredRange {
+    pub(super) fn range(from: u32, to: u32) -> DeliveredRange {
         DeliveredRange { from: key(from), to: key(to) }
     }
 
@@ -480,7 +476,7 @@ mod tests {
 
     /// Weight and wallets in memory.
     fn held(usage: &Usage) -> (usize, Vec<WalletId>) {
-        let keys = usage.keys();
+        let keys = lock(&usage.keys);
         (keys[&KEY].weight, keys[&KEY].wallets.keys().copied().collect())
     }
 
@@ -497,7 +493,7 @@ mod tests {
         usage.flush().await.unwrap();
         assert_eq!(held(&usage), (0, vec![]));
         // A mark without ranges wipes nothing.
-        usage.keys().get_mut(&KEY).unwrap().dirty.insert(one);
+        lock(&usage.keys).get_mut(&KEY).unwrap().dirty.insert(one);
         usage.flush().await.unwrap();
         assert_eq!(stored(&usage, one).await, [range(0, 3)]);
         deliver(&usage, one, 0, 4).await;

@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::Inner;
 use super::board::{DemandGuard, Progress};
 use super::error::HistoryError;
 use super::plan::Demand;
+use super::{Inner, Result};
 use crate::domain::{
     Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, UnixMillis, UnixSeconds, Wallet,
 };
@@ -157,24 +157,17 @@ enum Look {
 
 impl Walk {
     pub(super) fn new(inner: Arc<Inner>, request: WalkRequest, demand: DemandGuard) -> Self {
-        let mut progress = demand.board().subscribe();
+        let mut progress = demand.board.subscribe();
         let failures_seen = progress.borrow_and_update().failures;
         let now = Instant::now();
-        let position = request.resume.as_ref().map_or(Position::Start, |cursor| cursor.position);
-        let live = request.follow && request.resume.as_ref().is_some_and(|cursor| cursor.live);
-        // A cursor from before the first row has delivered nothing: it begins anew.
-        let head = match position {
-            Position::Start if !live => None,
-            Position::Start | Position::After(_) => {
-                request.resume.as_ref().and_then(|cursor| cursor.head)
-            }
-        };
-        let passed = match position {
-            _ if live => request.resume.as_ref().and_then(|cursor| cursor.passed),
-            Position::Start => Some(0),
-            Position::After(_) => request.resume.as_ref().and_then(|cursor| cursor.passed),
-        };
-        let counts = !request.filter.is_none() && position == Position::Start && !live;
+        let resume = request.resume.as_deref();
+        let position = resume.map_or(Position::Start, |cursor| cursor.position);
+        let live = request.follow && resume.is_some_and(|cursor| cursor.live);
+        // A cursor from before the first row has delivered nothing.
+        let begins_anew = position == Position::Start && !live;
+        let head = resume.filter(|_| !begins_anew).and_then(|cursor| cursor.head);
+        let passed = if begins_anew { Some(0) } else { resume.and_then(|cursor| cursor.passed) };
+        let counts = !request.filter.is_none() && begins_anew;
         let left = match request.want {
             Extent::All => u64::MAX,
             Extent::Rows(rows) => rows,
@@ -262,11 +255,11 @@ impl Walk {
     }
 
     /// One look at the store and what follows from it.
-    async fn turn(&mut self) -> Result<Option<Rows>, HistoryError> {
+    async fn turn(&mut self) -> Result<Option<Rows>> {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
-        if self.demand.board().is_closed() {
+        if self.demand.board.is_closed() {
             return Err(HistoryError::Changed);
         }
         // What a wait keeps in memory is not made larger by what a look or a delivery needs.
@@ -314,12 +307,12 @@ impl Walk {
         }
     }
 
-    async fn look(&mut self) -> Result<Look, HistoryError> {
+    async fn look(&mut self) -> Result<Look> {
         if self.live { self.look_live().await } else { self.look_below().await }
     }
 
     /// Reads on from the position, in one read transaction.
-    async fn look_below(&mut self) -> Result<Look, HistoryError> {
+    async fn look_below(&mut self) -> Result<Look> {
         if self.left == 0 && self.found.is_some() {
             return Ok(Look::Bottom);
         }
@@ -415,12 +408,7 @@ impl Walk {
     }
 
     /// Where the next rows begin.
-    async fn from(
-        &self,
-        view: &View,
-        record: &WalletRecord,
-        head: Height,
-    ) -> Result<Position, HistoryError> {
+    async fn from(&self, view: &View, record: &WalletRecord, head: Height) -> Result<Position> {
         match self.position {
             Position::Start => self.beginning(view, record, head).await,
             Position::After(_) => Ok(self.position),
@@ -448,22 +436,23 @@ impl Walk {
         view: &View,
         record: &WalletRecord,
         head: Height,
-    ) -> Result<Position, HistoryError> {
-        Self::first_below(&self.inner, view, record, (head, self.outset())).await
+    ) -> Result<Position> {
+        self.first_below(view, record, (head, self.outset())).await
     }
 
     /// The first place at or behind one in front of a row that is not above the head.
     async fn first_below(
-        inner: &Inner,
+        &self,
         view: &View,
         record: &WalletRecord,
         (head, mut position): (Height, Position),
-    ) -> Result<Position, HistoryError> {
+    ) -> Result<Position> {
         if record.coverage.top().is_none_or(|top| top <= head) {
             return Ok(position);
         }
         loop {
-            let rows = view.rows(record.id, position, 0, inner.limits.rows_per_step_max).await?;
+            let limit = self.inner.limits.rows_per_step_max;
+            let rows = view.rows(record.id, position, 0, limit).await?;
             let above = rows.bare().iter().take_while(|row| row.key.height > head).count();
             if let Some(last) = above.checked_sub(1).and_then(|at| rows.bare().get(at)) {
                 position = Position::After(last.key);
@@ -500,7 +489,7 @@ impl Walk {
         self.settled
     }
 
-    async fn deliver(&mut self, rows: Rows) -> Result<Rows, HistoryError> {
+    async fn deliver(&mut self, rows: Rows) -> Result<Rows> {
         if self.live { self.deliver_live(rows).await } else { self.deliver_below(rows).await }
     }
 
@@ -518,7 +507,7 @@ impl Walk {
     }
 
     /// Waits for news.
-    async fn wait(&mut self) -> Result<(), HistoryError> {
+    async fn wait(&mut self) -> Result<()> {
         let settling = !self.settled && Instant::now() < self.head_deadline;
         let until = if settling { self.deadline.min(self.head_deadline) } else { self.deadline };
         let until = self.proof_deadline.map_or(until, |proof| until.min(proof));
@@ -546,7 +535,7 @@ impl Walk {
 
     /// After a failed load: the walk first goes on with what is stored, then ends. One that is live
     /// waits for the next try, where that may help.
-    async fn fail(&mut self, error: HistoryError) -> Result<(), HistoryError> {
+    async fn fail(&mut self, error: HistoryError) -> Result<()> {
         let ends = if self.live {
             self.ends_live(&error).await?
         } else {
@@ -559,7 +548,7 @@ impl Walk {
         Ok(())
     }
 
-    async fn record(&self, view: &View) -> Result<Option<Arc<WalletRecord>>, HistoryError> {
+    async fn record(&self, view: &View) -> Result<Option<Arc<WalletRecord>>> {
         Ok(view.wallet(&self.request.wallet).await?)
     }
 }

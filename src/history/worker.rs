@@ -21,7 +21,7 @@ use super::plan::{Check, Demand, KnownState, Next, plan, reachable_gap, run_ahea
 use super::proven::{knows_accounts, next_reread};
 use super::pump::{self, News, Pump};
 use super::tasks::after;
-use super::{Inner, neighbours};
+use super::{Inner, Result, neighbours};
 use crate::decode;
 use crate::domain::{Doubts, Gap, Height, Span, UnixMillis, Way};
 use crate::rpc::Lane;
@@ -190,7 +190,7 @@ impl Worker {
     }
 
     /// `None` where the wallet was forgotten: it is not made anew under those that read it.
-    async fn record(&mut self) -> Result<Option<WalletRecord>, HistoryError> {
+    async fn record(&mut self) -> Result<Option<WalletRecord>> {
         let known = self.inner.view()?.wallet(&self.board.wallet).await?;
         let record = match known {
             Some(record) => WalletRecord::clone(&record),
@@ -261,7 +261,7 @@ impl Worker {
             self.inner.clear_background(&self.board).await?;
         }
         self.background = None;
-        pump::rest(&self.pumps);
+        self.pumps.iter().for_each(|pump| pump.set_run_ahead(RunAhead::NOTHING));
         self.holding.let_go(&self.inner.store).await;
         let grace = match self.standing {
             // The scan wakes it.
@@ -326,7 +326,7 @@ impl Worker {
         let Some(pump) = self.pumps.get(at) else { return Ok(false) };
         pump.set_run_ahead(ahead);
         let checked_at = pump.began_at(self.inner.clock.now());
-        let is_old = pump.is_older_than(self.inner.limits.freshness);
+        let is_old = pump.began.elapsed() > self.inner.limits.freshness;
         if (known.is_none() || is_old) && self.has_reorganised(record).await? {
             self.pumps.clear();
             return Ok(false);
@@ -412,8 +412,7 @@ impl Worker {
     /// The way that is left out where a list lacks what the chain counts, in every second attempt.
     fn second_way(&self, record: &WalletRecord, high: Height) -> Option<Way> {
         let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
-        let holds = |span: &&Span| (span.low..=span.high).contains(&high);
-        let proof = record.coverage.spans().iter().find(holds)?.proof;
+        let proof = record.coverage.span_at(high)?.proof;
         let is_short = proof.doubts.contains(Doubts::SENT_COUNT) && failures.is_multiple_of(2);
         is_short.then_some(proof.way)
     }
@@ -432,7 +431,7 @@ impl Worker {
         gap: Gap,
         to_head: bool,
         another: Option<Way>,
-    ) -> Result<usize, HistoryError> {
+    ) -> Result<usize> {
         if self.pumps.len() >= PUMPS_MAX {
             self.pumps.remove(0);
         }
@@ -538,7 +537,7 @@ impl Worker {
         Ok(true)
     }
 
-    async fn patch(&self, record: &WalletRecord, patch: WalletPatch) -> Result<(), HistoryError> {
+    async fn patch(&self, record: &WalletRecord, patch: WalletPatch) -> Result<()> {
         let written = self.inner.store.update_wallet(record.id, record.epoch, patch).await;
         Ok(written.map(drop)?)
     }

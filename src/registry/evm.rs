@@ -14,10 +14,11 @@ use crate::domain::{Account, Word};
 const TABLE: &str = "venues-evm";
 
 /// What an event says about the assets that moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// A pool exchanged one asset for another.
+    #[default]
     Pool,
     /// A launchpad's price curve sold or bought; may mint and burn.
     Curve,
@@ -65,7 +66,7 @@ pub struct Peg {
 }
 
 /// One kind of event, by its first topic.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     id: u16,
@@ -366,28 +367,8 @@ fn anonymous(rows: Vec<AnonymousRow>) -> Result<Vec<Anonymous>, RegistryError> {
         if events.iter().any(|one| one.emitter == emitter && one.data_bytes == data_bytes) {
             return fail(format!("event {}: {data_bytes} bytes stand twice", row.id));
         }
-        let event = Event {
-            id: row.id,
-            signature: None,
-            topic: Word::default(),
-            name: row.name,
-            names: HashMap::default(),
-            kind: row.kind,
-            known_only: false,
-            holder: None,
-            native: row.native,
-            pays: None,
-            escrow: None,
-            actor: None,
-            sponsor: None,
-            repays: None,
-            quotes: false,
-            amounts: Vec::new(),
-            charges: None,
-            grows: None,
-            mints: None,
-            burns: None,
-        };
+        let AnonymousRow { id, name, kind, native, .. } = row;
+        let event = Event { id, name, kind, native, ..Event::default() };
         events.push(Anonymous { emitter, data_bytes, event });
     }
     Ok(events)

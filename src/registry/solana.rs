@@ -66,15 +66,11 @@ impl Tag {
     /// Parses `<hex>` or `<hex>@<offset>=<hex>`.
     fn read(text: &str) -> Option<Self> {
         let (start, later) = match text.split_once('@') {
-            Some((start, later)) => (start, Some(later)),
-            None => (text, None),
-        };
-        let later = match later.map(|later| later.split_once('=')) {
-            Some(pair) => {
-                let (offset, bytes) = pair?;
-                Some((offset.parse().ok()?, hex::decode(bytes).ok()?))
+            Some((start, later)) => {
+                let (offset, bytes) = later.split_once('=')?;
+                (start, Some((offset.parse().ok()?, hex::decode(bytes).ok()?)))
             }
-            None => None,
+            None => (text, None),
         };
         Some(Self { start: hex::decode(start).ok()?, later })
     }

@@ -18,8 +18,8 @@ use super::schema::{
 use super::trade_codec::StoredTrade;
 use super::values::{self, Gone, PendingValues, SecondRead};
 use super::{
-    Anchor, Chunk, Credit, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
-    WalletPatch, Written,
+    Anchor, Chunk, Credit, NewValue, PriceRecord, Result, StoreError, TokenRecord, UsageUpdate,
+    WalletId, WalletPatch, Written,
 };
 
 /// Spans of one wallet that are kept apart by their proof alone.
@@ -44,7 +44,7 @@ pub(super) struct Tables<'txn> {
 }
 
 impl<'txn> Tables<'txn> {
-    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self> {
         Ok(Self {
             rows: RowTables::open(txn)?,
             names: Names::open(txn)?,
@@ -63,7 +63,7 @@ impl<'txn> Tables<'txn> {
         })
     }
 
-    pub(super) fn intern(&mut self, wallet: &Wallet) -> Result<WalletId, StoreError> {
+    pub(super) fn intern(&mut self, wallet: &Wallet) -> Result<WalletId> {
         let key = address_key(wallet.chain, &wallet.address);
         let found = self.wallet_to_id.get(key.as_slice())?.map(|id| WalletId(id.value()));
         if let Some(id) = found {
@@ -79,11 +79,7 @@ impl<'txn> Tables<'txn> {
         Ok(id)
     }
 
-    pub(super) fn chunk(
-        &mut self,
-        known: &mut Known,
-        chunk: &Chunk,
-    ) -> Result<Written, StoreError> {
+    pub(super) fn chunk(&mut self, known: &mut Known, chunk: &Chunk) -> Result<Written> {
         let wallet = self.wallet(chunk.id)?;
         let mut state = self.state(chunk.id)?;
         if state.epoch != chunk.epoch || !is_current(chunk, &state) {
@@ -98,7 +94,7 @@ impl<'txn> Tables<'txn> {
         let row = |trade: &&Trade| {
             Ok((RowKey::new(id, &trade.key), self.names.stored(known, chain, trade)?))
         };
-        let mut rows = trades.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
+        let mut rows = trades.iter().map(row).collect::<Result<Vec<_>>>()?;
         values::keep(&gone, &mut rows)?;
         self.wanted.add(chain, &rows, &trades, &chunk.side_payment)?;
         self.wanted.put_back(waiting)?;
@@ -127,7 +123,7 @@ impl<'txn> Tables<'txn> {
         second: &SecondRead<'_>,
         state: &WalletState,
         chunk: &Chunk,
-    ) -> Result<Vec<(RowKey, StoredTrade)>, StoreError> {
+    ) -> Result<Vec<(RowKey, StoredTrade)>> {
         let Some(seen) = chunk.reread.as_ref().filter(|_| state.count > 0) else {
             return Ok(Vec::new());
         };
@@ -140,7 +136,7 @@ impl<'txn> Tables<'txn> {
         id: WalletId,
         epoch: u64,
         patch: &WalletPatch,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<Written> {
         let mut state = self.state(id)?;
         if state.epoch != epoch {
             return Ok(Written::Stale);
@@ -154,7 +150,9 @@ impl<'txn> Tables<'txn> {
             state.coverage.remove(low, high);
         }
         if !patch.reopen.is_empty() && state.coverage.spans().is_empty() {
-            self.forget_accounts(id)?;
+            // Where no height is covered any more, nothing relies on them.
+            let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
+            self.accounts.retain_in(start..=end, |_, _| false)?;
         }
         state.cut = patch.cut.unwrap_or(state.cut);
         state.checked_at = patch.checked_at.or(state.checked_at);
@@ -176,7 +174,7 @@ impl<'txn> Tables<'txn> {
     /// heights do: they were seen at a head that is no longer the chain's. The accounts stay, because
     /// the coverage below does: the next read would not find one that another authority closes before
     /// it.
-    pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64, StoreError> {
+    pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64> {
         let mut state = self.state(id)?;
         if let Some(low) = above.checked_add(1) {
             let chain = self.wallet(id)?.chain;
@@ -196,7 +194,7 @@ impl<'txn> Tables<'txn> {
         Ok(state.epoch)
     }
 
-    fn unsee_accounts(&mut self, id: WalletId) -> Result<(), StoreError> {
+    fn unsee_accounts(&mut self, id: WalletId) -> Result<()> {
         let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
         let mut unseen = Vec::new();
         for entry in self.accounts.range(start..=end)? {
@@ -209,25 +207,14 @@ impl<'txn> Tables<'txn> {
         Ok(())
     }
 
-    /// Where no height is covered any more, nothing relies on them.
-    fn forget_accounts(&mut self, id: WalletId) -> Result<(), StoreError> {
-        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-        self.accounts.retain_in(start..=end, |_, _| false)?;
-        Ok(())
-    }
-
-    pub(super) fn tokens(
-        &mut self,
-        known: &mut Known,
-        tokens: &[TokenRecord],
-    ) -> Result<(), StoreError> {
+    pub(super) fn tokens(&mut self, known: &mut Known, tokens: &[TokenRecord]) -> Result<()> {
         for token in tokens {
             self.names.learn(known, token)?;
         }
         Ok(())
     }
 
-    pub(super) fn usage(&mut self, updates: &[UsageUpdate]) -> Result<(), StoreError> {
+    pub(super) fn usage(&mut self, updates: &[UsageUpdate]) -> Result<()> {
         for update in updates {
             // One that was forgotten meanwhile has no rows that could be counted again.
             if self.wallets.get(update.wallet.0)?.is_some() {
@@ -249,7 +236,7 @@ impl<'txn> Tables<'txn> {
         epoch: u64,
         new: &[NewValue],
         prices: &[PriceRecord],
-    ) -> Result<Written, StoreError> {
+    ) -> Result<Written> {
         let (wallet, state) = (self.wallet(id)?, self.state(id)?);
         self.prices.put(wallet.chain, prices)?;
         if state.epoch != epoch {
@@ -276,7 +263,7 @@ impl<'txn> Tables<'txn> {
         state: &mut WalletState,
         (low, high): (Height, Height),
         second: Option<&SecondRead<'_>>,
-    ) -> Result<Vec<Gone>, StoreError> {
+    ) -> Result<Vec<Gone>> {
         let mut gone = Vec::new();
         for span in state.coverage.spans() {
             let (low, high) = (low.max(span.low), high.min(span.high));
@@ -294,33 +281,27 @@ impl<'txn> Tables<'txn> {
         Ok(gone)
     }
 
-    fn wallet(&self, id: WalletId) -> Result<Wallet, StoreError> {
-        match self.wallets.get(id.0)? {
-            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()),
-            None => Err(StoreError::UnknownWallet(id)),
-        }
+    fn wallet(&self, id: WalletId) -> Result<Wallet> {
+        let bytes = self.wallets.get(id.0)?.ok_or(StoreError::UnknownWallet(id))?;
+        codec::decode_wallet(WALLETS, bytes.value())
     }
 
-    fn state(&self, id: WalletId) -> Result<WalletState, StoreError> {
-        match self.states.get(id.0)? {
-            Some(bytes) => codec::decode_state(STATES, bytes.value()),
-            None => Err(StoreError::UnknownWallet(id)),
-        }
+    fn state(&self, id: WalletId) -> Result<WalletState> {
+        let bytes = self.states.get(id.0)?.ok_or(StoreError::UnknownWallet(id))?;
+        codec::decode_state(STATES, bytes.value())
     }
 
-    fn put_state(&mut self, id: WalletId, state: &WalletState) -> Result<(), StoreError> {
+    fn put_state(&mut self, id: WalletId, state: &WalletState) -> Result<()> {
         self.states.insert(id.0, codec::encode_state(state)?.as_slice())?;
         Ok(())
     }
 
-    fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        match self.anchors.get(id.0)? {
-            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
-            None => Ok(Vec::new()),
-        }
+    fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>> {
+        let found = self.anchors.get(id.0)?;
+        found.map_or(Ok(Vec::new()), |bytes| codec::decode_anchors(ANCHORS, bytes.value()))
     }
 
-    fn put_anchors(&mut self, id: WalletId, anchors: &[Anchor]) -> Result<(), StoreError> {
+    fn put_anchors(&mut self, id: WalletId, anchors: &[Anchor]) -> Result<()> {
         self.anchors.insert(id.0, codec::encode_anchors(anchors)?.as_slice())?;
         Ok(())
     }
@@ -351,10 +332,7 @@ pub(super) fn cover(chunk: &Chunk, state: &mut WalletState) {
 
 /// The trades of a chunk by their keys, the last one of each, checked against what the chunk says
 /// of itself.
-pub(super) fn in_order<'a>(
-    chunk: &'a Chunk,
-    wallet: &Wallet,
-) -> Result<Vec<&'a Trade>, StoreError> {
+pub(super) fn in_order<'a>(chunk: &'a Chunk, wallet: &Wallet) -> Result<Vec<&'a Trade>> {
     if chunk.low > chunk.high {
         return Err(StoreError::Invalid("a chunk that ends before it begins"));
     }

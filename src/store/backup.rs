@@ -11,7 +11,7 @@ use redb::{
 };
 
 use super::schema::{ForTables, begin_write, for_tables};
-use super::{FILE_NAME, StoreError, StoreOptions, disk, file};
+use super::{FILE_NAME, Result, StoreError, StoreOptions, disk, file};
 
 /// What a copy is called until it is whole.
 const PARTIAL_NAME: &str = "trades.redb.part";
@@ -22,7 +22,7 @@ const CACHE_BYTES: usize = 16 << 20;
 ///
 /// # Errors
 /// `Io` with `AlreadyExists` where the folder holds a store.
-pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64, StoreError> {
+pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64> {
     disk::create_private_folder(to)?;
     let (target, partial) = (to.join(FILE_NAME), to.join(PARTIAL_NAME));
     if target.exists() {
@@ -40,7 +40,7 @@ pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64, StoreErr
 }
 
 /// Writes a copy under another name, where nothing that matters stands.
-pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<(), StoreError> {
+pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<()> {
     // Left by a copy that a crash cut off.
     match fs::remove_file(partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
@@ -56,7 +56,7 @@ pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<(), S
 }
 
 /// Copies every table into a database that has none of them.
-pub(super) fn copy_tables(from: &ReadTransaction, to: &Database) -> Result<(), StoreError> {
+pub(super) fn copy_tables(from: &ReadTransaction, to: &Database) -> Result<()> {
     let txn = begin_write(to)?;
     let mut copied = Copied { from, to: &txn, names: Vec::new() };
     for_tables(&mut copied)?;
@@ -75,7 +75,7 @@ impl ForTables for Copied<'_> {
     fn table<K: Key + 'static, V: Value + 'static>(
         &mut self,
         definition: TableDefinition<'_, K, V>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         self.names.push(definition.name().to_owned());
         let (from, mut to) = (self.from.open_table(definition)?, self.to.open_table(definition)?);
         // A cursor fills each page; single inserts leave pages half empty.
@@ -91,7 +91,7 @@ impl ForTables for Copied<'_> {
 
 impl Copied<'_> {
     /// A table that the schema's list lacks must not be lost without a word.
-    fn check_complete(&self) -> Result<(), StoreError> {
+    fn check_complete(&self) -> Result<()> {
         for table in self.from.list_tables()? {
             if !self.names.iter().any(|name| name == table.name()) {
                 return Err(StoreError::Engine(format!("table {} is not copied", table.name())));

@@ -10,7 +10,7 @@ use super::file_store::FileStore;
 use super::forget::forget_in;
 use super::job::Job;
 use super::journal::JournalEntry;
-use super::{Arm, Store, StoreError, WalletId, WalletRecord, backup};
+use super::{Arm, Result, Store, StoreError, WalletId, WalletRecord, backup};
 use crate::domain::Wallet;
 
 /// What the store takes of its disk.
@@ -34,7 +34,7 @@ impl Store {
         not(feature = "postgres"),
         expect(clippy::unnecessary_wraps, reason = "a shared store is none")
     )]
-    fn file(&self) -> Result<&FileStore, StoreError> {
+    fn file(&self) -> Result<&FileStore> {
         match &self.0 {
             Arm::File(store) => Ok(store),
             #[cfg(feature = "postgres")]
@@ -47,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     /// `Io` with `AlreadyExists` where the folder holds a store; nothing is overwritten.
-    pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
+    pub async fn backup(&self, to: &Path) -> Result<u64> {
         self.file()?.backup(to).await
     }
 
@@ -57,12 +57,12 @@ impl Store {
     /// # Errors
     /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is
     /// written for the copy to follow; the file stays as it was.
-    pub async fn compact(&self) -> Result<(u64, u64), StoreError> {
+    pub async fn compact(&self) -> Result<(u64, u64)> {
         self.file()?.compact().await
     }
 
     /// Deletes all that is stored of a wallet, as [`upkeep::forget`] does.
-    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
+    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>> {
         match &self.0 {
             Arm::File(store) => store.forget(wallet, seed).await,
             #[cfg(feature = "postgres")]
@@ -71,22 +71,18 @@ impl Store {
     }
 
     /// Records of up to `limit` wallets behind a number, by number.
-    pub fn records(
-        &self,
-        behind: Option<WalletId>,
-        limit: usize,
-    ) -> Result<Vec<WalletRecord>, StoreError> {
+    pub fn records(&self, behind: Option<WalletId>, limit: usize) -> Result<Vec<WalletRecord>> {
         self.file()?.view()?.read(|view| view.records(behind, limit))
     }
 
     /// `None` for a store that is no file of this process.
-    pub fn size(&self) -> Result<Option<StoreSize>, StoreError> {
+    pub fn size(&self) -> Result<Option<StoreSize>> {
         self.file().ok().map(FileStore::size).transpose()
     }
 }
 
 impl FileStore {
-    async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
+    async fn backup(&self, to: &Path) -> Result<u64> {
         let (snapshot, to) = (self.inner.shared.snapshot()?, PathBuf::from(to));
         let (reply, copied) = oneshot::channel();
         let copy = move || {
@@ -99,7 +95,7 @@ impl FileStore {
         copied.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
+    async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>> {
         let (reply, answer) = oneshot::channel();
         let shared = Arc::clone(&self.inner.shared);
         let job = Job::Alone(Box::new(move || {
@@ -116,7 +112,7 @@ impl FileStore {
         self.ask(job, answer).await
     }
 
-    fn size(&self) -> Result<StoreSize, StoreError> {
+    fn size(&self) -> Result<StoreSize> {
         let shared = &self.inner.shared;
         let stats = self.stats()?;
         Ok(StoreSize {

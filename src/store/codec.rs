@@ -14,7 +14,9 @@ use crate::domain::{
 };
 
 use super::key::{RowKey, read_row_key};
-use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
+use super::{
+    Anchor, DeliveredRange, Pending, Result, StoreError, TokenRecord, WalletId, WalletRecord,
+};
 
 /// More than any value has; a damaged length then fails before it allocates.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -32,6 +34,13 @@ pub(super) struct WalletState {
     pub(super) cut: Option<u64>,
     /// True once a lower height had a later time: heights cannot be searched by time then.
     pub(super) disordered: bool,
+}
+
+impl WalletState {
+    pub(super) fn into_record(self, id: WalletId, wallet: Wallet) -> WalletRecord {
+        let Self { epoch, coverage, count, checked_at, cut, disordered: _ } = self;
+        WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut }
+    }
 }
 
 #[derive(Encode, Decode)]
@@ -70,23 +79,14 @@ struct SpanV1 {
     resume: Option<Vec<u8>>,
 }
 
-#[derive(Encode, Decode)]
-struct AnchorV1 {
-    height: u64,
-    hash: [u8; 32],
-}
+/// Height and hash.
+type AnchorV1 = (u64, [u8; 32]);
 
-#[derive(Encode, Decode)]
-struct PendingV1 {
-    key: u64,
-    until_ms: u64,
-}
+/// Key, and until when in milliseconds.
+type PendingV1 = (u64, u64);
 
-#[derive(Encode, Decode)]
-struct AccountV1 {
-    amount: Option<u64>,
-    oldest: Option<u64>,
-}
+/// Amount, and the height of the oldest transaction.
+type AccountV1 = (Option<u64>, Option<u64>);
 
 #[derive(Encode, Decode)]
 struct TokenV1 {
@@ -96,35 +96,24 @@ struct TokenV1 {
     asked_at_ms: Option<u64>,
 }
 
-#[derive(Encode, Decode)]
-struct LearnedV1 {
-    time: u32,
-    price: u128,
-    tag: u64,
-}
+/// Time, price and tag.
+type LearnedV1 = (u32, u128, u64);
 
-#[derive(Encode, Decode)]
-struct CandleV1 {
-    price: Option<u128>,
-}
+type CandleV1 = Option<u128>;
 
 /// Keys of the first and the last row, as in the table of trades.
-#[derive(Encode, Decode)]
-struct RangeV1 {
-    from: Vec<u8>,
-    to: Vec<u8>,
-}
+type RangeV1 = (Vec<u8>, Vec<u8>);
 
-pub(super) fn encode_wallet(wallet: &Wallet) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_wallet(wallet: &Wallet) -> Result<Vec<u8>> {
     encode(&address_v1(wallet.chain, &wallet.address))
 }
 
-pub(super) fn decode_wallet(table: &'static str, bytes: &[u8]) -> Result<Wallet, StoreError> {
+pub(super) fn decode_wallet(table: &'static str, bytes: &[u8]) -> Result<Wallet> {
     let (chain, address) = read_address(table, &decode(table, bytes)?)?;
     Ok(Wallet { chain, address })
 }
 
-pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>> {
     let span = |span: &Span| SpanV2 {
         low: span.low,
         high: span.high,
@@ -147,14 +136,24 @@ pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>, StoreError> {
     )
 }
 
-pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletState, StoreError> {
-    let stored = match bytes.first() {
-        Some(&V1) => state_of_v1(decode(table, bytes)?),
-        Some(_) | None => decode_up_to::<StateV<SpanV2>>(STATE_V2, table, bytes)?.1,
-    };
+pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletState> {
+    match bytes.first() {
+        Some(&V1) => read_state(table, decode(table, bytes)?, |span| Ok(read_span_v1(span))),
+        Some(_) | None => {
+            let (_, stored) = decode_up_to(STATE_V2, table, bytes)?;
+            read_state(table, stored, |span| read_span(table, span))
+        }
+    }
+}
+
+fn read_state<S>(
+    table: &'static str,
+    stored: StateV<S>,
+    read_span: impl Fn(S) -> Result<Span>,
+) -> Result<WalletState> {
     let mut coverage = Coverage::default();
     for span in stored.spans {
-        let span = read_span(table, span)?;
+        let span = read_span(span)?;
         if span.low > span.high || coverage.top().is_some_and(|top| top >= span.low) {
             return Err(corrupt(table, "spans are out of order"));
         }
@@ -171,29 +170,12 @@ pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletSt
 }
 
 /// Spans of the first version have no proof.
-fn state_of_v1(stored: StateV<SpanV1>) -> StateV<SpanV2> {
-    let unrecorded = Proof::UNRECORDED;
-    let (way, doubts) = (unrecorded.way.number(), unrecorded.doubts.bits());
-    let span = |SpanV1 { low, high, decoder, resume }| SpanV2 {
-        low,
-        high,
-        decoder,
-        resume,
-        way,
-        doubts,
-        missing: Vec::new(),
-    };
-    StateV {
-        epoch: stored.epoch,
-        spans: stored.spans.into_iter().map(span).collect(),
-        count: stored.count,
-        checked_at_ms: stored.checked_at_ms,
-        cut: stored.cut,
-        disordered: stored.disordered,
-    }
+fn read_span_v1(SpanV1 { low, high, decoder, resume }: SpanV1) -> Span {
+    let resume = resume.map(Resume);
+    Span { low, high, decoder, resume, proof: Proof::UNRECORDED, missing: Vec::new() }
 }
 
-fn read_span(table: &'static str, stored: SpanV2) -> Result<Span, StoreError> {
+fn read_span(table: &'static str, stored: SpanV2) -> Result<Span> {
     let SpanV2 { low, high, decoder, resume, way, doubts, missing } = stored;
     let way = Way::from_number(way).ok_or_else(|| corrupt(table, "an unknown way of reading"))?;
     let doubts =
@@ -205,7 +187,7 @@ fn read_span(table: &'static str, stored: SpanV2) -> Result<Span, StoreError> {
 }
 
 /// An id's family follows from the way that its span was read by.
-fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId, StoreError> {
+fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId> {
     let family = match way {
         Way::Signatures | Way::FullPages => Family::Solana,
         Way::Portal | Way::Explorer | Way::Transfers | Way::Logs => Family::Evm,
@@ -215,46 +197,49 @@ fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId, StoreErr
     TxId::from_bytes(family, bytes).ok_or_else(|| corrupt(table, "a transaction of a wrong length"))
 }
 
-pub(super) fn encode_anchors(anchors: &[Anchor]) -> Result<Vec<u8>, StoreError> {
-    let anchor = |anchor: &Anchor| AnchorV1 { height: anchor.height, hash: anchor.hash };
+pub(super) fn encode_anchors(anchors: &[Anchor]) -> Result<Vec<u8>> {
+    let anchor = |Anchor { height, hash }: &Anchor| -> AnchorV1 { (*height, *hash) };
     encode(&anchors.iter().map(anchor).collect::<Vec<_>>())
 }
 
-pub(super) fn decode_anchors(table: &'static str, bytes: &[u8]) -> Result<Vec<Anchor>, StoreError> {
+pub(super) fn decode_anchors(table: &'static str, bytes: &[u8]) -> Result<Vec<Anchor>> {
     let stored: Vec<AnchorV1> = decode(table, bytes)?;
-    Ok(stored.into_iter().map(|AnchorV1 { height, hash }| Anchor { height, hash }).collect())
+    Ok(stored.into_iter().map(|(height, hash)| Anchor { height, hash }).collect())
 }
 
-pub(super) fn encode_pending(pending: &Pending) -> Result<Vec<u8>, StoreError> {
-    encode(&PendingV1 { key: pending.key.0, until_ms: pending.until.0 })
+pub(super) fn encode_pending(pending: &Pending) -> Result<Vec<u8>> {
+    let stored: PendingV1 = (pending.key.0, pending.until.0);
+    encode(&stored)
 }
 
-pub(super) fn decode_pending(table: &'static str, bytes: &[u8]) -> Result<Pending, StoreError> {
-    let stored: PendingV1 = decode(table, bytes)?;
-    Ok(Pending { key: KeyId(stored.key), until: UnixMillis(stored.until_ms) })
+pub(super) fn decode_pending(table: &'static str, bytes: &[u8]) -> Result<Pending> {
+    let (key, until_ms): PendingV1 = decode(table, bytes)?;
+    Ok(Pending { key: KeyId(key), until: UnixMillis(until_ms) })
 }
 
-pub(super) fn encode_account(account: &SourceAccount) -> Result<Vec<u8>, StoreError> {
-    encode(&AccountV1 { amount: account.amount, oldest: account.oldest })
+pub(super) fn encode_account(account: &SourceAccount) -> Result<Vec<u8>> {
+    let stored: AccountV1 = (account.amount, account.oldest);
+    encode(&stored)
 }
 
 /// An account after a cut-back: that it exists or existed stays, and what was seen of it at a head
 /// that may not be the chain's is no longer trusted.
-pub(super) fn unseen_account(table: &'static str, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-    let AccountV1 { amount, .. } = decode(table, bytes)?;
-    encode(&AccountV1 { amount: amount.map(|_| SourceAccount::OPEN), oldest: None })
+pub(super) fn unseen_account(table: &'static str, bytes: &[u8]) -> Result<Vec<u8>> {
+    let (amount, _): AccountV1 = decode(table, bytes)?;
+    let stored: AccountV1 = (amount.map(|_| SourceAccount::OPEN), None);
+    encode(&stored)
 }
 
 pub(super) fn decode_account(
     table: &'static str,
     account: [u8; 32],
     bytes: &[u8],
-) -> Result<SourceAccount, StoreError> {
-    let AccountV1 { amount, oldest } = decode(table, bytes)?;
+) -> Result<SourceAccount> {
+    let (amount, oldest): AccountV1 = decode(table, bytes)?;
     Ok(SourceAccount { account, amount, oldest })
 }
 
-pub(super) fn encode_token(token: &TokenRecord) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_token(token: &TokenRecord) -> Result<Vec<u8>> {
     encode(&TokenV1 {
         mint: address_v1(token.chain, &token.mint),
         symbol: token.symbol.as_deref().map(str::to_owned),
@@ -263,7 +248,7 @@ pub(super) fn encode_token(token: &TokenRecord) -> Result<Vec<u8>, StoreError> {
     })
 }
 
-pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRecord, StoreError> {
+pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRecord> {
     let stored: TokenV1 = decode(table, bytes)?;
     let (chain, mint) = read_address(table, &stored.mint)?;
     Ok(TokenRecord {
@@ -275,42 +260,32 @@ pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRec
     })
 }
 
-pub(super) fn encode_learned(prices: &[LearnedPrice]) -> Result<Vec<u8>, StoreError> {
-    let one = |p: &LearnedPrice| LearnedV1 { time: p.time.0, price: p.price.0, tag: p.tag };
+pub(super) fn encode_learned(prices: &[LearnedPrice]) -> Result<Vec<u8>> {
+    let one = |p: &LearnedPrice| -> LearnedV1 { (p.time.0, p.price.0, p.tag) };
     encode(&prices.iter().map(one).collect::<Vec<_>>())
 }
 
-pub(super) fn decode_learned(
-    table: &'static str,
-    bytes: &[u8],
-) -> Result<Vec<LearnedPrice>, StoreError> {
+pub(super) fn decode_learned(table: &'static str, bytes: &[u8]) -> Result<Vec<LearnedPrice>> {
     let stored: Vec<LearnedV1> = decode(table, bytes)?;
-    let one = |LearnedV1 { time, price, tag }| LearnedPrice {
-        time: UnixSeconds(time),
-        price: Price(price),
-        tag,
+    let one = |(time, price, tag)| {
+        let (time, price) = (UnixSeconds(time), Price(price));
+        LearnedPrice { time, price, tag }
     };
     Ok(stored.into_iter().map(one).collect())
 }
 
-pub(super) fn encode_candle(price: Option<Price>) -> Result<Vec<u8>, StoreError> {
-    encode(&CandleV1 { price: price.map(|price| price.0) })
+pub(super) fn encode_candle(price: Option<Price>) -> Result<Vec<u8>> {
+    let stored: CandleV1 = price.map(|price| price.0);
+    encode(&stored)
 }
 
-pub(super) fn decode_candle(
-    table: &'static str,
-    bytes: &[u8],
-) -> Result<Option<Price>, StoreError> {
-    let CandleV1 { price } = decode(table, bytes)?;
-    Ok(price.map(Price))
+pub(super) fn decode_candle(table: &'static str, bytes: &[u8]) -> Result<Option<Price>> {
+    Ok(decode::<CandleV1>(table, bytes)?.map(Price))
 }
 
-pub(super) fn encode_ranges(
-    id: WalletId,
-    ranges: &[DeliveredRange],
-) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode_ranges(id: WalletId, ranges: &[DeliveredRange]) -> Result<Vec<u8>> {
     let key = |key: &TradeKey| RowKey::new(id, key).bytes().to_vec();
-    let range = |range: &DeliveredRange| RangeV1 { from: key(&range.from), to: key(&range.to) };
+    let range = |range: &DeliveredRange| -> RangeV1 { (key(&range.from), key(&range.to)) };
     encode(&ranges.iter().map(range).collect::<Vec<_>>())
 }
 
@@ -318,12 +293,13 @@ pub(super) fn decode_ranges(
     table: &'static str,
     family: Family,
     bytes: &[u8],
-) -> Result<Vec<DeliveredRange>, StoreError> {
+) -> Result<Vec<DeliveredRange>> {
     let stored: Vec<RangeV1> = decode(table, bytes)?;
     let key = |bytes: &[u8]| {
         read_row_key(bytes, family).ok_or_else(|| corrupt(table, "a row key that is none"))
     };
-    stored.iter().map(|r| Ok(DeliveredRange { from: key(&r.from)?, to: key(&r.to)? })).collect()
+    let range = |(from, to): &RangeV1| Ok(DeliveredRange { from: key(from)?, to: key(to)? });
+    stored.iter().map(range).collect()
 }
 
 pub(super) fn corrupt(table: &'static str, reason: impl std::fmt::Display) -> StoreError {
@@ -348,7 +324,7 @@ pub(super) fn family_of_number(number: u8) -> Option<Family> {
     [Family::Solana, Family::Evm, Family::Tron].into_iter().find(|f| family_number(*f) == number)
 }
 
-fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Address), StoreError> {
+fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Address)> {
     let number = stored.family;
     let family = family_of_number(number)
         .ok_or_else(|| corrupt(table, format_args!("no family has number {number}")))?;
@@ -357,21 +333,18 @@ fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Add
     Ok((ChainId(stored.chain), address))
 }
 
-fn encode(value: &impl Encode) -> Result<Vec<u8>, StoreError> {
+fn encode(value: &impl Encode) -> Result<Vec<u8>> {
     encode_as(V1, value)
 }
 
-fn encode_as(version: u8, value: &impl Encode) -> Result<Vec<u8>, StoreError> {
+fn encode_as(version: u8, value: &impl Encode) -> Result<Vec<u8>> {
     let mut bytes = vec![version];
     bincode::encode_into_std_write(value, &mut bytes, bincode::config::standard())
         .map(|_| bytes)
         .map_err(|error| StoreError::Engine(error.to_string()))
 }
 
-fn decode<'a, T: BorrowDecode<'a, ()>>(
-    table: &'static str,
-    bytes: &'a [u8],
-) -> Result<T, StoreError> {
+fn decode<'a, T: BorrowDecode<'a, ()>>(table: &'static str, bytes: &'a [u8]) -> Result<T> {
     decode_up_to(V1, table, bytes).map(|(_, value)| value)
 }
 
@@ -380,7 +353,7 @@ pub(super) fn decode_up_to<'a, T: BorrowDecode<'a, ()>>(
     newest: u8,
     table: &'static str,
     bytes: &'a [u8],
-) -> Result<(u8, T), StoreError> {
+) -> Result<(u8, T)> {
     let (version, body) = split_version(newest, table, bytes)?;
     let config = bincode::config::standard().with_limit::<VALUE_BYTES_MAX>();
     match bincode::borrow_decode_from_slice(body, config) {
@@ -396,7 +369,7 @@ pub(super) fn split_version<'a>(
     newest: u8,
     table: &'static str,
     bytes: &'a [u8],
-) -> Result<(u8, &'a [u8]), StoreError> {
+) -> Result<(u8, &'a [u8])> {
     match bytes.split_first() {
         Some((&found, _)) if found > newest => Err(StoreError::NewerRecord { table, found }),
         Some((0, _)) | None => Err(corrupt(table, "no version")),

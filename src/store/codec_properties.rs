@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::codec::*;
 use super::trade_codec::*;
-use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
+use super::{Anchor, DeliveredRange, Pending, Result, TokenRecord, WalletId};
 use crate::domain::{
     Address, ChainId, Coverage, Doubts, Family, KeyId, LearnedPrice, Price, Proof, Resume, Side,
     SourceAccount, Span, TradeKey, TxId, Units, UnixMillis, UnixSeconds, ValueSource, Wallet, Way,
@@ -21,7 +21,7 @@ const T: &str = "test";
 fn check<V: PartialEq + std::fmt::Debug>(
     value: &V,
     bytes: &[u8],
-    decode: impl Fn(&[u8]) -> Result<V, StoreError>,
+    decode: impl Fn(&[u8]) -> Result<V>,
 ) -> Result<(), TestCaseError> {
     prop_assert_eq!(&decode(bytes).unwrap(), value);
     for end in 0..bytes.len() {

@@ -15,7 +15,7 @@ use super::file_store::FileStore;
 use super::intern::Known;
 use super::job::Job;
 use super::snapshot::Snapshot;
-use super::{FILE_NAME, LIMITS, StoreError, backup, journal};
+use super::{FILE_NAME, LIMITS, Result, StoreError, backup, journal};
 
 /// What the copy is called until it takes the place of the file.
 const COPY_NAME: &str = "trades.redb.compact";
@@ -33,14 +33,9 @@ pub(super) fn remove_leftover(folder: &Path) {
 }
 
 impl FileStore {
-    /// Gives free space of the file back while reads and writes go on: bytes before and after. The
-    /// disk has to have room for the copy. The old file is closed when its last reader has ended,
-    /// which the caller does not wait for.
-    ///
-    /// # Errors
-    /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is written for
-    /// the copy to follow; the file stays as it was.
-    pub(super) async fn compact(&self) -> Result<(u64, u64), StoreError> {
+    /// As [`Store::compact`](super::Store::compact). The old file is closed when its last reader has
+    /// ended, which the caller does not wait for.
+    pub(super) async fn compact(&self) -> Result<(u64, u64)> {
         let shared = Arc::clone(&self.inner.shared);
         let path = shared.backend().path.clone();
         let folder = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
@@ -74,12 +69,12 @@ impl FileStore {
 }
 
 /// Between two transactions: what is in the snapshot is not in the journal, and the other way round.
-fn begin(shared: &Arc<Shared>) -> Result<Snapshot, StoreError> {
+fn begin(shared: &Arc<Shared>) -> Result<Snapshot> {
     shared.journal.begin()?;
     shared.snapshot().inspect_err(|_| shared.journal.end())
 }
 
-type Last = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
+type Last = Box<dyn FnOnce() -> Result<()> + Send>;
 
 struct Copy {
     shared: Arc<Shared>,
@@ -90,15 +85,15 @@ impl Copy {
     fn run(
         &self,
         snapshot: Snapshot,
-        alone: impl FnOnce(Last) -> Result<(), StoreError>,
-    ) -> Result<(u64, u64), StoreError> {
+        alone: impl FnOnce(Last) -> Result<()>,
+    ) -> Result<(u64, u64)> {
         let before = self.shared.file_bytes()?;
         let path = self.folder.join(COPY_NAME);
         self.check_room(self.shared.disk_bytes()?)?;
         backup::write_copy(&snapshot.txn, &path)?;
         // From here on the file may reuse the pages that were freed since.
         drop(snapshot);
-        let options = self.shared.options();
+        let options = self.shared.options;
         let backend = file::open_file(&path, options)?.moved_to(&self.folder.join(FILE_NAME));
         let (database, mut known) = (file::open_database(&backend, options)?, Known::default());
         loop {
@@ -114,7 +109,7 @@ impl Copy {
     }
 
     /// Better no copy than a disk that it fills up.
-    fn check_room(&self, bytes: u64) -> Result<(), StoreError> {
+    fn check_room(&self, bytes: u64) -> Result<()> {
         if self.shared.disk_free_bytes().is_some_and(|free| free < bytes) {
             let text = "the disk has too little room for the copy that a compaction makes";
             return Err(io::Error::new(io::ErrorKind::StorageFull, text).into());
@@ -138,7 +133,7 @@ fn take_place(
     backend: SharedBackend,
     database: Database,
     known: &mut Known,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (entries, _) = shared.journal.take()?;
     journal::replay(entries, &database, known)?;
     fs::rename(folder.join(COPY_NAME), folder.join(FILE_NAME))?;

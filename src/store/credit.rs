@@ -8,7 +8,7 @@ use super::codec;
 use super::key::{RowKey, address_key};
 use super::schema::names::RANGES;
 use super::schema::{CREDIT, HASH_KEY, ROW_KEY_TO_TRADE, USAGE_TO_RANGES};
-use super::{StoreError, WalletId};
+use super::{Result, WalletId};
 use crate::domain::{KeyId, Wallet};
 
 /// The secret part of the hash: four numbers under these names.
@@ -31,7 +31,7 @@ pub(super) fn mark(secret: [u64; 4], wallet: &Wallet) -> u128 {
     hash.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes))
 }
 
-fn secret(table: &impl ReadableTable<&'static str, u64>) -> Result<Option<[u64; 4]>, StoreError> {
+fn secret(table: &impl ReadableTable<&'static str, u64>) -> Result<Option<[u64; 4]>> {
     let mut secret = [0; 4];
     for (name, word) in WORDS.iter().zip(&mut secret) {
         let Some(stored) = table.get(name)? else { return Ok(None) };
@@ -41,11 +41,7 @@ fn secret(table: &impl ReadableTable<&'static str, u64>) -> Result<Option<[u64; 
 }
 
 /// The credit of a key for a wallet; `None` where the wallet was never forgotten.
-pub(super) fn read(
-    txn: &ReadTransaction,
-    key: KeyId,
-    wallet: &Wallet,
-) -> Result<Option<Credit>, StoreError> {
+pub(super) fn read(txn: &ReadTransaction, key: KeyId, wallet: &Wallet) -> Result<Option<Credit>> {
     let Some(secret) = secret(&txn.open_table(HASH_KEY)?)? else { return Ok(None) };
     let mark = mark(secret, wallet);
     let left = txn.open_table(CREDIT)?.get((key.0, mark))?;
@@ -59,7 +55,7 @@ pub(super) fn keep(
     id: WalletId,
     wallet: &Wallet,
     seed: [u64; 4],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut words = txn.open_table(HASH_KEY)?;
     let secret = if let Some(secret) = secret(&words)? {
         secret

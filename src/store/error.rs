@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::WalletId;
+use crate::domain::named;
 
 /// Cheap to clone: one failed commit answers every waiter with the same error.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -52,36 +53,21 @@ pub enum StoreError {
     WriterGone,
 }
 
-/// Why a call to a shared store failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreFailure {
-    /// It did not answer by the deadline.
-    Timeout,
-    /// No connection could be made, or one was cut.
-    Connection,
-    /// It takes no writes.
-    ReadOnly,
-    /// Its disk is full.
-    Full,
-    /// Another transaction was in the way.
-    Conflict,
-    Other,
-}
-
-impl StoreFailure {
-    pub const ALL: [Self; 6] =
-        [Self::Timeout, Self::Connection, Self::ReadOnly, Self::Full, Self::Conflict, Self::Other];
-
-    /// As the metrics name it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Connection => "connection",
-            Self::ReadOnly => "read_only",
-            Self::Full => "full",
-            Self::Conflict => "conflict",
-            Self::Other => "other",
-        }
+named! {
+    /// Why a call to a shared store failed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum StoreFailure {
+        /// It did not answer by the deadline.
+        Timeout = "timeout",
+        /// No connection could be made, or one was cut.
+        Connection = "connection",
+        /// It takes no writes.
+        ReadOnly = "read_only",
+        /// Its disk is full.
+        Full = "full",
+        /// Another transaction was in the way.
+        Conflict = "conflict",
+        Other = "other",
     }
 }
 

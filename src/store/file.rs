@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
@@ -13,10 +13,10 @@ use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _
 use super::disk;
 use super::journal::Journal;
 use super::memo::Memo;
-use super::read_only::{ReadOnly, is_refusal};
+use super::read_only::{ReadOnly, forward_locks, is_refusal};
 use super::schema::{self, FileFormat};
 use super::snapshot::{Latest, Snapshot};
-use super::{StoreError, StoreOptions, upgrade};
+use super::{Result, StoreError, StoreOptions, upgrade};
 use crate::domain::lock;
 
 /// redb's mark at the start of a file, the page of its header, and more than it writes before it
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub(super) memo: Memo,
     pub(super) latest: Latest,
     backend: RwLock<SharedBackend>,
-    options: StoreOptions,
+    pub(super) options: StoreOptions,
     /// How often the file was opened.
     opened: AtomicU64,
     /// The opening of the file in which reading or writing it failed last: the database of that
@@ -46,7 +46,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn open(backend: SharedBackend, options: StoreOptions) -> Result<Self, StoreError> {
+    pub(super) fn open(backend: SharedBackend, options: StoreOptions) -> Result<Self> {
         let database = open_database(&backend, options)?;
         Ok(Self {
             database: RwLock::new(Some(Opened::new(database))),
@@ -63,11 +63,7 @@ impl Shared {
     }
 
     /// What is stored now, apart from what other readers share.
-    pub(super) fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        self.begin()
-    }
-
-    fn begin(&self) -> Result<Snapshot, StoreError> {
+    pub(super) fn snapshot(&self) -> Result<Snapshot> {
         let (edition, opened) = (self.memo.edition(), self.opened());
         let (txn, pin) =
             self.noted(opened, self.with_pin(|database| Ok(database.begin_read()?)))?;
@@ -75,17 +71,11 @@ impl Shared {
     }
 
     /// Runs against the open database.
-    pub(super) fn with<T>(
-        &self,
-        run: impl FnOnce(&Database) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn with<T>(&self, run: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         self.with_pin(run).map(|(result, _)| result)
     }
 
-    fn with_pin<T>(
-        &self,
-        run: impl FnOnce(&Database) -> Result<T, StoreError>,
-    ) -> Result<(T, Arc<()>), StoreError> {
+    fn with_pin<T>(&self, run: impl FnOnce(&Database) -> Result<T>) -> Result<(T, Arc<()>)> {
         match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
             Some(opened) => Ok((run(&opened.database)?, Arc::clone(&opened.pin))),
             None if self.is_closed() => Err(StoreError::Closed),
@@ -98,11 +88,7 @@ impl Shared {
     }
 
     /// Remembers that the file failed. A failure of an earlier opening says nothing about this one.
-    pub(super) fn noted<T>(
-        &self,
-        opened: u64,
-        result: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn noted<T>(&self, opened: u64, result: Result<T>) -> Result<T> {
         if let Err(StoreError::Io(_)) = &result {
             self.fail(opened);
         }
@@ -123,7 +109,7 @@ impl Shared {
 
     /// Opens a failed file again; on an error the next call tries once more. Only the writer may
     /// call it, between its transactions. Views that are open get errors from then on.
-    pub(super) fn reopen(&self) -> Result<(), StoreError> {
+    pub(super) fn reopen(&self) -> Result<()> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         // First out, then in: the old one holds the lock on the file.
         self.let_go(&mut database);
@@ -138,7 +124,7 @@ impl Shared {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.let_go(&mut self.database.write().unwrap_or_else(PoisonError::into_inner));
-        drop(self.retired().take());
+        drop(lock(&self.retired).take());
     }
 
     /// Puts another file in the place of this one. Snapshots go on with
@@ -147,7 +133,7 @@ impl Shared {
     pub(super) fn replace(&self, backend: SharedBackend, database: Database) {
         let mut current = self.database.write().unwrap_or_else(PoisonError::into_inner);
         self.latest.forget();
-        *self.retired() = current.replace(Opened::new(database));
+        *lock(&self.retired) = current.replace(Opened::new(database));
         *self.backend.write().unwrap_or_else(PoisonError::into_inner) = backend;
         self.opened.fetch_add(1, Ordering::AcqRel);
         self.latest.forget();
@@ -155,7 +141,7 @@ impl Shared {
 
     /// Closes the file that another one took the place of. False while a snapshot reads from it.
     pub(super) fn release_retired(&self) -> bool {
-        let mut retired = self.retired();
+        let mut retired = lock(&self.retired);
         if retired.as_ref().is_some_and(|old| Arc::strong_count(&old.pin) > 1) {
             return false;
         }
@@ -163,16 +149,8 @@ impl Shared {
         true
     }
 
-    fn retired(&self) -> MutexGuard<'_, Option<Opened>> {
-        lock(&self.retired)
-    }
-
     pub(super) fn backend(&self) -> SharedBackend {
         self.backend.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn options(&self) -> StoreOptions {
-        self.options
     }
 
     /// A database that no snapshot holds on to ends in order; one may be begun until it is out.
@@ -182,12 +160,12 @@ impl Shared {
         self.latest.forget();
     }
 
-    pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {
+    pub(super) fn file_bytes(&self) -> Result<u64> {
         Ok(self.backend().len()?)
     }
 
     /// What the file takes of its disk.
-    pub(super) fn disk_bytes(&self) -> Result<u64, StoreError> {
+    pub(super) fn disk_bytes(&self) -> Result<u64> {
         let backend = self.backend();
         Ok(match backend.path.as_deref() {
             Some(path) => disk::used_bytes(path)?,
@@ -219,7 +197,7 @@ pub(super) struct SharedBackend {
     backend: Arc<dyn StorageBackend>,
     /// The same, where the file cannot be written.
     read_only: Option<Arc<ReadOnly>>,
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
     /// Where it is a file.
     pub(super) path: Option<Arc<Path>>,
 }
@@ -239,7 +217,7 @@ impl SharedBackend {
         Self { name: path.display().to_string().into(), path: Some(Arc::from(path)), ..self }
     }
 
-    fn read_only(path: &Path, name: &str) -> Result<Self, StoreError> {
+    fn read_only(path: &Path, name: &str) -> Result<Self> {
         let backend = Arc::new(ReadOnly::open(path).map_err(|error| refuse(error, name))?);
         let read_only = Some(Arc::clone(&backend));
         let (name, path) = (Arc::from(name), Some(Arc::from(path)));
@@ -272,38 +250,20 @@ impl StorageBackend for SharedBackend {
         self.backend.close()
     }
 
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> Result<bool, BackendError> {
-        self.backend.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.query_lock_range(start, end)
+    forward_locks! {
+        backend:
+        try_lock_range => try_lock_range -> bool;
+        try_lock_shared_range => try_lock_shared_range -> bool;
+        lock_range => lock_range -> ();
+        lock_shared_range => lock_shared_range -> ();
+        unlock_range => unlock_range -> ();
+        query_lock_range => query_lock_range -> bool;
     }
 }
 
 /// Opens or creates the file, for its owner alone. A file that is not ours is looked at without
 /// writing to it.
-pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend, StoreError> {
+pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend> {
     if let Some(folder) = path.parent() {
         disk::create_private_folder(folder)?;
     }
@@ -341,28 +301,33 @@ fn sync_folders(path: &Path) {
 }
 
 /// Something else than a file.
-pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend, StoreError> {
+pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend> {
     let name = "the given storage";
     restart_creation(&backend, name)?;
     Ok(SharedBackend::new(backend, name))
 }
 
 /// Empties a file whose creation a crash cut off, which would count as a foreign one.
-fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<(), StoreError> {
+fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<()> {
     if !is_unfinished(backend)? {
         return Ok(());
     }
     // Not while another process is creating it right now.
-    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
-        Ok(true) | Err(BackendError::Unsupported) => {}
-        Ok(false) => return Err(StoreError::Locked { file: name.to_owned() }),
-        Err(error) => return Err(io::Error::from(error).into()),
-    }
+    lock_whole(backend, name)?;
     if is_unfinished(backend)? {
         backend.set_len(0)?;
     }
     match backend.unlock_range(Bound::Unbounded, Bound::Unbounded) {
         Ok(()) | Err(BackendError::Unsupported) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+/// Locks it, where locks are known, as long as no other process has it.
+pub(super) fn lock_whole(backend: &impl StorageBackend, name: &str) -> Result<()> {
+    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
+        Ok(true) | Err(BackendError::Unsupported) => Ok(()),
+        Ok(false) => Err(StoreError::Locked { file: name.to_owned() }),
         Err(error) => Err(io::Error::from(error).into()),
     }
 }
@@ -380,24 +345,17 @@ fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
     Ok(mark.is_some_and(zero) && zero(body))
 }
 
-fn inspect_without_writing(
-    path: &Path,
-    name: &str,
-    options: StoreOptions,
-) -> Result<(), StoreError> {
+fn inspect_without_writing(path: &Path, name: &str, options: StoreOptions) -> Result<()> {
     let database = match builder(options).open_read_only(path) {
         Ok(database) => database,
         // Not closed in order, so it needs the right to write; then the check comes after.
         Err(DatabaseError::RepairAborted) => return Ok(()),
         Err(error) => return Err(refuse(error, name)),
     };
-    check(schema::inspect(&database.begin_read()?)?, name).map(|_| ())
+    schema::inspect(&database.begin_read()?, name).map(drop)
 }
 
-pub(super) fn open_database(
-    backend: &SharedBackend,
-    options: StoreOptions,
-) -> Result<Database, StoreError> {
+pub(super) fn open_database(backend: &SharedBackend, options: StoreOptions) -> Result<Database> {
     if let Some(read_only) = &backend.read_only {
         read_only.begin()?;
     }
@@ -408,28 +366,19 @@ pub(super) fn open_database(
     opened
 }
 
-fn open_and_complete(
-    backend: &SharedBackend,
-    options: StoreOptions,
-) -> Result<Database, StoreError> {
+fn open_and_complete(backend: &SharedBackend, options: StoreOptions) -> Result<Database> {
     let name = &backend.name;
-    let database = builder(options)
-        .create_with_backend(backend.clone())
-        .map_err(|error| refuse(error, name))?;
-    let found = schema::inspect(&database.begin_read()?)?;
-    match check(found, name)? {
+    let database = create_plain(backend, options)?;
+    match schema::inspect(&database.begin_read()?, name)? {
         FileFormat::Empty => schema::initialize(&database)?,
         FileFormat::Earlier(found) => upgrade::upgrade(&database, found)?,
-        FileFormat::Current | FileFormat::NotOurs => schema::complete(&database)?,
+        FileFormat::Current => schema::complete(&database)?,
     }
     Ok(database)
 }
 
 /// A database without any table.
-pub(super) fn create_plain(
-    backend: &SharedBackend,
-    options: StoreOptions,
-) -> Result<Database, StoreError> {
+pub(super) fn create_plain(backend: &SharedBackend, options: StoreOptions) -> Result<Database> {
     let created = builder(options).create_with_backend(backend.clone());
     created.map_err(|error| refuse(error, &backend.name))
 }
@@ -438,16 +387,6 @@ fn builder(options: StoreOptions) -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(options.cache_bytes);
     builder
-}
-
-fn check(found: FileFormat, name: &str) -> Result<FileFormat, StoreError> {
-    match found {
-        FileFormat::Empty | FileFormat::Current | FileFormat::Earlier(_) => Ok(found),
-        FileFormat::NotOurs => Err(StoreError::Foreign {
-            file: name.to_owned(),
-            reason: "it belongs to another program".to_owned(),
-        }),
-    }
 }
 
 fn refuse(error: DatabaseError, name: &str) -> StoreError {

@@ -12,8 +12,8 @@ use super::intern::Known;
 use super::job::{Job, Write};
 use super::writer::Writer;
 use super::{
-    Chunk, LIMITS, NewValue, PriceRecord, StoreError, StoreOptions, StoreStats, TokenRecord,
-    UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
+    Chunk, LIMITS, NewValue, PriceRecord, Result, StoreError, StoreOptions, StoreStats,
+    TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
 };
 use crate::domain::{Height, Wallet, lock};
 
@@ -35,7 +35,7 @@ pub(super) struct FileStoreInner {
 }
 
 impl Shared {
-    fn view(self: &Arc<Self>) -> Result<FileView, StoreError> {
+    fn view(self: &Arc<Self>) -> Result<FileView> {
         // A file that failed shall be seen to fail, though its pages may be in memory.
         let snapshot = if self.has_failed() {
             Arc::new(self.snapshot()?)
@@ -52,7 +52,7 @@ impl FileStore {
         backend: SharedBackend,
         options: StoreOptions,
         in_step: bool,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let shared = Arc::new(Shared::open(backend, options)?);
         let (jobs, queue) = mpsc::channel(LIMITS.queued_jobs);
         let writer = Writer::new(Arc::clone(&shared), queue);
@@ -63,7 +63,7 @@ impl FileStore {
     }
 
     /// What is stored now. Blocking and quick; see [`FileView`].
-    pub(super) fn view(&self) -> Result<FileView, StoreError> {
+    pub(super) fn view(&self) -> Result<FileView> {
         if self.inner.shared.has_failed()
             && let Some(jobs) = &self.inner.jobs
         {
@@ -81,7 +81,7 @@ impl FileStore {
     }
 
     /// The record of a wallet, which is created where it is missing.
-    pub(super) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord, StoreError> {
+    pub(super) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord> {
         if let Some(record) = self.view()?.read(|view| view.wallet(wallet))? {
             return Ok(WalletRecord::clone(&record));
         }
@@ -89,61 +89,6 @@ impl FileStore {
         let id = self.write(None, 1, move |tables, _| tables.intern(&wallet)).await?;
         let record = self.view()?.read(|view| view.wallet_by_id(id))?;
         record.ok_or(StoreError::UnknownWallet(id))
-    }
-
-    /// Replaces what is stored between the chunk's heights: rows, coverage and count change in one
-    /// transaction. Once sent, it is written even where the caller stops waiting.
-    ///
-    /// # Errors
-    /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
-    /// writing it again is safe.
-    pub(super) async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
-        let (wallet, weight) = (Some(chunk.id), 1 + chunk.trades.len());
-        self.write(wallet, weight, move |tables, known| tables.chunk(known, &chunk)).await
-    }
-
-    /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
-    /// heights which are not covered; a reader would not have reached them behind the gap.
-    pub(super) async fn update_wallet(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        patch: WalletPatch,
-    ) -> Result<Written, StoreError> {
-        self.write(Some(id), 1, move |tables, _| tables.patch(id, epoch, &patch)).await
-    }
-
-    /// Deletes rows, coverage and anchors above a height, with all that the source remembers of
-    /// the wallet, and raises the epoch, which is returned.
-    pub(super) async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
-        self.write(Some(id), 1, move |tables, _| tables.cut_back(id, above)).await
-    }
-
-    /// Writes all updates in one transaction.
-    pub(super) async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<(), StoreError> {
-        self.write(None, 1 + updates.len(), move |tables, _| tables.usage(&updates)).await
-    }
-
-    /// Adds what is newly known of tokens; what is known already stays.
-    pub(super) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
-        let weight = 1 + tokens.len();
-        self.write(None, weight, move |tables, known| tables.tokens(known, &tokens)).await
-    }
-
-    /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
-    /// a value, or changed meanwhile, stays as it is.
-    pub(super) async fn write_values(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        values: Vec<NewValue>,
-        prices: Vec<PriceRecord>,
-    ) -> Result<Written, StoreError> {
-        let weight = 1 + values.len() + prices.len();
-        let change = move |tables: &mut Tables<'_>, _: &mut Known| {
-            tables.values(id, epoch, &values, &prices)
-        };
-        self.write(Some(id), weight, change).await
     }
 
     /// Writes what was sent, closes the file and ends the writer; further calls get `Closed`, and
@@ -161,16 +106,13 @@ impl FileStore {
     }
 
     /// Sizes for the metrics.
-    pub(super) fn stats(&self) -> Result<StoreStats, StoreError> {
+    pub(super) fn stats(&self) -> Result<StoreStats> {
         let file_bytes = self.inner.shared.file_bytes()?;
         self.view()?.read(|view| view.stats(file_bytes))
     }
 
     /// Waits for the writer without giving the thread away.
-    fn spin<T>(
-        &self,
-        mut answer: oneshot::Receiver<Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
+    fn spin<T>(&self, mut answer: oneshot::Receiver<Result<T>>) -> Result<T> {
         loop {
             match answer.try_recv() {
                 Ok(outcome) => return outcome,
@@ -184,17 +126,13 @@ impl FileStore {
         &self,
         wallet: Option<WalletId>,
         weight: usize,
-        change: impl Fn(&mut Tables<'_>, &mut Known) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
+        change: impl Fn(&mut Tables<'_>, &mut Known) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
         let (job, answer) = Write::job(wallet, weight, change);
         self.ask(job, answer).await
     }
 
-    pub(super) async fn ask<T>(
-        &self,
-        job: Job,
-        answer: oneshot::Receiver<Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
+    pub(super) async fn ask<T>(&self, job: Job, answer: oneshot::Receiver<Result<T>>) -> Result<T> {
         let jobs = self.inner.jobs.as_ref().ok_or(StoreError::Closed)?;
         if jobs.send(job).await.is_err() {
             return Err(self.inner.gone());
@@ -204,6 +142,44 @@ impl FileStore {
         }
         answer.await.unwrap_or_else(|_| Err(self.inner.gone()))
     }
+}
+
+/// Writes of a request each: its wallet, its weight, and what it changes.
+macro_rules! writes {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty =
+        $wallet:expr, $weight:expr, |$tables:ident, $known:pat_param| $change:expr;)*) => {
+        impl FileStore {
+            $(pub(super) async fn $name(
+                &self, $($argument: $type),*
+            ) -> Result<$result> {
+                let (wallet, weight) = ($wallet, $weight);
+                self.write(wallet, weight, move |$tables, $known| $change).await
+            })*
+        }
+    };
+}
+
+writes! {
+    write_chunk(chunk: Chunk) -> Written =
+        Some(chunk.id), 1 + chunk.trades.len(), |tables, known| tables.chunk(known, &chunk);
+
+    update_wallet(id: WalletId, epoch: u64, patch: WalletPatch) -> Written =
+        Some(id), 1, |tables, _| tables.patch(id, epoch, &patch);
+
+    cut_back(id: WalletId, above: Height) -> u64 =
+        Some(id), 1, |tables, _| tables.cut_back(id, above);
+
+    write_usage(updates: Vec<UsageUpdate>) -> () =
+        None, 1 + updates.len(), |tables, _| tables.usage(&updates);
+
+    write_tokens(tokens: Vec<TokenRecord>) -> () =
+        None, 1 + tokens.len(), |tables, known| tables.tokens(known, &tokens);
+
+    write_values(
+        id: WalletId, epoch: u64, values: Vec<NewValue>, prices: Vec<PriceRecord>
+    ) -> Written =
+        Some(id), 1 + values.len() + prices.len(),
+        |tables, _| tables.values(id, epoch, &values, &prices);
 }
 
 impl FileStoreInner {

@@ -10,7 +10,7 @@ use crate::domain::{
     SourceAccount, Token, TradeKey, Units, UnixMillis, UnixSeconds, Wallet, opaque,
 };
 
-use super::codec::{self, WalletState, corrupt};
+use super::codec::{self, corrupt};
 use super::credit::{self, Credit};
 use super::file::Shared;
 use super::key::{
@@ -30,8 +30,8 @@ use super::schema::{
 use super::snapshot::Snapshot;
 use super::trade_codec::{self, StoredTrade};
 use super::{
-    Anchor, DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord,
-    WalletId, WalletRecord, WantedPlace, WantedValue,
+    Anchor, DeliveredRange, KeptCandle, LIMITS, Pending, Result, StoreError, StoreStats,
+    TokenRecord, WalletId, WalletRecord, WantedPlace, WantedValue,
 };
 
 /// A consistent picture of the store at one moment. What each read returns stands at
@@ -51,14 +51,11 @@ impl FileView {
     }
 
     /// One read; the file records where it fails.
-    pub(super) fn read<T>(
-        &self,
-        read: impl FnOnce(&Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         self.shared.noted(self.snapshot.opened, read(self))
     }
 
-    pub(super) fn stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
+    pub(super) fn stats(&self, file_bytes: u64) -> Result<StoreStats> {
         Ok(StoreStats {
             file_bytes,
             rows: self.snapshot.txn.open_table(ROW_KEY_TO_TRADE)?.len()?,
@@ -67,69 +64,52 @@ impl FileView {
         })
     }
 
-    pub(super) fn wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
+    pub(super) fn wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>> {
         let Some(record) = self.known_or_found(wallet)? else { return Ok(None) };
         // The rows of the same wallet are mostly read next.
         let _ = self.found.set((record.id, wallet.address.family()));
         Ok(Some(record))
     }
 
-    fn known_or_found(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
-        if let Some(record) = self.snapshot.record(wallet) {
+    fn known_or_found(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>> {
+        if let Some(record) = self.snapshot.records.get(wallet) {
             return Ok(Some(record));
         }
         let key = address_key(wallet.chain, &wallet.address);
         let Some(id) = self.snapshot.wallet_ids()?.get(key.as_slice())? else { return Ok(None) };
         let record = Arc::new(self.read_state(WalletId(id.value()), *wallet)?);
-        self.snapshot.keep_record(&record);
+        self.snapshot.records.put(*wallet, Arc::clone(&record));
         Ok(Some(record))
     }
 
-    pub(super) fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
-        match self.plain_wallet(id)? {
-            Some(wallet) => {
-                let _ = self.found.set((id, wallet.address.family()));
-                self.read_state(id, wallet).map(Some)
-            }
-            None => Ok(None),
-        }
+    pub(super) fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>> {
+        let Some(wallet) = self.plain_wallet(id)? else { return Ok(None) };
+        let _ = self.found.set((id, wallet.address.family()));
+        self.read_state(id, wallet).map(Some)
     }
 
-    pub(super) fn read_state(
-        &self,
-        id: WalletId,
-        wallet: Wallet,
-    ) -> Result<WalletRecord, StoreError> {
-        let state = match self.snapshot.states()?.get(id.0)? {
-            Some(bytes) => codec::decode_state(STATES, bytes.value())?,
-            None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
-        };
-        let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
-        Ok(WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut })
+    pub(super) fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord> {
+        let none = || corrupt(STATES, format_args!("no state of wallet {}", id.0));
+        let bytes = self.snapshot.states()?.get(id.0)?.ok_or_else(none)?;
+        Ok(codec::decode_state(STATES, bytes.value())?.into_record(id, wallet))
     }
 
-    pub(super) fn pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
-            Some(bytes) => codec::decode_pending(PENDING, bytes.value()).map(Some),
-            None => Ok(None),
-        }
+    pub(super) fn pending_of(&self, id: WalletId) -> Result<Option<Pending>> {
+        let found = self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)?;
+        found.map(|bytes| codec::decode_pending(PENDING, bytes.value())).transpose()
     }
 
-    pub(super) fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
-            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
-            None => Ok(Vec::new()),
-        }
+    pub(super) fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>> {
+        let found = self.snapshot.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)?;
+        found.map_or(Ok(Vec::new()), |bytes| codec::decode_anchors(ANCHORS, bytes.value()))
     }
 
-    pub(super) fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
-            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()).map(Some),
-            None => Ok(None),
-        }
+    pub(super) fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>> {
+        let found = self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)?;
+        found.map(|bytes| codec::decode_wallet(WALLETS, bytes.value())).transpose()
     }
 
-    fn family(&self, id: WalletId) -> Result<Option<Family>, StoreError> {
+    fn family(&self, id: WalletId) -> Result<Option<Family>> {
         match self.found.get() {
             Some((found, family)) if *found == id => Ok(Some(*family)),
             _ => Ok(self.plain_wallet(id)?.map(|wallet| wallet.address.family())),
@@ -142,7 +122,7 @@ impl FileView {
         (after, floor): (Position, Height),
         limit: usize,
         room: Rows,
-    ) -> Result<(Rows, bool), StoreError> {
+    ) -> Result<(Rows, bool)> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let start = RowKey::behind(id, after);
         let table = self.snapshot.trades()?;
@@ -162,30 +142,12 @@ impl FileView {
         Ok((slice.rows, false))
     }
 
-    pub(super) fn newer_rows(
-        &self,
-        id: WalletId,
-        than: Position,
-        limit: usize,
-    ) -> Result<Rows, StoreError> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let end = RowKey::above(id, than);
-        let table = self.snapshot.trades()?;
-        let mut slice = Slice::new(self, limit, Rows::default());
-        let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
-        for entry in newer {
-            let (key, value) = entry?;
-            slice.push(row_key(key.value(), family)?, value.value())?;
-        }
-        Ok(slice.rows)
+    pub(super) fn newer_rows(&self, id: WalletId, than: Position, limit: usize) -> Result<Rows> {
+        let (start, end) = (RowKey::start(id), RowKey::above(id, than));
+        self.rows_in(id, (start.bytes(), end.bytes()), limit, false)
     }
 
-    pub(super) fn count_above(
-        &self,
-        id: WalletId,
-        height: Height,
-        limit: u64,
-    ) -> Result<u64, StoreError> {
+    pub(super) fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Result<u64> {
         let table = self.snapshot.trades()?;
         let mut count = 0;
         for entry in table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())? {
@@ -198,55 +160,43 @@ impl FileView {
         Ok(count)
     }
 
-    pub(super) fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
-        if let Some(kept) = self.snapshot.first_time(id) {
+    pub(super) fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>> {
+        if let Some(kept) = self.snapshot.first_times.get(&id) {
             return Ok(Some(kept));
         }
         let table = self.snapshot.trades()?;
         let mut rows = table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
-        let time = match rows.next_back() {
-            Some(entry) => time_of(entry?.0.value()),
-            None => None,
-        };
+        let Some(entry) = rows.next_back() else { return Ok(None) };
+        let time = time_of(entry?.0.value());
         if let Some(time) = time {
-            self.snapshot.keep_first_time(id, time);
+            self.snapshot.first_times.put(id, time);
         }
         Ok(time)
     }
 
-    pub(super) fn token(
-        &self,
-        chain: ChainId,
-        mint: &Address,
-    ) -> Result<Option<TokenRecord>, StoreError> {
+    pub(super) fn token(&self, chain: ChainId, mint: &Address) -> Result<Option<TokenRecord>> {
         self.token_number(chain, mint)?.map(|id| self.read_token(id)).transpose()
     }
 
-    pub(super) fn token_number(
-        &self,
-        chain: ChainId,
-        mint: &Address,
-    ) -> Result<Option<u32>, StoreError> {
+    pub(super) fn token_number(&self, chain: ChainId, mint: &Address) -> Result<Option<u32>> {
         let key = address_key(chain, mint);
         let id = self.snapshot.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())?;
         Ok(id.map(|id| id.value()))
     }
 
-    fn read_token(&self, id: u32) -> Result<TokenRecord, StoreError> {
-        match self.snapshot.txn.open_table(TOKEN_ID_TO_TOKEN)?.get(id)? {
-            Some(bytes) => codec::decode_token(TOKENS, bytes.value()),
-            None => Err(corrupt(TOKENS, format_args!("no token {id}"))),
-        }
+    fn read_token(&self, id: u32) -> Result<TokenRecord> {
+        let found = self.snapshot.txn.open_table(TOKEN_ID_TO_TOKEN)?.get(id)?;
+        let bytes = found.ok_or_else(|| corrupt(TOKENS, format_args!("no token {id}")))?;
+        codec::decode_token(TOKENS, bytes.value())
     }
 
-    fn read_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
-        match self.snapshot.txn.open_table(VENUE_ID_TO_NAME)?.get(id)? {
-            Some(name) => Ok(Arc::from(name.value())),
-            None => Err(corrupt(VENUES, format_args!("no venue {id}"))),
-        }
+    fn read_venue(&self, id: u32) -> Result<Arc<str>> {
+        let found = self.snapshot.txn.open_table(VENUE_ID_TO_NAME)?.get(id)?;
+        let name = found.ok_or_else(|| corrupt(VENUES, format_args!("no venue {id}")))?;
+        Ok(Arc::from(name.value()))
     }
 
-    fn shared_token(&self, id: u32) -> Result<Arc<Token>, StoreError> {
+    fn shared_token(&self, id: u32) -> Result<Arc<Token>> {
         if let Some(token) = self.shared.memo.token(id) {
             return Ok(token);
         }
@@ -256,7 +206,7 @@ impl FileView {
         Ok(token)
     }
 
-    pub(super) fn shared_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
+    pub(super) fn shared_venue(&self, id: u32) -> Result<Arc<str>> {
         if let Some(venue) = self.shared.memo.venue(id) {
             return Ok(venue);
         }
@@ -270,7 +220,7 @@ impl FileView {
         chain: ChainId,
         asked_before: UnixMillis,
         limit: usize,
-    ) -> Result<Vec<TokenRecord>, StoreError> {
+    ) -> Result<Vec<TokenRecord>> {
         let (start, end) = (wanted_key(chain, 0, 0), wanted_key(chain, asked_before.0, 0));
         let table = self.snapshot.txn.open_table(WANTED_TOKEN)?;
         let mut tokens = Vec::new();
@@ -287,23 +237,26 @@ impl FileView {
         newest: UnixSeconds,
         oldest: UnixSeconds,
         limit: usize,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         let (start, end) = RowKey::between(id, newest, oldest);
-        self.rows_in(id, start.bytes(), end.bytes(), limit)
+        self.rows_in(id, (start.bytes(), end.bytes()), limit, true)
     }
 
-    /// Rows of a wallet between two bounds, the second exclusive.
+    /// Rows of a wallet between two bounds, the second exclusive, newest first or last.
     fn rows_in(
         &self,
         id: WalletId,
-        start: &[u8],
-        end: &[u8],
+        (start, end): (&[u8], &[u8]),
         limit: usize,
-    ) -> Result<Rows, StoreError> {
+        newest_first: bool,
+    ) -> Result<Rows> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let table = self.snapshot.trades()?;
+        let mut range = self.snapshot.trades()?.range(start..end)?;
+        let mut next = || if newest_first { range.next() } else { range.next_back() };
         let mut slice = Slice::new(self, limit, Rows::default());
-        for entry in table.range(start..end)?.take(limit) {
+        while slice.rows.len() < limit
+            && let Some(entry) = next()
+        {
             let (key, value) = entry?;
             slice.push(row_key(key.value(), family)?, value.value())?;
         }
@@ -315,7 +268,7 @@ impl FileView {
         chain: ChainId,
         behind: &WantedPlace,
         limit: usize,
-    ) -> Result<Vec<WantedValue>, StoreError> {
+    ) -> Result<Vec<WantedValue>> {
         let first = chain.0.to_be_bytes();
         let from = behind.0.as_slice().max(first.as_slice());
         let table = self.snapshot.txn.open_table(WANTED_VALUE)?;
@@ -337,7 +290,7 @@ impl FileView {
             let state = self.snapshot.states()?.get(id.0)?;
             let Some(state) = state else { continue };
             let epoch = codec::decode_state(STATES, state.value())?.epoch;
-            let rows = self.rows_in(id, &start, &end, usize::MAX)?;
+            let rows = self.rows_in(id, (&start, &end), usize::MAX, true)?;
             let trades = rows.into_iter().map(|row| row.trade).collect();
             let found = besides.get(key)?.map(|units| Units::from_be_bytes(units.value()));
             let (side_payment, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
@@ -351,7 +304,7 @@ impl FileView {
         chain: ChainId,
         from: UnixSeconds,
         to: UnixSeconds,
-    ) -> Result<Vec<LearnedPrice>, StoreError> {
+    ) -> Result<Vec<LearnedPrice>> {
         let (first, last) = (Minute::of(from).0, Minute::of(to).0);
         let table = self.snapshot.txn.open_table(MINUTE_TO_LEARNED)?;
         let mut prices = Vec::new();
@@ -362,7 +315,7 @@ impl FileView {
         Ok(prices)
     }
 
-    pub(super) fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
+    pub(super) fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle> {
         match self.snapshot.txn.open_table(MINUTE_TO_CANDLE)?.get((chain.0, minute.0))? {
             Some(bytes) => Ok(codec::decode_candle(CANDLES, bytes.value())?
                 .map_or(KeptCandle::Nothing, KeptCandle::Price)),
@@ -370,7 +323,7 @@ impl FileView {
         }
     }
 
-    pub(super) fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
+    pub(super) fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>> {
         let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
         let table = self.snapshot.txn.open_table(ACCOUNT_TO_STATE)?;
         let mut accounts = Vec::new();
@@ -383,7 +336,7 @@ impl FileView {
         Ok(accounts)
     }
 
-    pub(super) fn pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
+    pub(super) fn pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>> {
         let table = self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?;
         let mut pending = Vec::new();
         for entry in table.iter()? {
@@ -395,30 +348,24 @@ impl FileView {
         Ok(pending)
     }
 
-    pub(super) fn credit(&self, key: KeyId, id: WalletId) -> Result<Option<Credit>, StoreError> {
+    pub(super) fn credit(&self, key: KeyId, id: WalletId) -> Result<Option<Credit>> {
         let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
         credit::read(&self.snapshot.txn, key, &wallet)
     }
 
-    pub(super) fn usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
+    pub(super) fn usage_total(&self, key: KeyId) -> Result<u64> {
         let total = self.snapshot.txn.open_table(KEY_TO_TOTAL)?.get(key.0)?;
         Ok(total.map_or(0, |total| total.value()))
     }
 
-    pub(super) fn usage(
-        &self,
-        key: KeyId,
-        id: WalletId,
-    ) -> Result<Vec<DeliveredRange>, StoreError> {
+    pub(super) fn usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        match self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
-            Some(bytes) => codec::decode_ranges(RANGES, family, bytes.value()),
-            None => Ok(Vec::new()),
-        }
+        let found = self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))?;
+        found.map_or(Ok(Vec::new()), |bytes| codec::decode_ranges(RANGES, family, bytes.value()))
     }
 }
 
-pub(super) fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
+pub(super) fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey> {
     read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
 }
 
@@ -441,7 +388,7 @@ impl<'a> Slice<'a> {
     }
 
     #[inline]
-    fn push(&mut self, key: TradeKey, value: &[u8]) -> Result<(), StoreError> {
+    fn push(&mut self, key: TradeKey, value: &[u8]) -> Result<()> {
         let StoredTrade { side, token, venue, units, native, valued } =
             trade_codec::decode_trade(TRADES, value)?;
         let Self { view, rows, tokens, venues } = self;

@@ -9,7 +9,7 @@ use super::schema::{
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE,
     WANTED_VALUE_TO_BESIDE, begin_write,
 };
-use super::{StoreError, WalletId};
+use super::{Result, WalletId};
 use crate::domain::Wallet;
 
 /// The same in a database that is open. Only the writer may call it, between its transactions.
@@ -17,7 +17,7 @@ pub(super) fn forget_in(
     database: &Database,
     wallet: &Wallet,
     seed: [u64; 4],
-) -> Result<Option<u64>, StoreError> {
+) -> Result<Option<u64>> {
     let txn = begin_write(database)?;
     let key = address_key(wallet.chain, &wallet.address);
     let found = {
@@ -52,7 +52,7 @@ pub(super) fn forget_in(
 }
 
 /// Its number is never given again.
-fn keep_number(txn: &WriteTransaction, id: WalletId) -> Result<(), StoreError> {
+fn keep_number(txn: &WriteTransaction, id: WalletId) -> Result<()> {
     let mut numbers = txn.open_table(NAME_TO_NUMBER)?;
     let kept = numbers.get(UNFORGOTTEN)?.map_or(0, |number| number.value());
     numbers.insert(UNFORGOTTEN, kept.max(u64::from(id.0) + 1))?;

@@ -12,7 +12,7 @@ use super::key::{address_key, wanted_key};
 use super::schema::names::TOKENS;
 use super::schema::{TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, VENUE_ID_TO_NAME, VENUE_TO_ID, WANTED_TOKEN};
 use super::trade_codec::StoredTrade;
-use super::{LIMITS, StoreError, TokenRecord};
+use super::{LIMITS, Result, StoreError, TokenRecord};
 
 /// Numbers that the open transaction and those before it have seen. Wrong after a transaction
 /// that was given up: forget it then.
@@ -44,7 +44,7 @@ pub(super) struct Names<'txn> {
 }
 
 impl<'txn> Names<'txn> {
-    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self> {
         Ok(Self {
             token_to_id: txn.open_table(TOKEN_TO_ID)?,
             id_to_token: txn.open_table(TOKEN_ID_TO_TOKEN)?,
@@ -60,7 +60,7 @@ impl<'txn> Names<'txn> {
         known: &mut Known,
         chain: ChainId,
         trade: &Trade,
-    ) -> Result<StoredTrade, StoreError> {
+    ) -> Result<StoredTrade> {
         let token = self.token(known, chain, trade.mint)?;
         Ok(StoredTrade::of(trade, token, self.venue(known, &trade.venue)?))
     }
@@ -71,7 +71,7 @@ impl<'txn> Names<'txn> {
         known: &mut Known,
         chain: ChainId,
         mint: Address,
-    ) -> Result<u32, StoreError> {
+    ) -> Result<u32> {
         if let Some(id) = known.tokens.get(&(chain, mint)) {
             return Ok(*id);
         }
@@ -90,7 +90,7 @@ impl<'txn> Names<'txn> {
         Ok(id)
     }
 
-    pub(super) fn venue(&mut self, known: &mut Known, name: &Arc<str>) -> Result<u32, StoreError> {
+    pub(super) fn venue(&mut self, known: &mut Known, name: &Arc<str>) -> Result<u32> {
         if let Some(id) = known.venues.get(name) {
             return Ok(*id);
         }
@@ -109,16 +109,10 @@ impl<'txn> Names<'txn> {
     }
 
     /// Adds metadata of a token; fields that `news` does not set stay.
-    pub(super) fn learn(
-        &mut self,
-        known: &mut Known,
-        news: &TokenRecord,
-    ) -> Result<(), StoreError> {
+    pub(super) fn learn(&mut self, known: &mut Known, news: &TokenRecord) -> Result<()> {
         let id = self.token(known, news.chain, news.mint)?;
-        let old = match self.id_to_token.get(id)? {
-            Some(bytes) => codec::decode_token(TOKENS, bytes.value())?,
-            None => return Err(codec::corrupt(TOKENS, format_args!("no token {id}"))),
-        };
+        let none = || codec::corrupt(TOKENS, format_args!("no token {id}"));
+        let old = codec::decode_token(TOKENS, self.id_to_token.get(id)?.ok_or_else(none)?.value())?;
         let joined = old.joined(news);
         if joined != old {
             self.put_token(id, Some(&old), &joined)?;
@@ -127,12 +121,7 @@ impl<'txn> Names<'txn> {
         Ok(())
     }
 
-    fn put_token(
-        &mut self,
-        id: u32,
-        old: Option<&TokenRecord>,
-        new: &TokenRecord,
-    ) -> Result<(), StoreError> {
+    fn put_token(&mut self, id: u32, old: Option<&TokenRecord>, new: &TokenRecord) -> Result<()> {
         if let Some(key) = old.and_then(|old| wanted(id, old)) {
             self.wanted.remove(key)?;
         }
@@ -152,7 +141,7 @@ fn wanted(id: u32, token: &TokenRecord) -> Option<[u8; 14]> {
 pub(super) const TOO_MANY: StoreError = StoreError::Invalid("more than 2^32 records");
 
 /// The number behind the highest one of a table.
-pub(super) fn next_id<V: redb::Value>(table: &Table<'_, u32, V>) -> Result<u32, StoreError> {
+pub(super) fn next_id<V: redb::Value>(table: &Table<'_, u32, V>) -> Result<u32> {
     match table.last()? {
         None => Ok(0),
         Some((last, _)) => last.value().checked_add(1).ok_or(TOO_MANY),

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::apply::Tables;
 use super::intern::Known;
-use super::{StoreError, WalletId};
+use super::{Result, StoreError, WalletId};
 use crate::domain::lock;
 
 /// A caller that has gone changes nothing: what was sent is written.
@@ -24,8 +24,7 @@ pub(super) enum Job {
 pub(super) type Alone = Box<dyn FnOnce() + Send>;
 
 /// What a write does, once in the file, and once more in a copy that is made meanwhile.
-pub(super) type Change =
-    Arc<dyn Fn(&mut Tables<'_>, &mut Known) -> Result<(), StoreError> + Send + Sync>;
+pub(super) type Change = Arc<dyn Fn(&mut Tables<'_>, &mut Known) -> Result<()> + Send + Sync>;
 
 pub(super) struct Write {
     /// Rows are written in the order of their keys, which begin with the wallet.
@@ -34,15 +33,15 @@ pub(super) struct Write {
     pub(super) weight: usize,
     pub(super) change: Change,
     /// Answers the caller. The outcome of the change has waited for the commit that makes it true.
-    pub(super) settle: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
+    pub(super) settle: Box<dyn FnOnce(Result<()>) + Send>,
 }
 
 impl Write {
     pub(super) fn job<T: Send + 'static>(
         wallet: Option<WalletId>,
         weight: usize,
-        change: impl Fn(&mut Tables<'_>, &mut Known) -> Result<T, StoreError> + Send + Sync + 'static,
-    ) -> (Job, oneshot::Receiver<Result<T, StoreError>>) {
+        change: impl Fn(&mut Tables<'_>, &mut Known) -> Result<T> + Send + Sync + 'static,
+    ) -> (Job, oneshot::Receiver<Result<T>>) {
         let (to, answer) = oneshot::channel();
         let outcome = Arc::new(Mutex::new(None));
         let waiting = Arc::clone(&outcome);
@@ -50,7 +49,7 @@ impl Write {
             *lock(&waiting) = Some(change(tables, known)?);
             Ok(())
         });
-        let settle = Box::new(move |committed: Result<(), StoreError>| {
+        let settle = Box::new(move |committed: Result<()>| {
             let outcome = lock(&outcome).take().ok_or(StoreError::WriterGone);
             // The caller may have gone.
             let _ = to.send(committed.and(outcome));

@@ -1,6 +1,6 @@
 //! What is committed while a copy of the file is made, to be committed to the copy as well.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use redb::Database;
 
@@ -9,7 +9,7 @@ use super::forget::forget_in;
 use super::intern::Known;
 use super::job::Change;
 use super::schema::begin_write;
-use super::{LIMITS, StoreError};
+use super::{LIMITS, Result, StoreError};
 use crate::domain::{Wallet, lock, opaque};
 
 /// One committed change.
@@ -39,14 +39,10 @@ pub(super) struct Journal(Mutex<State>);
 opaque!(Journal);
 
 impl Journal {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
-    }
-
     /// # Errors
     /// `Invalid` while another copy is being made.
-    pub(super) fn begin(&self) -> Result<(), StoreError> {
-        let mut state = self.state();
+    pub(super) fn begin(&self) -> Result<()> {
+        let mut state = lock(&self.0);
         if let State::On { .. } = *state {
             return Err(StoreError::Invalid("a second compaction at the same time"));
         }
@@ -55,11 +51,11 @@ impl Journal {
     }
 
     pub(super) fn end(&self) {
-        *self.state() = State::Off;
+        *lock(&self.0) = State::Off;
     }
 
     pub(super) fn add(&self, new: impl IntoIterator<Item = JournalEntry>) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         let State::On { entries, weight } = &mut *state else { return };
         for entry in new {
             *weight += if let JournalEntry::Write(weight, _) = entry { weight } else { 1 };
@@ -71,15 +67,15 @@ impl Journal {
     }
 
     pub(super) fn abandon(&self, reason: &'static str) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if let State::On { .. } = *state {
             *state = State::Abandoned(reason);
         }
     }
 
     /// Takes what was added since the last call, with the count of its records.
-    pub(super) fn take(&self) -> Result<(Vec<JournalEntry>, usize), StoreError> {
-        match &mut *self.state() {
+    pub(super) fn take(&self) -> Result<(Vec<JournalEntry>, usize)> {
+        match &mut *lock(&self.0) {
             State::On { entries, weight } => Ok((std::mem::take(entries), std::mem::take(weight))),
             State::Abandoned(reason) => Err(StoreError::Invalid(reason)),
             State::Off => Err(StoreError::Invalid("a journal that was ended")),
@@ -88,11 +84,7 @@ impl Journal {
 }
 
 /// Commits entries to a copy. The same changes in the same order give the same rows and numbers.
-pub(super) fn replay(
-    entries: Vec<JournalEntry>,
-    to: &Database,
-    known: &mut Known,
-) -> Result<(), StoreError> {
+pub(super) fn replay(entries: Vec<JournalEntry>, to: &Database, known: &mut Known) -> Result<()> {
     let mut changes = Vec::new();
     for entry in entries {
         match entry {
@@ -106,7 +98,7 @@ pub(super) fn replay(
     commit(changes, to, known)
 }
 
-fn commit(changes: Vec<Change>, to: &Database, known: &mut Known) -> Result<(), StoreError> {
+fn commit(changes: Vec<Change>, to: &Database, known: &mut Known) -> Result<()> {
     if changes.is_empty() {
         return Ok(());
     }

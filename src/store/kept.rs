@@ -1,7 +1,7 @@
 //! What this process remembers of the store, bounded.
 
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use crate::domain::lock;
 use foldhash::HashMap;
@@ -19,11 +19,11 @@ impl<K: Eq + Hash, V: Clone> CachedState<K, V> {
     }
 
     pub(super) fn get(&self, key: &K) -> Option<V> {
-        self.entries().get(key).cloned()
+        lock(&self.entries).get(key).cloned()
     }
 
     pub(super) fn put(&self, key: K, value: V) {
-        let mut entries = self.entries();
+        let mut entries = lock(&self.entries);
         if entries.len() >= self.max {
             entries.clear();
         }
@@ -32,15 +32,11 @@ impl<K: Eq + Hash, V: Clone> CachedState<K, V> {
 
     #[cfg(feature = "postgres")]
     pub(super) fn take(&self, key: &K) -> Option<V> {
-        self.entries().remove(key)
+        lock(&self.entries).remove(key)
     }
 
     #[cfg(feature = "postgres")]
     pub(super) fn clear(&self) {
-        self.entries().clear();
-    }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<K, V>> {
-        lock(&self.entries)
+        lock(&self.entries).clear();
     }
 }

@@ -8,7 +8,7 @@ use super::codec;
 use super::file_view::FileView;
 use super::schema::names::{RANGES, WALLETS};
 use super::schema::{USAGE_TO_RANGES, WALLET_ID_TO_WALLET};
-use super::{DeliveredRange, StoreError, WalletId, WalletRecord};
+use super::{DeliveredRange, Result, WalletId, WalletRecord};
 use crate::domain::{KeyId, Wallet};
 
 impl FileView {
@@ -16,7 +16,7 @@ impl FileView {
         &self,
         behind: Option<WalletId>,
         limit: usize,
-    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
+    ) -> Result<Vec<(WalletId, Wallet)>> {
         let table = self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?;
         let from = behind.map_or(Bound::Unbounded, |id| Bound::Excluded(id.0));
         let mut wallets = Vec::new();
@@ -32,14 +32,12 @@ impl FileView {
         &self,
         behind: Option<WalletId>,
         limit: usize,
-    ) -> Result<Vec<WalletRecord>, StoreError> {
+    ) -> Result<Vec<WalletRecord>> {
         let wallets = self.wallets(behind, limit)?;
         wallets.into_iter().map(|(id, wallet)| self.read_state(id, wallet)).collect()
     }
 
-    pub(super) fn all_usage(
-        &self,
-    ) -> Result<Vec<(KeyId, WalletId, Vec<DeliveredRange>)>, StoreError> {
+    pub(super) fn all_usage(&self) -> Result<Vec<(KeyId, WalletId, Vec<DeliveredRange>)>> {
         let mut usage = Vec::new();
         for entry in self.snapshot.txn.open_table(USAGE_TO_RANGES)?.iter()? {
             let (place, bytes) = entry?;

@@ -61,7 +61,7 @@ use std::time::Duration;
 use futures_util::future::{Either, ready};
 use redb::StorageBackend;
 
-use crate::domain::{Height, Wallet};
+use crate::domain::{Height, Wallet, defaults};
 
 pub use care::StoreSize;
 pub use credit::Credit;
@@ -82,52 +82,42 @@ use file_store::FileStore;
 #[cfg(feature = "postgres")]
 use postgres::PgStore;
 
+/// What the store returns.
+type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Name of the file inside the data folder.
 pub const FILE_NAME: &str = "trades.redb";
 
-/// Every limit of the store, by name; none of them is a setting.
-#[derive(Debug)]
-pub struct StoreLimits {
-    /// Requests that wait for the writer; the next caller waits until there is room.
-    queued_jobs: usize,
-    /// Records after which no further request joins a commit.
-    joined_records: usize,
-    /// Tokens and venues each whose numbers the writer keeps in memory.
-    interned: usize,
-    /// Tokens and venues each that readers keep in memory.
-    memo_entries: usize,
-    /// Tokens and venues each that one slice keeps at hand.
-    slice_names: usize,
-    /// Wallets that readers keep in memory between two commits.
-    snapshot_records: usize,
-    /// Rows for which a slice makes room before it reads them.
-    slice_rows: usize,
-    /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
-    price_minutes: u64,
-    /// Learned prices of one minute.
-    prices_per_minute: usize,
-    /// Records that wait to be written to a compacted copy as well; above it the copy is given up.
-    journal_records: usize,
-    /// With fewer of them the copy takes the place of the file, which holds up writes meanwhile.
-    journal_records_last: usize,
-    /// Longest that a file is kept open for snapshots after another took its place.
-    retired_wait: Duration,
+defaults! {
+    /// Every limit of the store, by name; none of them is a setting.
+    #[derive(Debug)]
+    pub const LIMITS: struct StoreLimits {
+        /// Requests that wait for the writer; the next caller waits until there is room.
+        queued_jobs: usize = 256,
+        /// Records after which no further request joins a commit.
+        joined_records: usize = 20_000,
+        /// Tokens and venues each whose numbers the writer keeps in memory.
+        interned: usize = 65_536,
+        /// Tokens and venues each that readers keep in memory.
+        memo_entries: usize = 16_384,
+        /// Tokens and venues each that one slice keeps at hand.
+        slice_names: usize = 256,
+        /// Wallets that readers keep in memory between two commits.
+        snapshot_records: usize = 1_024,
+        /// Rows for which a slice makes room before it reads them.
+        slice_rows: usize = 1_024,
+        /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
+        price_minutes: u64 = 100_000,
+        /// Learned prices of one minute.
+        prices_per_minute: usize = 8,
+        /// Records that wait to be written to a compacted copy as well; above it the copy is given up.
+        journal_records: usize = 2_000_000,
+        /// With fewer of them the copy takes the place of the file, which holds up writes meanwhile.
+        journal_records_last: usize = 2_000,
+        /// Longest that a file is kept open for snapshots after another took its place.
+        retired_wait: Duration = Duration::from_secs(60),
+    }
 }
-
-pub const LIMITS: StoreLimits = StoreLimits {
-    queued_jobs: 256,
-    joined_records: 20_000,
-    interned: 65_536,
-    memo_entries: 16_384,
-    slice_names: 256,
-    snapshot_records: 1_024,
-    slice_rows: 1_024,
-    price_minutes: 100_000,
-    prices_per_minute: 8,
-    journal_records: 2_000_000,
-    journal_records_last: 2_000,
-    retired_wait: Duration::from_secs(60),
-};
 
 #[derive(Debug, Clone, Copy)]
 pub struct StoreOptions {
@@ -165,7 +155,7 @@ impl Store {
     /// # Errors
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
     /// program must not touch, `Io` for the rest.
-    pub fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, options: StoreOptions) -> Result<Self> {
         let file = file::open_file(&folder.join(FILE_NAME), options)?;
         let store = FileStore::start(file, options, false)?;
         // Not before the store is open: it may be another server's copy.
@@ -174,36 +164,30 @@ impl Store {
     }
 
     /// Opens the store on something else than a file, as tests of crashes and faults do.
-    pub fn on_backend(
-        backend: impl StorageBackend,
-        options: StoreOptions,
-    ) -> Result<Self, StoreError> {
+    pub fn on_backend(backend: impl StorageBackend, options: StoreOptions) -> Result<Self> {
         FileStore::start(file::open_backend(backend)?, options, false).map(Arm::File).map(Self)
     }
 
     /// Like [`Store::on_backend`], but a write blocks its caller's thread: on paused time a task
     /// that waited for another thread would let the time run away.
-    pub fn in_step(
-        backend: impl StorageBackend,
-        options: StoreOptions,
-    ) -> Result<Self, StoreError> {
+    pub fn in_step(backend: impl StorageBackend, options: StoreOptions) -> Result<Self> {
         FileStore::start(file::open_backend(backend)?, options, true).map(Arm::File).map(Self)
     }
 
     /// Opens the store in a data folder, with writes that block their caller's thread.
-    pub fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+    pub fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self> {
         let file = file::open_file(&folder.join(FILE_NAME), options)?;
         FileStore::start(file, options, true).map(Arm::File).map(Self)
     }
 
     /// Connects to a database that several processes may share, and brings its schema up to date.
     #[cfg(feature = "postgres")]
-    pub async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
+    pub async fn connect(options: &SharedOptions) -> Result<Self> {
         PgStore::connect(options).await.map(Arm::Shared).map(Self)
     }
 
     /// What is stored now. Blocking and quick for a file; see [`View`].
-    pub fn view(&self) -> Result<View, StoreError> {
+    pub fn view(&self) -> Result<View> {
         match &self.0 {
             Arm::File(store) => store.view().map(View::of_file),
             #[cfg(feature = "postgres")]
@@ -217,7 +201,7 @@ impl Store {
     /// # Errors
     /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
     /// writing it again is safe.
-    pub async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
+    pub async fn write_chunk(&self, chunk: Chunk) -> Result<Written> {
         let Chunk { id, low, high, .. } = chunk;
         let is_gap = chunk.reread.is_none() && chunk.checked_at.is_none();
         let written = by_arm!(self.write_chunk(chunk));
@@ -248,7 +232,7 @@ macro_rules! writes {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         impl Store {
             $($(#[$doc])*
-            pub async fn $name(&self, $($argument: $type),*) -> Result<$result, StoreError> {
+            pub async fn $name(&self, $($argument: $type),*) -> Result<$result> {
                 by_arm!(self.$name($($argument),*))
             })*
         }

@@ -9,7 +9,7 @@ use super::file_view::{FileView, row_key};
 use super::key::{RowKey, height_of, time_of};
 use super::memo::Slots;
 use super::trade_codec::head_of;
-use super::{LIMITS, StoreError, WalletId};
+use super::{LIMITS, Result, StoreError, WalletId};
 
 /// Which token's rows may match.
 enum TokenTest {
@@ -37,7 +37,7 @@ impl FileView {
         (after, floor): (Position, Height),
         filter: &Filter,
         limit: usize,
-    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
+    ) -> Result<Option<(TradeKey, usize)>> {
         let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let mut test = self.test(&wallet, filter)?;
         let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
@@ -61,7 +61,7 @@ impl FileView {
         Ok(Some((row_key(last.value(), wallet.address.family())?, passed)))
     }
 
-    fn test<'a>(&self, wallet: &Wallet, filter: &'a Filter) -> Result<Test<'a>, StoreError> {
+    fn test<'a>(&self, wallet: &Wallet, filter: &'a Filter) -> Result<Test<'a>> {
         let token = match &filter.token {
             Some(mint) => self
                 .token_number(wallet.chain, mint)?
@@ -73,7 +73,7 @@ impl FileView {
 
     /// Whether a row fails the filter by what its first bytes say.
     #[inline]
-    fn fails(&self, test: &mut Test<'_>, value: &[u8]) -> Result<bool, StoreError> {
+    fn fails(&self, test: &mut Test<'_>, value: &[u8]) -> Result<bool> {
         let Some((side, token, venue)) = head_of(value) else { return Ok(false) };
         let Test { filter, token: wanted, venues } = test;
         let is_other = match wanted {

@@ -7,7 +7,7 @@ use crate::domain::{ChainId, LearnedPrice, Minute, Price};
 
 use super::schema::names::LEARNED;
 use super::schema::{MINUTE_TO_CANDLE, MINUTE_TO_LEARNED, ORDER_TO_CANDLE, ORDER_TO_LEARNED};
-use super::{LIMITS, PriceRecord, StoreError, codec};
+use super::{LIMITS, PriceRecord, Result, codec};
 
 pub(super) struct Prices<'txn> {
     learned: Minutes<'txn>,
@@ -15,21 +15,16 @@ pub(super) struct Prices<'txn> {
 }
 
 impl<'txn> Prices<'txn> {
-    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
-        let learned = Minutes {
-            table: txn.open_table(MINUTE_TO_LEARNED)?,
-            order: txn.open_table(ORDER_TO_LEARNED)?,
-            max: LIMITS.price_minutes,
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self> {
+        let minutes = |table, order| -> Result<Minutes<'txn>> {
+            let (table, order) = (txn.open_table(table)?, txn.open_table(order)?);
+            Ok(Minutes { table, order, max: LIMITS.price_minutes })
         };
-        let candles = Minutes {
-            table: txn.open_table(MINUTE_TO_CANDLE)?,
-            order: txn.open_table(ORDER_TO_CANDLE)?,
-            max: LIMITS.price_minutes,
-        };
-        Ok(Self { learned, candles })
+        let learned = minutes(MINUTE_TO_LEARNED, ORDER_TO_LEARNED)?;
+        Ok(Self { learned, candles: minutes(MINUTE_TO_CANDLE, ORDER_TO_CANDLE)? })
     }
 
-    pub(super) fn put(&mut self, chain: ChainId, prices: &[PriceRecord]) -> Result<(), StoreError> {
+    pub(super) fn put(&mut self, chain: ChainId, prices: &[PriceRecord]) -> Result<()> {
         for price in prices {
             match price {
                 PriceRecord::Learned(price) => self.learn(chain, price)?,
@@ -41,7 +36,7 @@ impl<'txn> Prices<'txn> {
 
     /// Of more prices than a minute keeps, those with the lowest tags stay: which ones they are
     /// does not depend on the order in which they came.
-    fn learn(&mut self, chain: ChainId, new: &LearnedPrice) -> Result<(), StoreError> {
+    fn learn(&mut self, chain: ChainId, new: &LearnedPrice) -> Result<()> {
         let key = (chain.0, Minute::of(new.time).0);
         let mut prices = match self.learned.table.get(key)? {
             Some(bytes) => codec::decode_learned(LEARNED, bytes.value())?,
@@ -56,12 +51,7 @@ impl<'txn> Prices<'txn> {
         self.learned.put(key, &codec::encode_learned(&prices)?)
     }
 
-    fn candle(
-        &mut self,
-        chain: ChainId,
-        minute: Minute,
-        price: Option<Price>,
-    ) -> Result<(), StoreError> {
+    fn candle(&mut self, chain: ChainId, minute: Minute, price: Option<Price>) -> Result<()> {
         let key = (chain.0, minute.0);
         if self.candles.table.get(key)?.is_some() {
             return Ok(());
@@ -78,7 +68,7 @@ struct Minutes<'txn> {
 }
 
 impl Minutes<'_> {
-    fn put(&mut self, key: (u16, u32), value: &[u8]) -> Result<(), StoreError> {
+    fn put(&mut self, key: (u16, u32), value: &[u8]) -> Result<()> {
         if self.table.insert(key, value)?.is_some() {
             return Ok(());
         }

@@ -14,6 +14,17 @@ use redb::{BackendError, DatabaseError, StorageBackend};
 
 const BLOCK_BYTES: u64 = 4096;
 
+/// The locks of a backend, each by one of another backend.
+macro_rules! forward_locks {
+    ($to:ident: $($name:ident => $lock:ident -> $result:ty;)*) => {
+        $(fn $name(&self, start: Bound<u64>, end: Bound<u64>) -> Result<$result, BackendError> {
+            self.$to.$lock(start, end)
+        })*
+    };
+}
+
+pub(super) use forward_locks;
+
 #[derive(Debug)]
 pub(super) struct ReadOnly {
     file: FileBackend,
@@ -45,21 +56,17 @@ impl ReadOnly {
     /// From here on writes are kept in memory; those of an earlier opening are forgotten.
     pub(super) fn begin(&self) -> io::Result<()> {
         let len = self.file.len()?;
-        *self.state() = State { len, changed: HashMap::new(), is_opening: true };
+        *lock(&self.state) = State { len, changed: HashMap::new(), is_opening: true };
         Ok(())
     }
 
     /// From here on writes are refused.
     pub(super) fn seal(&self) {
-        self.state().is_opening = false;
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        lock(&self.state).is_opening = false;
     }
 
     fn writable(&self) -> io::Result<MutexGuard<'_, State>> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.is_opening { Ok(state) } else { Err(io::ErrorKind::ReadOnlyFilesystem.into()) }
     }
 
@@ -99,12 +106,12 @@ impl ReadOnly {
 
 impl StorageBackend for ReadOnly {
     fn len(&self) -> io::Result<u64> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.is_opening || !state.changed.is_empty() { Ok(state.len) } else { self.file.len() }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.changed.is_empty() && !state.is_opening {
             drop(state);
             return self.file.read(offset, out);
@@ -144,31 +151,13 @@ impl StorageBackend for ReadOnly {
     }
 
     // A file that is open for reading alone can be locked against writers, not against readers.
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.query_lock_range(start, end)
+    forward_locks! {
+        file:
+        try_lock_range => try_lock_shared_range -> bool;
+        try_lock_shared_range => try_lock_shared_range -> bool;
+        lock_range => lock_shared_range -> ();
+        lock_shared_range => lock_shared_range -> ();
+        unlock_range => unlock_range -> ();
+        query_lock_range => query_lock_range -> bool;
     }
 }

@@ -17,7 +17,7 @@ use super::schema::ROW_KEY_TO_TRADE;
 use super::schema::names::TRADES;
 use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use super::values::{Gone, SecondRead};
-use super::{NewValue, StoreError, WalletId};
+use super::{NewValue, Result, WalletId};
 
 /// About two pages: from here on a run of new rows on top of a wallet is better packed by a cursor
 /// as well. Wallets that grow by tens take 242 bytes a trade row by row, 275 through a cursor.
@@ -47,7 +47,7 @@ pub(super) struct RowTables<'txn> {
 }
 
 impl<'txn> RowTables<'txn> {
-    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self> {
         Ok(Self { table: txn.open_table(ROW_KEY_TO_TRADE)?, buffer: Vec::new() })
     }
 
@@ -60,7 +60,7 @@ impl<'txn> RowTables<'txn> {
         (low, high, disordered): (Height, Height, bool),
         second: Option<&SecondRead<'_>>,
         gone: &mut Vec<Gone>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let (start, end) = self.bounds(id, low, high, disordered)?;
         let mut deleted = 0;
         self.table.retain_in(start.bytes()..end.bytes(), |key, value| {
@@ -82,7 +82,7 @@ impl<'txn> RowTables<'txn> {
         low: Height,
         high: Height,
         disordered: bool,
-    ) -> Result<(RowKey, RowKey), StoreError> {
+    ) -> Result<(RowKey, RowKey)> {
         if disordered {
             return Ok((RowKey::start(id), RowKey::end(id)));
         }
@@ -101,7 +101,7 @@ impl<'txn> RowTables<'txn> {
         (low, high, disordered): (Height, Height, bool),
         second: &SecondRead<'_>,
         seen: &HashSet<TxId>,
-    ) -> Result<Vec<(RowKey, StoredTrade)>, StoreError> {
+    ) -> Result<Vec<(RowKey, StoredTrade)>> {
         let (start, end) = self.bounds(id, low, high, disordered)?;
         let (mut unseen, mut stays) = (Vec::new(), HashSet::new());
         if second.leaves_any() {
@@ -112,7 +112,7 @@ impl<'txn> RowTables<'txn> {
         }
         for entry in self.table.range(start.bytes()..end.bytes())? {
             let (key, value) = entry?;
-            let Some(key) = read_row_key(key.value(), second.family()) else { continue };
+            let Some(key) = read_row_key(key.value(), second.family) else { continue };
             let is_replaced = seen.contains(&key.tx) && !stays.contains(&key.tx);
             if (low..=high).contains(&key.height) && !is_replaced {
                 unseen.push((RowKey::new(id, &key), decode_trade(TRADES, value.value())?));
@@ -123,7 +123,7 @@ impl<'txn> RowTables<'txn> {
 
     /// A bound right before the wallet's first row at or below a height, by bisecting its times.
     /// Only for a wallet whose heights fall along the keys.
-    fn first_at_or_below(&self, id: WalletId, height: Height) -> Result<RowKey, StoreError> {
+    fn first_at_or_below(&self, id: WalletId, height: Height) -> Result<RowKey> {
         let (Some(newest), Some(oldest)) = (self.edge_time(id, true)?, self.edge_time(id, false)?)
         else {
             return Ok(RowKey::end(id));
@@ -148,30 +148,21 @@ impl<'txn> RowTables<'txn> {
     }
 
     /// Height of the wallet's first row at or before a time.
-    fn height_at(&self, id: WalletId, time: UnixSeconds) -> Result<Option<Height>, StoreError> {
+    fn height_at(&self, id: WalletId, time: UnixSeconds) -> Result<Option<Height>> {
         let (start, end) = (RowKey::at(id, time, Height::MAX), RowKey::end(id));
-        match self.table.range(start.bytes()..end.bytes())?.next() {
-            Some(entry) => Ok(height_of(entry?.0.value())),
-            None => Ok(None),
-        }
+        let first = self.table.range(start.bytes()..end.bytes())?.next();
+        first.map_or(Ok(None), |entry| Ok(height_of(entry?.0.value())))
     }
 
-    fn edge_time(&self, id: WalletId, newest: bool) -> Result<Option<UnixSeconds>, StoreError> {
+    fn edge_time(&self, id: WalletId, newest: bool) -> Result<Option<UnixSeconds>> {
         let mut range = self.table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
         let edge = if newest { range.next() } else { range.next_back() };
-        match edge {
-            Some(entry) => Ok(time_of(entry?.0.value())),
-            None => Ok(None),
-        }
+        edge.map_or(Ok(None), |entry| Ok(time_of(entry?.0.value())))
     }
 
     /// True where rows between these and the stored ones leave heights falling along the keys.
     /// `rows` are sorted, and no stored row has a height between theirs.
-    pub(super) fn keep_order(
-        &self,
-        id: WalletId,
-        rows: &[(RowKey, StoredTrade)],
-    ) -> Result<bool, StoreError> {
+    pub(super) fn keep_order(&self, id: WalletId, rows: &[(RowKey, StoredTrade)]) -> Result<bool> {
         let (Some((first_key, _)), Some((last_key, _))) = (rows.first(), rows.last()) else {
             return Ok(true);
         };
@@ -207,7 +198,7 @@ impl<'txn> RowTables<'txn> {
         ordered: bool,
         count: u64,
         last: bool,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         if !ordered {
             return self.insert(rows);
         }
@@ -228,7 +219,7 @@ impl<'txn> RowTables<'txn> {
     }
 
     /// Where new rows stand among the wallet's own, and among all.
-    fn place(&self, rows: &[(RowKey, StoredTrade)]) -> Result<Place, StoreError> {
+    fn place(&self, rows: &[(RowKey, StoredTrade)]) -> Result<Place> {
         let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else {
             return Ok(Place::Between);
         };
@@ -248,12 +239,7 @@ impl<'txn> RowTables<'txn> {
     }
 
     /// Writes so many rows at an end of the wallet of `rows` once more, into full pages.
-    fn pack(
-        &mut self,
-        rows: &[(RowKey, StoredTrade)],
-        end: Place,
-        count: usize,
-    ) -> Result<(), StoreError> {
+    fn pack(&mut self, rows: &[(RowKey, StoredTrade)], end: Place, count: usize) -> Result<()> {
         let Some(id) = rows.first().and_then(|(key, _)| id_of(key.bytes())) else { return Ok(()) };
         let (start, behind) = (RowKey::start(id), RowKey::end(id));
         let range = self.table.range(start.bytes()..behind.bytes())?;
@@ -278,7 +264,7 @@ impl<'txn> RowTables<'txn> {
         Ok(())
     }
 
-    fn append(&mut self, rows: &[(RowKey, StoredTrade)]) -> Result<u64, StoreError> {
+    fn append(&mut self, rows: &[(RowKey, StoredTrade)]) -> Result<u64> {
         let Some((first, _)) = rows.first() else { return Ok(0) };
         let mut cursor = self.table.upper_bound_mut(Bound::Excluded(first.bytes()))?;
         for (key, row) in rows {
@@ -289,7 +275,7 @@ impl<'txn> RowTables<'txn> {
         Ok(u64::try_from(rows.len()).unwrap_or(u64::MAX))
     }
 
-    fn insert(&mut self, rows: &[(RowKey, StoredTrade)]) -> Result<u64, StoreError> {
+    fn insert(&mut self, rows: &[(RowKey, StoredTrade)]) -> Result<u64> {
         let mut added = 0;
         for (key, row) in rows {
             encode_trade(row, &mut self.buffer);
@@ -300,7 +286,7 @@ impl<'txn> RowTables<'txn> {
     }
 
     /// Gives a row its value, where it is there, as it was, and waits for one.
-    pub(super) fn fill(&mut self, key: &RowKey, new: &NewValue) -> Result<(), StoreError> {
+    pub(super) fn fill(&mut self, key: &RowKey, new: &NewValue) -> Result<()> {
         let old = match self.table.get(key.bytes())? {
             Some(bytes) => decode_trade(TRADES, bytes.value())?,
             None => return Ok(()),
@@ -313,7 +299,7 @@ impl<'txn> RowTables<'txn> {
     }
 
     /// Whether a row of the transaction of `key` waits for its value.
-    pub(super) fn waits(&self, key: &RowKey) -> Result<bool, StoreError> {
+    pub(super) fn waits(&self, key: &RowKey) -> Result<bool> {
         let start = transaction_of(key.bytes());
         for entry in self.table.range(start..)? {
             let (row, value) = entry?;

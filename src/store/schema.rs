@@ -5,7 +5,7 @@ use redb::{
     TableHandle as _, Value, WriteTransaction,
 };
 
-use super::StoreError;
+use super::{Result, StoreError};
 
 /// Raised when a program of the version before could no longer use the file. Values carry their
 /// own version (`codec.rs`), so a new field alone does not raise it.
@@ -38,7 +38,7 @@ pub(super) trait ForTables {
     fn table<K: Key + 'static, V: Value + 'static>(
         &mut self,
         definition: TableDefinition<'_, K, V>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<()>;
 }
 
 /// Declares each table once, with what is done with all of them.
@@ -47,12 +47,12 @@ macro_rules! tables {
         $($(#[$doc])*
         pub(super) const $table: TableDefinition<'_, $key, $value> = TableDefinition::new($name);)*
 
-        pub(super) fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
+        pub(super) fn create_tables(txn: &WriteTransaction) -> Result<()> {
             $(txn.open_table($table)?;)*
             Ok(())
         }
 
-        pub(super) fn for_tables(each: &mut impl ForTables) -> Result<(), StoreError> {
+        pub(super) fn for_tables(each: &mut impl ForTables) -> Result<()> {
             $(each.table($table)?;)*
             Ok(())
         }
@@ -110,17 +110,21 @@ pub(super) enum FileFormat {
     Current,
     /// Of an earlier format, to be brought up to date before it is used.
     Earlier(u64),
-    NotOurs,
 }
 
-/// Reads only. `NewerFormat` for a file that a later program has raised.
-pub(super) fn inspect(txn: &ReadTransaction) -> Result<FileFormat, StoreError> {
+/// Reads only. `NewerFormat` for a file that a later program has raised, `Foreign` for one that is
+/// not ours.
+pub(super) fn inspect(txn: &ReadTransaction, name: &str) -> Result<FileFormat> {
+    let foreign = || StoreError::Foreign {
+        file: name.to_owned(),
+        reason: "it belongs to another program".to_owned(),
+    };
     let mut tables = txn.list_tables()?.peekable();
     if tables.peek().is_none() {
         return Ok(FileFormat::Empty);
     }
     if !tables.any(|table| table.name() == NAME_TO_NUMBER.name()) {
-        return Ok(FileFormat::NotOurs);
+        return Err(foreign());
     }
     let format = match txn.open_table(NAME_TO_NUMBER) {
         Ok(table) => table.get(FORMAT)?.map(|number| number.value()),
@@ -128,7 +132,7 @@ pub(super) fn inspect(txn: &ReadTransaction) -> Result<FileFormat, StoreError> {
         Err(_) => None,
     };
     match format {
-        None | Some(0) => Ok(FileFormat::NotOurs),
+        None | Some(0) => Err(foreign()),
         Some(found) if found > SCHEMA_VERSION => {
             Err(StoreError::NewerFormat { found, supported: SCHEMA_VERSION })
         }
@@ -138,7 +142,7 @@ pub(super) fn inspect(txn: &ReadTransaction) -> Result<FileFormat, StoreError> {
 }
 
 /// Makes an empty file ours: every table exists from then on, in one transaction.
-pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
+pub(super) fn initialize(database: &Database) -> Result<()> {
     let txn = begin_write(database)?;
     create_tables(&txn)?;
     txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
@@ -147,7 +151,7 @@ pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
 }
 
 /// Adds the tables that a file of an earlier program lacks.
-pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
+pub(super) fn complete(database: &Database) -> Result<()> {
     let txn = database.begin_read()?;
     let later = [
         WANTED_VALUE.name(),
@@ -169,7 +173,7 @@ pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
 
 /// Begins a change. Its commit is durable before it returns, and an unclean end then costs
 /// milliseconds at the next start instead of a walk over all.
-pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, StoreError> {
+pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction> {
     let mut txn = database.begin_write()?;
     txn.set_durability(Durability::Immediate)
         .map_err(|error| StoreError::Engine(error.to_string()))?;

@@ -3,7 +3,7 @@
 
 use tokio::sync::watch;
 
-use super::{Arm, Share, Store, StoreError, StoreFailure, UsageUpdate, View, WalletId};
+use super::{Arm, Result, Share, Store, StoreError, StoreFailure, UsageUpdate, View, WalletId};
 use crate::domain::{KeyId, Position};
 use crate::store::{Credit, DeliveredRange};
 
@@ -38,7 +38,7 @@ impl Store {
 
     /// A view that reads rows behind a position together with the record of a wallet, so that both
     /// are of one moment.
-    pub fn view_at(&self, after: Position, limit: usize) -> Result<View, StoreError> {
+    pub fn view_at(&self, after: Position, limit: usize) -> Result<View> {
         match &self.0 {
             Arm::File(store) => store.view().map(View::of_file),
             #[cfg(feature = "postgres")]
@@ -53,7 +53,7 @@ impl Store {
         key: KeyId,
         wallet: WalletId,
         change: &(dyn Fn(Counted) -> (Option<UsageUpdate>, T) + Sync),
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         shared!(self, Err(NOT_SHARED), |store| Box::pin(store.recount(key, wallet, change)).await)
     }
 
@@ -89,32 +89,27 @@ impl Store {
 
     /// Takes a wallet that no living process holds; true where this one holds it now. Taking over a
     /// dead process's wallet raises its epoch.
-    pub async fn hold(&self, id: WalletId) -> Result<bool, StoreError> {
+    pub async fn hold(&self, id: WalletId) -> Result<bool> {
         shared!(self, Ok(true), |store| Box::pin(store.hold(id)).await)
     }
 
     /// Gives a wallet back.
-    pub async fn release(&self, id: WalletId) -> Result<(), StoreError> {
+    pub async fn release(&self, id: WalletId) -> Result<()> {
         shared!(self, Ok(()), |store| Box::pin(store.release(id)).await)
     }
 
     /// Work that one process at a time does, by name; true where it is this one's.
-    pub async fn take_duty(&self, name: &str) -> Result<bool, StoreError> {
+    pub async fn take_duty(&self, name: &str) -> Result<bool> {
         shared!(self, Ok(true), |store| Box::pin(store.take_duty(name)).await)
     }
 
     /// A text that the processes share; empty where there is none.
-    pub async fn document(&self, name: &str) -> Result<String, StoreError> {
+    pub async fn document(&self, name: &str) -> Result<String> {
         shared!(self, Err(NOT_SHARED), |store| Box::pin(store.document(name)).await)
     }
 
     /// Replaces a shared text where it is still as it was before; false where it is not.
-    pub async fn put_document(
-        &self,
-        name: &str,
-        before: &str,
-        after: &str,
-    ) -> Result<bool, StoreError> {
+    pub async fn put_document(&self, name: &str, before: &str, after: &str) -> Result<bool> {
         shared!(self, Err(NOT_SHARED), |store| Box::pin(store.put_document(name, before, after))
             .await)
     }

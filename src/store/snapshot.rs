@@ -1,13 +1,13 @@
 //! What readers share between two commits: a read transaction, and the tables that most of them
 //! need. Beginning the one and opening the others costs as much as reading some rows.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
 use super::kept::CachedState;
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
-use super::{LIMITS, StoreError, WalletId, WalletRecord};
+use super::{LIMITS, Result, WalletId, WalletRecord};
 use crate::domain::{UnixSeconds, Wallet, lock, opaque};
 
 type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
@@ -25,9 +25,9 @@ pub(super) struct Snapshot {
     states: Opened<u32, &'static [u8]>,
     trades: Opened<&'static [u8], &'static [u8]>,
     /// Wallets that were looked up: a page looks for the one that the page before it did.
-    records: CachedState<Wallet, Arc<WalletRecord>>,
+    pub(super) records: CachedState<Wallet, Arc<WalletRecord>>,
     /// Of wallets that have rows.
-    first_times: CachedState<WalletId, UnixSeconds>,
+    pub(super) first_times: CachedState<WalletId, UnixSeconds>,
 }
 
 impl Snapshot {
@@ -45,33 +45,15 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn record(&self, wallet: &Wallet) -> Option<Arc<WalletRecord>> {
-        self.records.get(wallet)
-    }
-
-    pub(super) fn keep_record(&self, record: &Arc<WalletRecord>) {
-        self.records.put(record.wallet, Arc::clone(record));
-    }
-
-    pub(super) fn first_time(&self, id: WalletId) -> Option<UnixSeconds> {
-        self.first_times.get(&id)
-    }
-
-    pub(super) fn keep_first_time(&self, id: WalletId, time: UnixSeconds) {
-        self.first_times.put(id, time);
-    }
-
-    pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>, StoreError> {
+    pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>> {
         self.table(&self.wallet_ids, WALLET_TO_ID)
     }
 
-    pub(super) fn states(&self) -> Result<&ReadOnlyTable<u32, &'static [u8]>, StoreError> {
+    pub(super) fn states(&self) -> Result<&ReadOnlyTable<u32, &'static [u8]>> {
         self.table(&self.states, WALLET_ID_TO_STATE)
     }
 
-    pub(super) fn trades(
-        &self,
-    ) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>, StoreError> {
+    pub(super) fn trades(&self) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>> {
         self.table(&self.trades, ROW_KEY_TO_TRADE)
     }
 
@@ -79,7 +61,7 @@ impl Snapshot {
         &self,
         kept: &'a Opened<K, V>,
         definition: TableDefinition<'_, K, V>,
-    ) -> Result<&'a ReadOnlyTable<K, V>, StoreError> {
+    ) -> Result<&'a ReadOnlyTable<K, V>> {
         if let Some(table) = kept.get() {
             return Ok(table);
         }
@@ -103,19 +85,16 @@ struct State {
 
 impl Latest {
     /// The kept one, else a new one. No lock is held while it begins.
-    pub(super) fn get_or(
-        &self,
-        begin: impl FnOnce() -> Result<Snapshot, StoreError>,
-    ) -> Result<Arc<Snapshot>, StoreError> {
+    pub(super) fn get_or(&self, begin: impl FnOnce() -> Result<Snapshot>) -> Result<Arc<Snapshot>> {
         let changes = {
-            let state = self.state();
+            let state = lock(&self.0);
             if let Some(kept) = &state.kept {
                 return Ok(Arc::clone(kept));
             }
             state.changes
         };
         let snapshot = Arc::new(begin()?);
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if state.changes == changes {
             state.kept = Some(Arc::clone(&snapshot));
         }
@@ -125,15 +104,11 @@ impl Latest {
     /// Called before a commit, so that it keeps no page from being reused; after it, before any
     /// reader is notified; and when the file is closed.
     pub(super) fn forget(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         state.changes += 1;
         let kept = state.kept.take();
         drop(state);
         drop(kept);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
     }
 }
 

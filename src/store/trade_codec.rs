@@ -3,7 +3,7 @@
 
 use crate::domain::{Side, Trade, Units, ValueSource};
 
-use super::StoreError;
+use super::Result;
 use super::codec::{V1, corrupt, split_version};
 
 /// Its flags contain since then how the value was found.
@@ -77,7 +77,7 @@ fn write_amount(amount: Option<Units>, into: &mut Vec<u8>) {
 
 /// Read without bincode's steps, which took a seventh of the time of a page.
 #[inline]
-pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreError> {
+pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTrade> {
     let (version, body) = split_version(V2, table, bytes)?;
     read_trade(version, body).ok_or_else(|| corrupt(table, "not a trade"))
 }
@@ -206,6 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::store::StoreError;
     use crate::store::codec::decode_up_to;
 
     const T: &str = "test";
@@ -220,7 +221,7 @@ mod tests {
         native: &'a [u8],
     }
 
-    fn decode_by_bincode(bytes: &[u8]) -> Result<StoredTrade, StoreError> {
+    fn decode_by_bincode(bytes: &[u8]) -> Result<StoredTrade> {
         let (version, stored): (_, Trade<'_>) = decode_up_to(V2, T, bytes)?;
         let amount = |flag: u8, bytes: &[u8]| match (stored.flags & flag, bytes) {
             (0, []) => Ok(None),

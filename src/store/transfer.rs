@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::{
-    Chunk, Store, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord,
+    Chunk, Result, Store, TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord,
     WantedPlace, Written,
 };
 use crate::domain::{
@@ -59,11 +59,7 @@ pub struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     /// `chains` are those whose rows may wait for values.
-    pub async fn new(
-        from: &'a Store,
-        to: &'a Store,
-        chains: &[ChainId],
-    ) -> Result<Self, StoreError> {
+    pub async fn new(from: &'a Store, to: &'a Store, chains: &[ChainId]) -> Result<Self> {
         let mut beside = Beside::new();
         for chain in chains {
             let mut behind = WantedPlace::default();
@@ -82,18 +78,14 @@ impl<'a> Transfer<'a> {
     }
 
     /// Wallets of the source behind a number, in their order.
-    pub async fn wallets(
-        &self,
-        behind: Option<WalletId>,
-    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
+    pub async fn wallets(&self, behind: Option<WalletId>) -> Result<Vec<(WalletId, Wallet)>> {
         self.from.view()?.wallets(behind, LISTED_MAX).await
     }
 
     /// Copies a wallet, and holds the copy against it.
-    pub async fn wallet(&mut self, wallet: &Wallet) -> Result<Copied, StoreError> {
-        let view = self.from.view()?;
-        let Some(source) = view.wallet(wallet).await? else { return Ok(Copied::Differs) };
-        drop(view);
+    pub async fn wallet(&mut self, wallet: &Wallet) -> Result<Copied> {
+        let source = self.from.view()?.wallet(wallet).await?;
+        let Some(source) = source else { return Ok(Copied::Differs) };
         let target = self.to.intern(wallet).await?;
         self.ids.insert(source.id, target.id);
         let wanted = digest(self.from, &source).await?;
@@ -103,19 +95,14 @@ impl<'a> Transfer<'a> {
         if !self.write(&source, &target).await? {
             return Ok(Copied::Differs);
         }
-        let view = self.to.view()?;
-        let Some(written) = view.wallet(wallet).await? else { return Ok(Copied::Differs) };
-        drop(view);
+        let written = self.to.view()?.wallet(wallet).await?;
+        let Some(written) = written else { return Ok(Copied::Differs) };
         let is_same = is_like(&source, &written) && digest(self.to, &written).await? == wanted;
         Ok(if is_same { Copied::Written(wanted) } else { Copied::Differs })
     }
 
     /// False where another process writes the wallet.
-    async fn write(
-        &self,
-        source: &WalletRecord,
-        target: &WalletRecord,
-    ) -> Result<bool, StoreError> {
+    async fn write(&self, source: &WalletRecord, target: &WalletRecord) -> Result<bool> {
         let epoch = target.epoch;
         if !self.empty(target).await? {
             return Ok(false);
@@ -141,7 +128,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Deletes the rows of the target, the oldest first. False where another process writes it.
-    async fn empty(&self, target: &WalletRecord) -> Result<bool, StoreError> {
+    async fn empty(&self, target: &WalletRecord) -> Result<bool> {
         loop {
             let newest = self.to.view()?.oldest_part(target.id, EMPTIED_ROWS).await?;
             let reopen = vec![(0, newest.unwrap_or(Height::MAX))];
@@ -162,7 +149,7 @@ impl<'a> Transfer<'a> {
         target: (WalletId, u64),
         span: &Span,
         mut accounts: Vec<SourceAccount>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let mut rows = span_rows(self.from, source, span).await?;
         rows.sort_by_key(|row| std::cmp::Reverse(row.trade.key.height));
         let mut high = span.high;
@@ -219,17 +206,16 @@ impl<'a> Transfer<'a> {
     }
 
     /// Copies what keys have counted of the wallets that were copied.
-    pub async fn usage(&self) -> Result<usize, StoreError> {
+    pub async fn usage(&self) -> Result<usize> {
         let all = self.from.view()?.all_usage().await?;
         let mut totals: HashMap<KeyId, u64> = HashMap::new();
         let (mut updates, mut weight, mut count) = (Vec::new(), 0, 0);
         for (key, wallet, ranges) in all {
             let Some(id) = self.ids.get(&wallet) else { continue };
-            let mut total = totals.get(&key).copied();
-            if total.is_none() {
-                total = Some(self.from.view()?.usage_total(key).await?);
-            }
-            let total = total.unwrap_or_default();
+            let total = match totals.get(&key) {
+                Some(total) => *total,
+                None => self.from.view()?.usage_total(key).await?,
+            };
             totals.insert(key, total);
             count += 1;
             weight += ranges.len();
@@ -270,11 +256,7 @@ fn is_like(one: &WalletRecord, other: &WalletRecord) -> bool {
     what(one) == what(other)
 }
 
-async fn span_rows(
-    store: &Store,
-    record: &WalletRecord,
-    span: &Span,
-) -> Result<Vec<Row>, StoreError> {
+async fn span_rows(store: &Store, record: &WalletRecord, span: &Span) -> Result<Vec<Row>> {
     let mut inside = Vec::new();
     each_slice(store, record, |rows| {
         let fits = |row: &Row| (span.low..=span.high).contains(&row.trade.key.height);
@@ -288,7 +270,7 @@ async fn each_slice(
     store: &Store,
     record: &WalletRecord,
     mut take: impl FnMut(Vec<Row>),
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut after = Position::Start;
     loop {
         let rows = store.view()?.rows(record.id, after, 0, SLICE_ROWS).await?;
@@ -299,7 +281,7 @@ async fn each_slice(
 }
 
 /// A wallet's rows in their order, with their values and names.
-pub async fn digest(store: &Store, record: &WalletRecord) -> Result<Digest, StoreError> {
+pub async fn digest(store: &Store, record: &WalletRecord) -> Result<Digest> {
     let (mut hash, mut count) = (Sha256::new(), 0_u64);
     each_slice(store, record, |rows| {
         for Row { trade, token } in rows {

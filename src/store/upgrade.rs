@@ -5,7 +5,7 @@ use redb::{Database, ReadableTable as _, TableDefinition, Value, WriteTransactio
 
 use crate::domain::Signature;
 
-use super::StoreError;
+use super::Result;
 use super::key::{LEG_BYTES, TX_AT, WANTED_TX_AT};
 use super::schema::{
     FORMAT, NAME_TO_NUMBER, ROW_KEY_TO_TRADE, SCHEMA_VERSION, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
@@ -19,7 +19,7 @@ const SCRATCH: &str = "upgrade";
 const WIDE_SIGNATURES: u64 = 2;
 
 /// Brings a file of an earlier format up to date, in one transaction.
-pub(super) fn upgrade(database: &Database, found: u64) -> Result<(), StoreError> {
+pub(super) fn upgrade(database: &Database, found: u64) -> Result<()> {
     tracing::info!(found, "the store is of an earlier format and is upgraded");
     let txn = begin_write(database)?;
     create_tables(&txn)?;
@@ -34,7 +34,7 @@ pub(super) fn upgrade(database: &Database, found: u64) -> Result<(), StoreError>
 
 /// Rewrites what has a signature in its key. Keys stay in their order, so that each table is
 /// written from its beginning to its end.
-fn widen_signatures(txn: &WriteTransaction) -> Result<(), StoreError> {
+fn widen_signatures(txn: &WriteTransaction) -> Result<()> {
     rewrite(txn, ROW_KEY_TO_TRADE, TX_AT, LEG_BYTES)?;
     rewrite(txn, WANTED_VALUE, WANTED_TX_AT, 0)?;
     rewrite(txn, WANTED_VALUE_TO_BESIDE, WANTED_TX_AT, 0)
@@ -45,7 +45,7 @@ fn rewrite<V: Value + 'static>(
     name: TableDefinition<'static, &'static [u8], V>,
     tx_at: usize,
     behind: usize,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let scratch = TableDefinition::<&[u8], V>::new(SCRATCH);
     {
         let (old, mut new) = (txn.open_table(name)?, txn.open_table(scratch)?);

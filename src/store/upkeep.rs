@@ -2,21 +2,20 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::ops::Bound;
 use std::path::Path;
 
-use redb::{BackendError, CompactionError, StorageBackend as _};
+use redb::{CompactionError, StorageBackend as _};
 
 use super::file::{self, SharedBackend};
 use super::forget::forget_in;
-use super::{FILE_NAME, StoreError, StoreOptions, disk};
+use super::{FILE_NAME, Result, StoreError, StoreOptions, disk};
 use crate::domain::Wallet;
 
 /// Rounds of moving pages; each one is a commit, and few do anything.
 const COMPACT_ROUNDS_MAX: usize = 64;
 
 /// A store's file that is there.
-fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend, StoreError> {
+fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend> {
     let path = folder.join(FILE_NAME);
     fs::metadata(&path)?;
     file::open_file(&path, options)
@@ -24,17 +23,10 @@ fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend, Store
 
 /// Copies the file into another folder while no process can write to it. The copy can be opened
 /// like the original.
-pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64, StoreError> {
+pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64> {
     let backend = existing(folder, options)?;
     // Held until the end: a server that starts meanwhile fails because the store is in use.
-    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
-        Ok(true) | Err(BackendError::Unsupported) => {}
-        Ok(false) => {
-            let file = folder.join(FILE_NAME).display().to_string();
-            return Err(StoreError::Locked { file });
-        }
-        Err(error) => return Err(io::Error::from(error).into()),
-    }
+    file::lock_whole(&backend, &backend.name)?;
     disk::create_private_folder(to)?;
     let target = to.join(FILE_NAME);
     let bytes = copy_new(&folder.join(FILE_NAME), &target)?;
@@ -51,7 +43,7 @@ fn copy_new(from: &Path, to: &Path) -> io::Result<u64> {
 }
 
 /// Gives free pages back to the file system: bytes before and after.
-pub fn compact(folder: &Path, options: StoreOptions) -> Result<(u64, u64), StoreError> {
+pub fn compact(folder: &Path, options: StoreOptions) -> Result<(u64, u64)> {
     let backend = existing(folder, options)?;
     let before = backend.len()?;
     let mut database = file::open_database(&backend, options)?;
@@ -75,7 +67,7 @@ pub fn forget(
     options: StoreOptions,
     wallet: &Wallet,
     seed: [u64; 4],
-) -> Result<Option<u64>, StoreError> {
+) -> Result<Option<u64>> {
     let backend = existing(folder, options)?;
     forget_in(&file::open_database(&backend, options)?, wallet, seed)
 }

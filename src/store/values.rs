@@ -11,14 +11,14 @@ use super::key::{RowKey, read_row_key, tx_of, wanted_value_key};
 use super::schema::names::TRADES;
 use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_BESIDE};
 use super::trade_codec::{self, StoredTrade};
-use super::{Chunk, StoreError};
+use super::{Chunk, Result};
 
 /// A deleted row, key and value, whose transaction does not contain its value, or no longer shows it.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
 
 /// What a second read lacks of the transactions whose rows it replaces.
 pub(super) struct SecondRead<'a> {
-    family: Family,
+    pub(super) family: Family,
     unshown: &'a HashSet<TxId>,
     /// Those of them that are no trade by what is shown.
     quiet: HashSet<TxId>,
@@ -56,10 +56,6 @@ impl<'a> SecondRead<'a> {
         }
         read_row_key(key, self.family).map(|key| key.tx).filter(|tx| ids.contains(tx))
     }
-
-    pub(super) fn family(&self) -> Family {
-        self.family
-    }
 }
 
 /// A transaction with a row that waits, and what it moved in addition to its tokens.
@@ -72,7 +68,7 @@ pub(super) struct PendingValues<'txn> {
 }
 
 impl<'txn> PendingValues<'txn> {
-    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self> {
         Ok(Self {
             table: txn.open_table(WANTED_VALUE)?,
             side_payment: txn.open_table(WANTED_VALUE_TO_BESIDE)?,
@@ -86,7 +82,7 @@ impl<'txn> PendingValues<'txn> {
         rows: &[(RowKey, StoredTrade)],
         trades: &[&Trade],
         side_payment: &HashMap<TxId, Units>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let waits = |row: &StoredTrade| row.valued == ValueSource::Pending;
         for ((key, _), trade) in rows.iter().zip(trades).filter(|((_, row), _)| waits(row)) {
             let key = wanted_value_key(chain, key.bytes());
@@ -103,7 +99,7 @@ impl<'txn> PendingValues<'txn> {
         &self,
         chain: ChainId,
         rows: &[(RowKey, StoredTrade)],
-    ) -> Result<Vec<Waiting>, StoreError> {
+    ) -> Result<Vec<Waiting>> {
         let pending = rows.iter().filter(|(_, row)| row.valued == ValueSource::Pending);
         let waiting = pending.map(|(key, _)| {
             let key = wanted_value_key(chain, key.bytes());
@@ -114,7 +110,7 @@ impl<'txn> PendingValues<'txn> {
     }
 
     /// Rows that stay where they were go on waiting.
-    pub(super) fn put_back(&mut self, waiting: Vec<Waiting>) -> Result<(), StoreError> {
+    pub(super) fn put_back(&mut self, waiting: Vec<Waiting>) -> Result<()> {
         for (key, side_payment) in waiting {
             self.table.insert(key.as_slice(), ())?;
             if let Some(units) = side_payment {
@@ -125,11 +121,11 @@ impl<'txn> PendingValues<'txn> {
     }
 
     /// The rows of these transactions are no more.
-    pub(super) fn forget(&mut self, chain: ChainId, gone: &[Gone]) -> Result<(), StoreError> {
+    pub(super) fn forget(&mut self, chain: ChainId, gone: &[Gone]) -> Result<()> {
         gone.iter().try_for_each(|(key, _)| self.remove(chain, key))
     }
 
-    pub(super) fn remove(&mut self, chain: ChainId, row_key: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn remove(&mut self, chain: ChainId, row_key: &[u8]) -> Result<()> {
         let key = wanted_value_key(chain, row_key);
         self.table.remove(key.as_slice())?;
         self.side_payment.remove(key.as_slice())?;
@@ -140,7 +136,7 @@ impl<'txn> PendingValues<'txn> {
 /// Restores the values of rows that were replaced, where the transaction still decodes alike: the
 /// same tokens in the same amounts, and no value of its own. Exact values are among `gone` only where
 /// the read could not see them.
-pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<(), StoreError> {
+pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<()> {
     let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
     for (key, value) in gone {
         let old = trade_codec::decode_trade(TRADES, value)?;

@@ -8,7 +8,7 @@ use super::file_view::FileView;
 #[cfg(feature = "postgres")]
 use super::postgres::PgView;
 use super::{
-    Anchor, Credit, DeliveredRange, KeptCandle, Pending, StoreError, TokenRecord, WalletId,
+    Anchor, Credit, DeliveredRange, KeptCandle, Pending, Result, TokenRecord, WalletId,
     WalletRecord, WantedPlace, WantedValue,
 };
 use crate::domain::{
@@ -18,15 +18,14 @@ use crate::domain::{
 
 /// The outcome of a read: ready at once for the embedded arm, and boxed for the shared one, so that
 /// the arguments of a read take no room in the futures of its callers.
-pub type Reading<'a, T> =
-    Either<Ready<Result<T, StoreError>>, BoxFuture<'a, Result<T, StoreError>>>;
+pub type Reading<'a, T> = Either<Ready<Result<T>>, BoxFuture<'a, Result<T>>>;
 
 /// The stored data at one moment. Drop it soon: while a view of the file lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
 ///
 /// A view of the shared arm reads record and rows of a wallet in one statement where it was taken
 /// by [`Store::view_at`](super::Store::view_at); where they come from two, rows that were removed
-/// in between are an [`Overtaken`](StoreError::Overtaken).
+/// in between are an [`Overtaken`](super::StoreError::Overtaken).
 #[derive(Debug)]
 pub struct View(Arm);
 
@@ -55,17 +54,13 @@ impl View {
         after: Position,
         floor: Height,
         limit: usize,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
     /// How high the oldest rows of a wallet reach, so many of them; `None` where there are fewer. What
     /// deletes a wallet in parts reopens its heights up to there.
-    pub async fn oldest_part(
-        &self,
-        id: WalletId,
-        rows: usize,
-    ) -> Result<Option<Height>, StoreError> {
+    pub async fn oldest_part(&self, id: WalletId, rows: usize) -> Result<Option<Height>> {
         let oldest = self.newer_rows(id, Position::Start, rows).await?;
         let newest = oldest.bare().last().filter(|_| oldest.len() >= rows);
         Ok(newest.map(|row| row.key.height))
@@ -80,7 +75,7 @@ impl View {
         part: (Position, Height),
         filter: &Filter,
         limit: usize,
-    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
+    ) -> Result<Option<(TradeKey, usize)>> {
         match &self.0 {
             Arm::File(view) => view.read(|view| view.pass_over(id, part, filter, limit)),
             #[cfg(feature = "postgres")]

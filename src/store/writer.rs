@@ -11,7 +11,7 @@ use super::intern::Known;
 use super::job::{Job, Write};
 use super::journal::JournalEntry;
 use super::schema::begin_write;
-use super::{LIMITS, StoreError};
+use super::{LIMITS, Result, StoreError};
 
 /// Why a transaction was given up.
 struct Failure {
@@ -120,7 +120,7 @@ impl Writer {
         result
     }
 
-    fn mend(&self) -> Result<(), StoreError> {
+    fn mend(&self) -> Result<()> {
         if self.shared.has_failed() { self.shared.reopen() } else { Ok(()) }
     }
 

@@ -26,22 +26,12 @@ pub(super) fn bound(ranges: &mut Vec<DeliveredRange>, max: usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::range;
     use super::*;
-    use crate::domain::{TradeKey, TxId, UnixSeconds};
-
-    /// Row `at` counted from the newest.
-    fn key(at: u32) -> TradeKey {
-        let (time, tx) = (UnixSeconds(1000 - at), TxId::solana(&[1; 64]));
-        TradeKey { time, height: u64::from(1000 - at), index: 0, tx, leg: 0 }
-    }
-
-    fn range(from: u32, to: u32) -> DeliveredRange {
-        DeliveredRange { from: key(from), to: key(to) }
-    }
 
     #[test]
     fn too_many_ranges_are_joined_and_nothing_delivered_is_forgotten() {
-        let one = |at| DeliveredRange { from: key(at), to: key(at) };
+        let one = |at| range(at, at);
         let mut ranges: Vec<_> = (0..5).map(|at| one(2 * at)).collect();
         bound(&mut ranges, 5);
         assert_eq!(ranges.len(), 5);

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::Walk;
 use crate::domain::{Position, Rows, TradeKey};
+use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::history::usage::Delivery;
 
@@ -24,7 +25,7 @@ struct Run {
 impl Walk {
     /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
     /// runs of neighbours.
-    pub(super) async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+    pub(super) async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows> {
         let (runs, error) = self.count_runs(&rows).await;
         let mut keep = Vec::new();
         for Run { range, wanted } in runs {
@@ -53,7 +54,7 @@ impl Walk {
             let end = at + if wanted { len.min(left) } else { len };
             let run = rows.bare().get(at..end).unwrap_or_default();
             if wanted {
-                let allowed = match self.count(after, run).await {
+                let allowed = match self.count((after, None), run).await {
                     Ok(0) if !run.is_empty() => return (runs, Some(HistoryError::QuotaExceeded)),
                     Ok(allowed) => allowed,
                     Err(error) => return (runs, Some(error)),
@@ -84,21 +85,13 @@ impl Walk {
         Some((wanted, 1 + alike.count()))
     }
 
-    /// Counts rows and says how many of them the quota allows.
-    async fn count<K: AsRef<TradeKey> + Sync>(
-        &self,
-        after: Position,
-        rows: &[K],
-    ) -> Result<usize, HistoryError> {
-        self.count_joined((after, None), rows).await
-    }
-
-    /// The same of rows right above one, where that is known.
-    pub(super) async fn count_joined<K: AsRef<TradeKey> + Sync>(
+    /// Counts rows behind a place and says how many of them the quota allows. They join the row right
+    /// below them, where that is known.
+    pub(super) async fn count<K: AsRef<TradeKey> + Sync>(
         &self,
         (after, below): (Position, Option<TradeKey>),
         rows: &[K],
-    ) -> Result<usize, HistoryError> {
+    ) -> Result<usize> {
         let wallet = match self.found {
             Some(found) => found.id,
             None => self.record(&self.inner.view()?).await?.ok_or(HistoryError::Internal)?.id,

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::{End, Extent, Step, Walk};
 use crate::domain::{Height, Position};
+use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::history::proven::Completeness;
 use crate::store::{View, WalletRecord};
@@ -18,7 +19,7 @@ impl Walk {
     /// All rows are delivered, and some spans that hold them are still to be proved: a stream, and a
     /// page without rows, give the worker some time for it, as their end says whether the history is
     /// complete.
-    pub(super) async fn awaits_proof(&mut self) -> Result<bool, HistoryError> {
+    pub(super) async fn awaits_proof(&mut self) -> Result<bool> {
         if let Extent::Rows(most) = self.request.want
             && self.left < most
         {
@@ -70,7 +71,7 @@ impl Walk {
     }
 
     /// Whether all heights are stored and the error is the doubt that is left about some.
-    async fn ends_unproved(&self, end: &End) -> Result<bool, HistoryError> {
+    async fn ends_unproved(&self, end: &End) -> Result<bool> {
         match (&end.error, self.head) {
             (Some(HistoryError::Unproved { .. }), _) => Ok(true),
             (Some(HistoryError::HistoryCut { .. }), Some(head)) => {
@@ -101,7 +102,7 @@ impl Walk {
         End { error, ..end }
     }
 
-    pub(super) async fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
+    pub(super) async fn summary(&self, error: Option<HistoryError>) -> Result<End> {
         let view = self.inner.view()?;
         let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
         if !self.request.filter.is_none() {
@@ -139,7 +140,7 @@ impl Walk {
 
     /// Whether rows were added or removed where the walk has been. A shared store is asked twice, as
     /// others may write between two of its answers.
-    pub(super) async fn is_changed(&self) -> Result<bool, HistoryError> {
+    pub(super) async fn is_changed(&self) -> Result<bool> {
         for _ in 0..2 {
             if !self.counts_differ().await? {
                 return Ok(false);
@@ -148,7 +149,7 @@ impl Walk {
         Ok(true)
     }
 
-    async fn counts_differ(&self) -> Result<bool, HistoryError> {
+    async fn counts_differ(&self) -> Result<bool> {
         // A live walk looks for itself, at the rows up to its position.
         let passed = self.passed.filter(|_| !self.live);
         let Some((passed, head)) = passed.zip(self.head) else { return Ok(false) };
@@ -174,7 +175,7 @@ impl Walk {
         record: &WalletRecord,
         (head, place): (Height, Position),
         max: u64,
-    ) -> Result<u64, HistoryError> {
+    ) -> Result<u64> {
         let Position::After(end) = place else { return Ok(0) };
         let limit = self.inner.limits.rows_per_step_max;
         let (mut at, mut count) = (self.beginning(view, record, head).await?, 0);
@@ -197,7 +198,7 @@ impl Walk {
         record: &WalletRecord,
         head: Height,
         max: u64,
-    ) -> Result<u64, HistoryError> {
+    ) -> Result<u64> {
         let limit = self.inner.limits.rows_per_step_max;
         let (mut at, mut count) = (self.from(view, record, head).await?, 0);
         while count <= max {
@@ -224,7 +225,7 @@ impl Walk {
         record: &WalletRecord,
         head: Height,
         more: bool,
-    ) -> Result<Option<End>, HistoryError> {
+    ) -> Result<Option<End>> {
         if !more || !self.inner.is_complete(record, head) {
             return Ok(None);
         }
@@ -235,11 +236,7 @@ impl Walk {
 }
 
 /// How many rows are stored up to a head.
-pub(super) async fn count_below(
-    view: &View,
-    record: &WalletRecord,
-    head: Height,
-) -> Result<u64, HistoryError> {
+pub(super) async fn count_below(view: &View, record: &WalletRecord, head: Height) -> Result<u64> {
     if record.coverage.top().is_some_and(|top| top <= head) {
         return Ok(record.count);
     }

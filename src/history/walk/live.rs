@@ -9,6 +9,7 @@ use super::delivery::COUNTING_MAX;
 use super::ending::{RECOUNT_MAX, count_below};
 use super::{Look, Walk};
 use crate::domain::{BareRow, Height, Position, Rows};
+use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::history::plan::Demand;
 use crate::store::{View, WalletRecord};
@@ -16,7 +17,7 @@ use crate::store::{View, WalletRecord};
 impl Walk {
     /// The history down from the head is delivered; from now on the position is the newest row. The
     /// reader recognizes it by the empty step. `None` where more has come behind the position.
-    pub(super) async fn go_live(&mut self) -> Result<Option<Rows>, HistoryError> {
+    pub(super) async fn go_live(&mut self) -> Result<Option<Rows>> {
         if self.is_changed().await? {
             return Err(HistoryError::Changed);
         }
@@ -42,8 +43,7 @@ impl Walk {
             return Ok(None);
         }
         // What is too new for the filter is behind the walk as well.
-        let mut at =
-            Self::first_below(&self.inner, &view, &record, (head, Position::Start)).await?;
+        let mut at = self.first_below(&view, &record, (head, Position::Start)).await?;
         let newest = loop {
             let newest = view.rows(record.id, at, 0, 1).await?.last_key();
             match newest.filter(|key| key.height > head) {
@@ -62,7 +62,7 @@ impl Walk {
     }
 
     /// Rows above the head, once no gap is left between it and the newest height known.
-    pub(super) async fn look_live(&mut self) -> Result<Look, HistoryError> {
+    pub(super) async fn look_live(&mut self) -> Result<Look> {
         let view = self.inner.view()?;
         let record = view.wallet(&self.request.wallet).await?;
         let Some(record) = record.filter(|record| self.settle(record)) else {
@@ -97,7 +97,7 @@ impl Walk {
 
     /// Whether a failed load ends the walk once all that is stored is delivered: no node is known to
     /// keep what lies right below the gap's upper edge, or nothing new can be stored.
-    pub(super) async fn ends_live(&mut self, error: &HistoryError) -> Result<bool, HistoryError> {
+    pub(super) async fn ends_live(&mut self, error: &HistoryError) -> Result<bool> {
         Ok(if let HistoryError::HistoryCut { first } = error {
             matches!(self.look_live().await?, Look::Edge(Some(low)) if low <= *first)
         } else if let HistoryError::StoreFull { .. } = error {
@@ -121,7 +121,7 @@ impl Walk {
         (view, record, top): (&View, &WalletRecord, Height),
         newer: usize,
         look: Look,
-    ) -> Result<Look, HistoryError> {
+    ) -> Result<Look> {
         let newer = u64::try_from(newer).unwrap_or(u64::MAX);
         let Some(known) = self.passed.map(|passed| passed.saturating_add(newer)) else {
             return Ok(look);
@@ -154,10 +154,10 @@ impl Walk {
         view: &View,
         record: &WalletRecord,
         head: Height,
-    ) -> Result<Option<u64>, HistoryError> {
+    ) -> Result<Option<u64>> {
         let Some(floor) = record.coverage.run_low(head) else { return Ok(None) };
         let limit = self.inner.limits.rows_per_step_max;
-        let mut at = Self::first_below(&self.inner, view, record, (head, Position::Start)).await?;
+        let mut at = self.first_below(view, record, (head, Position::Start)).await?;
         let mut count = 0_u64;
         while count <= RECOUNT_MAX {
             let mut rows = view.rows(record.id, at, floor, limit).await?;
@@ -175,7 +175,7 @@ impl Walk {
     }
 
     /// As [`Walk::deliver_below`], upwards: a row joins the one below it where that was delivered too.
-    pub(super) async fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+    pub(super) async fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows> {
         let (keep, gone, error) = self.count_live(&rows).await;
         let run = rows.bare().get(..gone).unwrap_or_default();
         if let Some(last) = run.last() {
@@ -202,7 +202,7 @@ impl Walk {
                     Position::After(below) if is_all => Some(below),
                     Position::Start | Position::After(_) => None,
                 };
-                match self.count_joined((Position::Start, below), &[key]).await {
+                match self.count((Position::Start, below), &[key]).await {
                     Ok(0) => return (keep, gone, Some(HistoryError::QuotaExceeded)),
                     Ok(_) => keep.push(at..at + 1),
                     Err(error) => return (keep, gone, Some(error)),

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::{Ending, Walk};
 use crate::domain::{BareRow, Filter, Height, Position, TradeKey};
-use crate::history::error::HistoryError;
+use crate::history::Result;
 use crate::store::{View, WalletId, WalletRecord};
 
 impl Walk {
@@ -14,7 +14,7 @@ impl Walk {
         view: &View,
         record: &WalletRecord,
         (head, floor): (Height, Height),
-    ) -> Result<bool, HistoryError> {
+    ) -> Result<bool> {
         if self.request.filter.is_none() {
             return Ok(false);
         }
@@ -33,7 +33,7 @@ impl Walk {
         view: &View,
         id: WalletId,
         part: (Position, Height),
-    ) -> Result<Option<(TradeKey, usize)>, HistoryError> {
+    ) -> Result<Option<(TradeKey, usize)>> {
         let Filter { token, side, venue, .. } = &self.request.filter;
         if token.is_none() && side.is_none() && venue.is_none() {
             return Ok(None);

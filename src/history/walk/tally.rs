@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use super::ending::count_below;
 use super::{End, Walk};
 use crate::domain::{Filter, Height, Position, TradeKey, lock};
+use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::store::{View, WalletId, WalletRecord};
 
@@ -14,7 +15,7 @@ use crate::store::{View, WalletId, WalletRecord};
 const ROUNDS_MAX: u32 = 3;
 
 /// The rows that match from a walk's head down to some place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     below: Position,
     /// How many rows were stored in all when it was begun; 0 where that is not known.
@@ -32,15 +33,6 @@ pub(super) struct Tally {
     proved: bool,
     /// It was begun anew, because rows had come where it had been.
     is_second: bool,
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        let (stored, seen, matched, counted) = (0, 0, 0, 0);
-        let (below, last) = (Position::Start, None);
-        let (whole, proved, is_second) = (false, false, false);
-        Self { below, stored, seen, matched, last, whole, counted, proved, is_second }
-    }
 }
 
 impl Tally {
@@ -107,7 +99,7 @@ impl Walk {
     }
 
     /// True where nothing is left to be counted for now.
-    async fn count_slice(&mut self) -> Result<bool, HistoryError> {
+    async fn count_slice(&mut self) -> Result<bool> {
         let view = self.inner.view()?;
         let found = self.record(&view).await?.zip(self.head);
         let Some((record, head)) = found else { return Ok(true) };
@@ -161,12 +153,7 @@ impl Walk {
     }
 
     /// Whether rows came where a whole tally has been: it was counted in parts while more were loaded.
-    async fn is_behind(
-        &self,
-        tally: &Tally,
-        view: &View,
-        record: &WalletRecord,
-    ) -> Result<bool, HistoryError> {
+    async fn is_behind(&self, tally: &Tally, view: &View, record: &WalletRecord) -> Result<bool> {
         let Some(head) = self.head.filter(|_| tally.stored != record.count) else {
             return Ok(false);
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Worker;
-use crate::history::error::HistoryError;
+use crate::history::Result;
 use crate::history::tasks::after;
 
 impl Worker {
@@ -63,7 +63,7 @@ impl Worker {
     }
 
     /// Ends a background load without a recent request.
-    pub(super) async fn lapse(&self) -> Result<(), HistoryError> {
+    pub(super) async fn lapse(&self) -> Result<()> {
         let now = self.inner.clock.now();
         match self.board.background() {
             Some(pending) if pending.until <= now => self.inner.clear_background(&self.board).await,

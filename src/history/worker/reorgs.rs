@@ -8,8 +8,8 @@ use futures_util::future::try_join_all;
 use super::Worker;
 use crate::domain::Height;
 use crate::history::Inner;
+use crate::history::Result;
 use crate::history::anchors::{self, ReorgOutcome, Verdict};
-use crate::history::error::HistoryError;
 use crate::history::ingest::IngestError;
 use crate::rpc::UpstreamError;
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord};
@@ -76,12 +76,7 @@ impl Worker {
 }
 
 impl Inner {
-    async fn keep_anchor(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        anchor: Anchor,
-    ) -> Result<(), HistoryError> {
+    async fn keep_anchor(&self, id: WalletId, epoch: u64, anchor: Anchor) -> Result<()> {
         let kept = self.view()?.anchors(id).await?;
         let anchors = Some(anchors::add(&kept, anchor, self.limits.anchors_max));
         let patch = WalletPatch { anchors, ..WalletPatch::default() };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{CallError, Connection};
+use super::call::{Called, Connection};
 use super::store::{PgInner, number};
 use crate::domain::SourceAccount;
 use crate::store::WalletId;
@@ -15,7 +15,7 @@ impl PgInner {
         connection: &Connection,
         id: WalletId,
         accounts: &[SourceAccount],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         if accounts.is_empty() {
             return Ok(());
         }
@@ -33,11 +33,7 @@ impl PgInner {
     }
 
     /// After a cut-back: the accounts stay, and what was seen of them goes.
-    pub(super) async fn unsee_accounts(
-        &self,
-        connection: &Connection,
-        id: WalletId,
-    ) -> Result<(), CallError> {
+    pub(super) async fn unsee_accounts(&self, connection: &Connection, id: WalletId) -> Called<()> {
         let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1";
         let (mut keys, mut values): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
         for row in connection.query(sql, &[&number(id)]).await? {
@@ -51,17 +47,6 @@ impl PgInner {
                    FROM unnest($2::bytea[], $3::bytea[]) AS new(k, v)
                    WHERE known.wallet = $1 AND known.account = new.k";
         connection.execute(sql, &[&number(id), &keys, &values]).await?;
-        Ok(())
-    }
-
-    /// Where no height is covered any more, nothing relies on them.
-    pub(super) async fn forget_accounts(
-        &self,
-        connection: &Connection,
-        id: WalletId,
-    ) -> Result<(), CallError> {
-        let sql = "DELETE FROM blotter.account WHERE wallet = $1";
-        connection.execute(sql, &[&number(id)]).await?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 
 use super::LIMITS;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 /// A parsed address.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct DatabaseAddress {
 
 impl DatabaseAddress {
     /// Parses without connecting. The reason never holds a part of the address.
-    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+    pub(super) fn parse(url: &str) -> Result<Self> {
         let (url, roots) = without_roots(url);
         let mut config = Config::from_str(&url).map_err(|_| {
             StoreError::Unusable("expected postgres://user:password@host:port/database".to_owned())
@@ -45,17 +45,15 @@ fn without_roots(url: &str) -> (String, Option<PathBuf>) {
     for pair in query.split('&') {
         match pair.split_once('=') {
             Some(("sslrootcert", "system")) => {}
-            Some(("sslrootcert", path)) => roots = Some(PathBuf::from(decoded(path))),
+            Some(("sslrootcert", path)) => {
+                let path = percent_decode_str(path).decode_utf8_lossy();
+                roots = Some(PathBuf::from(&*path));
+            }
             Some(("sslmode", "verify-full")) => kept.push("sslmode=require"),
             Some(_) | None => kept.push(pair),
         }
     }
     (format!("{base}?{}", kept.join("&")), roots)
-}
-
-/// A path without percent-encoding.
-fn decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// The settings for one of several hosts.

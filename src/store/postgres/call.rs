@@ -13,44 +13,29 @@ use tokio_postgres::{Error, Row};
 use super::LIMITS;
 use super::connect::{ConnectionPool, PoolError, Race};
 use super::session::Session;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 pub(super) type Arguments<'a> = [&'a (dyn ToSql + Sync)];
 
-/// Why a call failed.
-#[derive(Debug)]
+/// Why a call failed; callers get [`CallError::into_store`], whose words hold no address.
+#[derive(Debug, thiserror::Error)]
+#[error("a call to the database failed")]
 pub(super) enum CallError {
-    Store(StoreError),
-    Database(Error),
-    Pool(PoolError),
+    Store(#[from] StoreError),
+    Database(#[from] Error),
+    Pool(#[from] PoolError),
     /// The deadline passed.
     Late,
 }
 
-impl From<StoreError> for CallError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<Error> for CallError {
-    fn from(error: Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<PoolError> for CallError {
-    fn from(error: PoolError) -> Self {
-        Self::Pool(error)
-    }
-}
+pub(super) type Called<T> = Result<T, CallError>;
 
 /// A connection in use. Unless it is given back, it is closed: what a call left behind on it, an open
 /// transaction or an answer that is under way, ends with it.
 pub(super) struct Connection(Option<Object<Race>>);
 
 impl Connection {
-    pub(super) async fn take(pool: &ConnectionPool) -> Result<Self, CallError> {
+    pub(super) async fn take(pool: &ConnectionPool) -> Called<Self> {
         Ok(Self(Some(pool.get().await?)))
     }
 
@@ -59,16 +44,16 @@ impl Connection {
     }
 
     /// Which history of the database it sees, as was last asked.
-    pub(super) fn timeline(&self) -> Result<Option<Arc<str>>, CallError> {
+    pub(super) fn timeline(&self) -> Called<Option<Arc<str>>> {
         Ok(self.session()?.timeline())
     }
 
-    pub(super) async fn ask_timeline(&self) -> Result<Option<Arc<str>>, CallError> {
+    pub(super) async fn ask_timeline(&self) -> Called<Option<Arc<str>>> {
         self.session()?.ask_timeline().await?;
         self.timeline()
     }
 
-    fn session(&self) -> Result<&Session, CallError> {
+    fn session(&self) -> Called<&Session> {
         self.0.as_deref().ok_or(CallError::Store(StoreError::Closed))
     }
 
@@ -77,13 +62,12 @@ impl Connection {
         &self,
         sql: &str,
         args: &Arguments<'_>,
-        mut take: impl FnMut(&Row) -> Result<(), CallError>,
-    ) -> Result<(), CallError> {
+        mut take: impl FnMut(&Row) -> Called<()>,
+    ) -> Called<()> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
         let taken = session.run(async {
-            let mut rows =
-                pin!(session.client().query_raw(&statement, args.iter().copied()).await?);
+            let mut rows = pin!(session.client.query_raw(&statement, args.iter().copied()).await?);
             while let Some(row) = rows.try_next().await? {
                 if let Err(error) = take(&row) {
                     return Ok(Err(error));
@@ -94,41 +78,39 @@ impl Connection {
         taken.await?
     }
 
-    pub(super) async fn query(
-        &self,
-        sql: &str,
-        args: &Arguments<'_>,
-    ) -> Result<Vec<Row>, CallError> {
+    pub(super) async fn query(&self, sql: &str, args: &Arguments<'_>) -> Called<Vec<Row>> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
-        Ok(session.run(session.client().query(&statement, args)).await?)
+        Ok(session.run(session.client.query(&statement, args)).await?)
     }
 
-    pub(super) async fn query_opt(
-        &self,
-        sql: &str,
-        args: &Arguments<'_>,
-    ) -> Result<Option<Row>, CallError> {
+    pub(super) async fn query_opt(&self, sql: &str, args: &Arguments<'_>) -> Called<Option<Row>> {
         Ok(self.query(sql, args).await?.into_iter().next())
     }
 
-    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Result<u64, CallError> {
+    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Called<u64> {
         let session = self.session()?;
         let statement = session.statement(sql).await?;
-        Ok(session.run(session.client().execute(&statement, args)).await?)
+        Ok(session.run(session.client.execute(&statement, args)).await?)
     }
 
-    pub(super) async fn batch(&self, sql: &str) -> Result<(), CallError> {
+    pub(super) async fn batch(&self, sql: &str) -> Called<()> {
         let session = self.session()?;
-        Ok(session.run(session.client().batch_execute(sql)).await?)
+        Ok(session.run(session.client.batch_execute(sql)).await?)
     }
 
-    pub(super) async fn begin(&self) -> Result<(), CallError> {
+    pub(super) async fn begin(&self) -> Called<()> {
         self.batch("BEGIN").await
     }
 
-    pub(super) async fn commit(self) -> Result<(), CallError> {
+    pub(super) async fn commit(self) -> Called<()> {
         self.batch("COMMIT").await?;
+        self.give_back();
+        Ok(())
+    }
+
+    pub(super) async fn roll_back(self) -> Called<()> {
+        self.batch("ROLLBACK").await?;
         self.give_back();
         Ok(())
     }
@@ -155,7 +137,7 @@ impl Repeats {
     }
 
     /// Waits for the next try; the error where there is none.
-    pub(super) async fn pause(&mut self, error: CallError) -> Result<(), StoreError> {
+    pub(super) async fn pause(&mut self, error: CallError) -> Result<()> {
         if !error.is_passing() || Instant::now() + self.pause >= self.until {
             return Err(error.into_store());
         }
@@ -167,9 +149,7 @@ impl Repeats {
 }
 
 /// The outcome of a call, by its deadline.
-pub(super) async fn in_time<T>(
-    call: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, CallError> {
+pub(super) async fn in_time<T>(call: impl Future<Output = Called<T>>) -> Called<T> {
     timeout(LIMITS.call_wait, call).await.unwrap_or(Err(CallError::Late))
 }
 
@@ -192,3 +172,22 @@ macro_rules! repeated {
 }
 
 pub(super) use repeated;
+
+/// What the arm offers as one call each of [`PgInner`](super::store::PgInner), repeated as by
+/// [`repeated`].
+macro_rules! calls {
+    ($arm:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl $arm {
+            $($(#[$doc])*
+            pub(in crate::store) async fn $name(
+                &self, $($argument: $type),*
+            ) -> Result<$result> {
+                $crate::store::postgres::call::repeated!(
+                    self.inner.failures, self.inner.$name($($argument),*)
+                )
+            })*
+        }
+    };
+}
+
+pub(super) use calls;

@@ -15,7 +15,7 @@ use super::LIMITS;
 use super::address::DatabaseAddress;
 use super::session::Session;
 use crate::domain::opaque;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 /// Set on each new connection: one plan for all arguments doubles small pages, and a server that has
 /// lost its client gives up by itself.
@@ -35,7 +35,7 @@ opaque!(SharedOptions, connections);
 
 impl SharedOptions {
     /// Whether a database can be named so; nothing is connected.
-    pub fn check_url(url: &str) -> Result<(), StoreError> {
+    pub fn check_url(url: &str) -> Result<()> {
         DatabaseAddress::parse(url).map(drop)
     }
 }
@@ -43,7 +43,7 @@ impl SharedOptions {
 pub(super) type ConnectionPool = managed::Pool<Race>;
 pub(super) type PoolError = managed::PoolError<Error>;
 
-pub(super) fn pool(options: &SharedOptions) -> Result<ConnectionPool, StoreError> {
+pub(super) fn pool(options: &SharedOptions) -> Result<ConnectionPool> {
     let DatabaseAddress { hosts, roots } = DatabaseAddress::parse(&options.url)?;
     let tls = tls(roots.as_deref())?;
     ConnectionPool::builder(Race { hosts, tls })
@@ -75,7 +75,7 @@ impl Manager for Race {
     async fn create(&self) -> Connected {
         let first: Connecting<'_> = Box::pin(self.first());
         let session = first.await?;
-        session.run(session.client().batch_execute(SETTINGS)).await?;
+        session.run(session.client.batch_execute(SETTINGS)).await?;
         Box::pin(session.ask_timeline()).await?;
         Ok(session)
     }
@@ -127,7 +127,7 @@ impl Race {
 
 /// Trusts the certificates of a file, else the system's and the built-in roots. Used where the server
 /// offers TLS; `sslmode=require` in the address refuses one that does not. Names are always checked.
-fn tls(file: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
+fn tls(file: Option<&Path>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -137,7 +137,7 @@ fn tls(file: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn roots(file: Option<&Path>) -> Result<rustls::RootCertStore, StoreError> {
+fn roots(file: Option<&Path>) -> Result<rustls::RootCertStore> {
     let Some(file) = file else {
         let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

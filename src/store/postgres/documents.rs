@@ -1,35 +1,24 @@
 //! Texts that the processes share, such as the keys.
 
-use super::call::{CallError, repeated};
+use super::call::{Called, calls};
 use super::store::{PgInner, PgStore};
-use crate::store::StoreError;
+use crate::store::Result;
 
-impl PgStore {
-    pub(in crate::store) async fn document(&self, name: &str) -> Result<String, StoreError> {
-        repeated!(self.inner.failures, self.inner.document(name))
-    }
-
-    pub(in crate::store) async fn put_document(
-        &self,
-        name: &str,
-        before: &str,
-        after: &str,
-    ) -> Result<bool, StoreError> {
-        repeated!(self.inner.failures, self.inner.put_document(name, before, after))
-    }
+calls! {
+    PgStore:
+    document(name: &str) -> String;
+    put_document(name: &str, before: &str, after: &str) -> bool;
 }
 
 impl PgInner {
-    async fn document(&self, name: &str) -> Result<String, CallError> {
-        let connection = self.connection().await?;
+    async fn document(&self, name: &str) -> Called<String> {
         let sql = "SELECT content FROM blotter.document WHERE name = $1";
-        let row = connection.query_opt(sql, &[&name]).await?;
-        connection.give_back();
+        let row = self.row(sql, &[&name]).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
     }
 
     /// A text that is there already, after an answer that was lost, counts as replaced.
-    async fn put_document(&self, name: &str, before: &str, after: &str) -> Result<bool, CallError> {
+    async fn put_document(&self, name: &str, before: &str, after: &str) -> Called<bool> {
         let connection = self.connection().await?;
         let sql = "INSERT INTO blotter.document (name, content) VALUES ($1, '')
                    ON CONFLICT DO NOTHING";

@@ -29,16 +29,13 @@ impl Failures {
     /// they are closed, so that the next call finds the primary of now.
     pub(super) fn failed(&self, error: &CallError) {
         let Some(kind) = error.kind() else { return };
-        if let Some((count, _)) = self.of(kind) {
+        let counts = self.counts.iter().zip(StoreFailure::ALL);
+        for (count, _) in counts.filter(|(_, of)| *of == kind) {
             count.fetch_add(1, Ordering::Relaxed);
         }
         if matches!(kind, StoreFailure::Timeout | StoreFailure::ReadOnly) {
             self.pool.retain(|_, _| false);
         }
-    }
-
-    fn of(&self, kind: StoreFailure) -> Option<(&AtomicU64, StoreFailure)> {
-        self.counts.iter().zip(StoreFailure::ALL).find(|(_, of)| *of == kind)
     }
 
     pub(super) fn counts(&self) -> Vec<(StoreFailure, u64)> {

@@ -1,14 +1,14 @@
 //! Forgets a wallet while others serve.
 
 use super::LIMITS;
-use super::call::{CallError, Connection, repeated};
+use super::call::{Arguments, CallError, Called, Connection, repeated};
 use super::store::{PgInner, PgStore, number, unsigned};
 use crate::domain::{Height, Wallet};
 use crate::store::codec::decode_ranges;
 use crate::store::credit::mark;
 use crate::store::key::{RowKey, height_of};
 use crate::store::schema::names::RANGES;
-use crate::store::{StoreError, WalletId};
+use crate::store::{Result, StoreError, WalletId};
 
 /// A wallet that is being forgotten.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ impl PgStore {
         &self,
         wallet: &Wallet,
         seed: [u64; 4],
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<u64>> {
         let Self { inner } = self;
         let found = repeated!(inner.failures, inner.leaving(wallet, seed))?;
         let Some(leaving) = found else { return Ok(None) };
@@ -45,11 +45,7 @@ impl PgStore {
 }
 
 impl PgInner {
-    async fn leaving<'a>(
-        &self,
-        wallet: &'a Wallet,
-        seed: [u64; 4],
-    ) -> Result<Option<Leaving<'a>>, CallError> {
+    async fn leaving<'a>(&self, wallet: &'a Wallet, seed: [u64; 4]) -> Called<Option<Leaving<'a>>> {
         let Some(id) = self.id_of(wallet).await? else { return Ok(None) };
         let connection = self.connection().await?;
         let sql = "SELECT count FROM blotter.wallet_state WHERE wallet = $1";
@@ -67,7 +63,7 @@ impl PgInner {
         Ok(Some(Leaving { id, wallet, mark, rows: unsigned(state.try_get(0)?) }))
     }
 
-    async fn credit_next(&self, leaving: Leaving<'_>) -> Result<bool, CallError> {
+    async fn credit_next(&self, leaving: Leaving<'_>) -> Called<bool> {
         let connection = self.connection().await?;
         connection.begin().await?;
         let is_credited = credit_one(&connection, leaving).await?;
@@ -76,7 +72,7 @@ impl PgInner {
     }
 
     /// Deletes the oldest rows, or where few are left all of the wallet; false then.
-    async fn forget_part(&self, leaving: Leaving<'_>) -> Result<bool, CallError> {
+    async fn forget_part(&self, leaving: Leaving<'_>) -> Called<bool> {
         let Leaving { id, wallet, .. } = leaving;
         let connection = self.connection().await?;
         connection.begin().await?;
@@ -118,7 +114,7 @@ impl PgInner {
 async fn credit_one(
     connection: &Connection,
     Leaving { id, wallet, mark, .. }: Leaving<'_>,
-) -> Result<bool, CallError> {
+) -> Called<bool> {
     let sql = "SELECT key_id FROM blotter.usage WHERE wallet = $1 LIMIT 1";
     let Some(row) = connection.query_opt(sql, &[&number(id)]).await? else { return Ok(false) };
     let key: i64 = row.try_get(0)?;
@@ -139,8 +135,7 @@ async fn credit_one(
                    WHERE wallet = $3 AND key BETWEEN newest AND oldest) counted
                ON CONFLICT (key_id, mark)
                DO UPDATE SET remaining = credit.remaining + EXCLUDED.remaining";
-    let args: &super::call::Arguments<'_> =
-        &[&key, &mark.as_slice(), &number(id), &newest, &oldest];
+    let args: &Arguments<'_> = &[&key, &mark.as_slice(), &number(id), &newest, &oldest];
     connection.execute(sql, args).await?;
     Ok(true)
 }

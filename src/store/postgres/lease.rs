@@ -14,40 +14,24 @@ use crate::domain::lock;
 use crate::store::Share;
 
 /// This process among those that share the store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lease {
     /// 0 before the first heartbeat and after the lease was lost.
     pub(super) node: AtomicI64,
     /// The number of a lease that was given up: its row is deleted with the next heartbeat.
     pub(super) given_up: AtomicI64,
     /// Until when it surely holds its wallets, by this process's clock.
-    until: Mutex<Option<Instant>>,
+    pub(super) until: Mutex<Option<Instant>>,
     /// This process among those that are alive.
     pub(super) share: watch::Sender<Share>,
     /// Counts losses of the lease.
     pub(super) losses: watch::Sender<u64>,
 }
 
-impl Default for Lease {
-    fn default() -> Self {
-        Self {
-            node: AtomicI64::new(0),
-            given_up: AtomicI64::new(0),
-            until: Mutex::default(),
-            share: watch::Sender::default(),
-            losses: watch::Sender::default(),
-        }
-    }
-}
-
 impl Lease {
     /// The number that writes carry.
     pub(super) fn node(&self) -> Option<i64> {
         Some(self.node.load(Ordering::Acquire)).filter(|node| *node != 0)
-    }
-
-    pub(super) fn until(&self) -> Option<Instant> {
-        *lock(&self.until)
     }
 
     pub(super) fn renewed(&self, node: i64, until: Instant) {

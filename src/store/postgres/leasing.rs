@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::call::{CallError, repeated};
+use super::call::{Called, Connection, calls, in_time};
 use super::store::{PgInner, PgStore, number};
 use super::{LIMITS, schema};
-use crate::store::{Share, StoreError, StoreFailure, WalletId};
+use crate::domain::lock;
+use crate::store::{Result, Share, StoreError, StoreFailure, WalletId};
 
 impl PgStore {
     /// Says that this process lives, until it is dropped. A process that cannot say so loses its
@@ -19,7 +20,7 @@ impl PgStore {
         loop {
             let sent = Instant::now();
             let mut pause = LIMITS.heartbeat;
-            match super::call::in_time(self.inner.beat()).await {
+            match in_time(self.inner.beat()).await {
                 Ok(node) => {
                     lease.renewed(node, sent + LIMITS.lease);
                     missed = false;
@@ -33,7 +34,7 @@ impl PgStore {
                     }
                 }
             }
-            let is_over = lease.until().is_some_and(|until| {
+            let is_over = lock(&lease.until).is_some_and(|until| {
                 Instant::now() + LIMITS.heartbeat + LIMITS.call_wait / 2 >= until
             });
             if is_over {
@@ -56,41 +57,29 @@ impl PgStore {
         self.inner.failures.counts()
     }
 
-    /// Takes a wallet that no living process holds; true where this one holds it now.
-    pub(in crate::store) async fn hold(&self, id: WalletId) -> Result<bool, StoreError> {
-        repeated!(self.inner.failures, self.inner.hold(id))
-    }
-
-    pub(in crate::store) async fn release(&self, id: WalletId) -> Result<(), StoreError> {
-        repeated!(self.inner.failures, async {
-            let connection = self.inner.connection().await?;
-            let sql = "UPDATE blotter.wallet_state SET holder = NULL
-                       WHERE wallet = $1 AND holder = $2";
-            connection.execute(sql, &[&number(id), &self.inner.lease.node()]).await?;
-            connection.give_back();
-            Ok(())
-        })
-    }
-
-    /// Work that one process at a time does, by name; true where it is this one.
-    pub(in crate::store) async fn take_duty(&self, name: &str) -> Result<bool, StoreError> {
-        repeated!(self.inner.failures, self.inner.take_duty(name))
-    }
-
     /// At the end of the process: others take its wallets over at once.
     pub(super) async fn release_all(&self) {
         let Some(node) = self.inner.lease.node() else { return };
         self.inner.lease.lose();
-        let released = super::call::in_time(self.inner.leave(node)).await;
+        let released = in_time(self.inner.leave(node)).await;
         if let Err(error) = released {
             tracing::warn!(error = %error.into_store(), "the lease could not be given back; it ends by itself");
         }
     }
 }
 
+calls! {
+    PgStore:
+    /// Takes a wallet that no living process holds; true where this one holds it now.
+    hold(id: WalletId) -> bool;
+    release(id: WalletId) -> ();
+    /// Work that one process at a time does, by name; true where it is this one.
+    take_duty(name: &str) -> bool;
+}
+
 impl PgInner {
     /// Renews the lease, under a new number where the old one has ended.
-    async fn beat(&self) -> Result<i64, CallError> {
+    async fn beat(&self) -> Called<i64> {
         let connection = self.connection().await?;
         let milliseconds = LIMITS.lease.as_millis().to_string();
         let sql = "UPDATE blotter.node SET until = now() + ($2 || ' ms')::interval
@@ -131,23 +120,27 @@ impl PgInner {
         Ok(node)
     }
 
-    async fn hold(&self, id: WalletId) -> Result<bool, CallError> {
+    async fn hold(&self, id: WalletId) -> Called<bool> {
         let Some(node) = self.lease.node() else { return Ok(false) };
-        let connection = self.connection().await?;
         // A process that ended in order has given its wallets back: one that is found dead may wake.
         let sql = "UPDATE blotter.wallet_state SET holder = $2, version = version + 1,
                        epoch = epoch + CASE WHEN holder <> $2 THEN 1 ELSE 0 END
                    WHERE wallet = $1 AND (holder IS NULL OR holder = $2 OR NOT EXISTS (
                        SELECT 1 FROM blotter.node WHERE node.id = holder AND until > now()))";
-        let taken = connection.execute(sql, &[&number(id), &node]).await?;
-        connection.give_back();
+        let taken = self.execute(sql, &[&number(id), &node]).await?;
         if taken > 0 {
             self.states.take(&id);
         }
         Ok(taken > 0)
     }
 
-    async fn take_duty(&self, name: &str) -> Result<bool, CallError> {
+    async fn release(&self, id: WalletId) -> Called<()> {
+        let sql = "UPDATE blotter.wallet_state SET holder = NULL
+                   WHERE wallet = $1 AND holder = $2";
+        self.execute(sql, &[&number(id), &self.lease.node()]).await.map(drop)
+    }
+
+    async fn take_duty(&self, name: &str) -> Called<bool> {
         let Some(node) = self.lease.node() else { return Ok(false) };
         let connection = self.connection().await?;
         let sql = "INSERT INTO blotter.duty (name, holder) VALUES ($1, $2)
@@ -162,8 +155,8 @@ impl PgInner {
         Ok(taken > 0)
     }
 
-    async fn leave(&self, node: i64) -> Result<(), CallError> {
-        let connection = super::call::Connection::take(self.pool()).await?;
+    async fn leave(&self, node: i64) -> Called<()> {
+        let connection = Connection::take(&self.pool).await?;
         let sql = "UPDATE blotter.wallet_state SET holder = NULL WHERE holder = $1";
         connection.execute(sql, &[&node]).await?;
         connection.execute("DELETE FROM blotter.node WHERE id = $1", &[&node]).await?;

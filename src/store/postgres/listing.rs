@@ -1,28 +1,20 @@
 //! Reads that go over all wallets, for copies of the store.
 
-use super::call::{CallError, repeated};
+use super::call::{Called, calls};
 use super::store::{PgInner, number, unsigned, wallet_id};
 use super::view::PgView;
 use crate::domain::{KeyId, Wallet};
 use crate::store::codec;
 use crate::store::schema::names::{RANGES, WALLETS};
-use crate::store::{DeliveredRange, StoreError, WalletId};
+use crate::store::{DeliveredRange, Result, WalletId};
 
 /// What a key was given of a wallet.
 type Usage = (KeyId, WalletId, Vec<DeliveredRange>);
 
-impl PgView {
-    pub(in crate::store) async fn wallets(
-        &self,
-        behind: Option<WalletId>,
-        limit: usize,
-    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
-        repeated!(self.inner.failures, self.inner.wallets(behind, limit))
-    }
-
-    pub(in crate::store) async fn all_usage(&self) -> Result<Vec<Usage>, StoreError> {
-        repeated!(self.inner.failures, self.inner.all_usage())
-    }
+calls! {
+    PgView:
+    wallets(behind: Option<WalletId>, limit: usize) -> Vec<(WalletId, Wallet)>;
+    all_usage() -> Vec<Usage>;
 }
 
 impl PgInner {
@@ -30,12 +22,10 @@ impl PgInner {
         &self,
         behind: Option<WalletId>,
         limit: usize,
-    ) -> Result<Vec<(WalletId, Wallet)>, CallError> {
-        let connection = self.connection().await?;
+    ) -> Called<Vec<(WalletId, Wallet)>> {
         let sql = "SELECT id, record FROM blotter.wallet WHERE id > $1 ORDER BY id LIMIT $2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = connection.query(sql, &[&behind.map_or(-1, number), &limit]).await?;
-        connection.give_back();
+        let rows = self.rows(sql, &[&behind.map_or(-1, number), &limit]).await?;
         let one = |row: &tokio_postgres::Row| {
             let wallet = codec::decode_wallet(WALLETS, row.try_get(1)?)?;
             Ok((wallet_id(row.try_get(0)?)?, wallet))
@@ -43,12 +33,10 @@ impl PgInner {
         rows.iter().map(one).collect()
     }
 
-    async fn all_usage(&self) -> Result<Vec<Usage>, CallError> {
-        let connection = self.connection().await?;
+    async fn all_usage(&self) -> Called<Vec<Usage>> {
         let sql = "SELECT key_id, wallet, ranges, record FROM blotter.usage
                    JOIN blotter.wallet ON id = wallet ORDER BY key_id, wallet";
-        let rows = connection.query(sql, &[]).await?;
-        connection.give_back();
+        let rows = self.rows(sql, &[]).await?;
         let one = |row: &tokio_postgres::Row| {
             let wallet = codec::decode_wallet(WALLETS, row.try_get(3)?)?;
             let ranges = codec::decode_ranges(RANGES, wallet.address.family(), row.try_get(2)?)?;

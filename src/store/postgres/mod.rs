@@ -36,58 +36,44 @@ mod write;
 
 use std::time::Duration;
 
+use crate::domain::defaults;
+
 pub use connect::SharedOptions;
 pub(super) use store::PgStore;
 pub(super) use view::PgView;
 
-/// Every limit of this arm, by name; none of them is a setting.
-#[derive(Debug)]
-struct SharedLimits {
-    /// Until a connection is made.
-    connect_wait: Duration,
-    /// Between two attempts at a host that refuses, while another one is silent.
-    host_pause: Duration,
-    /// Until a call is answered; a stopped server keeps its connections.
-    call_wait: Duration,
-    /// How long calls are repeated that fail for a passing reason, a failover among them.
-    patience: Duration,
-    /// First and longest pause between two of them.
-    pause_min: Duration,
-    pause_max: Duration,
-    /// Numbers of wallets kept in memory.
-    wallets_known: usize,
-    /// States of wallets that this process writes, kept for its next write.
-    states_known: usize,
-    /// Tokens and venues each, kept by number and by name.
-    names_known: usize,
-    /// How long a token that lacks a symbol or decimals is believed to lack it.
-    names_refresh: Duration,
-    /// Rows that one statement returns.
-    rows_per_statement: usize,
-    /// Rows that one transaction takes from a wallet that is forgotten.
-    forgotten_rows: i64,
-    /// How long a process holds its wallets after it was last heard of.
-    lease: Duration,
-    /// How often it says that it lives.
-    heartbeat: Duration,
-    /// The same after a heartbeat that failed.
-    heartbeat_pause: Duration,
+defaults! {
+    /// Every limit of this arm, by name; none of them is a setting.
+    #[derive(Debug)]
+    const LIMITS: struct SharedLimits {
+        /// Until a connection is made.
+        connect_wait: Duration = Duration::from_secs(3),
+        /// Between two attempts at a host that refuses, while another one is silent.
+        host_pause: Duration = Duration::from_millis(250),
+        /// Until a call is answered; a stopped server keeps its connections.
+        call_wait: Duration = Duration::from_secs(5),
+        /// How long calls are repeated that fail for a passing reason, a failover among them.
+        patience: Duration = Duration::from_secs(20),
+        /// First and longest pause between two of them.
+        pause_min: Duration = Duration::from_millis(20),
+        pause_max: Duration = Duration::from_millis(500),
+        /// Numbers of wallets kept in memory.
+        wallets_known: usize = 65_536,
+        /// States of wallets that this process writes, kept for its next write.
+        states_known: usize = 4_096,
+        /// Tokens and venues each, kept by number and by name.
+        names_known: usize = 65_536,
+        /// How long a token that lacks a symbol or decimals is believed to lack it.
+        names_refresh: Duration = Duration::from_secs(2),
+        /// Rows that one statement returns.
+        rows_per_statement: usize = 1_000_000,
+        /// Rows that one transaction takes from a wallet that is forgotten.
+        forgotten_rows: i64 = 5_000,
+        /// How long a process holds its wallets after it was last heard of.
+        lease: Duration = Duration::from_secs(10),
+        /// How often it says that it lives.
+        heartbeat: Duration = Duration::from_secs(2),
+        /// The same after a heartbeat that failed.
+        heartbeat_pause: Duration = Duration::from_millis(200),
+    }
 }
-
-const LIMITS: SharedLimits = SharedLimits {
-    connect_wait: Duration::from_secs(3),
-    host_pause: Duration::from_millis(250),
-    call_wait: Duration::from_secs(5),
-    patience: Duration::from_secs(20),
-    pause_min: Duration::from_millis(20),
-    pause_max: Duration::from_millis(500),
-    wallets_known: 65_536,
-    states_known: 4_096,
-    names_known: 65_536,
-    names_refresh: Duration::from_secs(2),
-    rows_per_statement: 1_000_000,
-    forgotten_rows: 5_000,
-    lease: Duration::from_secs(10),
-    heartbeat: Duration::from_secs(2),
-    heartbeat_pause: Duration::from_millis(200),
-};

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::call::{CallError, Connection};
+use super::call::{Arguments, Called, Connection};
 use super::slice::{NumberSet, SliceNames, StoredSlice};
 use super::store::{PgInner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, UnixMillis};
+use crate::store::TokenRecord;
 use crate::store::codec::{corrupt, family_number, family_of_number};
 use crate::store::schema::names::{TOKENS, VENUES};
-use crate::store::{StoreError, TokenRecord};
 
 const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
 
@@ -41,7 +41,7 @@ pub(super) fn chain(chain: ChainId) -> i32 {
     i32::from(chain.0)
 }
 
-fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError> {
+fn read_token(row: &tokio_postgres::Row) -> Called<(u32, TokenRecord)> {
     let id = small(row.try_get(0)?, TOKENS)?;
     let family = family_of_number(u8::try_from(row.try_get::<_, i16>(3)?).unwrap_or_default());
     let family = family.ok_or_else(|| corrupt(TOKENS, "an unknown family"))?;
@@ -62,10 +62,9 @@ fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError
     Ok((id, record))
 }
 
-/// The numbers whose names are not there yet.
 impl PgInner {
     /// The names of a slice, from memory where all of them are there.
-    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
+    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Called<SliceNames> {
         let mut names = self.names.known(slice);
         if names.is_whole() {
             return Ok(names);
@@ -82,7 +81,7 @@ impl PgInner {
         connection: &Connection,
         StoredSlice { tokens, venues, .. }: &StoredSlice,
         names: &mut SliceNames,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let lacking_tokens = lacking(tokens, &names.tokens);
         if !lacking_tokens.is_empty() {
             let sql = format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE id = ANY($1)");
@@ -104,7 +103,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         ids: &[i64],
-    ) -> Result<Vec<(u32, Arc<str>)>, CallError> {
+    ) -> Called<Vec<(u32, Arc<str>)>> {
         let sql = "SELECT id, name FROM blotter.venue WHERE id = ANY($1)";
         let mut found = Vec::new();
         for row in connection.query(sql, &[&ids]).await? {
@@ -123,7 +122,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         venues: &BTreeSet<&Arc<str>>,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let new: Vec<&[u8]> = venues
             .iter()
             .filter(|name| self.names.venue_ids.get(**name).is_none())
@@ -144,11 +143,7 @@ impl PgInner {
     }
 
     /// Gives numbers to the tokens that have none, and adds what is newly known of others.
-    pub(super) async fn learn(
-        &self,
-        connection: &Connection,
-        news: &[TokenRecord],
-    ) -> Result<(), CallError> {
+    pub(super) async fn learn(&self, connection: &Connection, news: &[TokenRecord]) -> Called<()> {
         let mut changed: BTreeMap<(ChainId, Address), TokenRecord> = BTreeMap::new();
         for news in news {
             let known = self.names.records.get(&(news.chain, news.mint)).map(|(_, old)| old);
@@ -172,7 +167,7 @@ impl PgInner {
         connection: &Connection,
         sql: &str,
         news: &mut BTreeMap<(ChainId, Address), TokenRecord>,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         if news.is_empty() {
             return Ok(());
         }
@@ -187,8 +182,7 @@ impl PgInner {
             records().map(|news| news.decimals.map(i16::from)).collect();
         let asked_at: Vec<Option<i64>> =
             records().map(|news| news.asked_at.map(|at| signed(at.0))).collect();
-        let args: &super::call::Arguments<'_> =
-            &[&chains, &mints, &families, &symbols, &decimals, &asked_at];
+        let args: &Arguments<'_> = &[&chains, &mints, &families, &symbols, &decimals, &asked_at];
         for row in connection.query(sql, args).await? {
             let (id, record) = read_token(&row)?;
             news.remove(&(record.chain, record.mint));
@@ -197,34 +191,31 @@ impl PgInner {
         Ok(())
     }
 
-    pub(super) async fn find_token(
+    pub(super) async fn token(
         &self,
         chain_id: ChainId,
         mint: &Address,
-    ) -> Result<Option<TokenRecord>, CallError> {
+    ) -> Called<Option<TokenRecord>> {
         if let Some((_, record)) = self.names.records.get(&(chain_id, *mint))
             && record.is_whole()
         {
             return Ok(Some(record));
         }
-        let connection = self.connection().await?;
         let sql =
             format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE chain = $1 AND mint = $2");
-        let row = connection.query_opt(&sql, &[&chain(chain_id), &mint.bytes()]).await?;
-        connection.give_back();
+        let row = self.row(&sql, &[&chain(chain_id), &mint.bytes()]).await?;
         let Some(row) = row else { return Ok(None) };
         let (id, record) = read_token(&row)?;
         self.names.keep(id, &record);
         Ok(Some(record))
     }
 
-    pub(super) async fn lacking_tokens(
+    pub(super) async fn tokens_wanting_symbols(
         &self,
         chain_id: ChainId,
         before: UnixMillis,
         limit: usize,
-    ) -> Result<Vec<TokenRecord>, CallError> {
-        let connection = self.connection().await?;
+    ) -> Called<Vec<TokenRecord>> {
         let sql = format!(
             "SELECT {TOKEN_COLUMNS} FROM blotter.token
              WHERE chain = $1 AND (symbol IS NULL OR decimals IS NULL)
@@ -232,8 +223,7 @@ impl PgInner {
              ORDER BY COALESCE(asked_at, 0), id LIMIT $3"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = connection.query(&sql, &[&chain(chain_id), &signed(before.0), &limit]).await?;
-        connection.give_back();
+        let rows = self.rows(&sql, &[&chain(chain_id), &signed(before.0), &limit]).await?;
         rows.iter().map(|row| Ok(read_token(row)?.1)).collect()
     }
 }
@@ -247,9 +237,4 @@ fn put<T>(names: &mut [Option<T>], place: Option<usize>, name: T) {
     if let Some(slot) = place.and_then(|place| names.get_mut(place)) {
         *slot = Some(name);
     }
-}
-
-/// The lack of a number that was given right before.
-pub(super) fn unnumbered() -> StoreError {
-    corrupt(TOKENS, "a token or a venue has no number")
 }

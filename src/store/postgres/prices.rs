@@ -1,6 +1,6 @@
 //! Prices of native coins by chain and minute. The minutes that came first go first.
 
-use super::call::{CallError, Connection};
+use super::call::{Called, Connection};
 use super::names::chain;
 use super::store::PgInner;
 use crate::domain::{ChainId, LearnedPrice, Minute, UnixSeconds};
@@ -14,7 +14,7 @@ impl PgInner {
         connection: &Connection,
         of: ChainId,
         prices: &[PriceRecord],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let (mut learned, mut candles) = (Vec::new(), Vec::new());
         for price in prices {
             match price {
@@ -48,7 +48,7 @@ impl PgInner {
     }
 
     /// Takes away what is beyond the bound of minutes. Part of the background work.
-    pub(super) async fn trim_prices(&self, connection: &Connection) -> Result<(), CallError> {
+    pub(super) async fn trim_prices(&self, connection: &Connection) -> Called<()> {
         let minutes = i64::try_from(crate::store::LIMITS.price_minutes).unwrap_or(i64::MAX);
         let each = i64::try_from(crate::store::LIMITS.prices_per_minute).unwrap_or(1);
         let sql = "DELETE FROM blotter.learned_price WHERE arrival < (
@@ -66,35 +66,26 @@ impl PgInner {
         of: ChainId,
         from: UnixSeconds,
         to: UnixSeconds,
-    ) -> Result<Vec<LearnedPrice>, CallError> {
+    ) -> Called<Vec<LearnedPrice>> {
         let (first, last) = (i64::from(Minute::of(from).0), i64::from(Minute::of(to).0));
         let each = i64::try_from(crate::store::LIMITS.prices_per_minute).unwrap_or(1);
-        let connection = self.connection().await?;
         let sql = "SELECT value FROM (
                        SELECT minute, tag, value,
                               row_number() OVER (PARTITION BY minute ORDER BY tag) AS place
                        FROM blotter.learned_price
                        WHERE chain = $1 AND minute BETWEEN $2 AND $3) ranked
                    WHERE place <= $4 ORDER BY minute, tag";
-        let rows = connection.query(sql, &[&chain(of), &first, &last, &each]).await?;
-        connection.give_back();
         let mut prices = Vec::new();
-        for row in rows {
+        for row in self.rows(sql, &[&chain(of), &first, &last, &each]).await? {
             let minute = codec::decode_learned(LEARNED, row.try_get(0)?)?;
             prices.extend(minute.into_iter().filter(|p| from <= p.time && p.time <= to));
         }
         Ok(prices)
     }
 
-    pub(super) async fn candle(
-        &self,
-        of: ChainId,
-        minute: Minute,
-    ) -> Result<KeptCandle, CallError> {
-        let connection = self.connection().await?;
+    pub(super) async fn candle(&self, of: ChainId, minute: Minute) -> Called<KeptCandle> {
         let sql = "SELECT value FROM blotter.candle WHERE chain = $1 AND minute = $2";
-        let row = connection.query_opt(sql, &[&chain(of), &i64::from(minute.0)]).await?;
-        connection.give_back();
+        let row = self.row(sql, &[&chain(of), &i64::from(minute.0)]).await?;
         let Some(row) = row else { return Ok(KeptCandle::Unasked) };
         let price = codec::decode_candle(CANDLES, row.try_get(0)?)?;
         Ok(price.map_or(KeptCandle::Nothing, KeptCandle::Price))

@@ -1,8 +1,8 @@
 //! The tables, made by numbered migrations under a lock.
 
-use super::call::{CallError, Connection};
+use super::call::{CallError, Called, Connection};
 use super::connect::ConnectionPool;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 /// What this program's tables are.
 const VERSION: i32 = 1;
@@ -31,11 +31,11 @@ INSERT INTO blotter.schema_version VALUES (true, 0, 0) ON CONFLICT DO NOTHING;
 ///
 /// # Errors
 /// `NewerFormat` for one that a newer program has made and not marked as compatible.
-pub(super) async fn migrate(pool: &ConnectionPool) -> Result<(), CallError> {
+pub(super) async fn migrate(pool: &ConnectionPool) -> Called<()> {
     migrate_by(pool, MIGRATIONS).await
 }
 
-async fn migrate_by(pool: &ConnectionPool, migrations: &[Migration]) -> Result<(), CallError> {
+async fn migrate_by(pool: &ConnectionPool, migrations: &[Migration]) -> Called<()> {
     let connection = Connection::take(pool).await?;
     let exists = "SELECT to_regclass('blotter.schema_version') IS NOT NULL";
     let exists = connection.query_opt(exists, &[]).await?.is_some_and(|row| row.get(0));
@@ -76,7 +76,7 @@ pub(super) fn refusal(compatible: i32) -> Option<StoreError> {
 }
 
 /// Two processes that start on an empty database at once: one of them meets what the other makes.
-async fn prepare(connection: &Connection) -> Result<(), CallError> {
+async fn prepare(connection: &Connection) -> Called<()> {
     match connection.batch(PREPARE).await {
         Err(CallError::Database(error)) if error.code().is_some() => {
             connection.batch(PREPARE).await
@@ -85,7 +85,7 @@ async fn prepare(connection: &Connection) -> Result<(), CallError> {
     }
 }
 
-fn check((found, compatible): (i32, i32), supported: i32) -> Result<(), StoreError> {
+fn check((found, compatible): (i32, i32), supported: i32) -> Result<()> {
     let number = |version: i32| u64::try_from(version).unwrap_or_default();
     if found > supported && compatible > supported {
         return Err(StoreError::NewerFormat { found: number(found), supported: number(supported) });
@@ -132,7 +132,7 @@ mod tests {
     }
 
     /// A write that the holder of a wallet alone may make.
-    async fn write(store: &PgStore, id: WalletId, at: u64) -> Result<Written, StoreError> {
+    async fn write(store: &PgStore, id: WalletId, at: u64) -> Result<Written> {
         let patch = WalletPatch { checked_at: Some(UnixMillis(at)), ..WalletPatch::default() };
         store.update_wallet(id, 0, patch).await
     }

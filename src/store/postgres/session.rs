@@ -29,7 +29,7 @@ pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>
 
 /// Calls that wait at one time must be of one task: each of them moves the bytes of all.
 pub(super) struct Session {
-    client: Client,
+    pub(super) client: Client,
     /// `None` where the connection is closed.
     driver: Mutex<Option<Driver>>,
     statements: Mutex<HashMap<String, Statement>>,
@@ -60,10 +60,6 @@ impl Session {
 
     pub(super) fn timeline(&self) -> Option<Arc<str>> {
         lock(&self.timeline).clone()
-    }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
     }
 
     /// Takes what the server sent while no call waited, and returns whether the connection is open.

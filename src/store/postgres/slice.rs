@@ -5,9 +5,9 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use tokio_postgres::Row;
 
-use super::call::CallError;
+use super::call::Called;
 use crate::domain::{BareRow, Family, Height, Rows, Token};
-use crate::store::StoreError;
+use crate::store::Result;
 use crate::store::codec::corrupt;
 use crate::store::key::read_row_key;
 use crate::store::schema::names::{TOKENS, TRADES, VENUES};
@@ -50,6 +50,11 @@ impl NumberSet {
         self.last = Some((number, place));
         place
     }
+
+    /// The place of a number that was seen.
+    pub(super) fn find(&self, number: u32) -> Option<usize> {
+        self.places.get(&number).copied()
+    }
 }
 
 impl StoredSlice {
@@ -64,7 +69,7 @@ impl StoredSlice {
         row: &Row,
         (key, value): (usize, usize),
         family: Family,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let key = read_row_key(row.try_get(key)?, family)
             .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
         let trade = decode_trade(TRADES, row.try_get(value)?)?;
@@ -100,10 +105,7 @@ impl StoredSlice {
     }
 
     /// The rows with their names.
-    pub(super) fn named(
-        self,
-        SliceNames { tokens, venues }: SliceNames,
-    ) -> Result<Rows, StoreError> {
+    pub(super) fn named(self, SliceNames { tokens, venues }: SliceNames) -> Result<Rows> {
         let tokens: Option<Vec<_>> = tokens.into_iter().collect();
         let venues: Option<Vec<_>> = venues.into_iter().collect();
         let tokens = tokens.ok_or_else(|| corrupt(TOKENS, "no such token"))?;
@@ -116,12 +118,5 @@ impl StoredSlice {
 impl SliceNames {
     pub(super) fn is_whole(&self) -> bool {
         self.tokens.iter().all(Option::is_some) && self.venues.iter().all(Option::is_some)
-    }
-}
-
-impl NumberSet {
-    /// The place of a number that was seen.
-    pub(super) fn find(&self, number: u32) -> Option<usize> {
-        self.places.get(&number).copied()
     }
 }

@@ -5,19 +5,19 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_postgres::Row;
 
-use super::call::{CallError, Connection, repeated};
+use super::call::{Arguments, Called, Connection, repeated};
 use super::connect::ConnectionPool;
 use super::failures::Failures;
 use super::lease::Lease;
 use super::name_cache::NameCache;
-use super::timeline::{KnownTimeline, raise_numbers};
+use super::timeline::raise_numbers;
 use super::{LIMITS, SharedOptions, connect, schema};
 use crate::domain::Wallet;
 use crate::store::codec::{self, WalletState, corrupt};
 use crate::store::kept::CachedState;
 use crate::store::key::address_key;
 use crate::store::schema::names::STATES;
-use crate::store::{StoreError, StoreStats, WalletId, WalletRecord};
+use crate::store::{Result, StoreError, StoreStats, WalletId, WalletRecord};
 
 #[derive(Debug, Clone)]
 pub(in crate::store) struct PgStore {
@@ -26,7 +26,7 @@ pub(in crate::store) struct PgStore {
 
 #[derive(Debug)]
 pub(super) struct PgInner {
-    pool: ConnectionPool,
+    pub(super) pool: ConnectionPool,
     pub(super) names: NameCache,
     pub(super) lease: Lease,
     /// Numbers of wallets by address.
@@ -36,7 +36,8 @@ pub(super) struct PgInner {
     /// Of wallets that this process wrote last.
     pub(super) states: CachedState<WalletId, Stored>,
     pub(super) failures: Failures,
-    pub(super) timeline: KnownTimeline,
+    /// The timeline that what is remembered is of.
+    timeline: tokio::sync::Mutex<Option<Arc<str>>>,
     closed: AtomicBool,
     /// The versions that a newer program's migration left: this one does not understand the tables.
     outdated: OnceLock<(u64, u64)>,
@@ -53,7 +54,7 @@ pub(super) struct Stored {
 pub(super) const STATE_COLUMNS: &str = "version, epoch, count, disordered, state";
 
 /// The columns count, not what the bytes repeat of them.
-pub(super) fn stored(row: &Row) -> Result<Stored, CallError> {
+pub(super) fn stored(row: &Row) -> Called<Stored> {
     let bytes: &[u8] = row.try_get(4)?;
     let mut state = codec::decode_state(STATES, bytes)?;
     state.epoch = unsigned(row.try_get(1)?);
@@ -74,17 +75,12 @@ pub(super) fn number(id: WalletId) -> i64 {
     i64::from(id.0)
 }
 
-pub(super) fn wallet_id(number: i64) -> Result<WalletId, StoreError> {
+pub(super) fn wallet_id(number: i64) -> Result<WalletId> {
     u32::try_from(number).map(WalletId).map_err(|_| StoreError::Invalid("more than 2^32 wallets"))
 }
 
-pub(super) fn record_of(id: WalletId, wallet: Wallet, state: WalletState) -> WalletRecord {
-    let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
-    WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut }
-}
-
 impl PgStore {
-    pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
+    pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self> {
         let pool = connect::pool(options)?;
         let failures = Failures::new(pool.clone());
         repeated!(failures, schema::migrate(&pool))?;
@@ -96,17 +92,14 @@ impl PgStore {
             wallets: CachedState::new(LIMITS.wallets_known),
             states: CachedState::new(LIMITS.states_known),
             failures,
-            timeline: KnownTimeline::default(),
+            timeline: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
             outdated: OnceLock::new(),
         });
         Ok(Self { inner })
     }
 
-    pub(in crate::store) async fn intern(
-        &self,
-        wallet: &Wallet,
-    ) -> Result<WalletRecord, StoreError> {
+    pub(in crate::store) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord> {
         let view = self.view();
         if let Some(record) = view.wallet(wallet).await? {
             return Ok(WalletRecord::clone(&record));
@@ -128,7 +121,7 @@ impl PgStore {
     }
 
     /// Sizes as the database estimates them: counting would read everything.
-    pub(in crate::store) async fn stats(&self) -> Result<StoreStats, StoreError> {
+    pub(in crate::store) async fn stats(&self) -> Result<StoreStats> {
         let stats = super::call::in_time(self.inner.stats()).await;
         stats.map_err(|error| {
             self.inner.failures.failed(&error);
@@ -138,7 +131,7 @@ impl PgStore {
 }
 
 impl PgInner {
-    pub(super) async fn connection(&self) -> Result<Connection, CallError> {
+    pub(super) async fn connection(&self) -> Called<Connection> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed.into());
         }
@@ -150,10 +143,30 @@ impl PgInner {
         Ok(connection)
     }
 
+    /// The rows of a statement that is a call by itself.
+    pub(super) async fn rows(&self, sql: &str, args: &Arguments<'_>) -> Called<Vec<Row>> {
+        let connection = self.connection().await?;
+        let rows = connection.query(sql, args).await?;
+        connection.give_back();
+        Ok(rows)
+    }
+
+    pub(super) async fn row(&self, sql: &str, args: &Arguments<'_>) -> Called<Option<Row>> {
+        Ok(self.rows(sql, args).await?.into_iter().next())
+    }
+
+    /// How many rows such a statement changed.
+    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Called<u64> {
+        let connection = self.connection().await?;
+        let changed = connection.execute(sql, args).await?;
+        connection.give_back();
+        Ok(changed)
+    }
+
     /// Forgets what was remembered of another timeline than the connection's. Others wait meanwhile.
-    async fn keep_to_timeline(&self, connection: &Connection) -> Result<(), CallError> {
+    async fn keep_to_timeline(&self, connection: &Connection) -> Called<()> {
         let timeline = connection.timeline()?;
-        let mut known = self.timeline.0.lock().await;
+        let mut known = self.timeline.lock().await;
         if timeline.is_none() || *known == timeline {
             return Ok(());
         }
@@ -165,7 +178,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         known: &mut Option<Arc<str>>,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         // Behind a pooler a connection may lead to another server than when it was made.
         let timeline = connection.ask_timeline().await?;
         let Some(now) = timeline.as_deref().filter(|_| *known != timeline) else { return Ok(()) };
@@ -192,34 +205,25 @@ impl PgInner {
         }
     }
 
-    pub(super) fn pool(&self) -> &ConnectionPool {
-        &self.pool
-    }
-
-    async fn create(&self, wallet: &Wallet) -> Result<(), CallError> {
-        let connection = self.connection().await?;
+    async fn create(&self, wallet: &Wallet) -> Called<()> {
         let (key, record) =
             (address_key(wallet.chain, &wallet.address), codec::encode_wallet(wallet)?);
         let state = codec::encode_state(&WalletState::default())?;
         let sql = "WITH new AS (INSERT INTO blotter.wallet (address, record) VALUES ($1, $2)
                        ON CONFLICT DO NOTHING RETURNING id)
                    INSERT INTO blotter.wallet_state (wallet, state) SELECT id, $3 FROM new";
-        connection.execute(sql, &[&key, &record, &state]).await?;
-        connection.give_back();
+        self.execute(sql, &[&key, &record, &state]).await?;
         Ok(())
     }
 
     /// The number of a wallet.
-    pub(super) async fn id_of(&self, wallet: &Wallet) -> Result<Option<WalletId>, CallError> {
+    pub(super) async fn id_of(&self, wallet: &Wallet) -> Called<Option<WalletId>> {
         if let Some(id) = self.ids.get(wallet) {
             return Ok(Some(id));
         }
-        let connection = self.connection().await?;
         let key = address_key(wallet.chain, &wallet.address);
         let sql = "SELECT id FROM blotter.wallet WHERE address = $1";
-        let found = connection.query_opt(sql, &[&key]).await?;
-        connection.give_back();
-        let Some(row) = found else { return Ok(None) };
+        let Some(row) = self.row(sql, &[&key]).await? else { return Ok(None) };
         let id = wallet_id(row.try_get(0)?)?;
         self.ids.put(*wallet, id);
         self.wallets.put(id, *wallet);
@@ -227,30 +231,24 @@ impl PgInner {
     }
 
     /// What a number stands for.
-    pub(super) async fn wallet_of(&self, id: WalletId) -> Result<Option<Wallet>, CallError> {
+    pub(super) async fn wallet_of(&self, id: WalletId) -> Called<Option<Wallet>> {
         if let Some(wallet) = self.wallets.get(&id) {
             return Ok(Some(wallet));
         }
-        let connection = self.connection().await?;
         let sql = "SELECT record FROM blotter.wallet WHERE id = $1";
-        let found = connection.query_opt(sql, &[&number(id)]).await?;
-        connection.give_back();
-        let Some(row) = found else { return Ok(None) };
+        let Some(row) = self.row(sql, &[&number(id)]).await? else { return Ok(None) };
         let wallet = codec::decode_wallet("wallet", row.try_get(0)?)?;
         self.wallets.put(id, wallet);
         Ok(Some(wallet))
     }
 
-    async fn stats(&self) -> Result<StoreStats, CallError> {
-        let connection = self.connection().await?;
+    async fn stats(&self) -> Called<StoreStats> {
         let sql = "SELECT relname::text, greatest(reltuples, 0)::bigint,
                        pg_total_relation_size(c.oid)::bigint
                    FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
                    WHERE nspname = 'blotter' AND relkind = 'r'";
-        let rows = connection.query(sql, &[]).await?;
-        connection.give_back();
         let mut stats = StoreStats { file_bytes: 0, rows: 0, wallets: 0, tokens: 0 };
-        for row in rows {
+        for row in self.rows(sql, &[]).await? {
             let (name, count): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
             let size: i64 = row.try_get(2)?;
             stats.file_bytes = stats.file_bytes.saturating_add(unsigned(size));
@@ -266,6 +264,6 @@ impl PgInner {
 }
 
 /// A number of the database that this program takes for an unsigned one.
-pub(super) fn small(number: i64, table: &'static str) -> Result<u32, StoreError> {
+pub(super) fn small(number: i64, table: &'static str) -> Result<u32> {
     u32::try_from(number).map_err(|_| corrupt(table, "a number out of range"))
 }

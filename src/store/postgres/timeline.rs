@@ -2,11 +2,7 @@
 //! backup that is restored, may lose commits: what this process remembers of them is forgotten then,
 //! and no number that they gave to a wallet, a token, a venue or a process is ever given again.
 
-use std::sync::Arc;
-
-use tokio::sync::Mutex;
-
-use super::call::{CallError, Connection};
+use super::call::{Called, Connection};
 
 /// The name of the text that says on which timeline numbers were given last.
 const DOCUMENT: &str = "timeline";
@@ -14,17 +10,13 @@ const DOCUMENT: &str = "timeline";
 /// By how much numbers go on where some may have been lost: more than a standby can lack.
 const NUMBERS_LOST_MAX: i64 = 1_000_000;
 
-/// The timeline that what is remembered is of.
-#[derive(Debug, Default)]
-pub(super) struct KnownTimeline(pub(super) Mutex<Option<Arc<str>>>);
-
 /// Once for all processes: the first one that sees a timeline. A database that names none is new, or of
 /// before, unless this process knows another one.
 pub(super) async fn raise_numbers(
     connection: &Connection,
     timeline: &str,
     is_other: bool,
-) -> Result<(), CallError> {
+) -> Called<()> {
     let sql = "SELECT content FROM blotter.document WHERE name = $1";
     let found = connection.query_opt(sql, &[&DOCUMENT]).await?;
     if found.is_some_and(|row| row.get::<_, &str>(0) == timeline) {

@@ -4,23 +4,20 @@ use std::collections::BTreeMap;
 
 use futures_util::future::{try_join3, try_join4};
 
-use super::call::{Arguments, CallError, Connection, repeated};
+use super::call::{Arguments, Called, Connection, repeated};
 use super::store::{PgInner, PgStore, number, signed, unsigned};
 use crate::domain::{Family, KeyId, Wallet};
 use crate::store::codec::{decode_ranges, encode_ranges};
 use crate::store::credit::mark;
 use crate::store::schema::names::RANGES;
-use crate::store::{Counted, Credit, DeliveredRange, StoreError, UsageUpdate, WalletId};
+use crate::store::{Counted, Credit, DeliveredRange, Result, StoreError, UsageUpdate, WalletId};
 
 fn key_number(key: KeyId) -> i64 {
     signed(key.0)
 }
 
 impl PgStore {
-    pub(in crate::store) async fn write_usage(
-        &self,
-        updates: Vec<UsageUpdate>,
-    ) -> Result<(), StoreError> {
+    pub(in crate::store) async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<()> {
         repeated!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             connection.begin().await?;
@@ -36,13 +33,13 @@ impl PgStore {
         key: KeyId,
         wallet: WalletId,
         change: &(dyn Fn(Counted) -> (Option<UsageUpdate>, T) + Sync),
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         repeated!(self.inner.failures, self.inner.recount(key, wallet, change))
     }
 }
 
 /// Writes updates, sent at once; of those of one place the last one.
-async fn put(connection: &Connection, updates: &[UsageUpdate]) -> Result<(), CallError> {
+async fn put(connection: &Connection, updates: &[UsageUpdate]) -> Called<()> {
     let (mut totals, mut places, mut credits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for UsageUpdate { key, wallet, ranges, total, credit } in updates {
         let key = key_number(*key);
@@ -95,7 +92,7 @@ impl PgInner {
         key: KeyId,
         id: WalletId,
         change: &(dyn Fn(Counted) -> (Option<UsageUpdate>, T) + Sync),
-    ) -> Result<T, CallError> {
+    ) -> Called<T> {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
         let connection = self.connection().await?;
         let number_of_key = key_number(key);
@@ -116,8 +113,7 @@ impl PgInner {
         )
         .await?;
         if is_kept.is_none() {
-            connection.batch("ROLLBACK").await?;
-            connection.give_back();
+            connection.roll_back().await?;
             return Err(StoreError::UnknownWallet(id).into());
         }
         let Some(total) = total else {
@@ -142,11 +138,9 @@ impl PgInner {
         Ok(outcome)
     }
 
-    pub(super) async fn usage_total(&self, key: KeyId) -> Result<u64, CallError> {
-        let connection = self.connection().await?;
+    pub(super) async fn usage_total(&self, key: KeyId) -> Called<u64> {
         let sql = "SELECT total FROM blotter.key_total WHERE key_id = $1";
-        let row = connection.query_opt(sql, &[&key_number(key)]).await?;
-        connection.give_back();
+        let row = self.row(sql, &[&key_number(key)]).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
     }
 
@@ -155,22 +149,14 @@ impl PgInner {
         key: KeyId,
         id: WalletId,
         family: Family,
-    ) -> Result<Vec<DeliveredRange>, CallError> {
-        let connection = self.connection().await?;
+    ) -> Called<Vec<DeliveredRange>> {
         let sql = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";
-        let row = connection.query_opt(sql, &[&key_number(key), &number(id)]).await?;
-        connection.give_back();
-        match row {
-            Some(row) => Ok(decode_ranges(RANGES, family, row.try_get(0)?)?),
-            None => Ok(Vec::new()),
-        }
+        let row = self.row(sql, &[&key_number(key), &number(id)]).await?;
+        let Some(row) = row else { return Ok(Vec::new()) };
+        Ok(decode_ranges(RANGES, family, row.try_get(0)?)?)
     }
 
-    pub(super) async fn credit(
-        &self,
-        key: KeyId,
-        wallet: &Wallet,
-    ) -> Result<Option<Credit>, CallError> {
+    pub(super) async fn credit(&self, key: KeyId, wallet: &Wallet) -> Called<Option<Credit>> {
         let connection = self.connection().await?;
         let credit = self.credit_on(&connection, key, wallet).await?;
         connection.give_back();
@@ -182,7 +168,7 @@ impl PgInner {
         connection: &Connection,
         key: KeyId,
         wallet: &Wallet,
-    ) -> Result<Option<Credit>, CallError> {
+    ) -> Called<Option<Credit>> {
         let Some(secret) = self.secret(connection).await? else { return Ok(None) };
         let mark = mark(secret, wallet);
         let sql = "SELECT remaining FROM blotter.credit WHERE key_id = $1 AND mark = $2";
@@ -193,10 +179,7 @@ impl PgInner {
     }
 
     /// The secret part of the hashes of forgotten wallets.
-    pub(super) async fn secret(
-        &self,
-        connection: &Connection,
-    ) -> Result<Option<[u64; 4]>, CallError> {
+    pub(super) async fn secret(&self, connection: &Connection) -> Called<Option<[u64; 4]>> {
         let sql = "SELECT secret FROM blotter.hash_key";
         let row = connection.query_opt(sql, &[]).await?;
         let bytes: Option<&[u8]> = row.as_ref().map(|row| row.try_get(0)).transpose()?;

@@ -1,6 +1,6 @@
 //! Values that rows wait for.
 
-use super::call::{CallError, Connection, repeated};
+use super::call::{Called, Connection, repeated};
 use super::names::chain;
 use super::store::{PgInner, PgStore, Stored, number, stored, unsigned, wallet_id};
 use super::write::Columns;
@@ -10,17 +10,12 @@ use crate::store::key::{RowKey, rows_of_wanted, transaction_of, wanted_value_key
 use crate::store::schema::names::{TRADES, WANTED_VALUES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, is_valued_beside};
 use crate::store::values::Gone;
-use crate::store::{NewValue, PriceRecord, StoreError, WalletId, WantedPlace, Written};
+use crate::store::{
+    NewValue, PriceRecord, Result, StoreError, WalletId, WantedPlace, WantedValue, Written,
+};
 
-/// A transaction that waits, and the bounds of its rows.
-pub(super) struct Waiting {
-    pub(super) id: WalletId,
-    pub(super) epoch: u64,
-    pub(super) start: Vec<u8>,
-    pub(super) end: Vec<u8>,
-    pub(super) side_payment: Units,
-    pub(super) place: WantedPlace,
-}
+/// A transaction that waits, without its rows, and their bounds.
+type WantedRows = (WantedValue, Vec<u8>, Vec<u8>);
 
 impl PgStore {
     pub(in crate::store) async fn write_values(
@@ -29,7 +24,7 @@ impl PgStore {
         epoch: u64,
         values: Vec<NewValue>,
         prices: Vec<PriceRecord>,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<Written> {
         repeated!(self.inner.failures, self.inner.values(id, epoch, &values, &prices))
     }
 }
@@ -40,28 +35,26 @@ impl PgInner {
         of: ChainId,
         behind: &WantedPlace,
         limit: usize,
-    ) -> Result<Vec<Waiting>, CallError> {
+    ) -> Called<Vec<WantedRows>> {
         let sql = "SELECT wanted.wallet, epoch, key, side_payment
                    FROM blotter.wanted_value wanted JOIN blotter.wallet_state state
                        ON state.wallet = wanted.wallet
                    WHERE chain = $1 AND key > $2 ORDER BY key LIMIT $3";
-        let connection = self.connection().await?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = connection.query(sql, &[&chain(of), &behind.0, &limit]).await?;
-        connection.give_back();
+        let rows = self.rows(sql, &[&chain(of), &behind.0, &limit]).await?;
         let one = |row: &tokio_postgres::Row| {
             let key: Vec<u8> = row.try_get(2)?;
             let (_, start, end) =
                 rows_of_wanted(&key).ok_or_else(|| corrupt(WANTED_VALUES, "a short key"))?;
             let side_payment: Option<&[u8]> = row.try_get(3)?;
-            Ok(Waiting {
+            let wanted = WantedValue {
                 id: wallet_id(row.try_get(0)?)?,
                 epoch: unsigned(row.try_get(1)?),
-                start,
-                end,
+                trades: Vec::new(),
                 side_payment: side_payment.and_then(Units::try_from_be_slice).unwrap_or_default(),
                 place: WantedPlace(key),
-            })
+            };
+            Ok((wanted, start, end))
         };
         rows.iter().map(one).collect()
     }
@@ -72,7 +65,7 @@ impl PgInner {
         connection: &Connection,
         (id, of): (WalletId, ChainId),
         gone: &[Gone],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let valued = gone.iter().filter(|(_, value)| is_valued_beside(value));
         let keys: Vec<Vec<u8>> = valued.map(|(key, _)| wanted_value_key(of, key)).collect();
         if keys.is_empty() {
@@ -86,7 +79,7 @@ impl PgInner {
         connection: &Connection,
         (id, of): (WalletId, ChainId),
         keys: &[Vec<u8>],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let sql = "DELETE FROM blotter.wanted_value
                    WHERE chain = $1 AND wallet = $2 AND key = ANY($3)";
         connection.execute(sql, &[&chain(of), &number(id), &keys]).await?;
@@ -99,9 +92,14 @@ impl PgInner {
         epoch: u64,
         new: &[NewValue],
         prices: &[PriceRecord],
-    ) -> Result<Written, CallError> {
+    ) -> Called<Written> {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
-        self.prices_of(&wallet, prices).await?;
+        // Apart from the rows.
+        if !prices.is_empty() {
+            let connection = self.connection().await?;
+            self.put_prices(&connection, wallet.chain, prices).await?;
+            connection.give_back();
+        }
         let connection = self.connection().await?;
         connection.begin().await?;
         let sql = format!(
@@ -127,7 +125,7 @@ impl PgInner {
         connection: &Connection,
         (id, of): (WalletId, ChainId),
         new: &NewValue,
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let key = RowKey::new(id, &new.key);
         let start = transaction_of(key.bytes());
         let end = [start, &[0xFF; 3]].concat();

@@ -1,13 +1,13 @@
 //! The reading side: each read is one statement.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio_postgres::Row;
 
 use super::LIMITS;
-use super::call::{CallError, repeated};
+use super::call::{Arguments, Called, calls, repeated};
 use super::slice::StoredSlice;
-use super::store::{PgInner, PgStore, number, record_of, unsigned, wallet_id};
+use super::store::{PgInner, PgStore, number, unsigned, wallet_id};
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
     UnixMillis, UnixSeconds, Wallet, lock, opaque,
@@ -16,7 +16,7 @@ use crate::store::codec::{self, WalletState, corrupt};
 use crate::store::key::{RowKey, time_of};
 use crate::store::schema::names::{ACCOUNTS, ANCHORS, PENDING, STATES, WALLETS};
 use crate::store::{
-    Anchor, Credit, DeliveredRange, KeptCandle, Pending, StoreError, TokenRecord, WalletId,
+    Anchor, Credit, DeliveredRange, KeptCandle, Pending, Result, StoreError, TokenRecord, WalletId,
     WalletRecord, WantedPlace, WantedValue,
 };
 
@@ -56,12 +56,6 @@ struct Ahead {
     rows: StoredSlice,
 }
 
-/// What [`READ`] returned.
-struct Read {
-    head: Head,
-    rows: StoredSlice,
-}
-
 /// A wallet's state, how often rows were removed from it, and its oldest row.
 struct Head {
     state: WalletState,
@@ -71,7 +65,7 @@ struct Head {
 
 impl Head {
     /// From the state of [`READ`] and what stands in its key.
-    fn parse(state: &[u8], numbers: &[u8]) -> Result<Self, StoreError> {
+    fn parse(state: &[u8], numbers: &[u8]) -> Result<Self> {
         let short = || corrupt(STATES, "a short row");
         let number = |at: usize| {
             let bytes = numbers.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
@@ -97,32 +91,24 @@ fn limited(rows: usize) -> i64 {
 
 impl PgStore {
     pub(in crate::store) fn view(&self) -> PgView {
-        PgView::new(Arc::clone(&self.inner))
+        PgView { inner: Arc::clone(&self.inner), ahead: None, seen: Mutex::default() }
     }
 }
 
 impl PgView {
-    pub(super) fn new(inner: Arc<PgInner>) -> Self {
-        Self { inner, ahead: None, seen: Mutex::default() }
-    }
-
     /// Reads rows together with the record.
     pub(in crate::store) fn reading(self, after: Position, limit: usize) -> Self {
         Self { ahead: Some((after, limit)), ..self }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
-        lock(&self.seen)
-    }
-
     pub(in crate::store) async fn wallet(
         &self,
         wallet: &Wallet,
-    ) -> Result<Option<Arc<WalletRecord>>, StoreError> {
+    ) -> Result<Option<Arc<WalletRecord>>> {
         repeated!(self.inner.failures, self.try_wallet(wallet))
     }
 
-    async fn try_wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, CallError> {
+    async fn try_wallet(&self, wallet: &Wallet) -> Called<Option<Arc<WalletRecord>>> {
         let Some(id) = self.inner.id_of(wallet).await? else { return Ok(None) };
         if let Some(record) = self.try_record(id, *wallet).await? {
             return Ok(Some(Arc::new(record)));
@@ -133,20 +119,16 @@ impl PgView {
         Ok(self.try_record(id, *wallet).await?.map(Arc::new))
     }
 
-    async fn try_record(
-        &self,
-        id: WalletId,
-        wallet: Wallet,
-    ) -> Result<Option<WalletRecord>, CallError> {
+    async fn try_record(&self, id: WalletId, wallet: Wallet) -> Called<Option<WalletRecord>> {
         let family = wallet.address.family();
         let (after, limit) = self.ahead.unwrap_or((Position::Start, 0));
         // One row more says whether others follow.
         let most = self.ahead.map_or(0, |_| limit.saturating_add(1));
         let Some(read) = self.read(id, family, after, most).await? else { return Ok(None) };
-        let Read { head: Head { state, removals, oldest }, rows } = read;
+        let (Head { state, removals, oldest }, rows) = read;
         let ahead = self.ahead.map(|_| Ahead { after, limit, rows });
-        *self.seen() = Some(Seen { id, family, removals, oldest, ahead });
-        Ok(Some(record_of(id, wallet, state)))
+        *lock(&self.seen) = Some(Seen { id, family, removals, oldest, ahead });
+        Ok(Some(state.into_record(id, wallet)))
     }
 
     async fn read(
@@ -155,11 +137,10 @@ impl PgView {
         family: Family,
         after: Position,
         most: usize,
-    ) -> Result<Option<Read>, CallError> {
+    ) -> Called<Option<(Head, StoredSlice)>> {
         let connection = self.inner.connection().await?;
         let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
-        let args: &super::call::Arguments<'_> =
-            &[&number(id), &start.bytes(), &end.bytes(), &limited(most)];
+        let args: &Arguments<'_> = &[&number(id), &start.bytes(), &end.bytes(), &limited(most)];
         let mut head = None;
         let mut rows = StoredSlice::with_room(most.min(SLICE_ROOM_MAX));
         let take = |row: &Row| {
@@ -172,13 +153,13 @@ impl PgView {
         connection.each(READ, args, take).await?;
         connection.give_back();
         rows.sort();
-        Ok(head.map(|head| Read { head, rows }))
+        Ok(head.map(|head| (head, rows)))
     }
 
     pub(in crate::store) async fn wallet_by_id(
         &self,
         id: WalletId,
-    ) -> Result<Option<WalletRecord>, StoreError> {
+    ) -> Result<Option<WalletRecord>> {
         repeated!(self.inner.failures, async {
             match self.inner.wallet_of(id).await? {
                 Some(wallet) => self.try_record(id, wallet).await,
@@ -193,7 +174,7 @@ impl PgView {
         (after, floor): (Position, Height),
         limit: usize,
         room: Rows,
-    ) -> Result<(Rows, bool), StoreError> {
+    ) -> Result<(Rows, bool)> {
         drop(room);
         let mut rows = match self.take_ahead(id, after, limit) {
             Some(rows) => rows,
@@ -204,30 +185,24 @@ impl PgView {
     }
 
     fn take_ahead(&self, id: WalletId, after: Position, limit: usize) -> Option<StoredSlice> {
-        let mut seen = self.seen();
+        let mut seen = lock(&self.seen);
         let seen = seen.as_mut().filter(|seen| seen.id == id)?;
         let fits = |ahead: &Ahead| ahead.after == after && limit <= ahead.limit;
         seen.ahead.take_if(|ahead| fits(ahead)).map(|ahead| ahead.rows)
     }
 
-    async fn read_behind(
-        &self,
-        id: WalletId,
-        after: Position,
-        most: usize,
-    ) -> Result<StoredSlice, StoreError> {
+    async fn read_behind(&self, id: WalletId, after: Position, most: usize) -> Result<StoredSlice> {
         let family = self.family(id).await?;
         let read = repeated!(self.inner.failures, self.read(id, family, after, most))?;
-        let read = read.ok_or(StoreError::UnknownWallet(id))?;
-        let is_overtaken = self
-            .seen()
+        let (head, rows) = read.ok_or(StoreError::UnknownWallet(id))?;
+        let is_overtaken = lock(&self.seen)
             .as_ref()
-            .is_some_and(|seen| seen.id == id && seen.removals != read.head.removals);
-        if is_overtaken { Err(StoreError::Overtaken) } else { Ok(read.rows) }
+            .is_some_and(|seen| seen.id == id && seen.removals != head.removals);
+        if is_overtaken { Err(StoreError::Overtaken) } else { Ok(rows) }
     }
 
-    pub(super) async fn family(&self, id: WalletId) -> Result<Family, StoreError> {
-        let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.family);
+    pub(super) async fn family(&self, id: WalletId) -> Result<Family> {
+        let seen = lock(&self.seen).as_ref().filter(|seen| seen.id == id).map(|seen| seen.family);
         if let Some(family) = seen {
             return Ok(family);
         }
@@ -235,7 +210,7 @@ impl PgView {
         Ok(wallet.ok_or(StoreError::UnknownWallet(id))?.address.family())
     }
 
-    async fn named(&self, rows: StoredSlice) -> Result<Rows, StoreError> {
+    async fn named(&self, rows: StoredSlice) -> Result<Rows> {
         if rows.is_empty() {
             return Ok(Rows::default());
         }
@@ -250,7 +225,7 @@ impl PgView {
         (start, end): (&[u8], &[u8]),
         limit: usize,
         newest_first: bool,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         let family = self.family(id).await?;
         let direction = if newest_first { "ASC" } else { "DESC" };
         let sql = format!(
@@ -259,7 +234,7 @@ impl PgView {
         );
         let rows = repeated!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
-            let args: &super::call::Arguments<'_> = &[&number(id), &start, &end, &limited(limit)];
+            let args: &Arguments<'_> = &[&number(id), &start, &end, &limited(limit)];
             let mut rows = StoredSlice::default();
             connection.each(&sql, args, |row| rows.push(row, (0, 1), family)).await?;
             connection.give_back();
@@ -273,7 +248,7 @@ impl PgView {
         id: WalletId,
         than: Position,
         limit: usize,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         let end = RowKey::above(id, than);
         self.rows_in(id, (RowKey::start(id).bytes(), end.bytes()), limit, false).await
     }
@@ -284,40 +259,13 @@ impl PgView {
         newest: UnixSeconds,
         oldest: UnixSeconds,
         limit: usize,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<Rows> {
         let (start, end) = RowKey::between(id, newest, oldest);
         self.rows_in(id, (start.bytes(), end.bytes()), limit, true).await
     }
 
-    pub(in crate::store) async fn count_above(
-        &self,
-        id: WalletId,
-        height: Height,
-        limit: u64,
-    ) -> Result<u64, StoreError> {
-        let sql = "SELECT count(*) FROM (
-                SELECT 1 FROM blotter.trade WHERE wallet = $1 AND key < coalesce(
-                    (SELECT key FROM blotter.trade
-                     WHERE wallet = $1 AND substring(key FROM 9 FOR 8) >= $2
-                     ORDER BY key LIMIT 1), $3)
-                LIMIT $4) above";
-        let (below, end) = (height_bytes(height), RowKey::end(id));
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let below = below.as_slice();
-        repeated!(self.inner.failures, async {
-            let connection = self.inner.connection().await?;
-            let args: &super::call::Arguments<'_> = &[&number(id), &below, &end.bytes(), &limit];
-            let row = connection.query_opt(sql, args).await?;
-            connection.give_back();
-            Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
-        })
-    }
-
-    pub(in crate::store) async fn first_time(
-        &self,
-        id: WalletId,
-    ) -> Result<Option<UnixSeconds>, StoreError> {
-        let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
+    pub(in crate::store) async fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>> {
+        let seen = lock(&self.seen).as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
         if let Some(oldest) = seen {
             return Ok(oldest);
         }
@@ -326,135 +274,28 @@ impl PgView {
         Ok(rows.last_key().map(|key| key.time))
     }
 
-    /// One column of a wallet's state.
-    async fn column(&self, id: WalletId, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let sql = format!("SELECT {name} FROM blotter.wallet_state WHERE wallet = $1");
-        repeated!(self.inner.failures, async {
-            let connection = self.inner.connection().await?;
-            let row = connection.query_opt(&sql, &[&number(id)]).await?;
-            connection.give_back();
-            let bytes: Option<Option<Vec<u8>>> = row.map(|row| row.try_get(0)).transpose()?;
-            Ok(bytes.flatten())
-        })
-    }
-
-    pub(in crate::store) async fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        let bytes = self.column(id, "anchors").await?;
-        bytes.map_or(Ok(Vec::new()), |bytes| codec::decode_anchors(ANCHORS, &bytes))
-    }
-
-    pub(in crate::store) async fn pending_of(
-        &self,
-        id: WalletId,
-    ) -> Result<Option<Pending>, StoreError> {
-        let bytes = self.column(id, "pending").await?;
-        bytes.map(|bytes| codec::decode_pending(PENDING, &bytes)).transpose()
-    }
-
-    pub(in crate::store) async fn pending(
-        &self,
-    ) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
-        let sql = "SELECT id, record, pending FROM blotter.wallet_state
-                   JOIN blotter.wallet ON id = wallet WHERE pending IS NOT NULL ORDER BY id";
-        repeated!(self.inner.failures, async {
-            let connection = self.inner.connection().await?;
-            let rows = connection.query(sql, &[]).await?;
-            connection.give_back();
-            let one = |row: &Row| {
-                let wallet = codec::decode_wallet(WALLETS, row.try_get(1)?)?;
-                let pending = codec::decode_pending(PENDING, row.try_get(2)?)?;
-                Ok((wallet_id(row.try_get(0)?)?, wallet, pending))
-            };
-            rows.iter().map(one).collect()
-        })
-    }
-
-    pub(in crate::store) async fn accounts(
-        &self,
-        id: WalletId,
-    ) -> Result<Vec<SourceAccount>, StoreError> {
-        let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1 ORDER BY account";
-        repeated!(self.inner.failures, async {
-            let connection = self.inner.connection().await?;
-            let rows = connection.query(sql, &[&number(id)]).await?;
-            connection.give_back();
-            let one = |row: &Row| {
-                let account: &[u8] = row.try_get(0)?;
-                let account = account.try_into();
-                let account =
-                    account.map_err(|_| corrupt(ACCOUNTS, "an account of a wrong length"));
-                Ok(codec::decode_account(ACCOUNTS, account?, row.try_get(1)?)?)
-            };
-            rows.iter().map(one).collect()
-        })
-    }
-
-    pub(in crate::store) async fn token(
-        &self,
-        chain: ChainId,
-        mint: &Address,
-    ) -> Result<Option<TokenRecord>, StoreError> {
-        repeated!(self.inner.failures, self.inner.find_token(chain, mint))
-    }
-
-    pub(in crate::store) async fn tokens_wanting_symbols(
-        &self,
-        chain: ChainId,
-        before: UnixMillis,
-        limit: usize,
-    ) -> Result<Vec<TokenRecord>, StoreError> {
-        repeated!(self.inner.failures, self.inner.lacking_tokens(chain, before, limit))
-    }
-
     pub(in crate::store) async fn wanted_values(
         &self,
         chain: ChainId,
         behind: &WantedPlace,
         limit: usize,
-    ) -> Result<Vec<WantedValue>, StoreError> {
+    ) -> Result<Vec<WantedValue>> {
         let places =
             repeated!(self.inner.failures, self.inner.wanted_places(chain, behind, limit))?;
-        let mut wanted = Vec::new();
-        for place in places {
-            let bounds = (place.start.as_slice(), place.end.as_slice());
-            let rows = self.rows_in(place.id, bounds, usize::MAX, true).await?;
-            wanted.push(WantedValue {
-                id: place.id,
-                epoch: place.epoch,
-                trades: rows.into_iter().map(|row| row.trade).collect(),
-                side_payment: place.side_payment,
-                place: place.place,
-            });
+        let mut all = Vec::new();
+        for (mut wanted, start, end) in places {
+            let rows = self.rows_in(wanted.id, (&start, &end), usize::MAX, true).await?;
+            wanted.trades = rows.into_iter().map(|row| row.trade).collect();
+            all.push(wanted);
         }
-        Ok(wanted)
-    }
-
-    pub(in crate::store) async fn learned_prices(
-        &self,
-        chain: ChainId,
-        from: UnixSeconds,
-        to: UnixSeconds,
-    ) -> Result<Vec<LearnedPrice>, StoreError> {
-        repeated!(self.inner.failures, self.inner.learned_prices(chain, from, to))
-    }
-
-    pub(in crate::store) async fn candle(
-        &self,
-        chain: ChainId,
-        minute: Minute,
-    ) -> Result<KeptCandle, StoreError> {
-        repeated!(self.inner.failures, self.inner.candle(chain, minute))
-    }
-
-    pub(in crate::store) async fn usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
-        repeated!(self.inner.failures, self.inner.usage_total(key))
+        Ok(all)
     }
 
     pub(in crate::store) async fn usage(
         &self,
         key: KeyId,
         id: WalletId,
-    ) -> Result<Vec<DeliveredRange>, StoreError> {
+    ) -> Result<Vec<DeliveredRange>> {
         let family = self.family(id).await?;
         repeated!(self.inner.failures, self.inner.usage_ranges(key, id, family))
     }
@@ -463,10 +304,82 @@ impl PgView {
         &self,
         key: KeyId,
         id: WalletId,
-    ) -> Result<Option<Credit>, StoreError> {
+    ) -> Result<Option<Credit>> {
         let wallet = repeated!(self.inner.failures, self.inner.wallet_of(id))?;
         let wallet = wallet.ok_or(StoreError::UnknownWallet(id))?;
         repeated!(self.inner.failures, self.inner.credit(key, &wallet))
+    }
+}
+
+calls! {
+    PgView:
+    count_above(id: WalletId, height: Height, limit: u64) -> u64;
+    anchors(id: WalletId) -> Vec<Anchor>;
+    pending_of(id: WalletId) -> Option<Pending>;
+    pending() -> Vec<(WalletId, Wallet, Pending)>;
+    accounts(id: WalletId) -> Vec<SourceAccount>;
+    token(chain: ChainId, mint: &Address) -> Option<TokenRecord>;
+    tokens_wanting_symbols(
+        chain: ChainId, before: UnixMillis, limit: usize
+    ) -> Vec<TokenRecord>;
+    learned_prices(chain: ChainId, from: UnixSeconds, to: UnixSeconds) -> Vec<LearnedPrice>;
+    candle(chain: ChainId, minute: Minute) -> KeptCandle;
+    usage_total(key: KeyId) -> u64;
+}
+
+impl PgInner {
+    async fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Called<u64> {
+        let sql = "SELECT count(*) FROM (
+                SELECT 1 FROM blotter.trade WHERE wallet = $1 AND key < coalesce(
+                    (SELECT key FROM blotter.trade
+                     WHERE wallet = $1 AND substring(key FROM 9 FOR 8) >= $2
+                     ORDER BY key LIMIT 1), $3)
+                LIMIT $4) above";
+        let (below, end) = (height_bytes(height), RowKey::end(id));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let args: &Arguments<'_> = &[&number(id), &below.as_slice(), &end.bytes(), &limit];
+        let row = self.row(sql, args).await?;
+        Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
+    }
+
+    /// One column of a wallet's state.
+    async fn column(&self, id: WalletId, name: &str) -> Called<Option<Vec<u8>>> {
+        let sql = format!("SELECT {name} FROM blotter.wallet_state WHERE wallet = $1");
+        let row = self.row(&sql, &[&number(id)]).await?;
+        let bytes: Option<Option<Vec<u8>>> = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(bytes.flatten())
+    }
+
+    async fn anchors(&self, id: WalletId) -> Called<Vec<Anchor>> {
+        let Some(bytes) = self.column(id, "anchors").await? else { return Ok(Vec::new()) };
+        Ok(codec::decode_anchors(ANCHORS, &bytes)?)
+    }
+
+    async fn pending_of(&self, id: WalletId) -> Called<Option<Pending>> {
+        let bytes = self.column(id, "pending").await?;
+        Ok(bytes.map(|bytes| codec::decode_pending(PENDING, &bytes)).transpose()?)
+    }
+
+    async fn pending(&self) -> Called<Vec<(WalletId, Wallet, Pending)>> {
+        let sql = "SELECT id, record, pending FROM blotter.wallet_state
+                   JOIN blotter.wallet ON id = wallet WHERE pending IS NOT NULL ORDER BY id";
+        let one = |row: &Row| {
+            let wallet = codec::decode_wallet(WALLETS, row.try_get(1)?)?;
+            let pending = codec::decode_pending(PENDING, row.try_get(2)?)?;
+            Ok((wallet_id(row.try_get(0)?)?, wallet, pending))
+        };
+        self.rows(sql, &[]).await?.iter().map(one).collect()
+    }
+
+    async fn accounts(&self, id: WalletId) -> Called<Vec<SourceAccount>> {
+        let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1 ORDER BY account";
+        let one = |row: &Row| {
+            let account: &[u8] = row.try_get(0)?;
+            let account = account.try_into();
+            let account = account.map_err(|_| corrupt(ACCOUNTS, "an account of a wrong length"));
+            Ok(codec::decode_account(ACCOUNTS, account?, row.try_get(1)?)?)
+        };
+        self.rows(sql, &[&number(id)]).await?.iter().map(one).collect()
     }
 }
 

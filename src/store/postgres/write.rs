@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::call::{CallError, Connection, repeated};
-use super::names::{self, unnumbered};
+use super::call::{Arguments, Called, Connection, calls, repeated};
+use super::names;
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
 use crate::domain::{ChainId, Height, Trade, ValueSource, Wallet};
@@ -17,10 +17,10 @@ use crate::store::apply::{cover, in_order, is_current};
 use crate::store::codec::{self, WalletState};
 use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
 use crate::store::rows::falls;
-use crate::store::schema::names::{ANCHORS, TRADES};
+use crate::store::schema::names::{ANCHORS, TOKENS, TRADES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use crate::store::values::{self, Gone, SecondRead};
-use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, WalletId, WalletPatch, Written};
+use crate::store::{Chunk, Result, StoreError, TokenRecord, WalletId, WalletPatch, Written};
 
 /// Rows with their keys, in order.
 type Keyed = Vec<(RowKey, StoredTrade)>;
@@ -76,7 +76,7 @@ WITH changed AS (
 SELECT disordered FROM changed";
 
 impl PgStore {
-    pub(in crate::store) async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
+    pub(in crate::store) async fn write_chunk(&self, chunk: Chunk) -> Result<Written> {
         repeated!(self.inner.failures, self.inner.chunk(&chunk))
     }
 
@@ -85,22 +85,11 @@ impl PgStore {
         id: WalletId,
         epoch: u64,
         patch: WalletPatch,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<Written> {
         repeated!(self.inner.failures, self.inner.patch(id, epoch, &patch))
     }
 
-    pub(in crate::store) async fn cut_back(
-        &self,
-        id: WalletId,
-        above: Height,
-    ) -> Result<u64, StoreError> {
-        repeated!(self.inner.failures, self.inner.cut_back(id, above))
-    }
-
-    pub(in crate::store) async fn write_tokens(
-        &self,
-        tokens: Vec<TokenRecord>,
-    ) -> Result<(), StoreError> {
+    pub(in crate::store) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<()> {
         repeated!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             self.inner.learn(&connection, &tokens).await?;
@@ -108,6 +97,11 @@ impl PgStore {
             Ok(())
         })
     }
+}
+
+calls! {
+    PgStore:
+    cut_back(id: WalletId, above: Height) -> u64;
 }
 
 /// A chunk made ready to be written.
@@ -120,7 +114,7 @@ struct Prepared<'a> {
 }
 
 impl PgInner {
-    async fn chunk(&self, chunk: &Chunk) -> Result<Written, CallError> {
+    async fn chunk(&self, chunk: &Chunk) -> Called<Written> {
         let wallet = self.wallet_of(chunk.id).await?.ok_or(StoreError::UnknownWallet(chunk.id))?;
         let trades = in_order(chunk, &wallet)?;
         let connection = self.connection().await?;
@@ -143,7 +137,7 @@ impl PgInner {
 
     /// Whether a chunk is of another epoch: seen before anything of it is kept. The write itself asks
     /// again.
-    async fn is_stale(&self, connection: &Connection, chunk: &Chunk) -> Result<bool, CallError> {
+    async fn is_stale(&self, connection: &Connection, chunk: &Chunk) -> Called<bool> {
         if self.states.get(&chunk.id).is_some_and(|known| known.state.epoch == chunk.epoch) {
             return Ok(false);
         }
@@ -160,7 +154,7 @@ impl PgInner {
         chunk: &Chunk,
         wallet: &Wallet,
         trades: &[&Trade],
-    ) -> Result<Keyed, CallError> {
+    ) -> Called<Keyed> {
         let venues: BTreeSet<&Arc<str>> = trades.iter().map(|trade| &trade.venue).collect();
         self.intern_venues(connection, &venues).await?;
         let named: BTreeSet<_> = trades.iter().map(|trade| trade.mint).collect();
@@ -169,10 +163,11 @@ impl PgInner {
         self.learn(connection, &tokens).await?;
         let row = |trade: &&Trade| {
             let numbers = self.names.numbers(wallet.chain, trade.mint, &trade.venue);
-            let (token, venue) = numbers.ok_or_else(unnumbered)?;
+            let none = || codec::corrupt(TOKENS, "a token or a venue has no number");
+            let (token, venue) = numbers.ok_or_else(none)?;
             Ok((RowKey::new(chunk.id, &trade.key), StoredTrade::of(trade, token, venue)))
         };
-        trades.iter().map(row).collect::<Result<_, CallError>>()
+        trades.iter().map(row).collect::<Called<_>>()
     }
 
     /// One statement, where the state is still what this process knows of it; else `None`.
@@ -181,7 +176,7 @@ impl PgInner {
         connection: &Connection,
         prepared: &Prepared<'_>,
         Stored { version, mut state }: Stored,
-    ) -> Result<Option<Written>, CallError> {
+    ) -> Called<Option<Written>> {
         let Prepared { chunk, rows, anchors, .. } = prepared;
         state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         cover(prepared.chunk, &mut state);
@@ -217,7 +212,7 @@ impl PgInner {
         id: WalletId,
         epoch: Option<u64>,
         by_any: bool,
-    ) -> Result<Option<Stored>, CallError> {
+    ) -> Called<Option<Stored>> {
         let sql = format!(
             "SELECT {STATE_COLUMNS}, holder FROM blotter.wallet_state WHERE wallet = $1 FOR UPDATE"
         );
@@ -236,9 +231,9 @@ impl PgInner {
         id: WalletId,
         Stored { version, state }: &Stored,
         (removed, anchors): (bool, &Option<Vec<u8>>),
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let bytes = codec::encode_state(state)?;
-        let args: &super::call::Arguments<'_> = &[
+        let args: &Arguments<'_> = &[
             &number(id),
             version,
             &signed(state.epoch),
@@ -253,18 +248,13 @@ impl PgInner {
     }
 
     /// Replaces what is stored between the heights of a chunk.
-    async fn replace(
-        &self,
-        connection: Connection,
-        prepared: &Prepared<'_>,
-    ) -> Result<Written, CallError> {
+    async fn replace(&self, connection: Connection, prepared: &Prepared<'_>) -> Called<Written> {
         let Prepared { chunk, wallet, .. } = prepared;
         let (id, chain) = (chunk.id, wallet.chain);
         connection.begin().await?;
         let found = self.lock(&connection, id, Some(chunk.epoch), false).await?;
         let Some(mut found) = found.filter(|found| is_current(chunk, &found.state)) else {
-            connection.batch("ROLLBACK").await?;
-            connection.give_back();
+            connection.roll_back().await?;
             return Ok(Written::Stale);
         };
         let (gone, mut unseen) =
@@ -291,7 +281,7 @@ impl PgInner {
         connection: Connection,
         id: WalletId,
         Stored { version, state }: Stored,
-    ) -> Result<Written, CallError> {
+    ) -> Called<Written> {
         connection.commit().await?;
         let written = Written::Stored { count: state.count, coverage: state.coverage.clone() };
         self.states.put(id, Stored { version: version + 1, state });
@@ -306,7 +296,7 @@ impl PgInner {
         (id, wallet): (WalletId, &Wallet),
         state: &mut WalletState,
         Prepared { chunk, .. }: &Prepared<'_>,
-    ) -> Result<(Vec<Gone>, Keyed), CallError> {
+    ) -> Called<(Vec<Gone>, Keyed)> {
         let (mut gone, mut unseen) = (Vec::new(), Vec::new());
         let all = self.delete_rows(connection, id, state, (chunk.low, chunk.high)).await?;
         let second = SecondRead::of(chunk, wallet.address.family());
@@ -334,7 +324,7 @@ impl PgInner {
         id: WalletId,
         state: &mut WalletState,
         (low, high): (Height, Height),
-    ) -> Result<Vec<Gone>, CallError> {
+    ) -> Called<Vec<Gone>> {
         let is_covered =
             state.coverage.spans().iter().any(|span| low <= span.high && span.low <= high);
         if state.count == 0 || !is_covered {
@@ -355,7 +345,7 @@ impl PgInner {
              RETURNING key, value"
         };
         let (first, last) = (height_bytes(high), height_bytes(low));
-        let args: &super::call::Arguments<'_> = &[&number(id), &first.as_slice(), &last.as_slice()];
+        let args: &Arguments<'_> = &[&number(id), &first.as_slice(), &last.as_slice()];
         let mut deleted = Vec::new();
         for row in connection.query(sql, args).await? {
             deleted.push((row.try_get(0)?, row.try_get(1)?));
@@ -372,7 +362,7 @@ impl PgInner {
         (id, chain): (WalletId, ChainId),
         state: &mut WalletState,
         (low, high): (Height, Height),
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let gone = self.delete_rows(connection, id, state, (low, high)).await?;
         self.forget_wanted(connection, (id, chain), &gone).await?;
         state.coverage.remove(low, high);
@@ -385,7 +375,7 @@ impl PgInner {
         connection: &Connection,
         id: WalletId,
         rows: &[(RowKey, StoredTrade)],
-    ) -> Result<bool, CallError> {
+    ) -> Called<bool> {
         let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else {
             return Ok(true);
         };
@@ -405,12 +395,7 @@ impl PgInner {
         Ok(is_newer && older.is_none_or(is_older))
     }
 
-    async fn patch(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        patch: &WalletPatch,
-    ) -> Result<Written, CallError> {
+    async fn patch(&self, id: WalletId, epoch: u64, patch: &WalletPatch) -> Called<Written> {
         if patch.reopen.iter().any(|(low, high)| low > high) {
             let reason = "a range of heights that ends before it begins";
             return Err(StoreError::Invalid(reason).into());
@@ -422,8 +407,7 @@ impl PgInner {
         let by_any = patch.reopen.is_empty()
             && (&patch.anchors, patch.cut, patch.checked_at) == (&None, None, None);
         let Some(mut found) = self.lock(&connection, id, Some(epoch), by_any).await? else {
-            connection.batch("ROLLBACK").await?;
-            connection.give_back();
+            connection.roll_back().await?;
             return Ok(Written::Stale);
         };
         for part in &patch.reopen {
@@ -431,7 +415,9 @@ impl PgInner {
             self.reopen(&connection, of, &mut found.state, *part).await?;
         }
         if !patch.reopen.is_empty() && found.state.coverage.spans().is_empty() {
-            self.forget_accounts(&connection, id).await?;
+            // Where no height is covered any more, nothing relies on them.
+            let sql = "DELETE FROM blotter.account WHERE wallet = $1";
+            connection.execute(sql, &[&number(id)]).await?;
         }
         found.state.cut = patch.cut.unwrap_or(found.state.cut);
         found.state.checked_at = patch.checked_at.or(found.state.checked_at);
@@ -446,7 +432,7 @@ impl PgInner {
         self.finish(connection, id, found).await
     }
 
-    async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, CallError> {
+    async fn cut_back(&self, id: WalletId, above: Height) -> Called<u64> {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
         let connection = self.connection().await?;
         connection.begin().await?;
@@ -477,7 +463,7 @@ impl PgInner {
         connection: &Connection,
         id: WalletId,
         above: Height,
-    ) -> Result<Option<Vec<u8>>, CallError> {
+    ) -> Called<Option<Vec<u8>>> {
         let sql = "SELECT anchors FROM blotter.wallet_state WHERE wallet = $1";
         let row = connection.query_opt(sql, &[&number(id)]).await?;
         let bytes: Option<Option<&[u8]>> = row.as_ref().map(|row| row.try_get(0)).transpose()?;
@@ -494,7 +480,7 @@ impl PgInner {
         Prepared { chunk, wallet, trades, .. }: &Prepared<'_>,
         rows: &[(RowKey, StoredTrade)],
         unseen: &[(RowKey, StoredTrade)],
-    ) -> Result<(), CallError> {
+    ) -> Called<()> {
         let waits = |row: &StoredTrade| row.valued == ValueSource::Pending;
         let mut wanted: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
         for ((key, _), trade) in rows.iter().zip(trades).filter(|((_, row), _)| waits(row)) {
@@ -516,7 +502,7 @@ impl PgInner {
                    FROM unnest($3::bytea[], $4::bytea[]) AS new(k, b) ORDER BY k, b
                    ON CONFLICT (chain, wallet, key)
                    DO UPDATE SET side_payment = coalesce(EXCLUDED.side_payment, wanted_value.side_payment)";
-        let args: &super::call::Arguments<'_> =
+        let args: &Arguments<'_> =
             &[&names::chain(wallet.chain), &number(chunk.id), &keys, &side_payments];
         connection.execute(sql, args).await?;
         Ok(())
@@ -530,14 +516,14 @@ UPDATE blotter.wallet_state SET version = version + 1, count = $5, state = $6,
 WHERE wallet = $1 AND version = $2 AND epoch = $3 AND (holder IS NULL OR holder = $4)
 RETURNING disordered";
 
-async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Result<(), CallError> {
+async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Called<()> {
     if rows.is_empty() {
         return Ok(());
     }
     let Columns { keys, values } = Columns::of(rows);
     let sql = "INSERT INTO blotter.trade (wallet, key, value)
                SELECT $1, k, v FROM unnest($2::bytea[], $3::bytea[]) AS new(k, v)";
-    let args: &super::call::Arguments<'_> = &[&number(id), &keys, &values];
+    let args: &Arguments<'_> = &[&number(id), &keys, &values];
     connection.execute(sql, args).await?;
     Ok(())
 }
@@ -553,22 +539,5 @@ impl Prepared<'_> {
             && self.chunk.prices.is_empty();
         let waits = |(_, row): &(RowKey, StoredTrade)| row.valued == ValueSource::Pending;
         is_new && is_plain && self.chunk.epoch == state.epoch && !self.rows.iter().any(waits)
-    }
-}
-
-/// Prices alone; the rows are written apart from them.
-impl PgInner {
-    pub(super) async fn prices_of(
-        &self,
-        wallet: &Wallet,
-        prices: &[PriceRecord],
-    ) -> Result<(), CallError> {
-        if prices.is_empty() {
-            return Ok(());
-        }
-        let connection = self.connection().await?;
-        self.put_prices(&connection, wallet.chain, prices).await?;
-        connection.give_back();
-        Ok(())
     }
 }
