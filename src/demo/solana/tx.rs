@@ -230,7 +230,7 @@ impl Tx {
         let (text, digits) = (program.text().as_bytes(), digits.as_bytes());
         self.line(&[b"Program ", text, b" invoke [", digits, b"]"]);
         if !name.is_empty() {
-            self.line(&[b"Program log: InstructionState: ", name.as_bytes()]);
+            self.line(&[b"Program log: Instruction: ", name.as_bytes()]);
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
-use super::{SolanaSource, unless_refused};
+use super::{SolanaSource, if_offered};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError, unless_final};
@@ -125,7 +125,7 @@ impl SolanaSource {
             // Another one may confirm the end in its place.
             let options = CallOptions { on: Some(id), is_replaceable: true, ..options.clone() };
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
-            let Some(answer) = unless_refused(asked.await)? else { return Ok(None) };
+            let Some(answer) = if_offered(asked.await)? else { return Ok(None) };
             let first = wire::number(&answer.result)
                 .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock"))?;
             lock(&self.inner.first_kept).insert(id, first);

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{SolanaSource, unless_refused, wire};
+use super::{SolanaSource, if_offered, wire};
 use crate::domain::Address;
 use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
@@ -23,7 +23,7 @@ impl SolanaSource {
         let how = json!({"encoding": "base64", "commitment": "finalized", "dataSlice": none});
         let params = json!([wallet.to_string(), how]);
         let answer = self.inner.pool.call("getAccountInfo", params, options).await;
-        let Some(answer) = unless_refused(answer)? else { return Ok(true) };
+        let Some(answer) = if_offered(answer)? else { return Ok(true) };
         let account = wire::account(&answer.result)
             .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
         Ok(account.is_some())

@@ -146,7 +146,7 @@ impl SolanaSource {
 }
 
 /// An answer; `None` where it is refused.
-fn unless_refused<T>(answered: Result<T>) -> Result<Option<T>> {
+fn if_offered<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
         Err(error) if is_refusal(&error) => Ok(None),
         answered => answered.map(Some),

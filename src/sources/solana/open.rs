@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
-use super::{SolanaSource, unless_refused};
+use super::{SolanaSource, if_offered};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
@@ -164,7 +164,7 @@ impl SolanaSource {
         let answer = match reported {
             // None that offers it, or none of those now: they may rest for long.
             Err(UpstreamError::Unavailable { attempts: 0, .. }) => None,
-            reported => unless_refused(reported)?,
+            reported => if_offered(reported)?,
         };
         let Some(answer) = answer else { return Ok(None) };
         let what = "getLatestBlockhash gave no block";
@@ -179,7 +179,7 @@ impl SolanaSource {
         let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
             // A service that wants more for it than for the rest.
-            let Some(answer) = unless_refused(answer)? else { return Ok(None) };
+            let Some(answer) = if_offered(answer)? else { return Ok(None) };
             let what = "getTokenAccountsByOwner gave no accounts";
             let (at, accounts) = wire::token_accounts(&answer.result)
                 .ok_or_else(|| self.malformed(answer.endpoint, what))?;
@@ -191,7 +191,7 @@ impl SolanaSource {
 
     /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.
     fn inspect(&self, answer: Result<CallResponse>) -> Result<()> {
-        let Some(answer) = unless_refused(answer)? else { return Ok(()) };
+        let Some(answer) = if_offered(answer)? else { return Ok(()) };
         let account = wire::account(&answer.result)
             .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
         let Some(account) = account else { return Ok(()) };
