@@ -1,13 +1,16 @@
-//! Solana transactions that end near to where they began, and an order book of settled orders, built by
-//! hand, one a rule.
+//! Solana transactions that end near to where they began, routes through conversions, and order books of
+//! which a side is settled elsewhere, built by hand, one a rule.
 
 use blotter::decode::NoteKind;
-use blotter::domain::Side;
+use blotter::domain::{Address, Side, Units};
 
-use crate::decode::{JUPITER, RAYDIUM, check, run};
-use crate::support::solana::{Tx, WSOL};
+use crate::decode::{JUPITER, RAYDIUM, Row, WHIRLPOOL, check, run};
+use crate::support::solana::{TOKEN, Tx, WSOL, key};
 
 const MARINADE: &str = "MarBmsSgKXdrN1egZf5sqe1TMai9K1rChYNDJgjq7aD";
+const SANCTUM: &str = "stkitrT1Uoy18Dk1fTrgPw8W6MVzoCfYoAFT4MLsmhq";
+const STAKE_POOL: &str = "SP12tWFxD9oJsVWNavTTBZvMbA6gkAmxtVgxdqvyvhY";
+const PHOENIX: &str = "PhoeNiXZ8ByJGLkxNfZRnkUfjvmuYqLR89jjFHGqdXY";
 const STAR_ATLAS: &str = "traderDnaR5w6Tcoi3NFm53i48FTDNbGjBSZwWXDRrg";
 
 /// The wallet's accounts of wrapped SOL, USDC and mSOL, and a pool of each pair.
@@ -149,4 +152,124 @@ fn an_order_of_a_market_is_a_trade_of_who_takes_and_of_who_placed_it() {
     // Any other call only places or cancels.
     assert_eq!(run(&called([1; 8]), "w").trades, []);
     assert_eq!(run(&called([1; 8]), "maker").trades, []);
+}
+
+/// The aggregator's accounts, and those of a stake pool and of the two pools behind it.
+fn staked() -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w pico", "PICO", "w", 6_827_421_318).account("hub pico", "PICO", "hub", 0);
+    tx.account("w new", "NEW", "w", 0).account("q new", "NEW", "q", 900_000_000);
+    tx.account("hub sol", WSOL, "hub", 0).account("hub usdc", "USDC", "hub", 0);
+    tx.account("p sol", WSOL, "p", 0).account("p usdc", "USDC", "p", 900_000_000);
+    tx.account("q usdc", "USDC", "q", 0).account("treasury pico", "PICO", "treasury", 0);
+    tx.account("reserve", WSOL, "bridge", 9_000_000_000);
+    tx.call(JUPITER, &["w pico", "w new", "w"], &[1]);
+    tx.transfer(2, "w pico", "hub pico", "w", 6_827_421_318);
+    tx
+}
+
+/// USDC for the new token.
+fn bought_with_usdc(tx: &mut Tx) {
+    tx.inner(2, WHIRLPOOL, &["hub usdc", "q usdc", "q new", "w new", "hub", "q"], &[9]);
+    tx.transfer(3, "hub usdc", "q usdc", "hub", 681_995_425);
+    tx.transfer(3, "q new", "w new", "q", 277_616_933);
+}
+
+fn unstaked_rows(value: Option<u64>) -> [Row; 2] {
+    [
+        (Side::Sell, "PICO", 6_827_421_318, value, "Jupiter v6"),
+        (Side::Buy, "NEW", 277_616_933, value, "Orca Whirlpool"),
+    ]
+}
+
+/// The stake pool burns what it was given less its fee. Amounts of `3xiEgNo1xXDgxATq…`.
+#[test]
+fn what_an_unstaking_on_a_route_gives_is_its_value() {
+    let mut tx = staked();
+    let unstaking = ["hub pico", "treasury pico", "reserve", "hub sol", "hub"];
+    tx.inner(2, SANCTUM, &unstaking, &[8]).inner(3, STAKE_POOL, &unstaking, &[16]);
+    tx.burn(4, "PICO", "hub pico", 6_820_593_896);
+    tx.transfer(4, "hub pico", "treasury pico", "hub", 6_827_422);
+    tx.transfer(3, "reserve", "hub sol", "bridge", 8_153_925_463);
+    tx.inner(2, RAYDIUM, &["hub sol", "p sol", "p usdc", "hub usdc", "hub", "p"], &[9]);
+    tx.transfer(3, "hub sol", "p sol", "hub", 8_153_925_463);
+    tx.transfer(3, "p usdc", "hub usdc", "p", 681_995_425);
+    bought_with_usdc(&mut tx);
+    check(&tx, "w", &unstaked_rows(Some(8_153_925_463)));
+}
+
+/// PICO to USDC, that to SOL, and that to a stake pool's token.
+#[test]
+fn what_a_staking_on_a_route_takes_is_its_value() {
+    let mut tx = staked();
+    tx.account("p pico", "PICO", "p", 0).account("q sol", WSOL, "q", 900_000);
+    tx.account("w msol", "MSOL", "w", 0).account("treasury msol", "MSOL", "treasury", 0);
+    tx.inner(2, RAYDIUM, &["hub pico", "p pico", "p usdc", "hub usdc", "hub", "p"], &[9]);
+    tx.transfer(3, "hub pico", "p pico", "hub", 6_827_421_318);
+    tx.transfer(3, "p usdc", "hub usdc", "p", 500);
+    tx.inner(2, SANCTUM, &["hub sol", "reserve", "w msol", "treasury msol", "hub"], &[8]);
+    tx.account("hub sol", WSOL, "hub", 5_000).transfer(3, "hub sol", "reserve", "hub", 5_000);
+    tx.mint_to(3, "MSOL", "w msol", 480).mint_to(3, "MSOL", "treasury msol", 2);
+    let rows = [
+        (Side::Sell, "PICO", 6_827_421_318, Some(5_000), "Raydium AMM v4"),
+        (Side::Buy, "MSOL", 480, Some(5_000), "Jupiter v6"),
+    ];
+    check(&tx, "w", &rows);
+}
+
+/// PICO leaves its pool as a stake account, whose rent is no price.
+#[test]
+fn the_rent_of_what_is_unstaked_is_no_value() {
+    let mut tx = staked();
+    tx.inner(2, SANCTUM, &["hub pico", "stake account", "prefund"], &[8]);
+    tx.pay(3, "prefund", "stake account", 2_282_880);
+    tx.burn(3, "PICO", "hub pico", 6_827_421_318);
+    tx.account("hub usdc", "USDC", "hub", 681_995_425);
+    bought_with_usdc(&mut tx);
+    check(&tx, "w", &unstaked_rows(None));
+}
+
+/// Phoenix's log of a take: one fill, and the summary with the lots of the base, the quote and the fee.
+fn log_of_take(base_lots: u64) -> Vec<u8> {
+    let mut log = vec![0; 93 + 67];
+    (log[0], log[1], log[93]) = (0x0f, 1, 2);
+    log.extend([6, 1, 0]);
+    log.extend([0; 16]);
+    for lots in [base_lots, 224_924_885, 112_519] {
+        log.extend(lots.to_le_bytes());
+    }
+    log
+}
+
+/// The wallet cancels an order, whose tokens stay at the exchange, and sells them there for `quote`.
+fn sold_free_funds(quote: &str, tag: u8, base_lots: u64) -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w base", "BASE", "w", 0).account("w quote", quote, "w", 0);
+    tx.account("v base", "BASE", "vault", 900).account("v quote", quote, "vault", 900_000_000);
+    let market = [PHOENIX, "log authority", "market", "w"];
+    tx.call(PHOENIX, &market, &[9]).inner(2, PHOENIX, &["log authority"], &[0x0f, 1, 9]);
+    let accounts = ["w base", "w quote", "v base", "v quote", TOKEN];
+    tx.call(PHOENIX, &[&market[..], &accounts].concat(), &[tag, 2, 1]);
+    tx.transfer(2, "v quote", "w quote", "vault", 224_924_885);
+    tx.inner(2, PHOENIX, &["log authority"], &log_of_take(base_lots));
+    tx
+}
+
+/// Lots without their size are no amount. Amounts of `26LC6Jhm3egss46w…`.
+#[test]
+fn a_take_that_free_funds_pay_for_has_the_amount_of_one_side() {
+    let rows = |tx: &Tx| -> Vec<_> {
+        let trades = run(tx, "w").trades;
+        assert!(trades.iter().all(|trade| &*trade.venue == "Phoenix"));
+        trades.iter().map(|trade| (trade.side, trade.mint, trade.units, trade.native)).collect()
+    };
+    let mint = |name| Address::Solana(key(name));
+    let got = Some(Units::from(224_924_885_u64));
+    let sold = |native| (Side::Sell, mint("BASE"), None, native);
+    let expected = [sold(None), (Side::Buy, mint("USDC"), got, None)];
+    assert_eq!(rows(&sold_free_funds("USDC", 0, 15_716)), expected);
+    assert_eq!(rows(&sold_free_funds(WSOL, 0, 15_716)), [sold(got)]);
+    // Nothing was taken; a call that takes nothing.
+    assert_eq!(rows(&sold_free_funds("USDC", 0, 0)), []);
+    assert_eq!(rows(&sold_free_funds("USDC", 12, 15_716)), []);
 }

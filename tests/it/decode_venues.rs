@@ -381,3 +381,55 @@ fn a_route_of_a_smart_account_stays_whole_where_heights_are_guessed() {
     tx.logs = vec!["Log truncated".to_owned()];
     check(&tx, "vault", &rows);
 }
+
+/// Between a pool's call and its transfers lies a call of its own for the fee, and behind them one for its
+/// event. Amounts of `3PHQEygDTZZG6BjQ…`.
+#[test]
+fn guessed_heights_give_a_transfer_to_the_call_that_was_given_its_accounts() {
+    let mut tx = Tx::new("w");
+    tx.account("w new", "NEW", "w", 47_658_377_222).account("p new", "NEW", "p", 0);
+    tx.account("p sol", WSOL, "p", 900_000_000).account("w sol", WSOL, "w", 0);
+    tx.account("fees", WSOL, "f", 0).account("w usdc", "USDC", "w", 0);
+    tx.account("e usdc", "USDC", "e", 90_000_000).account("e sol", WSOL, "e", 0);
+    tx.call(AXIOM, &["w"], &[0]);
+    let pool = ["w", "w new", "p new", "p sol", "w sol", "fees", "p", "config", "fee program"];
+    tx.inner(2, PUMP_SWAP, &[&pool[..], &["event authority"]].concat(), &[1]);
+    tx.inner(3, "fee program", &["config", PUMP_SWAP], &[7]);
+    tx.transfer(3, "w new", "p new", "w", 47_658_377_222);
+    tx.transfer(3, "p sol", "w sol", "p", 223_458_040);
+    tx.transfer(3, "p sol", "fees", "p", 112_858 + 1_692_864);
+    tx.inner(3, PUMP_SWAP, &["event authority"], &[0xe4]);
+    tx.inner(2, EXA6, &["w", "e usdc", "e sol", "w usdc", "w sol", "e"], &named("swap"));
+    tx.transfer(3, "e usdc", "w usdc", "e", 19_336_212);
+    tx.transfer(3, "w sol", "e sol", "w", 221_223_460);
+    let value = Some(223_458_040);
+    let rows = [
+        (Side::Sell, "NEW", 47_658_377_222, value, "PumpSwap"),
+        (Side::Buy, "USDC", 19_336_212, value, EXA6),
+    ];
+    check(&tx, "w", &rows);
+    tx.heights = false;
+    check(&tx, "w", &rows);
+    tx.logs = vec!["Log truncated".to_owned()];
+    check(&tx, "w", &rows);
+}
+
+/// What the wallet pays to accounts that the curve was given is its price, and what it pays to another one
+/// is a router's fee. Amounts of `622CrdnBz4KMNbs9N…`.
+#[test]
+fn guessed_heights_keep_the_fee_of_a_router_out_of_the_price_at_a_curve() {
+    let mut tx = Tx::new("w");
+    tx.account("w new", "NEW", "w", 0).account("c new", "NEW", "curve", 1_739_306_808_717);
+    tx.call(AXIOM, &["w", "w new", "curve", "router fees"], &[0]);
+    tx.inner(2, PUMP, &["w", "w new", "c new", "curve", "fees", "config", "fee program"], &[1]);
+    tx.inner(3, "fee program", &["config", PUMP], &[7]);
+    tx.transfer(3, "c new", "w new", "curve", 1_739_306_808_717);
+    tx.pay(3, "w", "curve", 476_345_679).pay(3, "w", "fees", 1_429_038);
+    tx.inner(3, PUMP, &["config"], &[0xe4]);
+    tx.pay(2, "w", "router fees", 4_871_717);
+    let rows = [(Side::Buy, "NEW", 1_739_306_808_717, Some(476_345_679 + 1_429_038), "Pump.fun")];
+    check(&tx, "w", &rows);
+    tx.heights = false;
+    tx.logs.clear();
+    check(&tx, "w", &rows);
+}

@@ -8,6 +8,7 @@ use super::transaction::{Instruction, Transaction};
 
 const PUMP_FUN: AccountKey = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
 const JUPITER_DCA: AccountKey = address("DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M");
+const PHOENIX: AccountKey = address("PhoeNiXZ8ByJGLkxNfZRnkUfjvmuYqLR89jjFHGqdXY");
 /// The prefix of every event.
 const CPI_EVENT: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
 
@@ -71,6 +72,20 @@ impl CurveSale {
 fn cashback(body: &[u8]) -> Option<u64> {
     let name_length = u32::from_le_bytes(body.get(250..254)?.try_into().ok()?);
     u64_at(body, usize::try_from(name_length).ok()?.checked_add(254 + 9)?)
+}
+
+/// Whether Phoenix logs in this call that an order was taken. The summary of it comes last: its tag and
+/// place, the order's number, the lots of the base, of the quote and of the fee.
+pub(super) fn took_at_phoenix(tx: &Transaction, call: &Instruction) -> bool {
+    const LOG: u8 = 0x0f;
+    const SUMMARY: u8 = 6;
+    const SUMMARY_LENGTH: usize = 1 + 2 + 16 + 3 * 8;
+    let Some(data) = data(tx, call, &PHOENIX) else { return false };
+    let summary = data.len().checked_sub(SUMMARY_LENGTH).and_then(|at| data.get(at..));
+    let took = |summary: &[u8]| {
+        summary.first() == Some(&SUMMARY) && u64_at(summary, 19).is_some_and(|lots| lots > 0)
+    };
+    data.first() == Some(&LOG) && summary.is_some_and(took)
 }
 
 /// The data of a call, where it is one of this program.

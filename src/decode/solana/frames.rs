@@ -1,5 +1,5 @@
 //! The call tree. Nodes since late 2022 report each inner instruction's stack height; before, the
-//! log contains it; where the log is truncated too, accounts show which transfers a call made.
+//! log contains it; where the log is truncated too, accounts show what a call can have made.
 
 use super::action::Action;
 use super::keys::AccountKeys;
@@ -74,32 +74,46 @@ pub(super) fn link(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
     is_guessed
 }
 
-/// Without any height: a transfer belongs to the call before it when that call has all of its
-/// accounts, else to the outer instruction. Returns whether there was one.
+/// The most calls that the runtime nests, as their height.
+const HEIGHT_MAX: u8 = 9;
+
+/// Without any height: a call, or a transfer, belongs to the nearest call before it that is still open
+/// and was given all of its accounts, and the called program; else to the outer instruction. It closes
+/// the calls between. Returns whether there was one.
 fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
-    let mut call: Option<std::ops::Range<usize>> = None;
+    // Of each open call the height, and per account whether it was given; its program counts as one.
+    let mut open: Vec<(u8, [bool; 256])> = Vec::new();
     let mut is_guessed = false;
     for instruction in instructions {
         if instruction.height != 0 {
-            call = None;
+            open.clear();
             continue;
         }
         is_guessed = true;
-        let own = accounts.get(instruction.accounts.clone()).unwrap_or_default();
-        if matches!(instruction.action, Action::Call) {
-            instruction.height = 2;
-            call = Some(instruction.accounts.clone());
-            continue;
+        let is_call = matches!(instruction.action, Action::Call);
+        let listed = accounts.get(instruction.accounts.clone()).unwrap_or_default();
+        // `jsonParsed` lists no accounts of transfers; the action names them.
+        let named = instruction.action.accounts();
+        let program = is_call.then_some(instruction.program);
+        let needed = || listed.iter().chain(named.iter().flatten()).chain(&program);
+        while open.last().is_some_and(|(_, given)| !needed().all(|account| is_set(given, *account)))
+        {
+            open.pop();
         }
-        let given = call.clone().and_then(|range| accounts.get(range)).unwrap_or_default();
-        // `jsonParsed` lists no accounts here; the action names them.
-        let within = if own.is_empty() {
-            let named = instruction.action.accounts();
-            named.iter().flatten().all(|account| given.contains(account))
-        } else {
-            own.iter().all(|account| given.contains(account))
-        };
-        instruction.height = if within { 3 } else { 2 };
+        instruction.height = open.last().map_or(2, |(height, _)| height + 1);
+        if is_call && instruction.height < HEIGHT_MAX {
+            let mut given = [false; 256];
+            for account in needed() {
+                if let Some(given) = given.get_mut(usize::from(*account)) {
+                    *given = true;
+                }
+            }
+            open.push((instruction.height, given));
+        }
     }
     is_guessed
+}
+
+fn is_set(given: &[bool; 256], account: u8) -> bool {
+    given.get(usize::from(account)) == Some(&true)
 }

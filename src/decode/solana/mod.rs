@@ -19,7 +19,8 @@
 //!    group that was given the accounts which paid them.
 //! 6. Fills of the wallet's orders by keepers ([`orders`]) count what the order's account lost.
 //! 7. A platform's fee in the traded tokens outside the swap is added to it.
-//! 8. [`rows`] nets the swaps per token and names the venue.
+//! 8. [`rows`] nets the swaps per token and names the venue. Where there is none, a take may have been
+//!    paid out of [`free_funds`] at the exchange.
 
 mod action;
 mod balances;
@@ -27,6 +28,7 @@ mod base58;
 mod events;
 mod explain;
 mod frames;
+mod free_funds;
 mod keys;
 mod orders;
 mod raw;
@@ -57,7 +59,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 11;
+pub const DECODER_VERSION: u16 = 12;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -105,7 +107,11 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     for fill in &fills {
         rows.add_fill(&scene, &ledger, fill);
     }
-    rows.finish(&scene, &ledger, notes)
+    let mut decoded = rows.finish(&scene, &ledger, notes);
+    if swaps.is_empty() && fills.is_empty() {
+        free_funds::add_take(&scene, &ledger, &mut decoded);
+    }
+    decoded
 }
 
 /// Every group that runs a venue, with the wallet's movements in it.

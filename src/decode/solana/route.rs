@@ -10,8 +10,8 @@ use super::swaps::Net;
 /// Lamports of the route that the wallet keeps, or adds, are at most one part in so many of its value.
 const REST_PART_MIN: i128 = 100;
 
-/// A venue's call that exchanged one token with lamports; the largest movement of each, because the
-/// other movements in it are fees.
+/// A call that exchanged one token with lamports, of a venue or of a conversion such as an unstaking; the
+/// largest movement of each, because the other movements in it are fees.
 #[derive(Debug, Clone, Copy)]
 struct Hop {
     mint: usize,
@@ -25,31 +25,37 @@ struct Hop {
 /// part. `None` where the swap is not one token for one other, or no lamports were exchanged for
 /// either, or more of them than dust were on a side.
 pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<i128> {
-    value(&swap.net, &hops(scene, ledger, &swap.ranges))
+    let sides = sides(&swap.net)?;
+    value(&swap.net, sides, &hops(scene, ledger, &swap.ranges))
 }
 
 /// The same of an order's fill, which the keeper may have routed anywhere in the transaction. `None`
 /// where the venues exchanged more than the order's tokens: the rest is another order's, or the keeper's.
 pub(super) fn value_of_fill(scene: &Scene<'_>, ledger: &Ledger, net: &Net) -> Option<i128> {
+    let sides = sides(net)?;
     let hops = hops(scene, ledger, std::slice::from_ref(&scene.whole));
     let exceeds = |(mint, units): &(usize, i128)| {
         let tokens: u128 = of_mint(&hops, *mint).map(|hop| u128::from(hop.tokens)).sum();
         let units = units.unsigned_abs();
         tokens.saturating_sub(units) > units / REST_PART_MIN.unsigned_abs()
     };
-    if net.tokens.iter().any(exceeds) { None } else { value(net, &hops) }
+    if net.tokens.iter().any(exceeds) { None } else { value(net, sides, &hops) }
 }
 
-fn value(net: &Net, hops: &[Hop]) -> Option<i128> {
+/// The token that was given and the one that was received, where there are no others.
+fn sides(net: &Net) -> Option<[(usize, i128); 2]> {
     let moved: Vec<(usize, i128)> =
         net.tokens.iter().copied().filter(|(_, sum)| *sum != 0).collect();
     let ([one, other], false) = (moved.as_slice(), net.unvalued) else { return None };
     if (one.1 < 0) == (other.1 < 0) {
         return None;
     }
-    let (given, got) = if one.1 < 0 { (one, other) } else { (other, one) };
-    let mut sides = [given, got].into_iter();
-    let value = sides.find_map(|(mint, units)| by_token(hops, *mint, units.unsigned_abs()))?;
+    Some(if one.1 < 0 { [*one, *other] } else { [*other, *one] })
+}
+
+fn value(net: &Net, sides: [(usize, i128); 2], hops: &[Hop]) -> Option<i128> {
+    let by_side = |(mint, units): (usize, i128)| by_token(hops, mint, units.unsigned_abs());
+    let value = sides.into_iter().find_map(by_side)?;
     let rest = net.native.checked_abs()?.checked_mul(REST_PART_MIN)?;
     (rest <= value).then_some(value)
 }
@@ -69,25 +75,37 @@ fn by_token(hops: &[Hop], mint: usize, units: u128) -> Option<i128> {
     i128::try_from(whole).ok()
 }
 
-/// The venues' calls that exchanged a single token with lamports.
+/// The calls of venues, and of conversions, that exchanged a single token with lamports.
 fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop> {
-    let mut calls: Vec<(usize, Vec<&Flow>)> = Vec::new();
+    let mut calls: Vec<(usize, bool, Vec<&Flow>)> = Vec::new();
     let inside = |flow: &&Flow| ranges.iter().any(|range| range.contains(&flow.instruction));
     for flow in ledger.flows.iter().filter(inside) {
-        if !matches!(flow.means, Means::Transfer | Means::Pay) {
+        let venue = scene.leaf(flow.instruction).map(|(call, _)| call);
+        let converts = venue.is_none();
+        let counts = match flow.means {
+            Means::Transfer => true,
+            // What a conversion pays so may be an account's rent.
+            Means::Pay => !converts,
+            Means::Mint | Means::Burn => converts,
+            Means::Create | Means::Close { .. } => false,
+        };
+        if !counts {
             continue;
         }
-        let Some((call, _)) = scene.leaf(flow.instruction) else { continue };
-        match calls.iter_mut().find(|(known, _)| *known == call) {
-            Some((_, flows)) => flows.push(flow),
-            None => calls.push((call, vec![flow])),
+        let call = venue.or_else(|| scene.conversion(flow.instruction));
+        let Some(call) = call else { continue };
+        match calls.iter_mut().find(|(known, ..)| *known == call) {
+            Some((_, _, flows)) => flows.push(flow),
+            None => calls.push((call, converts, vec![flow])),
         }
     }
-    calls.iter().filter_map(|(_, flows)| hop(flows)).collect()
+    calls.iter().filter_map(|(_, converts, flows)| hop(flows, *converts)).collect()
 }
 
-fn hop(flows: &[&Flow]) -> Option<Hop> {
+fn hop(flows: &[&Flow], converts: bool) -> Option<Hop> {
     let mut tokens = flows.iter().filter_map(|flow| match flow.asset {
+        // What a conversion burns is less than it was given where it takes a fee.
+        Asset::Token(mint) if converts => Some((mint, given_with(flows, flow))),
         Asset::Token(mint) => Some((mint, flow.amount)),
         Asset::Native => None,
     });
@@ -101,4 +119,13 @@ fn hop(flows: &[&Flow]) -> Option<Hop> {
     let lamports = flows.iter().filter(|flow| flow.asset == Asset::Native);
     let lamports = lamports.map(|flow| flow.amount).max()?;
     Some(Hop { mint, tokens: most, lamports })
+}
+
+/// What the account gave from which a flow comes; the flow alone where it was minted.
+fn given_with(flows: &[&Flow], flow: &Flow) -> u64 {
+    let same = |other: &&&Flow| other.asset == flow.asset && other.from == flow.from;
+    match flow.from {
+        Some(_) => flows.iter().filter(same).fold(0, |sum, other| sum.saturating_add(other.amount)),
+        None => flow.amount,
+    }
 }

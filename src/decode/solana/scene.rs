@@ -157,6 +157,13 @@ impl<'a> Scene<'a> {
         });
         calls.last()
     }
+
+    /// The call at a fixed price that contains an instruction, where no venue runs in it: the outermost.
+    pub(super) fn conversion(&self, at: usize) -> Option<usize> {
+        let converts = |at: &usize| self.kind(*at) == Some(ProgramKind::Conversion);
+        let call = self.callers(at).filter(converts).last()?;
+        self.converts(&self.tx.subtree(call)).then_some(call)
+    }
 }
 
 /// Whether a call does what its program's kind says, unlike a loan by a pool. Of an order book every call
