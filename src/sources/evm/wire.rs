@@ -75,7 +75,10 @@ pub(crate) fn log_filter(
 }
 
 /// A search for them.
-pub(super) fn logs_call<const N: usize>(range: (Height, Height), by: [(&str, Value); N]) -> Call {
+pub(super) fn logs_call<const N: usize>(
+    range: (Height, Height),
+    by: [(&'static str, Value); N],
+) -> Call {
     Call { method: "eth_getLogs", params: json!([log_filter(range, by)]) }
 }
 
