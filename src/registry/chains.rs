@@ -83,6 +83,9 @@ pub struct Chain {
     /// own.
     #[serde(default)]
     pub mirrors: Vec<Address>,
+    /// EVM: tokens that are burnt for the network's refund of storage, so for a part of its fee.
+    #[serde(default)]
+    pub gas_tokens: Vec<Address>,
     /// Tokens worth one US dollar.
     #[serde(default)]
     pub stablecoins: Vec<Address>,
@@ -186,6 +189,7 @@ impl From<OwnChain> for Chain {
             multicall: own.multicall,
             finality: own.finality,
             mirrors: Vec::new(),
+            gas_tokens: Vec::new(),
             stablecoins: Vec::new(),
             reference_pools: Vec::new(),
             reference_ids: Vec::new(),
@@ -211,7 +215,7 @@ impl Chain {
     fn addresses(&self) -> impl Iterator<Item = &Address> {
         let of_ids = self.reference_ids.iter().flat_map(|row| [&row.manager, &row.stable]);
         let of_vaults = self.reference_vaults.iter().flat_map(|row| [&row.native, &row.stable]);
-        let lists = [&self.mirrors, &self.stablecoins, &self.reference_pools];
+        let lists = [&self.mirrors, &self.gas_tokens, &self.stablecoins, &self.reference_pools];
         let of_lists = lists.into_iter().flatten().chain(&self.multicall);
         of_lists.chain([&self.wrapped_native]).chain(of_ids).chain(of_vaults)
     }

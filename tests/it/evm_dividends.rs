@@ -1,13 +1,13 @@
-//! What a token's contracts pay to its holders meanwhile, and tokens that were only sent: no part of
-//! an exchange in the same transaction.
+//! What a token's contracts pay to its holders meanwhile, gas tokens that are burnt, and tokens that were
+//! only sent: no part of an exchange in the same transaction.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Log, NativeFlows};
 use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, Case, OTHER, POOL, ROUTER, WALLET, ZERO, buy, call, case, log, number, sell,
-    swap, transfer, uniswap_v2_router, unwrap, v2_swap, weth, word,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case, log,
+    number, sell, swap, transfer, uniswap_v2_router, unwrap, v2_swap, weth, word,
 };
 
 /// A tracker says what it pays to a holder before it pays.
@@ -30,8 +30,8 @@ fn a_token_that_a_tracker_paid_is_no_row() {
     // A plain node shows the sale too.
     let to_wallet = swap(POOL, (AAA, 500, WALLET), (weth(), 100, WALLET));
     after(&paid, case(to_wallet).unknown()).gives(&sold);
-    // What the event does not say is a purchase of the known router.
-    let more = [dividend(CCC, 8), transfer(BBB, CCC, WALLET, 9)];
+    // What the event does not say is a purchase of the known router, of who took another token for it.
+    let more = [dividend(CCC, 8), transfer(AAA, OTHER, CCC, 1), transfer(BBB, CCC, WALLET, 9)];
     let both = after(&more, sell().to(uniswap_v2_router())).decode();
     assert_eq!(both.trades.len(), 2);
 }
@@ -88,10 +88,86 @@ fn what_a_coin_pays_its_creator_is_no_row() {
     after(&[nothing], sell()).native(gained).gives(&sold);
     // Another token than the one that the event names, or another creator's reward.
     for said in [creator_rewards(AAA, WALLET, 9), creator_rewards(BBB, OTHER, 9)].concat() {
-        let paid = [transfer(BBB, CCC, WALLET, 9), said];
+        let paid = [transfer(AAA, OTHER, CCC, 1), transfer(BBB, CCC, WALLET, 9), said];
         let both = after(&paid, sell().to(uniswap_v2_router())).decode();
         assert_eq!(both.trades.len(), 2);
     }
+}
+
+#[test]
+fn what_a_distributor_pays_within_an_exchange_is_no_row() {
+    let income = [transfer(BBB, CCC, WALLET, 9)];
+    let (sold, bought) = ([('s', AAA, 500, Some(100))], [('b', AAA, 500, Some(100))]);
+    let router = uniswap_v2_router();
+    after(&income, sell().to(router)).gives(&sold);
+    after(&income, buy().to(router)).gives(&bought);
+    after(&income, buy().to(router)).unknown().gives(&bought);
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, router));
+    logs.push(unwrap(router, 100));
+    after(&income, case(logs).to(router)).unknown().gives(&sold);
+    let to_wallet = case(swap(POOL, (AAA, 500, WALLET), (weth(), 100, WALLET))).to(router);
+    after(&income, to_wallet.clone()).gives(&sold);
+    after(&income, to_wallet).unknown().gives(&sold);
+}
+
+#[test]
+fn what_a_taxed_token_buys_for_its_holders_is_no_row() {
+    const DDD: [u8; 20] = [0xc4; 20];
+    const POOL_3: [u8; 20] = [0x22; 20];
+    // AAA's contract sells what it collected for BBB, and its distributor pays the wallet.
+    let mut logs = swap(POOL, (AAA, 40, AAA), (weth(), 9, POOL_2));
+    logs.extend([
+        transfer(BBB, POOL_2, AAA, 90),
+        v2_swap(POOL_2, [9, 0, 0, 90]),
+        transfer(BBB, AAA, CCC, 90),
+        transfer(AAA, WALLET, AAA, 5),
+        transfer(BBB, CCC, WALLET, 2),
+        transfer(AAA, WALLET, POOL, 495),
+        transfer(weth(), POOL, POOL_3, 50),
+        v2_swap(POOL, [495, 0, 0, 50]),
+        transfer(DDD, POOL_3, WALLET, 7),
+        v2_swap(POOL_3, [50, 0, 0, 7]),
+    ]);
+    let rows = [('s', AAA, 500, Some(50)), ('b', DDD, 7, Some(50))];
+    for sold in [case(logs.clone()), case(logs).to(uniswap_v2_router())] {
+        sold.gives(&rows);
+        sold.unknown().gives(&rows);
+    }
+}
+
+#[test]
+fn what_the_route_pays_next_to_an_exchange_is_a_row() {
+    let router = uniswap_v2_router();
+    let paid = transfer(BBB, CCC, WALLET, 9);
+    let both = |case: Case| assert_eq!(case.decode().trades.len(), 2);
+    // By the called router, by who took what was sold, or by who got it of a pool.
+    both(after(&[transfer(BBB, router, WALLET, 9)], sell().to(router)));
+    both(after(&[transfer(AAA, OTHER, CCC, 1), paid.clone()], sell().to(router)));
+    let passed = [transfer(BBB, POOL_2, CCC, 9), v2_swap(POOL_2, [5, 0, 0, 9]), paid.clone()];
+    both(after(&passed, sell().to(router)));
+    // Behind all markets: it may be bought with their output.
+    let mut behind = sell().to(router);
+    behind.tx.logs.push(paid);
+    both(behind);
+}
+
+#[test]
+fn a_gas_token_that_is_burnt_is_no_leg() {
+    let chi = account("0000000000004946c0e9f43f4dee607b0ef1fa1c");
+    let gst = account("0000000000b3f879cb30fe243b4dfee438691c04");
+    let burnt = |token| [transfer(token, WALLET, ZERO, 3)];
+    for token in [chi, gst] {
+        after(&burnt(token), sell()).gives(&[('s', AAA, 500, Some(100))]);
+        after(&burnt(token), buy().to(uniswap_v2_router())).gives(&[('b', AAA, 500, Some(100))]);
+    }
+    let pair = || case(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
+    let rows = [('s', AAA, 500, None), ('b', BBB, 7, None)];
+    after(&burnt(chi), pair()).on("bsc").gives(&rows);
+    // Of another chain it is any token.
+    after(&burnt(chi), pair()).on("polygon").gives_none(Some(NoteKind::Liquidity));
+    // One that is sold is sold.
+    let sold = case(swap(POOL, (chi, 500, WALLET), (weth(), 100, WALLET)));
+    sold.gives(&[('s', chi, 500, Some(100))]);
 }
 
 #[test]

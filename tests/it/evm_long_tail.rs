@@ -686,7 +686,7 @@ fn a_quote_for_native_coin_values_what_it_led_to() {
 }
 
 /// AAA and BBB keep a part of each transfer; AAA's contract sells what it collected first.
-fn taxed_route() -> Vec<Log> {
+pub(crate) fn taxed_route() -> Vec<Log> {
     let mut logs = swap(POOL, (AAA, 40, AAA), (weth(), 9, ROUTER));
     logs.extend([
         transfer(AAA, WALLET, AAA, 25),

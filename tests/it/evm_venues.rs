@@ -154,6 +154,21 @@ fn synths_are_exchanged_by_burning_and_minting() {
     swapped.venues(&["Synthetix", "Synthetix"]);
 }
 
+#[test]
+fn swarms_curve_mints_and_burns_what_it_sells() {
+    let said = |name: &str| {
+        let signature = format!("{name}(address,uint256,uint256,uint256)");
+        log(POOL, &signature, &[word(WALLET)], &[number(40), number(500), number(900)])
+    };
+    let (given, minted) = (transfer(AAA, WALLET, POOL, 500), transfer(BBB, ZERO, WALLET, 40));
+    let bought = case(vec![given, minted, said("mintTokens")]).to(POOL);
+    bought.gives(&[('s', AAA, 500, None), ('b', BBB, 40, None)]);
+    bought.venues(&["Swarm", "Swarm"]);
+    let (burnt, paid) = (transfer(BBB, WALLET, ZERO, 40), transfer(AAA, POOL, WALLET, 500));
+    let sold = case(vec![burnt, paid, said("burnTokens")]).to(POOL);
+    sold.gives(&[('s', BBB, 40, None), ('b', AAA, 500, None)]);
+}
+
 /// Pools of the first Uniswap hold loose coin: a route from one to the next passes it on by a call.
 #[test]
 fn loose_coin_between_two_pools_values_both_tokens() {

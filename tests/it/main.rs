@@ -50,6 +50,7 @@ mod evm_proof;
 mod evm_source;
 mod evm_standards;
 mod evm_tables;
+mod evm_values;
 mod evm_venues;
 mod explain;
 mod export;

@@ -54,7 +54,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 11;
+pub const DECODER_VERSION: u16 = 12;
 
 /// Whether a trade could hang on what moved inside a transaction.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {

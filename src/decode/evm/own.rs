@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dividends;
-use super::ledger::Asset;
+use super::ledger::{Asset, Move};
 use super::scene::{Scene, Venue};
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word, words};
@@ -52,6 +52,7 @@ impl Own {
         let (mut legs, mut known) = (Vec::new(), Flow::default());
         let mut flows = scene.ledger.of(scene.wallet);
         leave_out_sponsors(scene, &mut flows);
+        leave_out_gas_tokens(scene, &mut flows);
         leave_out_deposits(scene, &mut flows);
         leave_out_refunds(scene, &mut flows);
         add_escrow(scene, &mut flows);
@@ -115,6 +116,18 @@ fn leave_out_sponsors(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
         if let Some(flow) = flows.get_mut(&asset) {
             flow.gave = flow.gave.saturating_sub(sponsored.gave);
             flow.got = flow.got.saturating_sub(sponsored.got);
+        }
+    }
+}
+
+/// Removes the gas tokens that the wallet burns: they pay for the network, not for the trade.
+fn leave_out_gas_tokens(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
+    let tokens = scene.chain.gas_tokens.iter().filter_map(|token| token.bytes().try_into().ok());
+    for asset in tokens.map(Asset::Token) {
+        let Some(flow) = flows.get_mut(&asset) else { continue };
+        let burns = |m: &&Move| m.asset == asset && m.from == *scene.wallet && m.to == ZERO;
+        for m in scene.ledger.moves.iter().filter(burns) {
+            flow.gave = flow.gave.saturating_sub(m.amount);
         }
     }
 }

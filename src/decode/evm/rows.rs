@@ -30,7 +30,7 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
             Measure::Unknown => own.known.gave.abs_diff(own.known.got),
         };
     }
-    let natives = values::of_legs(scene, legs, measure);
+    let natives = values::of_legs(scene, legs, measure, own.known);
     let mut named = None;
     for (leg, native) in legs.iter().zip(natives) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };

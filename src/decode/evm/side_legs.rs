@@ -2,7 +2,7 @@
 
 use super::ledger::{Asset, Ledger, Move, Unique, transfer};
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
-use super::scene::{Scene, exchanges};
+use super::scene::{Scene, Venue, exchanges, is_pool};
 use super::transaction::{Account, Log};
 use super::words::{ZERO, units, words};
 use crate::domain::{Side, Units};
@@ -42,17 +42,19 @@ pub(super) fn mirrors(scene: &Scene<'_>, own: &Own, unique: &Unique) -> bool {
     unbroken && before.into_iter().chain(after).any(moves)
 }
 
-/// The wallet's movements, the exchanged ones without tokens that no venue exchanged and that moved next
-/// to an exchange which markets' events state whole: a reward that a venue mints for its traders, a fee
-/// in another token. Of a call to a known router only what was minted is such a token: it may exchange
-/// without an event. What was burnt is none: it may be a share of what was exchanged.
+/// The wallet's movements, the exchanged ones without tokens that moved next to an exchange which markets'
+/// events state whole: a reward that a venue mints for its traders, a fee in another token, an income. Of
+/// a call to a known router only what was minted or is an income is such a token: it may exchange without
+/// an event. What was burnt is none: it may be a share of what was exchanged.
 pub(super) fn without_extras(scene: &Scene<'_>, mut own: Own) -> Own {
     let routed = scene.calls_router() && scene.tx.from == *scene.wallet;
     let is_extra = |leg: &&Leg| {
         let is_venue = scene.venues.iter().any(|venue| venue.log.address == leg.token);
-        !scene.exchanged(Asset::Token(leg.token))
-            && !is_venue
-            && (is_minted(scene.ledger, leg) || (!routed && is_old(scene.ledger, leg)))
+        let is_free = || {
+            !scene.exchanged(Asset::Token(leg.token))
+                && (is_minted(scene.ledger, leg) || (!routed && is_old(scene.ledger, leg)))
+        };
+        !is_venue && (is_free() || is_income(scene, &own, leg))
     };
     let few = own.exchanged.len() <= LEG_COUNT_MAX;
     if !few || scene.fills() || !own.exchanged.iter().any(|leg| is_extra(&leg)) {
@@ -63,6 +65,54 @@ pub(super) fn without_extras(scene: &Scene<'_>, mut own: Own) -> Own {
         own.exchanged = rest;
     }
     own
+}
+
+/// Whether a token that the wallet got was paid by accounts that exchanged nothing, as the distributor of a
+/// taxed token pays its holders within a transfer, before the exchange ends. Such an account got no other
+/// token, and this one not of a pool. Whether it got native coin is not asked: only a trace shows it.
+fn is_income(scene: &Scene<'_>, own: &Own, leg: &Leg) -> bool {
+    if leg.side == Side::Sell || own.exchanged.len() < 2 {
+        return false;
+    }
+    let asset = Asset::Token(leg.token);
+    let venues = || {
+        let exchanging = scene.venues.iter().filter(|venue| exchanges(venue.event.kind));
+        exchanging.filter(|venue| venue.assets.contains(&asset))
+    };
+    let is_market = |who: &Account| venues().any(|venue| venue.holder == *who);
+    let moves = &scene.ledger.moves;
+    let got_other = |who: &Account| {
+        let is_other = |m: &Move| ![asset, Asset::Native].contains(&m.asset);
+        moves.iter().any(|m| m.to == *who && is_other(m))
+    };
+    let pays = |who: &Account| {
+        let is_maker = [ZERO, leg.token].contains(who) || Some(*who) == scene.tx.to;
+        !is_maker && !is_market(who) && !got_other(who)
+    };
+    // What a pool gave to any other account may be what that account passed on to the wallet.
+    let is_apart = |m: &Move| {
+        let buys = |other: &Leg| other.token == m.to && other.token != leg.token;
+        is_market(&m.to) || own.exchanged.iter().any(buys)
+    };
+    let of_asset = || moves.iter().filter(|m| m.asset == asset);
+    let plain = |venue: &Venue<'_>| is_pool(venue.event.kind) && !venue.event.quotes;
+    of_asset().filter(|m| m.to == *scene.wallet).all(|m| pays(&m.from))
+        && of_asset().filter(|m| is_market(&m.from)).all(is_apart)
+        && (scene.swapped(asset) || !scene.exchanged(asset))
+        && venues().all(plain)
+        && is_before_the_end(scene, leg)
+}
+
+/// Whether a market's event stands behind all that was paid of a token to the wallet: what was bought with
+/// the output of all markets is paid behind them.
+fn is_before_the_end(scene: &Scene<'_>, leg: &Leg) -> bool {
+    let logs = scene.tx.logs.as_slice();
+    let pays = |log: &Log| {
+        log.address == leg.token && transfer(log).is_some_and(|(_, to)| to == *scene.wallet)
+    };
+    let is_market = |log: &Log| scene.markets().any(|venue| std::ptr::eq(venue.log, log));
+    let behind = logs.iter().rposition(pays).and_then(|at| logs.get(at + 1..));
+    behind.is_some_and(|behind| behind.iter().any(is_market))
 }
 
 /// Whether a token that the wallet got came into being here, all of it.
@@ -85,7 +135,12 @@ fn is_whole(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
         legs.iter().partition(|leg| leg.side == Side::Sell);
     let coin = |side| match (own.measure, side) {
         (Measure::Gave(units), Side::Sell) | (Measure::Got(units), Side::Buy) => Some(units),
-        (Measure::Unknown, _) => coin_moved(scene, side),
+        (Measure::Unknown, _) => match (Measure::from(own.known), side) {
+            (Measure::Gave(units), Side::Sell) | (Measure::Got(units), Side::Buy) => Some(units),
+            (Measure::None | Measure::Gave(_) | Measure::Got(_) | Measure::Unknown, _) => {
+                coin_moved(scene, side)
+            }
+        },
         (Measure::None | Measure::Gave(_) | Measure::Got(_), _) => None,
     };
     let amount = |legs: &[&Leg], side| match legs {
@@ -103,7 +158,7 @@ fn is_whole(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
 
 /// What a pool took or gave of a token: its own contract takes a tax of what the wallet gives, or of what
 /// pools give.
-fn without_tax(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+pub(super) fn without_tax(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     let is_tax = |m: &&Move| {
         let taken = m.to == leg.token || m.to == ZERO;
         let from_it = match leg.side {

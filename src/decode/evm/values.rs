@@ -5,35 +5,67 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ledger::{Asset, Ledger, Move};
 use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
+use super::side_legs::without_tax;
 use super::transaction::Account;
 use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 
-/// The native value of each leg, `None` where it is unknown.
-pub(super) fn of_legs(scene: &Scene<'_>, legs: &[Leg], measure: Measure) -> Vec<Option<Units>> {
+/// The native value of each leg, `None` where it is unknown. `known`: what is known of the measure.
+pub(super) fn of_legs(
+    scene: &Scene<'_>,
+    legs: &[Leg],
+    measure: Measure,
+    known: Flow,
+) -> Vec<Option<Units>> {
     let has = |side| legs.iter().any(|leg| leg.side == side);
     match (legs, measure) {
         ([leg], Measure::Gave(units)) if leg.side == Side::Buy => vec![Some(units)],
         ([leg], Measure::Got(units)) if leg.side == Side::Sell => vec![Some(units)],
-        (_, Measure::Gave(units)) if !has(Side::Sell) => parts(scene, legs, units),
-        (_, Measure::Got(units)) if !has(Side::Buy) => parts(scene, legs, units),
-        ([a, b], _) if a.side != b.side => {
-            if let Some(parts) = of_two_trades(scene, (a, b), measure) {
-                return parts;
-            }
-            let hop = |leg| through_native(scene, leg).or_else(|| by_makers(scene.ledger, leg));
-            let loose = |leg| through(scene, leg, true);
-            let hop = match (hop(a), hop(b)) {
-                (Some(a), Some(b)) => (a == b).then_some(a),
-                // Loose coin may be known in part: both sides have to say the same.
-                (None, None) if loose(a).is_some() && loose(a) == loose(b) => loose(a),
-                (None, None) => between_pools(scene, (a, b)),
-                (a, b) => a.or(b),
-            };
-            vec![hop; 2]
-        }
+        (_, Measure::Gave(_)) if !has(Side::Sell) => parts(scene, legs, (Side::Buy, measure)),
+        (_, Measure::Got(_)) if !has(Side::Buy) => parts(scene, legs, (Side::Sell, measure)),
+        ([a, b], Measure::Unknown) if a.side != b.side => of_pair(scene, (a, b), known.into()),
+        ([a, b], _) if a.side != b.side => of_pair(scene, (a, b), measure),
         _ => vec![None; legs.len()],
+    }
+}
+
+/// One token for another, or a sale and a purchase.
+fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Option<Units>> {
+    let rest = without_unspent(scene, measure);
+    let mut measures = [measure, rest].into_iter();
+    if let Some(parts) = measures.find_map(|one| of_two_trades(scene, (a, b), one)) {
+        return parts;
+    }
+    let hop = |leg| through_native(scene, leg).or_else(|| by_makers(scene.ledger, leg));
+    let loose = |leg| through(scene, leg, true);
+    let hop = match (hop(a), hop(b)) {
+        (Some(a), Some(b)) => (a == b).then_some(a),
+        // Loose coin may be known in part: both sides have to say the same.
+        (None, None) if loose(a).is_some() && loose(a) == loose(b) => loose(a),
+        // The first pool may have given some to the wallet.
+        (None, None) if matches!(rest, Measure::Got(_)) => None,
+        (None, None) => between_pools(scene, (a, b)),
+        // Between the two lies coin that the wallet added or kept.
+        (a, b) if rest != Measure::None => return vec![a, b],
+        (a, b) => a.or(b),
+    };
+    vec![hop; 2]
+}
+
+/// The measure without coin that came with a call of the wallet and stayed there.
+fn without_unspent(scene: &Scene<'_>, measure: Measure) -> Measure {
+    let (tx, wallet) = (scene.tx, scene.wallet);
+    let gives = |m: &Move| m.asset == Asset::Native && m.from == *wallet;
+    if tx.from == *wallet || tx.to != Some(*wallet) || scene.ledger.moves.iter().any(gives) {
+        return measure;
+    }
+    let flow = |got, gave: Units| Flow { got, gave: gave.saturating_add(tx.value) };
+    match measure {
+        Measure::None => flow(Units::ZERO, Units::ZERO).into(),
+        Measure::Gave(units) => flow(Units::ZERO, units).into(),
+        Measure::Got(units) => flow(units, Units::ZERO).into(),
+        Measure::Unknown => Measure::Unknown,
     }
 }
 
@@ -44,7 +76,10 @@ fn of_two_trades(
     (a, b): (&Leg, &Leg),
     measure: Measure,
 ) -> Option<Vec<Option<Units>>> {
-    let (first, second) = (through_native(scene, a)?, through_native(scene, b)?);
+    if matches!(measure, Measure::None | Measure::Unknown) {
+        return None;
+    }
+    let (first, second) = (alone(scene, a)?, alone(scene, b)?);
     let (sold, bought) = if a.side == Side::Sell { (first, second) } else { (second, first) };
     let difference = match measure {
         Measure::Gave(units) => bought.checked_sub(sold)? == units,
@@ -55,10 +90,43 @@ fn of_two_trades(
 }
 
 /// Several tokens against native coin: each is valued by its own pools, where the values add up.
-fn parts(scene: &Scene<'_>, legs: &[Leg], all: Units) -> Vec<Option<Units>> {
-    let parts: Vec<Option<Units>> = legs.iter().map(|leg| through_native(scene, leg)).collect();
+fn parts(scene: &Scene<'_>, legs: &[Leg], (side, all): (Side, Measure)) -> Vec<Option<Units>> {
+    let parts: Vec<Option<Units>> = legs.iter().map(|leg| alone(scene, leg)).collect();
     let sum = parts.iter().try_fold(Units::ZERO, |sum, part| sum.checked_add((*part)?));
-    if sum == Some(all) { parts } else { vec![None; legs.len()] }
+    let sum = sum.map(|sum| if side == Side::Buy { Measure::Gave(sum) } else { Measure::Got(sum) });
+    let is_whole = sum == Some(all) || sum == Some(without_unspent(scene, all));
+    if is_whole { parts } else { vec![None; legs.len()] }
+}
+
+/// What one of several tokens was exchanged for, where a sum has to confirm it: with the tax that its
+/// contract takes, and at pools that others use too.
+fn alone(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+    through_native(scene, leg).or_else(|| {
+        let untaxed = Leg { units: without_tax(scene, leg)?, ..*leg };
+        through_native(scene, &untaxed).or_else(|| straight(scene, &untaxed))
+    })
+}
+
+/// What the wallet and a token's pools exchanged straight with each other, where that is all of the token:
+/// the pools' other movements are of others.
+fn straight(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(scene.ledger.wrapped));
+    let (holders, wallet) = (holders(scene, token)?, scene.wallet);
+    let (mut of_token, mut of_coin) = (Flow::default(), Flow::default());
+    for m in &scene.ledger.moves {
+        let taken = m.from == *wallet && holders.contains(&m.to);
+        if !taken && !(m.to == *wallet && holders.contains(&m.from)) {
+            continue;
+        }
+        let flow = match m.asset {
+            asset if asset == token => &mut of_token,
+            asset if asset == wrapped => &mut of_coin,
+            Asset::Native | Asset::Token(_) => return None,
+        };
+        flow.add(m.amount, taken);
+    }
+    let (moved, paid) = (net(of_token, leg.side)?, net(of_coin, other(leg.side))?);
+    (moved == leg.units && !paid.is_zero()).then_some(paid)
 }
 
 /// What a token was exchanged for, where pools of only this token and the wrapped native coin
@@ -71,18 +139,8 @@ fn through_native(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
 fn through(scene: &Scene<'_>, leg: &Leg, loose: bool) -> Option<Units> {
     let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(scene.ledger.wrapped));
     let is_coin = |asset: Asset| asset == wrapped || (loose && asset == Asset::Native);
-    let mut holders: BTreeSet<Account> = BTreeSet::new();
-    for venue in scene.venues.iter().filter(|venue| is_pool(venue.event.kind)) {
-        if venue.assets.contains(&token) {
-            let vault = venue.contract.is_some_and(|c| c.kind == ContractKind::Vault);
-            if vault || venue.event.holder.is_some() {
-                return None;
-            }
-            holders.insert(venue.holder);
-        }
-    }
     let (mut exchanged, mut value) = (Units::ZERO, Units::ZERO);
-    for holder in &holders {
+    for holder in &holders(scene, token)? {
         let flows = scene.ledger.of(holder);
         if flows.keys().any(|asset| *asset != token && !is_coin(*asset)) {
             return None;
@@ -101,6 +159,21 @@ fn through(scene: &Scene<'_>, leg: &Leg, loose: bool) -> Option<Units> {
         value = value.checked_add(paid)?;
     }
     (exchanged == leg.units && !value.is_zero()).then_some(value)
+}
+
+/// The pools that exchanged a token; `None` where one shares an account with others.
+fn holders(scene: &Scene<'_>, token: Asset) -> Option<BTreeSet<Account>> {
+    let mut holders = BTreeSet::new();
+    for venue in scene.venues.iter().filter(|venue| is_pool(venue.event.kind)) {
+        if venue.assets.contains(&token) {
+            let vault = venue.contract.is_some_and(|c| c.kind == ContractKind::Vault);
+            if vault || venue.event.holder.is_some() {
+                return None;
+            }
+            holders.insert(venue.holder);
+        }
+    }
+    Some(holders)
 }
 
 /// The same where market makers, or pools outside the tables, were the counterparties: the accounts
