@@ -224,9 +224,10 @@ impl DemoNode {
         let delay = faults.delay(&mut dice);
         let hit = faults.request(&mut dice);
         let respond = |http| NodeAnswer { http, delay, ..NodeAnswer::default() };
-        let too_many = |wait, chance| match self.inner.service.too_often(request, wait, chance) {
-            Some(http) => respond(http),
-            None => {
+        let too_many = |wait, chance| {
+            if let Some(http) = self.inner.service.too_often(request, wait, chance) {
+                respond(http)
+            } else {
                 let http = HttpAnswer::new(429, JSON, TOO_MANY);
                 NodeAnswer { retry_after: wait, ..respond(http) }
             }

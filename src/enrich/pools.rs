@@ -134,8 +134,10 @@ mod tests {
             native: None,
             venue: venue.into(),
         };
-        let pool = format!("0x{}", "07".repeat(20));
-        assert_eq!(pool_of(&trade(&pool)), Some(Address::Evm([7; 20])));
+        let pool = format!("0x{:040x}", 7);
+        let mut bytes = [0; 20];
+        bytes[19] = 7;
+        assert_eq!(pool_of(&trade(&pool)), Some(Address::Evm(bytes)));
         assert_eq!(pool_of(&trade("Uniswap V2")), None);
         assert_eq!(pool_of(&trade("0x")), None);
     }

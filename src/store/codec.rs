@@ -137,12 +137,11 @@ pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>> {
 }
 
 pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletState> {
-    match bytes.first() {
-        Some(&V1) => read_state(table, decode(table, bytes)?, |span| Ok(read_span_v1(span))),
-        Some(_) | None => {
-            let (_, stored) = decode_up_to(STATE_V2, table, bytes)?;
-            read_state(table, stored, |span| read_span(table, span))
-        }
+    if let Some(&V1) = bytes.first() {
+        read_state(table, decode(table, bytes)?, |span| Ok(read_span_v1(span)))
+    } else {
+        let (_, stored) = decode_up_to(STATE_V2, table, bytes)?;
+        read_state(table, stored, |span| read_span(table, span))
     }
 }
 

@@ -115,7 +115,7 @@ fn straight(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     let (mut of_token, mut of_coin) = (Flow::default(), Flow::default());
     for m in &scene.ledger.moves {
         let taken = m.from == *wallet && holders.contains(&m.to);
-        if !taken && !(m.to == *wallet && holders.contains(&m.from)) {
+        if !(taken || m.to == *wallet && holders.contains(&m.from)) {
             continue;
         }
         let flow = match m.asset {

@@ -64,10 +64,11 @@ impl Emitters {
 
     fn portal_query(&self, (low, high): Range) -> Value {
         let Self { emitters, ids } = self;
-        let mut logs = json!({"address": emitters, "topic0": TOPICS});
-        if !ids.is_empty() {
-            logs["topic1"] = json!(ids);
-        }
+        let logs = if ids.is_empty() {
+            json!({"address": emitters, "topic0": TOPICS})
+        } else {
+            json!({"address": emitters, "topic0": TOPICS, "topic1": ids})
+        };
         json!({
             "type": "evm", "fromBlock": low, "toBlock": high,
             "fields": {

@@ -219,12 +219,11 @@ pub(super) async fn next_chunk<R: PrefetchReader>(reader: &mut R) -> Result<Opti
         if reader.has_ended() {
             continue;
         }
-        match reader.prefetcher().next_event().await {
-            Some(event) => reader.absorb(event)?,
-            None => {
-                let last = "the reading of this wallet stands still".to_owned();
-                return Err(UpstreamError::Unavailable { attempts: 0, last });
-            }
+        if let Some(event) = reader.prefetcher().next_event().await {
+            reader.absorb(event)?;
+        } else {
+            let last = "the reading of this wallet stands still".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: 0, last });
         }
         // What came at the same time makes one chunk.
         while let Some(Some(event)) = reader.prefetcher().in_flight.next().now_or_never() {

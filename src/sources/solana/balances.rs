@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::SolanaSource;
 use super::open::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
@@ -10,6 +11,43 @@ use crate::domain::{Address, Units};
 use crate::rpc::batch::Call;
 use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
+
+#[derive(Deserialize)]
+struct Accounts {
+    value: Vec<Keyed>,
+}
+
+#[derive(Deserialize)]
+struct Keyed {
+    account: Account,
+}
+
+#[derive(Deserialize)]
+struct Account {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    parsed: Parsed,
+}
+
+#[derive(Deserialize)]
+struct Parsed {
+    info: Info,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Info {
+    mint: String,
+    token_amount: Amount,
+}
+
+#[derive(Deserialize)]
+struct Amount {
+    amount: String,
+}
 
 impl SolanaSource {
     /// Over all of its accounts of both token programs; zero where it has none.
@@ -31,12 +69,15 @@ impl SolanaSource {
         let mut held: HashMap<String, Units> = HashMap::new();
         for answer in self.inner.pool.batch(&calls, options).await {
             let answer = answer?;
-            let bad =
-                || self.malformed(answer.endpoint, "getTokenAccountsByOwner gave no accounts");
-            let accounts: Value = serde_json::from_str(answer.result.get()).map_err(|_| bad())?;
-            let rows = accounts.pointer("/value").and_then(Value::as_array);
-            for row in rows.ok_or_else(bad)? {
-                let (mint, amount) = holding(row).ok_or_else(bad)?;
+            let what = "getTokenAccountsByOwner gave no accounts";
+            let accounts: Accounts = serde_json::from_str(answer.result.get())
+                .map_err(|_| self.malformed(answer.endpoint, what))?;
+            for Keyed { account } in accounts.value {
+                let Info { mint, token_amount } = account.data.parsed.info;
+                let amount: Units = token_amount
+                    .amount
+                    .parse()
+                    .map_err(|_| self.malformed(answer.endpoint, what))?;
                 let sum = held.entry(mint).or_default();
                 *sum = sum.saturating_add(amount);
             }
@@ -46,11 +87,4 @@ impl SolanaSource {
             .map(|mint| held.get(&mint.to_string()).copied().or(Some(Units::ZERO)))
             .collect())
     }
-}
-
-/// The mint and the amount of an account.
-fn holding(row: &Value) -> Option<(String, Units)> {
-    let info = row.pointer("/account/data/parsed/info")?;
-    let amount = info.pointer("/tokenAmount/amount")?.as_str()?.parse().ok()?;
-    Some((info.pointer("/mint")?.as_str()?.to_owned(), amount))
 }

@@ -374,7 +374,7 @@ impl ListReader {
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
-        let next = self.owned.is_open().then(|| self.timeline.next_high);
+        let next = self.owned.is_open().then_some(self.timeline.next_high);
         next.or_else(|| self.lists_frontier())
     }
 

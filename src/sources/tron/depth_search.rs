@@ -108,10 +108,8 @@ impl TronSource {
         }
         // Right above the first block nothing may lie below to be shown: the first ones speak for it.
         let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
-        if is_near {
-            if let Look::Shown(one) = self.look_for_events(sight(first), options).await? {
-                return Ok(FoundDepth::from(0, one, begins));
-            }
+        if is_near && let Look::Shown(one) = self.look_for_events(sight(first), options).await? {
+            return Ok(FoundDepth::from(0, one, begins));
         }
         let top = sight(high);
         let look =

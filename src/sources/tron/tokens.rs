@@ -158,7 +158,9 @@ impl TronSource {
                     group.iter_mut().zip(fields).for_each(|(one, fields)| one.take(fields));
                 }
                 Err(error) if error.is_final() => {
-                    group.iter_mut().for_each(|one| one.by_http = true);
+                    for one in group {
+                        one.by_http = true;
+                    }
                 }
                 Err(error) => outcome = Err(error),
             }

@@ -137,7 +137,11 @@ impl PgInner {
     async fn release(&self, id: WalletId) -> Called<()> {
         let sql = "UPDATE blotter.wallet_state SET holder = NULL
                    WHERE wallet = $1 AND holder = $2";
-        self.execute(sql, &[&number(id), &self.lease.node()]).await.map(drop)
+        // The connection first: to wait for it may show that the lease was lost.
+        let connection = self.connection().await?;
+        connection.execute(sql, &[&number(id), &self.lease.node()]).await?;
+        connection.give_back();
+        Ok(())
     }
 
     async fn take_duty(&self, name: &str) -> Called<bool> {
