@@ -56,7 +56,8 @@ fn coin_that_stays_at_a_called_wallet_is_no_part_of_its_rows() {
     sold.gives(&[('s', AAA, 500, Some(60)), ('s', BBB, 7, Some(40))]);
     // It may have gone on.
     let open = [('s', AAA, 500, None), ('s', BBB, 7, None)];
-    sold.clone().calls(&[call(WALLET, OTHER, 1)]).gives(&open);
+    let gone = [call(WALLET, OTHER, 1), call(ROUTER, WALLET, 1)];
+    sold.clone().calls(&gone).gives(&open);
     sold.unknown().gives(&open);
     let mut purchases = swap(POOL, (weth(), 60, WALLET), (AAA, 500, WALLET));
     purchases.extend(swap(POOL_2, (weth(), 40, WALLET), (BBB, 7, WALLET)));
