@@ -38,11 +38,6 @@ const NATIVE_UNJUDGED: [&str; 3] =
 /// The old euro contract on Gnosis repeats every transfer of the new one.
 const MIRROR: (&str, &str) =
     ("mirror-token-double-transfer", "0xcb444e90d8198415266c6a2724b7900fb12fc56e");
-/// Tokens that a distributor paid within the exchange, which labels made of balances count too.
-const INCOME: [(&str, &str); 2] = [
-    ("eth/swap-uniswap-router02-af3d06da", "0xe7de43cd09b9e50ebc5fcc4f3c9ec563bae25bd9"),
-    ("eth/swap-uniswap-router02-b669e6b9", "0x8901ceac9dd796a98daa32e2fc55dc68fecda01a"),
-];
 
 struct Case {
     name: String,
@@ -70,8 +65,7 @@ impl Case {
         };
         if let Some(deltas) = self.json["walletDelta"].as_object().filter(|d| !d.is_empty()) {
             for (token, delta) in deltas {
-                let income = INCOME.contains(&(self.name.as_str(), token));
-                if !income && !(self.tagged(&[MIRROR.0]) && token == MIRROR.1) {
+                if !(self.tagged(&[MIRROR.0]) && token == MIRROR.1) {
                     add(token, delta["raw"].as_str().unwrap().parse().unwrap());
                 }
             }
