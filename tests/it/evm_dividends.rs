@@ -30,8 +30,8 @@ fn a_token_that_a_tracker_paid_is_no_row() {
     // A plain node shows the sale too.
     let to_wallet = swap(POOL, (AAA, 500, WALLET), (weth(), 100, WALLET));
     after(&paid, case(to_wallet).unknown()).gives(&sold);
-    // What the event does not say is a purchase of the known router, of who took another token for it.
-    let more = [dividend(CCC, 8), transfer(AAA, OTHER, CCC, 1), transfer(BBB, CCC, WALLET, 9)];
+    // What the event does not say is a purchase of the known router.
+    let more = [dividend(CCC, 8), transfer(BBB, CCC, WALLET, 9)];
     let both = after(&more, sell().to(uniswap_v2_router())).decode();
     assert_eq!(both.trades.len(), 2);
 }
@@ -88,16 +88,17 @@ fn what_a_coin_pays_its_creator_is_no_row() {
     after(&[nothing], sell()).native(gained).gives(&sold);
     // Another token than the one that the event names, or another creator's reward.
     for said in [creator_rewards(AAA, WALLET, 9), creator_rewards(BBB, OTHER, 9)].concat() {
-        let paid = [transfer(AAA, OTHER, CCC, 1), transfer(BBB, CCC, WALLET, 9), said];
+        let paid = [transfer(BBB, CCC, WALLET, 9), said];
         let both = after(&paid, sell().to(uniswap_v2_router())).decode();
         assert_eq!(both.trades.len(), 2);
     }
 }
 
 #[test]
-fn what_a_distributor_pays_within_an_exchange_is_no_row() {
+fn what_a_distributor_pays_within_an_exchange_leaves_its_value() {
     let income = [transfer(BBB, CCC, WALLET, 9)];
-    let (sold, bought) = ([('s', AAA, 500, Some(100))], [('b', AAA, 500, Some(100))]);
+    let sold = [('s', AAA, 500, Some(100)), ('b', BBB, 9, None)];
+    let bought = [('b', AAA, 500, Some(100)), ('b', BBB, 9, None)];
     let router = uniswap_v2_router();
     after(&income, sell().to(router)).gives(&sold);
     after(&income, buy().to(router)).gives(&bought);
@@ -111,7 +112,7 @@ fn what_a_distributor_pays_within_an_exchange_is_no_row() {
 }
 
 #[test]
-fn what_a_taxed_token_buys_for_its_holders_is_no_row() {
+fn what_a_taxed_token_buys_for_its_holders_leaves_the_value() {
     const DDD: [u8; 20] = [0xc4; 20];
     const POOL_3: [u8; 20] = [0x22; 20];
     // AAA's contract sells what it collected for BBB, and its distributor pays the wallet.
@@ -128,7 +129,7 @@ fn what_a_taxed_token_buys_for_its_holders_is_no_row() {
         transfer(DDD, POOL_3, WALLET, 7),
         v2_swap(POOL_3, [50, 0, 0, 7]),
     ]);
-    let rows = [('s', AAA, 500, Some(50)), ('b', DDD, 7, Some(50))];
+    let rows = [('s', AAA, 500, Some(50)), ('b', BBB, 2, None), ('b', DDD, 7, Some(50))];
     for sold in [case(logs.clone()), case(logs).to(uniswap_v2_router())] {
         sold.gives(&rows);
         sold.unknown().gives(&rows);
@@ -136,19 +137,19 @@ fn what_a_taxed_token_buys_for_its_holders_is_no_row() {
 }
 
 #[test]
-fn what_the_route_pays_next_to_an_exchange_is_a_row() {
+fn what_the_route_pays_is_part_of_its_value() {
     let router = uniswap_v2_router();
     let paid = transfer(BBB, CCC, WALLET, 9);
-    let both = |case: Case| assert_eq!(case.decode().trades.len(), 2);
-    // By the called router, by who took what was sold, or by who got it of a pool.
-    both(after(&[transfer(BBB, router, WALLET, 9)], sell().to(router)));
-    both(after(&[transfer(AAA, OTHER, CCC, 1), paid.clone()], sell().to(router)));
+    let open = [('b', AAA, 500, None), ('b', BBB, 9, None)];
+    // By the called router, by who got another token, or by who got it of a pool.
+    after(&[transfer(BBB, router, WALLET, 9)], buy().to(router)).gives(&open);
+    after(&[transfer(AAA, OTHER, CCC, 1), paid.clone()], buy().to(router)).gives(&open);
     let passed = [transfer(BBB, POOL_2, CCC, 9), v2_swap(POOL_2, [5, 0, 0, 9]), paid.clone()];
-    both(after(&passed, sell().to(router)));
+    after(&passed, buy().to(router)).gives(&open);
     // Behind all markets: it may be bought with their output.
-    let mut behind = sell().to(router);
+    let mut behind = buy().to(router);
     behind.tx.logs.push(paid);
-    both(behind);
+    behind.gives(&open);
 }
 
 #[test]

@@ -42,6 +42,9 @@ pub(super) struct Own {
     pub(super) legs: Vec<Leg>,
     /// The legs that do not only follow another.
     pub(super) exchanged: Vec<Leg>,
+    /// Tokens that it got next to an exchange, of accounts that exchanged nothing: each is a purchase
+    /// without a value, as its balance shows, and no part of the others' values.
+    pub(super) income: Vec<Leg>,
     pub(super) measure: Measure,
     /// Native coin that it gave with the transaction, and its known movements of the measure.
     pub(super) known: Flow,
@@ -93,7 +96,7 @@ impl Own {
         let few = legs.len() <= LEG_COUNT_MAX;
         let follows = |leg: &&Leg| few && follows(scene, &legs, leg);
         let exchanged = legs.iter().filter(|leg| !follows(leg)).copied().collect();
-        let mut own = Self { legs, exchanged, measure, known };
+        let mut own = Self { legs, exchanged, income: Vec::new(), measure, known };
         if Measure::from(known) == Measure::None && own.got() && !own.gave() {
             own.measure = paid_before(scene, &own).map_or(measure, Measure::Gave);
         }

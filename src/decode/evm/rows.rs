@@ -31,8 +31,13 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
         };
     }
     let natives = values::of_legs(scene, legs, measure, own.known);
+    if against_native && natives.contains(&None) {
+        let detail = "the native value is unknown".to_owned();
+        decoded.notes.push(Note { kind: NoteKind::Unvalued, detail });
+    }
+    let income = own.income.iter().map(|leg| (leg, None));
     let mut named = None;
-    for (leg, native) in legs.iter().zip(natives) {
+    for (leg, native) in legs.iter().zip(natives).chain(income) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };
         decoded.trades.push(DecodedTrade {
             side: leg.side,
@@ -41,10 +46,6 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
             native,
             venue: venue(scene, leg, &mut named),
         });
-    }
-    if against_native && decoded.trades.iter().any(|trade| trade.native.is_none()) {
-        let detail = "the native value is unknown".to_owned();
-        decoded.notes.push(Note { kind: NoteKind::Unvalued, detail });
     }
     decoded.trades.sort_by_key(|trade| (trade.side == Side::Buy, trade.mint));
     decoded

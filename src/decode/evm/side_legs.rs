@@ -43,26 +43,27 @@ pub(super) fn mirrors(scene: &Scene<'_>, own: &Own, unique: &Unique) -> bool {
 }
 
 /// The wallet's movements, the exchanged ones without tokens that moved next to an exchange which markets'
-/// events state whole: a reward that a venue mints for its traders, a fee in another token, an income. Of
-/// a call to a known router only what was minted or is an income is such a token: it may exchange without
-/// an event. What was burnt is none: it may be a share of what was exchanged.
+/// events state whole: a reward that a venue mints for its traders, a fee in another token. Of a call to a
+/// known router only what was minted is such a token: it may exchange without an event. What was burnt is
+/// none: it may be a share of what was exchanged. An income next to such an exchange is apart.
 pub(super) fn without_extras(scene: &Scene<'_>, mut own: Own) -> Own {
     let routed = scene.calls_router() && scene.tx.from == *scene.wallet;
     let is_extra = |leg: &&Leg| {
         let is_venue = scene.venues.iter().any(|venue| venue.log.address == leg.token);
-        let is_free = || {
-            !scene.exchanged(Asset::Token(leg.token))
-                && (is_minted(scene.ledger, leg) || (!routed && is_old(scene.ledger, leg)))
-        };
-        !is_venue && (is_free() || is_income(scene, &own, leg))
+        !scene.exchanged(Asset::Token(leg.token))
+            && !is_venue
+            && (is_minted(scene.ledger, leg) || (!routed && is_old(scene.ledger, leg)))
     };
-    let few = own.exchanged.len() <= LEG_COUNT_MAX;
-    if !few || scene.fills() || !own.exchanged.iter().any(|leg| is_extra(&leg)) {
+    if own.exchanged.len() > LEG_COUNT_MAX || scene.fills() {
         return own;
     }
-    let rest: Vec<Leg> = own.exchanged.iter().filter(|leg| !is_extra(leg)).copied().collect();
-    if is_whole(scene, &own, &rest) {
+    let others: Vec<Leg> = own.exchanged.iter().filter(|leg| !is_extra(leg)).copied().collect();
+    let has_row = |leg: &Leg| routed || scene.exchanged(Asset::Token(leg.token));
+    let (income, rest): (Vec<Leg>, Vec<Leg>) =
+        others.iter().partition(|leg| has_row(leg) && is_income(scene, &own, leg));
+    if rest.len() < own.exchanged.len() && is_whole(scene, &own, &rest) {
         own.exchanged = rest;
+        own.income = income;
     }
     own
 }

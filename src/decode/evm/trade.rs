@@ -30,7 +30,7 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
     };
     let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
     let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
-    let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy));
+    let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy) || !own.income.is_empty());
     let (native_gave, native_got) = match own.measure {
         Measure::None => (false, false),
         Measure::Gave(_) => (true, false),
