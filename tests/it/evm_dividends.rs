@@ -101,6 +101,8 @@ fn what_a_distributor_pays_within_an_exchange_leaves_its_value() {
     let bought = [('b', AAA, 500, Some(100)), ('b', BBB, 9, None)];
     let router = uniswap_v2_router();
     after(&income, sell().to(router)).gives(&sold);
+    // Neither row is worth what the other is.
+    assert_eq!(after(&income, sell().to(router)).decode().side_payment, Units::MAX);
     after(&income, buy().to(router)).gives(&bought);
     after(&income, buy().to(router)).unknown().gives(&bought);
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, router));
@@ -134,6 +136,23 @@ fn what_a_taxed_token_buys_for_its_holders_leaves_the_value() {
         sold.gives(&rows);
         sold.unknown().gives(&rows);
     }
+}
+
+#[test]
+fn what_a_taxed_token_sells_meanwhile_is_none_of_what_the_wallet_got() {
+    let router = uniswap_v2_router();
+    let mut logs = swap(POOL, (AAA, 40, AAA), (weth(), 9, router));
+    logs.extend([
+        unwrap(router, 9),
+        transfer(AAA, WALLET, AAA, 5),
+        transfer(BBB, CCC, WALLET, 2),
+        transfer(AAA, WALLET, POOL, 495),
+        transfer(weth(), POOL, router, 50),
+        v2_swap(POOL, [495, 0, 0, 50]),
+        unwrap(router, 50),
+    ]);
+    let rows = [('s', AAA, 500, Some(50)), ('b', BBB, 2, None)];
+    case(logs).to(router).unknown().gives(&rows);
 }
 
 #[test]

@@ -43,6 +43,19 @@ fn coin_that_the_wallet_adds_to_a_purchase_is_no_part_of_its_sale() {
 }
 
 #[test]
+fn a_fee_in_coin_next_to_a_route_leaves_its_value_on_both_rows() {
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 1_000, POOL_2));
+    logs.extend([
+        transfer(BBB, POOL_2, BBB, 1),
+        transfer(BBB, POOL_2, WALLET, 6),
+        v2_swap(POOL_2, [1_000, 0, 0, 7]),
+    ]);
+    let route = |fee| case(logs.clone()).value(fee).calls(&[call(ROUTER, OTHER, fee)]);
+    route(10).gives(&[('s', AAA, 500, Some(1_000)), ('b', BBB, 6, Some(1_000))]);
+    route(11).gives(&[('s', AAA, 500, Some(1_000)), ('b', BBB, 6, None)]);
+}
+
+#[test]
 fn coin_that_the_wallet_keeps_of_a_route_leaves_its_values_open() {
     let kept = [taxed_route(), vec![transfer(weth(), POOL, WALLET, 30)]].concat();
     case(kept).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);

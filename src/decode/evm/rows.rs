@@ -35,6 +35,10 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
         let detail = "the native value is unknown".to_owned();
         decoded.notes.push(Note { kind: NoteKind::Unvalued, detail });
     }
+    if !own.income.is_empty() {
+        // What the others are worth says nothing of it, nor it of them.
+        decoded.side_payment = Units::MAX;
+    }
     let income = own.income.iter().map(|leg| (leg, None));
     let mut named = None;
     for (leg, native) in legs.iter().zip(natives).chain(income) {

@@ -1,5 +1,7 @@
 //! Movements that only follow an exchange, and exchanges whose output went on to other accounts.
 
+use std::collections::BTreeSet;
+
 use super::ledger::{Asset, Ledger, Move, Unique, transfer};
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges, is_pool};
@@ -80,12 +82,12 @@ fn is_income(scene: &Scene<'_>, own: &Own, leg: &Leg) -> bool {
         let exchanging = scene.venues.iter().filter(|venue| exchanges(venue.event.kind));
         exchanging.filter(|venue| venue.assets.contains(&asset))
     };
-    let is_market = |who: &Account| venues().any(|venue| venue.holder == *who);
+    let markets: BTreeSet<Account> = venues().map(|venue| venue.holder).collect();
+    let is_market = |who: &Account| markets.contains(who);
     let moves = &scene.ledger.moves;
-    let got_other = |who: &Account| {
-        let is_other = |m: &Move| ![asset, Asset::Native].contains(&m.asset);
-        moves.iter().any(|m| m.to == *who && is_other(m))
-    };
+    let is_other = |m: &&Move| ![asset, Asset::Native].contains(&m.asset);
+    let others: BTreeSet<Account> = moves.iter().filter(is_other).map(|m| m.to).collect();
+    let got_other = |who: &Account| others.contains(who);
     let pays = |who: &Account| {
         let is_maker = [ZERO, leg.token].contains(who) || Some(*who) == scene.tx.to;
         !is_maker && !is_market(who) && !got_other(who)
@@ -139,7 +141,7 @@ fn is_whole(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
         (Measure::Unknown, _) => match (Measure::from(own.known), side) {
             (Measure::Gave(units), Side::Sell) | (Measure::Got(units), Side::Buy) => Some(units),
             (Measure::None | Measure::Gave(_) | Measure::Got(_) | Measure::Unknown, _) => {
-                coin_moved(scene, side)
+                coin_moved(scene, side, &sold)
             }
         },
         (Measure::None | Measure::Gave(_) | Measure::Got(_), _) => None,
@@ -177,12 +179,19 @@ pub(super) fn without_tax(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
 }
 
 /// Native coin that went into the exchange, or that was unwrapped behind it, where calls are unknown.
-fn coin_moved(scene: &Scene<'_>, side: Side) -> Option<Units> {
+fn coin_moved(scene: &Scene<'_>, side: Side, sold: &[&Leg]) -> Option<Units> {
     let amount = match side {
         Side::Sell => scene.tx.value,
         Side::Buy => {
-            let amounts = scene.ledger.unwraps.iter().map(|(_, amount)| *amount);
-            amounts.fold(Units::ZERO, Units::saturating_add)
+            // Before the wallet gives it, a taxed token may have sold what it collected.
+            let logs = scene.tx.logs.as_slice();
+            let gives = |log: &Log| {
+                sold.iter().any(|leg| leg.token == log.address)
+                    && transfer(log).is_some_and(|(from, _)| from == *scene.wallet)
+            };
+            let behind = logs.iter().rposition(gives).and_then(|at| logs.get(at + 1..));
+            let unwraps = scene.ledger.unwraps_in(behind.unwrap_or(logs));
+            unwraps.map(|(_, amount)| amount).fold(Units::ZERO, Units::saturating_add)
         }
     };
     Some(amount).filter(|amount| !amount.is_zero())

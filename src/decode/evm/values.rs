@@ -11,6 +11,9 @@ use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 
+/// Coin next to a route is a fee up to its hundredth part.
+const SIDE_PAYMENT_PART_MIN: u64 = 100;
+
 /// The native value of each leg, `None` where it is unknown. `known`: what is known of the measure.
 pub(super) fn of_legs(
     scene: &Scene<'_>,
@@ -46,11 +49,22 @@ fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Opt
         // The first pool may have given some to the wallet.
         (None, None) if matches!(rest, Measure::Got(_)) => None,
         (None, None) => between_pools(scene, (a, b)),
+        (a, b) if a.or(b).is_some_and(|hop| is_fee(rest, hop)) => a.or(b),
         // Between the two lies coin that the wallet added or kept.
-        (a, b) if rest != Measure::None => return vec![a, b],
-        (a, b) => a.or(b),
+        (a, b) => return vec![a, b],
     };
     vec![hop; 2]
+}
+
+/// Whether coin next to a route is too little to be part of it: at most 1 % of what passed.
+fn is_fee(rest: Measure, hop: Units) -> bool {
+    match rest {
+        Measure::None => true,
+        Measure::Gave(units) | Measure::Got(units) => {
+            units.saturating_mul(Units::from(SIDE_PAYMENT_PART_MIN)) <= hop
+        }
+        Measure::Unknown => false,
+    }
 }
 
 /// The measure without coin that came with a call of the wallet and stayed there.
