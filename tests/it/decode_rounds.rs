@@ -217,6 +217,25 @@ fn what_a_staking_on_a_route_takes_is_its_value() {
     check(&tx, "w", &rows);
 }
 
+/// A stake pool pays a part out of its own pool of the token, and mints the rest.
+#[test]
+fn what_a_staking_pays_in_two_parts_has_its_value_once() {
+    let mut tx = staked();
+    tx.account("p pico", "PICO", "p", 0).account("leg", "MSOL", "pool", 900);
+    tx.account("w msol", "MSOL", "w", 0).account("hub sol", WSOL, "hub", 5_000);
+    tx.inner(2, RAYDIUM, &["hub pico", "p pico", "p usdc", "hub usdc", "hub", "p"], &[9]);
+    tx.transfer(3, "hub pico", "p pico", "hub", 6_827_421_318);
+    tx.transfer(3, "p usdc", "hub usdc", "p", 500);
+    tx.inner(2, SANCTUM, &["hub sol", "reserve", "leg", "w msol", "pool", "hub"], &[8]);
+    tx.transfer(3, "hub sol", "reserve", "hub", 5_000);
+    tx.transfer(3, "leg", "w msol", "pool", 180).mint_to(3, "MSOL", "w msol", 300);
+    let rows = [
+        (Side::Sell, "PICO", 6_827_421_318, Some(5_000), "Raydium AMM v4"),
+        (Side::Buy, "MSOL", 480, Some(5_000), "Jupiter v6"),
+    ];
+    check(&tx, "w", &rows);
+}
+
 /// PICO leaves its pool as a stake account, whose rent is no price.
 #[test]
 fn the_rent_of_what_is_unstaked_is_no_value() {
@@ -243,14 +262,19 @@ fn log_of_take(base_lots: u64) -> Vec<u8> {
 
 /// The wallet cancels an order, whose tokens stay at the exchange, and sells them there for `quote`.
 fn sold_free_funds(quote: &str, tag: u8, base_lots: u64) -> Tx {
+    take(quote, (tag, base_lots), ("v quote", "w quote", "vault", 224_924_885))
+}
+
+/// Of a take, one side moves: from, to, who signs, and how much.
+fn take(quote: &str, (tag, base_lots): (u8, u64), moved: (&str, &str, &str, u64)) -> Tx {
     let mut tx = Tx::new("w");
-    tx.account("w base", "BASE", "w", 0).account("w quote", quote, "w", 0);
+    tx.account("w base", "BASE", "w", 3).account("w quote", quote, "w", 0);
     tx.account("v base", "BASE", "vault", 900).account("v quote", quote, "vault", 900_000_000);
     let market = [PHOENIX, "log authority", "market", "w"];
     tx.call(PHOENIX, &market, &[9]).inner(2, PHOENIX, &["log authority"], &[0x0f, 1, 9]);
     let accounts = ["w base", "w quote", "v base", "v quote", TOKEN];
     tx.call(PHOENIX, &[&market[..], &accounts].concat(), &[tag, 2, 1]);
-    tx.transfer(2, "v quote", "w quote", "vault", 224_924_885);
+    tx.transfer(2, moved.0, moved.1, moved.2, moved.3);
     tx.inner(2, PHOENIX, &["log authority"], &log_of_take(base_lots));
     tx
 }
@@ -272,4 +296,6 @@ fn a_take_that_free_funds_pay_for_has_the_amount_of_one_side() {
     // Nothing was taken; a call that takes nothing.
     assert_eq!(rows(&sold_free_funds("USDC", 0, 0)), []);
     assert_eq!(rows(&sold_free_funds("USDC", 12, 15_716)), []);
+    // What is sold is worth less than a lot: the wallet only gives.
+    assert_eq!(rows(&take("USDC", (0, 3), ("w base", "v base", "w", 3))), []);
 }

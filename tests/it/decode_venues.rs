@@ -414,6 +414,29 @@ fn guessed_heights_give_a_transfer_to_the_call_that_was_given_its_accounts() {
     check(&tx, "w", &rows);
 }
 
+/// A router that calls one pool twice: neither call is inside the other.
+#[test]
+fn guessed_heights_keep_two_calls_of_a_pool_apart() {
+    let mut tx = Tx::new("w");
+    tx.account("w new", "NEW", "w", 1_000).account("p new", "NEW", "p", 0);
+    tx.account("p sol", WSOL, "p", 900_000).account("w sol", WSOL, "w", 0);
+    tx.account("e usdc", "USDC", "e", 90_000).account("e sol", WSOL, "e", 0);
+    tx.account("w usdc", "USDC", "w", 0);
+    tx.call(AXIOM, &["w"], &[0]);
+    for (sold, lamports) in [(600, 60), (400, 38)] {
+        tx.inner(2, RAYDIUM, &["w", "w new", "p new", "p sol", "w sol", "p"], &[9]);
+        tx.transfer(3, "w new", "p new", "w", sold).transfer(3, "p sol", "w sol", "p", lamports);
+    }
+    tx.inner(2, EXA6, &["w", "e usdc", "e sol", "w usdc", "w sol", "e"], &named("swap"));
+    tx.transfer(3, "e usdc", "w usdc", "e", 500).transfer(3, "w sol", "e sol", "w", 98);
+    let rows =
+        [(Side::Sell, "NEW", 1_000, Some(98), POOL), (Side::Buy, "USDC", 500, Some(98), EXA6)];
+    check(&tx, "w", &rows);
+    tx.heights = false;
+    tx.logs = vec!["Log truncated".to_owned()];
+    check(&tx, "w", &rows);
+}
+
 /// What the wallet pays to accounts that the curve was given is its price, and what it pays to another one
 /// is a router's fee. Amounts of `622CrdnBz4KMNbs9N…`.
 #[test]

@@ -79,10 +79,12 @@ const HEIGHT_MAX: u8 = 9;
 
 /// Without any height: a call, or a transfer, belongs to the nearest call before it that is still open
 /// and was given all of its accounts, and the called program; else to the outer instruction. It closes
-/// the calls between. Returns whether there was one.
+/// the calls between. A program calls itself with events alone, which list one account: any other call
+/// of it stands next to the one before. Returns whether there was one.
 fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
-    // Of each open call the height, and per account whether it was given; its program counts as one.
-    let mut open: Vec<(u8, [bool; 256])> = Vec::new();
+    // Of each open call the height, the program, and per account whether it was given; its program counts
+    // as one.
+    let mut open: Vec<(u8, u8, [bool; 256])> = Vec::new();
     let mut is_guessed = false;
     for instruction in instructions {
         if instruction.height != 0 {
@@ -96,20 +98,24 @@ fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
         let named = instruction.action.accounts();
         let program = is_call.then_some(instruction.program);
         let needed = || listed.iter().chain(named.iter().flatten()).chain(&program);
-        while open.last().is_some_and(|(_, given)| !needed().all(|account| is_set(given, *account)))
-        {
+        let is_outside = |(_, open, given): &(u8, u8, [bool; 256])| {
+            (program == Some(*open) && listed.len() > 1)
+                || !needed().all(|account| is_set(given, *account))
+        };
+        while open.last().is_some_and(is_outside) {
             open.pop();
         }
-        instruction.height = open.last().map_or(2, |(height, _)| height + 1);
-        if is_call && instruction.height < HEIGHT_MAX {
+        let height = open.last().map_or(2, |(height, ..)| height + 1);
+        if is_call && height < HEIGHT_MAX {
             let mut given = [false; 256];
             for account in needed() {
                 if let Some(given) = given.get_mut(usize::from(*account)) {
                     *given = true;
                 }
             }
-            open.push((instruction.height, given));
+            open.push((height, instruction.program, given));
         }
+        instruction.height = height;
     }
     is_guessed
 }

@@ -17,10 +17,9 @@ const TRADERS: Range<usize> = 4..6;
 
 #[derive(Debug)]
 struct Take<'a> {
-    moved: Asset,
-    /// Positive where the wallet received it.
-    sum: i128,
-    other: Asset,
+    got: Asset,
+    amount: Units,
+    gave: Asset,
     venue: &'a Arc<str>,
 }
 
@@ -29,12 +28,9 @@ pub(super) fn add_take(scene: &Scene<'_>, ledger: &Ledger, decoded: &mut Decoded
     let mut takes = scene.groups.iter().filter_map(|group| take(scene, ledger, group));
     let (Some(take), None) = (takes.next(), takes.next()) else { return };
     decoded.notes.clear();
-    let amount = Units::from(take.sum.unsigned_abs());
-    let got = take.sum > 0;
-    for (asset, units, side) in [
-        (take.moved, Some(amount), if got { Side::Buy } else { Side::Sell }),
-        (take.other, None, if got { Side::Sell } else { Side::Buy }),
-    ] {
+    for (asset, units, side) in
+        [(take.gave, None, Side::Sell), (take.got, Some(take.amount), Side::Buy)]
+    {
         let Asset::Token(at) = asset else { continue };
         let Some(key) = ledger.mints.get(at) else { continue };
         let mint = Address::Solana(*key);
@@ -42,13 +38,12 @@ pub(super) fn add_take(scene: &Scene<'_>, ledger: &Ledger, decoded: &mut Decoded
             side,
             mint,
             units: units.filter(|_| ledger.is_mint_explained(at)),
-            native: (take.moved == Asset::Native).then_some(amount),
+            native: (take.got == Asset::Native).then_some(take.amount),
             venue: take.venue.clone(),
         });
         let token = scene.tx.tokens.iter().find(|token| token.mint == *key);
         decoded.decimals.extend(token.map(|token| (mint, token.decimals)));
     }
-    decoded.trades.sort_by_key(|trade| trade.side == Side::Buy);
 }
 
 fn take<'a>(scene: &Scene<'a>, ledger: &Ledger, group: &Range<usize>) -> Option<Take<'a>> {
@@ -63,15 +58,19 @@ fn take<'a>(scene: &Scene<'a>, ledger: &Ledger, group: &Range<usize>) -> Option<
     }
     let net = scene.net(ledger, group);
     let mut assets = net.assets();
-    let (Some((moved, sum)), None) = (assets.next(), assets.next()) else { return None };
+    let (Some((got, sum)), None) = (assets.next(), assets.next()) else { return None };
+    // A wallet that only gives sold too little for a lot of the other token.
+    if sum <= 0 {
+        return None;
+    }
     let [one, other] = scene.tx.accounts_of(call).get(TRADERS)? else { return None };
     let (one, other) = (own_asset(ledger, *one)?, own_asset(ledger, *other)?);
-    let other = match (one == moved, other == moved) {
+    let gave = match (one == got, other == got) {
         (true, false) => other,
         (false, true) => one,
         (true, true) | (false, false) => return None,
     };
-    Some(Take { moved, sum, other, venue: &book.name })
+    Some(Take { got, amount: Units::from(sum.unsigned_abs()), gave, venue: &book.name })
 }
 
 fn own_asset(ledger: &Ledger, at: u8) -> Option<Asset> {

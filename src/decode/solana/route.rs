@@ -121,11 +121,12 @@ fn hop(flows: &[&Flow], converts: bool) -> Option<Hop> {
     Some(Hop { mint, tokens: most, lamports })
 }
 
-/// What the account gave from which a flow comes; the flow alone where it was minted.
+/// What the account gave from which a flow comes, or got to which it was minted: Marinade pays a deposit
+/// from its pool, and mints the rest.
 fn given_with(flows: &[&Flow], flow: &Flow) -> u64 {
-    let same = |other: &&&Flow| other.asset == flow.asset && other.from == flow.from;
-    match flow.from {
-        Some(_) => flows.iter().filter(same).fold(0, |sum, other| sum.saturating_add(other.amount)),
-        None => flow.amount,
-    }
+    let same = |other: &&&Flow| {
+        let end = if flow.from.is_some() { other.from == flow.from } else { other.to == flow.to };
+        other.asset == flow.asset && end
+    };
+    flows.iter().filter(same).fold(0, |sum, other| sum.saturating_add(other.amount))
 }
