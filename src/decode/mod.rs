@@ -39,6 +39,15 @@ pub struct Decoded {
     pub side_payment: Units,
 }
 
+/// Native coin in addition to two tokens is a fee while it is at most one part in so many of the
+/// value; more is a part of the price, and what it bought has no value by the tokens alone.
+const SIDE_PAYMENT_PART_MIN: u64 = 100;
+
+/// Whether native coin in addition to tokens of this value is more than a fee.
+pub(crate) fn is_part(side_payment: Units, value: Units) -> bool {
+    side_payment.saturating_mul(Units::from(SIDE_PAYMENT_PART_MIN)) > value
+}
+
 /// One token that the wallet gave or received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodedTrade {

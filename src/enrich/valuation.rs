@@ -5,15 +5,12 @@ use std::collections::HashMap;
 
 use ruint::{Uint, UintTryFrom as _};
 
-use crate::decode::DecodedTrade;
+use crate::decode::{DecodedTrade, is_part};
 use crate::domain::{
     Address, LearnedPrice, Price, Side, Trade, TxId, Units, UnixSeconds, ValueSource,
 };
 use crate::registry::Chain;
 
-/// Native coin in addition to two tokens is a fee while it is at most one part in so many of the
-/// value; more is a part of the price, and what it bought has no value by the tokens alone.
-const SIDE_PAYMENT_PART_MIN: u64 = 100;
 /// Two values of one transaction that are further apart than this factor are both refused.
 const SIDES_FACTOR_MAX: u64 = 2;
 /// A trade of fewer dollars teaches no price: rounding and fees weigh too much in it.
@@ -194,11 +191,6 @@ fn side_sum(rows: &[Trade], worths: &[Option<Units>], side: Side) -> Option<Unit
 fn far_apart(a: Units, b: Units) -> bool {
     let over = |a: Units, b: Units| a > b.saturating_mul(Units::from(SIDES_FACTOR_MAX));
     over(a, b) || over(b, a)
-}
-
-/// Whether native coin in addition to tokens of this value is more than a fee.
-fn is_part(side_payment: Units, value: Units) -> bool {
-    side_payment.saturating_mul(Units::from(SIDE_PAYMENT_PART_MIN)) > value
 }
 
 /// The price that a transaction implies: of its one stablecoin, where native coin was exchanged for

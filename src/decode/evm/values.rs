@@ -8,11 +8,9 @@ use super::scene::{Scene, is_pool};
 use super::side_legs::without_tax;
 use super::transaction::Account;
 use crate::decode::flow::Flow;
+use crate::decode::is_part;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
-
-/// Coin next to a route is a fee up to its hundredth part.
-const SIDE_PAYMENT_PART_MIN: u64 = 100;
 
 /// The native value of each leg, `None` where it is unknown. `known`: what is known of the measure.
 pub(super) fn of_legs(
@@ -60,9 +58,7 @@ fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Opt
 fn is_fee(rest: Measure, hop: Units) -> bool {
     match rest {
         Measure::None => true,
-        Measure::Gave(units) | Measure::Got(units) => {
-            units.saturating_mul(Units::from(SIDE_PAYMENT_PART_MIN)) <= hop
-        }
+        Measure::Gave(units) | Measure::Got(units) => !is_part(units, hop),
         Measure::Unknown => false,
     }
 }
