@@ -8,6 +8,7 @@ mod ranges;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bound::bound;
 use ranges::{allowance, holds, is_counted, join};
@@ -62,9 +63,10 @@ struct Delivered {
 pub(super) struct Usage {
     store: Store,
     keys: Mutex<HashMap<KeyId, KeyUsage>>,
-    /// Wallets that are being forgotten, or were: nothing is counted of them. Locked inside `keys`. Their
-    /// numbers are never given again.
+    /// Wallets that are being forgotten: nothing is counted of them. Locked inside `keys`.
     leaving: Mutex<HashSet<WalletId>>,
+    /// Counts what left memory: what was read of the store before that may be older than what left.
+    removals: AtomicU64,
     /// Held by the one flush that runs.
     flushing: tokio::sync::Mutex<()>,
     /// Weight of all pairs above which those that are written down leave memory.
@@ -77,24 +79,29 @@ pub(super) struct Usage {
 pub(super) struct Leaving<'a> {
     usage: &'a Usage,
     wallet: WalletId,
-    is_gone: bool,
 }
 
 impl Leaving<'_> {
-    /// It was forgotten.
-    pub(super) fn finish(mut self) {
+    /// It was forgotten: from now on the store does not know its number, which is never given again.
+    pub(super) fn finish(self) {
         self.usage.forget(self.wallet);
-        self.is_gone = true;
     }
 }
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        if !self.is_gone {
-            let _keys = lock(&self.usage.keys);
-            lock(&self.usage.leaving).remove(&self.wallet);
-        }
+        let _keys = lock(&self.usage.keys);
+        lock(&self.usage.leaving).remove(&self.wallet);
     }
+}
+
+/// What the store has of a key and a wallet.
+#[derive(Debug)]
+struct Loaded {
+    /// The removals before it was read.
+    removals: u64,
+    total: u64,
+    delivered: Delivered,
 }
 
 /// Rows that a walk is about to hand out: adjacent, right behind `after`.
@@ -113,9 +120,9 @@ pub(super) struct Delivery<'a, K> {
 
 impl Usage {
     pub(super) fn new(store: Store, wallets_cached_max: usize, ranges_max: usize) -> Self {
-        let (keys, leaving, flushing) =
-            (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { store, keys, leaving, flushing, wallets_cached_max, ranges_max }
+        let (keys, leaving, removals) = (Mutex::default(), Mutex::default(), AtomicU64::default());
+        let flushing = tokio::sync::Mutex::default();
+        Self { store, keys, leaving, removals, flushing, wallets_cached_max, ranges_max }
     }
 
     /// Counts a delivery and returns how many of its rows the quota allows.
@@ -133,7 +140,9 @@ impl Usage {
             if let Some(allowed) = self.count_loaded(delivery)? {
                 return Ok(allowed);
             }
-            self.load(delivery.key, delivery.wallet).await?;
+            self.make_room();
+            let loaded = self.load(delivery.key, delivery.wallet).await?;
+            self.keep(delivery.key, delivery.wallet, loaded);
         }
     }
 
@@ -261,7 +270,7 @@ impl Usage {
     pub(super) fn leave(&self, wallet: WalletId) -> Leaving<'_> {
         let _keys = lock(&self.keys);
         lock(&self.leaving).insert(wallet);
-        Leaving { usage: self, wallet, is_gone: false }
+        Leaving { usage: self, wallet }
     }
 
     /// Leaves out what is in memory of a wallet that was forgotten.
@@ -272,6 +281,7 @@ impl Usage {
             usage.dirty.remove(&wallet);
             usage.writing.remove(&wallet);
         }
+        self.removals.fetch_add(1, Ordering::Release);
     }
 
     /// What is to be written: also what a flush took whose caller stopped waiting.
@@ -291,33 +301,38 @@ impl Usage {
         updates
     }
 
+    async fn load(&self, key: KeyId, wallet: WalletId) -> Result<Loaded, StoreError> {
+        let removals = self.removals.load(Ordering::Acquire);
+        let view = self.store.view()?;
+        let total = view.usage_total(key).await?;
+        let (ranges, credit) = (view.usage(key, wallet).await?, view.credit(key, wallet).await?);
+        Ok(Loaded { removals, total, delivered: Delivered { ranges, credit } })
+    }
+
     /// Brings the usage of a key, with its ranges of a wallet, into memory. What is there already
     /// is ahead of the store and stays.
-    async fn load(&self, key: KeyId, wallet: WalletId) -> Result<(), StoreError> {
-        self.make_room();
-        let is_known = lock(&self.keys).contains_key(&key);
-        let total = if is_known { None } else { Some(self.store.view()?.usage_total(key).await?) };
-        let view = self.store.view()?;
-        let ranges = view.usage(key, wallet).await?;
-        let credit = view.credit(key, wallet).await?;
+    fn keep(&self, key: KeyId, wallet: WalletId, loaded: Loaded) {
         let mut keys = lock(&self.keys);
+        if self.removals.load(Ordering::Acquire) != loaded.removals {
+            return;
+        }
         // A key is never taken out of memory.
-        if let Some(total) = total {
-            keys.entry(key).or_insert(KeyUsage { total, ..KeyUsage::default() });
+        let new = || KeyUsage { total: loaded.total, ..KeyUsage::default() };
+        let usage = keys.entry(key).or_insert_with(new);
+        if !usage.wallets.contains_key(&wallet) {
+            usage.put(wallet, loaded.delivered);
         }
-        if let Some(usage) = keys.get_mut(&key)
-            && !usage.wallets.contains_key(&wallet)
-        {
-            usage.put(wallet, Delivered { ranges, credit });
-        }
-        Ok(())
     }
 
     fn make_room(&self) {
         let mut keys = lock(&self.keys);
-        let weight: usize = keys.values().map(|usage| usage.weight).sum();
-        if weight > self.wallets_cached_max {
+        let weight = |keys: &HashMap<_, KeyUsage>| keys.values().map(|usage| usage.weight).sum();
+        let before: usize = weight(&keys);
+        if before > self.wallets_cached_max {
             keys.values_mut().for_each(KeyUsage::evict);
+            if weight(&keys) < before {
+                self.removals.fetch_add(1, Ordering::Release);
+            }
         }
     }
 }

@@ -121,14 +121,17 @@ pub(super) fn range(from: u32, to: u32) -> DeliveredRange {
     DeliveredRange { from: key(from), to: key(to) }
 }
 
+fn wallet_of(byte: u8) -> Wallet {
+    Wallet { chain: ChainId(1), address: Address::Solana([byte; 32]) }
+}
+
 /// On a store in a folder, with two wallets in it.
 async fn open(cached: usize, ranges_max: usize) -> (tempfile::TempDir, Usage, [WalletId; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { cache_bytes: 1 << 20 };
     let store = Store::open_in_step(folder.path(), options).unwrap();
-    let wallet = |byte| Wallet { chain: ChainId(1), address: Address::Solana([byte; 32]) };
-    let one = store.intern(&wallet(1)).await.unwrap().id;
-    let other = store.intern(&wallet(2)).await.unwrap().id;
+    let one = store.intern(&wallet_of(1)).await.unwrap().id;
+    let other = store.intern(&wallet_of(2)).await.unwrap().id;
     (folder, Usage::new(store, cached, ranges_max), [one, other])
 }
 
@@ -203,9 +206,35 @@ async fn nothing_is_counted_of_a_wallet_that_is_being_forgotten() {
     // It could not be forgotten.
     drop(leaving);
     assert_eq!(usage.deliver(&late).await.unwrap(), 2);
-    usage.leave(one).finish();
+    let leaving = usage.leave(one);
+    usage.store.forget(wallet_of(1), [1; 4]).await.unwrap();
+    leaving.finish();
+    // By the store: memory keeps nothing of it.
+    assert!(lock(&usage.leaving).is_empty());
     assert!(is_refused().await);
     assert_eq!((usage.total(KEY).await.unwrap(), held(&usage).1), (5, vec![other]));
+}
+
+/// A wallet is forgotten, or one that was counted further leaves memory, between a load's look at the
+/// store and its end.
+#[tokio::test(start_paused = true)]
+async fn what_was_read_before_a_wallet_left_memory_does_not_come_back() {
+    let (_folder, usage, [one, other]) = open(1, 64).await;
+    let early = usage.load(KEY, one).await.unwrap();
+    deliver(&usage, one, 0, 3).await;
+    usage.flush().await.unwrap();
+    deliver(&usage, other, 0, 1).await;
+    usage.flush().await.unwrap();
+    assert!(held(&usage).1.is_empty());
+    usage.keep(KEY, one, early);
+    deliver(&usage, one, 0, 3).await;
+    assert_eq!(usage.total(KEY).await.unwrap(), 4);
+    let late = usage.load(KEY, one).await.unwrap();
+    let leaving = usage.leave(one);
+    usage.store.forget(wallet_of(1), [1; 4]).await.unwrap();
+    leaving.finish();
+    usage.keep(KEY, one, late);
+    assert!(held(&usage).1.is_empty());
 }
 
 /// A cursor that one key got is resumed under another one, which was never given the row below.
