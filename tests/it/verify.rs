@@ -156,7 +156,8 @@ async fn an_evm_chain_says_what_is_not_read() {
         let wallet = wallet.to_string();
         let args = ["verify", &wallet, "--chain", "eth"];
         let ran = place.run(&[&args[..], &["--json"]].concat());
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(ran.code, Some(1), "nothing was held against the chain: {}", ran.stderr);
+        assert!(ran.stderr.contains("BLOTTER_CHAINS_ETH_RPC"), "{}", ran.stderr);
         let report = json(&ran.stdout);
         for token in report["tokens"].as_array().unwrap() {
             // The demo's node has no `balanceOf`: that is said, and nothing is guessed.
@@ -170,6 +171,29 @@ async fn an_evm_chain_says_what_is_not_read() {
         assert!(place.run(&args).stdout.contains(note));
     })
     .await;
+}
+
+/// Nothing is read before: no store is opened, and the chain's own node, which is away too, is not asked.
+#[test]
+fn another_node_that_does_not_answer_is_named_at_once() {
+    let wallets = [
+        ("sol", "So11111111111111111111111111111111111111112"),
+        ("eth", "0x00000000000000000000000000000000000000aa"),
+        ("tron", "TNUC9Qb1rRpS5CbWLmNMxXBjyFoydXjWFR"),
+    ];
+    for (chain, wallet) in wallets {
+        let place = Place::new()
+            .variable("BLOTTER_STORAGE_PATH", "folder")
+            .variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9")
+            .variable("BLOTTER_CHAINS_ETH_RPC", "http://127.0.0.1:9")
+            .variable("BLOTTER_CHAINS_TRON_RPC", "http://127.0.0.1:9");
+        let away = ["--against", "http://127.0.0.1:9/planted"];
+        let ran = place.run(&[&["verify", wallet, "--chain", chain], &away[..]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--against") && ran.stderr.contains("127.0.0.1:9"));
+        assert!(!ran.stderr.contains("planted"), "{}", ran.stderr);
+        assert!(!place.path().join("folder").exists(), "{}", ran.stderr);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -120,11 +120,19 @@ fn write_lines(checked: &CheckedEndpoint, out: &mut dyn Write) -> std::io::Resul
     Ok(())
 }
 
-async fn check(
+/// Whether an endpoint answers at all, within a short time.
+pub(in crate::cli) async fn reach(
     chain: &Chain,
     endpoint: &NodeSetting,
     transport: &Arc<dyn Transport>,
-) -> Result<CheckedEndpoint, CliError> {
+) -> Result<(), CliError> {
+    let answer = target(endpoint, transport)?.reach(chain.family).await;
+    answer.map_err(|error| {
+        CliError::failed(format!("{} does not answer", endpoint.url.host()), error)
+    })
+}
+
+fn target(endpoint: &NodeSetting, transport: &Arc<dyn Transport>) -> Result<ProbeTarget, CliError> {
     let limits = PoolLimits {
         attempts_max: TRIES_MAX,
         retry_time_max: TRY_TIME_MAX,
@@ -135,11 +143,19 @@ async fn check(
         ..PoolLimits::default()
     };
     let pool = pool(std::slice::from_ref(endpoint), &Nodes::alone(transport), limits)?;
-    let asked = ProbeTarget {
+    Ok(ProbeTarget {
         pool,
         options: CallOptions::new(Lane::unowned(Priority::interactive())),
         has_tron_key: endpoint.headers.keys().any(|name| name.eq_ignore_ascii_case(KEY_HEADER)),
-    };
+    })
+}
+
+async fn check(
+    chain: &Chain,
+    endpoint: &NodeSetting,
+    transport: &Arc<dyn Transport>,
+) -> Result<CheckedEndpoint, CliError> {
+    let asked = target(endpoint, transport)?;
     let started = Instant::now();
     let identity = asked.identity(chain).await;
     let latency_ms = u64::try_from(started.elapsed().as_millis()).ok().filter(|_| identity.is_ok());

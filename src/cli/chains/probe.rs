@@ -90,6 +90,21 @@ impl ProbeTarget {
         answer.map(|answer| answer.result).map_err(|error| words(&error))
     }
 
+    /// # Errors
+    /// Where no attempt was answered: a refusal is an answer.
+    pub(super) async fn reach(&self, family: Family) -> Result<(), UpstreamError> {
+        let rpc = |method| self.pool.call(method, json!([]), &self.options);
+        let answer = match family {
+            Family::Solana => rpc("getGenesisHash").await.map(drop),
+            Family::Evm => rpc("eth_chainId").await.map(drop),
+            Family::Tron => self.tron_first_block().await.map(drop),
+        };
+        match answer {
+            Err(error @ UpstreamError::Unavailable { .. }) => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// The chain's own name for itself.
     pub(super) async fn identity(&self, chain: &Chain) -> Result<String, String> {
         let (method, expected) = match chain.family {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::probe::{Finding, ProbeTarget, TRANSFER, words};
 use crate::registry::Chain;
-use crate::rpc::{Ask, ReplyClass};
+use crate::rpc::{Ask, Reply, ReplyClass, UpstreamError};
 use crate::sources::{tron_reading, tron_rpc_reading};
 
 /// The header that the index takes a key in.
@@ -35,6 +35,12 @@ impl ProbeTarget {
         let reply =
             self.pool.ask(&ask, read, &self.options).await.map_err(|error| words(&error))?;
         serde_json::from_slice(&reply.body).map_err(|_| "an answer that is no JSON".to_owned())
+    }
+
+    pub(super) async fn tron_first_block(&self) -> Result<Reply, UpstreamError> {
+        let (name, body) = ("wallet/getblockbynum", Some(Bytes::from_static(br#"{"num":0}"#)));
+        let ask = Ask { name, path: format!("/{name}"), query: Vec::new(), body };
+        self.pool.ask(&ask, tron_reading, &self.options).await
     }
 
     async fn tron_post(&self, name: &'static str, body: Value) -> Told {

@@ -7,6 +7,7 @@ use tokio::runtime::Runtime;
 
 use super::rows::{self, ComparedRows, Fact, Name};
 use crate::cli::args::VerifyArgs;
+use crate::cli::chains::check;
 use crate::cli::config::Config;
 use crate::cli::config::chains::{ChainLayer, NodeSetting};
 use crate::cli::config::secret::ConfigUrl;
@@ -26,17 +27,26 @@ pub(super) struct Difference {
     pub(super) what: String,
 }
 
-/// The address of the other node.
-pub(super) fn node(url: &str, args: &VerifyArgs) -> Result<ConfigUrl, CliError> {
+/// The other node. It has to answer before anything is read: a read would wait for it much longer.
+pub(super) fn node(
+    url: &str,
+    args: &VerifyArgs,
+    context: &Context<'_>,
+    runtime: &Runtime,
+) -> Result<NodeSetting, CliError> {
     let node =
         ConfigUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
     require_private("--against", &node, args.wallet.source.insecure)?;
+    let (node, chain) = (NodeSetting::plain(node), context.chain(&args.wallet.source.chain)?);
+    runtime.block_on(check::reach(chain, &node, context.transport)).map_err(|error| {
+        CliError::failed("the node of --against cannot be used: name another one", error)
+    })?;
     Ok(node)
 }
 
 /// Reads the wallet once more from another node alone, into a folder that goes again.
 pub(super) fn against(
-    node: ConfigUrl,
+    node: NodeSetting,
     args: &VerifyArgs,
     context: &Context<'_>,
     runtime: &Runtime,
@@ -48,7 +58,7 @@ pub(super) fn against(
     scratch.path.clone_into(&mut config.storage.path);
     // Not the database, which holds what is compared.
     config.storage.engine = StorageEngine::File;
-    let layer = ChainLayer { rpc: Some(vec![NodeSetting::plain(node)]), ..ChainLayer::default() };
+    let layer = ChainLayer { rpc: Some(vec![node]), ..ChainLayer::default() };
     config.chains.insert(chain.slug.clone(), layer);
     let context = Context { config: &config, ..*context };
     let mut wallet = args.wallet.clone();

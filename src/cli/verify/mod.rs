@@ -34,14 +34,14 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let reading = WalletReading::new(context, &args.wallet, None)?;
+    if reading.is_remote() {
+        nodes_of_one_s_own(context.config, &reading.chain.slug)?;
+    }
+    let other = args.against.as_deref().map(|url| node(url, args, context, runtime)).transpose()?;
     if args.repair {
         let repaired = runtime.block_on(repair(&reading, context))?;
         serve::tell(&repaired);
     }
-    if reading.is_remote() {
-        nodes_of_one_s_own(context.config, &reading.chain.slug)?;
-    }
-    let other = args.against.as_deref().map(|url| node(url, args)).transpose()?;
     let rows = rows::read(&reading, context, runtime, args.against.is_some())?;
     let (transactions, tokens) = runtime.block_on(checked(&reading, context, &rows))?;
     let differences = match other {
@@ -71,9 +71,19 @@ pub(super) fn run(
     let open = rows.coverage.iter().filter(|note| !note.is_complete() && !args.json);
     open.flat_map(CoverageNote::lines).for_each(|line| serve::tell(&line));
     match report.differences.as_ref().map_or(0, Vec::len) {
+        0 if report.is_void() => Err(void(&reading.chain.slug)),
         0 => rows.short.map_or(Ok(()), Err),
         count => Err(CliError::plain(format!("the other node returns {count} rows otherwise"))),
     }
+}
+
+fn void(slug: &str) -> CliError {
+    let variable = slug.to_uppercase();
+    CliError::plain(format!(
+        "no token could be held against the chain, for the reason that stands with each; where the \
+         node does not report what is needed, name another one by BLOTTER_CHAINS_{variable}_RPC or by \
+         rpc in [chains.{slug}]"
+    ))
 }
 
 /// Through a server the nodes are asked too. The default ones are third parties, which would learn

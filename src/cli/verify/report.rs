@@ -200,6 +200,12 @@ fn symbol(mint: Address, rows: &TokenSums, held: &CurrentBalance) -> String {
 }
 
 impl Comparison {
+    /// There are tokens, and none could be held against the chain.
+    pub(super) fn is_void(&self) -> bool {
+        let mut tokens = self.tokens.iter();
+        !self.tokens.is_empty() && tokens.all(|token| token.state == State::Unknown)
+    }
+
     /// `all`: the tokens without a residue too.
     pub(super) fn table(&self, all: bool) -> String {
         let shown = |token: &&TokenComparison| all || token.state != State::Settled;
