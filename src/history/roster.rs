@@ -90,8 +90,10 @@ impl Inner {
             };
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
             let chain = (source, generation);
-            let worker = Worker::new(Arc::clone(&self), Arc::clone(&board), chain, lane);
-            if AssertUnwindSafe(worker.run()).catch_unwind().await.is_ok() {
+            let mut worker = Worker::new(Arc::clone(&self), Arc::clone(&board), chain, lane);
+            let ran = AssertUnwindSafe(worker.run()).catch_unwind().await;
+            worker.end().await;
+            if ran.is_ok() {
                 break;
             }
             self.metrics.worker_panics.add(1);

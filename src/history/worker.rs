@@ -113,7 +113,7 @@ impl Worker {
     }
 
     /// Works until no reader needs the wallet.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(&mut self) {
         let (tasks, board) = (self.inner.tasks.clone(), Arc::clone(&self.board));
         loop {
             // Wherever a step waits: what was sent to the store is written all the same.
@@ -124,8 +124,15 @@ impl Worker {
                 flow = self.turn() => flow,
             };
             if matches!(flow, Flow::Exit) {
-                return self.holding.let_go(&self.inner.store).await;
+                return;
             }
+        }
+    }
+
+    /// Gives the wallet back, however its work ended. A process that stops gives all back at once.
+    pub(super) async fn end(mut self) {
+        if !self.inner.tasks.is_cancelled() {
+            self.holding.let_go(&self.inner.store).await;
         }
     }
 

@@ -1,18 +1,22 @@
 //! The shared store: the model, and several processes on one database, each with connections of its
 //! own.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use blotter::demo::Faults;
 use blotter::demo::solana::WalletPlan;
-use blotter::domain::{KeyId, Position, TradeKey};
+use blotter::domain::{Clock, KeyId, Position, TradeKey, UnixMillis};
 use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Tasks};
 use blotter::store::{Counted, DeliveredRange, Store, StoreError, UsageUpdate, WalletId, Written};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use crate::shared_faults;
 use crate::store::{HEIGHTS, WALLETS, check_model_on, ops};
 use crate::support::arms;
+use crate::support::paused::TestClock;
 use crate::support::trades::{chunk, stored, trade, wallet};
 use crate::support::world::{Build, finish};
 
@@ -135,6 +139,61 @@ async fn a_wallet_that_waits_for_its_turn_is_free_for_other_processes() {
     finish(&mut walk).await;
     drop(walk);
     assert!(held(&two.store, id, LEASE).await);
+    world.history.stop();
+    assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
+}
+
+/// Fails each task that reads it, once it is broken.
+#[derive(Debug)]
+struct Breakable(Arc<dyn Clock>, AtomicBool);
+
+impl Clock for Breakable {
+    fn now(&self) -> UnixMillis {
+        assert!(!self.1.load(Ordering::Relaxed), "planted");
+        self.0.now()
+    }
+}
+
+/// Its process lives on, and tries again only after a while.
+#[tokio::test]
+async fn a_wallet_whose_worker_panicked_is_free_for_other_processes() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (Process::start(&url).await, Process::start(&url).await);
+    let clock = Arc::new(Breakable(TestClock::start(), AtomicBool::new(false)));
+    let (store, of_history) = (Some(one.store.clone()), Some(Arc::clone(&clock) as _));
+    let world = Build { store, clock: of_history, ..Build::default() }.world();
+    world.set_faults(Faults::latency(Duration::from_millis(50)));
+    let large = world.add("large", WalletPlan::trades(50_000));
+    let mut walk = world.walk(large, Extent::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let id = two.store.intern(&large).await.unwrap().id;
+    assert!(!two.store.hold(id).await.unwrap(), "its reader is being served");
+    clock.1.store(true, Ordering::Relaxed);
+    assert!(held(&two.store, id, LEASE).await);
+}
+
+/// What was open of it ends with the attempt, and leaves the wallet to others.
+#[tokio::test]
+async fn a_wallet_that_could_not_be_forgotten_is_free_for_other_processes() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (Process::start(&url).await, Process::start(&url).await);
+    let world = Build { store: Some(one.store.clone()), ..Build::default() }.world();
+    world.set_faults(Faults::latency(Duration::from_millis(50)));
+    let large = world.add("large", WalletPlan::trades(50_000));
+    let mut walk = world.walk(large, Extent::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let id = two.store.intern(&large).await.unwrap().id;
+    assert!(!two.store.hold(id).await.unwrap(), "its reader is being served");
+    let refusal = "CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS $$
+                   BEGIN RAISE EXCEPTION 'refused'; END $$;
+                   CREATE TRIGGER refused BEFORE DELETE ON blotter.wallet
+                   FOR EACH ROW EXECUTE FUNCTION refused()";
+    shared_faults::run(&url, &[refusal]).await;
+    assert!(world.history.forget(large, [1; 4]).await.is_err());
+    assert!(held(&two.store, id, LEASE).await);
+    let (_, end) = finish(&mut walk).await;
+    assert!(!end.complete, "{end:?}");
+    drop(walk);
     world.history.stop();
     assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
 }

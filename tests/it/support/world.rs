@@ -49,14 +49,28 @@ pub(crate) struct Build {
     pub(crate) folder: Option<TempDir>,
     /// Another store than one in memory.
     pub(crate) store: Option<Store>,
+    /// Another clock for the history alone.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
 impl Default for Build {
     fn default() -> Self {
         let (limits, solana) = (HistoryLimits::default(), SolanaLimits::default());
-        let (candles, folder, store) = (None, None, None);
+        let (candles, folder, store, clock) = (None, None, None, None);
         let (batch, concurrency, rate) = (None, None, None);
-        Self { seed: 1, nodes: 1, batch, concurrency, rate, limits, solana, candles, folder, store }
+        Self {
+            seed: 1,
+            nodes: 1,
+            batch,
+            concurrency,
+            rate,
+            limits,
+            solana,
+            candles,
+            folder,
+            store,
+            clock,
+        }
     }
 }
 
@@ -112,7 +126,7 @@ fn service(
         registry,
         sources: HashMap::from([(ChainId(1), source)]),
         candles,
-        clock: Arc::clone(clock),
+        clock: Arc::clone(build.clock.as_ref().unwrap_or(clock)),
         limits: build.limits.clone(),
         tasks: Tasks::new(),
     });
