@@ -473,6 +473,27 @@ async fn a_walk_by_times_takes_no_row_that_is_stored_above_its_head_meanwhile() 
     world.close().await;
 }
 
+/// Its first rows come with the record: what is above them is not sent by the database.
+#[tokio::test]
+async fn a_walk_by_times_reads_no_row_that_is_above_them() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let world = world(arms::connect(&wire.url).await);
+    let wallet = served::wallet(1);
+    world.fill(&wallet, 0, served::trades(1_000), vec![]).await;
+    let filter = Filter { to: Some(served::trade(10).key.time), ..Filter::default() };
+    let before = wire.received();
+    let mut walk = world.history.walk(WalkRequest { filter, ..request(wallet) }).unwrap();
+    let (rows, end) = finish(&mut walk).await;
+    assert!(end.complete && end.error.is_none(), "{end:?}");
+    assert_eq!((rows, end.trade_count), (10, 10));
+    // A row is sent as more than 64 bytes, which are its signature.
+    let received = wire.received() - before;
+    assert!(received < 990 * 64, "{received} bytes for ten rows");
+    drop(walk);
+    world.close().await;
+}
+
 #[tokio::test]
 async fn rows_that_were_read_ahead_long_ago_are_read_again() {
     let Some(url) = arms::database().await else { return };

@@ -291,9 +291,12 @@ async fn lists_that_stay_a_little_behind_are_waited_for_where_no_others_have_com
 /// A node whose lists are up to the head is asked where those of the others are not.
 #[tokio::test(start_paused = true)]
 async fn lists_that_are_far_behind_are_not_waited_for_next_to_a_slower_node_whose_lists_are_not() {
-    let is_behind = Ways { list_lag: 100, ..Ways::default() };
-    let slower = Ways { latency: Duration::from_millis(400), ..Ways::default() };
-    for batch in [10, 1] {
+    // Where none offers the newest hash, the quick ones rest after they have refused it; else they are
+    // asked by turns unless they are left out.
+    for (batch, null_tips) in [(10, None), (1, None), (10, Some(0)), (1, Some(0))] {
+        let is_behind = Ways { list_lag: 100, null_tips, ..Ways::default() };
+        let latency = Duration::from_millis(400);
+        let slower = Ways { latency, null_tips, ..Ways::default() };
         let net =
             Net::new(busy_chain(), vec![is_behind.clone(), is_behind.clone(), slower.clone()]);
         let three = asking(&net, 3, batch);

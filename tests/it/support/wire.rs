@@ -1,7 +1,7 @@
 //! A connection to the database that can be silent, slow or cut, or lose one answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use blotter::history::Tasks;
@@ -32,6 +32,8 @@ struct Inner {
     until_silence: AtomicI64,
     /// Connections of an earlier one pass nothing any more.
     generation: AtomicU32,
+    /// Bytes that the server has sent.
+    received: AtomicUsize,
     server: String,
     tasks: Tasks,
 }
@@ -47,6 +49,7 @@ impl Wire {
             until_loss: AtomicI64::new(-1),
             until_silence: AtomicI64::new(-1),
             generation: AtomicU32::new(0),
+            received: AtomicUsize::new(0),
             server: server.to_owned(),
             tasks: Tasks::new(),
         });
@@ -99,6 +102,10 @@ impl Wire {
         self.inner.until_loss.store(after, Ordering::SeqCst);
     }
 
+    pub(crate) fn received(&self) -> usize {
+        self.inner.received.load(Ordering::SeqCst)
+    }
+
     /// Whether the answer that was to be lost was lost.
     pub(crate) fn has_lost(&self) -> bool {
         self.inner.until_loss.swap(-1, Ordering::SeqCst) < 0
@@ -126,6 +133,7 @@ impl Inner {
         let down = async {
             let mut bytes = vec![0; 65_536];
             while let Ok(count @ 1..) = far_read.read(&mut bytes).await {
+                self.received.fetch_add(count, Ordering::SeqCst);
                 self.may_fall_silent();
                 if !self.passes(generation).await || self.loses() {
                     return;
