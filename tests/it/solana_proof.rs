@@ -124,6 +124,25 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
     }
 }
 
+/// One request takes both; that another transaction is answered for shows that it is not the node.
+#[tokio::test(start_paused = true)]
+async fn transactions_that_all_fail_are_set_aside_as_a_single_one_is() {
+    for code in [-32603, -32000] {
+        for is_the_node in [false, true] {
+            let mut chain = Chain::new(1000);
+            let lacks = [50, 40].map(|slot| (slot, chain.add(slot, &[WALLET]).id));
+            let fails_all = Some((!is_the_node, code));
+            let net = Net::new(chain, vec![Ways { fails_all, ..Ways::default() }]);
+            let mut got = read(&source(&net, 1)).await;
+            got.missing.sort_unstable_by_key(|(slot, _)| std::cmp::Reverse(*slot));
+            let case = format!("{code}, the node: {is_the_node}");
+            assert_eq!(got.error.is_some(), is_the_node, "{case}: {:?}", got.error);
+            let expected = if is_the_node { Vec::new() } else { lacks.to_vec() };
+            assert_eq!((got.found, got.missing), (Vec::new(), expected), "{case}");
+        }
+    }
+}
+
 /// Neighbours in one slot or in many, however many a request takes.
 #[tokio::test(start_paused = true)]
 async fn many_transactions_that_no_endpoint_gives_hide_nothing_below_them() {

@@ -1,7 +1,10 @@
 //! Fetching: pages of lists, and transactions in batches.
 
+use std::time::Duration;
+
 use futures_util::future::{join, try_join_all};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::SolanaSource;
 use super::index_reach::IndexedList;
@@ -20,6 +23,12 @@ use crate::sources::chunk::{FoundTx, RawTx};
 /// Nodes recorded token balances with each transaction long before this slot (October 2021); without
 /// them nothing shows what was traded.
 const TOKEN_BALANCES_FROM: Height = 100_000_000;
+
+/// Agave's code for a signature that the node does not know; older ones answer `[]` or `null`.
+pub(super) const UNKNOWN_SIGNATURE: i64 = -32020;
+
+/// How long a read waits to learn whether it is the endpoints that fail.
+const PROBE_WAIT: Duration = Duration::from_secs(5);
 
 /// A page that is asked for.
 #[derive(Debug, Clone)]
@@ -137,9 +146,10 @@ impl SolanaSource {
     ) -> Result<Vec<AskedTx>> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
-        // Where others are given, or an earlier try had no other reason, it is the transaction that
-        // every endpoint fails on, and not the endpoints that fail.
+        // Where others are given, an earlier try had no other reason, or another one is answered for,
+        // it is the transaction that every endpoint fails on, and not the endpoints that fail.
         let is_its_own = is_retry || calls.len() == 1 || answers.iter().any(Result::is_ok);
+        let is_its_own = is_its_own || self.answers_for_transactions(options).await;
         // In parallel, because a block time may have to be asked for.
         let read = entries.into_iter().zip(answers).map(|(entry, answer)| async move {
             let answer = match answer {
@@ -162,6 +172,14 @@ impl SolanaSource {
             Ok((entry, Some(by), read))
         });
         try_join_all(read).await
+    }
+
+    /// Whether an endpoint answers a request for a transaction now: for one that does not exist.
+    async fn answers_for_transactions(&self, options: &CallOptions) -> bool {
+        let call = transaction_call(TxId::solana(&[0; 64]));
+        let asked = self.inner.pool.call(call.method, call.params, options);
+        let answered = timeout(PROBE_WAIT, asked).await;
+        matches!(answered, Ok(Ok(_) | Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })))
     }
 
     /// One transaction by its signature; `None` where no node has it among what is final. A failed one

@@ -233,6 +233,8 @@ pub(crate) struct Ways {
     pub(crate) lacks_slots: Option<(Height, Height)>,
     /// A transaction that is listed, and whose every request gets an error of this code.
     pub(crate) fails: Option<(TxId, i64)>,
+    /// The code of the error to every request for a transaction: of those that it knows, or of all.
+    pub(crate) fails_all: Option<(bool, i64)>,
     /// Distinguishes forks.
     pub(crate) hash_salt: u8,
     /// So many questions for the newest hash get `null`; `None`: the method is not offered.
@@ -261,6 +263,7 @@ impl Default for Ways {
             knows_foreign_cursors: true,
             lacks: None,
             lacks_slots: None,
+            fails_all: None,
             fails: None,
             hash_salt: 0,
             null_tips: None,
@@ -405,8 +408,9 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
         "getTransaction" => {
             let tx = chain.find(params[0].as_str().unwrap());
             let known = tx.filter(|tx| tx.slot <= head && tx.slot >= ways.first_block);
-            let code = ways.fails.filter(|(id, _)| tx.is_some_and(|tx| tx.id == *id));
-            if let Some((_, code)) = code {
+            let one = ways.fails.filter(|(id, _)| tx.is_some_and(|tx| tx.id == *id));
+            let all = ways.fails_all.filter(|(known, _)| tx.is_some() || !known);
+            if let Some(code) = one.map(|(_, code)| code).or(all.map(|(_, code)| code)) {
                 return Err((code, "unexpected".to_owned()));
             }
             let is_lacked = |tx: &Placed| {

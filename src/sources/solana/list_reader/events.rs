@@ -6,12 +6,10 @@ use crate::rpc::error::{Result, UpstreamError};
 use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
+use crate::sources::solana::fetch::UNKNOWN_SIGNATURE;
 use crate::sources::solana::list::{Kind, List};
 use crate::sources::solana::listing::Phase;
 use crate::sources::solana::owned::{self, OwnedState};
-
-/// Agave's code for a `before` that the node does not know; older ones answer `[]`.
-const UNKNOWN_BEFORE: i64 = -32020;
 
 impl PrefetchReader for ListReader {
     type Event = ListEvent;
@@ -56,7 +54,7 @@ impl PrefetchReader for ListReader {
                     match page {
                         Ok(page) => self.page(number, page)?,
                         Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
-                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
+                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. }) => {
                             self.unknown_cursor(number, error)?;
                         }
                         // One that may keep more is waited for, unless it has no lists.
