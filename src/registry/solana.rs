@@ -53,6 +53,8 @@ pub struct Program {
     /// Which instructions fill orders in a later transaction, by their discriminators; of a program
     /// that also does other things.
     fills: Vec<[u8; 8]>,
+    /// Which instructions, called by others, move tokens to or from a position of the wallet.
+    positions: Vec<Tag>,
 }
 
 /// The prefix of an instruction's data, and optionally the bytes at one more offset.
@@ -131,6 +133,11 @@ impl Program {
         self.swaps.iter().any(|tag| tag.fits(data.as_ref()))
     }
 
+    /// Whether an instruction that a swap calls only moves tokens to or from a position of the wallet.
+    pub fn moves_position(&self, data: &[u8]) -> bool {
+        self.positions.iter().any(|tag| tag.fits(data))
+    }
+
     /// Whether some of its instructions fill orders.
     pub fn fills_orders(&self) -> bool {
         !self.fills.is_empty()
@@ -161,6 +168,8 @@ struct ProgramRow {
     swaps: Vec<String>,
     #[serde(default)]
     fills: Vec<String>,
+    #[serde(default)]
+    positions: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -200,21 +209,27 @@ fn read_programs(rows: Vec<ProgramRow>) -> Result<HashMap<Key, Program>, Registr
         if !ids.insert(row.id) {
             return Err(RegistryError::new(VENUES, format!("id {} stands twice", row.id)));
         }
-        let swaps = row
-            .swaps
-            .iter()
-            .map(|tag| {
-                let fail = || RegistryError::new(VENUES, format!("{tag} is no instruction tag"));
-                Tag::read(tag).ok_or_else(fail)
-            })
-            .collect::<Result<_, _>>()?;
-        let fills = row.fills.iter().map(|name| discriminator(name)).collect();
-        let program = Program { id: row.id, name: row.name.into(), kind: row.kind, swaps, fills };
+        let program = Program {
+            id: row.id,
+            name: row.name.into(),
+            kind: row.kind,
+            swaps: tags(&row.swaps)?,
+            fills: row.fills.iter().map(|name| discriminator(name)).collect(),
+            positions: tags(&row.positions)?,
+        };
         if programs.insert(address, program).is_some() {
             return Err(RegistryError::new(VENUES, format!("{} stands twice", row.address)));
         }
     }
     Ok(programs)
+}
+
+fn tags(texts: &[String]) -> Result<Vec<Tag>, RegistryError> {
+    let tag = |text: &String| {
+        let fail = || RegistryError::new(VENUES, format!("{text} is no instruction tag"));
+        Tag::read(text).ok_or_else(fail)
+    };
+    texts.iter().map(tag).collect()
 }
 
 fn parse_accounts(text: &str) -> Result<HashMap<Key, AccountKind>, RegistryError> {
@@ -293,6 +308,7 @@ mod tests {
             ONE.replace("Raydium AMM v4", " "),
             ONE.replace("0a@2=ff00", "0a@2"),
             ONE.replace("0a@2=ff00", "0x"),
+            format!("{ONE}\n positions = [\"0x\"]"),
             ONE.replace("kind", "sort"),
         ];
         for text in bad {

@@ -21,6 +21,8 @@ const DRADEX: &str = "dp2waEWSBy5yKmq65ergoU3G6qRLmqa6K7We4rZSKph";
 const LEND_EARN: &str = "jup3YeL8QhtSx1e253b2FDvsMNC87fDrgQZivbrndc9";
 const SQUADS: &str = "SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf";
 const DLMM: &str = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo";
+const EXPONENT: &str = "ExponentnaRg3CQbW6dqQNZKXp7gtZ9DGMp1cwC4HAS7";
+const EXPONENT_CLMM: &str = "XPC1MM4dYACDfykNuXYZ5una2DsMDWL24CrYubCvarC";
 /// The venue of `RAYDIUM`.
 const POOL: &str = "Raydium AMM v4";
 
@@ -455,4 +457,82 @@ fn guessed_heights_keep_the_fee_of_a_router_out_of_the_price_at_a_curve() {
     tx.heights = false;
     tx.logs.clear();
     check(&tx, "w", &rows);
+}
+
+/// The wallet's accounts of the base token, of SY, PT and YT, and those of a market of Exponent.
+fn splitting() -> Tx {
+    let mut tx = Tx::new("w");
+    for (owner, units) in [("w", [500, 0, 2_000, 2_000]), ("m", [500, 5_000, 5_000, 5_000])] {
+        for (mint, units) in ["BASE", "SY", "PT", "YT"].into_iter().zip(units) {
+            tx.account(&format!("{owner} {mint}"), mint, owner, units);
+        }
+    }
+    tx
+}
+
+/// 100 of the base token become 98 of SY by the program that wraps it.
+fn wrap(tx: &mut Tx) {
+    tx.inner(2, "wrapper", &["w BASE", "m BASE", "w SY", "w"], &[1]);
+    tx.transfer(3, "w BASE", "m BASE", "w", 100).mint_to(3, "SY", "w SY", 98);
+}
+
+/// YT comes of SY that is split, most of it lent by the market, which takes the PT for that; the wrapper
+/// lays the YT into the wallet's position.
+#[test]
+fn a_purchase_of_yield_that_is_laid_into_a_position_is_one() {
+    let mut tx = splitting();
+    tx.call(EXPONENT, &["w", "m", "w SY"], &[0x1f]);
+    wrap(&mut tx);
+    tx.inner(2, EXPONENT, &["w", "m", "w SY", "w YT", "w PT"], &[0]);
+    tx.transfer(3, "m SY", "w SY", "m", 900);
+    tx.inner(3, EXPONENT, &["w", "w SY", "w YT", "w PT"], &[4]);
+    tx.transfer(4, "w SY", "m SY", "w", 998);
+    tx.mint_to(4, "PT", "w PT", 1_000).mint_to(4, "YT", "w YT", 1_000);
+    tx.inner(3, EXPONENT, &["w", "m", "w SY", "w PT"], &[0x11]);
+    tx.transfer(4, "w PT", "m PT", "w", 1_000).transfer(4, "m SY", "w SY", "m", 900);
+    tx.transfer(3, "w SY", "m SY", "w", 900);
+    tx.inner(2, EXPONENT, &["w", "w YT", "m YT"], &[7]).transfer(3, "w YT", "m YT", "w", 1_000);
+    let rows =
+        [(Side::Sell, "BASE", 100, None, "Exponent"), (Side::Buy, "YT", 1_000, None, "Exponent")];
+    check(&tx, "w", &rows);
+}
+
+#[test]
+fn a_sale_of_yield_that_is_taken_from_a_position_is_one() {
+    let mut tx = splitting();
+    tx.call(EXPONENT_CLMM, &["w", "m", "w SY"], &[0x11]);
+    tx.inner(2, EXPONENT, &["w", "w YT", "m YT"], &[8]).transfer(3, "m YT", "w YT", "m", 1_000);
+    tx.inner(2, EXPONENT_CLMM, &["w", "m", "w YT", "w PT", "w SY"], &[0x0d]);
+    tx.transfer(3, "m PT", "w PT", "m", 1_000);
+    tx.inner(3, EXPONENT, &["w", "w SY", "w YT", "w PT"], &[5]);
+    tx.burn(4, "PT", "w PT", 1_000).burn(4, "YT", "w YT", 1_000);
+    tx.transfer(4, "m SY", "w SY", "m", 998);
+    tx.transfer(3, "w SY", "m SY", "w", 900).transfer(3, "m PT", "w PT", "m", 1_000);
+    tx.transfer(3, "w PT", "m PT", "w", 1_000);
+    tx.inner(2, "wrapper", &["m BASE", "w BASE", "w SY", "m"], &[2]);
+    tx.burn(3, "SY", "w SY", 98).transfer(3, "m BASE", "w BASE", "m", 97);
+    let rows =
+        [(Side::Sell, "YT", 1_000, None, "Exponent"), (Side::Buy, "BASE", 97, None, "Exponent")];
+    check(&tx, "w", &rows);
+}
+
+/// The wrapped token is minted to the wallet on the way.
+#[test]
+fn a_purchase_of_principal_is_one_and_a_split_is_none() {
+    let mut bought = splitting();
+    bought.call(EXPONENT, &["w", "m", "w SY"], &[0x1d]);
+    wrap(&mut bought);
+    bought.inner(2, EXPONENT, &["w", "m", "w SY", "w PT"], &[0x11]);
+    bought.transfer(3, "m PT", "w PT", "m", 105).transfer(3, "w SY", "m SY", "w", 98);
+    let row = |(side, mint, units)| (side, mint, units, None, "Exponent");
+    check(&bought, "w", &[row((Side::Sell, "BASE", 100)), row((Side::Buy, "PT", 105))]);
+    // Split by the base token's wrapper, or laid into a position by itself.
+    let mut split = splitting();
+    split.call(EXPONENT, &["w", "m", "w SY"], &[0x26]);
+    wrap(&mut split);
+    split.inner(2, EXPONENT, &["w", "w SY", "w YT", "w PT"], &[4]);
+    split.transfer(3, "w SY", "m SY", "w", 98);
+    split.mint_to(3, "PT", "w PT", 100).mint_to(3, "YT", "w YT", 100);
+    split.call(EXPONENT, &["w", "w YT", "m YT"], &[7]).transfer(2, "w YT", "m YT", "w", 1_000);
+    assert_eq!(run(&split, "w").trades, []);
 }

@@ -42,7 +42,8 @@ impl<'a> Scene<'a> {
         }
         let mut smart_accounts: Vec<usize> = Vec::new();
         for (at, instruction) in tx.instructions.iter().enumerate() {
-            let kind = scene.program(instruction).map(|program| program.kind);
+            let program = scene.program(instruction);
+            let kind = program.map(|program| program.kind);
             let is_inner =
                 instruction.parent.is_some_and(|parent| !smart_accounts.contains(&parent));
             // A guessed height may take a route's step for an instruction of the account.
@@ -60,8 +61,11 @@ impl<'a> Scene<'a> {
             // A claim at a curve by itself is a group of its own, which trades nothing.
             let pool =
                 kind == Some(ProgramKind::Amm) || (is_inner && kind == Some(ProgramKind::Curve));
-            let own = calls && pool && tables.moves_liquidity(&tx.data_of(instruction));
-            scene.liquidity.push(above || own);
+            let moves = |data: &[u8]| {
+                tables.moves_liquidity(data)
+                    || program.is_some_and(|program| program.moves_position(data))
+            };
+            scene.liquidity.push(above || calls && pool && moves(&tx.data_of(instruction)));
         }
         Some(scene)
     }
