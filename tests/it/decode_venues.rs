@@ -290,6 +290,21 @@ fn what_is_claimed_in_the_call_of_a_swap_is_no_part_of_it() {
     }
 }
 
+/// The venue itself is given what it has set aside for the wallet, for what this purchase adds to it.
+#[test]
+fn lamports_that_are_claimed_in_the_call_of_a_purchase_are_no_part_of_its_price() {
+    for (program, venue) in [(PUMP, "Pump.fun"), (PUMP_SWAP, "PumpSwap")] {
+        let mut tx = Tx::new("w");
+        tx.account("w new", "NEW", "w", 0).account("p new", "NEW", "p", 700);
+        tx.call(AXIOM, &["w"], &[0]);
+        tx.inner(2, program, &["w", "saved"], &named("claim_cashback"));
+        tx.inner(3, program, &["events"], &[1]).drift("saved", -70_000).drift("w", 70_000);
+        tx.inner(2, program, &["w", "p new", "w new", "p", "saved"], &named("buy"));
+        tx.transfer(3, "p new", "w new", "p", 700).pay(3, "w", "p", 40_000_000);
+        check(&tx, "w", &[(Side::Buy, "NEW", 700, Some(40_000_000), venue)]);
+    }
+}
+
 /// A member has a multisig's vault execute what follows at height 2.
 fn batch() -> Tx {
     let mut tx = Tx::new("member");

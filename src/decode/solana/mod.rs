@@ -260,7 +260,7 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
     let only = swaps.len() == 1;
     let mut paid: Vec<(&mut Swap, i128)> = Vec::new();
     for swap in swaps.iter_mut().filter(|swap| only || sold_to_curve(scene, swap)) {
-        let most = paid_within(scene, &payers, &swap.ranges);
+        let most = paid_within(scene, &payers, swap);
         if most > 0 {
             paid.push((swap, most));
         }
@@ -295,13 +295,19 @@ fn sold_to_curve(scene: &Scene<'_>, swap: &Swap) -> bool {
         && programs.any(|program| program.kind == ProgramKind::Curve)
 }
 
-/// What those of the payers paid that the calls in these instructions were given.
-fn paid_within(scene: &Scene<'_>, payers: &[(u8, i128)], ranges: &[Range<usize>]) -> i128 {
-    let is_given = |account: u8| {
-        let mut calls = ranges.iter().flat_map(Range::clone).filter_map(|at| scene.instruction(at));
-        calls.any(|call| scene.tx.accounts_of(call).contains(&account))
+/// What those of the payers paid that the calls in these instructions were given. An account that a
+/// claim was given pays for nothing but a sale to a curve.
+fn paid_within(scene: &Scene<'_>, payers: &[(u8, i128)], swap: &Swap) -> i128 {
+    let sells = sold_to_curve(scene, swap);
+    let counts = |account: u8| {
+        let given = |at: &usize| {
+            let call = scene.instruction(*at);
+            call.is_some_and(|call| scene.tx.accounts_of(call).contains(&account))
+        };
+        let mut calls = swap.ranges.iter().flat_map(Range::clone).filter(given).peekable();
+        calls.peek().is_some() && (sells || !calls.any(|at| scene.moves_liquidity(at)))
     };
-    payers.iter().filter(|(account, _)| is_given(*account)).map(|(_, lamports)| lamports).sum()
+    payers.iter().filter(|(account, _)| counts(*account)).map(|(_, lamports)| lamports).sum()
 }
 
 /// What the wallet got of curves for its sales, where they report any.
