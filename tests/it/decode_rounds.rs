@@ -299,3 +299,64 @@ fn a_take_that_free_funds_pay_for_has_the_amount_of_one_side() {
     // What is sold is worth less than a lot: the wallet only gives.
     assert_eq!(rows(&take("USDC", (0, 3), ("w base", "v base", "w", 3))), []);
 }
+
+/// 15,716 lots of a million are sold for 224,924,885 of one, or bought.
+#[test]
+fn what_free_funds_pay_in_part_is_open() {
+    let sold = |quote: &str, paid: u64| {
+        let mut tx = sold_free_funds(quote, 0, 15_716);
+        tx.account("w base", "BASE", "w", 20_000_000_000);
+        tx.transfer(2, "w base", "v base", "w", paid);
+        run(&tx, "w").trades.into_iter().map(|row| (row.units, row.native)).collect::<Vec<_>>()
+    };
+    let (got, whole) = (Some(Units::from(224_924_885_u64)), 15_716_000_000_u64);
+    assert_eq!(sold("USDC", whole), [(Some(Units::from(whole)), None), (got, None)]);
+    assert_eq!(sold("USDC", whole - 1_000_000), [(None, None), (got, None)]);
+    assert_eq!(sold(WSOL, whole - 1_000_000), [(None, got)]);
+    // The price of a purchase, without what lay at the exchange.
+    let bought = |paid: u64| {
+        let mut tx = take(WSOL, (0, 15_716), ("v base", "w base", "vault", 800));
+        tx.account("w quote", WSOL, "w", 900_000_000);
+        tx.transfer(2, "w quote", "v quote", "w", paid);
+        run(&tx, "w").trades.into_iter().map(|row| (row.units, row.native)).collect::<Vec<_>>()
+    };
+    let units = Some(Units::from(800_u64));
+    assert_eq!(bought(224_924_885), [(units, got)]);
+    assert_eq!(bought(224_924_885 - 70), [(units, None)]);
+}
+
+#[test]
+fn a_take_that_free_funds_pay_for_is_one_next_to_another_trade() {
+    let next_to = |token: &str| {
+        let mut tx = sold_free_funds("USDC", 0, 15_716);
+        tx.account("w sol", WSOL, "w", 100_000).account("p sol", WSOL, "p", 90_000);
+        tx.account("w token", token, "w", 0).account("p token", token, "p", 900);
+        swap(&mut tx, ("w sol", 8_000), ("w token", 811));
+        let trades = run(&tx, "w").trades.into_iter();
+        trades.map(|row| (row.side, row.mint, row.units, row.native)).collect::<Vec<_>>()
+    };
+    let mint = |name| Address::Solana(key(name));
+    let units = |units: u64| Some(Units::from(units));
+    let bought = |name| (Side::Buy, mint(name), units(811), units(8_000));
+    let (sold, got) = (
+        (Side::Sell, mint("BASE"), None, None),
+        (Side::Buy, mint("USDC"), units(224_924_885), None),
+    );
+    let rows = next_to("WIF");
+    assert!(rows.len() == 3 && [sold, got, bought("WIF")].iter().all(|row| rows.contains(row)));
+    // More of the token may have been sold than was bought.
+    assert_eq!(next_to("BASE"), [bought("BASE")]);
+    // Two takes of one side are one row of each token; of two sides, what was given may be either.
+    let twice = |(from, to): (&str, &str)| {
+        let mut tx = sold_free_funds("USDC", 0, 15_716);
+        let market = [PHOENIX, "log authority", "market", "w"];
+        let accounts = ["w base", "w quote", "v base", "v quote", TOKEN];
+        tx.call(PHOENIX, &[&market[..], &accounts].concat(), &[0, 2, 1]);
+        tx.transfer(2, from, to, "vault", 15);
+        tx.inner(2, PHOENIX, &["log authority"], &log_of_take(1));
+        run(&tx, "w").trades.into_iter().map(|row| (row.side, row.units)).collect::<Vec<_>>()
+    };
+    let both = [(Side::Sell, None), (Side::Buy, units(224_924_900))];
+    assert_eq!(twice(("v quote", "w quote")), both);
+    assert_eq!(twice(("v base", "w base")), []);
+}

@@ -74,18 +74,17 @@ fn cashback(body: &[u8]) -> Option<u64> {
     u64_at(body, usize::try_from(name_length).ok()?.checked_add(254 + 9)?)
 }
 
-/// Whether Phoenix logs in this call that an order was taken. The summary of it comes last: its tag and
-/// place, the order's number, the lots of the base, of the quote and of the fee.
-pub(super) fn took_at_phoenix(tx: &Transaction, call: &Instruction) -> bool {
+/// The lots of the base and of the quote that an order took at Phoenix, as it logs in this call; the
+/// quote's with the fee. The summary of it comes last: its tag and place, the order's number, the lots.
+pub(super) fn taken_at_phoenix(tx: &Transaction, call: &Instruction) -> Option<[u64; 2]> {
     const LOG: u8 = 0x0f;
     const SUMMARY: u8 = 6;
     const SUMMARY_LENGTH: usize = 1 + 2 + 16 + 3 * 8;
-    let Some(data) = data(tx, call, &PHOENIX) else { return false };
-    let summary = data.len().checked_sub(SUMMARY_LENGTH).and_then(|at| data.get(at..));
-    let took = |summary: &[u8]| {
-        summary.first() == Some(&SUMMARY) && u64_at(summary, 19).is_some_and(|lots| lots > 0)
-    };
-    data.first() == Some(&LOG) && summary.is_some_and(took)
+    let data = data(tx, call, &PHOENIX)?;
+    let summary = data.get(data.len().checked_sub(SUMMARY_LENGTH)?..)?;
+    let (base, quote) = (u64_at(summary, 19)?, u64_at(summary, 27)?);
+    let is_summary = data.first() == Some(&LOG) && summary.first() == Some(&SUMMARY);
+    (is_summary && base > 0).then_some([base, quote])
 }
 
 /// The data of a call, where it is one of this program.

@@ -19,8 +19,8 @@
 //!    group that was given the accounts which paid them.
 //! 6. Fills of the wallet's orders by keepers ([`orders`]) count what the order's account lost.
 //! 7. A platform's fee in the traded tokens outside the swap is added to it.
-//! 8. [`rows`] nets the swaps per token and names the venue. Where there is none, a take may have been
-//!    paid out of [`free_funds`] at the exchange.
+//! 8. What a take gave out of [`free_funds`] at the exchange is added, or marked as unknown.
+//! 9. [`rows`] nets the swaps per token and names the venue.
 
 mod action;
 mod balances;
@@ -59,7 +59,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 12;
+pub const DECODER_VERSION: u16 = 13;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -96,9 +96,13 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
         let detail = "several curves paid and the split is unknown";
         notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
     }
+    for swap in &mut swaps {
+        free_funds::mark_paid_in_part(&scene, &ledger, swap);
+    }
     let fills = orders::fills(&scene, &ledger, wallet);
     if fills.is_empty() {
         leave_out_lent(&scene, &ledger, &mut swaps, &mut notes);
+        free_funds::add_takes(&scene, &ledger, &mut swaps, &mut notes);
     }
     let mut rows = RowSums::default();
     for swap in swaps.iter().chain(&closings) {
@@ -107,11 +111,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     for fill in &fills {
         rows.add_fill(&scene, &ledger, fill);
     }
-    let mut decoded = rows.finish(&scene, &ledger, notes);
-    if swaps.is_empty() && fills.is_empty() {
-        free_funds::add_take(&scene, &ledger, &mut decoded);
-    }
-    decoded
+    rows.finish(&scene, &ledger, notes)
 }
 
 /// Every group that runs a venue, with the wallet's movements in it.

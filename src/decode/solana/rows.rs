@@ -29,6 +29,8 @@ struct Sum {
     mint: usize,
     /// Positive where the wallet received tokens.
     units: i128,
+    /// They are not all.
+    is_open: bool,
     /// Positive where the wallet received lamports; `None` once the share of one swap is unknown.
     native: Option<i128>,
     venue: Arc<str>,
@@ -64,13 +66,15 @@ impl RowSums {
             } else {
                 routed.map(|value| if *units > 0 { -value } else { value })
             };
+            let is_open = net.is_open(Asset::Token(*mint));
             if let Some(row) = self.sums.iter_mut().find(|row| row.mint == *mint) {
                 row.units += units;
+                row.is_open |= is_open;
                 row.native = row.native.zip(native).map(|(a, b)| a + b);
                 continue;
             }
             let venue = venue(*mint);
-            self.sums.push(Sum { mint: *mint, units: *units, native, venue });
+            self.sums.push(Sum { mint: *mint, units: *units, is_open, native, venue });
         }
     }
 
@@ -111,8 +115,7 @@ impl RowSums {
             decoded.trades.push(DecodedTrade {
                 side,
                 mint,
-                units: ledger
-                    .is_mint_explained(row.mint)
+                units: (!row.is_open && ledger.is_mint_explained(row.mint))
                     .then(|| Units::from(row.units.unsigned_abs())),
                 native: native.map(|native| Units::from(native.unsigned_abs())),
                 venue: row.venue.clone(),

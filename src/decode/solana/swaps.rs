@@ -24,6 +24,8 @@ pub(super) struct Net {
     pub(super) shares: bool,
     /// An unknown number of lamports moved too.
     pub(super) unvalued: bool,
+    /// Mints of which the wallet gave more than moved.
+    open: Vec<usize>,
 }
 
 impl Net {
@@ -58,6 +60,22 @@ impl Net {
         }
         self.shares |= other.shares;
         self.unvalued |= other.unvalued;
+        self.open.extend(&other.open);
+    }
+
+    /// The wallet gave more of an asset than is known.
+    pub(super) fn leave_open(&mut self, asset: Asset) {
+        match asset {
+            Asset::Native => self.unvalued = true,
+            Asset::Token(mint) => self.open.push(mint),
+        }
+    }
+
+    pub(super) fn is_open(&self, asset: Asset) -> bool {
+        match asset {
+            Asset::Native => self.unvalued,
+            Asset::Token(mint) => self.open.contains(&mint),
+        }
     }
 
     pub(super) fn gains(&self) -> bool {
