@@ -119,6 +119,7 @@ pub(crate) fn case(logs: Vec<Log>) -> Case {
         hash: [7; 32],
         block: 1,
         index: 0,
+        producer: None,
         from: WALLET,
         to: Some(ROUTER),
         value: Units::ZERO,

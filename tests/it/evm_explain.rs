@@ -78,6 +78,16 @@ fn what_a_gas_sponsor_kept_is_named() {
 }
 
 #[test]
+fn what_went_to_who_produced_the_block_is_a_tip() {
+    let logs = swap(POOL, (weth(), 60, WALLET), (AAA, 500, WALLET));
+    let mut tipped = case(logs).from(OTHER).to(WALLET).calls(&[call(WALLET, CCC, 9)]);
+    tipped.tx.producer = Some(CCC);
+    let left_out = explained(&tipped).left_out;
+    let all: Vec<_> = left_out.iter().map(|left| (left.why, left.asset, left.units)).collect();
+    assert_eq!(all, [(Why::Tip, Asset::Native, Units::from(9_u64))]);
+}
+
+#[test]
 fn an_output_that_went_on_is_a_rule_of_its_own() {
     let mut logs = vec![wrap(ROUTER, 100)];
     logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 500, ROUTER)));

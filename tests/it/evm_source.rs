@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::decode::evm::NativeFlows;
+use blotter::decode::evm::{Account, NativeFlows};
 use blotter::domain::{Address, Height, Units};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
@@ -16,7 +16,8 @@ use blotter::sources::{
 use tokio::time::Instant;
 
 use crate::support::evm_node::{
-    Chain, Net, OTHER, Placed, SETTLEMENT, Says, Traces, UNKNOWN, WALLET, Ways, Word, account,
+    Chain, Net, OTHER, PRODUCER, Placed, SETTLEMENT, Says, Traces, UNKNOWN, WALLET, Ways, Word,
+    account,
 };
 use crate::support::reading::{all_of, lane};
 use crate::support::script::Epoch;
@@ -60,6 +61,7 @@ struct Got {
     chunks: Vec<(Height, Height, usize)>,
     found: Vec<(Height, Word)>,
     native: BTreeMap<Word, NativeFlows>,
+    producers: BTreeMap<Word, Option<Account>>,
     missing: Vec<Height>,
     error: Option<UpstreamError>,
 }
@@ -81,6 +83,7 @@ impl Got {
             assert!(tx.succeeded);
             assert_eq!(u64::from(time.0), 1_600_000_000 + tx.block);
             self.found.push((tx.block, tx.hash));
+            self.producers.insert(tx.hash, tx.producer);
             self.native.insert(tx.hash, tx.native);
         }
     }
@@ -576,6 +579,24 @@ async fn native_coin_comes_from_whoever_knows_it() {
         got.is(truth(&net, 0, Height::MAX));
         let told = hashes.map(|hash| got.native[&hash].clone());
         assert_eq!(told, expected, "{ways:?}");
+    }
+}
+
+/// Of a contract that paid coin, and of a sale of which more went on than came to the wallet.
+#[tokio::test(start_paused = true)]
+async fn who_produced_a_block_is_read_where_a_trade_may_hang_on_it() {
+    for tells_time in [false, true] {
+        let mut chain = Chain::new(100_000);
+        let paying = chain.add(50_000, &OTHER, &WALLET).swap().transfer(&WALLET, &UNKNOWN, 7);
+        let paying = paying.call(&WALLET, &PRODUCER, 9).hash;
+        let outbid = place(&mut chain, 60_000, 9).call(&UNKNOWN, &OTHER, 31).hash;
+        let plain = place(&mut chain, 70_000, 9).call(&UNKNOWN, &OTHER, 30).hash;
+        let net = Net::new(chain, vec![Ways { tells_time, ..Ways::default() }]);
+        let got = read(&source_with(&net, 1, 10), all()).await;
+        assert_eq!(got.error, None);
+        got.is(truth(&net, 0, Height::MAX));
+        let known = [paying, outbid, plain].map(|hash| got.producers[&hash]);
+        assert_eq!(known, [Some(PRODUCER), Some(PRODUCER), None], "{tells_time}");
     }
 }
 

@@ -1,10 +1,13 @@
-//! Values of several rows of one transaction, where the wallet's own coin is next to them.
+//! Values of rows where other coin of the wallet moves next to them: what it adds or keeps, what comes
+//! with a call of it, and what it pays to who produced the block.
 
-use blotter::decode::evm::Log;
+use blotter::decode::NoteKind;
+use blotter::decode::evm::{Account, Log, NativeFlows};
+use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, call, case, swap, transfer, unwrap,
-    v2_swap, weth,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, buy, call, case, swap, transfer,
+    unwrap, v2_swap, weth, wrap,
 };
 use crate::evm_long_tail::taxed_route;
 
@@ -91,4 +94,104 @@ fn a_tax_is_no_reason_to_leave_the_parts_of_a_sum_open() {
     logs.push(unwrap(ROUTER, 100));
     let sold = case(logs).calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)]);
     sold.gives(&[('s', AAA, 500, Some(60)), ('s', BBB, 7, Some(40))]);
+}
+
+fn bought() -> Vec<Log> {
+    swap(POOL, (weth(), 60, WALLET), (AAA, 500, WALLET))
+}
+
+fn sold() -> Vec<Log> {
+    swap(POOL, (AAA, 500, WALLET), (weth(), 60, WALLET))
+}
+
+#[test]
+fn coin_that_stays_at_a_called_wallet_is_no_part_of_a_single_row() {
+    let row = [('b', AAA, 500, Some(60))];
+    // Also where it is more than the purchase cost.
+    for came in [3, 60, 70] {
+        let purchase = called_with(came, bought());
+        purchase.gives(&row);
+        purchase.unknown().gives(&row);
+        called_with(came, sold()).gives(&[('s', AAA, 500, Some(60))]);
+    }
+    // A part goes on.
+    let gone = [call(WALLET, ROUTER, 2), call(ROUTER, OTHER, 2)];
+    called_with(3, bought()).calls(&gone).gives(&row);
+    // Unseen, it may have gone into the purchase, of which a pool shows less than what was given.
+    let fee = [bought(), vec![transfer(weth(), WALLET, OTHER, 1)]].concat();
+    called_with(3, fee.clone()).gives(&[('b', AAA, 500, Some(61))]);
+    called_with(3, fee).unknown().gives(&[('b', AAA, 500, None)]);
+    called_with(3, sold()).unknown().gives(&[('s', AAA, 500, None)]);
+}
+
+#[test]
+fn what_is_bought_with_coin_that_came_with_the_call_is_no_trade_of_the_called() {
+    let mut logs = vec![wrap(ROUTER, 60)];
+    logs.extend(swap(POOL, (weth(), 60, ROUTER), (AAA, 500, WALLET)));
+    let through = [call(WALLET, ROUTER, 60), call(ROUTER, weth(), 60)];
+    let spent = called_with(60, logs);
+    spent.clone().calls(&through).gives_none(Some(NoteKind::OneSided));
+    spent.clone().unknown().gives_none(Some(NoteKind::OneSided));
+    // Its own.
+    spent.clone().value(0).calls(&through).gives(&[('b', AAA, 500, Some(60))]);
+    spent.value(0).unknown().gives(&[('b', AAA, 500, None)]);
+}
+
+#[test]
+fn a_balance_shows_whether_what_came_with_a_call_stays() {
+    let balance = |logs: Vec<Log>, gained: u64| {
+        let gained = Units::from(gained);
+        called_with(3, logs).native(NativeFlows::Net { gained, lost: Units::ZERO })
+    };
+    balance(bought(), 3).gives(&[('b', AAA, 500, Some(60))]);
+    balance(sold(), 3).gives(&[('s', AAA, 500, Some(60))]);
+    balance(sold(), 5).gives(&[('s', AAA, 500, None)]);
+}
+
+#[test]
+fn coin_that_stays_at_a_called_wallet_is_no_payment_next_to_two_tokens() {
+    let exchanged = called_with(3, swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
+    assert_eq!(exchanged.decode().side_payment, Units::ZERO);
+    assert_eq!(exchanged.unknown().decode().side_payment, Units::from(3_u64));
+}
+
+const PRODUCER: Account = [0xb1; 20];
+
+fn produced(mut base: Case, by: Option<Account>) -> Case {
+    base.tx.producer = by;
+    base
+}
+
+#[test]
+fn what_a_contract_pays_to_who_produced_the_block_is_no_part_of_its_trade() {
+    let tipped = |tip, logs| called_with(0, logs).calls(&[call(WALLET, PRODUCER, tip)]);
+    let of = |value| [('b', AAA, 500, value)];
+    produced(tipped(9, bought()), Some(PRODUCER)).gives(&of(Some(60)));
+    // Another account was paid, or it is not known who.
+    produced(tipped(9, bought()), Some(POOL_2)).gives(&of(Some(69)));
+    tipped(9, bought()).gives(&of(None));
+    // It came with the call.
+    produced(tipped(9, bought()).value(9), Some(PRODUCER)).gives(&of(Some(60)));
+    // Who gave something took part.
+    let gave = [bought(), vec![transfer(CCC, PRODUCER, OTHER, 1)]].concat();
+    produced(tipped(9, gave), Some(PRODUCER)).gives(&of(Some(69)));
+    // More than the sale brought.
+    let sale = produced(tipped(70, sold()), Some(PRODUCER));
+    sale.gives(&[('s', AAA, 500, Some(60))]);
+    produced(sale, Some(POOL_2)).gives_none(Some(NoteKind::OneSided));
+}
+
+#[test]
+fn a_sale_of_which_more_goes_to_who_produced_the_block_is_one() {
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
+    logs.push(unwrap(ROUTER, 100));
+    let paid = [call(weth(), ROUTER, 100), call(ROUTER, PRODUCER, 60), call(ROUTER, WALLET, 40)];
+    let sale = case(logs).calls(&paid);
+    produced(sale.clone(), Some(PRODUCER)).gives(&[('s', AAA, 500, Some(40))]);
+    for other in [None, Some(POOL_2)] {
+        produced(sale.clone(), other).gives_none(Some(NoteKind::OneSided));
+    }
+    // What a router takes of the coin sent for a purchase is inside.
+    let bought = buy().value(109).calls(&[call(ROUTER, weth(), 100), call(ROUTER, PRODUCER, 9)]);
+    produced(bought, Some(PRODUCER)).gives(&[('b', AAA, 500, Some(109))]);
 }

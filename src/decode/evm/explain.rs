@@ -7,6 +7,7 @@ use super::ledger::{Asset as Moved, Ledger};
 use super::own::{Own, of_sponsors};
 use super::scene::Scene;
 use super::side_legs::without_extras;
+use super::tips;
 use super::transaction::{Account, NativeFlows, Transaction};
 use super::words::ZERO;
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
@@ -38,6 +39,10 @@ pub fn explain(
     explanation.native_known = ledger.native_known || net;
     explanation.movements = movements(&scene);
     explanation.venues = venues(&scene);
+    let (why, asset, units) = (Why::Tip, Asset::Native, tips::paid(&scene));
+    if !units.is_zero() {
+        explanation.left_out.push(LeftOut { why, asset, units, came: false });
+    }
     explanation.list_left_out();
     name_sponsors(&mut explanation, &of_sponsors(&scene));
     name_followers(&mut explanation, &scene);

@@ -29,6 +29,7 @@ mod rows;
 mod scene;
 mod shape;
 mod side_legs;
+mod tips;
 mod trace;
 mod trade;
 mod transaction;
@@ -40,6 +41,7 @@ pub use explain::explain;
 pub(super) use ledger::{DEPOSIT, TRANSFER, WITHDRAWAL};
 pub(super) use raw::bytes;
 pub use raw::{RawError, parse};
+pub use tips::may_tip;
 pub use trace::{is_flat_trace_whole, parse_flat_trace, parse_trace};
 pub use transaction::{
     Account, CoinTo, Log, NativeFlows, NativeMove, Terms, Topics, Transaction, Word,
@@ -54,7 +56,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 12;
+pub const DECODER_VERSION: u16 = 13;
 
 /// Whether a trade could hang on what moved inside a transaction.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {

@@ -31,7 +31,9 @@ pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
         }
         Measure::None | Measure::Unknown => {
             let spent = !scene.ledger.wraps.is_empty() || gives_native(scene);
-            (own.got() && !own.gave() && scene.acts_inside() && spent, false)
+            // What came along may be all that was spent, and was not the wallet's.
+            let own_coin = scene.acts_inside() && scene.came_along().is_zero();
+            (own.got() && !own.gave() && own_coin && spent, false)
         }
     }
 }

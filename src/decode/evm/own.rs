@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::dividends;
 use super::ledger::{Asset, Move};
 use super::scene::{Scene, Venue};
+use super::tips;
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word, words};
 use crate::decode::flow::Flow;
@@ -60,9 +61,11 @@ impl Own {
         leave_out_refunds(scene, &mut flows);
         add_escrow(scene, &mut flows);
         let unseen = dividends::leave_out(scene, &mut flows);
-        let charged = charged(scene);
+        let (charged, came) = (charged(scene), scene.came_along());
         if let Some(flow) = flows.get_mut(&Asset::Native) {
-            flow.gave = flow.gave.saturating_sub(charged);
+            flow.gave = flow.gave.saturating_sub(charged).saturating_sub(tips::paid(scene));
+            // What came with a call and stays is no part of a trade.
+            flow.got = flow.got.saturating_sub(came.saturating_sub(flow.gave));
         }
         let wrapped = flows.get(&Asset::Token(scene.ledger.wrapped)).copied().unwrap_or_default();
         for (asset, flow) in flows {
@@ -81,11 +84,15 @@ impl Own {
             {
                 known.into()
             }
-            // How much of it was for the network, or of a dividend, is not known.
-            NativeFlows::Net { .. } if unseen || pays_network(scene) => Measure::Unknown,
+            // How much of it was for the network, of a dividend, or came and went on, is not known.
+            NativeFlows::Net { gained, .. }
+                if unseen || pays_network(scene) || ![Units::ZERO, gained].contains(&came) =>
+            {
+                Measure::Unknown
+            }
             NativeFlows::Net { gained, lost } => {
-                let mut flow = wrapped;
-                flow.join(Flow { got: gained, gave: lost.saturating_sub(charged) });
+                let (mut flow, got) = (wrapped, gained.saturating_sub(came));
+                flow.join(Flow { got, gave: lost.saturating_sub(charged) });
                 flow.into()
             }
             NativeFlows::Calls(_)

@@ -80,6 +80,7 @@ pub fn parse(tx: &[u8], receipt: &[u8]) -> Read<Transaction> {
         hash,
         block: number(block, "block number")?,
         index: u32::try_from(index).map_err(|_| RawError::Broken("position in the block"))?,
+        producer: None,
         from,
         to,
         value: digits(tx.value, "value")?,

@@ -7,6 +7,7 @@ use super::native;
 use super::own::{Leg, Measure, Own};
 use super::pools;
 use super::scene::{Scene, Venue, exchanges, is_pool};
+use super::tips;
 use super::transaction::Log;
 use super::values;
 use super::words::{address, units, words};
@@ -18,16 +19,17 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
     let mut decoded = Decoded::default();
     let both = |side| legs.iter().any(|leg| leg.side == side);
     let against_native = !(both(Side::Buy) && both(Side::Sell));
-    let measure = if own.measure == Measure::Unknown && against_native {
-        native::value(scene, own)
-    } else {
-        own.measure
+    let measure = match own.measure {
+        Measure::Unknown if against_native => native::value(scene, own),
+        _ if against_native && tips::is_open(scene) => Measure::Unknown,
+        measure => measure,
     };
     if !against_native {
         decoded.side_payment = match own.measure {
             Measure::None => Units::ZERO,
             Measure::Gave(units) | Measure::Got(units) => units,
-            Measure::Unknown => own.known.gave.abs_diff(own.known.got),
+            // What came along may have gone on.
+            Measure::Unknown => own.known.gave.abs_diff(own.known.got).max(scene.came_along()),
         };
     }
     let natives = values::of_legs(scene, legs, measure, own.known);

@@ -184,6 +184,12 @@ impl<'a> Scene<'a> {
         self.venues.iter().filter(|venue| venue.actor() == Some(*self.wallet))
     }
 
+    /// Coin that came with another account's call of the wallet.
+    pub(super) fn came_along(&self) -> Units {
+        let is_called = self.tx.from != *self.wallet && self.tx.to == Some(*self.wallet);
+        if is_called { self.tx.value } else { Units::ZERO }
+    }
+
     /// Whether it acts as a contract: then its payments and all its other actions are inner calls.
     pub(super) fn acts_inside(&self) -> bool {
         let sends = self.tx.from == *self.wallet && self.tx.to != Some(*self.wallet);

@@ -254,8 +254,13 @@ fn onward(scene: &Scene<'_>, asset: Asset) -> Units {
     };
     let of_asset = || scene.ledger.moves.iter().filter(|m| m.asset == asset);
     let pays = |who: &Account| of_asset().any(|m| m.from == *who && m.to == *scene.wallet);
+    let is_tip = |m: &Move| m.asset == Asset::Native && Some(m.to) == scene.tx.producer;
     let away = of_asset().filter(|m| {
-        m.to != *scene.wallet && !takes_part(&m.from) && !takes_part(&m.to) && pays(&m.from)
+        m.to != *scene.wallet
+            && !is_tip(m)
+            && !takes_part(&m.from)
+            && !takes_part(&m.to)
+            && pays(&m.from)
     });
     away.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
 }

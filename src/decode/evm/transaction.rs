@@ -12,6 +12,8 @@ pub struct Transaction {
     pub block: Height,
     /// Its position in the block.
     pub index: u32,
+    /// Who takes the fees of its block, where that is known.
+    pub producer: Option<Account>,
     pub from: Account,
     /// `None` for the creation of a contract.
     pub to: Option<Account>,

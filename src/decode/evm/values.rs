@@ -20,8 +20,10 @@ pub(super) fn of_legs(
     known: Flow,
 ) -> Vec<Option<Units>> {
     let has = |side| legs.iter().any(|leg| leg.side == side);
+    // Unseen, what came along may have gone on: only the token's own pools show that it did not.
+    let is_seen = scene.ledger.native_known || scene.came_along().is_zero();
     match (legs, measure) {
-        ([leg], Measure::Gave(units)) if leg.side == Side::Buy => vec![Some(units)],
+        ([leg], Measure::Gave(units)) if leg.side == Side::Buy && is_seen => vec![Some(units)],
         ([leg], Measure::Got(units)) if leg.side == Side::Sell => vec![Some(units)],
         (_, Measure::Gave(_)) if !has(Side::Sell) => parts(scene, legs, (Side::Buy, measure)),
         (_, Measure::Got(_)) if !has(Side::Buy) => parts(scene, legs, (Side::Sell, measure)),
@@ -33,9 +35,7 @@ pub(super) fn of_legs(
 
 /// One token for another, or a sale and a purchase.
 fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Option<Units>> {
-    let rest = without_unspent(scene, measure);
-    let mut measures = [measure, rest].into_iter();
-    if let Some(parts) = measures.find_map(|one| of_two_trades(scene, (a, b), one)) {
+    if let Some(parts) = of_two_trades(scene, (a, b), measure) {
         return parts;
     }
     let hop = |leg| through_native(scene, leg).or_else(|| by_makers(scene.ledger, leg));
@@ -45,9 +45,9 @@ fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Opt
         // Loose coin may be known in part: both sides have to say the same.
         (None, None) if loose(a).is_some() && loose(a) == loose(b) => loose(a),
         // The first pool may have given some to the wallet.
-        (None, None) if matches!(rest, Measure::Got(_)) => None,
+        (None, None) if matches!(measure, Measure::Got(_)) => None,
         (None, None) => between_pools(scene, (a, b)),
-        (a, b) if a.or(b).is_some_and(|hop| is_fee(rest, hop)) => a.or(b),
+        (a, b) if a.or(b).is_some_and(|hop| is_fee(measure, hop)) => a.or(b),
         // Between the two lies coin that the wallet added or kept.
         (a, b) => return vec![a, b],
     };
@@ -55,27 +55,11 @@ fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Opt
 }
 
 /// Whether coin next to a route is too little to be part of it: at most 1 % of what passed.
-fn is_fee(rest: Measure, hop: Units) -> bool {
-    match rest {
+fn is_fee(measure: Measure, hop: Units) -> bool {
+    match measure {
         Measure::None => true,
         Measure::Gave(units) | Measure::Got(units) => !is_part(units, hop),
         Measure::Unknown => false,
-    }
-}
-
-/// The measure without coin that came with a call of the wallet and stayed there.
-fn without_unspent(scene: &Scene<'_>, measure: Measure) -> Measure {
-    let (tx, wallet) = (scene.tx, scene.wallet);
-    let gives = |m: &Move| m.asset == Asset::Native && m.from == *wallet;
-    if tx.from == *wallet || tx.to != Some(*wallet) || scene.ledger.moves.iter().any(gives) {
-        return measure;
-    }
-    let flow = |got, gave: Units| Flow { got, gave: gave.saturating_add(tx.value) };
-    match measure {
-        Measure::None => flow(Units::ZERO, Units::ZERO).into(),
-        Measure::Gave(units) => flow(Units::ZERO, units).into(),
-        Measure::Got(units) => flow(units, Units::ZERO).into(),
-        Measure::Unknown => Measure::Unknown,
     }
 }
 
@@ -104,8 +88,7 @@ fn parts(scene: &Scene<'_>, legs: &[Leg], (side, all): (Side, Measure)) -> Vec<O
     let parts: Vec<Option<Units>> = legs.iter().map(|leg| alone(scene, leg)).collect();
     let sum = parts.iter().try_fold(Units::ZERO, |sum, part| sum.checked_add((*part)?));
     let sum = sum.map(|sum| if side == Side::Buy { Measure::Gave(sum) } else { Measure::Got(sum) });
-    let is_whole = sum == Some(all) || sum == Some(without_unspent(scene, all));
-    if is_whole { parts } else { vec![None; legs.len()] }
+    if sum == Some(all) { parts } else { vec![None; legs.len()] }
 }
 
 /// What one of several tokens was exchanged for, where a sum has to confirm it: with the tax that its

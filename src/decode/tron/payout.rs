@@ -175,6 +175,7 @@ mod tests {
             hash: [0; 32],
             block: 1,
             index: 0,
+            producer: None,
             from: who(7),
             to: Some(ROUTER),
             value: Units::from(value),

@@ -35,6 +35,8 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
         hash,
         block: info.block,
         index: 0,
+        // There are no payments for a place in a block.
+        producer: Some(Account::default()),
         from: owner,
         to,
         value: Units::from(sent(contract)),

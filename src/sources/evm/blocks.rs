@@ -6,11 +6,15 @@ use serde_json::{Value, json};
 
 use super::EvmSource;
 use super::wire::{self, BlockHead};
+use crate::decode::evm::Account;
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
 use crate::sources::chunk::Tip;
 use crate::sources::hash_check::HashAnswer;
+
+/// By height, with who takes the fees of the block.
+pub(super) type BlockTimes = HashMap<Height, (UnixSeconds, Option<Account>)>;
 
 impl EvmSource {
     /// The newest block that cannot be taken back.
@@ -110,13 +114,13 @@ impl EvmSource {
         Ok((block, answer.endpoint))
     }
 
-    /// The times of blocks, each asked for once; without those that no endpoint gives.
+    /// The times and producers of blocks, each asked for once; without those that no endpoint gives.
     pub(super) async fn times(
         &self,
         heights: BTreeSet<Height>,
         options: &CallOptions,
-    ) -> Result<HashMap<Height, UnixSeconds>, UpstreamError> {
-        let (mut times, mut wanted) = (HashMap::new(), heights);
+    ) -> Result<BlockTimes, UpstreamError> {
+        let (mut times, mut wanted) = (BlockTimes::new(), heights);
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
         for attempt in 0..=tries {
@@ -132,7 +136,7 @@ impl EvmSource {
                 // What one node does not have is asked of another.
                 match wire::block(&answer.result) {
                     Ok(Some(block)) if block.number == *height => {
-                        times.insert(block.number, block.time);
+                        times.insert(block.number, (block.time, block.producer));
                     }
                     Ok(_) | Err(()) => avoid = Some(answer.endpoint),
                 }

@@ -8,11 +8,12 @@ use futures_util::future::{join, try_join};
 use serde_json::json;
 use tokio::time::sleep;
 
+use super::blocks::BlockTimes;
 use super::discovery::Candidate;
 use super::native::Traced;
 use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
-use crate::domain::{Doubts, Height, Proof, TxId, Units, UnixSeconds};
+use crate::domain::{Doubts, Height, Proof, TxId, Units};
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
 use crate::sources::chunk::{LateAccounts, RawChunk, RawTx};
 
@@ -54,7 +55,7 @@ pub(super) struct CandidateTx {
 #[derive(Default)]
 struct Given {
     fetched: Vec<Fetched>,
-    times: HashMap<Height, UnixSeconds>,
+    times: BlockTimes,
     /// Those that no endpoint gives.
     missing: Vec<(Height, Word)>,
 }
@@ -83,8 +84,10 @@ impl EvmSource {
         given.missing.extend(more.missing.into_iter().chain(missing));
         given.fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
+        let is_open = self.add_producers(&wallet, &mut given, &options).await;
+        let is_refused = |one: &Fetched| one.tx.native == NativeFlows::Refused;
         // A sale for native coin is none without its payment: the read is not the last word.
-        let proof = if given.fetched.iter().any(|one| one.tx.native == NativeFlows::Refused) {
+        let proof = if is_open || given.fetched.iter().any(is_refused) {
             proof.with(Doubts::UNCONFIRMED)
         } else {
             proof
@@ -126,6 +129,7 @@ impl EvmSource {
         let alone = HashMap::from([(candidate.block, 1)]);
         let mut given = self.fetch_timed(vec![CandidateTx::new(candidate)], options).await?;
         self.add_native(wallet, &mut given.fetched, &alone, options).await;
+        self.add_producers(wallet, &mut given, options).await;
         if let Some(one) = given.fetched.first_mut() {
             self.hold_against_logs(wallet, &mut one.tx, options).await;
         }
@@ -326,6 +330,32 @@ impl EvmSource {
             self.fill_native(wallet, open, options).await;
         }
     }
+
+    /// Sets who produced the blocks of trades that may hang on it. Only those that were not read for their
+    /// times take a call. Returns whether one was not to be had.
+    async fn add_producers(
+        &self,
+        wallet: &Account,
+        given: &mut Given,
+        options: &CallOptions,
+    ) -> bool {
+        let may_tip = |tx: &&mut Transaction| {
+            self.may_trade(tx) && evm::may_tip(&self.inner.chain, wallet, tx)
+        };
+        let all = given.fetched.iter_mut().map(|one| &mut one.tx);
+        let open: Vec<&mut Transaction> = all.filter(may_tip).collect();
+        let unread =
+            open.iter().map(|tx| tx.block).filter(|block| !given.times.contains_key(block));
+        let read = self.times(unread.collect(), options).await;
+        given.times.extend(read.unwrap_or_default());
+        let mut is_open = false;
+        for tx in open {
+            let read = given.times.get(&tx.block);
+            is_open |= read.is_none();
+            tx.producer = read.and_then(|(_, producer)| *producer);
+        }
+        is_open
+    }
 }
 
 impl CandidateTx {
@@ -395,13 +425,10 @@ impl CandidateTx {
 }
 
 /// Newest first, each with the time of its block; and those whose block no endpoint gives.
-fn timed(
-    fetched: Vec<Fetched>,
-    times: &HashMap<Height, UnixSeconds>,
-) -> (Vec<RawTx>, Vec<(Height, Word)>) {
+fn timed(fetched: Vec<Fetched>, times: &BlockTimes) -> (Vec<RawTx>, Vec<(Height, Word)>) {
     let (mut timed, mut untimed) = (Vec::with_capacity(fetched.len()), Vec::new());
     for one in fetched {
-        match one.candidate.time.or_else(|| times.get(&one.tx.block).copied()) {
+        match one.candidate.time.or_else(|| times.get(&one.tx.block).map(|read| read.0)) {
             Some(time) => timed.push((one.tx, time)),
             None => untimed.push((one.tx.block, one.tx.hash)),
         }
@@ -454,6 +481,40 @@ mod tests {
         assert_eq!((settled(&mut one, false), one.is_done(true)), (None, true));
         let mut other = CandidateTx::new(candidate);
         assert_eq!((settled(&mut other, true), other.is_done(true)), (None, true));
+    }
+
+    /// The value of a trade may hang on it.
+    #[tokio::test(start_paused = true)]
+    async fn a_producer_that_no_node_shows_is_to_be_asked_for_later() {
+        let by = |miner: Value| {
+            let hash = hex_text(&[1; 32]);
+            json!({"number": "0x9", "hash": hash, "timestamp": "0x1", "miner": miner})
+        };
+        for (block, expected) in [
+            (Value::Null, (None, true)),
+            (by(hex_text(&[3; 20]).into()), (Some([3; 20]), false)),
+            (by(hex_text(&[0; 20]).into()), (None, false)),
+            (by(Value::Null), (None, false)),
+        ] {
+            let nodes = nodes(move |_, method, _| match method {
+                "eth_getBlockByNumber" => Ok(block.clone()),
+                _ => Ok(Value::Null),
+            });
+            let mut one = CandidateTx::new(Candidate::bare([1; 32], 9));
+            settled(&mut one, true);
+            let (mut tx, fee) = one.done.unwrap();
+            (tx.from, tx.to) = ([6; 20], Some(WALLET));
+            // A pair's `Swap`.
+            let topic = "0xd78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822";
+            tx.logs[0].topics[0] = wire::word(topic).unwrap();
+            let paid = evm::NativeMove { from: WALLET, to: [3; 20], value: Units::from(5_u64) };
+            tx.native = NativeFlows::Calls(vec![paid]);
+            let fetched = vec![Fetched { candidate: one.candidate, tx, fee }];
+            let mut given = Given { fetched, ..Given::default() };
+            let (source, options) = (nodes.source(&["one"]), CallOptions::new(lane()));
+            let is_open = source.add_producers(&WALLET, &mut given, &options).await;
+            assert_eq!((given.fetched[0].tx.producer, is_open), expected);
+        }
     }
 
     /// Near the head, a server that is behind has it by its hash a little later.

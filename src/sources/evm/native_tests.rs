@@ -24,6 +24,7 @@ fn sale() -> Transaction {
         hash: HASH,
         block: BLOCK,
         index: 0,
+        producer: None,
         from: WALLET,
         to: Some(ROUTER),
         value: Units::ZERO,

@@ -193,6 +193,7 @@ mod tests {
             hash,
             block,
             index: 0,
+            producer: None,
             from: [1; 20],
             to: None,
             value: Units::ZERO,

@@ -144,6 +144,7 @@ fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
         hash: tx.hash,
         block,
         index: tx.index,
+        producer: None,
         from: tx.from,
         to: tx.to,
         value: tx.value,

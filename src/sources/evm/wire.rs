@@ -92,6 +92,7 @@ pub(super) struct Block<'a> {
     number: &'a str,
     hash: &'a str,
     timestamp: &'a str,
+    miner: Option<&'a str>,
     #[serde(borrow, default)]
     transactions: Vec<&'a str>,
 }
@@ -102,6 +103,8 @@ pub(super) struct BlockHead {
     pub(super) number: Height,
     pub(super) hash: Word,
     pub(super) time: UnixSeconds,
+    /// Who takes its fees. Some chains (Polygon) show nothing but zeros.
+    pub(super) producer: Option<Account>,
     pub(super) transactions: Vec<Word>,
 }
 
@@ -115,6 +118,7 @@ pub(super) fn block(raw: &RawValue) -> Result<Option<BlockHead>, ()> {
             number: hex_number(block.number)?,
             hash: word(block.hash)?,
             time: UnixSeconds(time),
+            producer: block.miner.and_then(account).filter(|one| *one != Account::default()),
             transactions: block
                 .transactions
                 .iter()

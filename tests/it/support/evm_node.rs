@@ -20,6 +20,8 @@ pub(crate) const WALLET: Account = [0x42; 20];
 pub(crate) const OTHER: Account = [0x66; 20];
 /// An unknown contract.
 pub(crate) const UNKNOWN: Account = [0x77; 20];
+/// Who takes the fees of all blocks.
+pub(crate) const PRODUCER: Account = [0xb1; 20];
 /// `CoW` Protocol's settlement contract, the same on every chain.
 pub(crate) const SETTLEMENT: &str = "0x9008D19f58AAbD9eD0D60971565AA8510560ab41";
 pub(crate) const TRANSFER: &str =
@@ -658,7 +660,8 @@ impl Node<'_> {
         let shown = |tx: &Placed| if whole { tx.tx() } else { json!(hex(&tx.hash)) };
         let all: Vec<Value> = here.chain([&filler]).map(shown).collect();
         Ok(json!({"number": quantity(height), "hash": hex(&[self.ways.hash_salt; 32]),
-                  "timestamp": quantity(1_600_000_000 + height), "transactions": all}))
+                  "timestamp": quantity(1_600_000_000 + height), "transactions": all,
+                  "miner": hex(&PRODUCER)}))
     }
 
     fn logs(&self, filter: &Value) -> Reply {
