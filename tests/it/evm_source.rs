@@ -591,12 +591,14 @@ async fn who_produced_a_block_is_read_where_a_trade_may_hang_on_it() {
         let paying = paying.call(&WALLET, &PRODUCER, 9).hash;
         let outbid = place(&mut chain, 60_000, 9).call(&UNKNOWN, &OTHER, 31).hash;
         let plain = place(&mut chain, 70_000, 9).call(&UNKNOWN, &OTHER, 30).hash;
+        let wrapped = account("0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
+        let wrapping = place(&mut chain, 80_000, 9).call(&UNKNOWN, &wrapped, 31).hash;
         let net = Net::new(chain, vec![Ways { tells_time, ..Ways::default() }]);
         let got = read(&source_with(&net, 1, 10), all()).await;
         assert_eq!(got.error, None);
         got.is(truth(&net, 0, Height::MAX));
-        let known = [paying, outbid, plain].map(|hash| got.producers[&hash]);
-        assert_eq!(known, [Some(PRODUCER), Some(PRODUCER), None], "{tells_time}");
+        let known = [paying, outbid, plain, wrapping].map(|hash| got.producers[&hash]);
+        assert_eq!(known, [Some(PRODUCER), Some(PRODUCER), None, None], "{tells_time}");
     }
 }
 
