@@ -1,5 +1,10 @@
 //! Contracts under their real addresses, and the other constants of a chain.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+
 use super::hash::{Account, Signatures, Word, keccak, tail};
 use crate::demo::mix;
 use crate::demo::walk;
@@ -17,17 +22,6 @@ const PRICE_MIDDLE: u128 = 3_000_000_000_000_000;
 /// A thousand thousandths of the coin, and the 12 decimals of the price.
 const PRICE_SCALE: u128 = 10_u128.pow(15);
 
-/// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2; `SunSwap`).
-const UNISWAP_V2_CODE: Word =
-    hex("96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f");
-const PANCAKE_V2_CODE: Word =
-    hex("00fb7f630766e6a796048ea87d01acd3068e8ff67d078148a3fa3f4a84f69bd5");
-const UNISWAP_V3_CODE: Word =
-    hex("e34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54");
-const SUN_V2_CODE: Word = hex("6d3f89421f83e4b62e628de8fc7ff2b014a79bf8fd8e8b0ea46e4a1d9409b67d");
-const SUN_V3_CODE: Word = hex("ba928a717d71946d75999ef1adef801a79cd34a20efecea8b2876b85f5f49580");
-
-const KYBER: Account = hex("6131b5fae19ea4f9d964eac0408e4408b66337b5");
 pub(super) const COW_SETTLEMENT: Account = hex("9008d19f58aabd9ed0d60971565aa8510560ab41");
 /// Version 0.7.
 pub(super) const ENTRY_POINT: Account = hex("0000000071727de22e5e9d8baf0edac6f37da032");
@@ -42,205 +36,82 @@ pub(super) struct Reference {
 }
 
 /// The constants of one chain. Addresses are those of `data/venues-evm.toml`'s sources.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Row {
     slug: &'static str,
     /// Block at the anchor's time, and milliseconds a block.
     anchor: u64,
     block_millis: u64,
-    dollar: Option<(&'static str, u8)>,
+    dollar: (&'static str, u8),
     v2: Option<Amm>,
     v3: Option<Amm>,
     v4: Option<Singleton>,
-    launchpad: Option<Account>,
+    /// All zeros where there is none.
+    #[serde(default, deserialize_with = "hex_text")]
+    launchpad: Account,
+    #[serde(deserialize_with = "hex_text")]
     aggregator: Account,
     /// Unit of native amounts: about three dollars' worth on chains with a dollar token.
     milli: u128,
     /// Part of the OP stack: receipts contain a second fee.
+    #[serde(default)]
     has_l1_fee: bool,
 }
 
-const BLANK: Row = Row {
+/// A chain that the table lacks.
+const OTHER: Row = Row {
     slug: "",
     anchor: 20_000_000,
     block_millis: 2_000,
-    dollar: None,
+    dollar: ("USDC", 6),
     v2: None,
     v3: None,
     v4: None,
-    launchpad: None,
-    aggregator: KYBER,
+    launchpad: [0; 20],
+    aggregator: hex("6131b5fae19ea4f9d964eac0408e4408b66337b5"),
     milli: 1_000_000_000_000_000,
     has_l1_fee: false,
 };
 
-const ROWS: &[Row] = &[
-    Row {
-        slug: "eth",
-        anchor: 24_136_000,
-        block_millis: 12_000,
-        dollar: Some(("USDC", 6)),
-        v2: Some(Amm {
-            name: "Uniswap V2",
-            router: hex("7a250d5630b4cf539739df2c5dacb4c659f2488d"),
-            maker: Some(on_evm(hex("5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f"), UNISWAP_V2_CODE)),
-        }),
-        v3: Some(Amm {
-            name: "Uniswap V3",
-            router: hex("68b3465833fb72a70ecdf485e0e4c7bd8665fc45"),
-            maker: Some(on_evm(hex("1f98431c8ad98523631ae4a59f267346ea31f984"), UNISWAP_V3_CODE)),
-        }),
-        v4: Some(Singleton {
-            router: hex("66a9893cc07d91d95644aedd05d03f95e1dba8af"),
-            manager: hex("000000000004444c5dc75cb358380d2e3de08a90"),
-        }),
-        ..BLANK
-    },
-    Row {
-        slug: "base",
-        anchor: 40_200_000,
-        dollar: Some(("USDC", 6)),
-        v2: Some(Amm {
-            name: "Uniswap V2",
-            router: hex("4752ba5dbc23f44d87826276bf6fd6b1c372ad24"),
-            maker: Some(on_evm(hex("8909dc15e40173ff4699343b6eb8132c65e18ec6"), UNISWAP_V2_CODE)),
-        }),
-        v3: Some(Amm {
-            name: "Uniswap V3",
-            router: hex("2626664c2603336e57b271c5c0b26f421741e481"),
-            maker: Some(on_evm(hex("33128a8fc17869897dce68ed026d694621f6fdfd"), UNISWAP_V3_CODE)),
-        }),
-        v4: Some(Singleton {
-            router: hex("6ff5693b99212da76ad316178a184ab56d299b43"),
-            manager: hex("498581ff718922c3f8e6a244956af099b2652b2b"),
-        }),
-        has_l1_fee: true,
-        ..BLANK
-    },
-    Row {
-        slug: "bsc",
-        anchor: 74_000_000,
-        block_millis: 750,
-        dollar: Some(("USDT", 18)),
-        v2: Some(Amm {
-            name: "PancakeSwap V2",
-            router: hex("10ed43c718714eb63d5aa57b78b54704e256024e"),
-            maker: Some(on_evm(hex("ca143ce32fe78f1f7019d7d551a6402fc5350c73"), PANCAKE_V2_CODE)),
-        }),
-        v3: Some(Amm {
-            name: "Uniswap V3",
-            router: hex("b971ef87ede563556b2ed4b1c0b0019111dd85d2"),
-            maker: Some(on_evm(hex("db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7"), UNISWAP_V3_CODE)),
-        }),
-        v4: Some(Singleton {
-            router: hex("1906c1d672b88cd1b9ac7593301ca990f94eae07"),
-            manager: hex("28e2ea090877bf75740558f6bfb36a5ffee9e9df"),
-        }),
-        launchpad: Some(hex("e2ce6ab80874fa9fa2aae65d277dd6b8e65c9de0")),
-        ..BLANK
-    },
-    Row {
-        slug: "hyperevm",
-        anchor: 23_000_000,
-        block_millis: 1_000,
-        dollar: Some(("USDT0", 6)),
-        v3: Some(Amm {
-            name: "Project X",
-            router: hex("1ebdfc75ffe3ba3de61e7138a3e8706ac841af9b"),
-            maker: None,
-        }),
-        ..BLANK
-    },
-    Row {
-        slug: "monad",
-        anchor: 45_000_000,
-        block_millis: 400,
-        dollar: Some(("USDC", 6)),
-        v3: Some(Amm {
-            name: "Uniswap V3",
-            router: hex("fe31f71c1b106eac32f1a19239c9a9a72ddfb900"),
-            maker: Some(on_evm(hex("204faca1764b154221e35c0d20abb3c525710498"), UNISWAP_V3_CODE)),
-        }),
-        v4: Some(Singleton {
-            router: hex("0d97dc33264bfc1c226207428a79b26757fb9dc3"),
-            manager: hex("188d586ddcf52439676ca21a244753fa19f9ea8e"),
-        }),
-        launchpad: Some(hex("30e8ee7b5881bf2e158a0514f2150aabe2c68b23")),
-        ..BLANK
-    },
-    Row {
-        slug: "robinhood",
-        anchor: 100_000_000,
-        block_millis: 100,
-        dollar: Some(("USDG", 6)),
-        v2: Some(Amm {
-            name: "Uniswap V2",
-            router: hex("89e5db8b5aa49aa85ac63f691524311aeb649eba"),
-            maker: Some(on_evm(hex("8bceaa40b9acdfaedf85adf4ff01f5ad6517937f"), UNISWAP_V2_CODE)),
-        }),
-        v3: Some(Amm {
-            name: "Uniswap V3",
-            router: hex("caf681a66d020601342297493863e78c959e5cb2"),
-            maker: Some(on_evm(hex("1f7d7550b1b028f7571e69a784071f0205fd2efa"), UNISWAP_V3_CODE)),
-        }),
-        launchpad: Some(hex("26605f322f7ff986f381bb9a6e3f5dab0beaeb09")),
-        ..BLANK
-    },
-    Row {
-        slug: "tron",
-        anchor: 78_860_000,
-        block_millis: 3_000,
-        dollar: Some(("USDT", 6)),
-        v2: Some(Amm {
-            name: "SunSwap V2",
-            router: hex("6e0617948fe030a7e4970f8389d4ad295f249b7e"),
-            maker: Some(on_tron(hex("689abaeeed3f0bb3585773192e23224cac25dd41"), SUN_V2_CODE)),
-        }),
-        v3: Some(Amm {
-            name: "SunSwap V3",
-            router: hex("9bc8fbecba5d240b977b6fd4e9ac25b0012ef843"),
-            maker: Some(on_tron(hex("c2708485c99cd8cf058de1a9a7e3c2d8261a995c"), SUN_V3_CODE)),
-        }),
-        v4: Some(Singleton {
-            router: hex("a31d689a84244bc01be56e07aeafb7686f56bb89"),
-            manager: hex("d8de75898a30b097da826464e932934a512c7be3"),
-        }),
-        launchpad: Some(hex("c22dd1b7bc7574e94563c8282f64b065bc07b2fa")),
-        aggregator: hex("18ff186cb1973d4b29700f2aac6b1eec9e55ffbd"),
-        // Ten TRX, in sun.
-        milli: 10_000_000,
-        ..BLANK
-    },
-];
+/// A text that cannot be read stops the tests.
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../data/demo-chains.json")).unwrap_or_default()
+});
+
+/// An address or a hash of the table.
+fn hex_text<'de, D: Deserializer<'de>, const N: usize>(text: D) -> Result<[u8; N], D::Error> {
+    let text = <&str>::deserialize(text)?;
+    const_hex::decode_to_array(text).map_err(D::Error::custom)
+}
 
 /// A protocol with its own router, whose pools have derived addresses where their factory is known.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Amm {
     pub(super) name: &'static str,
+    #[serde(deserialize_with = "hex_text")]
     pub(super) router: Account,
     maker: Option<Maker>,
 }
 
 /// A factory, by which the addresses of its pools follow (EIP-1014).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 struct Maker {
+    /// Tron's factories begin with the prefix of its addresses.
     prefix: u8,
+    #[serde(deserialize_with = "hex_text")]
     factory: Account,
+    /// keccak256 of the pools' creation code.
+    #[serde(deserialize_with = "hex_text")]
     code: Word,
 }
 
-const fn on_evm(factory: Account, code: Word) -> Maker {
-    Maker { prefix: 0xff, factory, code }
-}
-
-/// Tron puts the prefix of its addresses first.
-const fn on_tron(factory: Account, code: Word) -> Maker {
-    Maker { prefix: 0x41, factory, code }
-}
-
 /// Uniswap's fourth version: one contract holds all pools.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Singleton {
+    #[serde(deserialize_with = "hex_text")]
     pub(super) router: Account,
+    #[serde(deserialize_with = "hex_text")]
     pub(super) manager: Account,
 }
 
@@ -281,10 +152,11 @@ impl TxPlaces {
     /// The constants of a chain of the table; a chain without a row here trades through the
     /// protocols that every chain has.
     pub(super) fn new(seed: u64, chain: &Chain, head: Option<u64>) -> Self {
-        let row = ROWS.iter().find(|row| row.slug == chain.slug).unwrap_or(&BLANK);
+        let row = ROWS.iter().find(|row| row.slug == chain.slug).unwrap_or(&OTHER);
         let chain_id = chain.chain_id.unwrap_or(1);
         let seed = mix::hash(seed, &[chain_id]);
-        let (symbol, decimals) = row.dollar.unwrap_or(("USDC", 6));
+        let (symbol, decimals) = row.dollar;
+        let launchpad = Some(row.launchpad).filter(|it| *it != [0; 20]);
         let stable = chain.stablecoins.first().and_then(|coin| coin.bytes().try_into().ok());
         let token = stable.unwrap_or_else(|| made(seed, Made::Dollar, 0));
         let wrapped = chain.wrapped_native.bytes().try_into().unwrap_or_default();
@@ -305,7 +177,7 @@ impl TxPlaces {
             v3: row.v3.unwrap_or(other),
             v4: row.v4,
             aggregator: row.aggregator,
-            launchpad: row.launchpad.unwrap_or_else(|| made(seed, Made::Router, 4)),
+            launchpad: launchpad.unwrap_or_else(|| made(seed, Made::Router, 4)),
             references: references.collect(),
             has_l1_fee: row.has_l1_fee,
             milli: row.milli,
