@@ -27,6 +27,7 @@ mod base58;
 mod chains;
 pub mod evm;
 mod faults;
+mod ledger;
 mod loopback;
 mod mix;
 mod node;
@@ -40,6 +41,7 @@ mod walk;
 
 pub use chains::{DemoChains, DemoPaths, DemoWallet, LARGE_TRADES, LARGE_TRADES_MAX};
 pub use faults::{Faults, Rate};
+pub use ledger::Ledger;
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};
 pub use refusal::Refusal;

@@ -29,7 +29,7 @@ pub struct Crowd {
 }
 
 /// Parameters of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     /// Transactions that are trades.
     pub(super) trades: u64,
@@ -44,6 +44,19 @@ pub(super) struct Shape {
     pub(super) crowd: Option<Crowd>,
     /// After the plan, a transaction every so many ordinals.
     pub(super) live_every: Option<u64>,
+    pub(super) heights: Heights,
+}
+
+/// How a chain numbers its heights by ordinals.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heights {
+    pub(super) of: fn(u64) -> Height,
+    /// Ordinal of a height, or of the next one that has a block; of it, or of the one before it
+    /// that has one.
+    pub(super) ordinal: fn(Height) -> u64,
+    pub(super) ordinal_below: fn(Height) -> Option<u64>,
+    /// A wallet's first position in a block is below this.
+    pub(super) spread: u64,
 }
 
 /// The class of a place of the history, with its number within the class.
@@ -216,17 +229,12 @@ impl HistoryShape {
         })
     }
 
-    /// The place of a transaction whose ordinal stands for a height. A wallet's first position in a
-    /// block is below `spread`.
-    pub(super) fn place(
-        &self,
-        number: u64,
-        height: impl FnOnce(u64) -> Height,
-        spread: u64,
-    ) -> Option<Spot> {
+    /// The place of a transaction.
+    pub(super) fn spot(&self, number: u64) -> Option<Spot> {
         let segment = self.segment_of(number)?;
         let leader = self.leader(segment, number);
-        let height = height(self.ordinal(segment, leader));
+        let Heights { of, spread, .. } = self.shape.heights;
+        let height = of(self.ordinal(segment, leader));
         let index = mix::hash(self.jitter, &[height]) % spread + (number - leader) * INDEX_STEP;
         Some(Spot { height, index: u32::try_from(index).unwrap_or(u32::MAX) })
     }
@@ -237,8 +245,9 @@ impl HistoryShape {
         segment.base + (leader - segment.first) * segment.stride + jitter
     }
 
-    /// The number of transactions up to an ordinal, which are those with lower numbers.
-    pub(super) fn count_at(&self, top: u64) -> u64 {
+    /// The number of transactions up to a height, which are those with lower numbers.
+    pub(super) fn count_at(&self, height: Height) -> u64 {
+        let Some(top) = (self.shape.heights.ordinal_below)(height) else { return 0 };
         let after = self.segments.partition_point(|segment| segment.base <= top);
         let Some(segment) = after.checked_sub(1).and_then(|at| self.segments.get(at)) else {
             return 0;
@@ -263,13 +272,14 @@ impl HistoryShape {
             + BURST_PERIOD
     }
 
-    /// Adds transactions after the first `first` ones, from the ordinal `base` on, until `trades`
-    /// more of them are trades; returns the highest ordinal used. After [`ARRIVALS_MAX`] calls it
-    /// adds nothing.
-    pub(super) fn arrive(&mut self, trades: u64, first: u64, base: u64) -> Option<u64> {
+    /// Adds transactions above `head` until `trades` more of them are trades; returns the highest
+    /// height used. After [`ARRIVALS_MAX`] calls it adds nothing.
+    pub(super) fn arrive(&mut self, trades: u64, head: Height) -> Height {
         if trades == 0 || self.segments.len() > ARRIVALS_MAX {
-            return None;
+            return head;
         }
+        let Heights { of, ordinal, .. } = self.shape.heights;
+        let (first, base) = (self.count_at(head), ordinal(head) + 1);
         let mut number = first;
         let mut left = trades;
         while left > 0 {
@@ -288,6 +298,6 @@ impl HistoryShape {
         if let Some(live) = live {
             self.segments.push(Segment { first: number, base: top + 1, ..live });
         }
-        Some(top)
+        of(top)
     }
 }

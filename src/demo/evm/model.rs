@@ -1,8 +1,10 @@
-//! The chain: wallets, head, forks. Stores registered and queried addresses, never a history.
+//! The chain: its transactions and blocks, and the rows that they must give.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::demo::ledger::Ledger;
 use crate::demo::mix;
 use crate::demo::timeline::{Class, Spot};
 use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSeconds};
@@ -16,15 +18,11 @@ use super::places::{Made, Reference, TxPlaces};
 use super::references;
 use super::script::{self, Against, Holdings, Script, TradeSpec};
 use super::tx::Tx;
-use super::wallet::{WalletHistory, WalletPlan};
+use super::wallet::{self, WalletHistory, WalletPlan};
 use super::{TradeKind, noise, trades, tron_trades};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
-/// Remembered addresses; queries that name no wallet see only these.
-const WALLETS_MAX: usize = 100_000;
-/// Maximum of trades of an address that was not registered.
-const UNKNOWN_TRADES_MAX: u64 = 500;
 /// One in so many blocks has a swap of another user.
 const STRANGER_BLOCKS: u64 = 2_000;
 
@@ -39,19 +37,17 @@ pub struct EvmModel {
 struct Inner {
     slug: String,
     places: TxPlaces,
-    state: RwLock<State>,
+    ledger: Ledger<20, WalletPlan>,
+    /// Transactions that nodes do not return, though lists name them.
+    withheld: RwLock<HashSet<Word>>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    head: Height,
-    /// Every address that was registered or queried; in order, so that a query of all wallets gets
-    /// the same answer in each process.
-    wallets: BTreeMap<Account, Arc<WalletHistory>>,
-    /// Blocks from which the chain was replaced, oldest replacement first.
-    forks: Vec<Height>,
-    /// Transactions that nodes do not return, though lists name them.
-    withheld: HashSet<Word>,
+impl Deref for EvmModel {
+    type Target = Ledger<20, WalletPlan>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner.ledger
+    }
 }
 
 /// One row that the wallet's history must have, by construction of the chain.
@@ -94,9 +90,9 @@ impl EvmModel {
     /// The head at the beginning of 2026; `None`: roughly the real chain's.
     pub fn with_head(seed: u64, chain: &Chain, head: Option<Height>) -> Self {
         let places = TxPlaces::new(seed, chain, head);
-        let state = State { head: places.anchor, ..State::default() };
-        let slug = chain.slug.clone();
-        Self { inner: Arc::new(Inner { slug, places, state: RwLock::new(state) }) }
+        let ledger = Ledger::new(places.seed, places.anchor, wallet::making(&places));
+        let (slug, withheld) = (chain.slug.clone(), RwLock::default());
+        Self { inner: Arc::new(Inner { slug, places, ledger, withheld }) }
     }
 
     /// Whether the model has a chain's own contracts; other chains trade through those that every
@@ -107,14 +103,6 @@ impl EvmModel {
 
     pub(super) fn places(&self) -> &TxPlaces {
         &self.inner.places
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.inner.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.inner.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     // The chain.
@@ -131,26 +119,9 @@ impl EvmModel {
         self.inner.places.chain_id
     }
 
-    /// The final head.
-    pub fn head(&self) -> Height {
-        self.read().head
-    }
-
     /// The newest block, which a reorg may still replace.
     pub fn newest(&self) -> Height {
         self.head().saturating_add(self.inner.places.unfinal)
-    }
-
-    /// Sets the final head, forwards or back; blocks above it exist, but are not final.
-    pub fn set_head(&self, head: Height) {
-        self.write().head = head;
-    }
-
-    /// Moves the head forward by some blocks; returns it.
-    pub fn advance(&self, blocks: u64) -> Height {
-        let mut state = self.write();
-        state.head = state.head.saturating_add(blocks);
-        state.head
     }
 
     /// The last block at or before a wall-clock time.
@@ -169,16 +140,9 @@ impl EvmModel {
         places.at_time(places.time(places.anchor) + seconds) - places.anchor
     }
 
-    /// Replaces the chain from a block on: same blocks and amounts, other hashes.
-    pub fn reorg(&self, from: Height) {
-        self.write().forks.push(from);
-    }
-
     /// How often the block was replaced.
     fn fork(&self, height: Height) -> u8 {
-        let state = self.read();
-        let last = state.forks.iter().rposition(|from| *from <= height);
-        u8::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u8::MAX)
+        u8::try_from(self.inner.ledger.fork(height)).unwrap_or(u8::MAX)
     }
 
     /// Price of a whole native coin at a height in trillionths of a dollar: the value of trades
@@ -194,13 +158,6 @@ impl EvmModel {
 
     // Wallets.
 
-    /// Registers a wallet under an address, or replaces its plan.
-    pub fn add_wallet(&self, address: Address, plan: WalletPlan) {
-        if let Ok(account) = address.bytes().try_into() {
-            self.insert(&mut self.write(), account, plan);
-        }
-    }
-
     /// Registers a wallet whose address is derived from a name; returns the address.
     pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
         let number = mix::digest(self.inner.places.seed, name.as_bytes());
@@ -208,38 +165,6 @@ impl EvmModel {
         let address = self.inner.places.address(account);
         self.add_wallet(address, plan);
         address
-    }
-
-    fn insert(&self, state: &mut State, account: Account, plan: WalletPlan) -> Arc<WalletHistory> {
-        let wallet = Arc::new(WalletHistory::new(&self.inner.places, account, plan));
-        state.wallets.insert(account, Arc::clone(&wallet));
-        wallet
-    }
-
-    /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head
-    /// moves to the last of them. Returns the head.
-    pub fn arrive(&self, address: Address, trades: u64) -> Height {
-        let Ok(account) = address.bytes().try_into() else { return self.head() };
-        let wallet = self.history(&account);
-        let mut state = self.write();
-        let mut wallet = WalletHistory::clone(&wallet);
-        state.head = wallet.arrive(trades, state.head);
-        state.wallets.insert(account, Arc::new(wallet));
-        state.head
-    }
-
-    fn history(&self, account: &Account) -> Arc<WalletHistory> {
-        if let Some(wallet) = self.read().wallets.get(account) {
-            return Arc::clone(wallet);
-        }
-        let seed = mix::mix(self.inner.places.seed);
-        let trades = mix::digest(seed, account) % (UNKNOWN_TRADES_MAX + 1);
-        let plan = WalletPlan::trades(trades);
-        let mut state = self.write();
-        if state.wallets.len() >= WALLETS_MAX {
-            return Arc::new(WalletHistory::new(&self.inner.places, *account, plan));
-        }
-        self.insert(&mut state, *account, plan)
     }
 
     /// The wallet at an address; contracts are none. An unregistered address has a history derived
@@ -250,22 +175,6 @@ impl EvmModel {
             || account.starts_with(&[0; 18])
             || Coin::of(places, account).is_some();
         (!is_contract).then(|| self.history(account))
-    }
-
-    /// A wallet that was registered or queried before.
-    pub(super) fn known_wallet(&self, account: &Account) -> Option<Arc<WalletHistory>> {
-        self.read().wallets.get(account).cloned()
-    }
-
-    /// All wallets that were registered or queried.
-    pub(super) fn wallets(&self) -> Vec<Arc<WalletHistory>> {
-        self.read().wallets.values().cloned().collect()
-    }
-
-    /// Transactions of a wallet up to the final head, of every kind.
-    pub fn transaction_count(&self, address: Address) -> u64 {
-        let account: Option<Account> = address.bytes().try_into().ok();
-        account.map_or(0, |account| self.history(&account).count_at(self.head()))
     }
 
     // Transactions.
@@ -293,11 +202,13 @@ impl EvmModel {
             TxId::Evm(hash) | TxId::Tron(hash) => Some(*hash),
             TxId::Solana(_) => None,
         };
-        self.write().withheld = ids.iter().filter_map(word).collect();
+        let mut withheld = self.inner.withheld.write().unwrap_or_else(PoisonError::into_inner);
+        *withheld = ids.iter().filter_map(word).collect();
     }
 
     pub(super) fn is_withheld(&self, hash: &Word) -> bool {
-        self.read().withheld.contains(hash)
+        let withheld = self.inner.withheld.read().unwrap_or_else(PoisonError::into_inner);
+        withheld.contains(hash)
     }
 
     /// The transaction with a hash, if it is on the current chain and nodes return it.
@@ -404,7 +315,7 @@ impl EvmModel {
     /// Every transaction of the wallet up to the final head, newest first, and whether it is a
     /// trade.
     pub fn transactions_of(&self, address: Address) -> impl Iterator<Item = (TxId, bool)> + use<> {
-        let (model, wallet, end) = self.listed_to_head(address);
+        let (model, (wallet, end)) = (self.clone(), self.to_head(address));
         (0..end).rev().filter_map(move |number| {
             let spot = wallet.spot(number)?;
             let hash = model.hash(&wallet.address, number, spot.height);
@@ -414,15 +325,8 @@ impl EvmModel {
 
     /// The rows that the wallet's history must have, newest first.
     pub fn truth(&self, address: Address) -> impl Iterator<Item = TrueTrade> + use<> {
-        let (model, wallet, end) = self.listed_to_head(address);
+        let (model, (wallet, end)) = (self.clone(), self.to_head(address));
         (0..end).rev().flat_map(move |number| model.rows(&wallet, number))
-    }
-
-    fn listed_to_head(&self, address: Address) -> (Self, Arc<WalletHistory>, u64) {
-        let account: Account = address.bytes().try_into().unwrap_or_default();
-        let wallet = self.history(&account);
-        let end = wallet.count_at(self.head());
-        (self.clone(), wallet, end)
     }
 
     fn rows(&self, wallet: &WalletHistory, number: u64) -> Vec<TrueTrade> {

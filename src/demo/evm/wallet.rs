@@ -1,12 +1,10 @@
-//! A wallet of the demo chain: the parameters of its history, and the block of each transaction.
+//! The parameters of a wallet's history.
 
-use std::ops::Deref;
-
-use crate::demo::mix;
-use crate::demo::timeline::{Crowd, HistoryShape, Shape, Spot};
+use crate::demo::ledger::{Making, Wallet};
+use crate::demo::timeline::{Crowd, Heights, Shape};
+use crate::domain::Height;
 
 use super::TradeKind;
-use super::hash::Account;
 use super::places::TxPlaces;
 
 /// A wallet's first position in a block is below this.
@@ -60,46 +58,31 @@ impl WalletPlan {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct WalletHistory {
-    pub(super) address: Account,
-    pub(super) tag: u64,
-    pub(super) plan: WalletPlan,
-    timeline: HistoryShape,
+pub(super) type WalletHistory = Wallet<20, WalletPlan>;
+
+/// Every block is a height.
+const HEIGHTS: Heights = Heights {
+    of: |height| height,
+    ordinal: |height| height,
+    ordinal_below: Some,
+    spread: INDEX_SPREAD,
+};
+
+pub(super) fn making(places: &TxPlaces) -> Making<WalletPlan> {
+    let bounds = (places.default_first(), places.anchor.saturating_sub(200));
+    Making { plan: WalletPlan::trades, shape, bounds }
 }
 
-impl Deref for WalletHistory {
-    type Target = HistoryShape;
-
-    fn deref(&self) -> &HistoryShape {
-        &self.timeline
-    }
-}
-
-impl WalletHistory {
-    pub(super) fn new(places: &TxPlaces, address: Account, plan: WalletPlan) -> Self {
-        let tag = mix::digest(places.seed, &address);
-        let shape = Shape {
-            trades: plan.trades,
-            failed_percent: plan.failed_percent,
-            noise_percent: plan.noise_percent,
-            first: plan.first.unwrap_or(places.default_first()),
-            last: plan.last.unwrap_or(places.anchor.saturating_sub(200)),
-            burst: plan.burst,
-            crowd: plan.crowd,
-            live_every: plan.live_every,
-        };
-        Self { address, tag, plan, timeline: HistoryShape::new(places.seed, tag, shape) }
-    }
-
-    pub(super) fn spot(&self, number: u64) -> Option<Spot> {
-        self.timeline.place(number, |height| height, INDEX_SPREAD)
-    }
-
-    /// Adds transactions above `head` until `trades` more of them are trades; returns the highest
-    /// block used.
-    pub(super) fn arrive(&mut self, trades: u64, head: u64) -> u64 {
-        let first = self.count_at(head);
-        self.timeline.arrive(trades, first, head + 1).unwrap_or(head)
+fn shape(plan: &WalletPlan, (first, last): (Height, Height)) -> Shape {
+    Shape {
+        trades: plan.trades,
+        failed_percent: plan.failed_percent,
+        noise_percent: plan.noise_percent,
+        first: plan.first.unwrap_or(first),
+        last: plan.last.unwrap_or(last),
+        burst: plan.burst,
+        crowd: plan.crowd,
+        live_every: plan.live_every,
+        heights: HEIGHTS,
     }
 }

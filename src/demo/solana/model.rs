@@ -1,8 +1,9 @@
-//! The chain: wallets, head, forks. Stores registered and queried addresses, never a history.
+//! The chain: its transactions and blocks, and the rows that they must give.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::ops::Deref;
+use std::sync::Arc;
 
+use crate::demo::ledger::Ledger;
 use crate::demo::mix;
 use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
@@ -12,7 +13,7 @@ use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::maker;
 use super::references;
 use super::tokens::DemoToken;
-use super::wallet::{WalletHistory, WalletPlan};
+use super::wallet::{MAKING, WalletHistory, WalletPlan};
 use super::wire::{self, Envelope};
 use super::{TradeKind, TxKind, slots};
 use crate::demo::timeline::{Class, Spot};
@@ -20,32 +21,18 @@ use crate::demo::timeline::{Class, Spot};
 const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
 const FILLER_TAG: u64 = u64::from_le_bytes(*b"demofill");
 
-/// Remembered addresses; beyond it an address still has its history, but its token accounts are not
-/// found by their own address.
-const WALLETS_MAX: usize = 100_000;
-/// Maximum of trades of an address that was not registered.
-const UNKNOWN_TRADES_MAX: u64 = 500;
-
 /// A deterministic Solana. Cheap to clone; clones share the chain.
 #[derive(Debug, Clone)]
 pub struct SolanaModel {
-    inner: Arc<Inner>,
+    ledger: Arc<Ledger<32, WalletPlan>>,
 }
 
-#[derive(Debug)]
-struct Inner {
-    seed: u64,
-    state: RwLock<State>,
-}
+impl Deref for SolanaModel {
+    type Target = Ledger<32, WalletPlan>;
 
-#[derive(Debug, Default)]
-struct State {
-    head: Height,
-    /// Every address that was registered or queried.
-    wallets: HashMap<ModelKey, Arc<WalletHistory>>,
-    by_tag: HashMap<u64, ModelKey>,
-    /// Slots from which the chain was replaced, oldest replacement first.
-    forks: Vec<Height>,
+    fn deref(&self) -> &Self::Target {
+        &self.ledger
+    }
 }
 
 /// One row that the wallet's history must have, by construction of the chain.
@@ -88,40 +75,10 @@ pub(super) enum ListSubject {
 impl SolanaModel {
     /// A chain generated from one seed; its head is `DEFAULT_HEAD` until it is set.
     pub fn new(seed: u64) -> Self {
-        let state = State { head: slots::DEFAULT_HEAD, ..State::default() };
-        Self { inner: Arc::new(Inner { seed, state: RwLock::new(state) }) }
-    }
-
-    pub(super) fn seed(&self) -> u64 {
-        self.inner.seed
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.inner.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.inner.state.write().unwrap_or_else(PoisonError::into_inner)
+        Self { ledger: Arc::new(Ledger::new(seed, slots::DEFAULT_HEAD, MAKING)) }
     }
 
     // The chain.
-
-    /// The finalized head.
-    pub fn head(&self) -> Height {
-        self.read().head
-    }
-
-    /// Sets the finalized head, forwards or back; trades above it do not exist yet.
-    pub fn set_head(&self, head: Height) {
-        self.write().head = head;
-    }
-
-    /// Moves the head forward by some slots; returns it.
-    pub fn advance(&self, slots: u64) -> Height {
-        let mut state = self.write();
-        state.head = state.head.saturating_add(slots);
-        state.head
-    }
 
     /// The slot at a wall-clock time, for a demo that moves with the clock.
     pub fn slot_at(time: UnixSeconds) -> Height {
@@ -142,78 +99,25 @@ impl SolanaModel {
         slots::has_block(slot)
     }
 
-    /// Replaces the chain from a slot on: same slots, other block hashes, signatures, SOL amounts
-    /// and venues. Token amounts are unchanged, so that balances remain consistent.
-    pub fn reorg(&self, from: Height) {
-        self.write().forks.push(from);
-    }
-
-    /// How often the slot was replaced.
-    pub(super) fn fork(&self, slot: Height) -> u32 {
-        let state = self.read();
-        let last = state.forks.iter().rposition(|from| *from <= slot);
-        u32::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u32::MAX)
-    }
-
     /// Price of one SOL at a slot in trillionths of a dollar: the value of trades against dollars
     /// by construction.
     pub fn price_at(&self, slot: Height) -> Price {
-        Price(references::price(self.inner.seed, slot))
+        Price(references::price(self.seed(), slot))
     }
 
     pub fn block_hash(&self, slot: Height) -> [u8; 32] {
         let fork = u64::from(self.fork(slot));
-        account(self.inner.seed, Role::Blockhash, [slot, fork])
+        account(self.seed(), Role::Blockhash, [slot, fork])
     }
 
     // Wallets.
 
-    /// Registers a wallet under an address, or replaces its plan.
-    pub fn add_wallet(&self, address: Address, plan: WalletPlan) {
-        if let Address::Solana(key) = address {
-            self.insert(&mut self.write(), key, plan);
-        }
-    }
-
     /// Registers a wallet whose address is derived from a name; returns the address.
     pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
-        let number = mix::digest(self.inner.seed, name.as_bytes());
-        let key = account(self.inner.seed, Role::Signer, [number, 0]);
+        let number = mix::digest(self.seed(), name.as_bytes());
+        let key = account(self.seed(), Role::Signer, [number, 0]);
         self.add_wallet(Address::Solana(key), plan);
         Address::Solana(key)
-    }
-
-    fn insert(&self, state: &mut State, key: ModelKey, plan: WalletPlan) -> Arc<WalletHistory> {
-        let wallet = Arc::new(WalletHistory::new(self.inner.seed, key, plan));
-        state.by_tag.insert(wallet.tag, key);
-        state.wallets.insert(key, Arc::clone(&wallet));
-        wallet
-    }
-
-    /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head
-    /// moves to the last of them. Returns the head.
-    pub fn arrive(&self, address: Address, trades: u64) -> Height {
-        let Address::Solana(key) = address else { return self.head() };
-        let wallet = self.wallet(&key);
-        let mut state = self.write();
-        let mut wallet = WalletHistory::clone(&wallet);
-        state.head = wallet.arrive(trades, state.head);
-        state.wallets.insert(key, Arc::new(wallet));
-        state.head
-    }
-
-    /// The wallet at an address; an unknown address gets a history of 0 to 500 trades by its hash.
-    pub(super) fn wallet(&self, key: &ModelKey) -> Arc<WalletHistory> {
-        if let Some(wallet) = self.read().wallets.get(key) {
-            return Arc::clone(wallet);
-        }
-        let trades = mix::digest(mix::mix(self.inner.seed), key) % (UNKNOWN_TRADES_MAX + 1);
-        let plan = WalletPlan::trades(trades);
-        let mut state = self.write();
-        if state.wallets.len() >= WALLETS_MAX {
-            return Arc::new(WalletHistory::new(self.inner.seed, *key, plan));
-        }
-        self.insert(&mut state, *key, plan)
     }
 
     /// The subject of a list of an address; accounts that are not wallets have none.
@@ -221,28 +125,17 @@ impl SolanaModel {
         if KnownAccount::of(key).is_some() || DemoToken::from_mint(key).is_some() {
             return None;
         }
-        if let Some((tag, token)) = maker::open_token_account(self.inner.seed, key) {
-            let owner = self.read().by_tag.get(&tag).copied()?;
-            return Some(ListSubject::TokenAccount(self.wallet(&owner), token));
+        if let Some((tag, token)) = maker::open_token_account(self.seed(), key) {
+            let owner = self.tagged(tag)?;
+            return Some(ListSubject::TokenAccount(self.history(&owner), token));
         }
-        Some(ListSubject::Wallet(self.wallet(key)))
-    }
-
-    /// All wallets that were registered or queried.
-    pub(super) fn wallets(&self) -> Vec<Arc<WalletHistory>> {
-        self.read().wallets.values().cloned().collect()
-    }
-
-    /// Transactions of a wallet up to the head, of every kind.
-    pub fn transaction_count(&self, address: Address) -> u64 {
-        let Address::Solana(key) = address else { return 0 };
-        self.wallet(&key).count_at(self.head())
+        Some(ListSubject::Wallet(self.history(key)))
     }
 
     // Transactions.
 
     pub(super) fn script<'a>(&self, wallet: &'a WalletHistory) -> Script<'a> {
-        Script { seed: self.inner.seed, wallet }
+        Script { seed: self.seed(), wallet }
     }
 
     pub(super) fn signature(&self, wallet: &ModelKey, number: u64, fork: u32) -> [u8; 64] {
@@ -253,7 +146,7 @@ impl SolanaModel {
         numbers.copy_from_slice(&number.to_le_bytes());
         let (forks, _) = rest.split_at_mut(4);
         forks.copy_from_slice(&fork.to_le_bytes());
-        mix::seal(self.inner.seed ^ SIGNATURE_TAG, &body)
+        mix::seal(self.seed() ^ SIGNATURE_TAG, &body)
     }
 
     /// The signature of a transaction that concerns no wallet.
@@ -262,12 +155,12 @@ impl SolanaModel {
         let (height, place) = body.split_at_mut(8);
         height.copy_from_slice(&slot.to_le_bytes());
         place.copy_from_slice(&index.to_le_bytes());
-        mix::seal(self.inner.seed ^ FILLER_TAG, &body)
+        mix::seal(self.seed() ^ FILLER_TAG, &body)
     }
 
     /// The slot of such a signature, and its position there.
     pub(super) fn filler_place(&self, signature: &[u8; 64]) -> Option<(Height, u32)> {
-        let body: [u8; 12] = mix::open(self.inner.seed ^ FILLER_TAG, signature)?;
+        let body: [u8; 12] = mix::open(self.seed() ^ FILLER_TAG, signature)?;
         let (slot, index) = body.split_first_chunk::<8>()?;
         Some((Height::from_le_bytes(*slot), u32::from_le_bytes(*index.first_chunk::<4>()?)))
     }
@@ -277,12 +170,12 @@ impl SolanaModel {
         &self,
         signature: &[u8; 64],
     ) -> Option<(Arc<WalletHistory>, u64, Spot, u32)> {
-        let body: [u8; 48] = mix::open(self.inner.seed ^ SIGNATURE_TAG, signature)?;
+        let body: [u8; 48] = mix::open(self.seed() ^ SIGNATURE_TAG, signature)?;
         let (address, rest) = body.split_first_chunk::<32>()?;
         let (number, rest) = rest.split_first_chunk::<8>()?;
         let (fork, _) = rest.split_first_chunk::<4>()?;
         let (number, fork) = (u64::from_le_bytes(*number), u32::from_le_bytes(*fork));
-        let wallet = self.wallet(address);
+        let wallet = self.history(address);
         let spot = wallet.spot(number)?;
         (self.fork(spot.height) == fork).then_some((wallet, number, spot, fork))
     }
@@ -305,7 +198,7 @@ impl SolanaModel {
         let mut signatures = vec![self.signature(&wallet.address, number, fork)];
         for other in 1..u64::try_from(signers).unwrap_or(1) {
             let mut bytes = [0; 64];
-            mix::fill(mix::hash(self.inner.seed, &[wallet.tag, number, other]), &mut bytes);
+            mix::fill(mix::hash(self.seed(), &[wallet.tag, number, other]), &mut bytes);
             signatures.push(bytes);
         }
         let envelope = Envelope {
@@ -314,7 +207,7 @@ impl SolanaModel {
             index: with_index.then_some(spot.index),
             signatures: &signatures,
             recent_blockhash: self.block_hash(spot.height.saturating_sub(40)),
-            lookup_table: account(self.inner.seed, Role::LookupTable, [number % 7, 0]),
+            lookup_table: account(self.seed(), Role::LookupTable, [number % 7, 0]),
         };
         wire::transaction(out, &tx, &envelope);
     }
@@ -331,7 +224,7 @@ impl SolanaModel {
 
     /// Every transaction of the wallet up to the head, trades and others, newest first.
     pub fn signatures(&self, address: Address) -> impl Iterator<Item = TxId> + use<> {
-        let (model, wallet, top) = self.listed_to_head(address);
+        let (model, (wallet, top)) = (self.clone(), self.to_head(address));
         (0..top).rev().filter_map(move |number| {
             let fork = model.fork(wallet.spot(number)?.height);
             Some(TxId::solana(&model.signature(&wallet.address, number, fork)))
@@ -353,15 +246,8 @@ impl SolanaModel {
 
     /// Every row of the wallet up to the head, newest first, in the service's order.
     pub fn truth(&self, address: Address) -> impl Iterator<Item = TrueTrade> + use<> {
-        let (model, wallet, top) = self.listed_to_head(address);
+        let (model, (wallet, top)) = (self.clone(), self.to_head(address));
         (0..top).rev().flat_map(move |number| model.rows(&wallet, number))
-    }
-
-    fn listed_to_head(&self, address: Address) -> (Self, Arc<WalletHistory>, u64) {
-        let key = if let Address::Solana(key) = address { key } else { [0; 32] };
-        let wallet = self.wallet(&key);
-        let top = wallet.count_at(self.head());
-        (self.clone(), wallet, top)
     }
 
     /// Rows of one transaction of the wallet.

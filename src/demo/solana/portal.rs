@@ -91,7 +91,7 @@ type Rows = BTreeMap<Spot, (Value, Vec<Value>)>;
 fn found(model: &SolanaModel, owners: &[ModelKey], (low, high): (Height, Height)) -> Rows {
     let mut found = Rows::new();
     for owner in owners {
-        let wallet = model.wallet(owner);
+        let wallet = model.history(owner);
         let first = low.checked_sub(1).map_or(0, |below| wallet.count_at(below));
         for number in first..wallet.count_at(high) {
             let Some(entry) = model.entry(&wallet, number) else { continue };

@@ -1,11 +1,8 @@
-//! A wallet of the demo chain: the parameters of its history, and the slot of each transaction.
+//! The parameters of a wallet's history.
 
-use std::ops::Deref;
+use crate::demo::ledger::{Making, Wallet};
+use crate::demo::timeline::{Crowd, Heights, Shape};
 
-use crate::demo::mix;
-use crate::demo::timeline::{Crowd, HistoryShape, Shape, Spot};
-
-use super::keys::ModelKey;
 use super::{TradeKind, slots};
 
 /// A wallet's first position in a slot is below this.
@@ -67,64 +64,45 @@ impl WalletPlan {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct WalletHistory {
-    pub(super) address: ModelKey,
-    /// Represents the address where 32 bytes do not fit.
-    pub(super) tag: u64,
-    pub(super) plan: WalletPlan,
-    timeline: HistoryShape,
-}
+pub(super) type WalletHistory = Wallet<32, WalletPlan>;
 
-impl Deref for WalletHistory {
-    type Target = HistoryShape;
+const HEIGHTS: Heights = Heights {
+    of: slots::slot,
+    ordinal: slots::ordinal,
+    ordinal_below: slots::ordinal_below,
+    spread: INDEX_SPREAD,
+};
 
-    fn deref(&self) -> &HistoryShape {
-        &self.timeline
-    }
-}
+/// Plans state their own bounds.
+pub(super) const MAKING: Making<WalletPlan> =
+    Making { plan: WalletPlan::trades, shape: |plan, _| shape(plan), bounds: (0, 0) };
 
-impl WalletHistory {
-    pub(super) fn new(seed: u64, address: ModelKey, plan: WalletPlan) -> Self {
-        let tag = mix::digest(seed, &address);
-        let shape = Shape {
-            trades: plan.trades,
-            failed_percent: plan.failed_percent,
-            noise_percent: plan.noise_percent,
-            first: slots::ordinal(plan.first_slot),
-            last: slots::ordinal(plan.last_slot),
-            burst: plan.burst,
-            crowd: plan.crowd,
-            live_every: plan.live_every,
-        };
-        Self { address, tag, plan, timeline: HistoryShape::new(seed, tag, shape) }
-    }
-
-    pub(super) fn spot(&self, number: u64) -> Option<Spot> {
-        self.timeline.place(number, slots::slot, INDEX_SPREAD)
-    }
-
-    /// The number of transactions in slots up to `slot`, which are those with lower numbers.
-    pub(super) fn count_at(&self, slot: u64) -> u64 {
-        slots::ordinal_below(slot).map_or(0, |top| self.timeline.count_at(top))
-    }
-
-    /// Adds transactions above `head` until `trades` more of them are trades; returns the highest
-    /// slot used.
-    pub(super) fn arrive(&mut self, trades: u64, head: u64) -> u64 {
-        let (first, base) = (self.count_at(head), slots::ordinal(head) + 1);
-        self.timeline.arrive(trades, first, base).map_or(head, slots::slot)
+fn shape(plan: &WalletPlan) -> Shape {
+    Shape {
+        trades: plan.trades,
+        failed_percent: plan.failed_percent,
+        noise_percent: plan.noise_percent,
+        first: slots::ordinal(plan.first_slot),
+        last: slots::ordinal(plan.last_slot),
+        burst: plan.burst,
+        crowd: plan.crowd,
+        live_every: plan.live_every,
+        heights: HEIGHTS,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::timeline::Class;
+    use crate::demo::timeline::{Class, HistoryShape, Spot};
+
+    fn history(plan: &WalletPlan) -> HistoryShape {
+        HistoryShape::new(5, 7, shape(plan))
+    }
 
     fn check(plan: WalletPlan) {
         let last = plan.last_slot;
-        let wallet = WalletHistory::new(5, [7; 32], plan);
+        let wallet = history(&plan);
         let count = wallet.count_at(last);
         let trades = (0..count).filter(|n| matches!(wallet.class(*n), Class::Trade(_))).count();
         assert_eq!(u64::try_from(trades).unwrap(), plan.trades);
@@ -164,14 +142,14 @@ mod tests {
         check(WalletPlan { live_every: Some(50), ..WalletPlan::trades(100) });
         let (first_slot, last_slot) = (1_000, 1_400);
         check(WalletPlan { first_slot, last_slot, burst: 0, ..WalletPlan::trades(100) });
-        assert_eq!(WalletHistory::new(5, [7; 32], WalletPlan::trades(0)).count_at(u64::MAX), 0);
+        assert_eq!(history(&WalletPlan::trades(0)).count_at(u64::MAX), 0);
     }
 
     #[test]
     fn what_arrives_stands_above_the_head() {
         for live_every in [None, Some(30)] {
             let plan = WalletPlan { live_every, ..WalletPlan::trades(500) };
-            let mut wallet = WalletHistory::new(5, [7; 32], plan);
+            let mut wallet = history(&plan);
             let mut head = slots::DEFAULT_HEAD;
             for _ in 0..5 {
                 let before = wallet.count_at(head);

@@ -1,0 +1,192 @@
+//! What the chains of all families have in common: a head, replacements, and wallets. Stores
+//! registered and queried addresses, never a history.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::mix;
+use super::timeline::{HistoryShape, Shape};
+use crate::domain::{Address, Height};
+
+/// Remembered addresses. Beyond it an address still has its history, but queries that do not name
+/// it do not find it.
+const WALLETS_MAX: usize = 100_000;
+/// Maximum of trades of an address that was not registered.
+const UNKNOWN_TRADES_MAX: u64 = 500;
+
+/// A wallet of the demo chain: the parameters of its history, and the place of each transaction.
+#[derive(Debug, Clone)]
+pub(super) struct Wallet<const N: usize, P> {
+    pub(super) address: [u8; N],
+    /// Represents the address where its bytes do not fit.
+    pub(super) tag: u64,
+    pub(super) plan: P,
+    shape: HistoryShape,
+}
+
+impl<const N: usize, P> Wallet<N, P> {
+    pub(super) fn new(seed: u64, address: [u8; N], plan: P, shape: Shape) -> Self {
+        let tag = mix::digest(seed, &address);
+        Self { address, tag, plan, shape: HistoryShape::new(seed, tag, shape) }
+    }
+}
+
+impl<const N: usize, P> Deref for Wallet<N, P> {
+    type Target = HistoryShape;
+
+    fn deref(&self) -> &HistoryShape {
+        &self.shape
+    }
+}
+
+/// How a family makes a wallet's history of its plan.
+#[derive(Debug)]
+pub(super) struct Making<P> {
+    /// The plan of an address that was not registered, with so many trades.
+    pub(super) plan: fn(u64) -> P,
+    /// The second argument is where the histories of the chain begin and end by default.
+    pub(super) shape: fn(&P, (Height, Height)) -> Shape,
+    pub(super) bounds: (Height, Height),
+}
+
+/// The state of a chain.
+#[derive(Debug)]
+pub struct Ledger<const N: usize, P> {
+    seed: u64,
+    making: Making<P>,
+    state: RwLock<State<N, P>>,
+}
+
+#[derive(Debug)]
+struct State<const N: usize, P> {
+    head: Height,
+    /// Every address that was registered or queried; in order, so that a query of all wallets gets
+    /// the same answer in each process.
+    wallets: BTreeMap<[u8; N], Arc<Wallet<N, P>>>,
+    by_tag: HashMap<u64, [u8; N]>,
+    /// Heights from which the chain was replaced, oldest replacement first.
+    forks: Vec<Height>,
+}
+
+fn key<const N: usize>(address: Address) -> Option<[u8; N]> {
+    address.bytes().try_into().ok()
+}
+
+impl<const N: usize, P: Copy> Ledger<N, P> {
+    pub(super) fn new(seed: u64, head: Height, making: Making<P>) -> Self {
+        let (wallets, by_tag, forks) = (BTreeMap::new(), HashMap::new(), Vec::new());
+        Self { seed, making, state: RwLock::new(State { head, wallets, by_tag, forks }) }
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<N, P>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State<N, P>> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The final head.
+    pub fn head(&self) -> Height {
+        self.read().head
+    }
+
+    /// Sets the final head, forwards or back; trades above it are not final, or do not exist yet.
+    pub fn set_head(&self, head: Height) {
+        self.write().head = head;
+    }
+
+    /// Moves the head forward by some heights; returns it.
+    pub fn advance(&self, by: u64) -> Height {
+        let mut state = self.write();
+        state.head = state.head.saturating_add(by);
+        state.head
+    }
+
+    /// Replaces the chain from a height on: same heights and amounts of tokens, other hashes.
+    pub fn reorg(&self, from: Height) {
+        self.write().forks.push(from);
+    }
+
+    /// How often a height was replaced.
+    pub(super) fn fork(&self, height: Height) -> u32 {
+        let last = self.read().forks.iter().rposition(|from| *from <= height);
+        u32::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u32::MAX)
+    }
+
+    /// Registers a wallet under an address, or replaces its plan.
+    pub fn add_wallet(&self, address: Address, plan: P) {
+        if let Some(key) = key(address) {
+            self.write().insert(self.made(key, plan));
+        }
+    }
+
+    fn made(&self, key: [u8; N], plan: P) -> Arc<Wallet<N, P>> {
+        let shape = (self.making.shape)(&plan, self.making.bounds);
+        Arc::new(Wallet::new(self.seed, key, plan, shape))
+    }
+
+    /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head
+    /// moves to the last of them. Returns the head.
+    pub fn arrive(&self, address: Address, trades: u64) -> Height {
+        let Some(key) = key(address) else { return self.head() };
+        let mut wallet = Wallet::clone(&self.history(&key));
+        let mut state = self.write();
+        state.head = wallet.shape.arrive(trades, state.head);
+        state.wallets.insert(key, Arc::new(wallet));
+        state.head
+    }
+
+    /// The wallet at an address; an unknown address has a history of 0 to 500 trades by its hash.
+    pub(super) fn history(&self, key: &[u8; N]) -> Arc<Wallet<N, P>> {
+        if let Some(wallet) = self.known_wallet(key) {
+            return wallet;
+        }
+        let trades = mix::digest(mix::mix(self.seed), key) % (UNKNOWN_TRADES_MAX + 1);
+        let wallet = self.made(*key, (self.making.plan)(trades));
+        let mut state = self.write();
+        if state.wallets.len() < WALLETS_MAX {
+            state.insert(Arc::clone(&wallet));
+        }
+        wallet
+    }
+
+    /// A wallet that was registered or queried before.
+    pub(super) fn known_wallet(&self, key: &[u8; N]) -> Option<Arc<Wallet<N, P>>> {
+        self.read().wallets.get(key).cloned()
+    }
+
+    /// The address of such a wallet, by its tag.
+    pub(super) fn tagged(&self, tag: u64) -> Option<[u8; N]> {
+        self.read().by_tag.get(&tag).copied()
+    }
+
+    /// All wallets that were registered or queried.
+    pub(super) fn wallets(&self) -> Vec<Arc<Wallet<N, P>>> {
+        self.read().wallets.values().cloned().collect()
+    }
+
+    /// Transactions of a wallet up to the final head, of every kind.
+    pub fn transaction_count(&self, address: Address) -> u64 {
+        key(address).map_or(0, |key| self.history(&key).count_at(self.head()))
+    }
+
+    /// The wallet with that count.
+    pub(super) fn to_head(&self, address: Address) -> (Arc<Wallet<N, P>>, u64) {
+        let wallet = self.history(&key(address).unwrap_or([0; N]));
+        let count = wallet.count_at(self.head());
+        (wallet, count)
+    }
+}
+
+impl<const N: usize, P> State<N, P> {
+    fn insert(&mut self, wallet: Arc<Wallet<N, P>>) {
+        self.by_tag.insert(wallet.tag, wallet.address);
+        self.wallets.insert(wallet.address, wallet);
+    }
+}
