@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, FuturesUnordered, StreamExt as _};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::node::{DemoNode, NodeAnswer};
 use super::service::DemoRequest;
-use super::transport::{head, route};
+use super::transport::route;
 use crate::domain::defaults;
 
 const CUT_AFTER: Duration = Duration::from_millis(5);
@@ -163,9 +163,14 @@ async fn respond(
     let answer = node.handle(&DemoRequest { method, path, query, body: &body });
     let Some(answer) = answer else { return std::future::pending().await };
     tokio::time::sleep(answer.delay).await;
-    let (status, headers) = head(&answer);
+    let (status, kind) = (answer.http.status, answer.http.content_type);
+    let (status, wait) = (StatusCode::from_u16(status).unwrap_or_default(), answer.retry_after);
     let mut response = Response::new(stream_body(answer));
-    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    let wait = wait.map(|wait| (header::RETRY_AFTER, HeaderValue::from(wait.as_secs())));
+    headers.extend(wait);
     Ok(response)
 }
 

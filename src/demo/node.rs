@@ -13,18 +13,13 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::evm::EvmModel;
-use super::faults::{CallFaults, Faults, RequestFault};
+use super::faults::{CallFaults, Faults, RequestFault, TOO_MANY, without_logs};
 use super::mix::{self, Dice};
 use super::rpc::{CallReply, DemoError, HttpAnswer, JSON};
 use super::service::{DemoRequest, Options, Service};
 use super::solana::{NodeOptions, SolanaModel};
 use crate::domain::lock;
 
-const TOO_MANY: &str = "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":429,\"message\":\"Too many requests \
-                        for a specific RPC call\"},\"id\":null}";
-/// The body of a garbled answer, and that of a proxy's error page.
-const GARBAGE: &str = "{\"jsonrpc\":\"2.0\",\u{1}";
-const PAGE: &str = "<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>";
 /// Method names that are counted separately; further ones are counted together.
 const METHODS_MAX: usize = 64;
 const SECOND: Duration = Duration::from_secs(1);
@@ -241,6 +236,9 @@ impl DemoNode {
         if let Some(http) = self.refused(request, &faults) {
             return Some(respond(http));
         }
+        if let Some(http) = hit.and_then(|(fault, _)| fault.answer(&mut dice)) {
+            return Some(respond(http));
+        }
         let json = |shuffle| respond(self.answer(request, number, &faults, shuffle));
         Some(match hit.map(|(fault, _)| fault) {
             Some(RequestFault::Silence) => return None,
@@ -251,18 +249,10 @@ impl DemoNode {
                 self.counts().suspended_until = Instant::now().checked_add(wait);
                 too_many(Some(wait), dice.next())
             }
-            Some(RequestFault::Unavailable) => {
-                respond(HttpAnswer::new(503, "text/plain", "Service Unavailable"))
-            }
-            Some(RequestFault::Garbage) => respond(HttpAnswer::new(200, JSON, GARBAGE)),
-            Some(RequestFault::Html) => {
-                let status = if dice.percent(50) { 200 } else { 502 };
-                respond(HttpAnswer::new(status, "text/html", PAGE))
-            }
             Some(RequestFault::SlowBody) => NodeAnswer { slow: faults.slow_for, ..json(None) },
             Some(RequestFault::CutBody) => NodeAnswer { cut: true, ..json(None) },
             Some(RequestFault::Reordered) => json(Some(dice.next())),
-            None => json(None),
+            _ => json(None),
         })
     }
 
@@ -413,36 +403,10 @@ impl DemoNode {
             let known = stats.calls.len() < METHODS_MAX;
             *stats.calls.entry(if known { method } else { "other" }.to_owned()).or_default() += 1;
         }
-        let twist = fault.twist;
-        let hits = [
-            ("wrong_id", fault.wrong_id),
-            ("null_result", fault.null_result),
-            ("busy", fault.busy),
-            ("duplicate", twist.duplicate),
-            ("lost", twist.lose),
-            ("empty_page", twist.empty),
-            ("flipped_order", twist.flip.is_some()),
-            ("head_back", twist.head_back > 0),
-            ("lost_cursor", twist.cut),
-            ("short_page", twist.short.is_some()),
-            ("empty_logs", twist.empty_logs),
-            ("short_logs", twist.short_logs.is_some()),
-            ("flipped_logs", twist.flip_logs.is_some()),
-            ("short_list", twist.short_list.is_some()),
-            ("null_tokens", fault.null_tokens),
-            ("bare_receipts", fault.bare_receipts),
-        ];
-        for (name, _) in hits.into_iter().filter(|(_, hit)| *hit) {
+        for name in fault.hits() {
             counts.hit(name);
         }
     }
-}
-
-/// A receipt whose events are left out.
-fn without_logs(receipt: Vec<u8>) -> Vec<u8> {
-    let Ok(Value::Object(mut fields)) = serde_json::from_slice(&receipt) else { return receipt };
-    fields.insert("logs".to_owned(), Value::Array(Vec::new()));
-    Value::Object(fields).to_string().into_bytes()
 }
 
 /// `id`: JSON text.

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use blotter::demo::solana::{NodeOptions, SolanaModel, WalletPlan};
-use blotter::demo::{
-    DemoNode, DemoTransport, Exchange, ExchangeError, Faults, Loopback, LoopbackLimits, Rate,
-};
+use blotter::demo::{DemoNode, DemoTransport, Faults, Loopback, LoopbackLimits, Rate};
+use blotter::rpc::{HttpMethod, Request, Response, SecretUrl, Transport as _, TransportError};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
@@ -23,17 +22,25 @@ fn call(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-async fn send(node: &DemoNode, body: &Value) -> Result<Exchange, ExchangeError> {
+async fn send(node: &DemoNode, body: &Value) -> Result<Response, TransportError> {
     let transport = DemoTransport::new([("one.test".to_owned(), node.clone())]);
-    transport.exchange("one.test", body.to_string().as_bytes(), TIMEOUT, LIMIT).await
+    let request = Request {
+        method: HttpMethod::Post,
+        url: SecretUrl::new("https://one.test"),
+        headers: Vec::new(),
+        body: body.to_string().into(),
+        timeout: TIMEOUT,
+        body_bytes_max: LIMIT,
+    };
+    transport.send(request).await
 }
 
-async fn slot(node: &DemoNode) -> Result<Exchange, ExchangeError> {
+async fn slot(node: &DemoNode) -> Result<Response, TransportError> {
     send(node, &call(1, "getSlot", json!([]))).await
 }
 
-fn read(exchange: &Exchange) -> Value {
-    serde_json::from_slice(&exchange.body).unwrap()
+fn read(response: &Response) -> Value {
+    serde_json::from_slice(&response.body).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,25 +53,25 @@ async fn each_fault_of_a_request_does_what_it_says() {
     };
     always(|f| f.too_many = Rate::ALWAYS);
     let answer = slot(&node).await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.headers.get("retry-after")), (429, None));
+    assert_eq!((answer.status, answer.retry_after), (429, None));
     always(|f| (f.too_many_with_wait, f.retry_after) = (Rate::ALWAYS, Duration::from_secs(7)));
-    assert_eq!(slot(&node).await.unwrap().headers["retry-after"], "7");
+    assert_eq!(slot(&node).await.unwrap().retry_after.as_deref(), Some("7"));
     always(|f| f.unavailable = Rate::ALWAYS);
-    assert_eq!(slot(&node).await.unwrap().status.as_u16(), 503);
+    assert_eq!(slot(&node).await.unwrap().status, 503);
     always(|f| f.html = Rate::ALWAYS);
-    let answer = slot(&node).await.unwrap();
-    assert_eq!(answer.headers["content-type"], "text/html");
+    assert!(slot(&node).await.unwrap().body.starts_with(b"<!DOCTYPE html>"));
     always(|f| f.garbage = Rate::ALWAYS);
     assert!(serde_json::from_slice::<Value>(&slot(&node).await.unwrap().body).is_err());
     always(|f| f.cut_body = Rate::ALWAYS);
-    assert_eq!(slot(&node).await, Err(ExchangeError::Cut));
+    let cut = slot(&node).await.unwrap_err();
+    assert!(matches!(cut, TransportError::Broken(_)), "{cut}");
     always(|f| f.silence = Rate::ALWAYS);
     let start = Instant::now();
-    assert_eq!(slot(&node).await, Err(ExchangeError::Timeout));
+    assert_eq!(slot(&node).await.unwrap_err(), TransportError::Timeout);
     assert_eq!(start.elapsed(), TIMEOUT);
     always(|f| (f.slow_body, f.slow_for) = (Rate::ALWAYS, Duration::from_secs(3)));
     let start = Instant::now();
-    assert_eq!(slot(&node).await.unwrap().status.as_u16(), 200);
+    assert_eq!(slot(&node).await.unwrap().status, 200);
     assert!(start.elapsed() >= Duration::from_secs(3));
     always(|f| f.latency = Duration::from_millis(120));
     let start = Instant::now();
@@ -140,7 +147,7 @@ async fn a_rate_limit_counts_by_the_second() {
     node.set_faults(Faults { requests_per_second: Some(5), ..Faults::none() });
     for second in 0..3 {
         for n in 0..8 {
-            let status = slot(&node).await.unwrap().status.as_u16();
+            let status = slot(&node).await.unwrap().status;
             assert_eq!(status, if n < 5 { 200 } else { 429 }, "{second} {n}");
         }
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -197,6 +204,11 @@ async fn the_same_node_answers_on_a_port() {
             node.set_faults(Faults { cut_body: Rate::ALWAYS, ..Faults::none() });
             let cut = exchange("/one", &body).await;
             assert!(cut.starts_with("HTTP/1.1 200 ") && !cut.ends_with("0\r\n\r\n"), "{cut}");
+            node.set_faults(Faults { html: Rate::ALWAYS, ..Faults::none() });
+            assert!(exchange("/one", &body).await.contains("content-type: text/html\r\n"));
+            let (too_many_with_wait, retry_after) = (Rate::ALWAYS, Duration::from_secs(7));
+            node.set_faults(Faults { too_many_with_wait, retry_after, ..Faults::none() });
+            assert!(exchange("/one", &body).await.contains("retry-after: 7\r\n"));
             handle.stop();
         };
     tokio::join!(server.run(), client);

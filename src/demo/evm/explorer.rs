@@ -97,7 +97,10 @@ pub(in crate::demo) fn answer(
     let ask = Ask { model, options, list, account, newest_first: text("sort") == "desc" };
     let most = offset.min(options.rows_max);
     let mut rows = ask.rows(&wallet, (low, high), (page - 1) * offset, most);
-    twist_page(&mut rows, high, twist);
+    twist.omit_rows(&mut rows);
+    twist.repeat_first(&mut rows);
+    let edge = Value::from(high.to_string());
+    twist.lose_first(&mut rows, |row| row.get("blockNumber") == Some(&edge));
     done(&rows)
 }
 
@@ -110,25 +113,6 @@ fn done(rows: &[Value]) -> Value {
 
 pub(in crate::demo) fn refused(text: &str) -> Value {
     json!({"status": "0", "message": "NOTOK", "result": text})
-}
-
-/// Applies faults to a page: the rows of its first block were on the page before too.
-fn twist_page(rows: &mut Vec<Value>, high: Height, twist: Twist) {
-    if twist.empty {
-        rows.clear();
-    }
-    if let Some(salt) = twist.short_list {
-        rows.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * rows.len() / 1_000);
-    }
-    if twist.duplicate
-        && let Some(first) = rows.first().cloned()
-    {
-        rows.insert(0, first);
-    }
-    let is_edge = |row: &Value| row.get("blockNumber") == Some(&high.to_string().into());
-    if twist.lose && rows.first().is_some_and(is_edge) {
-        rows.remove(0);
-    }
 }
 
 fn busy_row(model: &EvmModel, list: AccountList, account: Account, found: &PlacedTx) -> Value {

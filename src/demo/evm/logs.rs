@@ -128,13 +128,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
 
 /// The answer after faults: reduced, and reordered.
 fn twisted(mut logs: Vec<Value>, twist: Twist) -> Value {
-    if twist.empty_logs {
-        logs.clear();
-    }
-    if let Some(salt) = twist.short_logs {
-        let kept = usize::try_from(salt % 1_000).unwrap_or(0) * logs.len() / 1_000;
-        logs.truncate(kept);
-    }
+    twist.omit_logs(&mut logs);
     if let Some(salt) = twist.flip_logs {
         logs.sort_by_cached_key(|log| mix::digest(salt, log.to_string().as_bytes()));
     }

@@ -182,12 +182,7 @@ impl Search<'_> {
         // whom is asked for first.
         found.sort_by_key(|(spot, _)| *spot);
         found.dedup_by_key(|(spot, _)| *spot);
-        if twist.empty_logs {
-            found.clear();
-        }
-        if let Some(salt) = twist.short_logs {
-            found.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * found.len() / 1_000);
-        }
+        twist.omit_logs(&mut found);
         found
     }
 

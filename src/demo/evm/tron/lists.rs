@@ -25,6 +25,7 @@ pub(super) enum TronList {
 }
 
 /// A row with its position.
+#[derive(Clone)]
 struct Line {
     height: Height,
     tx: Word,
@@ -71,7 +72,14 @@ pub(super) fn answer(
     if twist.empty {
         (lines, fingerprint) = (Vec::new(), None);
     }
-    twist_lines(&mut lines, high, twist);
+    if let Some(salt) = twist.flip {
+        let place = |line: &Line| mix::hash(salt, &[mix::digest(1, &line.tx)]);
+        for block in lines.chunk_by_mut(|one, next| one.height == next.height) {
+            block.sort_by_key(place);
+        }
+    }
+    twist.lose_first(&mut lines, |line| line.height == high);
+    twist.repeat_first(&mut lines);
     let data: Vec<Value> = lines.into_iter().map(|line| line.json).collect();
     let mut meta = json!({"at": wire::millis(model, head), "page_size": data.len()});
     if let Some(mark) = fingerprint {
@@ -85,25 +93,6 @@ fn mark(text: &str) -> Option<Mark> {
     let mut word = [0; 32];
     hex::decode_to_slice(tx, &mut word).ok()?;
     Some((word, usize::from_str_radix(row, 16).ok()?))
-}
-
-/// Applies faults to a page: the rows of its first moment were on the page before too.
-fn twist_lines(lines: &mut Vec<Line>, high: Height, twist: Twist) {
-    if let Some(salt) = twist.flip {
-        let place = |line: &Line| mix::hash(salt, &[mix::digest(1, &line.tx)]);
-        for block in lines.chunk_by_mut(|one, next| one.height == next.height) {
-            block.sort_by_key(place);
-        }
-    }
-    if twist.lose && lines.first().is_some_and(|line| line.height == high) {
-        lines.remove(0);
-    }
-    if twist.duplicate
-        && let Some(Line { height, tx, row, json }) = lines.first()
-    {
-        let again = Line { height: *height, tx: *tx, row: *row, json: json.clone() };
-        lines.insert(0, again);
-    }
 }
 
 impl Page<'_> {

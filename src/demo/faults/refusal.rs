@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::rpc::{DemoError, HttpAnswer, JSON};
+use crate::demo::rpc::{DemoError, HttpAnswer, JSON};
 
 listed! {
     /// A refusal that says nothing about the chain.
@@ -33,7 +33,7 @@ const TEXT_UNKNOWN: &str = "backend said 0x17";
 
 impl Refusal {
     /// The refusal of the whole request, where it is one.
-    pub(super) fn status(self) -> Option<HttpAnswer> {
+    pub(in crate::demo) fn status(self) -> Option<HttpAnswer> {
         const HTML: &str = "text/html";
         let (status, content_type, body) = match self {
             Self::Unauthorized => (401, JSON, "{\"message\":\"Unauthorized\"}"),
@@ -51,7 +51,7 @@ impl Refusal {
     }
 
     /// The error of one call.
-    pub(super) fn error(self) -> DemoError {
+    pub(in crate::demo) fn error(self) -> DemoError {
         let code = if self == Self::Unusual { -32000 } else { -32099 };
         if self == Self::NoMethod {
             return DemoError::new(-32601, "the method does not exist/is not available");
@@ -60,7 +60,7 @@ impl Refusal {
     }
 
     /// The answer of an index or of a node's HTTP interface.
-    pub(super) fn plain(self) -> HttpAnswer {
+    pub(in crate::demo) fn plain(self) -> HttpAnswer {
         let missing = "Error! Missing Or invalid Action name";
         let text = if self == Self::NoMethod { missing } else { self.text() };
         let body = if self == Self::Processing {

@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
+mod refusal;
+mod request;
+mod twist;
+
 use super::mix::Dice;
-use super::refusal::Refusal;
 use crate::domain::defaults;
 
-/// With transient faults, so many answers to a question are correct after a false one.
-const SPARED: u32 = 3;
+pub use refusal::Refusal;
+pub(super) use request::{RequestFault, TOO_MANY};
+pub(super) use twist::{CallFaults, Twist, without_logs};
 
 /// A rate, in thousandths of requests (or of calls, where stated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -180,77 +184,4 @@ impl Faults {
             bare_receipts: self.bare_receipts.hits(dice),
         }
     }
-}
-
-/// A fault of a whole request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestFault {
-    TooMany,
-    TooManyWithWait,
-    Unavailable,
-    Silence,
-    SlowBody,
-    CutBody,
-    Garbage,
-    Html,
-    Reordered,
-    Suspended,
-}
-
-impl Twist {
-    /// Whether the answer is false without any sign of it.
-    fn is_silent(self) -> bool {
-        let left_out = self.lose || self.cut || self.empty || self.empty_logs;
-        left_out || self.short.or(self.short_logs).or(self.short_list).is_some()
-    }
-}
-
-impl CallFaults {
-    /// Suppresses a silently false answer for some answers after one to the same question.
-    pub(super) fn spare(&mut self, spared: &mut u32) {
-        if *spared > 0 {
-            *spared -= 1;
-            let Twist { flip, head_back, duplicate, flip_logs, .. } = self.twist;
-            self.twist = Twist { head_back, flip, duplicate, flip_logs, ..Twist::default() };
-        } else if self.twist.is_silent() {
-            *spared = SPARED;
-        }
-    }
-}
-
-/// Faults of the content of one answer.
-#[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
-pub(super) struct Twist {
-    /// Slots by which the head is behind once.
-    pub(super) head_back: u64,
-    /// Orders the transactions of a slot by this salt instead of by their position.
-    pub(super) flip: Option<u64>,
-    /// Repeats the first entry of a page, or omits it where it shares the slot of the last entry of
-    /// the page before.
-    pub(super) duplicate: bool,
-    pub(super) lose: bool,
-    /// A page that ends early without a cursor.
-    pub(super) cut: bool,
-    /// An empty page in place of a full one.
-    pub(super) empty: bool,
-    /// A page that ends early, at a place derived from the salt.
-    pub(super) short: Option<u64>,
-    /// Events omitted silently, and reordered by a salt.
-    pub(super) empty_logs: bool,
-    pub(super) short_logs: Option<u64>,
-    pub(super) flip_logs: Option<u64>,
-    /// A page of account lists that ends early without a sign.
-    pub(super) short_list: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
-pub(super) struct CallFaults {
-    pub(super) wrong_id: bool,
-    pub(super) null_result: bool,
-    pub(super) busy: bool,
-    pub(super) null_tokens: bool,
-    pub(super) bare_receipts: bool,
-    pub(super) twist: Twist,
 }

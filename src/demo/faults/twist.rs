@@ -1,0 +1,131 @@
+//! False content of single answers.
+
+use serde_json::Value;
+
+/// With transient faults, so many answers to a question are correct after a false one.
+const SPARED: u32 = 3;
+
+impl Twist {
+    /// Whether the answer is false without any sign of it.
+    fn is_silent(self) -> bool {
+        let left_out = self.lose || self.cut || self.empty || self.empty_logs;
+        left_out || self.short.or(self.short_logs).or(self.short_list).is_some()
+    }
+
+    /// Omits events: all of them, or those after the first ones.
+    pub(in crate::demo) fn omit_logs<T>(self, logs: &mut Vec<T>) {
+        if self.empty_logs {
+            logs.clear();
+        }
+        shorten(self.short_logs, logs);
+    }
+
+    /// Empties a page of account lists, or ends it early.
+    pub(in crate::demo) fn omit_rows<T>(self, rows: &mut Vec<T>) {
+        if self.empty {
+            rows.clear();
+        }
+        shorten(self.short_list, rows);
+    }
+
+    /// Repeats the first row of a page.
+    pub(in crate::demo) fn repeat_first<T: Clone>(self, rows: &mut Vec<T>) {
+        if let Some(first) = rows.first().filter(|_| self.duplicate).cloned() {
+            rows.insert(0, first);
+        }
+    }
+
+    /// Loses the first row of a page, where the page before could have had it.
+    pub(in crate::demo) fn lose_first<T>(self, rows: &mut Vec<T>, is_edge: impl Fn(&T) -> bool) {
+        if self.lose && rows.first().is_some_and(is_edge) {
+            rows.remove(0);
+        }
+    }
+}
+
+fn shorten<T>(salt: Option<u64>, list: &mut Vec<T>) {
+    if let Some(salt) = salt {
+        list.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * list.len() / 1_000);
+    }
+}
+
+/// A receipt whose events are left out.
+pub(in crate::demo) fn without_logs(receipt: Vec<u8>) -> Vec<u8> {
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(&receipt) else { return receipt };
+    fields.insert("logs".to_owned(), Value::Array(Vec::new()));
+    Value::Object(fields).to_string().into_bytes()
+}
+
+impl CallFaults {
+    /// The names of what goes wrong.
+    pub(in crate::demo) fn hits(&self) -> impl Iterator<Item = &'static str> {
+        let twist = self.twist;
+        let hits = [
+            ("wrong_id", self.wrong_id),
+            ("null_result", self.null_result),
+            ("busy", self.busy),
+            ("duplicate", twist.duplicate),
+            ("lost", twist.lose),
+            ("empty_page", twist.empty),
+            ("flipped_order", twist.flip.is_some()),
+            ("head_back", twist.head_back > 0),
+            ("lost_cursor", twist.cut),
+            ("short_page", twist.short.is_some()),
+            ("empty_logs", twist.empty_logs),
+            ("short_logs", twist.short_logs.is_some()),
+            ("flipped_logs", twist.flip_logs.is_some()),
+            ("short_list", twist.short_list.is_some()),
+            ("null_tokens", self.null_tokens),
+            ("bare_receipts", self.bare_receipts),
+        ];
+        hits.into_iter().filter(|(_, hit)| *hit).map(|(name, _)| name)
+    }
+
+    /// Suppresses a silently false answer for some answers after one to the same question.
+    pub(in crate::demo) fn spare(&mut self, spared: &mut u32) {
+        if *spared > 0 {
+            *spared -= 1;
+            let Twist { flip, head_back, duplicate, flip_logs, .. } = self.twist;
+            self.twist = Twist { head_back, flip, duplicate, flip_logs, ..Twist::default() };
+        } else if self.twist.is_silent() {
+            *spared = SPARED;
+        }
+    }
+}
+
+/// Faults of the content of one answer.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
+pub(in crate::demo) struct Twist {
+    /// Slots by which the head is behind once.
+    pub(in crate::demo) head_back: u64,
+    /// Orders the transactions of a slot by this salt instead of by their position.
+    pub(in crate::demo) flip: Option<u64>,
+    /// Repeats the first entry of a page, or omits it where it shares the slot of the last entry of
+    /// the page before.
+    pub(in crate::demo) duplicate: bool,
+    pub(in crate::demo) lose: bool,
+    /// A page that ends early without a cursor.
+    pub(in crate::demo) cut: bool,
+    /// An empty page in place of a full one.
+    pub(in crate::demo) empty: bool,
+    /// A page that ends early, at a place derived from the salt.
+    pub(in crate::demo) short: Option<u64>,
+    /// Events omitted silently, and reordered by a salt.
+    pub(in crate::demo) empty_logs: bool,
+    pub(in crate::demo) short_logs: Option<u64>,
+    pub(in crate::demo) flip_logs: Option<u64>,
+    /// A page of account lists that ends early without a sign.
+    pub(in crate::demo) short_list: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
+pub(in crate::demo) struct CallFaults {
+    pub(in crate::demo) wrong_id: bool,
+    pub(in crate::demo) null_result: bool,
+    pub(in crate::demo) busy: bool,
+    pub(in crate::demo) null_tokens: bool,
+    pub(in crate::demo) bare_receipts: bool,
+    pub(in crate::demo) twist: Twist,
+}
