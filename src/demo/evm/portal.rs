@@ -58,16 +58,18 @@ pub(in crate::demo) fn answer(
     let behind = options.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
-    let head = |height: Height| {
-        good(&json!({"number": height, "hash": wire::hex(&model.block_hash(height))}))
-    };
     match path.rsplit('/').next().unwrap_or_default() {
-        "finalized-head" if options.finalized => head(last),
-        "head" => head(newest),
-        "metadata" => good(&json!({
-            "dataset": format!("{}-demo", model.slug()), "aliases": [], "real_time": true,
-            "start_block": options.first,
-        })),
+        "finalized-head" if options.finalized => {
+            let hash = wire::hex(&model.block_hash(last));
+            (200, json!({"number": last, "hash": hash}).to_string().into_bytes())
+        }
+        "metadata" => {
+            let metadata = json!({
+                "dataset": format!("{}-demo", model.slug()), "aliases": [], "real_time": true,
+                "start_block": options.first,
+            });
+            (200, metadata.to_string().into_bytes())
+        }
         // It has the blocks, and claims that it has not.
         "finalized-stream" | "stream" if twist.empty => (204, Vec::new()),
         "finalized-stream" if options.finalized => stream(model, options, body, last, twist),
@@ -105,10 +107,6 @@ const EVERYTHING: Pick = Pick {
     logs: false,
     traces: false,
 };
-
-fn good(answer: &Value) -> PortalReply {
-    (200, answer.to_string().into_bytes())
-}
 
 fn bad(text: &str) -> PortalReply {
     (400, text.as_bytes().to_vec())

@@ -74,13 +74,10 @@ pub(super) struct Desk<'a> {
 impl Desk<'_> {
     fn answer(&self, method: &str) -> CallReply {
         match method {
-            "getHealth" => Ok(b"\"ok\"".to_vec()),
-            "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
             "getSlot" => plain(self.selected_head()?),
             "getLatestBlockhash" => self.latest_blockhash(),
-            "getBlockHeight" => plain(slots::block_height(self.selected_head()?)),
-            "getFirstAvailableBlock" | "minimumLedgerSlot" => plain(self.node.first_available),
+            "getFirstAvailableBlock" => plain(self.node.first_available),
             "getBlockTime" => self.block_time(),
             "getSignaturesForAddress" => self.signatures(),
             "getTransaction" => self.transaction(),
@@ -88,7 +85,6 @@ impl Desk<'_> {
             "getMultipleAccounts" => self.multiple_accounts(),
             "getTokenAccountsByOwner" => self.token_accounts(),
             "getBlock" => self.block(),
-            "getBlocks" => self.blocks(),
             "getBlocksWithLimit" => self.blocks_with_limit(),
             "getTransactionsForAddress" if self.node.transactions_for_address => {
                 self.transactions_for_address()
@@ -201,30 +197,17 @@ impl Desk<'_> {
         signatures
     }
 
-    fn blocks(&self) -> CallReply {
-        let first = number(self.params, 0)?;
-        let last = self.params.get(1).and_then(Value::as_u64).unwrap_or(self.head).min(self.head);
-        if last.saturating_sub(first) > BLOCKS_MAX {
-            return Err(DemoError::invalid(format!("Slot range too large; max {BLOCKS_MAX}")));
-        }
-        Ok(self.block_list(first, last, BLOCKS_MAX))
-    }
-
     fn blocks_with_limit(&self) -> CallReply {
         let (first, limit) = (number(self.params, 0)?, number(self.params, 1)?);
         if limit > BLOCKS_MAX {
             return Err(DemoError::invalid(format!("Limit too large; max {BLOCKS_MAX}")));
         }
-        Ok(self.block_list(first, self.head, limit))
-    }
-
-    fn block_list(&self, first: Height, last: Height, limit: u64) -> Vec<u8> {
-        let first = first.max(self.node.first_available);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let slots = (first..=last).filter(|slot| slots::has_block(*slot)).take(limit);
+        let (first, limit) =
+            (first.max(self.node.first_available), usize::try_from(limit).unwrap_or(usize::MAX));
+        let slots = (first..=self.head).filter(|slot| slots::has_block(*slot)).take(limit);
         let mut out = Vec::new();
         wire::list(&mut out, slots, super::number);
-        out
+        Ok(out)
     }
 
     // Transactions.

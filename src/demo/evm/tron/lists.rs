@@ -100,10 +100,6 @@ impl Page<'_> {
         self.query.get(name)?.parse().ok()
     }
 
-    fn is_set(&self, name: &str) -> bool {
-        self.query.get(name).is_some_and(|text| text == "true")
-    }
-
     fn ascending(&self) -> bool {
         self.query.get("order_by").is_some_and(|order| order.ends_with("asc"))
     }
@@ -188,7 +184,7 @@ impl Page<'_> {
         let call = &found.tx.call;
         let (sends, called) = (call.from == self.account, call.to == self.account);
         let at = wire::millis(self.model, found.spot.height);
-        if (sends && !self.is_set("only_to")) || (called && !self.is_set("only_from")) {
+        if sends || called {
             let mut item = wire::transaction(self.model, found);
             set(&mut item, "blockNumber", found.spot.height);
             set(&mut item, "block_timestamp", at);
@@ -197,8 +193,7 @@ impl Page<'_> {
             set(&mut item, "internal_transactions", json!([]));
             return vec![item];
         }
-        let hidden = self.query.get("search_internal").is_some_and(|text| text == "false");
-        if hidden || sends || called || !self.options.inner_calls {
+        if !self.options.inner_calls {
             return Vec::new();
         }
         // Internal transactions of the account are items of another form.
@@ -218,10 +213,8 @@ impl Page<'_> {
     }
 
     fn transfers(&self, found: &PlacedTx) -> Vec<Value> {
-        let names = |moved: &wire::TokenEvent| {
-            (moved.from == self.account && !self.is_set("only_to"))
-                || (moved.to == self.account && !self.is_set("only_from"))
-        };
+        let names =
+            |moved: &wire::TokenEvent| moved.from == self.account || moved.to == self.account;
         let all = wire::moved(self.model, found).into_iter().filter(names);
         all.map(|moved| self.transfer(found, &moved)).collect()
     }

@@ -110,7 +110,7 @@ pub(in crate::demo) fn call(
 }
 
 /// Methods of both kinds of endpoint.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 9] = [
     "eth_blockNumber",
     "eth_call",
     "eth_chainId",
@@ -120,8 +120,6 @@ const METHODS: [&str; 11] = [
     "eth_getLogs",
     "eth_getTransactionByHash",
     "eth_getTransactionReceipt",
-    "eth_syncing",
-    "net_version",
 ];
 
 struct Desk<'a> {
