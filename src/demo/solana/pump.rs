@@ -23,16 +23,6 @@ const CURVE_RENT: u64 = 2_046_240;
 /// A new curve holds the whole supply.
 const CURVE_SUPPLY: u64 = 1_000_000_000_000_000;
 
-/// Programs and accounts that both directions name.
-#[derive(Clone, Copy)]
-struct CurveAccounts {
-    system: Acc,
-    coins: Acc,
-    program: Acc,
-    fees: Acc,
-    config: Acc,
-}
-
 /// The curve of a coin.
 #[derive(Clone, Copy)]
 struct Curve {
@@ -64,48 +54,6 @@ impl Curve {
             global: tx.account(account(seed, Role::GlobalState, [1, 0]), 454_657_808),
             events: tx.account(account(seed, Role::EventAuthority, [1, 0]), 168_186_849),
         }
-    }
-
-    fn buy(
-        self,
-        tx: &mut Tx,
-        common: CurveAccounts,
-        (wallet, tag): (Acc, u64),
-        coin: Acc,
-        trade: &TradeSpec,
-    ) {
-        let CurveAccounts { system, coins, program, fees, config } = common;
-        let (seed, fee) = (tx.seed, pools::pump_fees(trade.gross));
-        let volume = tx.account(account(seed, Role::Volume, [0, 0]), 11_066_909);
-        let own_volume = tx.writable(account(seed, Role::Volume, [1, tag]), 1_346_200);
-        let first = [self.global, self.fee_receiver, self.mint, self.state, self.vault, coin];
-        let then = [wallet, system, coins, self.creator_vault, self.events, program];
-        let accounts = [&first[..], &then, &[volume, own_volume, config, fees]].concat();
-        let most = trade.gross + trade.gross / 20;
-        let data = [&BUY[..], &le([trade.units, most]), &[1]].concat();
-        tx.enter(KnownAccount::PumpFun, &accounts, &data, "Buy");
-        get_fees(tx, config, program, trade.gross);
-        tx.send(self.vault, coin, self.state, trade.units, false);
-        tx.transfer(wallet, self.state, trade.gross);
-        tx.transfer(wallet, self.creator_vault, fee.creator);
-        tx.transfer(wallet, self.fee_receiver, fee.protocol);
-    }
-
-    fn sell(self, tx: &mut Tx, common: CurveAccounts, wallet: Acc, coin: Acc, trade: &TradeSpec) {
-        let CurveAccounts { system, coins, program, fees, config } = common;
-        let fee = pools::pump_fees(trade.gross);
-        let first = [self.global, self.fee_receiver, self.mint, self.state, self.vault, coin];
-        let then = [wallet, system, self.creator_vault, coins, self.events, program];
-        let accounts = [&first[..], &then, &[config, fees]].concat();
-        let least = trade.gross / 20 * 19;
-        let data = [&SELL[..], &le([trade.units, least])].concat();
-        tx.enter(KnownAccount::PumpFun, &accounts, &data, "Sell");
-        get_fees(tx, config, program, trade.gross);
-        tx.send(coin, self.vault, wallet, trade.units, false);
-        // The program owns the curve and moves its lamports without a transfer.
-        tx.move_lamports(self.state, wallet, trade.gross - fee.creator - fee.protocol);
-        tx.move_lamports(self.state, self.creator_vault, fee.creator);
-        tx.move_lamports(self.state, self.fee_receiver, fee.protocol);
     }
 }
 
@@ -146,17 +94,33 @@ pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> A
 pub(super) fn curve(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeSpec) {
     let held = trade.units.saturating_mul(20).saturating_add(CURVE_SUPPLY / 4);
     let c = Curve::open(maker, trade.token, Some(held));
-    let tx = &mut maker.tx;
-    let common = CurveAccounts {
-        system: tx.known(KnownAccount::System),
-        coins: tx.known(trade.token.program()),
-        program: tx.known(KnownAccount::PumpFun),
-        fees: tx.known(KnownAccount::PumpFees),
-        config: tx.account(account(tx.seed, Role::FeeConfig, [1, 0]), 20_373_807),
-    };
-    match trade.side {
-        Side::Buy => c.buy(tx, common, (wallet, maker.script.wallet.tag), coin, trade),
-        Side::Sell => c.sell(tx, common, wallet, coin, trade),
+    let (buys, tag) = (trade.side == Side::Buy, maker.script.wallet.tag);
+    let (tx, fee) = (&mut maker.tx, pools::pump_fees(trade.gross));
+    let (system, coins) = (tx.known(KnownAccount::System), tx.known(trade.token.program()));
+    let (program, fees) = (tx.known(KnownAccount::PumpFun), tx.known(KnownAccount::PumpFees));
+    let config = tx.account(account(tx.seed, Role::FeeConfig, [1, 0]), 20_373_807);
+    let first = [c.global, c.fee_receiver, c.mint, c.state, c.vault, coin, wallet, system];
+    if buys {
+        let volume = tx.account(account(tx.seed, Role::Volume, [0, 0]), 11_066_909);
+        let own_volume = tx.writable(account(tx.seed, Role::Volume, [1, tag]), 1_346_200);
+        let then = [coins, c.creator_vault, c.events, program, volume, own_volume, config, fees];
+        let data = [&BUY[..], &le([trade.units, trade.gross + trade.gross / 20]), &[1]].concat();
+        tx.enter(KnownAccount::PumpFun, &[first, then].concat(), &data, "Buy");
+        get_fees(tx, config, program, trade.gross);
+        tx.send(c.vault, coin, c.state, trade.units, false);
+        tx.transfer(wallet, c.state, trade.gross);
+        tx.transfer(wallet, c.creator_vault, fee.creator);
+        tx.transfer(wallet, c.fee_receiver, fee.protocol);
+    } else {
+        let then = [c.creator_vault, coins, c.events, program, config, fees];
+        let data = [&SELL[..], &le([trade.units, trade.gross / 20 * 19])].concat();
+        tx.enter(KnownAccount::PumpFun, &[&first[..], &then].concat(), &data, "Sell");
+        get_fees(tx, config, program, trade.gross);
+        tx.send(coin, c.vault, wallet, trade.units, false);
+        // The program owns the curve and moves its lamports without a transfer.
+        tx.move_lamports(c.state, wallet, trade.gross - fee.creator - fee.protocol);
+        tx.move_lamports(c.state, c.creator_vault, fee.creator);
+        tx.move_lamports(c.state, c.fee_receiver, fee.protocol);
     }
     let event = trade_event(maker, wallet, c, trade);
     maker.tx.say_data(&event);
