@@ -10,7 +10,6 @@ mod desk;
 mod explorer;
 mod filter;
 mod hash;
-mod kinds;
 mod logs;
 mod model;
 mod node;

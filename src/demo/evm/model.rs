@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::demo::ledger::Ledger;
 use crate::demo::mix;
+use crate::demo::state::ChainState;
 use crate::demo::timeline::{Class, Spot};
 use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSeconds};
 use crate::registry::Chain;
@@ -37,16 +37,16 @@ pub struct EvmModel {
 struct Inner {
     slug: String,
     places: TxPlaces,
-    ledger: Ledger<20, WalletPlan>,
+    state: ChainState<20, WalletPlan>,
     /// Transactions that nodes do not return, though lists name them.
     withheld: RwLock<HashSet<Word>>,
 }
 
 impl Deref for EvmModel {
-    type Target = Ledger<20, WalletPlan>;
+    type Target = ChainState<20, WalletPlan>;
 
     fn deref(&self) -> &Self::Target {
-        &self.inner.ledger
+        &self.inner.state
     }
 }
 
@@ -90,9 +90,9 @@ impl EvmModel {
     /// The head at the beginning of 2026; `None`: roughly the real chain's.
     pub fn with_head(seed: u64, chain: &Chain, head: Option<Height>) -> Self {
         let places = TxPlaces::new(seed, chain, head);
-        let ledger = Ledger::new(places.seed, places.anchor, wallet::making(&places));
+        let state = ChainState::new(places.seed, places.anchor, wallet::making(&places));
         let (slug, withheld) = (chain.slug.clone(), RwLock::default());
-        Self { inner: Arc::new(Inner { slug, places, ledger, withheld }) }
+        Self { inner: Arc::new(Inner { slug, places, state, withheld }) }
     }
 
     /// Whether the model has a chain's own contracts; other chains trade through those that every
@@ -142,7 +142,7 @@ impl EvmModel {
 
     /// How often the block was replaced.
     fn fork(&self, height: Height) -> u8 {
-        u8::try_from(self.inner.ledger.fork(height)).unwrap_or(u8::MAX)
+        u8::try_from(self.inner.state.fork(height)).unwrap_or(u8::MAX)
     }
 
     /// Price of a whole native coin at a height in trillionths of a dollar: the value of trades

@@ -1,6 +1,6 @@
 //! The parameters of a wallet's history.
 
-use crate::demo::ledger::{Making, Wallet};
+use crate::demo::state::{KnownWallet, Making};
 use crate::demo::timeline::{Crowd, Heights, Shape};
 use crate::domain::Height;
 
@@ -58,7 +58,7 @@ impl WalletPlan {
     }
 }
 
-pub(super) type WalletHistory = Wallet<20, WalletPlan>;
+pub(super) type WalletHistory = KnownWallet<20, WalletPlan>;
 
 /// Every block is a height.
 const HEIGHTS: Heights = Heights {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::TradeKind;
 use super::build;
 use super::history::{self, Content, LANES, NoiseKind, STEPS, noise_number};
+use super::keys::{KnownAccount, ModelKey};
 use super::maker;
 use super::model::{ListEntry, ListSubject, SolanaModel};
-use super::noise;
 use super::tokens::DemoToken;
 use super::wallet::WalletHistory;
-use crate::demo::timeline::Class;
+use super::{noise, slots};
+use crate::demo::timeline::{Class, Spot};
+use crate::domain::Height;
 
 impl SolanaModel {
     /// Entries of a subject with numbers below `below`, newest first. The caller stops.
@@ -130,4 +132,29 @@ impl ListSubject {
             Self::Wallet(wallet) | Self::TokenAccount(wallet, _) => wallet,
         }
     }
+}
+
+/// Transactions of a block that name such an account.
+const OF_A_BLOCK: u32 = 3;
+
+/// Whether transactions of other users name an account in every block: the mint of wrapped SOL.
+pub(super) fn is_busy(key: &ModelKey) -> bool {
+    KnownAccount::of(key) == Some(KnownAccount::WrappedSol)
+}
+
+/// The entries of that account below a place, newest first.
+pub(super) fn busy_entries(
+    model: &SolanaModel,
+    (top, below): (Height, u32),
+) -> impl Iterator<Item = ListEntry> {
+    let blocks = (0..=top).rev().filter(|slot| slots::has_block(*slot));
+    blocks.flat_map(move |slot| {
+        let most = if slot == top { below.min(OF_A_BLOCK) } else { OF_A_BLOCK };
+        (0..most).rev().map(move |index| ListEntry {
+            signature: model.filler(slot, index),
+            number: 0,
+            spot: Spot { height: slot, index },
+            failed: false,
+        })
+    })
 }

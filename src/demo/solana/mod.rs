@@ -3,7 +3,6 @@
 mod accounts;
 mod aggregated;
 mod build;
-mod busy;
 mod history;
 mod keys;
 mod lists;

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::demo::ledger::Ledger;
 use crate::demo::mix;
+use crate::demo::state::ChainState;
 use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
 use super::build::build;
@@ -24,14 +24,14 @@ const FILLER_TAG: u64 = u64::from_le_bytes(*b"demofill");
 /// A deterministic Solana. Cheap to clone; clones share the chain.
 #[derive(Debug, Clone)]
 pub struct SolanaModel {
-    ledger: Arc<Ledger<32, WalletPlan>>,
+    state: Arc<ChainState<32, WalletPlan>>,
 }
 
 impl Deref for SolanaModel {
-    type Target = Ledger<32, WalletPlan>;
+    type Target = ChainState<32, WalletPlan>;
 
     fn deref(&self) -> &Self::Target {
-        &self.ledger
+        &self.state
     }
 }
 
@@ -75,7 +75,7 @@ pub(super) enum ListSubject {
 impl SolanaModel {
     /// A chain generated from one seed; its head is `DEFAULT_HEAD` until it is set.
     pub fn new(seed: u64) -> Self {
-        Self { ledger: Arc::new(Ledger::new(seed, slots::DEFAULT_HEAD, MAKING)) }
+        Self { state: Arc::new(ChainState::new(seed, slots::DEFAULT_HEAD, MAKING)) }
     }
 
     // The chain.

@@ -7,7 +7,7 @@ use super::number;
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
 use super::rpc::Desk;
 use super::wire::{self, member, quoted};
-use super::{busy, slots};
+use super::{lists, slots};
 use crate::demo::mix::{self, Dice};
 use crate::demo::rpc::CallReply;
 
@@ -31,7 +31,7 @@ impl Desk<'_> {
         let until = options.text("until").map(signature).transpose()?;
         let page = match self.model.subject(&key) {
             _ if self.twist.empty => Vec::new(),
-            _ if busy::is_busy(&key) => self.busy_page(listed, before, limit),
+            _ if lists::is_busy(&key) => self.busy_page(listed, before, limit),
             Some(subject) => self.page(&subject, listed, before, until, limit),
             None => Vec::new(),
         };
@@ -46,7 +46,7 @@ impl Desk<'_> {
         if before.is_some() && from.is_none() {
             return Vec::new();
         }
-        let entries = busy::entries(self.model, from.unwrap_or((head, u32::MAX)));
+        let entries = lists::busy_entries(self.model, from.unwrap_or((head, u32::MAX)));
         let mut page = entries.take(limit).collect();
         self.end_early(&mut page);
         page
@@ -197,7 +197,7 @@ impl Desk<'_> {
             && matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
         let ascending = options.text("sortOrder") == Some("asc");
         let from = options.text("paginationToken").map(token_position).transpose()?;
-        if busy::is_busy(&key) && !full {
+        if lists::is_busy(&key) && !full {
             let limit = usize::try_from(limit).unwrap_or(0);
             let page = self.busy_page(bounds.high, None, limit);
             return Ok(write_page(&page, false, |out, entry| self.write_row(out, entry)));

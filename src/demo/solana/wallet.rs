@@ -1,6 +1,6 @@
 //! The parameters of a wallet's history.
 
-use crate::demo::ledger::{Making, Wallet};
+use crate::demo::state::{KnownWallet, Making};
 use crate::demo::timeline::{Crowd, Heights, Shape};
 
 use super::{TradeKind, slots};
@@ -64,7 +64,7 @@ impl WalletPlan {
     }
 }
 
-pub(super) type WalletHistory = Wallet<32, WalletPlan>;
+pub(super) type WalletHistory = KnownWallet<32, WalletPlan>;
 
 const HEIGHTS: Heights = Heights {
     of: slots::slot,

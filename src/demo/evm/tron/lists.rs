@@ -13,8 +13,8 @@ use crate::demo::mix;
 use crate::demo::rpc::set;
 use crate::domain::{Height, Units, UnixSeconds};
 
-use super::options::{NodeOptions, TronAnswer, refused};
 use super::wire;
+use super::{NodeOptions, TronAnswer, refused};
 
 const LIMIT: usize = 20;
 

@@ -17,8 +17,8 @@ use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Address, Family, Height};
 
 use super::lists::{self, TronList};
-use super::options::{NodeOptions, TronAnswer, refused};
 use super::wire;
+use super::{NodeOptions, TronAnswer, refused};
 
 /// A request that is not JSON-RPC.
 #[derive(Debug)]

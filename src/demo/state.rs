@@ -17,7 +17,7 @@ const UNKNOWN_TRADES_MAX: u64 = 500;
 
 /// A wallet of the demo chain: the parameters of its history, and the place of each transaction.
 #[derive(Debug, Clone)]
-pub(super) struct Wallet<const N: usize, P> {
+pub(super) struct KnownWallet<const N: usize, P> {
     pub(super) address: [u8; N],
     /// Represents the address where its bytes do not fit.
     pub(super) tag: u64,
@@ -25,14 +25,14 @@ pub(super) struct Wallet<const N: usize, P> {
     shape: HistoryShape,
 }
 
-impl<const N: usize, P> Wallet<N, P> {
+impl<const N: usize, P> KnownWallet<N, P> {
     pub(super) fn new(seed: u64, address: [u8; N], plan: P, shape: Shape) -> Self {
         let tag = mix::digest(seed, &address);
         Self { address, tag, plan, shape: HistoryShape::new(seed, tag, shape) }
     }
 }
 
-impl<const N: usize, P> Deref for Wallet<N, P> {
+impl<const N: usize, P> Deref for KnownWallet<N, P> {
     type Target = HistoryShape;
 
     fn deref(&self) -> &HistoryShape {
@@ -52,7 +52,7 @@ pub(super) struct Making<P> {
 
 /// The state of a chain.
 #[derive(Debug)]
-pub struct Ledger<const N: usize, P> {
+pub struct ChainState<const N: usize, P> {
     seed: u64,
     making: Making<P>,
     state: RwLock<State<N, P>>,
@@ -63,7 +63,7 @@ struct State<const N: usize, P> {
     head: Height,
     /// Every address that was registered or queried; in order, so that a query of all wallets gets
     /// the same answer in each process.
-    wallets: BTreeMap<[u8; N], Arc<Wallet<N, P>>>,
+    wallets: BTreeMap<[u8; N], Arc<KnownWallet<N, P>>>,
     by_tag: HashMap<u64, [u8; N]>,
     /// Heights from which the chain was replaced, oldest replacement first.
     forks: Vec<Height>,
@@ -73,7 +73,7 @@ fn key<const N: usize>(address: Address) -> Option<[u8; N]> {
     address.bytes().try_into().ok()
 }
 
-impl<const N: usize, P: Copy> Ledger<N, P> {
+impl<const N: usize, P: Copy> ChainState<N, P> {
     pub(super) fn new(seed: u64, head: Height, making: Making<P>) -> Self {
         let (wallets, by_tag, forks) = (BTreeMap::new(), HashMap::new(), Vec::new());
         Self { seed, making, state: RwLock::new(State { head, wallets, by_tag, forks }) }
@@ -126,16 +126,16 @@ impl<const N: usize, P: Copy> Ledger<N, P> {
         }
     }
 
-    fn made(&self, key: [u8; N], plan: P) -> Arc<Wallet<N, P>> {
+    fn made(&self, key: [u8; N], plan: P) -> Arc<KnownWallet<N, P>> {
         let shape = (self.making.shape)(&plan, self.making.bounds);
-        Arc::new(Wallet::new(self.seed, key, plan, shape))
+        Arc::new(KnownWallet::new(self.seed, key, plan, shape))
     }
 
     /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head
     /// moves to the last of them. Returns the head.
     pub fn arrive(&self, address: Address, trades: u64) -> Height {
         let Some(key) = key(address) else { return self.head() };
-        let mut wallet = Wallet::clone(&self.history(&key));
+        let mut wallet = KnownWallet::clone(&self.history(&key));
         let mut state = self.write();
         state.head = wallet.shape.arrive(trades, state.head);
         state.wallets.insert(key, Arc::new(wallet));
@@ -143,7 +143,7 @@ impl<const N: usize, P: Copy> Ledger<N, P> {
     }
 
     /// The wallet at an address; an unknown address has a history of 0 to 500 trades by its hash.
-    pub(super) fn history(&self, key: &[u8; N]) -> Arc<Wallet<N, P>> {
+    pub(super) fn history(&self, key: &[u8; N]) -> Arc<KnownWallet<N, P>> {
         if let Some(wallet) = self.known_wallet(key) {
             return wallet;
         }
@@ -157,7 +157,7 @@ impl<const N: usize, P: Copy> Ledger<N, P> {
     }
 
     /// A wallet that was registered or queried before.
-    pub(super) fn known_wallet(&self, key: &[u8; N]) -> Option<Arc<Wallet<N, P>>> {
+    pub(super) fn known_wallet(&self, key: &[u8; N]) -> Option<Arc<KnownWallet<N, P>>> {
         self.read().wallets.get(key).cloned()
     }
 
@@ -167,7 +167,7 @@ impl<const N: usize, P: Copy> Ledger<N, P> {
     }
 
     /// All wallets that were registered or queried.
-    pub(super) fn wallets(&self) -> Vec<Arc<Wallet<N, P>>> {
+    pub(super) fn wallets(&self) -> Vec<Arc<KnownWallet<N, P>>> {
         self.read().wallets.values().cloned().collect()
     }
 
@@ -177,7 +177,7 @@ impl<const N: usize, P: Copy> Ledger<N, P> {
     }
 
     /// The wallet with that count.
-    pub(super) fn to_head(&self, address: Address) -> (Arc<Wallet<N, P>>, u64) {
+    pub(super) fn to_head(&self, address: Address) -> (Arc<KnownWallet<N, P>>, u64) {
         let wallet = self.history(&key(address).unwrap_or([0; N]));
         let count = wallet.count_at(self.head());
         (wallet, count)
@@ -185,7 +185,7 @@ impl<const N: usize, P: Copy> Ledger<N, P> {
 }
 
 impl<const N: usize, P> State<N, P> {
-    fn insert(&mut self, wallet: Arc<Wallet<N, P>>) {
+    fn insert(&mut self, wallet: Arc<KnownWallet<N, P>>) {
         self.by_tag.insert(wallet.tag, wallet.address);
         self.wallets.insert(wallet.address, wallet);
     }
