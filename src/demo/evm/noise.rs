@@ -39,22 +39,24 @@ pub(super) fn failed(script: Script<'_>, n: u64) -> Tx {
 }
 
 pub(super) fn build(script: Script<'_>, kind: NoiseKind, round: u64) -> Tx {
-    let scene = Scene { script, wallet: script.wallet.address, round };
+    let (wallet, amount) = (script.wallet.address, script.noise_amount(kind, round));
+    let scene = Scene { script, wallet, round };
+    let made = |what| scene.made(what);
     let stage = match kind {
-        NoiseKind::NativeIn => scene.native_in(script.noise_amount(kind, round), Made::Exchange),
-        NoiseKind::Dust => scene.native_in(DUST, Made::Spammer),
-        NoiseKind::NativeOut => scene.native_out(),
+        NoiseKind::NativeIn => scene.stage(made(Made::Exchange), wallet, amount),
+        NoiseKind::Dust => scene.stage(made(Made::Spammer), wallet, DUST),
+        NoiseKind::NativeOut => scene.stage(wallet, made(Made::Exchange), amount),
         NoiseKind::Approve => scene.approve(),
         NoiseKind::SpamToken => scene.spam_token(),
         NoiseKind::ZeroOut => scene.zero(true),
         NoiseKind::ZeroIn => scene.zero(false),
-        NoiseKind::TokenIn => scene.token_in(),
-        NoiseKind::TokenOut => scene.token_out(),
+        NoiseKind::TokenIn => scene.token(made(Made::Stranger), wallet),
+        NoiseKind::TokenOut => scene.token(wallet, made(Made::Stranger)),
         NoiseKind::SpamSwap => scene.spam_swap(),
-        NoiseKind::Wrap => scene.wrap(),
-        NoiseKind::Unwrap => scene.unwrap(),
-        NoiseKind::AddLiquidity => scene.liquidity(true),
-        NoiseKind::RemoveLiquidity => scene.liquidity(false),
+        NoiseKind::Wrap => scene.wrap(amount),
+        NoiseKind::Unwrap => scene.unwrap(amount),
+        NoiseKind::AddLiquidity => scene.liquidity(true, amount),
+        NoiseKind::RemoveLiquidity => scene.liquidity(false, amount),
         NoiseKind::SpamNft => scene.spam_nft(),
         NoiseKind::SpamMulti => scene.spam_multi(),
     };
@@ -70,12 +72,12 @@ impl<'a> Scene<'a> {
         self.script.places.made(what, self.chance(20) % 40)
     }
 
-    fn by_wallet(&self, to: Account, value: u128) -> Stage<'a> {
-        Stage::new(self.script.places, self.wallet, to, value)
+    fn stage(&self, from: Account, to: Account, value: u128) -> Stage<'a> {
+        Stage::new(self.script.places, from, to, value)
     }
 
     fn by_spammer(&self, to: Account) -> Stage<'a> {
-        Stage::new(self.script.places, self.made(Made::Spammer), to, 0)
+        self.stage(self.made(Made::Spammer), to, 0)
     }
 
     /// A coin that the wallet holds between two noise transactions, and its amount.
@@ -86,19 +88,10 @@ impl<'a> Scene<'a> {
         (coin.address(self.script.places), units)
     }
 
-    fn native_in(&self, amount: u128, from: Made) -> Stage<'a> {
-        Stage::new(self.script.places, self.made(from), self.wallet, amount)
-    }
-
-    fn native_out(&self) -> Stage<'a> {
-        let amount = self.script.noise_amount(NoiseKind::NativeOut, self.round);
-        self.by_wallet(self.made(Made::Exchange), amount)
-    }
-
     fn approve(&self) -> Stage<'a> {
         let (coin, _) = self.held();
         let router = self.script.places.v3.router;
-        let mut stage = self.by_wallet(coin, 0);
+        let mut stage = self.stage(self.wallet, coin, 0);
         let all = Arg::Raw([0xff; 32]);
         stage.input("approve(address,uint256)", &[Arg::Of(router), all]);
         let ends = [self.wallet, router].map(Arg::Of);
@@ -106,33 +99,23 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    fn token_in(&self) -> Stage<'a> {
-        self.token(self.made(Made::Stranger), self.wallet)
-    }
-
-    fn token_out(&self) -> Stage<'a> {
-        self.token(self.wallet, self.made(Made::Stranger))
-    }
-
     fn token(&self, from: Account, to: Account) -> Stage<'a> {
         let (coin, units) = self.held();
-        let mut stage = Stage::new(self.script.places, from, coin, 0);
+        let mut stage = self.stage(from, coin, 0);
         stage.input("transfer(address,uint256)", &[Arg::Of(to), Arg::Int(units)]);
         stage.log_transfer(from, to, units);
         stage
     }
 
-    fn wrap(&self) -> Stage<'a> {
-        let amount = self.script.noise_amount(NoiseKind::Wrap, self.round);
-        let mut stage = self.by_wallet(self.script.places.wrapped, amount);
+    fn wrap(&self, amount: u128) -> Stage<'a> {
+        let mut stage = self.stage(self.wallet, self.script.places.wrapped, amount);
         stage.input("deposit()", &[]);
         stage.log("Deposit(address,uint256)", &[Arg::Of(self.wallet)], &[Arg::Int(amount)]);
         stage
     }
 
-    fn unwrap(&self) -> Stage<'a> {
-        let amount = self.script.noise_amount(NoiseKind::Unwrap, self.round);
-        let mut stage = self.by_wallet(self.script.places.wrapped, 0);
+    fn unwrap(&self, amount: u128) -> Stage<'a> {
+        let mut stage = self.stage(self.wallet, self.script.places.wrapped, 0);
         stage.input("withdraw(uint256)", &[Arg::Int(amount)]);
         stage.pay(self.wallet, amount);
         stage.log("Withdrawal(address,uint256)", &[Arg::Of(self.wallet)], &[Arg::Int(amount)]);
@@ -140,15 +123,14 @@ impl<'a> Scene<'a> {
     }
 
     /// Adds or removes liquidity of a pair.
-    fn liquidity(&self, adds: bool) -> Stage<'a> {
+    fn liquidity(&self, adds: bool, native: u128) -> Stage<'a> {
         let places = self.script.places;
-        let native = self.script.noise_amount(NoiseKind::AddLiquidity, self.round);
         let (coin, units) = self.held();
         let amm = places.v2.unwrap_or(places.v3);
         let pair = amm.pool(places.seed, [coin, places.wrapped], None);
         let share = native / 3;
         let (nobody, router) = ([0; 20], amm.router);
-        let mut stage = self.by_wallet(router, if adds { native } else { 0 });
+        let mut stage = self.stage(self.wallet, router, if adds { native } else { 0 });
         let ordered = if coin < places.wrapped { [units, native] } else { [native, units] };
         let amounts = ordered.map(Arg::Int);
         if adds {
