@@ -36,12 +36,17 @@ pub(super) fn fill(state: u64, out: &mut [u8]) {
 /// Hashes bytes to one number.
 pub(super) fn digest(seed: u64, bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(mix(seed), |state, chunk| {
-        let mut word = [0; 8];
-        for (to, from) in word.iter_mut().zip(chunk) {
-            *to = *from;
-        }
-        mix(state.rotate_left(17) ^ u64::from_le_bytes(word))
+        mix(state.rotate_left(17) ^ u64::from_le_bytes(joined(&[chunk])))
     })
+}
+
+/// The parts one after another, in `N` bytes.
+pub(super) fn joined<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    let mut out = [0; N];
+    for (to, from) in out.iter_mut().zip(parts.iter().copied().flatten()) {
+        *to = *from;
+    }
+    out
 }
 
 /// Encodes `BODY` bytes in `ALL` bytes that look random and can be decoded with the same seed: a

@@ -33,23 +33,27 @@ pub(super) enum Coin {
 
 impl Coin {
     pub(super) fn address(self, places: &TxPlaces) -> Account {
-        let (class, number) = match self {
-            Self::Wrapped => return places.wrapped,
-            Self::Dollar => return places.dollar.token,
+        if let Self::Asset(number) = self {
+            let asset = Address::tron_asset(FIRST_ASSET + number);
+            return asset.bytes().try_into().unwrap_or_default();
+        }
+        let Some((class, number)) = self.class() else {
+            return if self == Self::Wrapped { places.wrapped } else { places.dollar.token };
+        };
+        let body: [u8; 5] = mix::joined(&[&[class], &number.to_be_bytes()]);
+        mix::seal(places.seed ^ COIN_TAG, &body)
+    }
+
+    /// The number of the kind, and that within it; `None` of the coins that each chain has one of.
+    fn class(self) -> Option<(u8, u32)> {
+        Some(match self {
+            Self::Wrapped | Self::Dollar => return None,
             Self::Plain(number) => (0, number),
             Self::Taxed(number) => (1, number),
             Self::Curve(number) => (2, number),
             Self::Spam(number) => (3, number),
-            Self::Asset(number) => {
-                let asset = Address::tron_asset(FIRST_ASSET + number);
-                return asset.bytes().try_into().unwrap_or_default();
-            }
-        };
-        let mut body = [class, 0, 0, 0, 0];
-        if let Some(tail) = body.last_chunk_mut() {
-            *tail = number.to_be_bytes();
-        }
-        mix::seal(places.seed ^ COIN_TAG, &body)
+            Self::Asset(number) => (4, number),
+        })
     }
 
     pub(super) fn of(places: &TxPlaces, address: &Account) -> Option<Self> {
@@ -119,16 +123,10 @@ impl Coin {
     /// Base units for a thousandth of the native coin.
     pub(super) fn per_milli(self, places: &TxPlaces) -> u128 {
         let decimals = u32::from(self.decimals(places));
-        let (class, number) = match self {
-            Self::Wrapped => return places.milli,
-            Self::Dollar => return 3 * 10_u128.pow(decimals),
-            Self::Plain(number) => (0, number),
-            Self::Taxed(number) => (1, number),
-            Self::Curve(number) => (2, number),
-            Self::Spam(number) => (3, number),
-            Self::Asset(number) => (4, number),
+        let Some((class, number)) = self.class() else {
+            return if self == Self::Wrapped { places.milli } else { 3 * 10_u128.pow(decimals) };
         };
-        let chance = mix::hash(places.seed, &[COIN_TAG, class, u64::from(number)]);
+        let chance = mix::hash(places.seed, &[COIN_TAG, class.into(), number.into()]);
         let whole = 10 + chance % 90_000;
         u128::from(whole) * 10_u128.pow(decimals) + u128::from(chance >> 32)
     }

@@ -184,14 +184,9 @@ impl EvmModel {
     }
 
     fn hash(&self, wallet: &Account, number: u64, height: Height) -> Word {
-        let mut body = [0; 26];
-        let fork = [self.fork(height)];
         // No history needs more than five bytes.
-        let number = number.to_be_bytes();
-        let number = number.iter().skip(3);
-        for (to, from) in body.iter_mut().zip(wallet.iter().chain(number).chain(&fork)) {
-            *to = *from;
-        }
+        let [_, _, _, number @ ..] = number.to_be_bytes();
+        let body: [u8; 26] = mix::joined(&[wallet, &number, &[self.fork(height)]]);
         mix::seal(self.inner.places.seed ^ HASH_TAG, &body)
     }
 

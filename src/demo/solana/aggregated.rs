@@ -19,7 +19,6 @@ const LIMIT_TRADE_EVENT: [u8; 8] = [0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0x
 
 /// A trade through Jupiter that the wallet signs.
 pub(super) fn jupiter(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeSpec) {
-    let hops: Vec<Hop> = trade.route.steps().copied().collect();
     let other = match trade.usdc {
         Some(usdc) => {
             let account = maker.token(DemoToken::Usdc, usdc.before);
@@ -32,7 +31,7 @@ pub(super) fn jupiter(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &Tra
     };
     let (from, to) = if trade.side == Side::Buy { (other, coin) } else { (coin, other) };
     let party = Party { authority: wallet, from, to };
-    match hops.as_slice() {
+    match trade.route.as_slice() {
         [hop] => route(&mut maker.tx, hop, party),
         hops => shared_route(&mut maker.tx, hops, party),
     }
@@ -59,8 +58,7 @@ pub(super) fn settlement(maker: &mut Maker<'_>, trade: &TradeSpec) {
         }
     }
     let (from, to) = if trade.side == Side::Buy { (usdc, coin) } else { (coin, usdc) };
-    let hops: Vec<Hop> = trade.route.steps().copied().collect();
-    shared_route(&mut maker.tx, &hops, Party { authority: keeper, from, to });
+    shared_route(&mut maker.tx, &trade.route, Party { authority: keeper, from, to });
     maker.tx.pay_fee(20_000);
 }
 

@@ -11,7 +11,7 @@ use crate::demo::mix::{self, Dice};
 use crate::domain::Side;
 
 use super::keys::KnownAccount;
-use super::pools::{self, Route};
+use super::pools::{self, Hop};
 use super::references;
 use super::tokens::{DemoToken, SPL_TOKENS};
 use super::wallet::WalletHistory;
@@ -33,7 +33,7 @@ const USDC_MOVE: u64 = 60_000_000;
 const HOP_FEE: u64 = 2_500;
 
 /// A trade under construction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct TradeSpec {
     pub(super) kind: TradeKind,
     pub(super) token: DemoToken,
@@ -47,7 +47,8 @@ pub(super) struct TradeSpec {
     /// Lamports of the counter side, before fees.
     pub(super) gross: u64,
     pub(super) usdc: Option<UsdcMove>,
-    pub(super) route: Route,
+    /// Pools from input to output, of an aggregated trade.
+    pub(super) route: Vec<Hop>,
     /// Lamports of separate transfers to a bot's maker and to a relay.
     pub(super) bot_fee: u64,
     pub(super) tip: u64,
@@ -81,8 +82,7 @@ listed! {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::large_enum_variant, reason = "made and used up at once; a box would cost more")]
+#[derive(Debug, Clone)]
 pub(super) enum Content {
     /// The first transaction: a deposit of SOL.
     Funding,
@@ -93,7 +93,7 @@ pub(super) enum Content {
     Noise(NoiseKind, u64),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Spec {
     pub(super) number: u64,
     pub(super) fork: u32,
@@ -362,8 +362,7 @@ impl TradeSpec {
     /// the route has one, else none.
     pub(super) fn native(&self) -> Option<u64> {
         if self.usdc.is_some() {
-            let mut hops = self.route.steps();
-            let first = hops.next()?;
+            let first = self.route.first()?;
             return (first.get.0 == DemoToken::WrappedSol).then_some(first.get.1);
         }
         let on_curve = matches!(self.kind, TradeKind::PumpFun | TradeKind::PumpCreate);
@@ -391,8 +390,7 @@ impl TradeSpec {
 
     /// Program of the first or the last pool of the route.
     fn hop_venue(&self, first: bool) -> KnownAccount {
-        let mut hops = self.route.steps();
-        let hop = if first { hops.next() } else { hops.next_back() };
+        let hop = if first { self.route.first() } else { self.route.last() };
         hop.map_or(KnownAccount::Jupiter, |hop| hop.venue.program())
     }
 

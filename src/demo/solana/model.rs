@@ -139,22 +139,14 @@ impl SolanaModel {
     }
 
     pub(super) fn signature(&self, wallet: &ModelKey, number: u64, fork: u32) -> [u8; 64] {
-        let mut body = [0; 48];
-        let (address, rest) = body.split_at_mut(32);
-        address.copy_from_slice(wallet);
-        let (numbers, rest) = rest.split_at_mut(8);
-        numbers.copy_from_slice(&number.to_le_bytes());
-        let (forks, _) = rest.split_at_mut(4);
-        forks.copy_from_slice(&fork.to_le_bytes());
+        let parts: [&[u8]; 3] = [wallet, &number.to_le_bytes(), &fork.to_le_bytes()];
+        let body: [u8; 48] = mix::joined(&parts);
         mix::seal(self.seed() ^ SIGNATURE_TAG, &body)
     }
 
     /// The signature of a transaction that concerns no wallet.
     pub(super) fn filler(&self, slot: Height, index: u32) -> [u8; 64] {
-        let mut body = [0; 12];
-        let (height, place) = body.split_at_mut(8);
-        height.copy_from_slice(&slot.to_le_bytes());
-        place.copy_from_slice(&index.to_le_bytes());
+        let body: [u8; 12] = mix::joined(&[&slot.to_le_bytes(), &index.to_le_bytes()]);
         mix::seal(self.seed() ^ FILLER_TAG, &body)
     }
 

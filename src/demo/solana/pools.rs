@@ -14,8 +14,9 @@ use super::{TradeKind, le};
 
 /// Programs whose pools routes go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
 pub(super) enum PoolProgram {
-    RaydiumV4,
+    RaydiumV4 = 1,
     Whirlpool,
     Dlmm,
     PumpSwap,
@@ -31,33 +32,18 @@ impl PoolProgram {
         }
     }
 
+    #[expect(clippy::as_conversions, reason = "the discriminant of a unit enum; no value is cut")]
     fn number(self) -> u64 {
-        match self {
-            Self::RaydiumV4 => 1,
-            Self::Whirlpool => 2,
-            Self::Dlmm => 3,
-            Self::PumpSwap => 4,
-        }
+        self as u64
     }
 }
 
-/// Pools of an aggregated trade, from input to output.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Route {
-    pub(super) hops: [Option<Hop>; 3],
-}
-
+/// One pool of a trade.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hop {
     pub(super) venue: PoolProgram,
     pub(super) give: (DemoToken, u64),
     pub(super) get: (DemoToken, u64),
-}
-
-impl Route {
-    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = &Hop> {
-        self.hops.iter().flatten()
-    }
 }
 
 /// Lamports of the protocol, the coin's creator and the liquidity providers.
@@ -96,14 +82,14 @@ pub(super) struct Sums {
     pub(super) usdc: Option<u64>,
 }
 
-/// The pools of an aggregated trade; empty for a direct one.
+/// The pools of an aggregated trade, from input to output; none for a direct one.
 pub(super) fn route(
     kind: TradeKind,
     side: Side,
     Sums { base, gross, usdc }: Sums,
     dice: &mut Dice,
     (seed, price): (u64, u128),
-) -> Route {
+) -> Vec<Hop> {
     let sol = (DemoToken::WrappedSol, gross);
     let mut path = match kind {
         TradeKind::JupiterSol => {
@@ -128,18 +114,13 @@ pub(super) fn route(
         | TradeKind::PumpSwap
         | TradeKind::RaydiumV4
         | TradeKind::Whirlpool
-        | TradeKind::LimitFill => return Route::default(),
+        | TradeKind::LimitFill => return Vec::new(),
     };
     if side == Side::Buy {
         path.reverse();
     }
-    let mut hops = [None; 3];
-    for (hop, stop) in hops.iter_mut().zip(path.windows(2)) {
-        if let [give, get] = stop {
-            *hop = Some(Hop { venue: venue(give.0, get.0, dice), give: *give, get: *get });
-        }
-    }
-    Route { hops }
+    let ends = path.windows(2).filter_map(|pair| <[_; 2]>::try_from(pair).ok());
+    ends.map(|[give, get]| Hop { venue: venue(give.0, get.0, dice), give, get }).collect()
 }
 
 fn venue(give: DemoToken, get: DemoToken, dice: &mut Dice) -> PoolProgram {

@@ -164,11 +164,7 @@ impl DemoToken {
 
 /// What is sealed in a mint or a token account: a token's code, and a wallet's tag.
 pub(super) fn body(code: u32, tag: u64) -> [u8; 12] {
-    let mut body = [0; 12];
-    let (number, owner) = body.split_at_mut(4);
-    number.copy_from_slice(&code.to_le_bytes());
-    owner.copy_from_slice(&tag.to_le_bytes());
-    body
+    mix::joined(&[&code.to_le_bytes(), &tag.to_le_bytes()])
 }
 
 pub(super) fn parts(body: &[u8; 12]) -> Option<(u32, u64)> {
