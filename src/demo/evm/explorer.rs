@@ -13,7 +13,6 @@ use super::hash::{Account, tail};
 use super::model::{EvmModel, PlacedTx};
 use super::references;
 use super::tx::{Frame, Op, TRANSFER};
-use super::wallet::WalletHistory;
 use super::wire;
 
 /// Rows that are shown of a public contract.
@@ -94,9 +93,11 @@ pub(in crate::demo) fn answer(
     }
     let wallet = if low > high { None } else { model.wallet(&account) };
     let Some(wallet) = wallet else { return done(&[]) };
-    let ask = Ask { model, options, list, account, newest_first: text("sort") == "desc" };
+    let ask = Ask { model, options, list, account };
     let most = offset.min(options.rows_max);
-    let mut rows = ask.rows(&wallet, (low, high), (page - 1) * offset, most);
+    let newest_first = text("sort") == "desc";
+    let rows = model.rows_of(&wallet, (low, high), newest_first, |found| ask.of(found));
+    let mut rows: Vec<Value> = rows.skip((page - 1) * offset).take(most).collect();
     twist.omit_rows(&mut rows);
     twist.repeat_first(&mut rows);
     let edge = Value::from(high.to_string());
@@ -136,29 +137,9 @@ struct Ask<'a> {
     options: &'a ExplorerOptions,
     list: AccountList,
     account: Account,
-    newest_first: bool,
 }
 
 impl Ask<'_> {
-    fn rows(
-        &self,
-        wallet: &WalletHistory,
-        range: (Height, Height),
-        skipped: usize,
-        most: usize,
-    ) -> Vec<Value> {
-        let mut all = self.model.transactions(wallet, range);
-        let next = || if self.newest_first { all.next_back() } else { all.next() };
-        let of_tx = |found: PlacedTx| {
-            let mut rows = self.of(&found);
-            if self.newest_first {
-                rows.reverse();
-            }
-            rows
-        };
-        std::iter::from_fn(next).flat_map(of_tx).skip(skipped).take(most).collect()
-    }
-
     fn of(&self, found: &PlacedTx) -> Vec<Value> {
         let is_sent = found.tx.call.from == self.account;
         if is_sent && self.options.hidden_nonce == Some(found.nonce) {
@@ -240,7 +221,7 @@ impl Ask<'_> {
         if found.tx.call.failed {
             return rows;
         }
-        for (place, frame, failed) in wire::flat_ended(&found.tx.call) {
+        for (place, frame, failed) in wire::flat(&found.tx.call) {
             let is_listed = match frame.op {
                 Op::Call => true,
                 Op::Delegate => self.options.blockscout,

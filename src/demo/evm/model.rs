@@ -254,6 +254,25 @@ impl EvmModel {
             .filter_map(|number| Some(self.found(wallet, number, wallet.spot(number)?)))
     }
 
+    /// Rows of these transactions, oldest first or newest first.
+    pub(super) fn rows_of<'a, R>(
+        &'a self,
+        wallet: &'a WalletHistory,
+        range: (Height, Height),
+        newest_first: bool,
+        of: impl Fn(&PlacedTx) -> Vec<R> + 'a,
+    ) -> impl Iterator<Item = R> {
+        let mut all = self.transactions(wallet, range);
+        let next = move || if newest_first { all.next_back() } else { all.next() };
+        std::iter::from_fn(next).flat_map(move |found| {
+            let mut rows = of(&found);
+            if newest_first {
+                rows.reverse();
+            }
+            rows
+        })
+    }
+
     /// Swaps of other users in reference pools that a filter may match, oldest first; `None` where
     /// the filter concerns none of them.
     pub(super) fn reference_swaps(

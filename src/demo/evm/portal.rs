@@ -437,7 +437,8 @@ fn balance_diff(
 /// Native coin that an account got and gave by calls that were not reverted.
 fn moved(call: &Frame, account: &Account) -> (u128, u128) {
     let sum = |end: fn(&Frame) -> &Account| {
-        let calls = wire::flat_ended(call)
+        let calls = wire::flat(call)
+            .into_iter()
             .filter(|(_, frame, undone)| !undone && frame.op == Op::Call && end(frame) == account);
         calls.map(|(_, frame, _)| frame.value).sum::<u128>()
     };
@@ -445,7 +446,7 @@ fn moved(call: &Frame, account: &Account) -> (u128, u128) {
 }
 
 fn traces(found: &PlacedTx, fields: &Value) -> Vec<Value> {
-    let row = |(place, frame): (Vec<usize>, &Frame)| {
+    let row = |(place, frame, _): (Vec<usize>, &Frame, bool)| {
         let all = json!({
             "transactionIndex": found.spot.index, "traceAddress": place, "type": "call",
             "subtraces": frame.calls.len(),

@@ -123,7 +123,7 @@ fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
     }
     let mut all = Vec::new();
     // Reverted frames, with all frames below them, are not movements.
-    for (place, frame, undone) in wire::flat_ended(&found.tx.call) {
+    for (place, frame, undone) in wire::flat(&found.tx.call) {
         let category = if place.is_empty() { "external" } else { "internal" };
         let moves = place.is_empty() || frame.op == Op::Call && frame.value > 0;
         if moves && !undone {

@@ -185,26 +185,18 @@ pub(super) fn call_trace(frame: &Frame) -> Value {
     value
 }
 
-/// Every frame with its trace address, as Parity's traces and indexes number them.
-pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame)> {
+/// Every frame with its trace address, as Parity's traces and indexes number them, and whether it
+/// was reverted, by itself or with one that it is in.
+pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame, bool)> {
     let mut all = Vec::new();
-    let mut open = vec![(Vec::new(), frame)];
-    while let Some((place, frame)) = open.pop() {
+    let mut open = vec![(Vec::new(), frame, frame.failed)];
+    while let Some((place, frame, undone)) = open.pop() {
         for (at, call) in frame.calls.iter().enumerate().rev() {
-            open.push(([place.as_slice(), &[at]].concat(), call));
+            open.push(([place.as_slice(), &[at]].concat(), call, undone || call.failed));
         }
-        all.push((place, frame));
+        all.push((place, frame, undone));
     }
     all
-}
-
-/// The same with whether the frame was reverted, by itself or with one that it is in.
-pub(super) fn flat_ended(frame: &Frame) -> impl Iterator<Item = (Vec<usize>, &Frame, bool)> {
-    let all = flat(frame);
-    let is_undone =
-        |place: &[usize]| all.iter().any(|(above, frame)| frame.failed && place.starts_with(above));
-    let undone: Vec<bool> = all.iter().map(|(place, _)| is_undone(place)).collect();
-    all.into_iter().zip(undone).map(|((place, frame), undone)| (place, frame, undone))
 }
 
 /// The amount of a token's event.
@@ -222,7 +214,7 @@ pub(super) fn call_type(op: Op) -> &'static str {
 
 /// Parity's `trace_transaction`.
 pub(super) fn flat_trace(model: &EvmModel, found: &PlacedTx) -> Vec<Value> {
-    let row = |(place, frame): (Vec<usize>, &Frame)| {
+    let row = |(place, frame, _): (Vec<usize>, &Frame, bool)| {
         let mut row = json!({
             "action": {
                 "callType": call_type(frame.op), "from": hex(&frame.from), "to": hex(&frame.to),

@@ -100,10 +100,6 @@ impl Page<'_> {
         self.query.get(name)?.parse().ok()
     }
 
-    fn ascending(&self) -> bool {
-        self.query.get("order_by").is_some_and(|order| order.ends_with("asc"))
-    }
-
     /// The queried blocks; both times are inclusive.
     fn range(&self, head: Height) -> (Height, Height) {
         let below = |millis: u64| {
@@ -122,7 +118,7 @@ impl Page<'_> {
         mark: Option<Mark>,
         most: usize,
     ) -> (Vec<Line>, bool) {
-        let up = self.ascending();
+        let up = self.query.get("order_by").is_some_and(|order| order.ends_with("asc"));
         let at = mark.and_then(|(tx, _)| self.model.listed(&tx)).map(|found| found.spot.height);
         if let Some(at) = at {
             (low, high) = if up { (low.max(at), high) } else { (low, high.min(at)) };
@@ -130,25 +126,17 @@ impl Page<'_> {
         if references::is_busy(self.model.places(), &self.account) {
             return (self.busy((low, high), most), false);
         }
-        let mut behind = mark.filter(|_| at.is_some());
-        let mut lines = Vec::new();
         let Some(wallet) = self.model.wallet(&self.account).filter(|_| low <= high) else {
-            return (lines, false);
+            return (Vec::new(), false);
         };
-        let mut all = self.model.transactions(&wallet, (low, high));
-        while let Some(found) = if up { all.next() } else { all.next_back() } {
-            for line in self.of(&found) {
-                if let Some(last) = behind {
-                    behind = (last != (line.tx, line.row)).then_some(last);
-                    continue;
-                }
-                if lines.len() == most {
-                    return (lines, true);
-                }
-                lines.push(line);
-            }
+        let mut all = self.model.rows_of(&wallet, (low, high), !up, |found| self.of(found));
+        if let Some(last) = mark.filter(|_| at.is_some()) {
+            let _ = all.find(|line| (line.tx, line.row) == last);
         }
-        (lines, false)
+        let mut lines: Vec<Line> = all.take(most + 1).collect();
+        let more = lines.len() > most;
+        lines.truncate(most);
+        (lines, more)
     }
 
     /// The newest rows of an account that other users use all the time.
@@ -176,8 +164,7 @@ impl Page<'_> {
             TronList::Transfers => self.transfers(found),
         };
         let line = |(row, json)| Line { height: found.spot.height, tx: found.hash, row, json };
-        let lines = rows.into_iter().enumerate().map(line);
-        if self.ascending() { lines.collect() } else { lines.rev().collect() }
+        rows.into_iter().enumerate().map(line).collect()
     }
 
     fn transactions(&self, found: &PlacedTx) -> Vec<Value> {

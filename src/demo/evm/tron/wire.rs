@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::tx::{EventLog, Exchanged, Frame, Op, TRANSFER};
-use crate::demo::evm::wire::{flat_ended, found_in};
+use crate::demo::evm::wire::{flat, found_in};
 use crate::demo::mix;
 use crate::demo::rpc::set;
 use crate::domain::Address;
@@ -181,7 +181,7 @@ pub(super) fn inner(found: &PlacedTx) -> Vec<InternalCall> {
         };
         InternalCall { from: frame.from, to, value, rejected }
     };
-    flat_ended(&found.tx.call).skip(1).map(inner).collect()
+    flat(&found.tx.call).into_iter().skip(1).map(inner).collect()
 }
 
 fn inner_calls(found: &PlacedTx) -> Vec<Value> {
