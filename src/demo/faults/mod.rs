@@ -12,7 +12,7 @@ use crate::domain::defaults;
 
 pub use refusal::Refusal;
 pub(super) use request::{RequestFault, TOO_MANY};
-pub(super) use twist::{CallFaults, Twist, without_logs};
+pub(super) use twist::{CallFaults, Twist, reordered, without_logs};
 
 /// A rate, in thousandths of requests (or of calls, where stated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]

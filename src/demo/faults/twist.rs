@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
+use crate::demo::mix::Dice;
+
 /// With transient faults, so many answers to a question are correct after a false one.
 const SPARED: u32 = 3;
+/// Minimum of entries of a page that ends early.
+const SHORT_MIN: usize = 5;
 
 impl Twist {
     /// Whether the answer is false without any sign of it.
@@ -28,6 +32,16 @@ impl Twist {
         shorten(self.short_list, rows);
     }
 
+    /// Ends a page early; returns whether it did.
+    pub(in crate::demo) fn end_early<T>(self, page: &mut Vec<T>) -> bool {
+        let Some(salt) = self.short.filter(|_| page.len() > SHORT_MIN) else { return false };
+        let dice = &mut Dice::new(salt, &[]);
+        let least = u64::try_from(SHORT_MIN).unwrap_or(u64::MAX);
+        let most = u64::try_from(page.len() - 1).unwrap_or(u64::MAX);
+        page.truncate(usize::try_from(dice.range(least, most)).unwrap_or(SHORT_MIN));
+        true
+    }
+
     /// Repeats the first row of a page.
     pub(in crate::demo) fn repeat_first<T: Clone>(self, rows: &mut Vec<T>) {
         if let Some(first) = rows.first().filter(|_| self.duplicate).cloned() {
@@ -47,6 +61,36 @@ fn shorten<T>(salt: Option<u64>, list: &mut Vec<T>) {
     if let Some(salt) = salt {
         list.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * list.len() / 1_000);
     }
+}
+
+/// Entries of one height in another order than their own. Of a height that holds the cursor, those
+/// up to it are left out.
+pub(in crate::demo) fn reordered<T: Copy>(
+    entries: impl Iterator<Item = T>,
+    height: impl Fn(&T) -> u64,
+    rank: impl Fn(&T) -> u64,
+    is_cursor: impl Fn(&T, &T) -> bool,
+) -> impl Iterator<Item = T> {
+    let mut entries = entries.peekable();
+    let mut group: Vec<T> = Vec::new();
+    let mut is_first = true;
+    std::iter::from_fn(move || {
+        while group.is_empty() {
+            let first = entries.next()?;
+            group.push(first);
+            while let Some(next) = entries.next_if(|next| height(next) == height(&first)) {
+                group.push(next);
+            }
+            group.sort_by_key(&rank);
+            if std::mem::take(&mut is_first)
+                && let Some(at) = group.iter().position(|entry| is_cursor(&first, entry))
+            {
+                group.drain(..=at);
+            }
+            group.reverse();
+        }
+        group.pop()
+    })
 }
 
 /// A receipt whose events are left out.

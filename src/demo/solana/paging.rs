@@ -8,12 +8,11 @@ use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature}
 use super::rpc::Desk;
 use super::wire::{self, member, quoted};
 use super::{lists, slots};
-use crate::demo::mix::{self, Dice};
+use crate::demo::faults::reordered;
+use crate::demo::mix;
 use crate::demo::rpc::CallReply;
 
 const LIST_MAX: u64 = 1_000;
-/// Minimum of entries of a page that ends early.
-const SHORT_MIN: usize = 5;
 
 impl Desk<'_> {
     pub(super) fn signatures(&self) -> CallReply {
@@ -48,7 +47,7 @@ impl Desk<'_> {
         }
         let entries = lists::busy_entries(self.model, from.unwrap_or((head, u32::MAX)));
         let mut page = entries.take(limit).collect();
-        self.end_early(&mut page);
+        self.twist.end_early(&mut page);
         page
     }
 
@@ -91,29 +90,14 @@ impl Desk<'_> {
         });
         let lost = usize::from(self.twist.lose);
         let mut page: Vec<ListEntry> = kept.take(limit + lost).collect();
-        if let (true, Some(first)) = (self.twist.lose, page.first().copied()) {
-            // Nodes lose siblings of the cursor's slot, not whole slots.
-            if edge.is_some_and(|(_, slot)| slot == first.spot.height) {
-                page.remove(0);
-            }
-            page.truncate(limit);
-        }
-        self.end_early(&mut page);
-        if let (true, Some(first)) = (self.twist.duplicate, page.first().copied()) {
-            page.insert(0, first);
-            page.truncate(limit);
-        }
+        // Nodes lose siblings of the cursor's slot, not whole slots.
+        let is_edge = |first: &ListEntry| edge.is_some_and(|(_, slot)| slot == first.spot.height);
+        self.twist.lose_first(&mut page, is_edge);
+        page.truncate(limit);
+        self.twist.end_early(&mut page);
+        self.twist.repeat_first(&mut page);
+        page.truncate(limit);
         page
-    }
-
-    /// Ends the page early; returns whether it did.
-    fn end_early(&self, page: &mut Vec<ListEntry>) -> bool {
-        let Some(salt) = self.twist.short.filter(|_| page.len() > SHORT_MIN) else { return false };
-        let dice = &mut Dice::new(salt, &[]);
-        let least = u64::try_from(SHORT_MIN).unwrap_or(u64::MAX);
-        let most = u64::try_from(page.len() - 1).unwrap_or(u64::MAX);
-        page.truncate(usize::try_from(dice.range(least, most)).unwrap_or(SHORT_MIN));
-        true
     }
 
     /// Entries below a number, with the transactions of a slot in this node's current order.
@@ -138,28 +122,12 @@ impl Desk<'_> {
                 _ => false,
             }));
         };
-        let mut entries = entries.peekable();
-        let mut group: Vec<ListEntry> = Vec::new();
-        let mut edge = edge;
-        Box::new(std::iter::from_fn(move || {
-            while group.is_empty() {
-                let first = entries.next()?;
-                group.push(first);
-                while let Some(next) = entries.next_if(|next| next.spot.height == first.spot.height)
-                {
-                    group.push(next);
-                }
-                group.sort_by_key(|entry| mix::hash(salt, &[entry.number]));
-                if let Some((signature, slot)) = edge.take()
-                    && first.spot.height == slot
-                    && let Some(at) = group.iter().position(|entry| entry.signature == signature)
-                {
-                    group.drain(..=at);
-                }
-                group.reverse();
-            }
-            group.pop()
-        }))
+        let height = |entry: &ListEntry| entry.spot.height;
+        let rank = move |entry: &ListEntry| mix::hash(salt, &[entry.number]);
+        let is_cursor = move |first: &ListEntry, entry: &ListEntry| {
+            edge.is_some_and(|edge| edge == (entry.signature, first.spot.height))
+        };
+        Box::new(reordered(entries, height, rank, is_cursor))
     }
 
     fn write_entry(&self, out: &mut Vec<u8>, entry: &ListEntry, index: Option<u32>) {
@@ -224,7 +192,7 @@ impl Desk<'_> {
         let mut page: Vec<ListEntry> = found.take(limit + 1).collect();
         let more = page.len() > limit;
         page.truncate(limit);
-        let more = !self.end_early(&mut page) && more;
+        let more = !self.twist.end_early(&mut page) && more;
         for entry in page.iter().filter(|_| full) {
             self.check_version(&wallet, entry.number, options)?;
         }
