@@ -41,7 +41,7 @@ pub use wallet::WalletPlan;
 
 listed! {
     /// Kinds of trades. Where a chain lacks a protocol, the nearest one is used.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
     pub enum TradeKind {
         /// A pair of the coin and the wrapped native coin, through its router.
         V2,

@@ -1,10 +1,12 @@
 //! Contracts under their real addresses, and the other constants of a chain.
 
+use std::ops::Deref;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
+use super::TradeKind;
 use super::hash::{Account, Signatures, Word, keccak, tail};
 use crate::demo::mix;
 use crate::demo::walk;
@@ -36,46 +38,44 @@ pub(super) struct Reference {
 }
 
 /// The constants of one chain. Addresses are those of `data/venues-evm.toml`'s sources.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+pub(super) struct Row {
     slug: &'static str,
     /// Block at the anchor's time, and milliseconds a block.
     anchor: u64,
     block_millis: u64,
     dollar: (&'static str, u8),
-    v2: Option<Amm>,
+    pub(super) v2: Option<Amm>,
     v3: Option<Amm>,
-    v4: Option<Singleton>,
+    pub(super) v4: Option<Singleton>,
     /// All zeros where there is none.
     #[serde(default, deserialize_with = "hex_text")]
     launchpad: Account,
     #[serde(deserialize_with = "hex_text")]
-    aggregator: Account,
+    pub(super) aggregator: Account,
     /// Unit of native amounts: about three dollars' worth on chains with a dollar token.
-    milli: u128,
+    pub(super) milli: u128,
     /// Part of the OP stack: receipts contain a second fee.
     #[serde(default)]
-    has_l1_fee: bool,
+    pub(super) has_l1_fee: bool,
 }
 
-/// A chain that the table lacks.
-const OTHER: Row = Row {
-    slug: "",
-    anchor: 20_000_000,
-    block_millis: 2_000,
-    dollar: ("USDC", 6),
-    v2: None,
-    v3: None,
-    v4: None,
-    launchpad: [0; 20],
-    aggregator: hex("6131b5fae19ea4f9d964eac0408e4408b66337b5"),
-    milli: 1_000_000_000_000_000,
-    has_l1_fee: false,
-};
+/// What the demo's chains are made of.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+pub(super) struct Table {
+    chains: Vec<Row>,
+    /// A chain that the table lacks.
+    other: Row,
+    /// How a lane trades an ordinary coin: the first and the second of every two coins. A sale for
+    /// dollars is followed by a purchase for dollars.
+    pub(super) kinds: Vec<[[TradeKind; 8]; 2]>,
+    pub(super) tron_kinds: Vec<[[TradeKind; 8]; 2]>,
+}
 
 /// A text that cannot be read stops the tests.
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../data/demo-chains.json")).unwrap_or_default()
 });
 
@@ -131,28 +131,31 @@ pub(super) struct TxPlaces {
     pub(super) native: String,
     pub(super) wrapped: Account,
     pub(super) dollar: Dollar,
-    pub(super) v2: Option<Amm>,
     pub(super) v3: Amm,
-    pub(super) v4: Option<Singleton>,
-    pub(super) aggregator: Account,
     pub(super) launchpad: Account,
     pub(super) references: Vec<Reference>,
-    pub(super) has_l1_fee: bool,
-    pub(super) milli: u128,
     /// Distance of the newest block to the final one.
     pub(super) unfinal: u64,
     /// Seed of the chain's addresses.
     pub(super) seed: u64,
     /// The head, where none is set.
     pub(super) anchor: u64,
-    block_millis: u64,
+    row: &'static Row,
+}
+
+impl Deref for TxPlaces {
+    type Target = Row;
+
+    fn deref(&self) -> &Row {
+        self.row
+    }
 }
 
 impl TxPlaces {
     /// The constants of a chain of the table; a chain without a row here trades through the
     /// protocols that every chain has.
     pub(super) fn new(seed: u64, chain: &Chain, head: Option<u64>) -> Self {
-        let row = ROWS.iter().find(|row| row.slug == chain.slug).unwrap_or(&OTHER);
+        let row = TABLE.chains.iter().find(|row| row.slug == chain.slug).unwrap_or(&TABLE.other);
         let chain_id = chain.chain_id.unwrap_or(1);
         let seed = mix::hash(seed, &[chain_id]);
         let (symbol, decimals) = row.dollar;
@@ -173,26 +176,21 @@ impl TxPlaces {
             native: chain.native.symbol.clone(),
             wrapped,
             dollar: Dollar { token, symbol, decimals },
-            v2: row.v2,
             v3: row.v3.unwrap_or(other),
-            v4: row.v4,
-            aggregator: row.aggregator,
             launchpad: launchpad.unwrap_or_else(|| made(seed, Made::Router, 4)),
             references: references.collect(),
-            has_l1_fee: row.has_l1_fee,
-            milli: row.milli,
             unfinal: match chain.finality {
                 Finality::Depth(depth) => depth,
                 Finality::Finalized | Finality::Safe => UNFINAL,
             },
             seed,
             anchor: head.unwrap_or(row.anchor),
-            block_millis: row.block_millis,
+            row,
         }
     }
 
     pub(super) fn knows(chain: &Chain) -> bool {
-        ROWS.iter().any(|row| row.slug == chain.slug)
+        TABLE.chains.iter().any(|row| row.slug == chain.slug)
     }
 
     pub(super) fn is_tron(&self) -> bool {
@@ -347,7 +345,7 @@ mod tests {
     fn pools_have_the_addresses_of_the_real_factories() {
         let usdc = hex("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");
         let weth = hex("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
-        let row = ROWS.first().unwrap();
+        let row = TABLE.chains.first().unwrap();
         let v2 = row.v2.unwrap().pool(1, [weth, usdc], None);
         assert_eq!(const_hex::encode(v2), "b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
         let v3 = row.v3.unwrap().pool(1, [usdc, weth], Some(500));
@@ -355,7 +353,7 @@ mod tests {
         // The pair of WTRX and USDT on Tron.
         let wtrx = hex("891cdb91d149f23b1a45d9c5ca78a88d0cb44c18");
         let usdt = hex("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
-        let tron = ROWS.iter().find(|row| row.slug == "tron").unwrap();
+        let tron = TABLE.chains.iter().find(|row| row.slug == "tron").unwrap();
         let pair = tron.v2.unwrap().pool(1, [wtrx, usdt], None);
         assert_eq!(const_hex::encode(pair), "3a10321a4e97a64d9376af42ec07d5fa50294b35");
     }

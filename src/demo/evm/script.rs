@@ -11,7 +11,7 @@ use super::TradeKind;
 use super::TradeKind as K;
 use super::coins::Coin;
 use super::cycle::{self, CycleScale, CycleStep, STEPS};
-use super::places::TxPlaces;
+use super::places::{TABLE, TxPlaces};
 use super::tx::Gas;
 use super::wallet::WalletHistory;
 
@@ -30,41 +30,6 @@ const FUNDS_MILLIS_PER_TRADE: u128 = 2;
 const PERIOD: u64 = LANES * STEPS * 2;
 /// Fees of failures repeat after so many.
 const FAILED_PERIOD: u64 = 16;
-
-/// How a lane trades an ordinary coin: the first and the second of every two coins. A sale for
-/// dollars is followed by a purchase for dollars.
-const KINDS: [[[K; 8]; 2]; 4] = [
-    [
-        [K::V2, K::V3, K::V2Hop, K::Cow, K::Aggregator, K::V2, K::Cow, K::V3],
-        [K::V3, K::UserOp, K::V2, K::V3, K::V3Dollar, K::V2Hop, K::UserOp, K::V2],
-    ],
-    [
-        [K::V4, K::Aggregator, K::V3Dollar, K::V3Dollar, K::V4, K::UserOp, K::Aggregator, K::V4],
-        [K::V4, K::V4, K::UserOp, K::Aggregator, K::V2Hop, K::Cow, K::V3, K::Aggregator],
-    ],
-    [[K::V3, K::V4, K::V2Hop, K::V3Dollar, K::V2, K::V4, K::V3, K::Cow], [K::Taxed; 8]],
-    [
-        [K::Launchpad; 8],
-        [K::Aggregator, K::V2, K::Cow, K::V2Hop, K::V4, K::V3, K::V2, K::Aggregator],
-    ],
-];
-
-/// The same on Tron.
-const TRON_KINDS: [[[K; 8]; 2]; 4] = [
-    [
-        [K::V2, K::V3, K::V2Hop, K::V3Dollar, K::Aggregator, K::V2, K::Cow, K::V3],
-        [K::V3, K::V1, K::V2, K::V3, K::V3Dollar, K::V2Hop, K::V1, K::V2],
-    ],
-    [
-        [K::V4, K::Aggregator, K::V3Dollar, K::V3Dollar, K::V4, K::V1, K::Aggregator, K::V4],
-        [K::Exchange; 8],
-    ],
-    [[K::V3, K::V4, K::V2Hop, K::V3Dollar, K::V2, K::V4, K::V1, K::Cow], [K::Taxed; 8]],
-    [
-        [K::Launchpad; 8],
-        [K::Aggregator, K::V2, K::Cow, K::V2Hop, K::V4, K::V3, K::V2, K::Aggregator],
-    ],
-];
 
 macro_rules! noise {
     ($($(#[$doc:meta])* $name:ident = ($sent:literal, $gas:literal, $native:literal),)*) => {
@@ -191,7 +156,7 @@ impl Script<'_> {
 
     fn kind(&self, lane: u64, cycle: u64, step: u64) -> TradeKind {
         let at = |number: u64| usize::try_from(number).unwrap_or(0);
-        let kinds = if self.places.is_tron() { &TRON_KINDS } else { &KINDS };
+        let kinds = if self.places.is_tron() { &TABLE.tron_kinds } else { &TABLE.kinds };
         let of_lane = kinds.get(at(lane)).and_then(|lane| lane.get(at(cycle % 2)));
         let natural = of_lane.and_then(|kinds| kinds.get(at(step))).copied().unwrap_or(K::V3);
         let kind = match self.wallet.plan.only {
