@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, FuturesUnordered, StreamExt as _};
+use futures_util::stream::{self, FuturesUnordered, StreamExt as _, TryStreamExt as _};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
@@ -192,22 +192,12 @@ fn stream_body(answer: NodeAnswer) -> Body {
         return whole(rest);
     }
     let first = rest.split_to(rest.len() / 2);
-    let parts = stream::iter([Some(first), None]).then(move |part| {
-        let rest = rest.clone();
-        async move {
-            match part {
-                Some(first) => Ok(Frame::data(first)),
-                None if cut => {
-                    // The first half must be sent before the connection ends.
-                    tokio::time::sleep(CUT_AFTER).await;
-                    Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
-                }
-                None => {
-                    tokio::time::sleep(slow).await;
-                    Ok(Frame::data(rest))
-                }
-            }
-        }
-    });
+    let late = async move {
+        // The first half must be sent before the connection ends.
+        tokio::time::sleep(if cut { CUT_AFTER } else { slow }).await;
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        if cut { Err(reset) } else { Ok(rest) }
+    };
+    let parts = stream::iter([Ok(first)]).chain(stream::once(late)).map_ok(Frame::data);
     StreamBody::new(parts).boxed_unsync()
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::demo::mix;
 use crate::demo::rpc::DemoError;
 
 use super::coins::Coin;
@@ -49,15 +50,13 @@ pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>
     if is("symbol()") || is("name()") {
         let symbol = coin.symbol(places);
         let string = [word(WORD), bytes(symbol.as_bytes())].concat();
-        return Some(if coin.has_short_symbol() { short(&symbol) } else { string });
+        return Some(if coin.has_short_symbol() {
+            mix::joined::<WORD>(&[symbol.as_bytes()]).to_vec()
+        } else {
+            string
+        });
     }
     is("decimals()").then(|| Arg::Int(coin.decimals(places).into()).word().to_vec())
-}
-
-fn short(text: &str) -> Vec<u8> {
-    let mut word = text.as_bytes().to_vec();
-    word.resize(WORD, 0);
-    word
 }
 
 fn word(value: usize) -> Vec<u8> {

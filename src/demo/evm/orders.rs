@@ -1,8 +1,10 @@
 //! Trades that another account sends for a wallet: orders that solvers settle, operations that
 //! bundlers send.
 
+use crate::demo::mix;
+
 use super::deal::{Deal, NATIVE_PLACEHOLDER, SINGLE};
-use super::hash::keccak;
+use super::hash::{keccak, tail};
 use super::places::{COW_SETTLEMENT, ENTRY_POINT, Made};
 use super::pools::{FEE, Swap, TokenAmount};
 use super::tx::{Arg, Op, Stage, Tx};
@@ -69,10 +71,7 @@ fn stranger(deal: &Deal<'_>) -> Option<([u8; 20], TokenAmount, TokenAmount)> {
 /// is its digest, owner and expiry: 56 bytes.
 fn trade(stage: &mut Stage<'_>, owner: Arg, sold: TokenAmount, bought: TokenAmount, chance: u64) {
     let digest = keccak(&[&chance.to_be_bytes()]);
-    let mut rest = [0; 32];
-    for (to, from) in rest.iter_mut().zip(owner.word().iter().skip(12).chain(&[0xff; 4])) {
-        *to = *from;
-    }
+    let rest = mix::joined(&[&tail(&owner.word()), &[0xff; 4]]);
     let tokens = [sold.0, bought.0].map(Arg::Of);
     let numbers = [sold.1, bought.1, 0, 0xc0, 56].map(Arg::Int);
     let data = [&tokens[..], &numbers, &[digest, rest].map(Arg::Raw)].concat();

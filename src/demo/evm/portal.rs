@@ -230,52 +230,41 @@ impl Search<'_> {
     /// The selected parts of a transaction: its item, its events and traces by kind.
     fn selected(&self, found: &PlacedTx) -> Option<Parts> {
         let fields = &self.fields;
-        let call = &found.tx.call;
-        let fits_ends = |pick: &Pick| {
-            let fits = |choice: &Option<Vec<Account>>, end: &Account| {
-                choice.as_ref().is_none_or(|choice| choice.contains(end))
-            };
-            fits(&pick.from, &call.from) && fits(&pick.to, &call.to)
+        let logs = &found.tx.logs;
+        let diffs = |pick: &Pick| -> Vec<Value> {
+            let accounts = pick.from.iter().flatten();
+            accounts.filter_map(|one| balance_diff(self.model, found, one, fields)).collect()
         };
-        let (mut any, mut with_tx, mut all_logs, mut traces) = (false, false, false, false);
-        let (mut logs, mut diffs): (Vec<usize>, Vec<Value>) = (Vec::new(), Vec::new());
-        for pick in &self.picks {
-            let fits = match pick.kind {
-                PickKind::Logs => {
-                    let before = logs.len();
-                    let all = found.tx.logs.iter().enumerate();
-                    logs.extend(all.filter(|(_, log)| pick.filter.fits(log)).map(|(at, _)| at));
-                    logs.len() > before
-                }
-                PickKind::Transactions => fits_ends(pick),
-                PickKind::StateDiffs => {
-                    let before = diffs.len();
-                    let accounts = pick.from.iter().flatten();
-                    diffs.extend(
-                        accounts.filter_map(|one| balance_diff(self.model, found, one, fields)),
-                    );
-                    diffs.len() > before
-                }
-            };
-            if !fits {
-                continue;
-            }
-            any = true;
-            with_tx |= pick.transaction;
-            all_logs |= pick.logs;
-            traces |= pick.traces;
-        }
-        let events = found.tx.logs.iter().enumerate();
-        let events = events.filter(|(at, _)| all_logs || logs.contains(at));
-        let events: Vec<Value> = events.map(|(at, _)| log(found, at, fields)).collect();
-        any.then(|| {
+        let fits = |pick: &&Pick| match pick.kind {
+            PickKind::Logs => logs.iter().any(|log| pick.filter.fits(log)),
+            PickKind::Transactions => pick.fits_ends(&found.tx.call),
+            PickKind::StateDiffs => !diffs(pick).is_empty(),
+        };
+        let picks: Vec<&Pick> = self.picks.iter().filter(fits).collect();
+        let of = |kind| picks.iter().copied().filter(move |pick| pick.kind == kind);
+        let any = |part: fn(&Pick) -> bool| picks.iter().any(|pick| part(pick));
+        let with_tx = any(|pick| pick.transaction).then(|| transaction(found, fields));
+        let all_logs = any(|pick| pick.logs);
+        let is_shown = |log| all_logs || of(PickKind::Logs).any(|pick| pick.filter.fits(log));
+        let events = logs.iter().enumerate().filter(|(_, log)| is_shown(log));
+        let traces = any(|pick| pick.traces).then(|| traces(found, fields));
+        (!picks.is_empty()).then(|| {
             [
-                ("transactions", with_tx.then(|| transaction(found, fields)).into_iter().collect()),
-                ("logs", events),
-                ("traces", if traces { self::traces(found, fields) } else { Vec::new() }),
-                ("stateDiffs", diffs),
+                ("transactions", with_tx.into_iter().collect()),
+                ("logs", events.map(|(at, _)| log(found, at, fields)).collect()),
+                ("traces", traces.unwrap_or_default()),
+                ("stateDiffs", of(PickKind::StateDiffs).flat_map(diffs).collect()),
             ]
         })
+    }
+}
+
+impl Pick {
+    fn fits_ends(&self, call: &Frame) -> bool {
+        let fits = |choice: &Option<Vec<Account>>, end: &Account| {
+            choice.as_ref().is_none_or(|choice| choice.contains(end))
+        };
+        fits(&self.from, &call.from) && fits(&self.to, &call.to)
     }
 }
 

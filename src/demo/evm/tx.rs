@@ -1,5 +1,7 @@
 //! A transaction under construction: a tree of calls, and the events in their order.
 
+use crate::demo::mix;
+
 use super::hash::{Account, Word};
 use super::places::TxPlaces;
 
@@ -81,25 +83,15 @@ pub(super) enum Arg {
 
 impl Arg {
     pub(super) fn word(self) -> Word {
-        let mut word = [0; 32];
         match self {
-            Self::Of(account) => put(&mut word, &account),
-            Self::Int(number) => put(&mut word, &number.to_be_bytes()),
-            Self::Minus(0) => {}
+            Self::Of(account) => mix::joined(&[&[0; 12], &account]),
+            Self::Int(number) => mix::joined(&[&[0; 16], &number.to_be_bytes()]),
+            Self::Minus(0) => [0; 32],
             Self::Minus(number) => {
-                word = [0xff; 32];
-                put(&mut word, &(!number).wrapping_add(1).to_be_bytes());
+                mix::joined(&[&[0xff; 16], &(!number).wrapping_add(1).to_be_bytes()])
             }
-            Self::Raw(raw) => word = raw,
+            Self::Raw(raw) => raw,
         }
-        word
-    }
-}
-
-fn put(word: &mut Word, bytes: &[u8]) {
-    let start = word.len() - bytes.len();
-    for (to, from) in word.iter_mut().skip(start).zip(bytes) {
-        *to = *from;
     }
 }
 

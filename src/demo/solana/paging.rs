@@ -2,6 +2,7 @@
 
 use crate::domain::Height;
 
+use super::keys::ModelKey;
 use super::model::{ListEntry, ListSubject};
 use super::number;
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
@@ -15,11 +16,17 @@ use crate::demo::rpc::CallReply;
 const LIST_MAX: u64 = 1_000;
 
 impl Desk<'_> {
-    pub(super) fn signatures(&self) -> CallReply {
+    /// What both lists are asked for: an address, options, and the head that these select.
+    fn listed(&self) -> Result<(ModelKey, ParamOptions<'_>, Height), DemoError> {
         let key = key(self.params, 0)?;
         let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
+        Ok((key, options, head))
+    }
+
+    pub(super) fn signatures(&self) -> CallReply {
+        let (key, options, head) = self.listed()?;
         let listed = head.saturating_sub(self.node.list_lag);
         let limit = options.number("limit").unwrap_or(LIST_MAX);
         if !(1..=LIST_MAX).contains(&limit) {
@@ -147,10 +154,7 @@ impl Desk<'_> {
 
     /// `getTransactionsForAddress`, newest or oldest first, signatures or full transactions.
     pub(super) fn transactions_for_address(&self) -> CallReply {
-        let key = key(self.params, 0)?;
-        let options = ParamOptions(self.params.get(1));
-        let head = self.head.saturating_add(at_least_confirmed(options)?);
-        options.min_context_slot(head)?;
+        let (key, options, head) = self.listed()?;
         let full = options.text("transactionDetails") == Some("full");
         let most = if full { self.node.full_page_max } else { LIST_MAX };
         let limit = options.number("limit").unwrap_or(most);

@@ -215,28 +215,17 @@ fn token_balances(out: &mut Vec<u8>, order: &Order<'_>, after: bool) {
 }
 
 fn inner(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
-    out.push(b'[');
-    let (mut outer, mut open, mut any) = (0_u64, false, false);
-    for instruction in &tx.instructions {
-        if instruction.height == 1 {
-            if open {
-                text(out, "]}");
-            }
-            open = false;
-            outer += 1;
-            continue;
-        }
-        if open {
-            out.push(b',');
-        } else {
-            text(out, if any { ",{\"index\":" } else { "{\"index\":" });
-            number(out, outer.saturating_sub(1));
-            text(out, ",\"instructions\":[");
-            (open, any) = (true, true);
-        }
-        call(out, instruction, order);
-    }
-    text(out, if open { "]}]" } else { "]" });
+    let outer = (0_u64..).zip(tx.instructions.chunk_by(|_, next| next.height > 1));
+    let with_inner = outer.filter_map(|(at, calls)| match calls {
+        [_, inner @ ..] if !inner.is_empty() => Some((at, inner)),
+        _ => None,
+    });
+    list(out, with_inner, |out, (at, inner)| {
+        out.push(b'{');
+        number(member(out, "index"), at);
+        list(member(out, "instructions"), inner, |out, one| call(out, one, order));
+        out.push(b'}');
+    });
 }
 
 fn call(out: &mut Vec<u8>, instruction: &super::tx::InstructionState, order: &Order<'_>) {
