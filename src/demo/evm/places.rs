@@ -64,7 +64,7 @@ pub(super) struct Row {
 /// What the demo's chains are made of.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
-pub(super) struct Table {
+pub(super) struct DemoTable {
     chains: Vec<Row>,
     /// A chain that the table lacks.
     other: Row,
@@ -75,7 +75,7 @@ pub(super) struct Table {
 }
 
 /// A text that cannot be read stops the tests.
-pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
+pub(super) static TABLE: LazyLock<DemoTable> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../data/demo-chains.json")).unwrap_or_default()
 });
 
