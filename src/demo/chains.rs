@@ -136,8 +136,8 @@ impl DemoChains {
         let (name, trades) = LIVE;
         let head = self.solana.head();
         let plan = solana::WalletPlan {
-            first_slot: head.saturating_sub(SolanaModel::slots_in(LIVE_SECONDS)),
-            last_slot: head,
+            first: Some(head.saturating_sub(SolanaModel::slots_in(LIVE_SECONDS))),
+            last: Some(head),
             live_every: Some(SolanaModel::slots_in(LIVE_SECONDS_BETWEEN)),
             ..solana::WalletPlan::trades(trades)
         };

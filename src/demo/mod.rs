@@ -43,5 +43,5 @@ pub use faults::{Faults, Rate, Refusal};
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};
 pub use service::Options;
-pub use state::ChainState;
+pub use state::{ChainState, Plan};
 pub use transport::DemoTransport;

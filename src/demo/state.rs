@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::mix;
-use super::timeline::{HistoryShape, Shape};
+use super::timeline::{Crowd, Heights, HistoryShape, Shape};
 use crate::domain::{Address, Height};
 
 /// Remembered addresses. Beyond it an address still has its history, but queries that do not name
@@ -15,24 +15,95 @@ const WALLETS_MAX: usize = 100_000;
 /// Maximum of trades of an address that was not registered.
 const UNKNOWN_TRADES_MAX: u64 = 500;
 
+/// Parameters of a wallet's history. `WalletPlan::trades(n)` is a mixed trader of average habits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan<K> {
+    /// Transactions that are trades; a token-for-token trade gives two rows.
+    pub trades: u64,
+    /// Failed transactions in percent.
+    pub failed_percent: u8,
+    /// Transfers, approvals, liquidity, wraps, staking, spam and the like in percent.
+    pub noise_percent: u8,
+    /// Solana: percentage of the possible trades that a keeper executes for the wallet.
+    pub keeper_percent: u8,
+    /// Solana: percentage of the wallet's signed transactions with version 1.
+    pub version_1_percent: u8,
+    /// Solana: token accounts that stay open with a balance, at most 256; the others close after
+    /// use.
+    pub open_accounts: u32,
+    /// Solana: token accounts that other accounts opened for their spam.
+    pub spam_accounts: u32,
+    /// Heights of the oldest transaction and of the one that completes the plan; `None`: the
+    /// chain's own.
+    pub first: Option<Height>,
+    pub last: Option<Height>,
+    /// Size of occasional bursts at one height, at most 64.
+    pub burst: u32,
+    /// A run of transactions that are all at one height.
+    pub crowd: Option<Crowd>,
+    /// All trades are of this kind, where it fits the chain and the side; `None` is the natural
+    /// mix.
+    pub only: Option<K>,
+    /// After the plan, a transaction every so many heights as the head moves.
+    pub live_every: Option<u64>,
+    /// EVM: an account without code; only for trades of kinds that need none.
+    pub plain: bool,
+}
+
+impl<K> Plan<K> {
+    pub(super) const fn new(failed_percent: u8, noise_percent: u8) -> Self {
+        Self {
+            trades: 0,
+            failed_percent,
+            noise_percent,
+            keeper_percent: 20,
+            version_1_percent: 8,
+            open_accounts: 6,
+            spam_accounts: 4,
+            first: None,
+            last: None,
+            burst: 3,
+            crowd: None,
+            only: None,
+            live_every: None,
+            plain: false,
+        }
+    }
+
+    /// `first` and `last` stand for those that the plan does not state.
+    pub(super) fn shape(&self, heights: Heights, (first, last): (Height, Height)) -> Shape {
+        Shape {
+            trades: self.trades,
+            failed_percent: self.failed_percent,
+            noise_percent: self.noise_percent,
+            first: (heights.ordinal)(self.first.unwrap_or(first)),
+            last: (heights.ordinal)(self.last.unwrap_or(last)),
+            burst: self.burst,
+            crowd: self.crowd,
+            live_every: self.live_every,
+            heights,
+        }
+    }
+}
+
 /// A wallet of the demo chain: the parameters of its history, and the place of each transaction.
 #[derive(Debug, Clone)]
-pub(super) struct KnownWallet<const N: usize, P> {
+pub(super) struct KnownWallet<const N: usize, K> {
     pub(super) address: [u8; N],
     /// Represents the address where its bytes do not fit.
     pub(super) tag: u64,
-    pub(super) plan: P,
+    pub(super) plan: Plan<K>,
     shape: HistoryShape,
 }
 
-impl<const N: usize, P> KnownWallet<N, P> {
-    pub(super) fn new(seed: u64, address: [u8; N], plan: P, shape: Shape) -> Self {
+impl<const N: usize, K> KnownWallet<N, K> {
+    pub(super) fn new(seed: u64, address: [u8; N], plan: Plan<K>, shape: Shape) -> Self {
         let tag = mix::digest(seed, &address);
         Self { address, tag, plan, shape: HistoryShape::new(seed, tag, shape) }
     }
 }
 
-impl<const N: usize, P> Deref for KnownWallet<N, P> {
+impl<const N: usize, K> Deref for KnownWallet<N, K> {
     type Target = HistoryShape;
 
     fn deref(&self) -> &HistoryShape {
@@ -40,30 +111,30 @@ impl<const N: usize, P> Deref for KnownWallet<N, P> {
     }
 }
 
-/// How a family makes a wallet's history of its plan.
+/// How a chain makes the history of a wallet.
 #[derive(Debug)]
-pub(super) struct Making<P> {
+pub(super) struct Making<K> {
     /// The plan of an address that was not registered, with so many trades.
-    pub(super) plan: fn(u64) -> P,
-    /// The second argument is where the histories of the chain begin and end by default.
-    pub(super) shape: fn(&P, (Height, Height)) -> Shape,
+    pub(super) plan: fn(u64) -> Plan<K>,
+    pub(super) heights: Heights,
+    /// Where histories begin and end by default.
     pub(super) bounds: (Height, Height),
 }
 
 /// The state of a chain.
 #[derive(Debug)]
-pub struct ChainState<const N: usize, P> {
+pub struct ChainState<const N: usize, K> {
     seed: u64,
-    making: Making<P>,
-    state: RwLock<State<N, P>>,
+    making: Making<K>,
+    state: RwLock<State<N, K>>,
 }
 
 #[derive(Debug)]
-struct State<const N: usize, P> {
+struct State<const N: usize, K> {
     head: Height,
     /// Every address that was registered or queried; in order, so that a query of all wallets gets
     /// the same answer in each process.
-    wallets: BTreeMap<[u8; N], Arc<KnownWallet<N, P>>>,
+    wallets: BTreeMap<[u8; N], Arc<KnownWallet<N, K>>>,
     by_tag: HashMap<u64, [u8; N]>,
     /// Heights from which the chain was replaced, oldest replacement first.
     forks: Vec<Height>,
@@ -73,8 +144,8 @@ fn key<const N: usize>(address: Address) -> Option<[u8; N]> {
     address.bytes().try_into().ok()
 }
 
-impl<const N: usize, P: Copy> ChainState<N, P> {
-    pub(super) fn new(seed: u64, head: Height, making: Making<P>) -> Self {
+impl<const N: usize, K: Copy> ChainState<N, K> {
+    pub(super) fn new(seed: u64, head: Height, making: Making<K>) -> Self {
         let (wallets, by_tag, forks) = (BTreeMap::new(), HashMap::new(), Vec::new());
         Self { seed, making, state: RwLock::new(State { head, wallets, by_tag, forks }) }
     }
@@ -83,11 +154,11 @@ impl<const N: usize, P: Copy> ChainState<N, P> {
         self.seed
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State<N, P>> {
+    fn read(&self) -> RwLockReadGuard<'_, State<N, K>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State<N, P>> {
+    fn write(&self) -> RwLockWriteGuard<'_, State<N, K>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,14 +191,14 @@ impl<const N: usize, P: Copy> ChainState<N, P> {
     }
 
     /// Registers a wallet under an address, or replaces its plan.
-    pub fn add_wallet(&self, address: Address, plan: P) {
+    pub fn add_wallet(&self, address: Address, plan: Plan<K>) {
         if let Some(key) = key(address) {
             self.write().insert(self.made(key, plan));
         }
     }
 
-    fn made(&self, key: [u8; N], plan: P) -> Arc<KnownWallet<N, P>> {
-        let shape = (self.making.shape)(&plan, self.making.bounds);
+    fn made(&self, key: [u8; N], plan: Plan<K>) -> Arc<KnownWallet<N, K>> {
+        let shape = plan.shape(self.making.heights, self.making.bounds);
         Arc::new(KnownWallet::new(self.seed, key, plan, shape))
     }
 
@@ -143,7 +214,7 @@ impl<const N: usize, P: Copy> ChainState<N, P> {
     }
 
     /// The wallet at an address; an unknown address has a history of 0 to 500 trades by its hash.
-    pub(super) fn history(&self, key: &[u8; N]) -> Arc<KnownWallet<N, P>> {
+    pub(super) fn history(&self, key: &[u8; N]) -> Arc<KnownWallet<N, K>> {
         if let Some(wallet) = self.known_wallet(key) {
             return wallet;
         }
@@ -157,7 +228,7 @@ impl<const N: usize, P: Copy> ChainState<N, P> {
     }
 
     /// A wallet that was registered or queried before.
-    pub(super) fn known_wallet(&self, key: &[u8; N]) -> Option<Arc<KnownWallet<N, P>>> {
+    pub(super) fn known_wallet(&self, key: &[u8; N]) -> Option<Arc<KnownWallet<N, K>>> {
         self.read().wallets.get(key).cloned()
     }
 
@@ -167,7 +238,7 @@ impl<const N: usize, P: Copy> ChainState<N, P> {
     }
 
     /// All wallets that were registered or queried.
-    pub(super) fn wallets(&self) -> Vec<Arc<KnownWallet<N, P>>> {
+    pub(super) fn wallets(&self) -> Vec<Arc<KnownWallet<N, K>>> {
         self.read().wallets.values().cloned().collect()
     }
 
@@ -177,15 +248,15 @@ impl<const N: usize, P: Copy> ChainState<N, P> {
     }
 
     /// The wallet with that count.
-    pub(super) fn to_head(&self, address: Address) -> (Arc<KnownWallet<N, P>>, u64) {
+    pub(super) fn to_head(&self, address: Address) -> (Arc<KnownWallet<N, K>>, u64) {
         let wallet = self.history(&key(address).unwrap_or([0; N]));
         let count = wallet.count_at(self.head());
         (wallet, count)
     }
 }
 
-impl<const N: usize, P> State<N, P> {
-    fn insert(&mut self, wallet: Arc<KnownWallet<N, P>>) {
+impl<const N: usize, K> State<N, K> {
+    fn insert(&mut self, wallet: Arc<KnownWallet<N, K>>) {
         self.by_tag.insert(wallet.tag, wallet.address);
         self.wallets.insert(wallet.address, wallet);
     }

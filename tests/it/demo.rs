@@ -602,8 +602,8 @@ fn a_live_history_ends_at_the_head_and_goes_on() {
     let head = model.head();
     for trades in [60, 5_000] {
         let plan = WalletPlan {
-            first_slot: head - 100_000_000,
-            last_slot: head - 200,
+            first: Some(head - 100_000_000),
+            last: Some(head - 200),
             live_every: Some(50),
             ..WalletPlan::trades(trades)
         };

@@ -124,12 +124,12 @@ fn within_a_day_no_solana_token_doubles_its_price() {
         model.truth(wallet).map(fact).collect()
     };
     let mixed = solana::WalletPlan::trades(4_000);
-    let first = |days: u64| mixed.last_slot - days * SLOTS_PER_DAY;
-    let plan = solana::WalletPlan { first_slot: first(40), ..mixed };
+    let first = |days: u64| mixed.last.unwrap() - days * SLOTS_PER_DAY;
+    let plan = solana::WalletPlan { first: Some(first(40)), ..mixed };
     check("mixed", &facts(model.add_named("mixed", plan)), dollar, worth);
     for kind in solana::TradeKind::ALL {
         let plan =
-            solana::WalletPlan { first_slot: first(10), ..solana::WalletPlan::only(kind, 1_000) };
+            solana::WalletPlan { first: Some(first(10)), ..solana::WalletPlan::only(kind, 1_000) };
         let wallet = model.add_named(&format!("{kind:?}"), plan);
         check(&format!("{kind:?}"), &facts(wallet), dollar, worth);
     }

@@ -31,7 +31,7 @@ fn world() -> World {
         keeper_percent: 80,
         open_accounts: 256,
         live_every: Some(40),
-        last_slot: model.head() - 2 * GAP,
+        last: Some(model.head() - 2 * GAP),
         ..WalletPlan::trades(400)
     };
     let wallet = model.add_named("followed", plan);
@@ -163,7 +163,9 @@ async fn a_scan_sees_wallets_that_trade_by_owner_alone() {
     let (slot, _) = world.hidden().await;
     world.model.set_head(slot);
     let idle = Address::Solana([77; 32]);
-    world.model.add_wallet(idle, WalletPlan { last_slot: slot - 2 * GAP, ..WalletPlan::trades(3) });
+    world
+        .model
+        .add_wallet(idle, WalletPlan { last: Some(slot - 2 * GAP), ..WalletPlan::trades(3) });
     let target = |wallet| ScanTarget { wallet, top: slot - 1, seen: slot - 1 };
     let targets = [target(world.wallet), target(idle)];
     let moved = async |with_gateway: bool| {

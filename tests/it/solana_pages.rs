@@ -164,8 +164,8 @@ async fn pages_that_are_behind_their_node_hide_nothing() {
         read(&world, world.add("early", kept())).await;
         assert_eq!(calls_of(&world, &["getTransaction"]), 0, "read by pages");
         offer(&world, 0, |options| options.full_pages_lag = full_pages_lag);
-        let last_slot = world.model.head() - 1;
-        let plan = WalletPlan { first_slot: last_slot - 4_000, last_slot, ..kept() };
+        let last = world.model.head() - 1;
+        let plan = WalletPlan { first: Some(last - 4_000), last: Some(last), ..kept() };
         let wallet = world.add("late", plan);
         read(&world, wallet).await;
     }

@@ -276,8 +276,8 @@ async fn learned(slug: &str, seconds: u64, references: References) -> (Errors, u
         Model::Solana(model) => {
             let kind = solana::TradeKind::JupiterUsdc;
             let plan = solana::WalletPlan::only(kind, trades);
-            let first_slot = plan.last_slot - trades * seconds * 5 / 2;
-            let plan = solana::WalletPlan { first_slot, ..plan };
+            let first = plan.last.map(|last| last - trades * seconds * 5 / 2);
+            let plan = solana::WalletPlan { first, ..plan };
             (model.add_named("teacher", plan), model.add_named("learner", plan))
         }
         Model::Evm(model) => {

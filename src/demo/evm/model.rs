@@ -37,13 +37,13 @@ pub struct EvmModel {
 struct Inner {
     slug: String,
     places: TxPlaces,
-    state: ChainState<20, WalletPlan>,
+    state: ChainState<20, TradeKind>,
     /// Transactions that nodes do not return, though lists name them.
     withheld: RwLock<HashSet<Word>>,
 }
 
 impl Deref for EvmModel {
-    type Target = ChainState<20, WalletPlan>;
+    type Target = ChainState<20, TradeKind>;
 
     fn deref(&self) -> &Self::Target {
         &self.inner.state

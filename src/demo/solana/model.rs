@@ -24,11 +24,11 @@ const FILLER_TAG: u64 = u64::from_le_bytes(*b"demofill");
 /// A deterministic Solana. Cheap to clone; clones share the chain.
 #[derive(Debug, Clone)]
 pub struct SolanaModel {
-    state: Arc<ChainState<32, WalletPlan>>,
+    state: Arc<ChainState<32, TradeKind>>,
 }
 
 impl Deref for SolanaModel {
-    type Target = ChainState<32, WalletPlan>;
+    type Target = ChainState<32, TradeKind>;
 
     fn deref(&self) -> &Self::Target {
         &self.state

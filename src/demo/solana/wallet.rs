@@ -1,61 +1,29 @@
 //! The parameters of a wallet's history.
 
-use crate::demo::state::{KnownWallet, Making};
-use crate::demo::timeline::{Crowd, Heights, Shape};
+use crate::demo::state::{KnownWallet, Making, Plan};
+use crate::demo::timeline::Heights;
+use crate::domain::Height;
 
 use super::{TradeKind, slots};
 
-/// A wallet's first position in a slot is below this.
-const INDEX_SPREAD: u64 = 400;
+const HEIGHTS: Heights = Heights {
+    of: slots::slot,
+    ordinal: slots::ordinal,
+    ordinal_below: slots::ordinal_below,
+    spread: 400,
+};
+const BOUNDS: (Height, Height) = (slots::DEFAULT_FIRST, slots::DEFAULT_HEAD - 200);
 
-/// Parameters of a wallet's history. `WalletPlan::trades(n)` is a mixed trader of average habits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WalletPlan {
-    /// Transactions that are trades; a token-for-token trade gives two rows.
-    pub trades: u64,
-    /// Failed transactions in percent.
-    pub failed_percent: u8,
-    /// Transfers, liquidity, staking, spam and the like in percent.
-    pub noise_percent: u8,
-    /// Percentage of the possible trades that a keeper executes for the wallet.
-    pub keeper_percent: u8,
-    /// Percentage of the wallet's signed transactions with version 1.
-    pub version_1_percent: u8,
-    /// Token accounts that stay open with a balance, at most 256; the others close after use.
-    pub open_accounts: u32,
-    /// Token accounts that other accounts opened for their spam.
-    pub spam_accounts: u32,
-    /// Slot of the oldest transaction.
-    pub first_slot: u64,
-    /// Slot at which the planned trades are reached.
-    pub last_slot: u64,
-    /// Size of occasional bursts in one slot, at most 64.
-    pub burst: u32,
-    /// A run of transactions that are all in one slot.
-    pub crowd: Option<Crowd>,
-    /// All trades are of this kind, where it fits the side; `None` is the natural mix.
-    pub only: Option<TradeKind>,
-    /// After the plan, a transaction every so many slots as the head moves.
-    pub live_every: Option<u64>,
-}
+pub type WalletPlan = Plan<TradeKind>;
+pub(super) type WalletHistory = KnownWallet<32, TradeKind>;
+
+pub(super) const MAKING: Making<TradeKind> =
+    Making { plan: WalletPlan::trades, heights: HEIGHTS, bounds: BOUNDS };
 
 impl WalletPlan {
     pub fn trades(trades: u64) -> Self {
-        Self {
-            trades,
-            failed_percent: 8,
-            noise_percent: 12,
-            keeper_percent: 20,
-            version_1_percent: 8,
-            open_accounts: 6,
-            spam_accounts: 4,
-            first_slot: slots::DEFAULT_FIRST,
-            last_slot: slots::DEFAULT_HEAD - 200,
-            burst: 3,
-            crowd: None,
-            only: None,
-            live_every: None,
-        }
+        let (first, last) = BOUNDS;
+        Self { trades, first: Some(first), last: Some(last), ..Self::new(8, 12) }
     }
 
     /// Every trade of one kind, and nothing else in between.
@@ -64,44 +32,17 @@ impl WalletPlan {
     }
 }
 
-pub(super) type WalletHistory = KnownWallet<32, WalletPlan>;
-
-const HEIGHTS: Heights = Heights {
-    of: slots::slot,
-    ordinal: slots::ordinal,
-    ordinal_below: slots::ordinal_below,
-    spread: INDEX_SPREAD,
-};
-
-/// Plans state their own bounds.
-pub(super) const MAKING: Making<WalletPlan> =
-    Making { plan: WalletPlan::trades, shape: |plan, _| shape(plan), bounds: (0, 0) };
-
-fn shape(plan: &WalletPlan) -> Shape {
-    Shape {
-        trades: plan.trades,
-        failed_percent: plan.failed_percent,
-        noise_percent: plan.noise_percent,
-        first: slots::ordinal(plan.first_slot),
-        last: slots::ordinal(plan.last_slot),
-        burst: plan.burst,
-        crowd: plan.crowd,
-        live_every: plan.live_every,
-        heights: HEIGHTS,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::timeline::{Class, HistoryShape, Spot};
+    use crate::demo::timeline::{Class, Crowd, HistoryShape, Spot};
 
     fn history(plan: &WalletPlan) -> HistoryShape {
-        HistoryShape::new(5, 7, shape(plan))
+        HistoryShape::new(5, 7, plan.shape(HEIGHTS, BOUNDS))
     }
 
     fn check(plan: WalletPlan) {
-        let last = plan.last_slot;
+        let last = plan.last.unwrap();
         let wallet = history(&plan);
         let count = wallet.count_at(last);
         let trades = (0..count).filter(|n| matches!(wallet.class(*n), Class::Trade(_))).count();
@@ -140,8 +81,8 @@ mod tests {
         let crowd = Some(Crowd { start: 333, count: 1_200 });
         check(WalletPlan { crowd, burst: 7, ..WalletPlan::trades(3_000) });
         check(WalletPlan { live_every: Some(50), ..WalletPlan::trades(100) });
-        let (first_slot, last_slot) = (1_000, 1_400);
-        check(WalletPlan { first_slot, last_slot, burst: 0, ..WalletPlan::trades(100) });
+        let (first, last) = (Some(1_000), Some(1_400));
+        check(WalletPlan { first, last, burst: 0, ..WalletPlan::trades(100) });
         assert_eq!(history(&WalletPlan::trades(0)).count_at(u64::MAX), 0);
     }
 

@@ -125,8 +125,8 @@ fn plan(model: &SolanaModel, dice: &mut Dice) -> WalletPlan {
         open_accounts: dice.pick(&[0, 6, 6, 40]),
         spam_accounts: dice.pick(&[0, 4]),
         // Up to five transactions a trade.
-        first_slot: last_slot.saturating_sub((trades + 2) * 6 * apart).max(1000),
-        last_slot,
+        first: Some(last_slot.saturating_sub((trades + 2) * 6 * apart).max(1000)),
+        last: Some(last_slot),
         burst,
         crowd: dice.one_in(6).then(crowd),
         live_every: dice.one_in(4).then_some(900),
