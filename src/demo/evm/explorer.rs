@@ -160,22 +160,19 @@ impl Ask<'_> {
             "timeStamp": self.model.time_of(height).0.to_string(),
             "hash": wire::hex(&found.hash), "gas": "1500000",
         });
+        if self.list != AccountList::Calls {
+            let of_transaction = json!({
+                "nonce": found.nonce.to_string(),
+                "blockHash": wire::hex(&self.model.block_hash(height)),
+                "transactionIndex": found.spot.index.to_string(),
+                "gasPrice": found.tx.gas.price.to_string(),
+                "gasUsed": found.tx.gas.used.to_string(), "cumulativeGasUsed": "0",
+                "confirmations": (self.model.newest() - height).to_string(),
+            });
+            extend(&mut row, of_transaction);
+        }
         extend(&mut row, more);
         row
-    }
-
-    /// The same with the transaction that it came with.
-    fn with_transaction(&self, found: &PlacedTx, more: Value) -> Value {
-        let mut row = json!({
-            "nonce": found.nonce.to_string(),
-            "blockHash": wire::hex(&self.model.block_hash(found.spot.height)),
-            "transactionIndex": found.spot.index.to_string(),
-            "gasPrice": found.tx.gas.price.to_string(),
-            "gasUsed": found.tx.gas.used.to_string(), "cumulativeGasUsed": "0",
-            "confirmations": (self.model.newest() - found.spot.height).to_string(),
-        });
-        extend(&mut row, more);
-        self.row(found, row)
     }
 
     fn transaction(&self, found: &PlacedTx) -> Option<Value> {
@@ -189,7 +186,7 @@ impl Ask<'_> {
             "functionName": "",
         });
         let is_named = call.from == self.account || call.to == self.account;
-        is_named.then(|| self.with_transaction(found, more))
+        is_named.then(|| self.row(found, more))
     }
 
     fn tokens(&self, found: &PlacedTx) -> Vec<Value> {
@@ -211,7 +208,7 @@ impl Ask<'_> {
                 "contractAddress": wire::hex(&log.address), "value": value.to_string(),
                 "tokenName": symbol, "tokenSymbol": symbol, "tokenDecimal": decimals,
             });
-            rows.push(self.with_transaction(found, more));
+            rows.push(self.row(found, more));
         }
         rows
     }

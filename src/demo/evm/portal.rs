@@ -108,7 +108,7 @@ const EVERYTHING: Pick = Pick {
     traces: false,
 };
 
-fn bad(text: &str) -> PortalReply {
+pub(in crate::demo) fn bad(text: &str) -> PortalReply {
     (400, text.as_bytes().to_vec())
 }
 

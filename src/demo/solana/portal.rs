@@ -10,13 +10,10 @@ use super::build::build;
 use super::keys::ModelKey;
 use super::model::SolanaModel;
 use super::{params, slots};
-use crate::demo::evm::{PortalOptions, by_block};
+use crate::demo::evm::{PortalOptions, PortalReply, bad_query as bad, by_block};
 use crate::demo::faults::Twist;
 use crate::demo::timeline::Spot;
 use crate::domain::Height;
-
-/// Status and body.
-type GatewayReply = (u16, Vec<u8>);
 
 /// `path`: the path below the gateway's own.
 pub(in crate::demo) fn portal(
@@ -25,7 +22,7 @@ pub(in crate::demo) fn portal(
     path: &str,
     body: &[u8],
     twist: Twist,
-) -> GatewayReply {
+) -> PortalReply {
     let head = model.head().saturating_sub(options.lag.saturating_add(twist.head_back));
     match path.rsplit('/').next().unwrap_or_default() {
         "finalized-head" => (200, json!({"number": head}).to_string().into_bytes()),
@@ -34,11 +31,7 @@ pub(in crate::demo) fn portal(
     }
 }
 
-fn bad(text: &str) -> GatewayReply {
-    (400, text.as_bytes().to_vec())
-}
-
-fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Height) -> GatewayReply {
+fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Height) -> PortalReply {
     let Ok(query) = serde_json::from_slice::<Value>(body) else {
         return bad("Couldn't parse the query");
     };
