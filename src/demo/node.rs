@@ -2,7 +2,7 @@
 //! bytes; the transports carry them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
 
 use super::evm::EvmModel;
-use super::faults::{CallFaults, Faults, RequestFault, TOO_MANY, without_logs};
+use super::faults::{
+    CallFaults, FaultMemory, Faults, RequestFault, RpcCall, TOO_MANY, tron_too_often, without_logs,
+};
 use super::mix::{self, Dice};
 use super::rpc::{CallReply, DemoError, HttpAnswer, JSON};
 use super::service::{DemoRequest, Options, Service};
@@ -22,7 +23,6 @@ use crate::domain::lock;
 
 /// Method names that are counted separately; further ones are counted together.
 const METHODS_MAX: usize = 64;
-const SECOND: Duration = Duration::from_secs(1);
 
 /// An endpoint of the demo chain. Cheap to clone; clones are the same endpoint.
 #[derive(Debug, Clone)]
@@ -43,11 +43,7 @@ struct Inner {
 struct Counts {
     stats: NodeStats,
     open: u64,
-    /// Start of the current second and the requests in it.
-    window: Option<(Instant, u32)>,
-    suspended_until: Option<Instant>,
-    /// Questions that were answered falsely of late, with the number of correct answers to follow.
-    spared: HashMap<u64, u32>,
+    memory: FaultMemory,
 }
 
 impl Counts {
@@ -220,12 +216,11 @@ impl DemoNode {
         let hit = faults.request(&mut dice);
         let respond = |http| NodeAnswer { http, delay, ..NodeAnswer::default() };
         let too_many = |wait, chance| {
-            if let Some(http) = self.inner.service.too_often(request, wait, chance) {
-                respond(http)
-            } else {
-                let http = HttpAnswer::new(429, JSON, TOO_MANY);
-                NodeAnswer { retry_after: wait, ..respond(http) }
+            if self.inner.service.is_tron() {
+                return respond(tron_too_often(request.path, wait, chance));
             }
+            let http = HttpAnswer::new(429, JSON, TOO_MANY);
+            NodeAnswer { retry_after: wait, ..respond(http) }
         };
         if let Some(wait) = refused {
             return Some(too_many(Some(wait), number));
@@ -246,7 +241,7 @@ impl DemoNode {
             Some(RequestFault::TooManyWithWait) => too_many(Some(faults.retry_after), dice.next()),
             Some(RequestFault::Suspended) => {
                 let wait = faults.suspended_for;
-                self.counts().suspended_until = Instant::now().checked_add(wait);
+                self.counts().memory.suspend(wait);
                 too_many(Some(wait), dice.next())
             }
             Some(RequestFault::SlowBody) => NodeAnswer { slow: faults.slow_for, ..json(None) },
@@ -276,28 +271,15 @@ impl DemoNode {
         refused
     }
 
-    /// Counts a request; returns its number, and for a refused one the time without service: it
-    /// exceeds the limit of its second, or comes during a suspension.
+    /// Counts a request; returns its number, and for a refused one the time without service.
     fn admit(&self, faults: &Faults) -> (u64, Option<Duration>) {
         let mut counts = self.counts();
         counts.stats.requests += 1;
-        let number = counts.stats.requests;
-        let now = Instant::now();
-        if let Some(until) = counts.suspended_until.filter(|until| now < *until) {
-            counts.hit("refused_while_suspended");
-            return (number, Some(until.duration_since(now)));
+        let refused = counts.memory.refusal(faults);
+        if let Some((_, name)) = refused {
+            counts.hit(name);
         }
-        let Some(most) = faults.requests_per_second else { return (number, None) };
-        let (begin, seen) = match counts.window {
-            Some((begin, seen)) if now.duration_since(begin) < SECOND => (begin, seen + 1),
-            _ => (now, 1),
-        };
-        counts.window = Some((begin, seen));
-        let limited = seen > most;
-        if limited {
-            counts.hit("requests_per_second");
-        }
-        (number, limited.then_some(SECOND))
+        (counts.stats.requests, refused.map(|(wait, _)| wait))
     }
 
     fn answer(
@@ -318,7 +300,7 @@ impl DemoNode {
         let name = service.name(request);
         let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
         let place = [request.path, service.subject(request).as_str()].join(&name);
-        self.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
+        self.counts().memory.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
         self.count(&name, &fault);
         if let Some(refusal) = faults.refusal(&name) {
             self.counts().hit("refused");
@@ -367,7 +349,7 @@ impl DemoNode {
         let params = entry.params.as_deref().unwrap_or_default();
         let topics = params.first().and_then(|query| query.get("topics")).map(Value::to_string);
         let place = [entry.method.as_ref(), topics.unwrap_or_default().as_str()].concat();
-        self.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
+        self.counts().memory.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
         self.count(&entry.method, &fault);
         let service = &self.inner.service;
         let nulled = fault.null_tokens && entry.method == "eth_call";
@@ -379,19 +361,13 @@ impl DemoNode {
         } else if fault.null_result || nulled {
             Ok(b"null".to_vec())
         } else {
-            let reply = service.call(options, &entry.method, params, fault.twist);
+            let (method, twist) = (entry.method.as_ref(), fault.twist);
+            let reply = service.call(options, RpcCall { method, params, twist });
             let is_bare = fault.bare_receipts && entry.method == "eth_getTransactionReceipt";
             if is_bare { reply.map(without_logs) } else { reply }
         };
         let own = entry.id.map_or("null", RawValue::get);
         envelope(reply, if fault.wrong_id { "987654321" } else { own })
-    }
-
-    /// Prevents false answers to one question from repeating, if faults are transient.
-    fn spare(&self, fault: &mut CallFaults, faults: &Faults, question: u64) {
-        if faults.transient {
-            fault.spare(self.counts().spared.entry(question).or_default());
-        }
     }
 
     fn count(&self, method: &str, fault: &CallFaults) {

@@ -1,14 +1,13 @@
 //! The services of an endpoint: a chain behind one of its interfaces.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use http::Method;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions, tron};
-use super::faults::{CallFaults, Twist};
+use super::faults::{CallFaults, RpcCall};
 use super::rpc::{CallReply, DemoError, HttpAnswer};
 use super::solana::{self, NodeOptions, SolanaModel};
 
@@ -108,38 +107,17 @@ impl Service {
         }
     }
 
-    pub(super) fn call(
-        &self,
-        options: &Options,
-        method: &str,
-        params: &[Value],
-        twist: Twist,
-    ) -> CallReply {
+    pub(super) fn call(&self, options: &Options, call: RpcCall<'_>) -> CallReply {
         match (self, options) {
-            (Self::Solana(model), Options::Solana(node)) => {
-                solana::answer(model, node, method, params, twist)
-            }
-            (Self::Evm(model), Options::Evm(node)) => {
-                evm::answer(model, node, method, params, twist)
-            }
-            (Self::Tron(model), Options::Tron(node)) => {
-                tron::call(model, node, method, params, twist)
-            }
+            (Self::Solana(model), Options::Solana(node)) => solana::answer(model, node, call),
+            (Self::Evm(model), Options::Evm(node)) => evm::answer(model, node, call),
+            (Self::Tron(model), Options::Tron(node)) => tron::call(model, node, call),
             (_, _) => Err(DemoError::new(-32601, "Method not found")),
         }
     }
 
-    /// The refusal of too many requests, where it is not status 429 alone: a suspension and its
-    /// length, or a node at capacity. `chance` selects one of the known forms.
-    pub(super) fn too_often(
-        &self,
-        request: &DemoRequest<'_>,
-        wait: Option<Duration>,
-        chance: u64,
-    ) -> Option<HttpAnswer> {
-        let Self::Tron(_) = self else { return None };
-        let (status, answer) = tron::too_often(request.path, wait, chance);
-        Some(HttpAnswer::json(status, &answer))
+    pub(super) fn is_tron(&self) -> bool {
+        matches!(self, Self::Tron(_))
     }
 
     /// The name under which a plain request is counted.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::demo::faults::Twist;
+use crate::demo::faults::RpcCall;
 use crate::demo::rpc::{CallReply, DemoError};
 
 use super::desk::{CallResult, Desk};
@@ -13,9 +13,7 @@ use super::{calls, logs, transfers, wire};
 pub(in crate::demo) fn answer(
     model: &EvmModel,
     node: &NodeOptions,
-    method: &str,
-    params: &[Value],
-    twist: Twist,
+    RpcCall { method, params, twist }: RpcCall<'_>,
 ) -> CallReply {
     let behind = node.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+mod memory;
 mod refusal;
 mod request;
 mod twist;
@@ -10,9 +11,11 @@ mod twist;
 use super::mix::Dice;
 use crate::domain::defaults;
 
+pub(super) use memory::FaultMemory;
 pub use refusal::Refusal;
+pub(super) use refusal::tron_too_often;
 pub(super) use request::{RequestFault, TOO_MANY};
-pub(super) use twist::{CallFaults, Twist, reordered, without_logs};
+pub(super) use twist::{CallFaults, RpcCall, Twist, reordered, without_logs};
 
 /// A rate, in thousandths of requests (or of calls, where stated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]

@@ -1,6 +1,8 @@
 //! Refusals of a method, a list or a path: seen at public nodes, indexes and the proxies in front
 //! of them.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::demo::rpc::{DemoError, HttpAnswer, JSON};
@@ -72,4 +74,28 @@ impl Refusal {
         };
         HttpAnswer::json(200, &body)
     }
+}
+
+/// Tron's refusal of too many requests: the index's suspension in its known forms, or a node at its
+/// capacity.
+pub(in crate::demo) fn tron_too_often(
+    path: &str,
+    wait: Option<Duration>,
+    chance: u64,
+) -> HttpAnswer {
+    let Some(wait) = wait else {
+        let text = "class java.lang.IllegalAccessException : lack of computing resources";
+        return HttpAnswer::json(200, &json!({"Error": text}));
+    };
+    let seconds = wait.as_millis().div_ceil(1_000).max(1);
+    let text = format!(
+        "The key exceeds the frequency limit(15), and the query server is suspended for {seconds}s"
+    );
+    let status = if chance.is_multiple_of(2) { 403 } else { 429 };
+    if path.trim_start_matches('/').starts_with("v1") {
+        let error = json!({"success": false, "error": text, "statusCode": status});
+        return HttpAnswer::json(status, &error);
+    }
+    let status = if chance.is_multiple_of(3) { 200 } else { status };
+    HttpAnswer::json(status, &json!({"Error": text}))
 }

@@ -173,3 +173,11 @@ pub(in crate::demo) struct CallFaults {
     pub(in crate::demo) bare_receipts: bool,
     pub(in crate::demo) twist: Twist,
 }
+
+/// One call of a JSON-RPC interface, with the faults of its answer.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::demo) struct RpcCall<'a> {
+    pub(in crate::demo) method: &'a str,
+    pub(in crate::demo) params: &'a [Value],
+    pub(in crate::demo) twist: Twist,
+}

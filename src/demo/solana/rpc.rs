@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::demo::faults::Twist;
+use crate::demo::faults::{RpcCall, Twist};
 use crate::demo::rpc::CallReply;
 use crate::domain::{Height, defaults};
 
@@ -51,9 +51,7 @@ defaults! {
 pub(in crate::demo) fn answer(
     model: &SolanaModel,
     node: &NodeOptions,
-    method: &str,
-    params: &[Value],
-    twist: Twist,
+    RpcCall { method, params, twist }: RpcCall<'_>,
 ) -> CallReply {
     let head = model.head().saturating_sub(node.lag).saturating_sub(twist.head_back);
     // A node is at a slot that has a block.

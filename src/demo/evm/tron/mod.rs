@@ -6,7 +6,7 @@ mod lists;
 mod node;
 mod wire;
 
-pub(in crate::demo) use node::{HttpRequest, answer, call, too_often};
+pub(in crate::demo) use node::{HttpRequest, answer, call};
 
 use serde_json::{Value, json};
 

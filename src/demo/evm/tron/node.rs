@@ -1,7 +1,6 @@
 //! Answers of `TronGrid`, and of a plain node, by path.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -12,7 +11,7 @@ use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::options::LimitTexts;
 use crate::demo::evm::wire::found_in;
 use crate::demo::evm::{NodeOptions as EvmNodeOptions, answer as evm_answer};
-use crate::demo::faults::{CallFaults, Twist};
+use crate::demo::faults::{CallFaults, RpcCall, Twist};
 use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Address, Family, Height};
 
@@ -31,24 +30,6 @@ pub(in crate::demo) struct HttpRequest<'a> {
 /// An error of a node: its status is that of a good answer.
 fn failed(text: &str) -> TronAnswer {
     (200, json!({"Error": format!("class {text}")}))
-}
-
-/// The refusal of too many requests: the index's suspension in its known forms, or a node at its
-/// capacity.
-pub(in crate::demo) fn too_often(path: &str, wait: Option<Duration>, chance: u64) -> TronAnswer {
-    let Some(wait) = wait else {
-        return failed("java.lang.IllegalAccessException : lack of computing resources");
-    };
-    let seconds = wait.as_millis().div_ceil(1_000).max(1);
-    let text = format!(
-        "The key exceeds the frequency limit(15), and the query server is suspended for {seconds}s"
-    );
-    let status = if chance.is_multiple_of(2) { 403 } else { 429 };
-    if path.trim_start_matches('/').starts_with("v1") {
-        return (status, json!({"success": false, "error": text, "statusCode": status}));
-    }
-    let status = if chance.is_multiple_of(3) { 200 } else { status };
-    (status, json!({"Error": text}))
 }
 
 pub(in crate::demo) fn answer(
@@ -87,11 +68,9 @@ pub(in crate::demo) fn answer(
 pub(in crate::demo) fn call(
     model: &EvmModel,
     options: &NodeOptions,
-    method: &str,
-    params: &[Value],
-    twist: Twist,
+    call: RpcCall<'_>,
 ) -> CallReply {
-    if !METHODS.contains(&method) {
+    if !METHODS.contains(&call.method) {
         return Err(DemoError::new(-32601, "the method does not exist/is not available"));
     }
     let node = EvmNodeOptions {
@@ -106,7 +85,7 @@ pub(in crate::demo) fn call(
         chain_id: options.chain_id,
         ..EvmNodeOptions::default()
     };
-    evm_answer(model, &node, method, params, twist)
+    evm_answer(model, &node, call)
 }
 
 /// Methods of both kinds of endpoint.
