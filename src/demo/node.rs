@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use http::Method;
@@ -34,8 +34,8 @@ pub struct DemoNode {
 struct Inner {
     service: Service,
     seed: u64,
-    options: RwLock<Options>,
-    faults: RwLock<Faults>,
+    options: Mutex<Options>,
+    faults: Mutex<Faults>,
     counts: Mutex<Counts>,
 }
 
@@ -142,20 +142,20 @@ impl DemoNode {
     }
 
     fn over(service: Service, seed: u64) -> Self {
-        let options = RwLock::new(service.options());
-        let (faults, counts) = (RwLock::new(Faults::none()), Mutex::default());
+        let options = Mutex::new(service.options());
+        let (faults, counts) = (Mutex::new(Faults::none()), Mutex::default());
         Self { inner: Arc::new(Inner { service, seed, options, faults, counts }) }
     }
 
     /// Replaces the faults, from the next request on.
     pub fn set_faults(&self, faults: Faults) {
-        *self.inner.faults.write().unwrap_or_else(PoisonError::into_inner) = faults;
+        *lock(&self.inner.faults) = faults;
     }
 
     /// Replaces the endpoint's options. With options of another kind of endpoint it answers no
     /// request.
     pub fn set_options(&self, options: impl Into<Options>) {
-        *self.inner.options.write().unwrap_or_else(PoisonError::into_inner) = options.into();
+        *lock(&self.inner.options) = options.into();
     }
 
     /// Options of a Solana node; the defaults for other endpoints.
@@ -165,7 +165,7 @@ impl DemoNode {
     }
 
     fn all_options(&self) -> Options {
-        self.inner.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.inner.options).clone()
     }
 
     pub fn stats(&self) -> NodeStats {
@@ -177,7 +177,7 @@ impl DemoNode {
     }
 
     fn faults(&self) -> Faults {
-        self.inner.faults.read().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.inner.faults).clone()
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {

@@ -5,7 +5,7 @@ use crate::domain::Side;
 
 use super::hash::Account;
 use super::places::{Amm, Made};
-use super::pools::{FEE, Swap, SwapV4, TokenAmount};
+use super::pools::{FEE, Swap, SwapV4, TokenAmount, Traded};
 use super::script::{Against, Script, TradeSpec};
 use super::tx::{Arg, Op, Stage, Tx};
 
@@ -246,7 +246,7 @@ impl<'a> Deal<'a> {
             stage.aside(Op::Delegate, places.made(Made::Executor, 1), "run(bytes)");
             self.failed_try(&mut stage, input);
             stage.wrap(input);
-            self.split(&mut stage, self.wrapped(input), (coin, units), executor);
+            self.split(&mut stage, (self.wrapped(input), (coin, units)), executor);
             stage.transfer(coin, self.wallet, units);
             stage.leave();
             self.swapped(&mut stage, (NATIVE_PLACEHOLDER, native), (coin, units));
@@ -255,7 +255,7 @@ impl<'a> Deal<'a> {
         stage.pull(coin, self.wallet, executor, units);
         stage.enter(executor, 0, "executor(bytes)", &[]);
         stage.aside(Op::Delegate, places.made(Made::Executor, 1), "run(bytes)");
-        self.split(&mut stage, (coin, units), self.wrapped(native + fee), executor);
+        self.split(&mut stage, ((coin, units), self.wrapped(native + fee)), executor);
         stage.unwrap(native + fee);
         stage.pay(places.aggregator, native + fee);
         stage.leave();
@@ -275,13 +275,7 @@ impl<'a> Deal<'a> {
     }
 
     /// Through two pools; the caller has the input and receives the output.
-    pub(super) fn split(
-        &self,
-        stage: &mut Stage<'_>,
-        sold: TokenAmount,
-        bought: TokenAmount,
-        to: Account,
-    ) {
+    pub(super) fn split(&self, stage: &mut Stage<'_>, (sold, bought): Traded, to: Account) {
         let places = self.script.places;
         let percent = if larger_v2(&self.spec) { 60 } else { 40 };
         let part = |(token, amount): TokenAmount| (token, amount / 100 * percent);
@@ -339,14 +333,14 @@ impl<'a> Deal<'a> {
 
     /// What another account exchanges for the wallet, and whether the wallet gets unwrapped coin: it
     /// buys for dollars alone.
-    pub(super) fn by_order(&self) -> ((TokenAmount, TokenAmount), bool) {
+    pub(super) fn by_order(&self) -> (Traded, bool) {
         match self.spec.against {
             Against::Dollar { units, .. } => (self.against_dollars(units), false),
             Against::Native(native) => ((self.sum(), self.wrapped(native)), true),
         }
     }
 
-    pub(super) fn against_dollars(&self, dollars: u128) -> (TokenAmount, TokenAmount) {
+    pub(super) fn against_dollars(&self, dollars: u128) -> Traded {
         if self.buys() {
             (self.dollars(dollars), self.sum())
         } else {

@@ -1,27 +1,23 @@
 //! Accounts, words and their hashes.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::Mutex;
 
 use sha3::{Digest as _, Keccak256};
 
+use crate::domain::lock;
 pub(super) use crate::domain::{Account, Word};
 
 /// Hashes of the signatures of functions and events, each computed once.
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
-    known: RwLock<HashMap<&'static str, Word>>,
+    known: Mutex<HashMap<&'static str, Word>>,
 }
 
 impl Signatures {
     /// The first topic of an event.
     pub(super) fn topic(&self, text: &'static str) -> Word {
-        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(text) {
-            return *known;
-        }
-        let hash = keccak(&[text.as_bytes()]);
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(text, hash);
-        hash
+        *lock(&self.known).entry(text).or_insert_with(|| keccak(&[text.as_bytes()]))
     }
 
     /// A function's first four bytes.

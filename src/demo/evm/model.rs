@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 use std::ops::Deref;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 
 use crate::demo::mix;
 use crate::demo::state::ChainState;
 use crate::demo::timeline::{Class, Spot};
-use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSeconds};
+use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSeconds, lock};
 use crate::registry::Chain;
 
 use super::coins::Coin;
@@ -39,7 +39,7 @@ struct Inner {
     places: TxPlaces,
     state: ChainState<20, TradeKind>,
     /// Transactions that nodes do not return, though lists name them.
-    withheld: RwLock<HashSet<Word>>,
+    withheld: Mutex<HashSet<Word>>,
 }
 
 impl Deref for EvmModel {
@@ -91,7 +91,7 @@ impl EvmModel {
     pub fn with_head(seed: u64, chain: &Chain, head: Option<Height>) -> Self {
         let places = TxPlaces::new(seed, chain, head);
         let state = ChainState::new(places.seed, places.anchor, wallet::making(&places));
-        let (slug, withheld) = (chain.slug.clone(), RwLock::default());
+        let (slug, withheld) = (chain.slug.clone(), Mutex::default());
         Self { inner: Arc::new(Inner { slug, places, state, withheld }) }
     }
 
@@ -197,13 +197,11 @@ impl EvmModel {
             TxId::Evm(hash) | TxId::Tron(hash) => Some(*hash),
             TxId::Solana(_) => None,
         };
-        let mut withheld = self.inner.withheld.write().unwrap_or_else(PoisonError::into_inner);
-        *withheld = ids.iter().filter_map(word).collect();
+        *lock(&self.inner.withheld) = ids.iter().filter_map(word).collect();
     }
 
     pub(super) fn is_withheld(&self, hash: &Word) -> bool {
-        let withheld = self.inner.withheld.read().unwrap_or_else(PoisonError::into_inner);
-        withheld.contains(hash)
+        lock(&self.inner.withheld).contains(hash)
     }
 
     /// The transaction with a hash, if it is on the current chain and nodes return it.

@@ -7,6 +7,9 @@ use super::tx::{Arg, Op, Stage};
 /// An amount of a token.
 pub(super) type TokenAmount = (Account, u128);
 
+/// What is sold, and what is bought for it.
+pub(super) type Traded = (TokenAmount, TokenAmount);
+
 /// One exchange in a pool, and its receiver.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Swap {
@@ -25,7 +28,7 @@ impl Swap {
         stage: &Stage<'_>,
         amm: &Amm,
         fee: Option<u32>,
-        (sold, bought): (TokenAmount, TokenAmount),
+        (sold, bought): Traded,
         to: Account,
     ) -> Self {
         let pool = amm.pool(stage.places.seed, [sold.0, bought.0], fee);

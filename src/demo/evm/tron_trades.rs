@@ -4,7 +4,7 @@ use super::TradeKind;
 use super::deal::{Deal, larger_v2};
 use super::hash::{Account, keccak, tail};
 use super::places::Made;
-use super::pools::TokenAmount;
+use super::pools::Traded;
 use super::script::{Against, TradeSpec};
 use super::tx::{Arg, Exchanged, Stage, Tx};
 use crate::domain::Address;
@@ -107,13 +107,13 @@ fn sun_pump(deal: &Deal<'_>, native: u128) -> Tx {
 fn smart(deal: &Deal<'_>, native: u128) -> Tx {
     let router = deal.script.places.aggregator;
     if deal.buys() {
-        let (sold, bought) = (deal.wrapped(native), deal.sum());
+        let sums = (deal.wrapped(native), deal.sum());
         let mut stage = deal.stage(router, native);
-        smart_input(deal, &mut stage, sold, bought);
+        smart_input(deal, &mut stage, sums);
         stage.wrap(native);
-        deal.split(&mut stage, sold, bought, deal.wallet);
+        deal.split(&mut stage, sums, deal.wallet);
         let signature = "SwapExactETHForTokens(address,uint256,uint256[])";
-        smart_log(deal, &mut stage, signature, sold, bought);
+        smart_log(deal, &mut stage, signature, sums);
         return deal.end(stage);
     }
     smart_swap(deal, deal.stage(router, 0))
@@ -127,21 +127,22 @@ fn relayed(deal: &Deal<'_>) -> Tx {
 
 /// The router is the caller and sells what the wallet has, for TRX or a token.
 fn smart_swap(deal: &Deal<'_>, mut stage: Stage<'_>) -> Tx {
-    let ((sold, bought), pays_native) = deal.by_order();
+    let (sums, pays_native) = deal.by_order();
+    let (sold, bought) = sums;
     let router = stage.here();
-    smart_input(deal, &mut stage, sold, bought);
+    smart_input(deal, &mut stage, sums);
     stage.pull(sold.0, deal.wallet, router, sold.1);
-    deal.split(&mut stage, sold, bought, if pays_native { router } else { deal.wallet });
+    deal.split(&mut stage, sums, if pays_native { router } else { deal.wallet });
     if pays_native {
         stage.unwrap(bought.1);
         stage.pay(deal.wallet, bought.1);
     }
-    smart_log(deal, &mut stage, SOLD, sold, bought);
+    smart_log(deal, &mut stage, SOLD, sums);
     deal.end(stage)
 }
 
 /// The four lists, empty because they do not matter here, then the amounts and the receiver.
-fn smart_input(deal: &Deal<'_>, stage: &mut Stage<'_>, sold: TokenAmount, bought: TokenAmount) {
+fn smart_input(deal: &Deal<'_>, stage: &mut Stage<'_>, (sold, bought): Traded) {
     let lists = [256, 288, 320, 352].map(Arg::Int);
     let data = [Arg::Int(sold.1), Arg::Int(bought.1), Arg::Of(deal.wallet), Arg::Int(1 << 40)];
     let empty = [Arg::Int(0); 4];
@@ -152,8 +153,7 @@ fn smart_log(
     deal: &Deal<'_>,
     stage: &mut Stage<'_>,
     signature: &'static str,
-    sold: TokenAmount,
-    bought: TokenAmount,
+    (sold, bought): Traded,
 ) {
     let indexed = [Arg::Of(deal.wallet), Arg::Int(sold.1)];
     let amounts = [Arg::Int(32), Arg::Int(2), Arg::Int(sold.1), Arg::Int(bought.1)];

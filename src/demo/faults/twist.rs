@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::demo::mix::Dice;
+use crate::demo::mix::{self, Dice};
 
 /// With transient faults, so many answers to a question are correct after a false one.
 const SPARED: u32 = 3;
@@ -40,6 +40,19 @@ impl Twist {
         let most = u64::try_from(page.len() - 1).unwrap_or(u64::MAX);
         page.truncate(usize::try_from(dice.range(least, most)).unwrap_or(SHORT_MIN));
         true
+    }
+
+    /// Reorders the rows of each height by a salt.
+    pub(in crate::demo) fn flip_blocks<T>(
+        self,
+        rows: &mut [T],
+        height: impl Fn(&T) -> u64,
+        digest: impl Fn(&T) -> u64,
+    ) {
+        let Some(salt) = self.flip else { return };
+        for block in rows.chunk_by_mut(|one, next| height(one) == height(next)) {
+            block.sort_by_key(|row| mix::hash(salt, &[digest(row)]));
+        }
     }
 
     /// Repeats the first row of a page.

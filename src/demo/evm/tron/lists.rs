@@ -36,56 +36,14 @@ struct Line {
 /// The end of a page: the last row's transaction, and the row's index in it.
 type Mark = (Word, usize);
 
-struct Page<'a> {
-    model: &'a EvmModel,
-    options: &'a NodeOptions,
-    list: TronList,
-    account: Account,
-    query: &'a HashMap<String, String>,
-}
-
-/// One page; `head` bounds what is listed.
-pub(super) fn answer(
-    model: &EvmModel,
-    options: &NodeOptions,
-    (list, account): (TronList, Account),
-    query: &HashMap<String, String>,
-    head: Height,
-    twist: Twist,
-) -> TronAnswer {
-    let page = Page { model, options, list, account, query };
-    let given = query.get("fingerprint");
-    let mark = given.and_then(|text| mark(text));
-    if given.is_some() && mark.is_none() {
-        return refused("invalid fingerprint");
-    }
-    let limit = page.number("limit").and_then(|limit| usize::try_from(limit).ok());
-    let limit = limit.unwrap_or(LIMIT).clamp(1, options.page_max);
-    let (low, high) = page.range(head);
-    let (mut lines, more) = page.lines((low, high), mark, limit);
-    let mut fingerprint =
-        lines.last().filter(|_| more).map(|last| format!("{}{:x}", hex::encode(last.tx), last.row));
-    if twist.cut && more {
-        lines.truncate(lines.len() / 2 + 1);
-        fingerprint = None;
-    }
-    if twist.empty {
-        (lines, fingerprint) = (Vec::new(), None);
-    }
-    if let Some(salt) = twist.flip {
-        let place = |line: &Line| mix::hash(salt, &[mix::digest(1, &line.tx)]);
-        for block in lines.chunk_by_mut(|one, next| one.height == next.height) {
-            block.sort_by_key(place);
-        }
-    }
-    twist.lose_first(&mut lines, |line| line.height == high);
-    twist.repeat_first(&mut lines);
-    let data: Vec<Value> = lines.into_iter().map(|line| line.json).collect();
-    let mut meta = json!({"at": wire::millis(model, head), "page_size": data.len()});
-    if let Some(mark) = fingerprint {
-        set(&mut meta, "fingerprint", mark);
-    }
-    (200, json!({"data": data, "success": true, "meta": meta}))
+pub(super) struct ListPage<'a> {
+    pub(super) model: &'a EvmModel,
+    pub(super) options: &'a NodeOptions,
+    pub(super) list: TronList,
+    pub(super) account: Account,
+    pub(super) query: &'a HashMap<String, String>,
+    /// What is listed ends here.
+    pub(super) head: Height,
 }
 
 fn mark(text: &str) -> Option<Mark> {
@@ -95,20 +53,51 @@ fn mark(text: &str) -> Option<Mark> {
     Some((word, usize::from_str_radix(row, 16).ok()?))
 }
 
-impl Page<'_> {
+impl ListPage<'_> {
+    pub(super) fn answer(&self, twist: Twist) -> TronAnswer {
+        let given = self.query.get("fingerprint");
+        let mark = given.and_then(|text| mark(text));
+        if given.is_some() && mark.is_none() {
+            return refused("invalid fingerprint");
+        }
+        let limit = self.number("limit").and_then(|limit| usize::try_from(limit).ok());
+        let limit = limit.unwrap_or(LIMIT).clamp(1, self.options.page_max);
+        let (low, high) = self.range();
+        let (mut lines, more) = self.lines((low, high), mark, limit);
+        let place = |last: &Line| format!("{}{:x}", hex::encode(last.tx), last.row);
+        let mut fingerprint = lines.last().filter(|_| more).map(place);
+        if twist.cut && more {
+            lines.truncate(lines.len() / 2 + 1);
+            fingerprint = None;
+        }
+        if twist.empty {
+            (lines, fingerprint) = (Vec::new(), None);
+        }
+        twist.flip_blocks(&mut lines, |line| line.height, |line| mix::digest(1, &line.tx));
+        twist.lose_first(&mut lines, |line| line.height == high);
+        twist.repeat_first(&mut lines);
+        let data: Vec<Value> = lines.into_iter().map(|line| line.json).collect();
+        let at = wire::millis(self.model, self.head);
+        let mut meta = json!({"at": at, "page_size": data.len()});
+        if let Some(mark) = fingerprint {
+            set(&mut meta, "fingerprint", mark);
+        }
+        (200, json!({"data": data, "success": true, "meta": meta}))
+    }
+
     fn number(&self, name: &str) -> Option<u64> {
         self.query.get(name)?.parse().ok()
     }
 
     /// The queried blocks; both times are inclusive.
-    fn range(&self, head: Height) -> (Height, Height) {
+    fn range(&self) -> (Height, Height) {
         let below = |millis: u64| {
             let seconds = u32::try_from(millis / 1_000).unwrap_or(u32::MAX);
             self.model.height_at(UnixSeconds(seconds))
         };
         let low = self.number("min_timestamp").and_then(|at| at.checked_sub(1));
-        let high = self.number("max_timestamp").map_or(head, below);
-        (low.map_or(0, |at| below(at) + 1), high.min(head))
+        let high = self.number("max_timestamp").map_or(self.head, below);
+        (low.map_or(0, |at| below(at) + 1), high.min(self.head))
     }
 
     /// The rows after a mark, and whether there are more.

@@ -15,7 +15,7 @@ use crate::demo::faults::{CallFaults, RpcCall, Twist};
 use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Address, Family, Height};
 
-use super::lists::{self, TronList};
+use super::lists::{ListPage, TronList};
 use super::wire;
 use super::{NodeOptions, TronAnswer, refused};
 
@@ -123,7 +123,8 @@ impl Desk<'_> {
         let query = &self.request.query;
         let solid = query.get("only_confirmed").is_some_and(|text| text == "true");
         let head = self.head(solid).saturating_sub(self.options.list_lag);
-        lists::answer(self.model, self.options, (list, account), query, head, self.twist)
+        let (model, options) = (self.model, self.options);
+        ListPage { model, options, list, account, query, head }.answer(self.twist)
     }
 
     /// A field of the body, or a parameter.
