@@ -40,7 +40,7 @@ pub(super) struct Reference {
 /// The constants of one chain. Addresses are those of `data/venues-evm.toml`'s sources.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ChainRow {
+pub(super) struct ChainPlaces {
     slug: &'static str,
     /// Block at the anchor's time, and milliseconds a block.
     anchor: u64,
@@ -65,9 +65,9 @@ pub(super) struct ChainRow {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 pub(super) struct DemoTable {
-    chains: Vec<ChainRow>,
+    chains: Vec<ChainPlaces>,
     /// A chain that the table lacks.
-    other: ChainRow,
+    other: ChainPlaces,
     /// How a lane trades an ordinary coin: the first and the second of every two coins. A sale for
     /// dollars is followed by a purchase for dollars.
     pub(super) kinds: Vec<[[TradeKind; 8]; 2]>,
@@ -140,13 +140,13 @@ pub(super) struct TxPlaces {
     pub(super) seed: u64,
     /// The head, where none is set.
     pub(super) anchor: u64,
-    row: &'static ChainRow,
+    row: &'static ChainPlaces,
 }
 
 impl Deref for TxPlaces {
-    type Target = ChainRow;
+    type Target = ChainPlaces;
 
-    fn deref(&self) -> &ChainRow {
+    fn deref(&self) -> &ChainPlaces {
         self.row
     }
 }

@@ -36,7 +36,7 @@ struct Line {
 /// The end of a page: the last row's transaction, and the row's index in it.
 type Mark = (Word, usize);
 
-pub(super) struct ListPage<'a> {
+pub(super) struct GridPage<'a> {
     pub(super) model: &'a EvmModel,
     pub(super) options: &'a NodeOptions,
     pub(super) list: TronList,
@@ -53,7 +53,7 @@ fn mark(text: &str) -> Option<Mark> {
     Some((word, usize::from_str_radix(row, 16).ok()?))
 }
 
-impl ListPage<'_> {
+impl GridPage<'_> {
     pub(super) fn answer(&self, twist: Twist) -> TronAnswer {
         let given = self.query.get("fingerprint");
         let mark = given.and_then(|text| mark(text));

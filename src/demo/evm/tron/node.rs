@@ -15,7 +15,7 @@ use crate::demo::faults::{CallFaults, RpcCall, Twist};
 use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Address, Family, Height};
 
-use super::lists::{ListPage, TronList};
+use super::lists::{GridPage, TronList};
 use super::wire;
 use super::{NodeOptions, TronAnswer, refused};
 
@@ -124,7 +124,7 @@ impl Desk<'_> {
         let solid = query.get("only_confirmed").is_some_and(|text| text == "true");
         let head = self.head(solid).saturating_sub(self.options.list_lag);
         let (model, options) = (self.model, self.options);
-        ListPage { model, options, list, account, query, head }.answer(self.twist)
+        GridPage { model, options, list, account, query, head }.answer(self.twist)
     }
 
     /// A field of the body, or a parameter.
