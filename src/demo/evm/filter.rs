@@ -13,11 +13,6 @@ pub(super) struct LogFilter {
 }
 
 impl LogFilter {
-    /// Whether it matches every event.
-    pub(super) fn is_open(&self) -> bool {
-        self.addresses.is_none() && self.topics.is_empty()
-    }
-
     pub(super) fn fits(&self, log: &EventLog) -> bool {
         let any = |choice: &Choice<Word>, at: usize| {
             let topic = log.topics.get(at);

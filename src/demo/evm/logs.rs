@@ -117,7 +117,8 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
         }
     }
     // Of a single block all that its bloom filter has.
-    if filter.is_open() && range.0 == range.1 {
+    let is_open = filter.addresses.is_none() && filter.topics.is_empty();
+    if is_open && range.0 == range.1 {
         desk.model.strangers_in(range.0).iter().try_for_each(&mut add)?;
     }
     for wallet in wallets_of(&filter, desk.model) {

@@ -17,8 +17,6 @@ use crate::registry::{Chain, Finality};
 const ANCHOR_TIME: u64 = 1_767_225_600;
 /// Distance of the newest block to the final one on chains with tags.
 const UNFINAL: u64 = 64;
-/// Default start of histories: this part of the chain's height.
-const FIRST_PART: u64 = 4;
 /// The coin's price moves around this value, in trillionths of a dollar.
 const PRICE_MIDDLE: u128 = 3_000_000_000_000_000;
 /// A thousand thousandths of the coin, and the 12 decimals of the price.
@@ -203,10 +201,6 @@ impl TxPlaces {
 
     pub(super) fn tx_id(&self, hash: Word) -> TxId {
         if self.is_tron() { TxId::Tron(hash) } else { TxId::Evm(hash) }
-    }
-
-    pub(super) fn default_first(&self) -> u64 {
-        self.anchor - self.anchor / FIRST_PART
     }
 
     /// Unix seconds of a block.

@@ -44,18 +44,15 @@ fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
     let raw = desk.params.first().ok_or_else(|| wrong("no filter"))?;
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
-    let account = |name: &str| match text(name) {
-        None => Ok(None),
-        Some(text) => wire::account(text).map(Some).ok_or_else(|| wrong(name)),
+    let account = |name: &str| {
+        let account = text(name).map(|text| wire::account(text).ok_or_else(|| wrong(name)));
+        account.transpose()
     };
     let categories = raw.get("category").and_then(Value::as_array);
     let categories = categories.ok_or_else(|| wrong("category is required"))?;
     let low = raw.get("fromBlock").map_or(Ok(0), |block| desk.height(Some(block)))?;
     let high = desk.height(raw.get("toBlock"))?.min(desk.newest);
-    let behind = match text("pageKey") {
-        None => None,
-        Some(key) => Some(read_key(key).ok_or_else(|| wrong("pageKey"))?),
-    };
+    let behind = text("pageKey").map(|key| read_key(key).ok_or_else(|| wrong("pageKey")));
     let most = text("maxCount").and_then(quantity).and_then(|most| usize::try_from(most).ok());
     Ok(Query {
         low,
@@ -67,7 +64,7 @@ fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
         times: flag("withMetadata"),
         with_zero: raw.get("excludeZeroValue").and_then(Value::as_bool) == Some(false),
         most: most.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX),
-        behind,
+        behind: behind.transpose()?,
     })
 }
 
@@ -97,8 +94,9 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     while let Some(found) = next() {
         let place = (found.spot.height, found.spot.index);
         let done = match query.behind {
-            Some((height, index, _)) if is_before(&query, place, (height, index)) => continue,
             Some((height, index, count)) if place == (height, index) => count,
+            // An earlier page returned it.
+            Some((height, index, _)) if (place > (height, index)) == query.newest_first => continue,
             Some(_) | None => 0,
         };
         for (at, item) in items(desk, &found, &query).iter().enumerate().skip(done) {
@@ -110,11 +108,6 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
         }
     }
     Ok(json!({"transfers": rows}))
-}
-
-/// Whether an earlier page returned a position.
-fn is_before(query: &Query, place: (Height, u32), next: (Height, u32)) -> bool {
-    if query.newest_first { place > next } else { place < next }
 }
 
 fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {

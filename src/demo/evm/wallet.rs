@@ -25,6 +25,8 @@ impl WalletPlan {
 }
 
 pub(super) fn making(places: &TxPlaces) -> Making<TradeKind> {
-    let bounds = (places.default_first(), places.anchor.saturating_sub(200));
+    // Histories begin at three quarters of the chain's height.
+    let anchor = places.anchor;
+    let bounds = (anchor - anchor / 4, anchor.saturating_sub(200));
     Making { plan: WalletPlan::trades, heights: HEIGHTS, bounds }
 }

@@ -389,13 +389,8 @@ impl TradeSpec {
     }
 
     /// Program of the first or the last pool of the route.
-    fn hop_venue(&self, first: bool) -> KnownAccount {
+    pub(super) fn hop_venue(&self, first: bool) -> KnownAccount {
         let hop = if first { self.route.first() } else { self.route.last() };
         hop.map_or(KnownAccount::Jupiter, |hop| hop.venue.program())
-    }
-
-    /// Program whose pool exchanged USDC with the route.
-    pub(super) fn usdc_venue(&self) -> KnownAccount {
-        self.hop_venue(self.side == Side::Buy)
     }
 }

@@ -268,7 +268,9 @@ impl SolanaModel {
         };
         let coin = |leg| row(trade.side, trade.token, trade.units, trade.token_venue(), leg);
         let Some(usdc) = trade.usdc else { return vec![coin(0)] };
-        let dollars = |side, leg| row(side, DemoToken::Usdc, usdc.units(), trade.usdc_venue(), leg);
+        // USDC is at the other end of the route.
+        let venue = trade.hop_venue(trade.side == Side::Buy);
+        let dollars = |side, leg| row(side, DemoToken::Usdc, usdc.units(), venue, leg);
         match trade.side {
             Side::Sell => vec![coin(0), dollars(Side::Buy, 1)],
             Side::Buy => vec![dollars(Side::Sell, 0), coin(1)],

@@ -185,7 +185,7 @@ impl Desk<'_> {
             let behind =
                 from.is_none_or(|from| if ascending { place > from } else { place < from });
             let named = with_accounts || self.model.names_wallet(&wallet, entry.number);
-            behind && named && bounds.status_fits(entry.failed)
+            behind && named && bounds.failed.is_none_or(|wanted| wanted == entry.failed)
         };
         let limit = usize::try_from(limit).unwrap_or(0);
         let found = numbers
@@ -251,10 +251,6 @@ impl Bounds {
                 _ => None,
             },
         }
-    }
-
-    fn status_fits(&self, failed: bool) -> bool {
-        self.failed.is_none_or(|wanted| wanted == failed)
     }
 }
 

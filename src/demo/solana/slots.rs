@@ -42,8 +42,7 @@ pub(super) fn time(slot: u64) -> u64 {
 
 /// The last slot at or before a time.
 pub(super) fn at_time(seconds: u64) -> u64 {
-    let (above, below) = SLOT_TIME;
-    seconds.saturating_sub(GENESIS_TIME).saturating_mul(below) / above
+    in_seconds(seconds.saturating_sub(GENESIS_TIME))
 }
 
 /// Slots in a time.
