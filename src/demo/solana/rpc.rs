@@ -111,7 +111,7 @@ impl Desk<'_> {
             return Err(DemoError::new(-32004, format!("Block not available for slot {slot}")));
         }
         if !slots::has_block(slot) {
-            let why = "was skipped, or missing due to chain jump to recent snapshot";
+            let why = "was skipped, or missing due to ledger jump to recent snapshot";
             return Err(DemoError::new(-32007, format!("Slot {slot} {why}")));
         }
         Ok(())
