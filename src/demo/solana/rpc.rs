@@ -1,9 +1,9 @@
 //! The JSON-RPC methods of a node. Answers are written directly into bytes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::demo::faults::{RpcCall, Twist};
-use crate::demo::rpc::CallReply;
+use crate::demo::rpc::{CallReply, set};
 use crate::domain::{Height, defaults};
 
 use super::base58_text;
@@ -13,7 +13,7 @@ use super::references;
 use super::slots;
 use super::tokens::DemoToken;
 use super::wallet::WalletHistory;
-use super::wire::{self, member};
+use super::wire;
 
 const ACCOUNTS_MAX: usize = 100;
 const BLOCKS_MAX: u64 = 500_000;
@@ -120,13 +120,10 @@ impl Desk<'_> {
     /// The newest slot that has a block.
     fn latest_blockhash(&self) -> CallReply {
         let slot = slots::at_or_below(self.selected_head()?);
-        let mut out = context(slot);
-        out.push(b'{');
-        wire::quoted_base58(member(&mut out, "blockhash"), &self.model.block_hash(slot));
         let last_valid = slots::block_height(slot).saturating_add(150);
-        super::number(member(&mut out, "lastValidBlockHeight"), last_valid);
-        out.extend_from_slice(b"}}");
-        Ok(out)
+        let hash = base58_text(&self.model.block_hash(slot));
+        let value = json!({"blockhash": hash, "lastValidBlockHeight": last_valid});
+        Ok(at_slot(slot, |out| out.extend_from_slice(value.to_string().as_bytes())))
     }
 
     fn block_time(&self) -> CallReply {
@@ -150,21 +147,19 @@ impl Desk<'_> {
             }
         };
         let parent = slots::at_or_below(slot.saturating_sub(1));
-        let mut out = b"{".to_vec();
-        super::number(member(&mut out, "blockHeight"), slots::block_height(slot));
-        super::number(member(&mut out, "blockTime"), slots::time(slot));
-        wire::quoted_base58(member(&mut out, "blockhash"), &self.model.block_hash(slot));
-        super::number(member(&mut out, "parentSlot"), parent);
-        wire::quoted_base58(member(&mut out, "previousBlockhash"), &self.model.block_hash(parent));
+        let hash = |slot| base58_text(&self.model.block_hash(slot));
+        let mut block = json!({
+            "blockHeight": slots::block_height(slot), "blockTime": slots::time(slot),
+            "blockhash": hash(slot), "parentSlot": parent, "previousBlockhash": hash(parent),
+        });
         if let Some(signatures) = signatures {
-            wire::list(member(&mut out, "signatures"), &signatures, wire::quoted_base58);
+            let texts = signatures.iter().map(|signature| base58_text(signature));
+            set(&mut block, "signatures", texts.collect::<Vec<_>>());
         }
         if options.text("transactionDetails") == Some("accounts") {
-            let swaps = Value::from(references::swaps(self.model.seed(), slot));
-            member(&mut out, "transactions").extend_from_slice(swaps.to_string().as_bytes());
+            set(&mut block, "transactions", references::swaps(self.model.seed(), slot));
         }
-        out.push(b'}');
-        Ok(out)
+        Ok(block.to_string().into_bytes())
     }
 
     /// The signatures of a block in their order; positions without a known wallet are generated.
@@ -250,10 +245,7 @@ impl Desk<'_> {
 
     fn account_info(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let mut out = context(self.head);
-        self.model.write_account(&mut out, &key, self.head);
-        out.push(b'}');
-        Ok(out)
+        Ok(at_slot(self.head, |out| self.model.write_account(out, &key, self.head)))
     }
 
     fn multiple_accounts(&self) -> CallReply {
@@ -264,10 +256,8 @@ impl Desk<'_> {
             return Err(DemoError::invalid(message));
         }
         let keys = (0..keys.len()).map(|at| key(keys, at)).collect::<Result<Vec<_>, _>>()?;
-        let mut out = context(self.head);
-        wire::list(&mut out, &keys, |out, key| self.model.write_account(out, key, self.head));
-        out.push(b'}');
-        Ok(out)
+        let write = |out: &mut Vec<u8>, key| self.model.write_account(out, key, self.head);
+        Ok(at_slot(self.head, |out| wire::list(out, &keys, write)))
     }
 
     fn token_accounts(&self) -> CallReply {
@@ -284,24 +274,26 @@ impl Desk<'_> {
             program.is_none_or(|program| token.program().text() == program)
                 && mint.is_none_or(|mint| base58_text(&token.mint()) == mint)
         };
-        let mut out = context(self.head);
-        if let Some(ListSubject::Wallet(wallet)) = self.model.subject(&owner) {
+        let subject = self.model.subject(&owner);
+        Ok(at_slot(self.head, |out| {
+            let Some(ListSubject::Wallet(wallet)) = subject else {
+                return out.extend_from_slice(b"[]");
+            };
             let held = self.model.holdings(&wallet, wallet.count_at(self.head));
-            wire::list(&mut out, held.into_iter().filter(fits), |out, held| {
+            wire::list(out, held.into_iter().filter(fits), |out, held| {
                 self.model.write_holding(out, &wallet, held, parsed);
             });
-        } else {
-            out.extend_from_slice(b"[]");
-        }
-        out.push(b'}');
-        Ok(out)
+        }))
     }
 }
 
-/// The beginning of an answer at a slot.
-fn context(slot: Height) -> Vec<u8> {
+/// An answer at a slot.
+fn at_slot(slot: Height, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let head = format!("{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":");
-    head.into_bytes()
+    let mut out = head.into_bytes();
+    write(&mut out);
+    out.push(b'}');
+    out
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an arm of the method table")]
