@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::demo::faults::Twist;
 use crate::demo::rpc::set;
-use crate::domain::{Height, defaults};
+use crate::domain::{Height, Units, defaults};
 
 use super::coins::Coin;
-use super::hash::{Account, tail};
+use super::hash::Account;
 use super::model::{EvmModel, PlacedTx};
 use super::references;
-use super::tx::{Frame, Op, TRANSFER};
+use super::tx::{Frame, Op};
 use super::wire;
 
 /// Rows that are shown of a public contract.
@@ -191,26 +191,21 @@ impl Ask<'_> {
 
     fn tokens(&self, found: &PlacedTx) -> Vec<Value> {
         let places = self.model.places();
-        let transfer = places.signatures.topic(TRANSFER);
-        let mut rows = Vec::new();
-        for log in &found.tx.logs {
-            let [kind, from, to] = log.topics.as_slice() else { continue };
-            let (from, to) = (tail(from), tail(to));
-            if *kind != transfer || (from != self.account && to != self.account) {
-                continue;
-            }
-            let value = wire::amount(log).unwrap_or(0);
-            let coin = Coin::of(places, &log.address);
+        let row = |moved: wire::TokenEvent| {
+            let coin = Coin::of(places, &moved.token);
             let symbol = coin.map(|coin| coin.symbol(places)).unwrap_or_default();
             let decimals = coin.map(|coin| coin.decimals(places).to_string()).unwrap_or_default();
             let more = json!({
-                "from": wire::hex(&from), "to": wire::hex(&to), "input": "deprecated",
-                "contractAddress": wire::hex(&log.address), "value": value.to_string(),
+                "from": wire::hex(&moved.from), "to": wire::hex(&moved.to), "input": "deprecated",
+                "contractAddress": wire::hex(&moved.token),
+                "value": Units::from_be_bytes(moved.data).to_string(),
                 "tokenName": symbol, "tokenSymbol": symbol, "tokenDecimal": decimals,
             });
-            rows.push(self.row(found, more));
-        }
-        rows
+            self.row(found, more)
+        };
+        let moved = wire::token_events(self.model, found).into_iter();
+        let own = moved.filter(|moved| [moved.from, moved.to].contains(&self.account));
+        own.filter(|moved| moved.kind == "Transfer").map(row).collect()
     }
 
     fn calls(&self, found: &PlacedTx) -> Vec<Value> {

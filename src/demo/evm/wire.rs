@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::hash::{Account, Word, keccak};
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
-use super::tx::{EventLog, Frame, Op};
+use super::tx::{EventLog, Frame, Op, TRANSFER};
 use crate::demo::mix;
 use crate::demo::rpc::set;
 
@@ -197,6 +197,35 @@ pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame, bool)> {
         all.push((place, frame, undone));
     }
     all
+}
+
+/// A transfer or an approval of a token.
+pub(super) struct TokenEvent {
+    pub(super) kind: &'static str,
+    pub(super) token: Account,
+    pub(super) from: Account,
+    pub(super) to: Account,
+    pub(super) data: Word,
+}
+
+pub(super) fn token_events(model: &EvmModel, found: &PlacedTx) -> Vec<TokenEvent> {
+    let signatures = &model.places().signatures;
+    let kinds = [
+        ("Transfer", signatures.topic(TRANSFER)),
+        ("Approval", signatures.topic("Approval(address,address,uint256)")),
+    ];
+    let read = |log: &EventLog| {
+        let [topic, from, to] = log.topics.as_slice() else { return None };
+        let (kind, _) = kinds.iter().find(|(_, known)| known == topic)?;
+        Some(TokenEvent {
+            kind,
+            token: log.address,
+            from: *from.last_chunk()?,
+            to: *to.last_chunk()?,
+            data: *log.data.first_chunk()?,
+        })
+    };
+    found.tx.logs.iter().filter_map(read).collect()
 }
 
 /// The amount of a token's event.

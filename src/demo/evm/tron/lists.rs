@@ -8,6 +8,7 @@ use crate::demo::evm::coins::Coin;
 use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::references;
+use crate::demo::evm::wire::{TokenEvent, token_events};
 use crate::demo::faults::Twist;
 use crate::demo::mix;
 use crate::demo::rpc::set;
@@ -138,8 +139,8 @@ impl GridPage<'_> {
         found.tx.call.to = self.account;
         let json = match self.list {
             TronList::Transactions => self.transactions(&found).pop(),
-            TronList::Transfers => wire::moved(self.model, &found).pop().map(|moved| {
-                let moved = wire::TokenEvent { to: self.account, ..moved };
+            TronList::Transfers => token_events(self.model, &found).pop().map(|moved| {
+                let moved = TokenEvent { to: self.account, ..moved };
                 self.transfer(&found, &moved)
             }),
         };
@@ -189,13 +190,12 @@ impl GridPage<'_> {
     }
 
     fn transfers(&self, found: &PlacedTx) -> Vec<Value> {
-        let names =
-            |moved: &wire::TokenEvent| moved.from == self.account || moved.to == self.account;
-        let all = wire::moved(self.model, found).into_iter().filter(names);
+        let names = |moved: &TokenEvent| moved.from == self.account || moved.to == self.account;
+        let all = token_events(self.model, found).into_iter().filter(names);
         all.map(|moved| self.transfer(found, &moved)).collect()
     }
 
-    fn transfer(&self, found: &PlacedTx, moved: &wire::TokenEvent) -> Value {
+    fn transfer(&self, found: &PlacedTx, moved: &TokenEvent) -> Value {
         json!({
             "transaction_id": hex::encode(found.hash), "token_info": self.token(&moved.token),
             "block_timestamp": wire::millis(self.model, found.spot.height),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
-use crate::demo::evm::tx::{EventLog, Exchanged, Frame, Op, TRANSFER};
+use crate::demo::evm::tx::{EventLog, Exchanged, Frame, Op};
 use crate::demo::evm::wire::{flat, found_in};
 use crate::demo::mix;
 use crate::demo::rpc::set;
@@ -202,35 +202,6 @@ fn inner_calls(found: &PlacedTx) -> Vec<Value> {
 
 pub(super) fn inner_hash(found: &PlacedTx, at: u64) -> String {
     hex::encode(mix::key(mix::digest(3, &found.hash), &[at]))
-}
-
-/// A transfer or an approval of a TRC-20 token.
-pub(super) struct TokenEvent {
-    pub(super) kind: &'static str,
-    pub(super) token: Account,
-    pub(super) from: Account,
-    pub(super) to: Account,
-    pub(super) data: Word,
-}
-
-pub(super) fn moved(model: &EvmModel, found: &PlacedTx) -> Vec<TokenEvent> {
-    let signatures = &model.places().signatures;
-    let kinds = [
-        ("Transfer", signatures.topic(TRANSFER)),
-        ("Approval", signatures.topic("Approval(address,address,uint256)")),
-    ];
-    let read = |log: &EventLog| {
-        let [topic, from, to] = log.topics.as_slice() else { return None };
-        let (kind, _) = kinds.iter().find(|(_, known)| known == topic)?;
-        Some(TokenEvent {
-            kind,
-            token: log.address,
-            from: *from.last_chunk()?,
-            to: *to.last_chunk()?,
-            data: *log.data.first_chunk()?,
-        })
-    };
-    found.tx.logs.iter().filter_map(read).collect()
 }
 
 /// A block id: the number, then the hash.
