@@ -43,5 +43,6 @@ pub use faults::{Faults, Rate, Refusal};
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};
 pub use service::Options;
-pub use state::{ChainState, Plan};
+pub use state::ChainState;
+pub use timeline::Plan;
 pub use transport::DemoTransport;

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::mix;
-use super::timeline::{Crowd, Heights, HistoryShape, Shape};
+use super::timeline::{Heights, HistoryShape, Plan};
 use crate::domain::{Address, Height};
 
 /// Remembered addresses. Beyond it an address still has its history, but queries that do not name
@@ -14,77 +14,6 @@ use crate::domain::{Address, Height};
 const WALLETS_MAX: usize = 100_000;
 /// Maximum of trades of an address that was not registered.
 const UNKNOWN_TRADES_MAX: u64 = 500;
-
-/// Parameters of a wallet's history. `WalletPlan::trades(n)` is a mixed trader of average habits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan<K> {
-    /// Transactions that are trades; a token-for-token trade gives two rows.
-    pub trades: u64,
-    /// Failed transactions in percent.
-    pub failed_percent: u8,
-    /// Transfers, approvals, liquidity, wraps, staking, spam and the like in percent.
-    pub noise_percent: u8,
-    /// Solana: percentage of the possible trades that a keeper executes for the wallet.
-    pub keeper_percent: u8,
-    /// Solana: percentage of the wallet's signed transactions with version 1.
-    pub version_1_percent: u8,
-    /// Solana: token accounts that stay open with a balance, at most 256; the others close after
-    /// use.
-    pub open_accounts: u32,
-    /// Solana: token accounts that other accounts opened for their spam.
-    pub spam_accounts: u32,
-    /// Heights of the oldest transaction and of the one that completes the plan; `None`: the
-    /// chain's own.
-    pub first: Option<Height>,
-    pub last: Option<Height>,
-    /// Size of occasional bursts at one height, at most 64.
-    pub burst: u32,
-    /// A run of transactions that are all at one height.
-    pub crowd: Option<Crowd>,
-    /// All trades are of this kind, where it fits the chain and the side; `None` is the natural
-    /// mix.
-    pub only: Option<K>,
-    /// After the plan, a transaction every so many heights as the head moves.
-    pub live_every: Option<u64>,
-    /// EVM: an account without code; only for trades of kinds that need none.
-    pub plain: bool,
-}
-
-impl<K> Plan<K> {
-    pub(super) const fn new(failed_percent: u8, noise_percent: u8) -> Self {
-        Self {
-            trades: 0,
-            failed_percent,
-            noise_percent,
-            keeper_percent: 20,
-            version_1_percent: 8,
-            open_accounts: 6,
-            spam_accounts: 4,
-            first: None,
-            last: None,
-            burst: 3,
-            crowd: None,
-            only: None,
-            live_every: None,
-            plain: false,
-        }
-    }
-
-    /// `first` and `last` stand for those that the plan does not state.
-    pub(super) fn shape(&self, heights: Heights, (first, last): (Height, Height)) -> Shape {
-        Shape {
-            trades: self.trades,
-            failed_percent: self.failed_percent,
-            noise_percent: self.noise_percent,
-            first: (heights.ordinal)(self.first.unwrap_or(first)),
-            last: (heights.ordinal)(self.last.unwrap_or(last)),
-            burst: self.burst,
-            crowd: self.crowd,
-            live_every: self.live_every,
-            heights,
-        }
-    }
-}
 
 /// A wallet of the demo chain: the parameters of its history, and the place of each transaction.
 #[derive(Debug, Clone)]
@@ -97,9 +26,10 @@ pub(super) struct KnownWallet<const N: usize, K> {
 }
 
 impl<const N: usize, K> KnownWallet<N, K> {
-    pub(super) fn new(seed: u64, address: [u8; N], plan: Plan<K>, shape: Shape) -> Self {
+    fn new(seed: u64, address: [u8; N], plan: Plan<K>, making: &Making<K>) -> Self {
         let tag = mix::digest(seed, &address);
-        Self { address, tag, plan, shape: HistoryShape::new(seed, tag, shape) }
+        let shape = HistoryShape::new((seed, tag), &plan, making.heights, making.bounds);
+        Self { address, tag, plan, shape }
     }
 }
 
@@ -198,8 +128,7 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
     }
 
     fn made(&self, key: [u8; N], plan: Plan<K>) -> Arc<KnownWallet<N, K>> {
-        let shape = plan.shape(self.making.heights, self.making.bounds);
-        Arc::new(KnownWallet::new(self.seed, key, plan, shape))
+        Arc::new(KnownWallet::new(self.seed, key, plan, &self.making))
     }
 
     /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head

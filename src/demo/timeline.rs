@@ -28,23 +28,60 @@ pub struct Crowd {
     pub count: u64,
 }
 
-/// Parameters of a history.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    /// Transactions that are trades.
-    pub(super) trades: u64,
-    /// Failed transactions in percent, and those that are neither in percent.
-    pub(super) failed_percent: u8,
-    pub(super) noise_percent: u8,
-    /// Ordinals of the oldest transaction and of the one that completes the plan.
-    pub(super) first: u64,
-    pub(super) last: u64,
+/// Parameters of a wallet's history. `WalletPlan::trades(n)` is a mixed trader of average habits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan<K> {
+    /// Transactions that are trades; a token-for-token trade gives two rows.
+    pub trades: u64,
+    /// Failed transactions in percent.
+    pub failed_percent: u8,
+    /// Transfers, approvals, liquidity, wraps, staking, spam and the like in percent.
+    pub noise_percent: u8,
+    /// Solana: percentage of the possible trades that a keeper executes for the wallet.
+    pub keeper_percent: u8,
+    /// Solana: percentage of the wallet's signed transactions with version 1.
+    pub version_1_percent: u8,
+    /// Solana: token accounts that stay open with a balance, at most 256; the others close after
+    /// use.
+    pub open_accounts: u32,
+    /// Solana: token accounts that other accounts opened for their spam.
+    pub spam_accounts: u32,
+    /// Heights of the oldest transaction and of the one that completes the plan; `None`: the
+    /// chain's own.
+    pub first: Option<Height>,
+    pub last: Option<Height>,
     /// Size of occasional bursts at one height, at most 64.
-    pub(super) burst: u32,
-    pub(super) crowd: Option<Crowd>,
-    /// After the plan, a transaction every so many ordinals.
-    pub(super) live_every: Option<u64>,
-    pub(super) heights: Heights,
+    pub burst: u32,
+    /// A run of transactions that are all at one height.
+    pub crowd: Option<Crowd>,
+    /// All trades are of this kind, where it fits the chain and the side; `None` is the natural
+    /// mix.
+    pub only: Option<K>,
+    /// After the plan, a transaction every so many heights as the head moves.
+    pub live_every: Option<u64>,
+    /// EVM: an account without code; only for trades of kinds that need none.
+    pub plain: bool,
+}
+
+impl<K> Plan<K> {
+    pub(super) const fn new(failed_percent: u8, noise_percent: u8) -> Self {
+        Self {
+            trades: 0,
+            failed_percent,
+            noise_percent,
+            keeper_percent: 20,
+            version_1_percent: 8,
+            open_accounts: 6,
+            spam_accounts: 4,
+            first: None,
+            last: None,
+            burst: 3,
+            crowd: None,
+            only: None,
+            live_every: None,
+            plain: false,
+        }
+    }
 }
 
 /// How a chain numbers its heights by ordinals.
@@ -81,9 +118,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    fn new(shape: &Shape, dice: &mut Dice) -> Self {
-        let failed = u64::from(shape.failed_percent.min(49));
-        let noise = u64::from(shape.noise_percent.min(49));
+    fn new(failed_percent: u8, noise_percent: u8, dice: &mut Dice) -> Self {
+        let (failed, noise) = (u64::from(failed_percent.min(49)), u64::from(noise_percent.min(49)));
         // A seeded selection: the remainder of each class decides the odds of the next place.
         let (mut left_failed, mut left_noise) = (failed, noise);
         let (mut places, mut trades, mut noises) = (Vec::new(), Vec::new(), Vec::new());
@@ -171,7 +207,9 @@ pub(super) struct Spot {
 
 #[derive(Debug, Clone)]
 pub(super) struct HistoryShape {
-    shape: Shape,
+    burst: u64,
+    crowd: Option<Crowd>,
+    heights: Heights,
     pattern: Pattern,
     segments: Vec<Segment>,
     jitter: u64,
@@ -186,22 +224,30 @@ impl Deref for HistoryShape {
 }
 
 impl HistoryShape {
-    /// `tag` identifies the wallet.
-    pub(super) fn new(seed: u64, tag: u64, shape: Shape) -> Self {
-        let pattern = Pattern::new(&shape, &mut Dice::new(seed, &[tag, 1]));
+    /// `tag` identifies the wallet; `first` and `last` stand for what the plan does not state.
+    pub(super) fn new<K>(
+        (seed, tag): (u64, u64),
+        plan: &Plan<K>,
+        heights: Heights,
+        (first, last): (Height, Height),
+    ) -> Self {
+        let mut dice = Dice::new(seed, &[tag, 1]);
+        let pattern = Pattern::new(plan.failed_percent, plan.noise_percent, &mut dice);
         let mut segments = Vec::new();
-        if shape.trades > 0 {
-            let count = pattern.number_of_trade(shape.trades - 1) + 1;
-            let base = shape.first;
-            let span = shape.last.saturating_sub(base);
+        if plan.trades > 0 {
+            let count = pattern.number_of_trade(plan.trades - 1) + 1;
+            let base = (heights.ordinal)(plan.first.unwrap_or(first));
+            let last = (heights.ordinal)(plan.last.unwrap_or(last));
+            let span = last.saturating_sub(base);
             segments.push(Segment { first: 0, count, base, stride: (span / count).max(1) });
-            if let Some(every) = shape.live_every {
-                let base = shape.last.max(base + span) + 1;
+            if let Some(every) = plan.live_every {
+                let base = last.max(base + span) + 1;
                 let stride = every.max(1);
                 segments.push(Segment { first: count, count: u64::MAX, base, stride });
             }
         }
-        Self { shape, pattern, segments, jitter: mix::hash(seed, &[tag, 2]) }
+        let (burst, crowd, jitter) = (plan.burst.into(), plan.crowd, mix::hash(seed, &[tag, 2]));
+        Self { burst, crowd, heights, pattern, segments, jitter }
     }
 
     fn segment_of(&self, number: u64) -> Option<&Segment> {
@@ -212,18 +258,17 @@ impl HistoryShape {
 
     /// The transaction whose height this one shares; itself where it is alone.
     fn leader(&self, segment: &Segment, number: u64) -> u64 {
-        if let Some(crowd) = self.shape.crowd
+        if let Some(crowd) = self.crowd
             && number >= crowd.start
             && number < crowd.start.saturating_add(crowd.count)
         {
             return crowd.start;
         }
         let start = number - number % BURST_PERIOD;
-        let burst = u64::from(self.shape.burst);
-        let inside = number % BURST_PERIOD < burst && number >= BURST_PERIOD;
+        let inside = number % BURST_PERIOD < self.burst && number >= BURST_PERIOD;
         let leader = if inside { start.max(segment.first) } else { number };
         // A burst that would begin inside the crowd begins after it.
-        self.shape.crowd.map_or(leader, |crowd| {
+        self.crowd.map_or(leader, |crowd| {
             let end = crowd.start.saturating_add(crowd.count);
             if number >= end { leader.max(end) } else { leader }
         })
@@ -233,7 +278,7 @@ impl HistoryShape {
     pub(super) fn spot(&self, number: u64) -> Option<Spot> {
         let segment = self.segment_of(number)?;
         let leader = self.leader(segment, number);
-        let Heights { of, spread, .. } = self.shape.heights;
+        let Heights { of, spread, .. } = self.heights;
         let height = of(self.ordinal(segment, leader));
         let index = mix::hash(self.jitter, &[height]) % spread + (number - leader) * INDEX_STEP;
         Some(Spot { height, index: u32::try_from(index).unwrap_or(u32::MAX) })
@@ -247,7 +292,7 @@ impl HistoryShape {
 
     /// The number of transactions up to a height, which are those with lower numbers.
     pub(super) fn count_at(&self, height: Height) -> u64 {
-        let Some(top) = (self.shape.heights.ordinal_below)(height) else { return 0 };
+        let Some(top) = (self.heights.ordinal_below)(height) else { return 0 };
         let after = self.segments.partition_point(|segment| segment.base <= top);
         let Some(segment) = after.checked_sub(1).and_then(|at| self.segments.get(at)) else {
             return 0;
@@ -268,8 +313,7 @@ impl HistoryShape {
     }
 
     fn longest_run(&self) -> u64 {
-        u64::from(self.shape.burst).max(self.shape.crowd.map_or(0, |crowd| crowd.count))
-            + BURST_PERIOD
+        self.burst.max(self.crowd.map_or(0, |crowd| crowd.count)) + BURST_PERIOD
     }
 
     /// Adds transactions above `head` until `trades` more of them are trades; returns the highest
@@ -278,7 +322,7 @@ impl HistoryShape {
         if trades == 0 || self.segments.len() > ARRIVALS_MAX {
             return head;
         }
-        let Heights { of, ordinal, .. } = self.shape.heights;
+        let Heights { of, ordinal, .. } = self.heights;
         let (first, base) = (self.count_at(head), ordinal(head) + 1);
         let mut number = first;
         let mut left = trades;

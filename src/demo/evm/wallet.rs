@@ -1,7 +1,7 @@
 //! The parameters of a wallet's history.
 
-use crate::demo::state::{KnownWallet, Making, Plan};
-use crate::demo::timeline::Heights;
+use crate::demo::state::{KnownWallet, Making};
+use crate::demo::timeline::{Heights, Plan};
 
 use super::TradeKind;
 use super::places::TxPlaces;

@@ -1,7 +1,7 @@
 //! The parameters of a wallet's history.
 
-use crate::demo::state::{KnownWallet, Making, Plan};
-use crate::demo::timeline::Heights;
+use crate::demo::state::{KnownWallet, Making};
+use crate::demo::timeline::{Heights, Plan};
 use crate::domain::Height;
 
 use super::{TradeKind, slots};
@@ -38,7 +38,7 @@ mod tests {
     use crate::demo::timeline::{Class, Crowd, HistoryShape, Spot};
 
     fn history(plan: &WalletPlan) -> HistoryShape {
-        HistoryShape::new(5, 7, plan.shape(HEIGHTS, BOUNDS))
+        HistoryShape::new((5, 7), plan, HEIGHTS, BOUNDS)
     }
 
     fn check(plan: WalletPlan) {
