@@ -1,4 +1,4 @@
-//! What the faults of an endpoint depend on next to a request's number.
+//! What an endpoint remembers for its faults.
 
 use std::collections::HashMap;
 use std::time::Duration;
