@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::demo::faults::Twist;
-use crate::demo::mix;
 use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
@@ -113,7 +111,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
         }
         swaps.try_for_each(|tx| add(&tx))?;
         if references::are_all(desk.model.places(), &filter) {
-            return Ok(twisted(found.into_values().collect(), desk.twist));
+            return Ok(desk.twist.events(found.into_values().collect()));
         }
     }
     // Of a single block all that its bloom filter has.
@@ -124,16 +122,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     for wallet in wallets_of(&filter, desk.model) {
         desk.model.transactions(&wallet, range).try_for_each(|tx| add(&tx))?;
     }
-    Ok(twisted(found.into_values().collect(), desk.twist))
-}
-
-/// The answer after faults: reduced, and reordered.
-fn twisted(mut logs: Vec<Value>, twist: Twist) -> Value {
-    twist.omit_logs(&mut logs);
-    if let Some(salt) = twist.flip_logs {
-        logs.sort_by_cached_key(|log| mix::digest(salt, log.to_string().as_bytes()));
-    }
-    logs.into()
+    Ok(desk.twist.events(found.into_values().collect()))
 }
 
 fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> DemoError {

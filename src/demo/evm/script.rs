@@ -301,18 +301,17 @@ impl Script<'_> {
         Holdings { balance, sent }
     }
 
+    /// Wei that noise adds or removes. Deposits of one kind are withdrawals of another.
     fn noise_change(&self, noises: u64) -> i128 {
         let (rounds, rest) = (noises / NOISE_PERIOD, noises % NOISE_PERIOD);
-        let of_rest: i128 = (0..rest).map(|n| self.noise_native(noise(n).0, rounds)).sum();
-        i128::from(rounds) * DUST.cast_signed() + of_rest
-    }
-
-    /// Wei that noise adds or removes. Deposits of one kind are withdrawals of another.
-    fn noise_native(&self, kind: NoiseKind, round: u64) -> i128 {
-        let (_, _, direction) = kind.facts();
-        let is_dust = kind == NoiseKind::Dust;
-        let amount = if is_dust { DUST } else { self.noise_amount(kind, round) };
-        direction * amount.cast_signed()
+        let of_rest = (0..rest).map(|n| {
+            let (kind, _) = noise(n);
+            let (_, _, direction) = kind.facts();
+            let is_dust = kind == NoiseKind::Dust;
+            let amount = if is_dust { DUST } else { self.noise_amount(kind, rounds) };
+            direction * amount.cast_signed()
+        });
+        i128::from(rounds) * DUST.cast_signed() + of_rest.sum::<i128>()
     }
 
     /// Wei, the same for both transactions of a pair.

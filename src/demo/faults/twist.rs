@@ -24,6 +24,15 @@ impl Twist {
         shorten(self.short_logs, logs);
     }
 
+    /// The answer to a query of events: reduced, and reordered.
+    pub(in crate::demo) fn events(self, mut logs: Vec<Value>) -> Value {
+        self.omit_logs(&mut logs);
+        if let Some(salt) = self.flip_logs {
+            logs.sort_by_cached_key(|log| mix::digest(salt, log.to_string().as_bytes()));
+        }
+        logs.into()
+    }
+
     /// Empties a page of account lists, or ends it early.
     pub(in crate::demo) fn omit_rows<T>(self, rows: &mut Vec<T>) {
         if self.empty {
