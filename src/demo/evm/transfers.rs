@@ -53,6 +53,7 @@ fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
     let low = raw.get("fromBlock").map_or(Ok(0), |block| desk.height(Some(block)))?;
     let high = desk.height(raw.get("toBlock"))?.min(desk.newest);
     let behind = text("pageKey").map(|key| read_key(key).ok_or_else(|| wrong("pageKey")));
+    let behind = behind.transpose()?;
     let most = text("maxCount").and_then(quantity).and_then(|most| usize::try_from(most).ok());
     Ok(Query {
         low,
@@ -64,7 +65,7 @@ fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
         times: flag("withMetadata"),
         with_zero: raw.get("excludeZeroValue").and_then(Value::as_bool) == Some(false),
         most: most.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX),
-        behind: behind.transpose()?,
+        behind,
     })
 }
 
