@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use http::Method;
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
 
 use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions, tron};
 use super::faults::{CallFaults, RpcCall};
