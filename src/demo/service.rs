@@ -156,12 +156,10 @@ impl Service {
                 HttpAnswer::new(503, "text/plain", "try again later")
             }
             (Self::Portal(model), Options::Portal(options)) => {
-                let (status, body) = evm::portal(model, options, path, body, twist);
-                HttpAnswer::new(status, "application/x-ndjson", body)
+                evm::portal(model, options, path, body, twist)
             }
             (Self::SolanaPortal(model), Options::Portal(options)) => {
-                let (status, body) = solana::portal(model, options, path, body, twist);
-                HttpAnswer::new(status, "application/x-ndjson", body)
+                solana::portal(model, options, path, body, twist)
             }
             (Self::Tron(model), Options::Tron(options)) => {
                 let query = parameters(query);

@@ -36,7 +36,7 @@ pub use model::{EvmModel, TrueTrade};
 pub(super) use node::answer;
 pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
-pub(super) use portal::{PortalReply, answer as portal, bad as bad_query, by_block};
+pub(super) use portal::{answer as portal, bad as bad_query, by_block, reply};
 pub use wallet::WalletPlan;
 
 listed! {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::demo::faults::Twist;
-use crate::demo::rpc::set;
+use crate::demo::rpc::{HttpAnswer, set};
 use crate::demo::timeline::Spot;
 use crate::domain::{Height, defaults};
 
@@ -44,9 +44,6 @@ defaults! {
     }
 }
 
-/// Status and body.
-pub(in crate::demo) type PortalReply = (u16, Vec<u8>);
-
 /// `path`: the path below the gateway's own.
 pub(in crate::demo) fn answer(
     model: &EvmModel,
@@ -54,27 +51,27 @@ pub(in crate::demo) fn answer(
     path: &str,
     body: &[u8],
     twist: Twist,
-) -> PortalReply {
+) -> HttpAnswer {
     let behind = options.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
     match path.rsplit('/').next().unwrap_or_default() {
         "finalized-head" if options.finalized => {
             let hash = wire::hex(&model.block_hash(last));
-            (200, json!({"number": last, "hash": hash}).to_string().into_bytes())
+            reply(200, json!({"number": last, "hash": hash}).to_string())
         }
         "metadata" => {
             let metadata = json!({
                 "dataset": format!("{}-demo", model.slug()), "aliases": [], "real_time": true,
                 "start_block": options.first,
             });
-            (200, metadata.to_string().into_bytes())
+            reply(200, metadata.to_string())
         }
         // It has the blocks, and claims that it has not.
-        "finalized-stream" | "stream" if twist.empty => (204, Vec::new()),
+        "finalized-stream" | "stream" if twist.empty => reply(204, ""),
         "finalized-stream" if options.finalized => stream(model, options, body, last, twist),
         "stream" => stream(model, options, body, newest, twist),
-        _ => (404, b"Not found".to_vec()),
+        _ => reply(404, "Not found"),
     }
 }
 
@@ -108,8 +105,13 @@ const EVERYTHING: Pick = Pick {
     traces: false,
 };
 
-pub(in crate::demo) fn bad(text: &str) -> PortalReply {
-    (400, text.as_bytes().to_vec())
+/// A gateway's answer.
+pub(in crate::demo) fn reply(status: u16, body: impl Into<Vec<u8>>) -> HttpAnswer {
+    HttpAnswer::new(status, "application/x-ndjson", body)
+}
+
+pub(in crate::demo) fn bad(text: &str) -> HttpAnswer {
+    reply(400, text)
 }
 
 fn stream(
@@ -118,7 +120,7 @@ fn stream(
     body: &[u8],
     head: Height,
     twist: Twist,
-) -> PortalReply {
+) -> HttpAnswer {
     let Ok(query) = serde_json::from_slice::<Value>(body) else {
         return bad("Couldn't parse the query");
     };
@@ -129,7 +131,7 @@ fn stream(
     }
     let high = height("toBlock").unwrap_or(head).min(head);
     if low > head {
-        return (204, Vec::new());
+        return reply(204, "");
     }
     if low < options.first {
         return bad(&format!("Block {low} is below the first block {}", options.first));
@@ -158,7 +160,7 @@ fn stream(
     // The last block of the range is always included.
     blocks.entry(end).or_default();
     let line = |(height, parts)| format!("{}\n", block(model, height, parts, &search.fields));
-    (200, blocks.into_iter().map(line).collect::<String>().into_bytes())
+    reply(200, blocks.into_iter().map(line).collect::<String>())
 }
 
 /// Lists of one transaction's parts, by their names in a block.

@@ -10,8 +10,9 @@ use super::build::build;
 use super::keys::ModelKey;
 use super::model::SolanaModel;
 use super::{params, slots};
-use crate::demo::evm::{PortalOptions, PortalReply, bad_query as bad, by_block};
+use crate::demo::evm::{PortalOptions, bad_query as bad, by_block, reply};
 use crate::demo::faults::Twist;
+use crate::demo::rpc::HttpAnswer;
 use crate::demo::timeline::Spot;
 use crate::domain::Height;
 
@@ -22,16 +23,16 @@ pub(in crate::demo) fn portal(
     path: &str,
     body: &[u8],
     twist: Twist,
-) -> PortalReply {
+) -> HttpAnswer {
     let head = model.head().saturating_sub(options.lag.saturating_add(twist.head_back));
     match path.rsplit('/').next().unwrap_or_default() {
-        "finalized-head" => (200, json!({"number": head}).to_string().into_bytes()),
+        "finalized-head" => reply(200, json!({"number": head}).to_string()),
         "finalized-stream" => stream(model, options, body, head),
-        _ => (404, b"Not found".to_vec()),
+        _ => reply(404, "Not found"),
     }
 }
 
-fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Height) -> PortalReply {
+fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Height) -> HttpAnswer {
     let Ok(query) = serde_json::from_slice::<Value>(body) else {
         return bad("Couldn't parse the query");
     };
@@ -42,7 +43,7 @@ fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Heigh
     let Some(low) = height("fromBlock") else { return bad("missing field `fromBlock`") };
     let high = height("toBlock").unwrap_or(head).min(head);
     if low > head {
-        return (204, Vec::new());
+        return reply(204, "");
     }
     if low < options.first {
         return bad(&format!("dataset starts from block {}", options.first));
@@ -61,7 +62,7 @@ fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Heigh
         });
         block.to_string() + "\n"
     };
-    (200, blocks.into_iter().map(line).collect::<String>().into_bytes())
+    reply(200, blocks.into_iter().map(line).collect::<String>())
 }
 
 /// The owners that the query's filters name.

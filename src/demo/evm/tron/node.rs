@@ -39,28 +39,21 @@ pub(in crate::demo) fn answer(
     fault: CallFaults,
 ) -> TronAnswer {
     let desk = Desk { model, options, request, twist: fault.twist };
-    let mut parts = request.path.trim_matches('/').split('/');
-    let nothing = || (404, json!({"Error": "class java.lang.Exception : not found"}));
-    match parts.next() {
-        Some("v1") if options.lists => {
-            if fault.busy {
-                let error = json!({"success": false, "error": "Internal Error", "statusCode": 500});
-                return (500, error);
-            }
-            let rest: Vec<&str> = parts.collect();
-            match rest.as_slice() {
-                ["accounts", account, "transactions"] => desk.list(TronList::Transactions, account),
-                ["accounts", account, "transactions", "trc20"] => {
-                    desk.list(TronList::Transfers, account)
-                }
-                _ => nothing(),
-            }
+    let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
+    let method = parts.get(1).copied().unwrap_or_default();
+    match parts.as_slice() {
+        ["v1", ..] if options.lists && fault.busy => {
+            (500, json!({"success": false, "error": "Internal Error", "statusCode": 500}))
         }
-        Some("wallet") => desk.wallet(parts.next().unwrap_or_default(), false, fault),
-        Some("walletsolidity") if options.solid => {
-            desk.wallet(parts.next().unwrap_or_default(), true, fault)
+        ["v1", "accounts", account, "transactions"] if options.lists => {
+            desk.list(TronList::Transactions, account)
         }
-        Some(_) | None => nothing(),
+        ["v1", "accounts", account, "transactions", "trc20"] if options.lists => {
+            desk.list(TronList::Transfers, account)
+        }
+        ["wallet", ..] => desk.wallet(method, false, fault),
+        ["walletsolidity", ..] if options.solid => desk.wallet(method, true, fault),
+        _ => (404, json!({"Error": "class java.lang.Exception : not found"})),
     }
 }
 
