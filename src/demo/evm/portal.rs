@@ -235,7 +235,7 @@ impl Search<'_> {
         let logs = &found.tx.logs;
         let diffs = |pick: &Pick| -> Vec<Value> {
             let accounts = pick.from.iter().flatten();
-            accounts.filter_map(|one| balance_diff(self.model, found, one, fields)).collect()
+            accounts.filter_map(|one| self.balance_diff(found, one)).collect()
         };
         let fits = |pick: &&Pick| match pick.kind {
             PickKind::Logs => logs.iter().any(|log| pick.filter.fits(log)),
@@ -258,6 +258,22 @@ impl Search<'_> {
                 ("stateDiffs", of(PickKind::StateDiffs).flat_map(diffs).collect()),
             ]
         })
+    }
+
+    /// How a transaction changes an account's balance; `None` where it does not.
+    fn balance_diff(&self, found: &PlacedTx, account: &Account) -> Option<Value> {
+        let wallet = self.model.wallet(account)?;
+        let (got, gave) = moved(&found.tx.call, account);
+        let fee = if found.tx.call.from == *account { found.tx.gas.cost() } else { 0 };
+        let below = found.spot.height.checked_sub(1)?;
+        // Of several transactions in a block, each begins with what the block began with.
+        let before = self.model.holding(&wallet, below).balance;
+        let after = (before + got).checked_sub(gave + fee)?;
+        let all = json!({
+            "transactionIndex": found.spot.index, "address": wire::hex(account), "key": "balance",
+            "kind": "*", "prev": wire::number(before), "next": wire::number(after),
+        });
+        (before != after).then(|| chosen(&self.fields, "stateDiff", &all))
     }
 }
 
@@ -402,27 +418,6 @@ fn log(found: &PlacedTx, at: usize, fields: &Value) -> Value {
         "topics": topics, "data": wire::hex(&log.data),
     });
     chosen(fields, "log", &all)
-}
-
-/// How a transaction changes an account's balance; `None` where it does not.
-fn balance_diff(
-    model: &EvmModel,
-    found: &PlacedTx,
-    account: &Account,
-    fields: &Value,
-) -> Option<Value> {
-    let wallet = model.wallet(account)?;
-    let (got, gave) = moved(&found.tx.call, account);
-    let fee = if found.tx.call.from == *account { found.tx.gas.cost() } else { 0 };
-    let below = found.spot.height.checked_sub(1)?;
-    // Of several transactions in a block, each begins with what the block began with.
-    let before = model.holding(&wallet, below).balance;
-    let after = (before + got).checked_sub(gave + fee)?;
-    let all = json!({
-        "transactionIndex": found.spot.index, "address": wire::hex(account), "key": "balance",
-        "kind": "*", "prev": wire::number(before), "next": wire::number(after),
-    });
-    (before != after).then(|| chosen(fields, "stateDiff", &all))
 }
 
 /// Native coin that an account got and gave by calls that were not reverted.

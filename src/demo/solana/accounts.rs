@@ -47,7 +47,7 @@ impl SolanaModel {
     /// Writes the account, or `null`.
     pub(super) fn write_account(&self, out: &mut Vec<u8>, key: &ModelKey, head: Height) {
         match self.account_data(key, head) {
-            Some(account) => write(out, &account),
+            Some(account) => write(out, &account, None),
             None => out.extend_from_slice(b"null"),
         }
     }
@@ -171,11 +171,7 @@ impl SolanaModel {
     ) {
         let account = token_account(&wallet.address, token, amount);
         out.extend_from_slice(b"{\"account\":");
-        if parsed {
-            write_parsed(out, &wallet.address, token, amount, &account);
-        } else {
-            write(out, &account);
-        }
+        write(out, &account, parsed.then_some((&wallet.address, token, amount)));
         out.extend_from_slice(b",\"pubkey\":");
         wire::quoted_base58(out, &maker::token_account(self.seed(), wallet.tag, token));
         out.push(b'}');
@@ -203,38 +199,29 @@ fn metaplex(token: DemoToken) -> Vec<u8> {
     data
 }
 
-fn write(out: &mut Vec<u8>, account: &AccountData) {
-    out.extend_from_slice(b"{\"data\":[\"");
-    out.extend_from_slice(STANDARD.encode(&account.data).as_bytes());
-    out.extend_from_slice(b"\",\"base64\"]");
-    write_tail(out, account);
-}
-
-fn write_tail(out: &mut Vec<u8>, account: &AccountData) {
+/// `parsed`: the owner, the token and the amount of a token account whose data are shown as JSON.
+fn write(out: &mut Vec<u8>, account: &AccountData, parsed: Option<(&ModelKey, DemoToken, u64)>) {
+    let space = u64::try_from(account.data.len()).unwrap_or(0);
+    out.extend_from_slice(b"{\"data\":");
+    if let Some((owner, token, amount)) = parsed {
+        out.extend_from_slice(b"{\"parsed\":{\"info\":{\"isNative\":false");
+        wire::quoted_base58(member(out, "mint"), &token.mint());
+        wire::quoted_base58(member(out, "owner"), owner);
+        quoted(member(out, "state"), "initialized");
+        wire::token_amount(member(out, "tokenAmount"), amount, token.decimals());
+        out.extend_from_slice(b"},\"type\":\"account\"}");
+        let program = if token.is_2022() { "spl-token-2022" } else { "spl-token" };
+        quoted(member(out, "program"), program);
+        number(member(out, "space"), space);
+        out.push(b'}');
+    } else {
+        wire::list(out, [STANDARD.encode(&account.data).as_str(), "base64"], quoted);
+    }
     let executable = (account.owner == KnownAccount::Loader).to_string();
     member(out, "executable").extend_from_slice(executable.as_bytes());
     number(member(out, "lamports"), account.lamports);
     quoted(member(out, "owner"), account.owner.text());
     number(member(out, "rentEpoch"), u64::MAX);
-    number(member(out, "space"), u64::try_from(account.data.len()).unwrap_or(0));
+    number(member(out, "space"), space);
     out.push(b'}');
-}
-
-fn write_parsed(
-    out: &mut Vec<u8>,
-    owner: &ModelKey,
-    token: DemoToken,
-    amount: u64,
-    account: &AccountData,
-) {
-    out.extend_from_slice(b"{\"data\":{\"parsed\":{\"info\":{\"isNative\":false");
-    wire::quoted_base58(member(out, "mint"), &token.mint());
-    wire::quoted_base58(member(out, "owner"), owner);
-    quoted(member(out, "state"), "initialized");
-    wire::token_amount(member(out, "tokenAmount"), amount, token.decimals());
-    out.extend_from_slice(b"},\"type\":\"account\"}");
-    quoted(member(out, "program"), if token.is_2022() { "spl-token-2022" } else { "spl-token" });
-    number(member(out, "space"), u64::try_from(account.data.len()).unwrap_or(0));
-    out.push(b'}');
-    write_tail(out, account);
 }
