@@ -15,17 +15,13 @@ pub(super) fn build<'a>(script: Script<'a>, spec: &'a Spec, time: u64) -> Tx {
         Content::Funding => noise::funding(&mut maker),
         Content::Failed(n) => noise::failed(&mut maker, *n),
         Content::Noise(kind, n) => noise::make(&mut maker, *kind, *n),
-        Content::Trade(trade) => match trade.kind {
-            TradeKind::Settlement => aggregated::settlement(&mut maker, trade),
-            TradeKind::LimitFill => aggregated::limit_fill(&mut maker, trade),
-            TradeKind::PumpFun
-            | TradeKind::PumpCreate
-            | TradeKind::PumpSwap
-            | TradeKind::RaydiumV4
-            | TradeKind::Whirlpool
-            | TradeKind::JupiterSol
-            | TradeKind::JupiterUsdc => signed_trade(&mut maker, trade),
-        },
+        Content::Trade(trade) if trade.kind == TradeKind::Settlement => {
+            aggregated::settlement(&mut maker, trade);
+        }
+        Content::Trade(trade) if trade.kind == TradeKind::LimitFill => {
+            aggregated::limit_fill(&mut maker, trade);
+        }
+        Content::Trade(trade) => signed_trade(&mut maker, trade),
     }
     maker.tx
 }
