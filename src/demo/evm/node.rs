@@ -25,6 +25,10 @@ pub(in crate::demo) fn answer(
 fn result(desk: &Desk<'_>, method: &str) -> CallResult {
     match method {
         "eth_chainId" => Ok(wire::number(desk.chain_id()).into()),
+        // What wallets and libraries ask a node first.
+        "net_version" => Ok(desk.chain_id().to_string().into()),
+        "web3_clientVersion" => Ok("Geth/v1.16.7-stable/linux-amd64/go1.25.1".into()),
+        "eth_syncing" => Ok(false.into()),
         "eth_blockNumber" => Ok(wire::number(desk.newest).into()),
         "eth_getBlockByNumber" => desk.block(),
         "eth_getLogs" if desk.node.logs => logs::get(desk),

@@ -72,6 +72,10 @@ pub(super) struct Desk<'a> {
 impl Desk<'_> {
     fn answer(&self, method: &str) -> CallReply {
         match method {
+            // What wallets and libraries ask a node first.
+            "getHealth" => Ok(b"\"ok\"".to_vec()),
+            "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
+            "getBlockHeight" => plain(slots::block_height(self.selected_head()?)),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
             "getSlot" => plain(self.selected_head()?),
             "getLatestBlockhash" => self.latest_blockhash(),

@@ -82,7 +82,7 @@ pub(in crate::demo) fn call(
 }
 
 /// Methods of both kinds of endpoint.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 11] = [
     "eth_blockNumber",
     "eth_call",
     "eth_chainId",
@@ -92,6 +92,8 @@ const METHODS: [&str; 9] = [
     "eth_getLogs",
     "eth_getTransactionByHash",
     "eth_getTransactionReceipt",
+    "eth_syncing",
+    "net_version",
 ];
 
 struct Desk<'a> {
