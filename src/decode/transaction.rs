@@ -25,7 +25,12 @@ impl RawTx {
 
     /// Whether native coin that moved inside is not known only because an endpoint failed.
     pub fn awaits_native(&self) -> bool {
-        matches!(self, Self::Evm(tx, _) if tx.native == evm::NativeFlows::Refused)
+        let native = match self {
+            Self::Solana(..) => return false,
+            Self::Evm(tx, _) => &tx.native,
+            Self::Tron(tx, _) => &tx.call.native,
+        };
+        *native == evm::NativeFlows::Refused
     }
 
     /// Whether a trade may hang on native coin that moved inside, which an earlier read may have seen and
@@ -33,13 +38,16 @@ impl RawTx {
     /// read saw as much as any before it.
     pub fn is_unshown(&self, registry: &Registry, wallet: &Wallet) -> bool {
         let Some(chain) = registry.chain(wallet.chain) else { return false };
-        let (tx, tables, unshown) = match self {
+        let (tx, tables, is_unshown) = match self {
             Self::Solana(..) => return false,
-            Self::Evm(tx, _) => (&**tx, registry.evm(), evm::NativeFlows::Gone),
+            Self::Evm(tx, _) => (&**tx, registry.evm(), tx.native == evm::NativeFlows::Gone),
             // An answer without inner calls does not show whether another node had them.
-            Self::Tron(tx, _) => (&tx.call, registry.tron(), evm::NativeFlows::Unknown),
+            Self::Tron(tx, _) => {
+                let is_shown = matches!(tx.call.native, evm::NativeFlows::Calls(_));
+                (&tx.call, registry.tron(), !is_shown)
+            }
         };
-        tx.native == unshown && evm::may_trade(tables, chain, tx)
+        is_unshown && evm::may_trade(tables, chain, tx)
     }
 
     /// Of its block.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blotter::decode::evm::NativeFlows;
 use blotter::decode::tron::{Asset, Transaction, decode, parse};
 use blotter::demo::evm::tron::NodeOptions;
 use blotter::demo::evm::{EvmModel, TradeKind, TrueTrade, WalletPlan};
@@ -109,7 +110,12 @@ fn without_inner_calls_values_are_exact_or_null() {
         let truth: Vec<TrueTrade> = world.model.truth(wallet).collect();
         for rows in truth.chunk_by(|a, b| a.hash == b.hash) {
             let what = format!("{:?} {:?}", rows[0].kind, rows[0].side);
-            let found = world.decoded(wallet, &world.read(&rows[0].hash));
+            let mut tx = world.read(&rows[0].hash);
+            let found = world.decoded(wallet, &tx);
+            for why in [NativeFlows::Gone, NativeFlows::Refused] {
+                tx.call.native = why;
+                assert_eq!(world.decoded(wallet, &tx), found, "{what}");
+            }
             if found.is_empty() {
                 missing.insert(what);
                 continue;

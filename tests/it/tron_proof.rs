@@ -48,6 +48,8 @@ struct Got {
     missing: Vec<(Height, [u8; 32])>,
     /// Transactions without any event.
     without_events: usize,
+    /// Those whose native coin an endpoint failed to report.
+    awaited: usize,
     error: Option<UpstreamError>,
 }
 
@@ -77,6 +79,7 @@ async fn read(source: &Source, request: GapRequest) -> Got {
         };
         got.spans.push((chunk.low, chunk.high, chunk.proof));
         for tx in chunk.txs {
+            got.awaited += usize::from(tx.awaits_native());
             let RawTx::Tron(tx, _) = tx else { panic!("of another family") };
             got.without_events += usize::from(tx.call.logs.is_empty());
             got.found.push((tx.call.block, tx.call.hash));
@@ -437,6 +440,84 @@ async fn an_info_without_the_listed_transfer_is_not_believed() {
                 "{bare_infos}, by events: {no_index}"
             );
         }
+    }
+}
+
+/// Whether each of these heights is inside a span that does not count.
+fn are_open(got: &Got, source: &Source, heights: &[(Height, [u8; 32])]) -> bool {
+    let is_open = |(height, _): &(Height, [u8; 32])| {
+        let mut spans = got.spans.iter().filter(|(.., proof)| !source.accepts(*proof));
+        spans.any(|(low, high, _)| (low..=high).contains(&height))
+    };
+    heights.iter().all(is_open)
+}
+
+/// A sale for TRX is none without its payment, which one of two endpoints shows.
+#[tokio::test(start_paused = true)]
+async fn inner_calls_that_an_endpoint_fails_to_give_are_read_again() {
+    let sales = || {
+        let mut chain = Chain::new(1_000);
+        for number in 0..30 {
+            chain.sale(100 + number * 20);
+        }
+        chain
+    };
+    let truth = sales().truth(0, u64::MAX);
+    for status in [429, 503, 405] {
+        let lists = net(sales(), Ways { no_inner_calls: true, ..Ways::default() });
+        let node = net(sales(), Ways { no_index: true, ..Ways::default() });
+        let source = source(&[("lists", &lists), ("node", &node)]);
+        node.refuse("gettransactioninfobyid", status);
+        let got = read(&source, all()).await;
+        assert_eq!((got.error.clone(), got.awaited), (None, 30), "{status}");
+        assert!(got.found == truth && are_open(&got, &source, &truth), "{:?}", got.spans);
+        node.refuse("", 0);
+        sleep(Duration::from_secs(700)).await;
+        let got = read(&source, all()).await;
+        assert_eq!(got.awaited, 0, "{status}");
+        got.is_proof_of(&source, &truth);
+    }
+}
+
+/// What no endpoint ever gave is a blind spot, and none once one gives it.
+#[tokio::test(start_paused = true)]
+async fn inner_calls_that_no_endpoint_gives_are_a_blind_spot() {
+    let net = net(shown(30), Ways { no_inner_calls: true, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    let truth = net.chain.truth(0, u64::MAX);
+    let first = read(&source, all()).await;
+    assert!(first.error.is_none() && first.found == truth);
+    assert!(are_open(&first, &source, &truth), "one answer is no proof: {:?}", first.spans);
+    for _ in 0..4 {
+        sleep(Duration::from_secs(6)).await;
+        read(&source, all()).await;
+    }
+    assert_eq!(source.blind_spots(), Doubts::INNER_CALLS);
+    assert!(!are_open(&first, &source, &truth));
+    let got = read(&source, all()).await;
+    assert!(got.spans.iter().any(|(.., proof)| proof.doubts == Doubts::INNER_CALLS));
+    got.is_proof_of(&source, &truth);
+}
+
+/// Without the exchange's other asset such a trade has no row.
+#[tokio::test(start_paused = true)]
+async fn a_trade_at_an_exchange_that_no_endpoint_gives_is_read_again() {
+    for status in [404, 405] {
+        let mut chain = Chain::new(1_000);
+        chain.swap(100);
+        chain.exchange(200, 9);
+        let net = net(chain, Ways::default());
+        let source = source(&[("node", &net)]);
+        let (truth, lost) = (net.chain.truth(0, u64::MAX), net.chain.truth(200, 200));
+        net.refuse("getexchangebyid", status);
+        let got = read(&source, all()).await;
+        assert_eq!((got.error, got.missing), (None, lost), "{status}");
+        assert!(got.found == net.chain.truth(100, 100), "{status}");
+        net.refuse("", 0);
+        sleep(Duration::from_secs(700)).await;
+        let got = read(&source, all()).await;
+        assert_eq!(got.missing, [], "{status}");
+        got.is_proof_of(&source, &truth);
     }
 }
 

@@ -66,7 +66,7 @@ impl<'a> EvmView<'a> {
     ) {
         // The fee for the creation of a token is part of the value, but not of the outlay.
         let spent = curve_outlay(wallet, &tx.call);
-        let unknown = tx.call.native == NativeFlows::Unknown;
+        let unknown = !matches!(tx.call.native, NativeFlows::Calls(_));
         if let Some(spent) = spent.or_else(|| pool_outlay(wallet, &tx.call).filter(|_| unknown)) {
             self.outlay(spent);
             return;

@@ -3,14 +3,13 @@
 use serde_json::json;
 
 use super::TronSource;
-use super::info_answers::{InfoAnswers, has_internal};
 use super::seen::{FAILED_ANSWERS, SeenTx, SentTx, TxPurpose};
 use super::wire::{self, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{ExchangeId, Transaction, parse};
 use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, unless_final};
+use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{FoundTx, RawTx};
 
@@ -26,7 +25,7 @@ pub(super) enum Fetched {
     Unwanted,
     /// No node gives it by its id.
     Missing,
-    /// Nor in the block of this height.
+    /// Nor in the block of this height; or its trade cannot be read.
     Lost(Height),
 }
 
@@ -94,7 +93,8 @@ impl TronSource {
                 let time = tx.time;
                 Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))
             }
-            Fetched::Unwanted | Fetched::Missing | Fetched::Lost(_) => Ok(None),
+            Fetched::Unwanted | Fetched::Missing => Ok(None),
+            Fetched::Lost(_) => Err(UpstreamError::unavailable("no endpoint gives its exchange")),
         }
     }
 
@@ -130,43 +130,9 @@ impl TronSource {
         }
     }
 
-    /// A transaction with its info, which is asked for once more, of another endpoint where there is
-    /// one, where it lacks a side of the wallet that the list shows, or inner calls that are proven.
-    async fn with_info(
-        &self,
-        id: Word,
-        sent: &SentTx,
-        (wallet, seen): (&Account, &SeenTx),
-        options: &CallOptions,
-    ) -> Result<Fetched> {
-        let mut answers = InfoAnswers::new(wallet, seen, sent.kind);
-        let mut options = options.clone();
-        loop {
-            match self.confirmed_info(id, sent, (wallet, seen), &options).await {
-                Ok((Fetched::Transaction(tx), by)) => {
-                    if has_internal(&tx) {
-                        lock(&self.inner.internal_givers).gave();
-                    }
-                    answers.add(tx);
-                    options.avoid = Some(by);
-                }
-                // Inner calls that no other answer has cost none of the transaction.
-                other if !answers.is_settled() => return other.map(|(fetched, _)| fetched),
-                Ok(_) | Err(_) => {}
-            }
-            if answers.asks_again(|| lock(&self.inner.internal_givers).may_give()) {
-                continue;
-            }
-            if answers.is_fruitless() {
-                lock(&self.inner.internal_givers).gave_none();
-            }
-            return Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction));
-        }
-    }
-
     /// A transaction with its info; an info that alone says that it failed is asked for once more, of
     /// another endpoint where there is one.
-    async fn confirmed_info(
+    pub(super) async fn confirmed_info(
         &self,
         id: Word,
         sent: &SentTx,
@@ -191,7 +157,8 @@ impl TronSource {
         }
     }
 
-    /// A transaction and its info; `Fetched::Missing` where that lacks what the list shows.
+    /// A transaction and its info; `Fetched::Missing` where that lacks what the list shows, and
+    /// `Fetched::Lost` where no endpoint gives what its exchange exchanges.
     pub(super) async fn joined(
         &self,
         id: Word,
@@ -212,6 +179,9 @@ impl TronSource {
         }
         if let Some(exchange) = tx.unresolved_exchange() {
             self.set_exchange_assets(exchange, &mut tx, options).await?;
+            if tx.unresolved_exchange().is_some() {
+                return Ok(Fetched::Lost(tx.call.block));
+            }
         }
         Ok(Fetched::Transaction(Box::new(tx)))
     }
@@ -232,7 +202,6 @@ impl TronSource {
         // The transaction went through: an exchange that a node does not know is asked for again.
         for _ in 0..self.inner.limits.missing_tries_max {
             let answer = self.post("wallet/getexchangebyid", &body, &options).await;
-            // Else it stays unknown, and so does the trade.
             let Some(reply) = unless_final(answer)? else { return Ok(()) };
             let what = "getexchangebyid gave none";
             let told = wire::exchange(&reply.body)
@@ -252,19 +221,22 @@ impl TronSource {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use serde_json::Value;
+    use tokio::time::sleep;
 
     use super::super::TronLimits;
     use super::super::fake::{self, ScriptedNodes, options};
+    use super::super::info_answers::has_internal;
     use super::*;
     use crate::domain::Address;
 
-    const WALLET: Account = [7; 20];
-    const ID: Word = [1; 32];
+    pub(in super::super) const WALLET: Account = [7; 20];
+    pub(in super::super) const ID: Word = [1; 32];
 
     /// A call that the wallet sent.
     fn transaction(result: &str) -> Value {
@@ -282,7 +254,7 @@ mod tests {
     }
 
     /// The row of a list with this transaction.
-    fn listed(results: &[&str]) -> SeenTx {
+    pub(in super::super) fn listed(results: &[&str]) -> SeenTx {
         let mut seen = SeenTx::default();
         for result in results {
             let body = json!({"data": [transaction(result)]}).to_string();
@@ -365,13 +337,15 @@ mod tests {
         assert_eq!(Address::Tron(tx.call.from), Address::Tron(WALLET));
     }
 
-    const TOKEN: &str = "41eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
+    pub(in super::super) const TOKEN: &str = "41eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
     const CALLED: &str = "41dddddddddddddddddddddddddddddddddddddddd";
     const POOL: Account = [8; 20];
-    const HOSTS: [&str; 2] = ["one", "other"];
+    pub(in super::super) const HOSTS: [&str; 2] = ["one", "other"];
 
     /// Infos by how many were asked for before, and by the host that is asked.
-    fn info_nodes(give: impl Fn(u64, &str) -> Value + Send + Sync + 'static) -> Arc<ScriptedNodes> {
+    pub(in super::super) fn info_nodes(
+        give: impl Fn(u64, &str) -> Value + Send + Sync + 'static,
+    ) -> Arc<ScriptedNodes> {
         let asked = AtomicU64::new(0);
         ScriptedNodes::new(move |(host, path, _)| match path {
             "walletsolidity/gettransactioninfobyid" => {
@@ -381,7 +355,7 @@ mod tests {
         })
     }
 
-    async fn given(source: &TronSource, seen: &SeenTx) -> Transaction {
+    pub(in super::super) async fn given(source: &TronSource, seen: &SeenTx) -> Transaction {
         let fetched_tx = source.fetch(ID, &WALLET, seen.clone(), false, &options()).await.unwrap();
         let Fetched::Transaction(tx) = fetched_tx else { panic!("{fetched_tx:?}") };
         *tx
@@ -395,7 +369,7 @@ mod tests {
     }
 
     /// Tokens of the wallet for TRX, which the called contract pays.
-    fn sale(contract: &str, has_internal: bool) -> Value {
+    pub(in super::super) fn sale(contract: &str, has_internal: bool) -> Value {
         let mut sale = info("SUCCESS");
         sale["log"] = json!([transfer(contract, WALLET, POOL)]);
         if has_internal {
@@ -461,47 +435,39 @@ mod tests {
         for at in 0..11 {
             let has = has_internal(&given(&source, &listed(&["SUCCESS"])).await);
             assert_eq!(has, at == 0 || at == 10, "{at}");
+            sleep(Duration::from_secs(5)).await;
         }
         assert_eq!(nodes.count("infobyid"), 22);
     }
 
+    /// Without its other asset such a trade has no row.
     #[tokio::test(start_paused = true)]
-    async fn where_no_answer_has_internal_transactions_few_are_asked_for_twice() {
-        // Of twelve transactions, the first eight are asked for a second time.
-        for (hosts, asked) in [(&HOSTS[..1], 20), (&HOSTS[..], 20)] {
-            let nodes = info_nodes(|_, _| sale(TOKEN, false));
-            let source = fake::source(hosts, &nodes, TronLimits::default());
-            for _ in 0..12 {
-                assert!(!has_internal(&given(&source, &listed(&["SUCCESS"])).await));
-            }
-            assert_eq!(nodes.count("infobyid"), asked);
+    async fn a_trade_at_an_exchange_that_no_endpoint_gives_is_lost_for_now() {
+        for (status, body) in [(405, json!({})), (404, json!({})), (200, json!({}))] {
+            let nodes = ScriptedNodes::new(move |(_, path, _)| match path {
+                "wallet/getexchangebyid" => (status, body.clone()),
+                _ => (200, info("SUCCESS")),
+            });
+            let source = fake::source(&HOSTS, &nodes, TronLimits::default());
+            let value = json!({"owner_address": format!("41{}", hex::encode(WALLET)),
+                               "exchange_id": 9, "token_id": "5f", "quant": 100});
+            let contract =
+                json!({"type": "ExchangeTransactionContract", "parameter": {"value": value}});
+            let tx = json!({"txID": hex::encode(ID), "ret": [{"contractRet": "SUCCESS"}],
+                            "raw_data": {"contract": [contract]}})
+            .to_string();
+            let (mut info, seen) = (info("SUCCESS"), SeenTx::default());
+            info["exchange_received_amount"] = 42.into();
+            let (of, by) = ((tx.as_str(), &WALLET, &seen), EndpointId(0));
+            let info = info.to_string();
+            let joined = source.joined(ID, of, (info.as_bytes(), by), &options()).await;
+            assert!(matches!(joined, Ok(Fetched::Lost(9))), "{status}: {joined:?}");
         }
-    }
-
-    /// What fails eight times may answer the ninth time.
-    #[tokio::test(start_paused = true)]
-    async fn second_answers_that_fail_show_nothing_of_internal_transactions() {
-        // How often each transaction was asked for, and whether second answers fail.
-        let (asked, fails) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(true)));
-        let (count, refuses) = (Arc::clone(&asked), Arc::clone(&fails));
-        let nodes = info_nodes(move |_, _| match count.fetch_add(1, Ordering::Relaxed) {
-            0 => sale(TOKEN, false),
-            _ if refuses.load(Ordering::Relaxed) => json!({}),
-            _ => sale(TOKEN, true),
-        });
-        let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
-        for _ in 0..10 {
-            asked.store(0, Ordering::Relaxed);
-            assert!(!has_internal(&given(&source, &listed(&["SUCCESS"])).await));
-        }
-        fails.store(false, Ordering::Relaxed);
-        asked.store(0, Ordering::Relaxed);
-        assert!(has_internal(&given(&source, &listed(&["SUCCESS"])).await));
     }
 
     #[tokio::test(start_paused = true)]
     async fn internal_transactions_are_asked_for_where_an_inner_call_is_proven() {
-        for (contract, inner, asked) in [(CALLED, false, 1), (CALLED, true, 2), (TOKEN, false, 2)] {
+        for (contract, inner, asked) in [(CALLED, false, 1), (CALLED, true, 3), (TOKEN, false, 3)] {
             let nodes = info_nodes(move |_, _| sale(contract, false));
             let source = fake::source(&HOSTS, &nodes, TronLimits::default());
             let seen = SeenTx { inner, ..listed(&["SUCCESS"]) };

@@ -1,37 +1,50 @@
 //! Pure: what the infos of one transaction show together. One answer may end early, and java-tron
 //! keeps no internal transactions by default, so that a second answer may show more.
 
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+
+use super::TronLimits;
+use super::offer::Counted;
 use super::seen::{SeenTx, TxPurpose};
 use crate::decode::evm::{Account, Log, NativeFlows};
 use crate::decode::tron::Transaction;
+use crate::rpc::endpoint::EndpointId;
 
 /// Infos without a transfer that the list shows after which the transaction has none.
 const CUT_ANSWERS: u32 = 2;
-/// Second questions in a row without internal transactions after which there are no more, where no
-/// endpoint ever gave any.
-const FRUITLESS_MAX: u32 = 8;
-
-/// Whether endpoints give internal transactions. Servers behind one address differ too, so that one
-/// that gave some stands for all.
+/// Which endpoints give internal transactions. Servers behind one address differ, so that one that gave
+/// some may give others; one that never did gives none by several answers over time.
 #[derive(Debug, Default)]
 pub(super) struct InternalGivers {
-    has_any: bool,
-    fruitless: u32,
+    by: HashMap<EndpointId, Giver>,
+}
+
+#[derive(Debug, Default)]
+struct Giver {
+    has_given: bool,
+    /// Answers without any where there are some.
+    lacked: Counted,
 }
 
 impl InternalGivers {
-    pub(super) fn gave(&mut self) {
-        self.has_any = true;
+    pub(super) fn note(&mut self, id: EndpointId, has_given: bool, limits: &TronLimits) {
+        let giver = self.by.entry(id).or_default();
+        giver.has_given |= has_given;
+        if !has_given {
+            giver.lacked.note(Instant::now(), limits);
+        }
     }
 
-    /// A second answer had no internal transactions.
-    pub(super) fn gave_none(&mut self) {
-        self.fruitless = self.fruitless.saturating_add(1);
+    pub(super) fn may_give(&self, id: EndpointId, limits: &TronLimits) -> bool {
+        let gives_none = |giver: &Giver| !giver.has_given && giver.lacked.are_enough(limits);
+        !self.by.get(&id).is_some_and(gives_none)
     }
 
-    /// Whether a second answer may have what one lacks: of one address too, before one has shown any.
-    pub(super) fn may_give(&self) -> bool {
-        self.has_any || self.fruitless < FRUITLESS_MAX
+    /// Some endpoint gave some.
+    pub(super) fn has_any(&self) -> bool {
+        self.by.values().any(|giver| giver.has_given)
     }
 }
 
@@ -51,21 +64,19 @@ pub(super) struct InfoAnswers<'a> {
     kind: TxPurpose,
     best: Option<(Shown, Box<Transaction>)>,
     cut: u32,
-    asked_for_calls: bool,
-    /// An answer that was asked for them came without.
-    is_fruitless: bool,
+    /// An endpoint that may have inner calls failed.
+    pub(super) is_refused: bool,
 }
 
 impl<'a> InfoAnswers<'a> {
     pub(super) fn new(wallet: &'a Account, seen: &'a SeenTx, kind: TxPurpose) -> Self {
-        Self { wallet, seen, kind, best: None, cut: 0, asked_for_calls: false, is_fruitless: false }
+        Self { wallet, seen, kind, best: None, cut: 0, is_refused: false }
     }
 
     pub(super) fn add(&mut self, tx: Box<Transaction>) {
         let calls = has_internal(&tx) || !self.is_inner_call_proven(&tx);
         let shown = Shown { sides: self.shows_sides(&tx), calls };
         self.cut += u32::from(!shown.sides);
-        self.is_fruitless |= self.asked_for_calls && !calls;
         if self.best.as_ref().is_none_or(|(best, _)| shown > *best) {
             self.best = Some((shown, tx));
         }
@@ -77,23 +88,16 @@ impl<'a> InfoAnswers<'a> {
         is_whole || self.cut >= CUT_ANSWERS
     }
 
-    /// Whether the info is asked for once more, for a side or, where that may help, for inner calls.
-    pub(super) fn asks_again(&mut self, may_give: impl FnOnce() -> bool) -> bool {
-        let for_calls = self.lacks_calls() && !self.asked_for_calls && may_give();
-        self.asked_for_calls |= for_calls;
-        for_calls || !self.is_settled()
-    }
-
-    /// The second answer about inner calls was for nothing; one that did not come shows nothing.
-    pub(super) fn is_fruitless(&self) -> bool {
-        self.is_fruitless && self.lacks_calls()
-    }
-
+    /// The best of them; where it lacks inner calls, with why.
     pub(super) fn into_best(self) -> Option<Box<Transaction>> {
-        self.best.map(|(_, tx)| tx)
+        let ((shown, mut tx), is_refused) = (self.best?, self.is_refused);
+        if !shown.calls {
+            tx.call.native = if is_refused { NativeFlows::Refused } else { NativeFlows::Gone };
+        }
+        Some(tx)
     }
 
-    fn lacks_calls(&self) -> bool {
+    pub(super) fn lacks_calls(&self) -> bool {
         self.best.as_ref().is_some_and(|(shown, _)| !shown.calls)
     }
 
@@ -108,7 +112,7 @@ impl<'a> InfoAnswers<'a> {
     }
 
     /// By the list, or by an event of another contract than the called one.
-    fn is_inner_call_proven(&self, tx: &Transaction) -> bool {
+    pub(super) fn is_inner_call_proven(&self, tx: &Transaction) -> bool {
         // A payment is listed at whom it is paid to without any inner call.
         let by_list = self.seen.inner && self.kind != TxPurpose::Plain;
         let is_others = |called| tx.call.logs.iter().any(|log| log.address != called);
@@ -117,5 +121,5 @@ impl<'a> InfoAnswers<'a> {
 }
 
 pub(super) fn has_internal(tx: &Transaction) -> bool {
-    !matches!(tx.call.native, NativeFlows::Unknown)
+    matches!(tx.call.native, NativeFlows::Calls(_))
 }

@@ -15,6 +15,7 @@ mod fake;
 mod fetch;
 mod indexed;
 mod info_answers;
+mod infos;
 mod limits;
 mod list;
 mod list_proof;
@@ -150,9 +151,12 @@ impl TronSource {
         self.blind_spots().contains(proof.doubts)
     }
 
-    /// What the strongest way cannot see: events, where no endpoint has lists.
+    /// What the strongest way cannot see: events, where no endpoint has lists, and inner calls where
+    /// none gives internal transactions.
     pub(super) fn blind_spots(&self) -> Doubts {
-        if self.has_no_lists() { Doubts::TRC10 } else { Doubts::NONE }
+        let when = |is_blind, doubt| if is_blind { doubt } else { Doubts::NONE };
+        when(self.has_no_lists(), Doubts::TRC10)
+            .union(when(self.internal_givers().is_empty(), Doubts::INNER_CALLS))
     }
 
     pub(super) fn status(&self) -> SourceStatus {

@@ -22,14 +22,14 @@ pub(super) enum ListRefusal {
 
 /// Refusals that stand for an answer of their own: one in `lists_refusal_spacing`.
 #[derive(Debug, Default)]
-struct Counted {
+pub(super) struct Counted {
     count: u32,
     first_at: Option<Instant>,
     last_at: Option<Instant>,
 }
 
 impl Counted {
-    fn note(&mut self, now: Instant, limits: &TronLimits) {
+    pub(super) fn note(&mut self, now: Instant, limits: &TronLimits) {
         let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
         if self.last_at.is_none_or(is_apart) {
             self.count += 1;
@@ -38,7 +38,7 @@ impl Counted {
         }
     }
 
-    fn are_enough(&self, limits: &TronLimits) -> bool {
+    pub(super) fn are_enough(&self, limits: &TronLimits) -> bool {
         let span = self.first_at.zip(self.last_at);
         let span = span.map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
         self.count >= limits.lists_refusals_min && span >= limits.lists_absent_after

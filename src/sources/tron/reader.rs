@@ -498,6 +498,7 @@ impl PrefetchReader for Reading {
         self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
         let proof = if by_time { self.list_proof.proof() } else { self.proof_by_events(low, high) };
+        let proof = proof.with(self.source.doubts_of_calls(&txs));
         Ok(Some(RawChunk {
             low,
             high,

@@ -149,10 +149,13 @@ fn rpc_node(way: Way, dice: &mut Dice) -> NodeOptions {
 }
 
 fn tron_node(way: Way, at: u32, dice: &mut Dice) -> Role {
+    // From dice of its own, so that all else stays what it was. One node keeps them.
+    let lacks_calls = at > 0 && Dice::new(dice.clone().next(), 513).one_in(3);
     Role::Tron(tron::NodeOptions {
         lists: way == Way::Lists,
         page_max: dice.pick(&[200, 200, 20]),
         solid: !dice.one_in(6) || at == 0,
+        inner_calls: !lacks_calls,
         ..tron::NodeOptions::default()
     })
 }

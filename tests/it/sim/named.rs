@@ -71,6 +71,8 @@ async fn a_page_that_is_not_there_for_a_moment_is_asked_for_again() {
     check_all(&[Way::Portal], &["finalized-stream", "finalized-head"], &[Refusal::NotFound]).await;
     let tron = ["transactions", "trc20", "gettransactioninfobyid", "eth_getLogs"];
     check_all(&[Way::Lists, Way::Events], &tron, &[Refusal::NotFound]).await;
+    check_all(&[Way::Lists], &["getexchangebyid"], &[Refusal::NotFound, Refusal::MethodNotAllowed])
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -132,6 +132,7 @@ fn refused(role: &Role, dice: &mut Dice) -> Vec<(&'static str, Refusal)> {
             "eth_getLogs",
             "gettransactionbyid",
             "gettransactioninfobyid",
+            "getexchangebyid",
             "getblock",
             "triggerconstantcontract",
         ],

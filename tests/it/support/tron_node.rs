@@ -72,7 +72,7 @@ impl Placed {
         let result = if self.failed { "REVERT" } else { "SUCCESS" };
         let mut info = json!({
             "id": self.id(), "blockNumber": self.height, "blockTimeStamp": millis(self.height),
-            "receipt": {"result": result}, "log": self.logs(),
+            "receipt": {"result": result}, "log": self.logs(), "internal_transactions": [],
         });
         if self.exchange.is_some() {
             info["exchange_received_amount"] = 42.into();
@@ -226,6 +226,8 @@ pub(crate) struct Ways {
     pub(crate) mute_tokens: bool,
     /// Blocks by which each head but the first is behind.
     pub(crate) later_heads_behind: Height,
+    /// java-tron as it is by default: infos without internal transactions.
+    pub(crate) no_inner_calls: bool,
 }
 
 /// The nodes as a transport.
@@ -239,6 +241,8 @@ pub(crate) struct Net {
     lists: [OnceLock<Vec<(u64, Value)>>; 2],
     /// The status that lists are refused with; 0: they are not.
     refusal: AtomicU16,
+    /// The same of these methods.
+    refused: Mutex<(&'static str, u16)>,
     /// Blocks by which the lists are behind the node by now.
     behind: AtomicU64,
 }
@@ -260,7 +264,8 @@ impl Net {
         let by_id = chain.txs.iter().enumerate().map(|(at, tx)| (tx.id(), at)).collect();
         let (state, lists, refusal) = (Mutex::default(), Default::default(), AtomicU16::new(0));
         let behind = AtomicU64::new(ways.lists_behind);
-        Self { chain, ways, state, by_id, lists, refusal, behind }
+        let refused = Mutex::new(("", 0));
+        Self { chain, ways, state, by_id, lists, refusal, refused, behind }
     }
 
     /// From now on the lists are so many blocks behind the node.
@@ -276,6 +281,11 @@ impl Net {
     /// From now on lists are refused with a status, or answered again where it is 0.
     pub(crate) fn refuse_lists(&self, status: u16) {
         self.refusal.store(status, Ordering::Relaxed);
+    }
+
+    /// From now on what ends so is refused with a status, and nothing else.
+    pub(crate) fn refuse(&self, method: &'static str, status: u16) {
+        *self.refused.lock().unwrap() = (method, status);
     }
 
     /// Requests by what was asked, without those that were refused.
@@ -310,6 +320,10 @@ impl Net {
         }
         if path.starts_with("v1") && !is_wallets && !self.ways.no_index {
             return (200, self.busy_page(&name, query));
+        }
+        let (method, status) = *self.refused.lock().unwrap();
+        if status > 0 && name.ends_with(method) {
+            return (status, json!("<html>refused</html>"));
         }
         *self.state.lock().unwrap().calls.entry(name.clone()).or_default() += 1;
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
@@ -415,6 +429,8 @@ impl Net {
         if asked <= self.ways.bare_infos && info["log"].is_array() {
             info["log"] = json!([]);
         }
+        let hidden = info.as_object_mut().filter(|_| self.ways.no_inner_calls);
+        hidden.and_then(|info| info.remove("internal_transactions"));
         info
     }
 

@@ -1,0 +1,207 @@
+//! Infos of transactions: several answers where one may lack a side or inner calls, which not all
+//! endpoints keep.
+
+use tokio::time::sleep;
+
+use super::TronSource;
+use super::fetch::Fetched;
+use super::info_answers::{InfoAnswers, has_internal};
+use super::seen::{SeenTx, SentTx};
+use crate::decode::evm::{Account, NativeFlows, Word};
+use crate::decode::tron::Transaction;
+use crate::domain::{Doubts, lock};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::Result;
+use crate::rpc::pool::CallOptions;
+
+/// Answers without a transaction after which an endpoint does not have it for now.
+const LACKING_ANSWERS: u32 = 3;
+
+impl TronSource {
+    /// A transaction with its info, which is asked for once more, of another endpoint where there is
+    /// one, where it lacks a side of the wallet that the list shows, and of each endpoint that may give
+    /// internal transactions, where inner calls are proven and it has none.
+    pub(super) async fn with_info(
+        &self,
+        id: Word,
+        sent: &SentTx,
+        (wallet, seen): (&Account, &SeenTx),
+        options: &CallOptions,
+    ) -> Result<Fetched> {
+        let mut answers = InfoAnswers::new(wallet, seen, sent.kind);
+        let mut any = options.clone();
+        while !answers.is_settled() {
+            let (tx, by) = match self.confirmed_info(id, sent, (wallet, seen), &any).await? {
+                (Fetched::Transaction(tx), by) => (tx, by),
+                (fetched, _) => return Ok(fetched),
+            };
+            self.add_info(&mut answers, tx, by);
+            any.avoid = Some(by);
+        }
+        // Servers behind one address differ too: the last one is asked again after the others.
+        let mut givers = self.internal_givers();
+        givers.sort_by_key(|id| Some(*id) == any.avoid);
+        for on in givers {
+            if !answers.lacks_calls() {
+                break;
+            }
+            match self.info_on(id, sent, (wallet, seen), &options.first_on(on)).await {
+                Ok(Some(tx)) => self.add_info(&mut answers, tx, on),
+                // What fails may have them. One that never gives any, for long, has none.
+                lacking => {
+                    answers.is_refused = true;
+                    if lacking.map_or_else(|error| error.is_final(), |_| true) {
+                        lock(&self.inner.internal_givers).note(on, false, &self.inner.limits);
+                    }
+                }
+            }
+        }
+        Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction))
+    }
+
+    fn add_info(&self, answers: &mut InfoAnswers<'_>, tx: Box<Transaction>, by: EndpointId) {
+        if has_internal(&tx) || answers.is_inner_call_proven(&tx) {
+            let mut givers = lock(&self.inner.internal_givers);
+            givers.note(by, has_internal(&tx), &self.inner.limits);
+        }
+        answers.add(tx);
+    }
+
+    /// What one endpoint shows of a transaction that another one gave; `None` where it does not have it.
+    async fn info_on(
+        &self,
+        id: Word,
+        sent: &SentTx,
+        of: (&Account, &SeenTx),
+        options: &CallOptions,
+    ) -> Result<Option<Box<Transaction>>> {
+        for tries in 1..=LACKING_ANSWERS {
+            match self.confirmed_info(id, sent, of, options).await?.0 {
+                Fetched::Transaction(tx) => return Ok(Some(tx)),
+                Fetched::Missing => sleep(self.inner.limits.missing_pause * tries).await,
+                Fetched::Failed(_) | Fetched::Unwanted | Fetched::Lost(_) => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The endpoints that may give internal transactions.
+    pub(super) fn internal_givers(&self) -> Vec<EndpointId> {
+        let (mut ids, givers) = (self.endpoint_ids(), lock(&self.inner.internal_givers));
+        ids.retain(|id| givers.may_give(*id, &self.inner.limits));
+        ids
+    }
+
+    /// What is open of inner calls of these transactions: a sale for TRX is none without its payment.
+    pub(super) fn doubts_of_calls(&self, txs: &[Transaction]) -> Doubts {
+        let are_any = |native| txs.iter().any(|tx| tx.call.native == native);
+        let has_givers = lock(&self.inner.internal_givers).has_any();
+        match (are_any(NativeFlows::Refused), are_any(NativeFlows::Gone) && !has_givers) {
+            (false, false) => Doubts::NONE,
+            (true, false) => Doubts::UNCONFIRMED,
+            (false, true) => Doubts::INNER_CALLS,
+            (true, true) => Doubts::UNCONFIRMED.union(Doubts::INNER_CALLS),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::super::TronLimits;
+    use super::super::fake::{self, ScriptedNodes, options};
+    use super::super::fetch::tests::{HOSTS, ID, TOKEN, WALLET, given, info_nodes, listed, sale};
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_gives_no_internal_transactions_by_answers_over_time() {
+        // The first answer, and one more of each endpoint, for three transactions.
+        for (hosts, asked_for_three, asked_for_four) in [(&HOSTS[..1], 6, 7), (&HOSTS[..], 9, 11)] {
+            let nodes = info_nodes(|_, _| sale(TOKEN, false));
+            let source = fake::source(hosts, &nodes, TronLimits::default());
+            for _ in 0..3 {
+                let tx = given(&source, &listed(&["SUCCESS"])).await;
+                assert_eq!(tx.call.native, NativeFlows::Gone);
+                assert_eq!(source.doubts_of_calls(&[tx]), Doubts::INNER_CALLS);
+                sleep(Duration::from_secs(5)).await;
+            }
+            assert_eq!(nodes.count("infobyid"), asked_for_three);
+            assert_eq!(source.blind_spots(), Doubts::NONE);
+            for more in 0..3 {
+                given(&source, &listed(&["SUCCESS"])).await;
+                assert_eq!(nodes.count("infobyid"), asked_for_four + more);
+            }
+            assert_eq!(source.blind_spots(), Doubts::INNER_CALLS);
+        }
+    }
+
+    /// What one endpoint fails to give stays open, however often another one has answered without.
+    #[tokio::test(start_paused = true)]
+    async fn internal_transactions_that_an_endpoint_fails_to_give_are_waited_for() {
+        let limited = json!({"Error": "the query server is suspended for 5s"});
+        for (status, body) in [(403, limited), (429, json!({})), (503, json!({}))] {
+            let fails = Arc::new(AtomicBool::new(true));
+            let refuses = Arc::clone(&fails);
+            let nodes = ScriptedNodes::new(move |(host, path, _)| match path {
+                _ if host == "other" && refuses.load(Ordering::Relaxed) => (status, body.clone()),
+                "walletsolidity/gettransactioninfobyid" => (200, sale(TOKEN, host == "other")),
+                _ => (404, json!({"error": "not found"})),
+            });
+            let source = fake::source(&HOSTS, &nodes, TronLimits::default());
+            for _ in 0..10 {
+                let tx = given(&source, &listed(&["SUCCESS"])).await;
+                assert_eq!(tx.call.native, NativeFlows::Refused, "{status}");
+                assert_eq!(source.doubts_of_calls(&[tx]), Doubts::UNCONFIRMED, "{status}");
+                sleep(Duration::from_secs(3)).await;
+            }
+            fails.store(false, Ordering::Relaxed);
+            sleep(Duration::from_secs(600)).await;
+            let tx = given(&source, &listed(&["SUCCESS"])).await;
+            assert!(has_internal(&tx), "{status}");
+            assert_eq!(source.doubts_of_calls(&[tx]), Doubts::NONE);
+            assert_eq!(source.blind_spots(), Doubts::NONE);
+        }
+    }
+
+    /// The pool asks another endpoint after a failure: its answer is none of the one that failed.
+    #[tokio::test(start_paused = true)]
+    async fn one_failure_costs_no_internal_transactions() {
+        for status in [429, 503] {
+            let asked = AtomicU64::new(0);
+            let nodes = ScriptedNodes::new(move |(host, path, _)| match path {
+                "walletsolidity/gettransactioninfobyid" if host == "other" => {
+                    let is_first = asked.fetch_add(1, Ordering::Relaxed) == 0;
+                    if is_first { (status, json!({})) } else { (200, sale(TOKEN, true)) }
+                }
+                "walletsolidity/gettransactioninfobyid" => (200, sale(TOKEN, false)),
+                _ => (404, json!({"error": "not found"})),
+            });
+            let source = fake::source(&HOSTS, &nodes, TronLimits::default());
+            assert!(has_internal(&given(&source, &listed(&["SUCCESS"])).await), "{status}");
+        }
+    }
+
+    /// An endpoint that is behind has it later; one that keeps no such blocks shows so over time.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_without_the_transaction_may_be_behind() {
+        let nodes =
+            info_nodes(|_, host| if host == "other" { json!({}) } else { sale(TOKEN, false) });
+        let source = fake::source(&HOSTS, &nodes, TronLimits::default());
+        let mut shown = Vec::new();
+        for _ in 0..20 {
+            let seen = listed(&["SUCCESS"]);
+            let fetched = source.fetch(ID, &WALLET, seen, false, &options()).await.unwrap();
+            if let Fetched::Transaction(tx) = fetched {
+                shown.push(tx.call.native);
+            }
+            sleep(Duration::from_secs(3)).await;
+        }
+        assert_eq!(shown.first(), Some(&NativeFlows::Refused));
+        assert_eq!(shown.last(), Some(&NativeFlows::Gone));
+    }
+}
