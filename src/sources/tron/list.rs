@@ -66,13 +66,15 @@ pub(super) struct IndexedList {
     /// Answers for the newest entries, and where the shortest of them ended.
     tops: u8,
     top_end: u64,
+    /// Moments that filled a page which named no cursor: nothing shows what else is of them.
+    cuts: Vec<u64>,
 }
 
 impl IndexedList {
     /// From a moment downwards.
     pub(super) fn new(top: u64) -> Self {
         let cursor = ListCursor { is_first: true, ..ListCursor::at(top) };
-        Self { pager: Pager::new(RULES, top), cursor, tops: 0, top_end: 0 }
+        Self { pager: Pager::new(RULES, top), cursor, tops: 0, top_end: 0, cuts: Vec::new() }
     }
 
     pub(super) fn misses(&self) -> u32 {
@@ -109,6 +111,10 @@ impl IndexedList {
         if self.is_wrong(page) {
             return self.missed();
         }
+        if self.is_cut(page) {
+            self.pass_moment();
+            return true;
+        }
         let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
         if let Some(lowest) = lowest.filter(|_| self.cursor.is_first) {
             self.absorb_top(page, lowest);
@@ -135,6 +141,26 @@ impl IndexedList {
             PageOutcome::Lost => return self.missed(),
         }
         true
+    }
+
+    /// Goes on below a moment that may have more entries than are shown.
+    fn pass_moment(&mut self) {
+        let moment = self.cursor.max;
+        self.cuts.push(moment);
+        match moment.checked_sub(1) {
+            Some(below) => {
+                self.pager.move_to(below, []);
+                self.cursor = ListCursor::at(below);
+            }
+            None => self.pager.end(),
+        }
+    }
+
+    /// Whether a moment at or above this one was shown in part; each counts once.
+    pub(super) fn take_cuts(&mut self, reached: u64) -> bool {
+        let before = self.cuts.len();
+        self.cuts.retain(|at| *at < reached);
+        self.cuts.len() < before
     }
 
     /// What was known to stand at the cursor may have been taken for final too early.
@@ -176,12 +202,15 @@ impl IndexedList {
         let unordered = !page.rows.is_sorted_by(|one, next| one.at >= next.at);
         let above = page.rows.iter().any(|row| row.at > *max);
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
-        // A full page of one moment that names no cursor.
-        let cut =
-            page.items >= PAGE_MAX && page.fingerprint.is_none() && self.is_of_one_moment(page);
         // The newest entries were shown before.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
-        unordered || vanished || above || circles || (cut && self.pager.misses() == 0)
+        unordered || vanished || above || circles || (self.is_cut(page) && self.pager.misses() == 0)
+    }
+
+    /// A full page of one moment that names no cursor shows nothing of what lies below.
+    fn is_cut(&self, page: &Page) -> bool {
+        let is_full = page.items >= PAGE_MAX && !page.rows.is_empty();
+        is_full && page.fingerprint.is_none() && self.is_of_one_moment(page)
     }
 }
 
@@ -284,6 +313,21 @@ mod tests {
         list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
         list.absorb(&page(&[(80, 2), (70, 3)], Some("c")), ONE);
         assert_eq!((list.cursor.max, list.cursor.fingerprint.as_ref()), (70, None));
+    }
+
+    #[test]
+    fn a_moment_that_fills_a_page_without_a_cursor_ends_no_list() {
+        let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
+        let full: Vec<(u64, u8)> = (0..200).map(|number| (80, number)).collect();
+        assert!(!list.absorb(&page(&full, None), ONE), "asked for again");
+        for by in [ONE, OTHER] {
+            assert!(list.absorb(&page(&full, None), by) == (by == ONE), "it is above the cursor");
+            assert_eq!((&list.cursor, list.frontier(0)), (&ListCursor::at(79), Some(79)));
+        }
+        assert!(list.absorb(&page(&[(70, 3)], None), ONE));
+        assert_eq!(list.frontier(0), Some(70));
+        // What else is of that moment is not known.
+        assert_eq!([81, 80, 80].map(|at| list.take_cuts(at)), [false, true, false]);
     }
 
     #[test]

@@ -402,6 +402,15 @@ impl Reading {
         }
     }
 
+    /// Of a moment in the chunk that was just taken, which a list may not have shown whole.
+    fn doubts_of_cuts(&mut self) -> Doubts {
+        let Some(Lister::Index { listings, .. }) = &mut self.lister else { return Doubts::NONE };
+        let edge = self.timeline.edge.filter(|_| !self.ended);
+        let reached = edge.map_or(0, |(_, at)| at);
+        let cut = listings.iter_mut().filter_map(|one| one.list.take_cuts(reached).then_some(()));
+        if cut.count() > 0 { Doubts::UNCONFIRMED } else { Doubts::NONE }
+    }
+
     fn proof_by_events(&self, low: Height, high: Height) -> Proof {
         let overlaps = |window: &HeightRange| window.low <= high && low <= window.high;
         let is_unconfirmed = self.unconfirmed.iter().any(overlaps);
@@ -498,7 +507,7 @@ impl PrefetchReader for Reading {
         self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
         let proof = if by_time { self.list_proof.proof() } else { self.proof_by_events(low, high) };
-        let proof = proof.with(self.source.doubts_of_calls(&txs));
+        let proof = proof.with(self.source.doubts_of_calls(&txs)).with(self.doubts_of_cuts());
         Ok(Some(RawChunk {
             low,
             high,

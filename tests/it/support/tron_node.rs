@@ -226,6 +226,8 @@ pub(crate) struct Ways {
     pub(crate) mute_tokens: bool,
     /// Blocks by which each head but the first is behind.
     pub(crate) later_heads_behind: Height,
+    /// No page of the lists names a cursor.
+    pub(crate) no_cursors: bool,
     /// java-tron as it is by default: infos without internal transactions.
     pub(crate) no_inner_calls: bool,
 }
@@ -481,7 +483,7 @@ impl Net {
         let mut data: Vec<Value> =
             fits.iter().skip(start).take(limit).map(|(_, row)| row.clone()).collect();
         let mut meta = json!({"page_size": data.len()});
-        if start + limit < fits.len() {
+        if start + limit < fits.len() && !self.ways.no_cursors {
             meta["fingerprint"] = (start + limit).to_string().into();
         }
         let mut state = self.state.lock().unwrap();
