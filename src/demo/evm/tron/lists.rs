@@ -68,7 +68,10 @@ impl GridPage<'_> {
         let place = |last: &Line| format!("{}{:x}", hex::encode(last.tx), last.row);
         let mut fingerprint = lines.last().filter(|_| more).map(place);
         if twist.cut && more {
-            lines.truncate(lines.len() / 2 + 1);
+            // A page that one moment fills comes whole.
+            if lines.first().map(|line| line.height) != lines.last().map(|line| line.height) {
+                lines.truncate(lines.len() / 2 + 1);
+            }
             fingerprint = None;
         }
         if twist.empty {
