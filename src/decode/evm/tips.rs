@@ -52,6 +52,6 @@ fn to_takers<'a>(
     paid
 }
 
-fn sum<'a>(moves: impl Iterator<Item = &'a Move>) -> Units {
+fn sum(moves: impl Iterator<Item = &Move>) -> Units {
     moves.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
 }
