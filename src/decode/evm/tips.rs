@@ -15,9 +15,9 @@ pub fn may_tip(chain: &Chain, wallet: &Account, tx: &Transaction) -> bool {
     let Some(ledger) = Ledger::read(tx, chain) else { return false };
     let of_own = |m: &&Move| m.asset == Asset::Native && m.to == *wallet;
     let own: Vec<&Move> = ledger.moves.iter().filter(of_own).collect();
-    let by_payers = to_takers(&ledger, tx, |who| own.iter().any(|m| m.from == *who));
-    let by_payers = by_payers.into_iter().filter(|m| m.to != *wallet);
-    let gets_less = sum(by_payers) > sum(own.iter().copied());
+    let mut by_payers = to_takers(&ledger, tx, |who| own.iter().any(|m| m.from == *who));
+    by_payers.retain(|m| m.to != *wallet);
+    let gets_less = sum(&by_payers) > sum(&own);
     tx.from == *wallet && gets_less || !to_takers(&ledger, tx, |who| who == wallet).is_empty()
 }
 
@@ -28,8 +28,9 @@ pub(super) fn is_open(scene: &Scene<'_>) -> bool {
 
 /// What the wallet itself paid to who produced the block.
 pub(super) fn paid(scene: &Scene<'_>) -> Units {
-    let takers = by_wallet(scene).into_iter();
-    sum(takers.filter(|m| Some(m.to) == scene.tx.producer))
+    let mut paid = by_wallet(scene);
+    paid.retain(|m| Some(m.to) == scene.tx.producer);
+    sum(&paid)
 }
 
 fn by_wallet<'a>(scene: &Scene<'a>) -> Vec<&'a Move> {
@@ -52,6 +53,6 @@ fn to_takers<'a>(
     paid
 }
 
-fn sum(moves: impl Iterator<Item = &Move>) -> Units {
-    moves.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
+fn sum(moves: &[&Move]) -> Units {
+    moves.iter().fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
 }
