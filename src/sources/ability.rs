@@ -1,15 +1,16 @@
-//! What an endpoint was found to offer while it was used, what its lack costs, and what to configure
-//! instead. Nothing is asked for it: each entry is what reading has shown.
+//! What each endpoint was found to offer, what the chain loses where it is lacking, and what to
+//! configure instead. No requests are sent for this: entries come from the outcomes of ordinary
+//! reads.
 
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointStatus;
 
-/// Whether something is offered, as far as is known.
+/// Whether an endpoint offers an ability, as far as its answers have shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
     Yes,
     No,
-    /// It was not needed yet.
+    /// No read has needed the ability yet.
     Unknown,
 }
 
@@ -28,15 +29,15 @@ impl Offered {
 pub struct Ability {
     pub kind: AbilityKind,
     pub offered: Offered,
-    /// The lowest height of which it is known to keep what this is about.
+    /// The lowest height for which the endpoint is known to keep this data.
     pub from: Option<Height>,
-    /// A height at which it was seen to keep nothing, and so below.
+    /// A height at which the endpoint had pruned this data; it has none below either.
     pub lacks: Option<Height>,
-    /// Most blocks or rows of one request.
+    /// The most blocks or rows that one request may cover.
     pub most: Option<u64>,
 }
 
-/// A closed list.
+/// The abilities that are reported; a closed list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AbilityKind {
     SignatureLists,
@@ -80,7 +81,8 @@ impl AbilityKind {
         }
     }
 
-    /// What is lost where no endpoint of the chain has it, or has it deep enough.
+    /// What the chain loses where no endpoint has this ability, or where all of them have pruned
+    /// too much.
     pub fn loses(self) -> &'static str {
         match self {
             Self::SignatureLists => "no history of this chain can be read",
@@ -105,7 +107,7 @@ impl AbilityKind {
         }
     }
 
-    /// What to configure where that matters.
+    /// What the operator can configure to get this ability.
     pub fn configure(self) -> &'static str {
         match self {
             Self::SignatureLists => "a node with getSignaturesForAddress",
@@ -130,8 +132,8 @@ impl Ability {
         Self { kind, offered, from: None, lacks: None, most: None }
     }
 
-    /// By calls of methods any of which serves: offered where one gave a result and is not refused
-    /// now, not offered where all are refused.
+    /// Derives an ability from a list of methods any of which serves it: offered where one method
+    /// gave a result and is not refused now, not offered where all are refused, else unknown.
     pub(super) fn by_methods(kind: AbilityKind, status: &EndpointStatus, methods: &[&str]) -> Self {
         let is_in = |list: &[String], method: &&&str| list.iter().any(|one| one == **method);
         let refused = methods.iter().filter(|method| is_in(&status.not_offered, method)).count();
@@ -147,7 +149,7 @@ impl Ability {
         )
     }
 
-    /// Something is lost by it.
+    /// Whether the endpoint lacks this ability, wholly or below some height.
     pub fn is_short(&self) -> bool {
         self.offered == Offered::No || self.lacks.is_some()
     }

@@ -1,27 +1,27 @@
-//! About how many transactions a wallet has, by few calls: for estimates, never for what is stored.
+//! An estimate of a wallet's number of transactions by few calls; it never decides what is stored.
 
-/// Transactions of a wallet, trades or not.
+/// Number of a wallet's transactions, trades or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
     pub transactions: u64,
-    /// It is no count: worked out from pages at several depths of a list, or the least that there
-    /// are.
+    /// `transactions` is no count: it was extrapolated from pages at several depths of a list, or
+    /// is a lower bound.
     pub is_rough: bool,
 }
 
-/// A page of a list that was asked for from one place downwards, in heights or in milliseconds.
+/// A page of a list, read downwards from one position; positions are heights or milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sample {
     pub(super) from: u64,
-    /// Its last entry, `from` where it has none.
+    /// Position of its last entry; `from` where the page is empty.
     pub(super) to: u64,
     pub(super) entries: u64,
-    /// More lies below.
+    /// The page was cut: more entries lie below.
     pub(super) is_full: bool,
 }
 
 impl Sample {
-    /// Entries in so large a part of the list, at the rate of this page.
+    /// Entries in a part of the list of this length, at the rate of this page.
     fn rate_over(&self, length: u64) -> u64 {
         let span = self.from.saturating_sub(self.to).max(1);
         let entries = u128::from(self.entries) * u128::from(length) / u128::from(span);
@@ -29,9 +29,9 @@ impl Sample {
     }
 }
 
-/// How many entries a list has: those of its pages, and between two of them as many as both rates
-/// make on average. `samples`: from the top down. `bottom`: nothing lies below; where that is not
-/// known the last page counts for itself.
+/// Estimates the number of entries of a list: those of its pages, and between two pages the mean of
+/// both pages' rates. `samples`: from the top down. `bottom`: the position below which the list has
+/// no entry; without it nothing is added below the last page.
 pub(super) fn extrapolate(samples: &[Sample], bottom: Option<u64>) -> u64 {
     let mut total: u64 = 0;
     let mut samples = samples.iter().peekable();
@@ -42,7 +42,7 @@ pub(super) fn extrapolate(samples: &[Sample], bottom: Option<u64>) -> u64 {
         }
         while samples.next_if(|below| below.from >= sample.to).is_some() {}
         let between = match samples.peek() {
-            // The list begins somewhere between the two.
+            // The list begins somewhere between the two pages; half of the distance is assumed.
             Some(below) if below.entries == 0 => sample.rate_over((sample.to - below.from) / 2),
             Some(below) => {
                 let gap = sample.to - below.from;

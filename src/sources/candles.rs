@@ -18,14 +18,14 @@ use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 use wire::Record;
 
-/// Times that are asked for are multiples of this, so that neighbours share them: the finest
-/// records that the service keeps are five minutes apart.
+/// Requested times are multiples of this many seconds, so that nearby trades share them: the
+/// service's finest records are five minutes apart.
 const STEP: u32 = 600;
-/// How far from an asked time a record may be: older records are an hour apart.
+/// Seconds by which a record may differ from the requested time: older records are an hour apart.
 const WIDTH: u32 = 3_600;
-/// Times of one request: what a web server takes as one address.
+/// Times per request, so that the URL stays within what web servers accept.
 const TIMES_MAX: usize = 60;
-/// The records on both sides of a time are at most so far apart.
+/// Seconds between two records above which the price is not interpolated between them.
 const APART_MAX: u32 = 2 * WIDTH;
 
 /// A price service. Cheap to clone.
@@ -43,8 +43,9 @@ impl Candles {
         Self { pool, coins: Arc::new(coins) }
     }
 
-    /// Price of a chain's native coin at each time, in their order. `None`: the service has none.
-    /// Each depends on its own time alone. An error: nothing was learned, ask again.
+    /// Price of a chain's native coin at each time, in the same order; `None` where the service has
+    /// none. A price depends on its own time alone. After an error nothing is known: the caller
+    /// retries.
     pub async fn prices(
         &self,
         chain: &str,
@@ -61,7 +62,7 @@ impl Candles {
         Ok(at.iter().map(|time| price(*time, &records)).collect())
     }
 
-    /// The service's record nearest to each time, where it has one near enough.
+    /// For each time the service's nearest record, where one lies within `WIDTH`.
     async fn records(
         &self,
         coin: &str,
@@ -86,15 +87,15 @@ impl Candles {
     }
 }
 
-/// The times whose records give the price at another: near ones for records that are minutes apart,
-/// far ones for those that are an hour apart.
+/// The times whose records give the price at `time`: two near ones for records that are minutes
+/// apart, two far ones for records that are an hour apart.
 fn points(time: UnixSeconds) -> [u32; 4] {
     let below = time.0 - time.0 % STEP;
     let above = below.saturating_add(STEP);
     [below.saturating_sub(WIDTH - STEP), below, above, above.saturating_add(WIDTH - STEP)]
 }
 
-/// Between the nearest records before and after by time; one alone counts where it is near.
+/// Interpolates between the nearest records before and after; a single record counts if it is near.
 fn price(time: UnixSeconds, records: &BTreeMap<u32, Record>) -> Option<Price> {
     let nearby: Vec<Record> =
         points(time).iter().filter_map(|point| records.get(point).copied()).collect();

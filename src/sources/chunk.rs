@@ -1,4 +1,4 @@
-//! What a read asks for, and the chunks that it gives.
+//! The request of a gap reader, and the chunks that it delivers.
 
 use std::collections::HashSet;
 
@@ -6,62 +6,64 @@ pub use crate::decode::RawTx;
 use crate::domain::{Address, Height, Proof, Resume, SourceAccount, TxId, Units, Way};
 use crate::rpc::scheduler::Lane;
 
-/// The heights of a wallet that are to be read.
+/// A range of heights of a wallet to read.
 #[derive(Debug, Clone)]
 pub struct GapRequest {
     pub wallet: Address,
     pub low: Height,
-    /// `None`: up to the final head, which the reader asks for itself.
+    /// `None`: up to the final head, which the reader queries itself.
     pub high: Option<Height>,
-    /// A hint of the span right above.
+    /// Where the read of the span right above ended; a hint.
     pub resume: Option<Resume>,
-    /// What earlier reads found of the wallet's accounts.
+    /// The wallet's accounts that earlier reads found.
     pub accounts: Vec<SourceAccount>,
-    /// One of them asked for all that are open; else this read does, or is in doubt.
+    /// An earlier read queried all open accounts; else this read does, or its proof has a doubt.
     pub knows_accounts: bool,
     pub lane: Lane,
-    /// Nothing is known of the address yet: it is looked at before it is read.
+    /// The address has never been read: it is checked to be a wallet first.
     pub first: bool,
-    /// Not by this way, where there is another one: for a second opinion.
+    /// A way to avoid where there is another one, so that this read is a second opinion.
     pub another: Option<Way>,
 }
 
-/// Some of the asked heights with all the wallet's successful transactions in them.
+/// A part of the requested heights with all the wallet's successful transactions in it.
 #[derive(Debug)]
 pub struct RawChunk {
     pub low: Height,
     pub high: Height,
     /// Newest first by height; no order inside one height.
     pub txs: Vec<RawTx>,
-    /// Transactions above these heights that the reads of those could not find; their heights may be
-    /// covered or not.
+    /// Transactions above `high` that the reads of those heights could not find; their heights may
+    /// be covered already or not.
     pub late: Vec<RawTx>,
-    /// How to go on below `low`.
+    /// Where to continue below `low`.
     pub resume: Option<Resume>,
-    /// What the read of these heights rests on.
+    /// The basis of the read of these heights.
     pub proof: Proof,
-    /// Listed transactions of these heights, or of late ones, that no endpoint gives.
+    /// Listed transactions of these heights, or of `late`, that no endpoint returns.
     pub missing: Vec<(Height, TxId)>,
-    /// What is newly known of the wallet's accounts.
+    /// The wallet's accounts that this read found.
     pub accounts: Vec<SourceAccount>,
     pub late_accounts: LateAccounts,
-    /// With the first chunk of a read from the head, where the nodes report it.
+    /// Set on the first chunk of a read from the head, where the nodes report the block.
     pub tip: Option<Tip>,
 }
 
-/// Whether a chunk reports accounts whose transactions above it came late. Later reads know them.
+/// Whether a chunk reports accounts that were found too late for the heights above it. Later reads
+/// know these accounts from the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LateAccounts {
     #[default]
     Unreported,
-    /// Others are reported once all above the place where they were found is here.
+    /// Some accounts are reported later, once the transactions above the height where they were
+    /// found are delivered.
     Partly,
-    /// All of which anything came late so far.
+    /// All accounts that had late transactions so far are reported.
     All,
 }
 
-/// The newest final block as it was before anything else was read: should the chain lose anything
-/// that was read below it, this hash differs.
+/// The newest final block, read before anything else: if a reorg replaces anything that was read
+/// below it, its hash differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tip {
     pub height: Height,
@@ -69,8 +71,9 @@ pub struct Tip {
 }
 
 impl RawChunk {
-    /// Whether another chunk stands right below, and was read in the same way. One with late transactions,
-    /// or with missing ones above it, is stored by itself: the heights above it must be stored before.
+    /// Whether `lower` covers the heights right below with the same proof, so that both can be
+    /// stored as one. A chunk with late transactions, or with missing ones above it, is stored by
+    /// itself, after the heights above it.
     pub fn is_above(&self, lower: &Self) -> bool {
         lower.high.checked_add(1) == Some(self.low)
             && lower.proof == self.proof
@@ -78,7 +81,7 @@ impl RawChunk {
             && lower.missing.iter().all(|(height, _)| *height <= lower.high)
     }
 
-    /// Adds one that stands right below.
+    /// Appends the chunk right below.
     pub fn join(&mut self, lower: Self) {
         self.low = lower.low;
         self.resume = lower.resume;
@@ -96,7 +99,7 @@ impl RawChunk {
     }
 }
 
-/// One transaction, with its network fee where that is known separately.
+/// One transaction, and its network fee where the transaction does not contain it.
 #[derive(Debug)]
 pub struct FoundTx {
     pub raw: RawTx,

@@ -1,5 +1,5 @@
-//! What all datasets of an open data gateway have in common (SQD Portal): lines of JSON, one a block,
-//! heads, and what a status means.
+//! What all datasets of an open data gateway (SQD Portal) share: one JSON object a line and block,
+//! heads, and the meaning of HTTP statuses.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::domain::Height;
 use crate::rpc::ask::ReplyClass;
 
-/// The lines of an answer.
+/// The non-empty lines of an answer.
 pub(in crate::sources) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
@@ -17,14 +17,14 @@ pub(in crate::sources) struct RawHead {
     pub(in crate::sources) number: Height,
 }
 
-/// What each block of any dataset has.
+/// The field that a block of any dataset has.
 #[derive(Deserialize)]
 struct RawLine<'a> {
     #[serde(borrow, rename = "header")]
     _header: &'a RawValue,
 }
 
-/// What `/metadata` says of a dataset.
+/// The parts of a dataset's `/metadata` that are used.
 #[derive(Deserialize)]
 struct RawMetadata<'a> {
     start_block: Option<Height>,
@@ -36,14 +36,14 @@ struct RawMetadata<'a> {
     real_time: Option<&'a RawValue>,
 }
 
-/// The newest block; `None` where the answer has none.
+/// The height of the newest block; `None` where the answer names none.
 pub(in crate::sources) fn head(body: &[u8]) -> Option<Height> {
     let head: Option<RawHead> = serde_json::from_slice(body).ok()?;
     head.map(|head| head.number)
 }
 
-/// The first block of a dataset, 0 where its metadata name none; `None` where an answer is no metadata
-/// of a dataset.
+/// The first block of a dataset, 0 where its metadata name none; `None` where the answer is not the
+/// metadata of a dataset.
 pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
     let metadata: RawMetadata<'_> = serde_json::from_slice(body).ok()?;
     let RawMetadata { start_block, dataset, aliases, real_time } = metadata;
@@ -51,13 +51,13 @@ pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
     start_block.or(is_dataset.then_some(0))
 }
 
-/// What an answer to a query means.
+/// Classifies the answer to a block query.
 pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
         return of_status(status, body);
     }
     let text = std::str::from_utf8(body).unwrap_or("?");
-    // An error as JSON, with status 200, is no block: another endpoint is asked.
+    // An error as JSON with status 200 is not a block: another endpoint is queried.
     let is_block = |line| serde_json::from_str::<RawLine<'_>>(line).is_ok();
     if lines(text).next().is_none() {
         ReplyClass::Again("an answer without any block".to_owned())
@@ -68,7 +68,7 @@ pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> ReplyClass {
     }
 }
 
-/// What an answer of one JSON value means.
+/// Classifies an answer that must be one JSON value.
 pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
         return of_status(status, body);
@@ -79,8 +79,9 @@ pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> ReplyClass {
     }
 }
 
-/// What an answer about a dataset means: what is no metadata of one does not say that it has all
-/// blocks, and a question without parameters gives no cause for a refusal.
+/// Classifies the answer to `/metadata`. An answer without a dataset's fields does not prove that
+/// all blocks are kept; a 400 cannot be about parameters, as the request has none, so it is
+/// retried.
 pub(in crate::sources) fn read_metadata(status: u16, body: &[u8]) -> ReplyClass {
     match status {
         200 if first_block(body).is_some() => ReplyClass::Good,
@@ -96,7 +97,7 @@ fn of_status(status: u16, body: &[u8]) -> ReplyClass {
     let is_page = text.trim_start().starts_with('<');
     match status {
         204 => ReplyClass::Again("the gateway has not reached these blocks".to_owned()),
-        // A chain that parted; or a block range that moves from worker to worker.
+        // The chain was reorged, or the gateway is moving the block range between its workers.
         409 => ReplyClass::Again("the gateway's blocks do not fit together".to_owned()),
         429 | 529 => ReplyClass::SlowDown(None),
         400 => ReplyClass::Refused { code: 400, message: text },

@@ -1,4 +1,4 @@
-//! Whether a block still has the hash that it had, by the answers of several endpoints.
+//! Whether a block still has its stored hash, by the answers of several endpoints.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::rpc::pool::{CallOptions, Pool};
 
 pub(super) type BlockHash = [u8; 32];
 
-/// Whether a block still has the hash that it had.
+/// Outcome of comparing a stored block hash with the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashCheck {
     Same,
-    /// Two answers agree that it differs.
+    /// Two answers agree on another hash.
     Differs,
     /// The answers contradict each other.
     Unknown,
@@ -19,15 +19,15 @@ pub enum HashCheck {
     Gone,
 }
 
-/// A block's hash, where there was one, and the endpoint, where it is known.
+/// The block's hash, if the endpoint returned one, and the endpoint, if it is known.
 pub(super) type HashAnswer = (Option<BlockHash>, Option<EndpointId>);
 
-/// What comes of the answers so far, none of which is the expected hash. `None`: one more is needed.
-/// One endpoint agrees with itself only where no other one has answered.
+/// Decides from answers none of which has the expected hash; `None` while one more answer is
+/// needed. Two equal answers of one endpoint count only if no other endpoint has answered.
 fn judge(answers: &[HashAnswer]) -> Option<HashCheck> {
     let mut hashes = answers.iter().filter_map(|(hash, by)| hash.map(|hash| (hash, *by)));
     match (answers.len(), hashes.next(), hashes.next()) {
-        // One that has no block cannot agree with one that has another hash.
+        // An endpoint without the block does not confirm another hash.
         (0 | 1, _, _) | (2, Some(_), None) => None,
         (_, None, _) => Some(HashCheck::Gone),
         (_, Some((one, by)), Some((other, also))) if one == other => {
@@ -38,13 +38,14 @@ fn judge(answers: &[HashAnswer]) -> Option<HashCheck> {
     }
 }
 
-/// The answers on a block's hash, each of another endpoint than the one before where there is one.
+/// Collects the answers for one block hash; each query avoids the endpoint of the last answer if
+/// there is another.
 pub(super) struct HashQuestion {
     expected: BlockHash,
     answers: Vec<HashAnswer>,
-    /// The last one with another hash.
+    /// The last endpoint that returned another hash.
     other: Option<EndpointId>,
-    /// One that has the expected hash where another one has not.
+    /// An endpoint that returned the expected hash while another endpoint did not.
     same: Option<EndpointId>,
     avoid: Option<EndpointId>,
 }
@@ -66,9 +67,9 @@ impl HashQuestion {
         self.answers.iter().filter_map(|(_, by)| *by).chain(self.same)
     }
 
-    /// Takes in what an endpoint, where it is known, returned. One endpoint overrules no other: a third
-    /// one decides between them, where there is such. An endpoint that is alone with its hash rests for
-    /// a while.
+    /// Records an answer; returns the outcome once it is decided. Where two endpoints disagree a
+    /// third one decides, if there is one. An endpoint that is alone with its hash goes on cooldown
+    /// for `rest`.
     pub(super) fn add(
         &mut self,
         (hash, by): HashAnswer,
@@ -96,7 +97,7 @@ impl HashQuestion {
         judge(&self.answers).or(self.same.map(|_| HashCheck::Unknown))
     }
 
-    /// Whether an endpoint works that has not answered.
+    /// Whether there is a usable endpoint that has not answered yet.
     fn has_third(&self, pool: &Pool) -> bool {
         let has_answered = |id| self.answered().any(|one| one == id);
         self.same.is_some()

@@ -1,4 +1,4 @@
-//! Which pools of a chain's row nodes know for what the row says.
+//! Cache of the reference pools of a chain that its nodes know.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,19 +8,19 @@ use tokio::time::Instant;
 use super::reference::ReferencePool;
 use crate::domain::lock;
 
-/// Answers in a row that know nothing of a pool, of different endpoints where there are some, after which
-/// it is missing: a row that is stored without a value for that gets none later.
+/// Consecutive answers without a pool, of different endpoints if possible, after which the pool
+/// counts as missing: a row that is stored without a value because of it is not valued again.
 pub(super) const MISSING_ANSWERS: usize = 3;
-/// A node that has not come so far yet, or answers nonsense, knows none of a pool that is there:
-/// the pools that are missing are asked for again after so long.
+/// A missing pool is queried again after this long: the node may have been behind the head, or
+/// returned nonsense.
 const MISSING_REST: Duration = Duration::from_secs(600);
-/// The same where the answer does not come.
+/// A lookup that gave no answer is repeated after this long.
 const UNANSWERED_REST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Known {
     pools: Arc<Vec<ReferencePool>>,
-    /// `None`: none is missing.
+    /// When the pools are queried again; `None` if none is missing.
     again_at: Option<Instant>,
 }
 
@@ -28,8 +28,8 @@ struct Known {
 pub(super) struct KnownPools(Mutex<Option<Known>>);
 
 impl KnownPools {
-    /// The known state; `None`: it must be fetched. The first caller that gets `None` fetches it,
-    /// and until then the others use the previous state, if there is one.
+    /// The cached pools; `None`: the caller must fetch them. The first caller that gets `None`
+    /// fetches; until it has finished, the others get the previous pools, if any.
     pub(super) fn get(&self) -> Option<Arc<Vec<ReferencePool>>> {
         let mut known = lock(&self.0);
         let known = known.as_mut()?;
@@ -41,7 +41,7 @@ impl KnownPools {
         Some(Arc::clone(&known.pools))
     }
 
-    /// `wanted`: how many the row names.
+    /// `wanted`: number of pools in the chain's row; with fewer, they are queried again later.
     pub(super) fn set(&self, pools: Vec<ReferencePool>, wanted: usize) -> Arc<Vec<ReferencePool>> {
         let again_at = (pools.len() < wanted).then(|| Instant::now() + MISSING_REST);
         let pools = Arc::new(pools);

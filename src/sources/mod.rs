@@ -1,6 +1,6 @@
-//! How each family pages a wallet's history, and asks for tokens, blocks and prices.
+//! How each family pages through a wallet's history and queries tokens, blocks and prices.
 //!
-//! Never writes anything. What was not confirmed is a doubt of the chunk that it reads.
+//! Never writes anything. What a read could not confirm is a doubt of its chunk.
 
 mod ability;
 mod activity;

@@ -15,34 +15,34 @@ use crate::domain::{Height, Moment, Price, Units};
 const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
 /// keccak256 of `Swap(address,address,int256,int256,uint160,uint128,int24)` (Uniswap/v3-core).
 const SWAP_V3: &str = "0xc42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67";
-/// The same with two amounts of protocol fees behind (pancakeswap/pancake-v3-contracts).
+/// The same with two amounts of protocol fees appended (pancakeswap/pancake-v3-contracts).
 const SWAP_PANCAKE: &str = "0x19b47279256b2a23a1665c810c8d55a1758940ee09377d4f8d26497a3577dc83";
 /// keccak256 of `Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)`
 /// (Uniswap/v4-core, `IPoolManager`).
 const SWAP_V4: &str = "0x40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f";
-/// First topics of the events that are read.
+/// First topics of the events that are decoded.
 pub(super) const TOPICS: [&str; 4] = [SYNC, SWAP_V3, SWAP_PANCAKE, SWAP_V4];
 
-/// Whole dollars on a pool's stable side below which its price says little: a pool that was
+/// Whole dollars of liquidity on the stablecoin side below which a pool's price is ignored: it is
 /// drained, or has no liquidity at its price.
 const DEPTH_MIN: u64 = 10_000;
-/// No coin is worth more: a million dollars.
+/// Prices above a million dollars are rejected as errors.
 const PRICE_MAX: Price = Price(1_000_000_000_000_000_000);
-/// Blocks further out, times the chain's own number, where none near holds an event.
+/// Factor by which the search range grows where the first range holds no event.
 const WIDER: u64 = 16;
-/// Parts of a hundred by which an event may differ from the middle one of its neighbours.
+/// Per cent by which a price may differ from the median of its neighbours.
 const NEIGHBOUR_PERCENT: u128 = 20;
-/// Parts of a hundred by which pools may differ from each other.
+/// Per cent by which pools may differ from each other.
 const POOLS_PERCENT: u128 = 5;
 
-/// Squares of prices with 96 binary places, times powers of ten.
+/// Integers for squares of prices with 96 binary places, times powers of ten.
 type Wide = ruint::Uint<512, 8>;
 
 /// Inclusive heights.
 pub(super) type Range = (Height, Height);
 
-/// The blocks that determine the prices at some heights: so many below each, joined where they
-/// touch.
+/// The block ranges that determine the prices at some heights: `blocks` below each, adjacent ones
+/// merged.
 pub(super) fn ranges(heights: &BTreeSet<Height>, blocks: u64) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
     for &high in heights {
@@ -55,7 +55,7 @@ pub(super) fn ranges(heights: &BTreeSet<Height>, blocks: u64) -> Vec<Range> {
     ranges
 }
 
-/// Parts of at most so many blocks.
+/// Splits a range into parts of at most `blocks` blocks.
 pub(super) fn split((low, high): Range, blocks: u64) -> Vec<Range> {
     let blocks = blocks.max(1);
     let parts = (high - low) / blocks + 1;
@@ -68,17 +68,17 @@ pub(super) fn split((low, high): Range, blocks: u64) -> Vec<Range> {
 /// A pool of the native coin and a stablecoin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReferencePool {
-    /// Who emits its events.
+    /// The contract that emits its events.
     pub(super) emitter: Account,
-    /// Its name where one contract holds many pools.
+    /// Its id where one contract holds many pools (Uniswap v4).
     pub(super) id: Option<Word>,
-    /// The native coin is the first of the two.
+    /// The native coin is the pool's first token.
     pub(super) native_first: bool,
     pub(super) native_decimals: u8,
     pub(super) stable_decimals: u8,
 }
 
-/// An event of a pool, in the order of the chain.
+/// An event of a pool; lists of them are in chain order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PoolEvent {
     pub(super) height: Height,
@@ -87,14 +87,14 @@ pub(super) struct PoolEvent {
     pub(super) data: Vec<u8>,
 }
 
-/// What a pool's last event of a block left.
+/// A pool's price after its last event in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Left {
     height: Height,
     price: Price,
 }
 
-/// Prices that are looked for, and those that are found.
+/// Heights whose prices are wanted, and the prices found so far.
 #[derive(Debug)]
 pub(super) struct Search {
     open: BTreeSet<Height>,
@@ -102,24 +102,24 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Where there are no pools nothing is looked for.
+    /// Without reference pools there is nothing to search.
     pub(super) fn new(pools: &[ReferencePool], at: &[Moment]) -> Self {
         let wanted = at.iter().filter(|_| !pools.is_empty());
         Self { open: wanted.map(|moment| moment.height).collect(), found: HashMap::new() }
     }
 
-    /// How many blocks are looked through below each height: the chain's own number, then, where
-    /// those held no event, more of them.
+    /// Numbers of blocks to search below each height: the chain's configured number, then more
+    /// where those hold no event.
     pub(super) fn reaches(near: u64) -> [u64; 2] {
         [near, near.saturating_mul(WIDER)]
     }
 
-    /// Heights whose price is still looked for.
+    /// Heights whose price is not found yet.
     pub(super) fn open(&self) -> &BTreeSet<Height> {
         &self.open
     }
 
-    /// The result of the events of so many blocks below each height.
+    /// Evaluates the events of the `blocks` blocks below each height.
     pub(super) fn read(&mut self, pools: &[ReferencePool], events: &[PoolEvent], blocks: u64) {
         let found = &mut self.found;
         self.open.retain(|height| {
@@ -136,17 +136,17 @@ impl Search {
     }
 }
 
-/// Price at a height.
+/// Price at a height by all pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PoolPrice {
     Price(Price),
-    /// No event near enough: one has to look further out.
+    /// No event in the range: the search range must grow.
     Nothing,
-    /// There are prices, but they contradict each other.
+    /// The pools' prices contradict each other.
     Disagree,
 }
 
-/// By the pools' state at that height, of events in the blocks from `low` on.
+/// The price at height `at`, by the pools' events in the blocks from `low` on.
 fn price_between(
     pools: &[ReferencePool],
     events: &[PoolEvent],
@@ -157,7 +157,7 @@ fn price_between(
         let left = left(pool, events, low, at);
         let (own, before): (Vec<Left>, Vec<Left>) = left.iter().partition(|one| one.height == at);
         match (before.last(), own.last()) {
-            // What was looked up happened somewhere between the two.
+            // The trade happened between the states before and after its block.
             (Some(entering), Some(leaving)) => between(entering.price, leaving.price, 1, 2),
             (Some(one), None) | (None, Some(one)) => Some(one.price),
             (None, None) => None,
@@ -165,7 +165,7 @@ fn price_between(
     }))
 }
 
-/// What each block's last event left, without those that stand out from their neighbours.
+/// A pool's price after each block's last event, without outliers.
 fn left(pool: &ReferencePool, events: &[PoolEvent], low: Height, high: Height) -> Vec<Left> {
     let mut left: Vec<Left> = Vec::new();
     let in_range = |event: &&PoolEvent| (low..=high).contains(&event.height);
@@ -185,8 +185,7 @@ fn left(pool: &ReferencePool, events: &[PoolEvent], low: Height, high: Height) -
     left
 }
 
-/// The middle one of the pools' prices, the first of two; two of them at least must say about the
-/// same where there are several.
+/// The median of the pools' prices (the first of two); with several pools at least two must agree.
 fn agreed(prices: impl Iterator<Item = Price>) -> PoolPrice {
     let prices: Vec<Price> = prices.collect();
     let mut sorted = prices.clone();
@@ -204,7 +203,7 @@ fn is_within(one: Price, other: Price, percent: u128) -> bool {
     one.0.abs_diff(other.0).saturating_mul(100) <= other.0.saturating_mul(percent)
 }
 
-/// The price `done` of `span` on the way from one to the other.
+/// Linear interpolation: the price after `done` of `span` steps from `from` to `to`.
 pub(super) fn between(from: Price, to: Price, done: u64, span: u64) -> Option<Price> {
     if span == 0 {
         return Some(to);
@@ -215,7 +214,7 @@ pub(super) fn between(from: Price, to: Price, done: u64, span: u64) -> Option<Pr
     price.map(Price)
 }
 
-/// The price that an event left in a pool; `None` where it is another's, or of a pool too small.
+/// The pool's price after an event; `None` if the event is another pool's, or the pool too small.
 fn price(pool: &ReferencePool, event: &PoolEvent) -> Option<Price> {
     if event.emitter != pool.emitter {
         return None;
@@ -239,8 +238,8 @@ fn of_reserves(pool: &ReferencePool, first: Units, second: Units) -> Option<Pric
     ratio(pool, stable.to(), native.to())
 }
 
-/// `root`: the square root of the price of the first in the second, with 96 binary places;
-/// `liquidity`: of the range that the price is in.
+/// `root`: square root of the price of the first token in the second, with 96 binary places;
+/// `liquidity`: that of the current price range.
 fn of_root(pool: &ReferencePool, root: Units, liquidity: Units) -> Option<Price> {
     let (root, liquidity): (Wide, Wide) = (root.to(), liquidity.to());
     if root.is_zero() || root.bit_len() > 160 || liquidity.bit_len() > 128 {
@@ -261,7 +260,7 @@ fn is_deep(pool: &ReferencePool, stable: Wide) -> Option<()> {
     (stable >= Wide::from(DEPTH_MIN) * power(pool.stable_decimals)).then_some(())
 }
 
-/// Base units of the stablecoin for base units of the native coin, as a price.
+/// Price from an amount of the stablecoin per amount of the native coin, both in base units.
 fn ratio(pool: &ReferencePool, stable: Wide, native: Wide) -> Option<Price> {
     let whole = power(pool.native_decimals) * power(Price::DECIMALS);
     let above = stable.checked_mul(whole)?;
@@ -270,7 +269,7 @@ fn ratio(pool: &ReferencePool, stable: Wide, native: Wide) -> Option<Price> {
     (1..=PRICE_MAX.0).contains(&price).then_some(Price(price))
 }
 
-/// Tokens have at most so many decimals here: more would leave no room in 512 bits.
+/// Decimals above this count as this many: more would overflow 512 bits.
 pub(super) const DECIMALS_MAX: u8 = 24;
 
 fn power(decimals: u8) -> Wide {

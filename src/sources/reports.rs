@@ -1,11 +1,11 @@
-//! What a source reports of tokens, blocks and its endpoints.
+//! A source's reports on tokens and endpoints.
 
 use std::sync::Arc;
 
 use crate::domain::Address;
 use crate::rpc::endpoint::EndpointStatus;
 
-/// A token's symbol, as far as the chain has one.
+/// A token's symbol and decimals, as far as the chain has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenMeta {
     pub mint: Address,
@@ -13,7 +13,7 @@ pub struct TokenMeta {
     pub decimals: Option<u8>,
 }
 
-/// State of a chain's nodes.
+/// State of a chain's endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceStatus {
     pub endpoints: Vec<EndpointStatus>,

@@ -1,6 +1,6 @@
-//! Pure: answers that show nothing, which count once a second answer shows nothing too.
+//! Pure: empty answers, which count only once a second answer is empty too.
 
-/// The calls of a request whose answers are to be confirmed, by their places.
+/// Indexes of the calls of a request whose empty answers are not confirmed yet.
 #[derive(Debug)]
 pub(super) struct Unconfirmed(Vec<usize>);
 
@@ -11,13 +11,13 @@ impl Unconfirmed {
         Self(nothing.map(|(at, _)| at).collect())
     }
 
-    /// Those of all calls that are asked again.
+    /// The calls to send again.
     pub(super) fn calls<C: Clone>(&self, all: &[C]) -> Vec<C> {
         self.0.iter().filter_map(|at| all.get(*at).cloned()).collect()
     }
 
-    /// Puts second answers in the place of the first ones. One that failed stands there as well until
-    /// another one comes: the first alone shows nothing.
+    /// Replaces the first answers by the second ones. A call whose second answer failed keeps that
+    /// error and stays unconfirmed: one empty answer proves nothing.
     pub(super) fn take<T, E>(
         &mut self,
         answers: &mut [Result<T, E>],

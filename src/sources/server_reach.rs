@@ -1,5 +1,6 @@
-//! Pure: how far the servers have come that answer under one address, as far as its own answers show:
-//! those of an index by the newest rows of each list, those of a node by the heads that it names.
+//! Pure: how far the servers behind one address are synchronized, and by how much they differ. For
+//! an index this is derived from the newest rows of each list, for a node from the heads that it
+//! reports.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -11,15 +12,15 @@ use tokio::time::Instant;
 use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
 
-/// What was seen counts so long, and so much of it.
+/// Observations are kept for this long, and at most this many per endpoint.
 const AGE_MAX: Duration = Duration::from_secs(120);
 const ROUNDS_MAX: usize = 48;
 
-/// How long an endpoint is believed to have a block that it had: a node may be set up anew from
-/// older blocks, and another server may answer at the same address.
+/// How long an endpoint is believed to have a block that it had: a node may be restarted from older
+/// blocks, and another server may answer at the same address.
 const HEAD_REST: Duration = Duration::from_secs(30);
 
-/// A block that an endpoint had: the lowest head that it named of late.
+/// The lowest head that an endpoint reported recently: a block that it has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LateHead(Option<(Height, Instant)>);
 
@@ -34,7 +35,7 @@ impl LateHead {
     }
 }
 
-/// The newest and the oldest height that answers about one list showed at one time.
+/// The newest and the oldest height among the answers about one list at one time.
 #[derive(Debug, Clone, Copy)]
 struct Round<L> {
     at: Instant,
@@ -43,15 +44,15 @@ struct Round<L> {
     oldest: Height,
 }
 
-/// By endpoint. `L` is what its answers are about: heights of one are not compared with those of another.
+/// Observations by endpoint. `L` identifies a list: heights of different lists are not compared.
 #[derive(Debug)]
 pub(super) struct ServerReach<L>(Mutex<HashMap<EndpointId, Shown<L>>>);
 
-/// What the answers of one endpoint showed.
+/// Observed heights of one endpoint.
 #[derive(Debug)]
 struct Shown<L> {
     rounds: VecDeque<Round<L>>,
-    /// The newest height of each list, however long ago.
+    /// The newest height of each list, of any age.
     newest: HashMap<L, Height>,
 }
 
@@ -81,7 +82,7 @@ impl<L: Copy + Eq + Hash> Shown<L> {
 }
 
 impl<L: Copy + Eq + Hash> ServerReach<L> {
-    /// Takes the newest heights that some answers about one list showed.
+    /// Records the newest heights of some answers about one list.
     pub(super) fn note(&self, endpoint: EndpointId, list: L, heights: &[Height]) {
         let mut all = lock(&self.0);
         let none = || Shown { rounds: VecDeque::new(), newest: HashMap::new() };
@@ -98,25 +99,25 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
         }
     }
 
-    /// Whether it was ever looked at, although nothing may have been shown.
+    /// Whether the endpoint was ever observed, even without any height.
     pub(super) fn is_known(&self, endpoint: EndpointId) -> bool {
         lock(&self.0).contains_key(&endpoint)
     }
 
-    /// The newest height of a list that any of its answers has shown.
+    /// The newest height of a list in any of the endpoint's answers.
     pub(super) fn newest(&self, endpoint: EndpointId, list: L) -> Option<Height> {
         lock(&self.0).get(&endpoint)?.newest.get(&list).copied()
     }
 
-    /// The most blocks by which an answer of late was behind what another one had shown of the same
-    /// list.
+    /// The lag in blocks: the most by which a recent answer was behind an earlier one about the
+    /// same list.
     pub(super) fn behind(&self, endpoint: EndpointId) -> u64 {
         lock(&self.0).get_mut(&endpoint).map_or(0, Shown::behind)
     }
 
-    /// The height that every server of the address is taken to have: the newest one of late, less the
-    /// most by which an answer was behind. Of the same answers both, as what comes between the two would
-    /// raise the one without the other.
+    /// The height that every server behind the address is assumed to have: the newest recent one
+    /// less the lag. Both are computed under one lock, as an observation between them would raise
+    /// one without the other.
     pub(super) fn reached(&self, endpoint: EndpointId, list: L) -> Option<Height> {
         lock(&self.0).get_mut(&endpoint)?.reached(list)
     }

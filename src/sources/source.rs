@@ -21,7 +21,7 @@ use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 
-/// The same of every family.
+/// Runs the same expression for every family.
 macro_rules! each {
     ($of:ident, $value:expr, $one:ident => $done:expr) => {
         match $value {
@@ -32,7 +32,7 @@ macro_rules! each {
     };
 }
 
-/// A chain's nodes. Cheap to clone.
+/// Access to the nodes of one chain. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum Source {
     Solana(SolanaSource),
@@ -40,7 +40,7 @@ pub enum Source {
     Tron(TronSource),
 }
 
-/// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
+/// Reads one gap as adjacent chunks, newest first. Dropping it cancels all requests.
 pub struct GapReader(Reader);
 
 enum Reader {
@@ -60,7 +60,7 @@ fn options(lane: &Lane) -> CallOptions {
 }
 
 impl Source {
-    /// Begins nothing by itself: the reader works while it is polled.
+    /// Creates a reader; it sends requests only while it is polled.
     pub fn read(&self, request: GapRequest) -> GapReader {
         GapReader(match self {
             Self::Solana(source) => Reader::Solana(Box::new(source.read(request))),
@@ -69,7 +69,7 @@ impl Source {
         })
     }
 
-    /// One transaction as a wallet sees it; `None` where no node has it.
+    /// One transaction as the wallet sees it; `None` if no node has it.
     pub async fn transaction(
         &self,
         id: TxId,
@@ -88,7 +88,7 @@ impl Source {
         }
     }
 
-    /// Whether some endpoint of several works: what failed may succeed there.
+    /// Whether at least one of several endpoints works, so that a failed read may succeed there.
     pub fn works_in_part(&self) -> bool {
         let (pool, _) = each!(Self, self, source => source.nodes());
         pool.works_in_part()
@@ -99,7 +99,7 @@ impl Source {
         Ok(each!(Self, self, source => source.block_hash(height, &options(lane)).await)?.0)
     }
 
-    /// Holds a kept hash against the chain.
+    /// Compares a stored block hash with the chain.
     pub async fn check_hash(
         &self,
         height: Height,
@@ -112,7 +112,7 @@ impl Source {
             let options = question.options(&options);
             let asked = each!(Self, self, source => source.block_hash(height, &options).await);
             let answer = match (self, asked) {
-                // A wallet that rested for longer than nodes keep blocks.
+                // The wallet was idle for longer than nodes keep blocks.
                 (Self::Solana(_), Err(UpstreamError::Rpc { code: DROPPED, .. })) => (None, None),
                 (_, asked) => asked?,
             };
@@ -122,7 +122,7 @@ impl Source {
         }
     }
 
-    /// The transactions of a block in their order.
+    /// Ids of a block's transactions, in order.
     pub async fn block_order(&self, height: Height, lane: &Lane) -> Result<Vec<TxId>> {
         each!(Self, self, source => source.block_order(height, &options(lane)).await)
     }
@@ -132,7 +132,7 @@ impl Source {
         each!(Self, self, source => source.tokens(mints, &options(lane)).await)
     }
 
-    /// The names that contracts of pools have themselves; those without one are left out.
+    /// Names that pool contracts report themselves; pools without a name are left out.
     pub async fn pool_names(
         &self,
         pools: &[Address],
@@ -154,24 +154,26 @@ impl Source {
         each!(Self, self, source => source.balances(wallet, mints, &options(lane)).await)
     }
 
-    /// Price of the native coin at each moment, in their order, from the chain's reference pools.
-    /// `None`: there is no price, now or later. An error: nothing was learned, retry.
+    /// Price of the native coin at each moment, in the same order, from the chain's reference
+    /// pools. `None`: there is no price, and will be none. After an error nothing is known: the
+    /// caller retries.
     pub async fn native_prices(&self, at: &[Moment], lane: &Lane) -> Result<Vec<Option<Price>>> {
         each!(Self, self, source => source.native_prices(at, &options(lane)).await)
     }
 
-    /// Whether a span that was read so counts towards a complete history, by what is configured
-    /// and by what the endpoints are known to offer.
+    /// Whether a span with this proof counts towards a complete history, given the configuration
+    /// and what the endpoints are known to offer.
     pub fn accepts(&self, proof: Proof) -> bool {
         match self {
-            // Its lists were held against a second answer from the first version on.
+            // Its lists were confirmed by a second answer since the first version.
             Self::Solana(_) => proof.doubts.without(Doubts::UNRECORDED).is_empty(),
             Self::Evm(source) => source.accepts(proof),
             Self::Tron(source) => source.accepts(proof),
         }
     }
 
-    /// What the strongest configured way cannot see: no read of this chain has it.
+    /// Doubts that even the strongest configured way has, so that no read of this chain can be
+    /// without them.
     pub fn blind_spots(&self) -> Doubts {
         match self {
             Self::Solana(_) => Doubts::NONE,
@@ -185,8 +187,8 @@ impl Source {
         each!(Self, self, source => source.head(&options(lane)).await)
     }
 
-    /// Drives the checks of nodes about themselves, for which no read waits; never ready. Nothing
-    /// else drives them: without it such a check stays open, with its permit.
+    /// Drives the chain-identity checks that no read waits for; never ready. Nothing else polls
+    /// them: without it a pending check would keep its permit.
     pub async fn tend(&self) -> Infallible {
         self.chain_checks().go_on().await
     }
@@ -195,7 +197,7 @@ impl Source {
         each!(Self, self, source => source.chain_checks())
     }
 
-    /// What was found out about each endpoint, in the order of the status.
+    /// What is known of each endpoint's abilities, in the order of the status.
     pub fn abilities(&self) -> Vec<Vec<Ability>> {
         each!(Self, self, source => source.abilities())
     }
@@ -204,8 +206,8 @@ impl Source {
         each!(Self, self, source => source.activity(wallet, &options(lane)).await)
     }
 
-    /// Looks for wallets that moved. Each way is blind to some trades: owner-only ones on Solana,
-    /// TRC-10 and native coin alone elsewhere.
+    /// Finds wallets with new transactions. No family's scan sees all: Solana's misses trades that
+    /// name only token accounts, the others miss TRC-10 and transfers of native coin alone.
     pub async fn scan(&self, targets: &[ScanTarget], lane: &Lane) -> Result<Scanned> {
         each!(Self, self, source => source.scan(targets, &options(lane)).await)
     }
@@ -222,12 +224,13 @@ impl GapReader {
     }
 
     /// Drives the requests in flight without delivering; never ready. For the time in which no
-    /// reader takes chunks.
+    /// caller takes chunks.
     pub async fn drive(&mut self) -> Infallible {
         each!(Reader, &mut self.0, reader => reader.drive().await)
     }
 
-    /// How far it fetches ahead; what is not known to be wanted grows with each chunk.
+    /// Sets how far the reader prefetches; beyond what is known to be wanted the amount grows with
+    /// each chunk.
     pub fn set_run_ahead(&mut self, run_ahead: RunAhead) {
         each!(Reader, &mut self.0, reader => reader.set_run_ahead(run_ahead));
     }

@@ -1,10 +1,10 @@
-//! A token's symbol is anybody's text, of any length: what is kept of it.
+//! Cleans a token's symbol, which is arbitrary text of any length.
 
 use std::sync::Arc;
 
 const CHARS_MAX: usize = 32;
 
-/// The text without what is not seen; `None` where nothing is left.
+/// The text without invisible characters; `None` if nothing is left.
 pub(super) fn symbol(text: &[u8]) -> Option<Arc<str>> {
     let text = String::from_utf8_lossy(text);
     let clean: String = text.chars().filter(|c| is_seen(*c)).take(CHARS_MAX).collect();
@@ -12,8 +12,8 @@ pub(super) fn symbol(text: &[u8]) -> Option<Arc<str>> {
     (!clean.is_empty()).then(|| clean.into())
 }
 
-/// No control character, and none of those that join, part or turn round the others, with which one
-/// symbol is made to look like another (Unicode, general categories Cc, Cf, Zl and Zp).
+/// Whether a character is visible: no control character, and none that joins, separates or reverses
+/// others, with which one symbol can imitate another (Unicode categories Cc, Cf, Zl and Zp).
 fn is_seen(c: char) -> bool {
     !c.is_control()
         && !matches!(c,

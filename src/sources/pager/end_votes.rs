@@ -1,8 +1,8 @@
-//! Pure: the answers that agree that a list has ended.
+//! Pure: counts the answers that agree that a list has ended.
 
 use crate::rpc::endpoint::EndpointId;
 
-/// Answers that are enough: of several endpoints, or of one alone.
+/// Number of answers that suffice: from several endpoints, or all from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sources) struct Quorum {
     pub(in crate::sources) of_several: u8,

@@ -1,9 +1,10 @@
-//! Pure: one list of a wallet that is read downwards, page by page. The same for every family.
+//! Pure: the state of one of a wallet's lists that is read downwards page by page. The same for
+//! every family.
 //!
-//! A page overlaps the one before: it must hold what is known of the lowest position seen, the edge,
-//! else it is a miss and counts for nothing. A page that is short ends no list: the end is believed
-//! when a quorum of answers agrees that nothing follows. What is searched for by ranges of heights
-//! and not listed is counted by [`RangeVotes`].
+//! Each page must overlap the one before: it must hold known entries of the edge, the lowest
+//! position seen; else it is a miss and is discarded. A short page does not end a list: the end
+//! counts once a quorum of answers agrees that nothing follows. Searches by ranges of heights are
+//! counted by [`RangeVotes`].
 
 mod end_votes;
 mod range_votes;
@@ -20,50 +21,50 @@ use crate::rpc::endpoint::EndpointId;
 /// How a list is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PagerRules {
-    /// Answers that end a list of which entries at the edge are known, and one of which none are.
+    /// Answers that end a list: with known entries at the edge, and without any.
     pub(super) quorum: Quorum,
     pub(super) quorum_of_nothing: Quorum,
-    /// A page with new entries and no sign of more counts as the first of these answers.
+    /// A page with new entries that was not cut counts as the first of these answers.
     pub(super) short_page_votes: bool,
-    /// Misses in a row after which the list is given up.
+    /// Consecutive misses after which the list is given up.
     pub(super) misses_max: u32,
-    /// Pages in a row that go on inside of the edge.
+    /// Consecutive cut pages that do not get below the edge, after which the list is given up.
     pub(super) pages_inside_max: u32,
 }
 
-/// What a page must hold of the edge.
+/// Which entries of the edge a page must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overlap<K> {
-    /// It goes on from the server's own cursor.
+    /// None: the page continues from the server's own cursor.
     Nothing,
     Any,
     All,
     Entry(K),
 }
 
-/// A page as far as the pager needs it.
+/// A page, reduced to what the pager needs.
 #[derive(Debug)]
 pub(super) struct PageView<P, K> {
     /// Positions and keys, in any order.
     pub(super) entries: Vec<(P, K)>,
     pub(super) overlap: Overlap<K>,
-    /// The page may have been cut: more may follow.
+    /// The page was cut: more entries may follow.
     pub(super) has_more: bool,
     pub(super) by: Option<EndpointId>,
 }
 
-/// What became of a page.
+/// Effect of a page on the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageOutcome<P> {
-    /// It lacks what is known: to be asked for again, of another endpoint where there is one.
+    /// The page lacks known entries: query it again, on another endpoint if there is one.
     Miss,
-    /// The list is given up.
+    /// Too many misses or pages within the edge: the list is given up.
     Lost,
-    /// All above this position is known.
+    /// The edge moved down to this position; all entries above it are known.
     Lower(P),
-    /// The edge goes on: so many of its entries are new.
+    /// The page was cut and stayed at the edge, of which `new` entries were not known.
     Inside { new: usize },
-    /// Nothing lies below the edge, as far as this answer goes.
+    /// This answer has nothing below the edge: one vote for the end.
     Nothing,
 }
 
@@ -71,7 +72,7 @@ pub(super) enum PageOutcome<P> {
 #[derive(Debug, Clone)]
 pub(super) struct Pager<P, K> {
     rules: PagerRules,
-    /// The lowest position seen, or the top of the list. Not all of its entries may be known.
+    /// The lowest position seen, or the top of the list. Some of its entries may be unknown.
     edge: P,
     known: HashSet<K>,
     votes: EndVotes,
@@ -81,7 +82,7 @@ pub(super) struct Pager<P, K> {
 }
 
 impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
-    /// A list down from a position.
+    /// Starts a list that is read down from `top`.
     pub(super) fn new(rules: PagerRules, top: P) -> Self {
         Self {
             rules,
@@ -111,12 +112,12 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         self.votes.count
     }
 
-    /// Some answers agree that nothing follows, and not enough.
+    /// Whether some answers, but not yet a quorum, agree that the list has ended.
     pub(super) fn wants_more_votes(&self) -> bool {
         self.votes.count > 0 && !self.votes.reach(self.quorum())
     }
 
-    /// An answer that cannot be right.
+    /// Counts an answer that cannot be right.
     pub(super) fn miss(&mut self) -> PageOutcome<P> {
         self.misses = self.misses.saturating_add(1);
         if self.misses > self.rules.misses_max { PageOutcome::Lost } else { PageOutcome::Miss }
@@ -137,31 +138,32 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         step
     }
 
-    /// Goes on at a position of which these entries are known.
+    /// Moves the edge to a position whose known entries are `known`.
     pub(super) fn move_to(&mut self, edge: P, known: impl IntoIterator<Item = K>) {
         (self.edge, self.known) = (edge, known.into_iter().collect());
         (self.pages_inside, self.misses) = (0, 0);
         self.votes.clear();
     }
 
-    /// All of the edge is known, and one answer has shown nothing below it: goes on at a position
-    /// further down.
+    /// Moves the edge below a position whose entries are all known, after one answer with nothing
+    /// below it; that answer counts as the first vote for the end.
     pub(super) fn pass_edge(&mut self, below: P, by: Option<EndpointId>) {
         self.move_to(below, []);
         self.votes.add(by);
     }
 
-    /// The answers about the end so far count for nothing.
+    /// Discards the votes for the end.
     pub(super) fn clear_votes(&mut self) {
         self.votes.clear();
     }
 
-    /// Nothing more is wanted.
+    /// Ends the list: the caller needs nothing below.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// The end was reported by an endpoint that cannot know: one more answer is required.
+    /// Reopens a list whose end was reported by an endpoint that may have pruned the rest: one more
+    /// answer is required.
     pub(super) fn reopen(&mut self) {
         self.has_ended = false;
         self.votes.clear();
@@ -196,7 +198,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         let at_edge = page.entries.iter().filter(|(at, _)| *at == self.edge);
         self.known.extend(at_edge.map(|(_, key)| *key));
         let new = self.known.len() - known;
-        // The answers so far lacked these entries.
+        // New entries at the edge: the answers that voted for the end lacked them.
         if new > 0 || page.has_more {
             self.votes.clear();
         }

@@ -1,14 +1,14 @@
-//! Pure: the answers to a search over some heights, and which of them agree. The same for every
-//! family: a search counts as answered by the answers that hold all that any of them holds.
+//! Pure: compares the answers to a search over a range of heights. The same for every family: the
+//! range counts as answered by the answers that hold everything that any answer holds.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// `K`: what identifies a thing that was found; `V`: whose answer it is.
+/// `K` identifies an item that was found; `V` identifies the answer's endpoint.
 #[derive(Debug)]
 pub(in crate::sources) struct RangeVotes<K, V> {
     known: HashSet<K>,
-    /// What each answer held of it, by its number.
+    /// Number of known items that each answer held, and its endpoint.
     answers: Vec<(usize, V)>,
 }
 
@@ -21,7 +21,7 @@ impl<K: Eq + Hash, V> RangeVotes<K, V> {
         self.known.contains(key)
     }
 
-    /// No answer held anything.
+    /// Whether no answer held anything.
     pub(in crate::sources) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -30,7 +30,7 @@ impl<K: Eq + Hash, V> RangeVotes<K, V> {
         !self.answers.is_empty()
     }
 
-    /// False where this answer lacks what one before it held, or holds what they lacked.
+    /// Adds an answer; `false` if it differs from the answers before it.
     pub(in crate::sources) fn add(&mut self, answer: HashSet<K>, by: V) -> bool {
         let (known, held, is_first) = (self.known.len(), answer.len(), self.answers.is_empty());
         self.known.extend(answer);
@@ -38,12 +38,12 @@ impl<K: Eq + Hash, V> RangeVotes<K, V> {
         is_first || (self.known.len() == known && held == known)
     }
 
-    /// Whose answers hold all that is known.
+    /// Endpoints whose answers hold all known items.
     pub(in crate::sources) fn agreeing(&self) -> impl Iterator<Item = &V> {
         self.answers.iter().filter(|(held, _)| *held == self.known.len()).map(|(_, by)| by)
     }
 
-    /// Whose answers lack what another one held.
+    /// Endpoints whose answers lack an item that another answer held.
     pub(in crate::sources) fn lacking(&self) -> impl Iterator<Item = &V> {
         self.answers.iter().filter(|(held, _)| *held < self.known.len()).map(|(_, by)| by)
     }

@@ -22,40 +22,40 @@ pub use run_ahead::RunAhead;
 use crate::domain::Height;
 use crate::rpc::error::{Result, UpstreamError};
 
-/// Why more is requested.
+/// How urgently more requests are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// No reader takes chunks now.
+    /// No caller waits for a chunk now.
     Ahead,
-    /// A reader waits for the next chunk.
+    /// A caller waits for the next chunk.
     Next,
-    /// It waits, and nothing is in flight: what is next is requested although no room is left, so that
-    /// a read never waits for room that only its next transactions would make.
+    /// A caller waits and nothing is in flight: the next transactions are requested beyond the
+    /// window, so that a read never waits for room that only those transactions would free.
     Stalled,
 }
 
 const WIDENED_MAX: u32 = 10;
 
-/// How many transactions may be in flight or wait to be delivered.
+/// Limits of the number of transactions in flight or waiting for delivery.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Depth {
     pub(super) min: usize,
     pub(super) max: usize,
-    /// Of all readers of the source together.
+    /// For all readers of the source together.
     pub(super) total_max: usize,
 }
 
-/// How much makes a chunk.
+/// Size limits of a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkSizes {
     pub(super) chunk_min: usize,
     pub(super) chunk_max: usize,
-    /// Entries passed over after which an empty chunk is worth it.
+    /// Skipped entries after which a chunk without transactions is delivered.
     pub(super) skipped_max: usize,
 }
 
-/// What a timeline of listed transactions can deliver now: transactions, and ids of those that are
-/// listed and that no endpoint gives.
+/// What a timeline of listed transactions can deliver now: transactions, and ids of listed ones
+/// that no endpoint returns.
 #[derive(Debug)]
 pub(super) struct Ready<T, I> {
     pub(super) low: Height,
@@ -64,21 +64,21 @@ pub(super) struct Ready<T, I> {
     pub(super) missing: Vec<(Height, I)>,
 }
 
-/// The requests in flight of one reader, and how far they may run ahead.
+/// The requests in flight of one reader, and its prefetch depth.
 pub(super) struct Prefetcher<E> {
     in_flight: FuturesUnordered<BoxFuture<'static, E>>,
-    /// For which no chunk waits.
+    /// Background work that no chunk waits for.
     aside: Option<BoxFuture<'static, ()>>,
-    /// An error that came while no reader took chunks.
+    /// An error that occurred while no caller waited for a chunk.
     failure: Option<UpstreamError>,
     run_ahead: RunAhead,
-    /// All that was wanted is delivered.
+    /// The requested run-ahead is delivered completely.
     is_exhausted: bool,
-    /// How often that was not enough: each time, twice as much is requested ahead.
+    /// How often the run-ahead was used up; each time doubles the prefetched amount.
     widened: u32,
     /// Transactions delivered so far.
     pub(super) delivered: usize,
-    /// Readers of the source.
+    /// Number of readers of the source.
     readers: Arc<AtomicUsize>,
 }
 
@@ -110,14 +110,15 @@ impl<E> Prefetcher<E> {
         self.run_ahead
     }
 
-    /// More is requested while no reader takes chunks only where it is known to be wanted.
+    /// Whether a request is premature: no caller waits, and no further transactions are known to be
+    /// wanted.
     pub(super) fn is_too_early(&self, urgency: Urgency) -> bool {
         urgency == Urgency::Ahead && self.run_ahead.transactions() == 0
     }
 
-    /// How many entries are listed ahead of what is fetched, within the most that may be.
+    /// How many entries to list ahead of those that are fetched, at most `most`.
     pub(super) fn list_ahead(&self, most: usize, urgency: Urgency) -> usize {
-        // A reader that stalls takes chunks slowly too: what is listed for it has a bound as well.
+        // The bound holds for a stalled reader too, whose caller may take chunks slowly.
         let is_far = urgency == Urgency::Stalled;
         if is_far { most } else { self.run_ahead.transactions().clamp(1, most) }
     }
@@ -126,20 +127,20 @@ impl<E> Prefetcher<E> {
         self.in_flight.push(request);
     }
 
-    /// Works on something next to what is in flight, as long as the reader is.
+    /// Polls background work together with the requests in flight, as long as the reader is polled.
     pub(super) fn set_aside(&mut self, work: BoxFuture<'static, ()>) {
         self.aside = Some(work);
     }
 
-    /// Cancels what is in flight.
+    /// Cancels all requests in flight.
     pub(super) fn cancel_all(&mut self) {
         (self.in_flight, self.aside) = (FuturesUnordered::new(), None);
     }
 
-    /// What comes next of what is in flight; `None` where nothing is.
+    /// The next event of the requests in flight; `None` if there are none.
     async fn next_event(&mut self) -> Option<E> {
         poll_fn(|context| {
-            // What chunks wait for is requested first.
+            // Requests come before the background work: chunks wait for them.
             let event = self.in_flight.poll_next_unpin(context);
             let is_done = |aside: &mut BoxFuture<'_, ()>| aside.poll_unpin(context).is_ready();
             if self.aside.as_mut().is_some_and(is_done) {
@@ -156,7 +157,8 @@ impl<E> Prefetcher<E> {
         self.is_exhausted |= self.run_ahead == RunAhead::NOTHING;
     }
 
-    /// How many transactions may be in flight or wait now; `under_way` of them are.
+    /// Number of transactions that may be in flight or wait for delivery; `under_way` are so
+    /// already.
     pub(super) fn window(&self, depth: Depth, under_way: usize, urgency: Urgency) -> usize {
         let readers = self.readers.load(Ordering::Relaxed).max(1);
         let share = (depth.total_max / readers).min(depth.max).max(depth.min);
@@ -176,9 +178,9 @@ impl<E> Drop for Prefetcher<E> {
     }
 }
 
-/// A reader that decides what is requested next and what can be delivered.
+/// A reader that decides what to request next and what can be delivered.
 pub(super) trait PrefetchReader {
-    /// What comes of a request.
+    /// Outcome of a request.
     type Event;
     type Chunk;
 
@@ -192,7 +194,7 @@ pub(super) trait PrefetchReader {
         Ok(())
     }
 
-    /// Requests as much as there is room for.
+    /// Requests as much as the window allows.
     fn request_more(&mut self, urgency: Urgency);
 
     fn absorb(&mut self, event: Self::Event) -> Result<()>;
@@ -225,19 +227,19 @@ pub(super) async fn next_chunk<R: PrefetchReader>(reader: &mut R) -> Result<Opti
             let last = "the reading of this wallet stands still".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 0, last });
         }
-        // What came at the same time makes one chunk.
+        // Answers that arrived together go into one chunk.
         while let Some(Some(event)) = reader.prefetcher().in_flight.next().now_or_never() {
             reader.absorb(event)?;
         }
     }
 }
 
-/// Drives the requests in flight, within the depth, without delivering; never ready. Requests that
-/// hold a place at an endpoint must not wait for a slow taker of chunks.
+/// Drives the requests in flight, within the depth, without delivering; never ready. Requests hold
+/// permits at endpoints and must not wait for a caller that takes chunks slowly.
 pub(super) async fn drive<R: PrefetchReader>(reader: &mut R) -> Infallible {
     loop {
         if reader.has_ended() || reader.prefetcher().failure.is_some() {
-            // What nothing polls any more would hold its place at an endpoint until that lapses.
+            // Requests that are no longer polled would hold their permits until those lapse.
             reader.prefetcher().cancel_all();
             return std::future::pending().await;
         }

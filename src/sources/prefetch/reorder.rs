@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::{Entry, Iter, IterMut, Values};
 
-/// Where one entry stands.
+/// Fetch state of an entry.
 #[derive(Debug)]
 pub(in crate::sources) enum Fetch<T> {
-    /// Not decided whether it is requested.
+    /// Not yet decided whether to request it.
     Undecided,
     Waiting {
         retries: u32,
@@ -16,13 +16,13 @@ pub(in crate::sources) enum Fetch<T> {
         retries: u32,
     },
     Ready(T),
-    /// There is nothing to hand out of it.
+    /// Nothing is delivered for this entry.
     Passed,
 }
 
 #[derive(Debug)]
 pub(in crate::sources) struct Slot<Q, T> {
-    /// What is known of it without a request.
+    /// What the list contained about this entry.
     pub(in crate::sources) known: Q,
     pub(in crate::sources) fetch: Fetch<T>,
 }
@@ -37,11 +37,11 @@ impl<Q, T> Slot<Q, T> {
     }
 }
 
-/// Entries that have not left, in the order of their keys.
+/// Entries that are not delivered yet, in the order of their keys.
 #[derive(Debug)]
 pub(in crate::sources) struct ReorderBuffer<K, Q, T> {
     slots: BTreeMap<K, Slot<Q, T>>,
-    /// In flight or ready: what occupies a request or memory.
+    /// Entries in flight or ready: those that occupy a request or memory.
     under_way: usize,
 }
 
@@ -84,7 +84,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         self.slots.get_mut(key)
     }
 
-    /// The entry of a key; a new one is undecided or waits.
+    /// The slot of a key; a new one gets the state that `new` returns.
     pub(in crate::sources) fn insert_with(
         &mut self,
         key: K,
@@ -101,7 +101,8 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         }
     }
 
-    /// Takes up to `count` waiting entries as in flight, in order, that were retried equally often.
+    /// Marks up to `count` waiting entries with equally many retries as in flight, in order, and
+    /// returns their keys and that number of retries.
     pub(in crate::sources) fn take_waiting(&mut self, count: usize) -> (Vec<K>, u32) {
         let (mut taken, mut of_retries) = (Vec::new(), None);
         for (key, slot) in &mut self.slots {
@@ -119,7 +120,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         (taken, of_retries.unwrap_or(0))
     }
 
-    /// The result of an entry in flight.
+    /// Stores the result of an entry in flight.
     pub(in crate::sources) fn put(&mut self, key: &K, result: T) {
         if let Some(slot) = self.slots.get_mut(key)
             && matches!(slot.fetch, Fetch::InFlight { .. })
@@ -128,7 +129,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         }
     }
 
-    /// No endpoint returned it: it waits again. Returns how often it was retried.
+    /// Marks an entry that no endpoint returned as waiting again. Returns its number of retries.
     pub(in crate::sources) fn put_back(&mut self, key: &K) -> u32 {
         let Some(slot) = self.slots.get_mut(key) else { return 0 };
         let Fetch::InFlight { retries } = slot.fetch else { return 0 };
@@ -137,14 +138,15 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         retries + 1
     }
 
-    /// An entry that was requested, by what is known of it no longer: it waits again.
+    /// Marks an entry as waiting again because what is known of it has changed since it was
+    /// requested.
     pub(in crate::sources) fn request_again(&mut self, key: &K) {
         let Some(slot) = self.slots.get_mut(key) else { return };
         self.under_way -= usize::from(slot.is_under_way());
         slot.fetch = Fetch::Waiting { retries: 0 };
     }
 
-    /// An entry in flight of which there is nothing to hand out.
+    /// Marks an entry in flight for which nothing is delivered.
     pub(in crate::sources) fn pass(&mut self, key: &K) {
         if let Some(slot) = self.slots.get_mut(key)
             && matches!(slot.fetch, Fetch::InFlight { .. })
@@ -154,7 +156,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         }
     }
 
-    /// Takes the first entry, where it is ready.
+    /// Removes and returns the first entry if it is ready.
     pub(in crate::sources) fn pop_ready(&mut self) -> Option<(Q, T)> {
         let first = self.slots.first_entry()?;
         matches!(first.get().fetch, Fetch::Ready(_)).then_some(())?;
@@ -164,7 +166,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         Some((known, result))
     }
 
-    /// Takes all entries before this key, or all.
+    /// Removes and returns all entries before this key, or all entries.
     pub(in crate::sources) fn take_before(&mut self, key: Option<&K>) -> BTreeMap<K, Slot<Q, T>> {
         let rest = key.map(|key| self.slots.split_off(key)).unwrap_or_default();
         let taken = std::mem::replace(&mut self.slots, rest);

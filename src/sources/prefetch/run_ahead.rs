@@ -1,28 +1,28 @@
-//! How far a reader may run ahead of the chunks that are taken.
+//! Prefetch depth: how far a reader may run ahead of delivery.
 
-/// Transactions that are known to be wanted next. Further ones are requested as more is delivered,
-/// as far as the limits of the source allow.
+/// The number of transactions that the client will want next. Beyond it, the prefetched amount
+/// grows with what is delivered, within the source's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunAhead {
-    /// What is wanted behind the next chunk is not known yet.
+    /// It is not known what is wanted after the next chunk.
     #[default]
     Unknown,
-    /// As many.
+    /// This many transactions.
     Transactions(usize),
-    /// Everything below.
+    /// Everything down to the end of the range.
     All,
 }
 
 impl RunAhead {
-    /// Nothing behind what is delivered.
+    /// Nothing after what is delivered.
     pub const NOTHING: Self = Self::Transactions(0);
 
-    /// For so many rows: most transactions of a wallet have one or two.
+    /// For a number of rows: most transactions of a wallet have one or two.
     pub fn rows(rows: u64) -> Self {
         Self::Transactions(usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
-    /// What is left of it behind so many.
+    /// What remains after `count` delivered transactions.
     pub(in crate::sources) fn less(self, count: usize) -> Self {
         match self {
             Self::Transactions(wanted) => Self::Transactions(wanted.saturating_sub(count)),
