@@ -23,31 +23,32 @@ pub struct Reply {
     pub endpoint: EndpointId,
 }
 
-/// A family's reading of a status and a body, by a pure function.
+/// How a family's pure reader classifies a status and a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyClass {
     Good,
-    /// The endpoint asks for fewer requests; the cooldown that it requests, if any.
+    /// The endpoint asks for fewer requests, with the cooldown that it requests, if any.
     SlowDown(Option<Duration>),
     /// Why a retry is needed, here or elsewhere.
     Again(String),
     /// This endpoint does not support it.
     NotOffered(String),
-    /// For lack of a key, a plan or a quota.
+    /// The endpoint refuses for lack of a key, a plan or a quota.
     Denied(String),
     /// An unknown error: final only when every endpoint answers with one.
     Unknown {
         code: i64,
         message: String,
     },
-    /// The same everywhere, or for the caller to reduce the request.
+    /// Every endpoint would answer the same, or the caller must reduce the request.
     Refused {
         code: i64,
         message: String,
     },
 }
 
-/// Of an exchange without a result, with the cooldown that the endpoint asks for.
+/// An exchange without a result: the decision, the failure, and the cooldown that the endpoint
+/// requests.
 type Refusal = (RetryDecision, Failure, Option<Duration>);
 
 impl Pool {
@@ -97,7 +98,7 @@ fn understand(received: Received, read: fn(u16, &[u8]) -> ReplyClass) -> Result<
             let text = String::from_utf8_lossy(&response.body).into_owned();
             (SlowDown, Failure::Http { status, text }, rest)
         }
-        // This status decides for any body.
+        // Status 429 means a rate limit with any body.
         ReplyClass::Again(text) if status == 429 => (SlowDown, Failure::Rejected(text), None),
         ReplyClass::Again(text) => (Retry, Failure::Rejected(text), None),
         ReplyClass::NotOffered(text) => (Unsupported, Failure::Rejected(text), None),

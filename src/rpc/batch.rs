@@ -29,30 +29,31 @@ pub struct Call {
     pub params: Value,
 }
 
-/// A result, and the endpoint that returned it.
+/// The result of one call, and the endpoint that returned it.
 #[derive(Debug)]
 pub struct CallResponse {
     pub result: Box<RawValue>,
     pub endpoint: EndpointId,
-    /// Number of the request whose response it is part of: one server gave all that share it.
+    /// Number of the request that contained the call: results with the same number are one
+    /// server's.
     pub request: u64,
 }
 
 pub(crate) type CallAnswer = Result<CallResponse, UpstreamError>;
 
-/// The outcome of one request.
+/// The outcome of one batch request.
 #[derive(Default)]
 struct BatchOutcome {
-    /// `None` where it was not sent.
+    /// `None` if no request was sent.
     sent: Option<Sent>,
     outcomes: Vec<(Open, Result<Box<RawValue>, Observation>)>,
     refused: Vec<(Open, UpstreamError)>,
-    /// Calls that were not sent with it.
+    /// Calls that did not fit into the request.
     left: Vec<Open>,
 }
 
 impl Pool {
-    /// One call.
+    /// Makes one call.
     pub async fn call(
         &self,
         method: &'static str,
@@ -63,8 +64,8 @@ impl Pool {
         answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))
     }
 
-    /// Many calls, each with its own result, in the order given. Split by the endpoints' batch
-    /// sizes; a call that fails is retried by itself.
+    /// Makes many calls; results are in the order of `calls`, one each. Split by the endpoints'
+    /// batch sizes; a failed call is retried by itself.
     pub async fn batch(&self, calls: &[Call], options: &CallOptions) -> Vec<CallAnswer> {
         let mut results: Vec<Option<CallAnswer>> = calls.iter().map(|_| None).collect();
         let mut flights = FuturesUnordered::new();
@@ -80,7 +81,8 @@ impl Pool {
         results.into_iter().map(|one| one.unwrap_or(Err(UpstreamError::NoEndpoint))).collect()
     }
 
-    /// Groups as large as can be sent at once, each of calls that may go to the same endpoints.
+    /// Splits calls into batches of the current size, each of calls that exclude the same
+    /// endpoints.
     fn grouped(&self, open: Vec<Open>) -> Vec<Vec<Open>> {
         let size = self.batch_size();
         let mut alike: BTreeMap<EndpointSet, Vec<Open>> = BTreeMap::new();
@@ -90,7 +92,7 @@ impl Pool {
         alike.values().flat_map(|all| all.chunks(size).map(<[Open]>::to_vec)).collect()
     }
 
-    /// Waits, takes a permit, sends one request.
+    /// Waits for the pause and a permit, then sends one request.
     async fn send_batch(
         &self,
         calls: &[Call],
@@ -107,7 +109,7 @@ impl Pool {
         let permit = match self.inner.admission.admit(needs.clone()).await {
             Ok(permit) => permit,
             Err(error) => {
-                // Some endpoint may support the others.
+                // Another endpoint may support the calls of other methods.
                 let is_same = |open: &Open| method(open) == needs.method;
                 let (same, left) = group.into_iter().partition::<Vec<_>, _>(is_same);
                 let refused = same.into_iter().map(|open| (open, error.clone())).collect();
@@ -123,7 +125,7 @@ impl Pool {
         let (mut going, mut left) = group.into_iter().partition::<Vec<_>, _>(known);
         left.extend(going.split_off(permit.calls.min(going.len())));
         if going.is_empty() {
-            // Refused since the permit was granted.
+            // The endpoint refused the methods since the permit was granted.
             return BatchOutcome { left, ..BatchOutcome::default() };
         }
         let asked: Vec<(&str, &Value)> = going
@@ -199,8 +201,8 @@ fn set(results: &mut [Option<CallAnswer>], at: usize, result: CallAnswer) {
     }
 }
 
-/// What came for each call. Errors are classified by the whole of their words, a part of which may be
-/// a part of the URL too; what is kept of them is masked.
+/// Assigns answers to calls. Errors are classified by their whole text, because masking may remove
+/// a part of it; the text that is kept is masked.
 fn read(
     going: Vec<Open>,
     received: Received,
@@ -230,8 +232,8 @@ fn read(
 
 type Entry = Option<Result<Box<RawValue>, Failure>>;
 
-/// Status and body are read separately: an error may come with any status, and text with a good
-/// one.
+/// Status and body are read separately: an error body may come with any status, and a non-JSON body
+/// with status 200.
 fn understand(received: Received, count: usize) -> Result<Vec<Entry>, Failure> {
     let response = received.map_err(Failure::Transport)?;
     let status = response.status;

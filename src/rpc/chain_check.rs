@@ -1,6 +1,6 @@
-//! Chain-identity check: each endpoint is queried for its chain, again from time to time, and one that
-//! reports another chain is disabled. A read waits until one endpoint is confirmed, not for all; endpoints that
-//! have not answered by then are on cooldown until they do.
+//! Chain-identity check: each endpoint is queried for its chain at intervals, and one that reports
+//! another chain is disabled. A read waits until one endpoint is confirmed, not for all; endpoints
+//! without an answer by then are excluded until they answer.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,20 +19,21 @@ use super::error::UpstreamError;
 use super::pool::Pool;
 use crate::domain::lock;
 
-/// An endpoint that reports another chain is asked again after this long at first, and after twice as
-/// long each time that it does so again: one answer may have been that of a confused proxy.
+/// An endpoint that reports another chain is queried again after this long, and after twice as long
+/// each further time: one answer may be an error of a proxy.
 const WRONG_CHAIN_COOLDOWN_FIRST: Duration = Duration::from_secs(60);
 const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
-/// An endpoint that is right is asked again after this long, by the next read: what an address leads to
-/// can change.
+/// A confirmed endpoint is queried again by the first read after this long: another server may
+/// answer at its address by then.
 const RIGHT_CHAIN_KEPT: Duration = Duration::from_secs(600);
-/// Reads continue after this long if no endpoint reports its chain.
+/// Reads start without a confirmed endpoint after this long.
 const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
-/// One that answers with an odd error is asked again after this long, where no other one is right.
+/// An endpoint that answered with an unexpected error is queried again after this long, if no other
+/// one is confirmed.
 const ODD_CHAIN_KEPT: Duration = Duration::from_secs(60);
-/// Codes of JSON-RPC for a request that is wrong, or unknown.
+/// JSON-RPC codes for an invalid request or an unknown method.
 const REQUEST_ERRORS: RangeInclusive<i64> = -32602..=-32600;
-/// Longest cooldown of an endpoint that has not answered yet.
+/// How long an endpoint without an answer is excluded at most.
 const UNKNOWN_COOLDOWN: Duration = Duration::from_secs(20);
 
 /// What an endpoint reports about its chain.
@@ -40,16 +41,16 @@ const UNKNOWN_COOLDOWN: Duration = Duration::from_secs(20);
 pub(crate) enum ChainCheck {
     Match,
     Mismatch,
-    /// It answers, and reports no chain.
+    /// The endpoint answers, but the answer names no chain.
     Silent,
-    /// It answers with an error that may be its answer to any call.
+    /// The endpoint answers with an error that it may return for any call.
     Odd,
-    /// Not reached now: queried again at the next read.
+    /// The endpoint did not answer: the next read queries it again.
     Unknown,
 }
 
 impl ChainCheck {
-    /// By the answer to a question for the chain.
+    /// Compares the answer to a chain query with the expected chain.
     pub(crate) fn of<T: PartialEq>(
         reported: Result<Option<T>, UpstreamError>,
         expected: &T,
@@ -78,7 +79,7 @@ type Round = Shared<BoxFuture<'static, ()>>;
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
     reported: Arc<Answers>,
-    /// The open queries: every task that waits for them drives them, and [`ChainChecks::go_on`].
+    /// The pending queries; polled by each task that waits for them, and by [`ChainChecks::go_on`].
     round: Mutex<Option<Round>>,
 }
 
@@ -92,24 +93,25 @@ struct Answers {
 struct Reported {
     is_right: bool,
     basis: Basis,
-    /// It is not asked again before.
+    /// The endpoint is not queried again before this time.
     until: Instant,
-    /// For how long, of one that reported another chain.
+    /// Cooldown of an endpoint that reported another chain.
     cooldown: Duration,
 }
 
-/// By what an endpoint counts as one of a chain.
+/// Why an endpoint counts as one of this chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Basis {
     Reported,
-    /// It gave no answer when it was asked again: no other one is left out for it.
+    /// It was confirmed, but gave no answer to the last query: other endpoints are not excluded
+    /// because of it.
     Outdated,
-    /// An odd error, while no other one is right.
+    /// It answered with an unexpected error, and no other endpoint is confirmed.
     Odd,
 }
 
 impl Reported {
-    /// It is right by what it answered.
+    /// Whether the endpoint is confirmed by its last answer.
     fn shows_right(&self) -> bool {
         self.is_right && self.basis == Basis::Reported
     }
@@ -124,13 +126,13 @@ impl Answers {
         lock(&self.known).get(&id).is_some_and(Reported::shows_right)
     }
 
-    /// Some endpoint is right by what it answered, lately or before.
+    /// Whether some endpoint was confirmed by an answer, of any age.
     fn has_answered(&self) -> bool {
         let is_answered = |known: &Reported| known.is_right && known.basis != Basis::Odd;
         lock(&self.known).values().any(is_answered)
     }
 
-    /// Some endpoint is right by what it answered.
+    /// Whether some endpoint is confirmed by its last answer.
     fn has_right(&self) -> bool {
         lock(&self.known).values().any(Reported::shows_right)
     }
@@ -140,7 +142,7 @@ impl Answers {
         lock(&self.known).insert(id, Reported { is_right, basis, until, cooldown });
     }
 
-    /// It is asked again at the next read.
+    /// Marks the endpoint to be queried again at the next read.
     fn outdate(&self, id: EndpointId) {
         if let Some(known) = lock(&self.known).get_mut(&id) {
             known.basis = Basis::Outdated;
@@ -163,21 +165,23 @@ impl Answers {
                 tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
                 self.keep_wrong(pool, id);
             }
-            // It takes the right chain to take that back.
+            // Only a matching answer enables an endpoint that reported another chain.
             ChainCheck::Silent | ChainCheck::Odd | ChainCheck::Unknown if before == Some(false) => {
                 self.keep_wrong(pool, id);
             }
             ChainCheck::Odd | ChainCheck::Unknown if self.is_reported(id) => {
                 self.outdate(id);
             }
-            // Next to one that is right it counts as not reached; else the chain is read by what there is.
+            // Next to a confirmed endpoint this one counts as not reached; else reads use it.
             ChainCheck::Odd if self.has_right() => {}
             ChainCheck::Odd => self.keep(id, true, Basis::Odd, ODD_CHAIN_KEPT),
             ChainCheck::Match | ChainCheck::Silent => {
-                // Before it is released: a judge that excludes it meanwhile looks here again.
+                // Stored before the release: `judge`, which may exclude the endpoint meanwhile,
+                // checks the result again.
                 self.keep(id, true, Basis::Reported, RIGHT_CHAIN_KEPT);
                 lock(&self.known).retain(|_, known| known.basis != Basis::Odd);
-                // What one that was right waits for is another matter.
+                // A cooldown of an endpoint that was confirmed before has another cause and is
+                // kept.
                 if before == Some(true) {
                     pool.enable(id);
                 } else {
@@ -190,7 +194,7 @@ impl Answers {
     }
 }
 
-/// Ends all open queries when dropped.
+/// Drops all pending queries when dropped.
 struct Ending<'a>(&'a ChainChecks);
 
 impl Drop for Ending<'_> {
@@ -200,14 +204,14 @@ impl Drop for Ending<'_> {
 }
 
 impl ChainChecks {
-    /// Endpoints that answered, and whether their chain matches.
+    /// Whether the chain matches, for each endpoint that answered.
     pub(crate) fn known(&self) -> HashMap<EndpointId, bool> {
         let known = lock(&self.reported.known);
         known.iter().map(|(id, known)| (*id, known.is_right)).collect()
     }
 
-    /// Waits until some endpoint matches (an odd error does not), all were queried, or the wait without an answer is over. `method`
-    /// is what `ask` calls.
+    /// Waits until an endpoint is confirmed (an unexpected error does not count), all were queried,
+    /// or the time limit has passed. `method` is the method that `ask` calls.
     pub(crate) async fn check(
         &self,
         pool: &Pool,
@@ -217,17 +221,18 @@ impl ChainChecks {
         let (unknown, before) = (self.unknown(pool), self.known());
         if !unknown.is_empty() {
             let round = self.begin(pool, &unknown, (method, ask));
-            // One that was never known is waited for next to one that answers no more.
+            // If none of the queried endpoints was known, an outdated confirmation does not end the
+            // wait.
             let are_known = unknown.iter().all(|id| before.contains_key(id));
             let enough = self.enough(round, are_known);
-            // An endpoint that does not report its chain may serve all the same.
+            // An endpoint that does not report its chain can still serve the read.
             let _ = timeout(NO_ANSWER_WAIT, enough).await;
         }
         let outcome = self.judge(pool, &unknown, &before)?;
         let after = self.known();
         let is_back =
             |id: &EndpointId| before.get(id) == Some(&false) && after.get(id) == Some(&true);
-        // What was asked next to the question was refused.
+        // Other calls to a disabled endpoint were refused meanwhile: they must be repeated.
         let is_back = unknown.iter().any(is_back);
         Ok(if is_back { CheckOutcome::EndpointsChanged } else { outcome })
     }
@@ -236,7 +241,7 @@ impl ChainChecks {
         let is_enough = || self.reported.has_right() || are_known && self.reported.has_answered();
         loop {
             let news = self.reported.news.notified();
-            // Takes all answers since the last read in any case.
+            // Polls the queries once, to take all answers that arrived since the last read.
             let is_over = round.clone().now_or_never().is_some();
             if is_over || is_enough() {
                 return;
@@ -249,7 +254,7 @@ impl ChainChecks {
         }
     }
 
-    /// Drives the open queries; never ready. Dropping it drops them, with their permits.
+    /// Drives the pending queries; never ready. Dropping it drops them, with their permits.
     pub(crate) async fn go_on(&self) -> Infallible {
         let _end = Ending(self);
         loop {
@@ -263,14 +268,14 @@ impl ChainChecks {
         }
     }
 
-    /// Endpoints without an answer, and those whose answer is too old.
+    /// Endpoints without an answer, or whose answer has expired.
     fn unknown(&self, pool: &Pool) -> Vec<EndpointId> {
         let (known, now) = (lock(&self.reported.known), Instant::now());
         let is_open = |id: &EndpointId| known.get(id).is_none_or(|known| known.until <= now);
         pool.endpoints().into_iter().map(|one| one.id).filter(is_open).collect()
     }
 
-    /// Joins the open queries, or starts them.
+    /// Joins the pending queries, or starts them.
     fn begin(
         &self,
         pool: &Pool,
@@ -294,8 +299,8 @@ impl ChainChecks {
         begun
     }
 
-    /// Excludes endpoints without an answer, if another one matches; the query itself still reaches
-    /// them.
+    /// Excludes endpoints without an answer if another one is confirmed; calls that name an
+    /// endpoint, such as the chain query, still reach it.
     fn judge(
         &self,
         pool: &Pool,
@@ -313,12 +318,12 @@ impl ChainChecks {
         for id in queried.iter().filter(|id| known.get(*id) != Some(&true)) {
             if some_are_right && !is_wrong(id) {
                 pool.exclude(*id, UNKNOWN_COOLDOWN);
-                // Its answer may have come since.
+                // Its answer may have arrived since the decision.
                 if self.reported.is_right(*id) == Some(true) {
                     pool.release(*id);
                 }
             }
-            // What was known to be wrong has answered nothing else.
+            // Endpoints that were known to be on another chain change nothing.
             if (some_are_right || is_wrong(id)) && before.get(id) != Some(&false) {
                 nodes = CheckOutcome::EndpointsChanged;
             }
@@ -327,7 +332,8 @@ impl ChainChecks {
     }
 }
 
-/// What an endpoint reports; another chain is asked for once more, and nothing else meanwhile.
+/// Queries an endpoint's chain; another chain is confirmed by a second query, and the endpoint
+/// serves nothing else in between.
 async fn reported_twice(
     pool: Pool,
     id: EndpointId,
@@ -346,8 +352,8 @@ async fn reported_twice(
     (id, reported)
 }
 
-/// Runs the first part of a read while the endpoints are checked; repeats it where its answers may
-/// be those of an excluded one.
+/// Runs `open`, the first part of a read, concurrently with the chain check; repeats it if its
+/// answers may come from an endpoint that was excluded.
 pub(crate) async fn checked<T, F: Future<Output = Result<T, UpstreamError>>>(
     check: impl Future<Output = Result<CheckOutcome, UpstreamError>>,
     open: impl Fn() -> F,

@@ -1,4 +1,4 @@
-//! One endpoint: its configuration, what was learned of it, and whether it may be used now.
+//! One endpoint: its configuration, its observed state, and whether it may be used now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub struct EndpointStatus {
     pub batch: usize,
     pub latency: Duration,
     pub last_error: Option<String>,
-    /// Time since its last useful answer.
+    /// Time since the last useful answer.
     pub answered_ago: Option<Duration>,
     /// Methods that gave a result.
     pub worked: Vec<String>,
@@ -73,31 +73,31 @@ pub struct CallCounts {
     pub failed: u64,
 }
 
-/// How far an endpoint may run ahead of its rate.
+/// How far requests may run ahead of the rate.
 const BURST: Duration = Duration::from_millis(100);
-/// Answers that report another chain before an endpoint is none that may serve.
+/// Consecutive answers that report another chain, after which an endpoint cannot serve any call.
 const WRONG_CHAIN_ANSWERS: u32 = 2;
-/// One of another chain is not waited for, however long a caller would.
+/// A cooldown longer than any wait, for an endpoint that reports another chain.
 const WRONG_CHAIN_REST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Share of a named rate that is used, in per cent: requests do not arrive evenly spaced.
+/// Per cent of a rate named by refusals that is used: requests are not evenly spaced.
 const NAMED_SHARE: u32 = 85;
 
-/// A rate that refusals name, and until when that counts.
+/// A rate limit that refusals named, and when it expires.
 #[derive(Debug, Clone, Copy)]
 struct NamedRate {
     millihertz: u32,
-    /// Separate ones.
+    /// Number of refusals, those of one burst counted once.
     refusals: u32,
     until: Instant,
 }
 
-/// Of an endpoint that reports another chain: it is asked for its chain, and for nothing else.
+/// An endpoint that reported another chain: it serves only the chain query.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WrongChain {
-    /// The method that asks for it.
+    /// The method of the chain query.
     method: &'static str,
-    /// How often it reported so in a row.
+    /// Consecutive answers that report another chain.
     answers: u32,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct WrongChain {
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     began: Instant,
-    /// Until when it counts: the caller may have stopped waiting for it.
+    /// When the booking expires: the caller may have stopped waiting for the permit.
     until: Instant,
 }
 
@@ -116,32 +116,33 @@ pub(super) struct Endpoint {
     /// Texts that its answers must not reveal, longest first.
     pub(super) secrets: Arc<[String]>,
     concurrency: usize,
-    /// Calls of one request now; fewer than at most while a refusal of late says so.
+    /// Current calls per request: below `batch_most` after a refusal or a timeout, until
+    /// `reduced_until`.
     pub(super) batch: usize,
     batch_most: usize,
     reduced_until: Instant,
-    /// Requests by number.
+    /// Booked requests by number.
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
     rate: RateAccount,
     resting_until: Instant,
     pub(super) wrong_chain: Option<WrongChain>,
-    /// Until then it serves only calls that name it.
+    /// Until then the endpoint serves only calls that name it.
     excluded_until: Instant,
-    /// Since when it has been excluded again and again.
+    /// Start of the current series of exclusions.
     excluded_since: Option<Instant>,
-    /// Since its first cooldown after a success.
+    /// Start of the first cooldown since the last success.
     out_since: Option<Instant>,
     /// Consecutive failures; from `PoolLimits::breaker_failures` on it gets one request at a time.
     failures: u32,
     slow_downs: u32,
     slowed_at: Instant,
-    /// What its refusals of late named.
+    /// The rate limit that recent refusals named.
     named_rate: Option<NamedRate>,
     latency: Duration,
-    /// When its latency was last measured.
+    /// Time of the last latency measurement.
     measured_at: Instant,
-    /// Why it was not used recently.
+    /// The last error that kept it from use.
     pub(super) last_error: Option<String>,
     answered_at: Option<Instant>,
     pub(super) refusals: Refusals,
@@ -190,7 +191,8 @@ impl Endpoint {
         }
     }
 
-    /// `Ok`: may be used now. `Err`: not before this time, unless a request ends.
+    /// `Ok`: a request may be sent now. `Err`: not before this time, unless a request in flight
+    /// ends earlier.
     pub(super) fn ready(&self, now: Instant) -> Result<(), Instant> {
         let ends = self.open(now).map(|lease| lease.until);
         let full = (self.open(now).count() >= self.places()).then(|| ends.min()).flatten();
@@ -198,19 +200,19 @@ impl Endpoint {
         if at <= now { Ok(()) } else { Err(at) }
     }
 
-    /// The next time at which it may serve more than now.
+    /// The next time at which the endpoint may serve more than now.
     pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
         self.ready(now).err().into_iter().chain(self.refusals.next_end(now)).min()
     }
 
-    /// When its rate and its cooldown allow a request.
+    /// When the rate and the cooldown allow a request.
     fn free_at(&self, now: Instant) -> Instant {
-        // What names its rate may suspend a caller that is a moment early.
+        // A provider that names its rate may suspend clients that exceed it slightly.
         let burst = if self.named(now).is_some() { Duration::ZERO } else { BURST };
         self.rests_until(None).max(self.rate.free_at(burst, now))
     }
 
-    /// For a method, else as a whole.
+    /// When the cooldown for a method ends; without one, that of the endpoint as a whole.
     fn rests_until(&self, method: Option<&str>) -> Instant {
         let until = self
             .refusals
@@ -224,7 +226,8 @@ impl Endpoint {
         self.wrong_chain.is_some_and(|wrong| wrong.method != method)
     }
 
-    /// Whether it is of another chain by two answers, so that what the others lack is lacking.
+    /// Whether two answers reported another chain: data that only this endpoint offers is then
+    /// missing.
     pub(super) fn is_of_another_chain(&self) -> bool {
         self.wrong_chain.is_some_and(|wrong| wrong.answers >= WRONG_CHAIN_ANSWERS)
     }
@@ -237,7 +240,7 @@ impl Endpoint {
         if self.failures >= self.limits.breaker_failures { 1 } else { self.concurrency }
     }
 
-    /// Its offer for a request of so many calls of a method.
+    /// The endpoint's offer to serve a request of `calls` calls of a method.
     pub(super) fn offer(&self, at: usize, method: &str, calls: usize, now: Instant) -> Offer {
         let youngest = self.open(now).map(|lease| lease.began).max();
         let doubts = u32::from(self.refusals.is_doubtful(method, now));
@@ -255,12 +258,13 @@ impl Endpoint {
         }
     }
 
-    /// For a method, else as a whole.
+    /// Whether a cooldown applies to a method, or to the endpoint as a whole.
     pub(super) fn is_resting(&self, method: Option<&str>, now: Instant) -> bool {
         self.rests_until(method) > now
     }
 
-    /// Whether it will not have answered any request for longer than `wait_max`, seen from `since`.
+    /// Whether the endpoint's cooldown makes it silent for longer than `wait_max`, counted from
+    /// `since`.
     pub(super) fn is_out(
         &self,
         method: &str,
@@ -298,13 +302,13 @@ impl Endpoint {
         (self.next_lease, calls)
     }
 
-    /// Calls in 1,000 seconds that its refusals named of late: by one of them it may be an accident.
+    /// Calls per 1,000 seconds that recent refusals named; a single refusal does not count.
     fn named(&self, now: Instant) -> Option<u32> {
         let named = self.named_rate.filter(|named| named.refusals > 1 && now < named.until);
         named.map(|named| named.millihertz)
     }
 
-    /// Calls that fit one request by the rate that its refusals named of late.
+    /// Calls that fit into one request by the rate that recent refusals named.
     pub(super) fn calls_at_once(&self, now: Instant) -> Option<usize> {
         usize::try_from(self.named(now)? / 1_000).ok().map(|calls| calls.max(1))
     }
@@ -318,7 +322,7 @@ impl Endpoint {
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
     }
 
-    /// Requests that its rate and its places take in the time of one answer.
+    /// Number of requests that rate and concurrency allow within one typical latency.
     pub(super) fn parallel(&self, now: Instant) -> usize {
         let usual = self.usual(now).unwrap_or(PRESUMED);
         let cost = self.cost(1).as_micros();
@@ -352,7 +356,7 @@ impl Endpoint {
         self.failures = 0;
         self.answered_at = Some(Instant::now());
         self.took(took);
-        // A request sent before the slow-down says nothing about the pause since.
+        // An answer to a request that was sent before the slow-down does not end it.
         if began >= self.slowed_at {
             self.slow_downs = 0;
             self.out_since = None;
@@ -376,12 +380,12 @@ impl Endpoint {
         };
     }
 
-    /// Another endpoint answered first after this long: its own answer would have taken longer.
+    /// Records that another endpoint answered first: this one's latency is above `after`.
     pub(super) fn overtaken(&mut self, after: Duration) {
         self.took(self.latency.max(after * 2));
     }
 
-    /// Records a failure of its own; consecutive ones start a cooldown.
+    /// Records a failure; consecutive ones start a cooldown.
     pub(super) fn failed(&mut self, error: String, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_error = Some(error);
@@ -390,8 +394,8 @@ impl Endpoint {
         }
     }
 
-    /// Records a request to slow down; returns how many in a row. Requests that were sent before it
-    /// belong to the same burst.
+    /// Records a request to slow down; returns the number of consecutive ones. Those for requests
+    /// sent before the last slow-down belong to the same burst.
     pub(super) fn slowed_down(&mut self, error: String, began: Instant, now: Instant) -> u32 {
         if let Some(millihertz) = named_rate(&error) {
             self.note_rate(millihertz, began, now);
@@ -415,8 +419,8 @@ impl Endpoint {
         }
     }
 
-    /// A request of so many calls took too long: one that has answered something of late takes fewer at
-    /// once for a while. Of a silent one it says nothing.
+    /// Records a timeout of a batch: batches become smaller for a while if the endpoint answered
+    /// anything recently. A silent endpoint is not helped by smaller ones.
     pub(super) fn timed_out(&mut self, calls: usize, now: Instant) {
         let is_new = |at| now.saturating_duration_since(at) < self.limits.named_rate_age;
         if calls > 1 && self.answered_at.is_some_and(is_new) {
@@ -424,7 +428,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes at most so many calls a request for a while.
+    /// Limits batches to `calls` calls for a while.
     pub(super) fn reduce_batch(&mut self, calls: usize, now: Instant) {
         self.batch = self.batch.min(calls).max(1);
         self.reduced_until = now + self.limits.named_rate_age;
@@ -435,13 +439,14 @@ impl Endpoint {
         self.resting_until = self.resting_until.max(now + pause);
     }
 
-    /// It reported another chain: until it is released, it takes this method alone.
+    /// Records that the endpoint reported another chain: until it is released it serves only the
+    /// method `but_for`.
     pub(super) fn disable(&mut self, but_for: &'static str) {
         let known = self.wrong_chain.map_or(0, |wrong| wrong.answers);
         self.wrong_chain = Some(WrongChain { method: but_for, answers: known.saturating_add(1) });
     }
 
-    /// Excludes it from selection, without waiting for it.
+    /// Excludes the endpoint from selection; no call waits for it.
     pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
         self.excluded_since.get_or_insert(now);
         self.excluded_until = self.excluded_until.max(now + pause);
@@ -451,7 +456,7 @@ impl Endpoint {
         self.excluded_until > now
     }
 
-    /// Excluded now, and for less than so long: it may answer yet.
+    /// Whether the endpoint has been excluded for less than `patience` and may still answer.
     pub(super) fn is_awaited(&self, patience: Duration, now: Instant) -> bool {
         let is_new = |since| now.saturating_duration_since(since) < patience;
         self.is_excluded(now) && self.excluded_since.is_some_and(is_new)
@@ -470,12 +475,12 @@ impl Endpoint {
         self.is_resting(None, now) || self.is_excluded(now) || self.wrong_chain.is_some()
     }
 
-    /// Requests without an answer, or too many, since its last answer.
+    /// Failures and slow-downs since the last success.
     pub(super) fn failed_in_a_row(&self) -> u32 {
         self.failures.saturating_add(self.slow_downs)
     }
 
-    /// Whether it takes requests now, and answered the last one.
+    /// Whether the endpoint takes requests now and answered the last one.
     pub(super) fn works(&self, now: Instant) -> bool {
         self.answered_at.is_some() && self.failed_in_a_row() == 0 && !self.is_off(now)
     }

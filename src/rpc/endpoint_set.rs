@@ -2,7 +2,7 @@
 
 use super::endpoint::EndpointId;
 
-/// Some endpoints of a pool; those with numbers of 128 and more are never in it.
+/// A set of endpoints of one pool; endpoints with numbers from 128 on are never in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct EndpointSet(u128);
 

@@ -2,7 +2,7 @@
 
 use crate::domain::Height;
 
-/// The answer to what was asked of nodes.
+/// The result of a query to a chain's nodes.
 pub(crate) type Result<T, E = UpstreamError> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,12 +32,12 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// After one attempt, which may succeed later.
+    /// An error after one attempt that may succeed later.
     pub(crate) fn unavailable(last: impl Into<String>) -> Self {
         Self::Unavailable { attempts: 1, last: last.into() }
     }
 
-    /// A retry soon would give the same.
+    /// Whether a retry soon would give the same error.
     pub fn is_final(&self) -> bool {
         match self {
             Self::NoEndpoint
@@ -51,7 +51,7 @@ impl UpstreamError {
     }
 }
 
-/// An answer; `None` for an error that a node returns, as of a contract that reverts.
+/// The answer; `None` for an error that a node returns, such as a reverted call.
 pub(crate) fn unless_refused<T>(
     answered: Result<T, UpstreamError>,
 ) -> Result<Option<T>, UpstreamError> {
@@ -61,7 +61,7 @@ pub(crate) fn unless_refused<T>(
     }
 }
 
-/// An answer; `None` for an error that a retry soon would give again.
+/// The answer; `None` for an error that a retry soon would repeat.
 pub(crate) fn unless_final<T>(
     answered: Result<T, UpstreamError>,
 ) -> Result<Option<T>, UpstreamError> {

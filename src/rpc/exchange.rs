@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::transport::{Response, TransportError};
 
-/// One HTTP exchange that is not JSON-RPC.
+/// One HTTP exchange of the pool; `name` stands for the method where it is not JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// Its name in counters, and in the record of unsupported methods.
+    /// Name in counters and in the record of refusals.
     pub name: &'static str,
     /// Appended to the path of the endpoint's URL: "" or "/v1/accounts/…".
     pub path: String,
@@ -17,5 +17,5 @@ pub struct Ask {
     pub body: Option<Bytes>,
 }
 
-/// What came back, of any status.
+/// The response, of any status.
 pub(super) type Received = Result<Response, TransportError>;

@@ -96,7 +96,7 @@ fn built_in_roots() -> rustls::RootCertStore {
     rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
 }
 
-/// The library's texts may contain the URL: only their kind is passed on.
+/// Keeps only the innermost cause: the library's texts may contain the URL.
 fn failure(error: reqwest::Error) -> TransportError {
     if error.is_timeout() {
         return TransportError::Timeout;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// An error object of a node; some services return a text in its place, others a code as text.
+/// A node's error object; some services return a text instead, others a code as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Value")]
 pub(crate) struct RpcError {
@@ -18,7 +18,8 @@ impl From<Value> for RpcError {
         let field = |name: &str| error.get(name).unwrap_or(&Value::Null);
         let code = field("code");
         let code = code.as_i64().or_else(|| code.as_str()?.parse().ok()).unwrap_or(0);
-        // Some services describe the error in `data`; results of a reverted call are there too.
+        // Some services describe the error in `data`, which also holds the result of a reverted
+        // call.
         let data = text(field("data")).filter(|data| !data.starts_with("0x"));
         let text_given = text(&error).or_else(|| text(field("message")));
         let message = match (text_given, data) {
@@ -33,7 +34,7 @@ impl From<Value> for RpcError {
 struct Envelope<'a> {
     #[serde(default, borrow)]
     id: Option<&'a RawValue>,
-    /// `Some` for a null result too: the raw text is then `null`.
+    /// `Some` for a null result too, whose raw text is `null`.
     #[serde(default, borrow, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     error: Option<RpcError>,

@@ -17,10 +17,11 @@ defaults! {
         /// while no endpoint answers any request.
         pub retry_time_max: Duration = Duration::from_secs(30),
         pub attempts_max: u32 = 12,
-        /// Failed attempts of a call after which it gives up an endpoint that it names, next to others
-        /// that may be asked instead.
+        /// Failed attempts after which a call gives up the endpoint that it names, if another one
+        /// can serve the call instead.
         pub replaceable_failures_max: u32 = 3,
-        /// The longest cooldown of it that is waited for: after so many, and before.
+        /// Longest cooldown of that endpoint that such a call waits for: after this many failures,
+        /// and before.
         pub replaceable_wait: Duration = Duration::from_secs(1),
         pub replaceable_first_wait: Duration = Duration::from_secs(5),
         pub backoff_min: Duration = Duration::from_millis(100),
@@ -41,26 +42,27 @@ defaults! {
         /// A request is hedged with another endpoint after four times its usual latency, but not before
         /// this; for an endpoint without a measurement the usual latency is that of the fastest.
         pub hedge_after_min: Duration = Duration::from_millis(500),
-        /// The same where another endpoint than the last one should answer.
+        /// The same where the answer should come from another endpoint than the last one.
         pub hedge_other_after_min: Duration = Duration::from_secs(2),
         /// A latency counts as unknown after this long without an answer.
         pub remeasure_after: Duration = Duration::from_secs(30),
-        /// A rate that a refusal names is kept to for so long, and so is a smaller batch.
+        /// How long a rate limit named by a refusal, or a smaller batch, stays in force.
         pub named_rate_age: Duration = Duration::from_secs(600),
         /// One of this many requests may be hedged, and so many at once after a quiet time.
         pub hedge_share: u32 = 10,
-        /// A permit that its waiter does not take for so long passes to the next one.
+        /// A granted permit that its waiter does not take within this time passes to the next
+        /// waiter.
         pub turn_wait_max: Duration = Duration::from_millis(500),
         /// Separate answers after which a method counts as unsupported by an endpoint.
         pub unsupported_answers: u32 = 3,
-        /// The same for a missing key, plan or quota.
+        /// The same for refusals for lack of a key, a plan or a quota.
         pub denied_answers: u32 = 4,
-        /// Pause after the first of them, four times as long after each further one.
+        /// Pause after the first such answer; each further one makes it four times as long.
         pub refusal_pause_min: Duration = Duration::from_millis(250),
-        /// Pause once there are enough, twice as long after each further one.
+        /// Pause after enough such answers; each further one doubles it.
         pub refusal_rest_min: Duration = Duration::from_secs(60),
         pub refusal_rest_max: Duration = Duration::from_secs(3600),
-        /// Other endpoints are preferred for so long for a method that lacked old data.
+        /// How long other endpoints are preferred for a method for which this one lacked old data.
         pub lacking_rest: Duration = Duration::from_secs(60),
         /// Rounds over all endpoints while they answer with unknown errors.
         pub unknown_rounds: u32 = 4,

@@ -1,13 +1,13 @@
 //! Pure: the rate that a refusal names, as providers word it.
 
-/// No provider names more for one key.
+/// Larger numbers are taken for something else: no provider allows more per key.
 const RATE_MAX: u32 = 10_000;
-/// The number stands right behind.
+/// The number follows this text.
 const BEFORE: &str = "allowed_rps(";
-/// The number stands before, with at most one word between.
+/// The number precedes these texts, with at most one word between.
 const AFTER: [&str; 2] = [" per second", "/sec"];
 
-/// Calls in 1,000 seconds; `None` where the text names no rate of calls.
+/// The rate in calls per 1,000 seconds; `None` if the text names no rate of calls.
 pub(super) fn named_rate(text: &str) -> Option<u32> {
     let text = text.to_ascii_lowercase();
     let behind = text.split_once(BEFORE).and_then(|(_, rest)| {

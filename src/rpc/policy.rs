@@ -27,36 +27,36 @@ pub(super) enum Failure {
     Missing,
 }
 
-/// The decision.
+/// What to do after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryDecision {
     /// The endpoint asks for fewer requests: a cooldown, then a retry, here or elsewhere.
     SlowDown,
     /// A temporary failure: a retry, elsewhere where there is another endpoint.
     Retry,
-    /// This endpoint does not have it (pruned history, an answer that is too large for it), another
-    /// may; final once all have answered so.
+    /// The endpoint does not have the data (pruned, or too large an answer for it), another may;
+    /// final once all have answered so.
     RetryElsewhere,
-    /// An error that is in no table: a retry elsewhere, and a failure of this endpoint; final only
-    /// when every endpoint answers with one, more than once.
+    /// An error that no table lists: retry on another endpoint, and count a failure of this one;
+    /// final only once every endpoint answers with one, more than once.
     Unknown,
     /// Smaller batches on this endpoint.
     ReduceBatch,
     /// The caller must reduce the range.
     ReduceRange,
-    /// This endpoint does not support the method, which counts after repeated answers.
+    /// The endpoint does not support the method; counts after repeated answers.
     Unsupported,
-    /// For lack of a key, a plan or a quota: the endpoint, or the method there, is disabled with
-    /// growing pauses.
+    /// Refused for lack of a key, a plan or a quota: the endpoint, or the method there, is disabled
+    /// with growing pauses.
     Refused,
-    /// The same everywhere.
+    /// Every endpoint would answer the same.
     Fatal,
 }
 
 impl RetryDecision {
-    /// Whether it counts as a failure of the endpoint.
+    /// Whether the decision counts as a failure of the endpoint.
     pub(super) fn is_failure(self) -> bool {
-        // Refusing endpoints get no request at all for a while.
+        // Refusals are not failures: they already disable the endpoint for a while.
         matches!(self, Self::Retry | Self::Unknown)
     }
 }
@@ -80,7 +80,7 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
-    /// The same with what may be shown of its text.
+    /// The same failure with secrets masked in its text.
     pub(super) fn masked(&self, secrets: &[String]) -> Self {
         match self {
             Self::Http { status, text } => {
@@ -94,15 +94,15 @@ impl Failure {
         }
     }
 
-    /// The endpoint's text, for a log.
+    /// The beginning of the failure's text, for a log.
     pub(super) fn words(&self) -> String {
         /// Characters of a provider's text that are shown.
         const WORDS_MAX: usize = 200;
         self.to_string().chars().take(WORDS_MAX).collect()
     }
 
-    /// An error of the request itself may come without an HTTP error, or with 400; any other status
-    /// concerns the service.
+    /// Whether the failure can be an error of the request itself: such errors come with a 2xx
+    /// status or 400; any other status concerns the service.
     pub(super) fn may_be_final(&self) -> bool {
         matches!(self, Self::Rpc { status: 200..=299 | 400, .. })
     }
@@ -115,7 +115,7 @@ impl Failure {
                 (i64::from(*status), format!("timeout: {self}"))
             }
             Self::Http { status, .. } => (i64::from(*status), self.to_string()),
-            // The statuses that a server returns for them.
+            // The HTTP statuses that servers return for these cases.
             Self::Transport(TransportError::TooLarge { .. }) => {
                 (413, format!("response too large: {self}"))
             }
@@ -129,7 +129,7 @@ impl Failure {
 /// Pause before attempt number `attempt` (from 1): doubling, with jitter from `random`.
 pub(super) fn backoff(attempt: u32, min: Duration, max: Duration, random: u32) -> Duration {
     let full = min.saturating_mul(1_u32.checked_shl(attempt.min(16)).unwrap_or(u32::MAX)).min(max);
-    // Between half and all of it.
+    // Jitter: between half and all of the full pause.
     full / 2 + full / 2 * (random % 1024) / 1024
 }
 

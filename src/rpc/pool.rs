@@ -1,4 +1,4 @@
-//! The endpoints of one chain: their state, and what calls share. `batch.rs` and `ask.rs` make calls.
+//! The endpoints of one chain and what all calls share. `batch.rs` and `ask.rs` make the calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub struct CallOptions {
     pub on: Option<EndpointId>,
     /// Another endpoint than this one, if there is one.
     pub avoid: Option<EndpointId>,
-    /// Rather than a much slower endpoint, use the avoided one again.
+    /// Use the avoided endpoint again rather than a much slower one.
     pub in_time: bool,
     /// None of these endpoints.
     pub without: EndpointSet,
-    /// The caller asks another endpoint where the one that is named fails: it is given up soon, while
-    /// another one works and offers the method.
+    /// The caller queries another endpoint if the named one fails: the call then fails early,
+    /// provided another endpoint works and offers the method.
     pub(crate) is_replaceable: bool,
 }
 
@@ -44,7 +44,7 @@ impl CallOptions {
         }
     }
 
-    /// The same for one endpoint, which the caller replaces by another one where it fails.
+    /// The same options for one endpoint that the caller can replace if it fails.
     pub(crate) fn first_on(&self, id: EndpointId) -> Self {
         Self { on: Some(id), avoid: None, is_replaceable: true, ..self.clone() }
     }
@@ -63,7 +63,7 @@ pub(super) struct Inner {
     pub(super) limits: PoolLimits,
     pub(super) clock: Arc<dyn Clock>,
     random: AtomicU32,
-    /// Requests that were sent.
+    /// Number of requests sent.
     pub(super) requests: AtomicU64,
 }
 
@@ -97,41 +97,41 @@ impl Pool {
         self.inner.admission.refuse_hopeless();
     }
 
-    /// An endpoint reported another chain: until it is released, it is asked for its chain, by this method,
-    /// and for nothing else, also by calls that name it.
+    /// Disables an endpoint that reported another chain: until it is released it serves only the
+    /// chain query `but_for`, even to calls that name it.
     pub(crate) fn disable(&self, id: EndpointId, but_for: &'static str) {
         self.inner.admission.with(id, |endpoint| endpoint.disable(but_for));
         self.inner.admission.refuse_hopeless();
     }
 
-    /// Excludes an endpoint for a while, except for calls that name it: nothing waits for it.
+    /// Excludes an endpoint for a while, except for calls that name it; no call waits for it.
     pub(crate) fn exclude(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.exclude(pause, Instant::now()));
         self.inner.admission.refuse_hopeless();
     }
 
-    /// Whether an endpoint is excluded that has been so for less than `patience`: that the others
-    /// lack something says nothing of it.
+    /// Whether some endpoint has been excluded for less than `patience`: it may have data that the
+    /// others lack.
     pub(crate) fn awaits_any(&self, patience: Duration) -> bool {
         let now = Instant::now();
         let awaited = self.inner.admission.each(|_, endpoint| endpoint.is_awaited(patience, now));
         awaited.contains(&true)
     }
 
-    /// It reports the right chain again; ends no cooldown.
+    /// Enables an endpoint that reports the right chain again; a cooldown goes on.
     pub(crate) fn enable(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.wrong_chain = None);
         self.inner.admission.dispatch();
     }
 
-    /// Ends a cooldown.
+    /// Ends an endpoint's cooldown and exclusion.
     pub(crate) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));
         self.inner.admission.dispatch();
     }
 
-    /// Calls that fit one request of the endpoint that takes most, by the rates that refusals named of
-    /// late: some providers count each call of a batch.
+    /// Calls that fit into one request of the endpoint that takes most, by rates that recent
+    /// refusals named: some providers count each call of a batch.
     pub fn calls_at_once(&self) -> usize {
         let now = Instant::now();
         most(self.inner.admission.each(|_, endpoint| endpoint.calls_at_once(now)))
@@ -145,12 +145,12 @@ impl Pool {
         self.inner.admission.with(id, |endpoint| endpoint.label.clone()).unwrap_or_default()
     }
 
-    /// That an endpoint's answer cannot be understood.
+    /// The error for an answer that cannot be understood.
     pub(crate) fn malformed(&self, by: EndpointId, what: impl Into<String>) -> UpstreamError {
         UpstreamError::Malformed { endpoint: self.label(by), what: what.into() }
     }
 
-    /// Whether some endpoint of several works: what failed may succeed there.
+    /// Whether at least one of several endpoints works, so that a failed call may succeed there.
     pub(crate) fn works_in_part(&self) -> bool {
         let now = Instant::now();
         let work = self.inner.admission.each(|_, endpoint| endpoint.works(now));
@@ -162,8 +162,8 @@ impl Pool {
         self.inner.admission.each(|_, endpoint| endpoint.batch).into_iter().max().unwrap_or(1)
     }
 
-    /// Requests of a method that all endpoints but some take in the time of one answer, by their
-    /// rates and places together.
+    /// Number of requests of a method that all endpoints together, except `without`, take within
+    /// one typical latency.
     pub(crate) fn parallel(&self, method: &str, without: EndpointSet) -> usize {
         let now = Instant::now();
         let of = |id, endpoint: &Endpoint| {
@@ -185,13 +185,14 @@ impl Pool {
     }
 }
 
-/// One endpoint that takes few must not split what another takes whole.
+/// The largest of the endpoints' values: an endpoint that takes few calls must not split what
+/// another takes whole.
 fn most(named: Vec<Option<usize>>) -> usize {
     named.into_iter().map(|calls| calls.unwrap_or(usize::MAX)).max().unwrap_or(usize::MAX)
 }
 
-/// Several keys of one provider share its host: each endpoint has a label of its own, as errors and
-/// metrics name endpoints by it.
+/// Numbers equal labels: several keys of one provider share its host, and errors and metrics name
+/// endpoints by label.
 fn number_labels(endpoints: &mut [Endpoint]) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for endpoint in endpoints {

@@ -1,5 +1,5 @@
-//! What a wallet's requests have in common: whether a caller waits for them, how many calls they
-//! made, and which endpoints they went to.
+//! State shared by a wallet's requests: whether a caller waits for them, how many calls they made,
+//! and at which endpoints.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,13 +8,14 @@ use std::time::Duration;
 use crate::domain::lock;
 use tokio::time::Instant;
 
-/// Whether a caller waits for a wallet's answers, which may change while requests wait; how many
-/// calls its requests made, and by which endpoints.
+/// Whether a caller waits for a wallet's answers, which may change while requests are queued; also
+/// counts the calls and notes the endpoints that were used.
 #[derive(Debug, Default)]
 pub struct Priority {
     interactive: AtomicBool,
     calls: AtomicU32,
-    /// Labels with the time of the last request, in the order of first use: as many as endpoints.
+    /// Labels with the time of the last request, in the order of first use; at most one per
+    /// endpoint.
     endpoints: Mutex<Vec<(String, Instant)>>,
 }
 
@@ -31,7 +32,7 @@ impl Priority {
         self.interactive.store(interactive, Ordering::Relaxed);
     }
 
-    /// Labels of the endpoints that requests went to within this time.
+    /// Labels of the endpoints that got requests within `age`.
     pub(crate) fn endpoints(&self, age: Duration) -> Vec<String> {
         let used = lock(&self.endpoints);
         let young = used.iter().filter(|(_, at)| at.elapsed() <= age);
@@ -46,7 +47,7 @@ impl Priority {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Records a request of so many calls that goes to an endpoint.
+    /// Records a request of `calls` calls to an endpoint.
     pub(super) fn record(&self, calls: usize, endpoint: &str, now: Instant) {
         self.calls.fetch_add(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed);
         let mut used = lock(&self.endpoints);

@@ -1,5 +1,5 @@
-//! When the calls so far are paid for by a rate (generic cell rate algorithm), on tokio's clock, so
-//! that it works on paused time; and among how many processes the rates of endpoints are divided.
+//! Rate limiting by the generic cell rate algorithm, on tokio's clock so that it works with paused
+//! time; and the number of processes that divide the endpoints' rates.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::domain::lock;
 use tokio::time::Instant;
 
-/// The account of one rate. Endpoints of several pools that share it stay within the rate together:
-/// for an address that counts the requests of all chains, or a key that does.
+/// The account of one rate limit. Endpoints of several pools that share it stay within the limit
+/// together, as some providers count the requests of all chains per client address or key.
 #[derive(Debug, Clone)]
 pub struct RateAccount(Arc<Mutex<Instant>>);
 
@@ -24,7 +24,7 @@ impl RateAccount {
         lock(&self.0)
     }
 
-    /// When a request may begin that runs at most so far ahead of the rate.
+    /// When a request may be sent that runs at most `burst` ahead of the rate.
     pub(super) fn free_at(&self, burst: Duration, now: Instant) -> Instant {
         self.paid_until().checked_sub(burst).unwrap_or(now)
     }
@@ -40,7 +40,7 @@ impl RateAccount {
     }
 }
 
-/// Among how many processes rates are divided. Clones share the number.
+/// Number of processes that divide the rates. Clones share it.
 #[derive(Debug, Clone)]
 pub struct RateShare(Arc<AtomicU32>);
 

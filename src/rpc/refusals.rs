@@ -1,5 +1,5 @@
-//! What an endpoint refuses: methods that it lacks, keys and plans that it requires. A refusal is
-//! counted once for all requests in flight, and pauses grow: one answer disables nothing.
+//! What an endpoint refuses: methods that it lacks, and calls without a required key or plan. All
+//! requests in flight count as one refusal, and pauses grow: one answer disables nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,28 +16,27 @@ pub(super) enum RefusalKind {
     Denied,
 }
 
-/// What is logged of an endpoint.
+/// Kinds of log lines about an endpoint, each limited by [`LOG_EVERY`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Logged {
     Denied,
     Unknown,
 }
 
-/// Methods that the caller can replace without loss: the first answer that they are unsupported
-/// ends the wait for them.
+/// Methods that the caller can replace without loss: their first refusal counts as final.
 const REPLACEABLE: &[&str] = &["getTransactionsForAddress"];
 
-/// Between two log lines of an endpoint about the same.
+/// Shortest time between two log lines of one kind about one endpoint.
 const LOG_EVERY: Duration = Duration::from_secs(1800);
 
-/// Consecutive refusals.
+/// Consecutive refusals of a method, or of the endpoint.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
     kind: RefusalKind,
     answers: u32,
-    /// Requests sent up to this time belong to the answer that was counted.
+    /// Requests that were sent up to this time count as one refusal.
     counted_at: Instant,
-    /// No request before this time.
+    /// No request is sent before this time.
     until: Instant,
     is_firm: bool,
 }
@@ -69,7 +68,7 @@ impl Streak {
     }
 }
 
-/// Short pauses until enough answers have come, then long ones.
+/// Returns a short pause until there are enough answers, then a long one.
 fn pause(answers: u32, wanted: u32, limits: &PoolLimits) -> Duration {
     let (first, step) = match answers.checked_sub(wanted) {
         Some(more) => (limits.refusal_rest_min, more),
@@ -78,7 +77,7 @@ fn pause(answers: u32, wanted: u32, limits: &PoolLimits) -> Duration {
     first.saturating_mul(1_u32.checked_shl(step).unwrap_or(u32::MAX)).min(limits.refusal_rest_max)
 }
 
-/// What one endpoint refuses, by method and as a whole.
+/// The refusals of one endpoint, by method and as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     methods: BTreeMap<&'static str, Streak>,
@@ -87,7 +86,8 @@ pub(super) struct Refusals {
     denied: BTreeSet<&'static str>,
     /// Methods that gave a result once.
     worked: BTreeSet<&'static str>,
-    /// Methods that lacked old data, and until when other endpoints are preferred for them.
+    /// Methods for which the endpoint lacked old data, and until when other endpoints are
+    /// preferred.
     short: BTreeMap<&'static str, Instant>,
     logged_at: BTreeMap<Logged, Instant>,
 }
@@ -106,15 +106,15 @@ impl Refusals {
         if kind == RefusalKind::Denied {
             self.denied.insert(method);
         }
-        // Two methods without a result between them: the whole endpoint is concerned.
+        // Two denied methods without a result between them: the whole endpoint counts as denied.
         if kind == RefusalKind::Denied && self.denied.len() > 1 {
             let whole = self.whole.get_or_insert_with(|| Streak::new(kind, now));
             whole.count((kind, method), times, limits);
         }
     }
 
-    /// It gave a result to a request that was sent at `began`. A null ends a pause and proves no
-    /// ability: servers return it for methods that they lack.
+    /// Records a result for a request that was sent at `began`. A null ends a pause, but does not
+    /// prove that the method is supported: servers return it for methods that they lack.
     pub(super) fn worked(&mut self, method: &'static str, is_null: bool, began: Instant) {
         if !is_null {
             self.worked.insert(method);
@@ -132,13 +132,13 @@ impl Refusals {
         self.short.insert(method, until);
     }
 
-    /// Whether other endpoints are preferred for it.
+    /// Whether other endpoints are preferred for the method.
     pub(super) fn is_doubtful(&self, method: &str, now: Instant) -> bool {
         self.until(Some(method)).is_some_and(|until| until > now)
             || self.short.get(method).is_some_and(|until| *until > now)
     }
 
-    /// When it may be used for a method; for the endpoint as a whole without one.
+    /// When the pause for a method ends, or that of the endpoint as a whole.
     pub(super) fn until(&self, method: Option<&str>) -> Option<Instant> {
         let of_method = method.and_then(|method| self.methods.get(method));
         of_method.into_iter().chain(&self.whole).map(|streak| streak.until).max()
@@ -150,7 +150,7 @@ impl Refusals {
         all.map(|streak| streak.until).filter(|until| *until > now).min()
     }
 
-    /// Unsupported, by enough answers, and without any result ever.
+    /// Whether the method counts as unsupported: enough such answers, and no result ever.
     pub(super) fn is_absent(&self, method: &str, now: Instant) -> bool {
         let streak = self.methods.get(method).filter(|streak| {
             streak.kind == RefusalKind::Unsupported && streak.is_firm && streak.until > now
@@ -158,7 +158,7 @@ impl Refusals {
         streak.is_some() && !self.worked.contains(method)
     }
 
-    /// Refused for lack of a key, a plan or a quota, by enough answers.
+    /// Whether enough answers refused the method for lack of a key, a plan or a quota.
     pub(super) fn is_denied(&self, method: &str, now: Instant) -> bool {
         let is_out = |streak: &Streak| {
             streak.kind == RefusalKind::Denied && streak.is_firm && streak.until > now
@@ -178,7 +178,7 @@ impl Refusals {
         self.worked.iter().map(|method| (*method).to_owned()).collect()
     }
 
-    /// Whether to log a refusal: rarely, however often it comes.
+    /// Whether a refusal is due to be logged.
     pub(super) fn wants_log(&mut self, what: Logged, now: Instant) -> bool {
         let last = self.logged_at.get(&what);
         let is_due = last.is_none_or(|at| now.saturating_duration_since(*at) >= LOG_EVERY);

@@ -1,4 +1,5 @@
-//! The consequence of an attempt: a retry, the final error, and what is recorded of the endpoint.
+//! What follows from an attempt: a retry or the final error for the caller, and the observations
+//! that are recorded for the endpoint.
 
 use std::time::Duration;
 
@@ -23,20 +24,20 @@ pub(super) struct Open {
     /// Its index in the caller's list.
     pub(super) at: usize,
     attempts: u32,
-    /// Attempts that failed, or were too many at once.
+    /// Attempts that failed, including those answered by a request to slow down.
     failures: u32,
     since: Instant,
-    /// All attempts and pauses, without the time in the queue, and without that of a batch which goes on
-    /// in smaller ones: they end with single calls.
+    /// Time of all attempts and pauses, without the time in the queue, and without timed-out
+    /// batches that are retried as smaller ones: those end with single calls.
     spent: Duration,
     avoid: Option<EndpointId>,
-    /// Endpoints that do not have it, or answered with an unknown error, in this round.
+    /// Endpoints that lacked the data or answered with an unknown error in this round.
     pub(super) without: EndpointSet,
     /// Completed rounds over all endpoints.
     rounds: u32,
-    /// Some answer was an unknown error.
+    /// Whether some answer was an unknown error.
     is_unknown: bool,
-    /// Some answer concerned the endpoint, not the call.
+    /// Whether some failure concerned the endpoint rather than the call.
     is_troubled: bool,
 }
 
@@ -56,7 +57,7 @@ impl Open {
         }
     }
 
-    /// The state after another attempt.
+    /// The state after an attempt.
     fn after(self, sent: Sent) -> Self {
         let (attempts, spent) = (self.attempts + 1, self.spent + sent.took);
         Self { attempts, spent, avoid: Some(sent.endpoint), ..self }
@@ -82,7 +83,7 @@ impl Open {
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
     pub(super) endpoint: EndpointId,
-    /// Its number in the pool.
+    /// The request's number in the pool.
     pub(super) request: u64,
     pub(super) calls: usize,
     pub(super) began: Instant,
@@ -91,7 +92,7 @@ pub(super) struct Sent {
     pub(super) rest: Option<Duration>,
 }
 
-/// A call of the request without a result.
+/// The outcome of a call that has no result.
 pub(super) struct Observation {
     pub(super) decision: RetryDecision,
     pub(super) method: &'static str,
@@ -99,7 +100,7 @@ pub(super) struct Observation {
 }
 
 impl Pool {
-    /// The call once more with its pause, or its final error.
+    /// Decides about a call without a result: retry with a pause, or its final error.
     pub(super) fn next_try(
         &self,
         open: Open,
@@ -138,14 +139,14 @@ impl Pool {
         if again.attempts >= limits.attempts_max || again.spent >= limits.retry_time_max {
             return Err(self.agreed(&again, sent, observation));
         }
-        // What it does not offer, or refuses for good, counts by itself.
+        // Refusals do not count here: they disable the method by themselves.
         let is_passing = decision.is_failure() || *decision == SlowDown;
         again.failures += u32::from(is_passing);
         if is_passing
             && again.failures >= limits.replaceable_failures_max
             && self.inner.admission.is_replaced(&open.needs(options, method, 1))
         {
-            // An endpoint that asks for fewer requests has not failed.
+            // An endpoint that asks for fewer requests has not failed: the caller sees no attempts.
             let attempts = if decision.is_failure() { again.attempts } else { 0 };
             let last = format!("{}: {}", self.label(sent.endpoint), failure.words());
             return Err(UpstreamError::Unavailable { attempts, last });
@@ -153,19 +154,20 @@ impl Pool {
         if *decision == Retry {
             pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));
         }
-        // Else the endpoint's own cooldown is the pause; another endpoint may take it at once.
+        // For the other decisions the endpoint's own cooldown is the pause; another endpoint may
+        // serve the call at once.
         again.spent += pause;
         Ok((again, pause))
     }
 
-    /// Whether the request's endpoint takes fewer calls at once since.
+    /// Whether the endpoint's batch size has since become smaller than the request's.
     fn takes_fewer(&self, sent: Sent) -> bool {
         let admission = &self.inner.admission;
         admission.with(sent.endpoint, |endpoint| endpoint.batch < sent.calls).unwrap_or(false)
     }
 
-    /// The final error: one of the request where all endpoints gave one and nothing else, else that
-    /// none could serve it.
+    /// The final error: that of the request if all endpoints rejected it and nothing else went
+    /// wrong, else that no endpoint could serve it.
     fn agreed(&self, open: &Open, sent: Sent, observation: &Observation) -> UpstreamError {
         let Observation { decision, method, failure } = observation;
         let (label, is_clear) = (self.label(sent.endpoint), !open.is_troubled);
@@ -188,7 +190,8 @@ impl Pool {
         UpstreamError::Unavailable { attempts: open.attempts, last }
     }
 
-    /// None while there are endpoints without an attempt in this round.
+    /// The backoff before the next attempt; zero while there are endpoints that this round has not
+    /// tried.
     fn pause(&self, needs: &Needs, attempts: u32) -> Duration {
         let choices = u32::try_from(self.inner.admission.choices(needs)).unwrap_or(1).max(1);
         if attempts.is_multiple_of(choices) {
@@ -203,8 +206,8 @@ impl Pool {
         policy::backoff(attempt, limits.backoff_min, limits.backoff_max, self.random())
     }
 
-    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result, and whether
-    /// it was null.
+    /// Records what a request showed about its endpoint. `worked`: methods that returned a result,
+    /// and whether it was null.
     pub(super) fn learn(
         &self,
         sent: Sent,
@@ -241,7 +244,7 @@ impl Pool {
     }
 }
 
-/// Records what one call showed of the endpoint's abilities.
+/// Records what the outcome of one call shows about the endpoint's abilities.
 fn remember(endpoint: &mut Endpoint, sent: Sent, observation: &Observation, now: Instant) {
     let Endpoint { refusals, limits, .. } = endpoint;
     let Observation { decision, method, failure } = observation;

@@ -38,12 +38,13 @@ impl Lane {
         Self::new(0, Arc::new(priority))
     }
 
-    /// Calls that were given a turn so far.
+    /// Number of calls that were sent for this lane.
     pub fn calls_sent(&self) -> u32 {
         self.priority.calls()
     }
 
-    /// For what is delivered after all of a lower rank. What holds up everything has rank 0.
+    /// The same lane for a request that is delivered after all requests of lower rank. Rank 0 is
+    /// for requests that hold up everything.
     #[must_use]
     pub(crate) fn ranked(&self, rank: u64) -> Self {
         Self { rank, ..self.clone() }
@@ -56,21 +57,21 @@ pub(super) struct Needs {
     pub(super) lane: Lane,
     pub(super) on: Option<EndpointId>,
     pub(super) avoid: Option<EndpointId>,
-    /// The avoided one gave an answer already, and another one is to confirm it.
+    /// The avoided endpoint has answered already, and another one is to confirm its answer.
     pub(super) is_opinion: bool,
     pub(super) without: EndpointSet,
     pub(super) method: &'static str,
     pub(super) calls: usize,
-    /// A hedge of a slow first request: for all its calls or not at all.
+    /// A hedge of a slow request; it must fit all its calls.
     pub(super) is_second: bool,
-    /// Another endpoint is asked where the one that is named fails.
+    /// The caller queries another endpoint if the named one fails.
     pub(super) is_replaceable: bool,
-    /// When it was first made.
+    /// When the call was first made.
     pub(super) since: Instant,
 }
 
 impl Needs {
-    /// Whether an endpoint may serve this at some time.
+    /// Whether an endpoint may serve this request now or later.
     fn may_use(&self, at: usize, endpoint: &Endpoint, now: Instant) -> bool {
         let id = EndpointId(at);
         self.on.map_or(!endpoint.is_excluded(now), |on| on == id)
@@ -89,17 +90,17 @@ struct Waiter {
 struct State {
     endpoints: Vec<Endpoint>,
     lanes: HashMap<u64, VecDeque<Waiter>>,
-    /// Lanes with waiters, in turn.
+    /// Lanes with waiters, in round-robin order.
     turns: VecDeque<u64>,
     waiting: usize,
     interactive_in_a_row: u32,
     next_watch: u64,
     watcher: Option<Watcher>,
-    /// Each first request adds one, a hedge costs `hedge_share`.
+    /// Credit for hedges: each first request adds one, a hedge costs `hedge_share`.
     hedge_credit: u32,
 }
 
-/// The waiter that watches the time for all, and when it wakes.
+/// The waiter that watches the time for all waiters, and when it wakes.
 #[derive(Clone, Copy)]
 struct Watcher {
     id: u64,
@@ -108,12 +109,12 @@ struct Watcher {
 
 /// The admission queue of one pool.
 ///
-/// Nothing here requires a certain waiter to be polled: a permit that is not taken lapses, and any
+/// It does not rely on any single waiter being polled: a permit that is not taken expires, and any
 /// waiter that finds the watcher late takes its place.
 pub(super) struct Admission {
     state: Mutex<State>,
     limits: PoolLimits,
-    /// Notified when a watcher is needed.
+    /// Notified when a new watcher is needed.
     vacant: Notify,
 }
 
@@ -127,7 +128,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Extends it for a request; `false` if it has lapsed.
+    /// Extends the permit for the time of a request; `false` if it has expired.
     fn take(&mut self) -> bool {
         let now = Instant::now();
         let until = now + self.admission.limits.request_wait_max + LEASE_MARGIN;
@@ -138,7 +139,7 @@ impl Permit {
     }
 }
 
-/// A request with a live caller has ended by then.
+/// Added to the longest request time: a request whose caller is alive has ended by then.
 const LEASE_MARGIN: Duration = Duration::from_secs(1);
 
 impl Drop for Permit {
@@ -154,14 +155,14 @@ impl Drop for Permit {
     }
 }
 
-/// A waiter's duty to watch the time; released when dropped.
+/// A waiter's turn as the watcher of the time; released when dropped.
 struct Watch<'a> {
     admission: &'a Arc<Admission>,
     id: u64,
 }
 
 impl Watch<'_> {
-    /// Grants what is free unless another waiter watches; returns when to look again.
+    /// Dispatches unless another waiter watches; returns when to look again.
     fn keep(&self) -> Instant {
         let now = Instant::now();
         let latest = now + self.admission.limits.turn_wait_max;
@@ -217,7 +218,7 @@ impl Admission {
         state.endpoints.iter().enumerate().map(|(at, e)| read(EndpointId(at), e)).collect()
     }
 
-    /// Waits for a permit. Dropping the future gives up the place.
+    /// Waits for a permit. Dropping the future removes the waiter from the queue.
     pub(super) async fn admit(self: &Arc<Self>, needs: Needs) -> Result<Permit, UpstreamError> {
         let mut lapsed = false;
         loop {
@@ -260,25 +261,24 @@ impl Admission {
         usual.map_or(limits.hedge_other_after_min, |usual| (usual * 4).max(limits.hedge_after_min))
     }
 
-    /// Whether an endpoint could serve this, now or later.
+    /// Whether some endpoint could serve this request, now or later.
     pub(super) fn is_servable(&self, needs: &Needs) -> bool {
         self.state().able(needs, Instant::now()).next().is_some()
     }
 
-    /// Whether another endpoint than the one that is named may be asked instead.
+    /// Whether another endpoint can serve the call instead of the named one.
     pub(super) fn is_replaced(&self, needs: &Needs) -> bool {
         self.state().is_replaced(needs, Instant::now())
     }
 
-    /// Endpoints that could serve this about now.
+    /// Number of endpoints that could serve this request about now.
     pub(super) fn choices(&self, needs: &Needs) -> usize {
         let (now, state) = (Instant::now(), self.state());
         let able = state.able(needs, now);
         able.filter(|(_, endpoint)| !endpoint.is_resting(Some(needs.method), now)).count()
     }
 
-    /// Rejects waiters whose method turned out to be unsupported everywhere, or disabled for too
-    /// long.
+    /// Rejects waiters whose method is now unsupported on all endpoints, or disabled for too long.
     pub(super) fn refuse_hopeless(&self) {
         let now = Instant::now();
         let mut state = self.state();
@@ -302,7 +302,7 @@ impl Admission {
         }
     }
 
-    /// Behind those of its rank, or before them if its permit lapsed.
+    /// Queues a waiter after those of its rank, or before them if its permit expired.
     fn enqueue(&self, waiter: Waiter, lapsed: bool) -> Result<(), UpstreamError> {
         let mut state = self.state();
         state.check(&waiter.needs, &self.limits, Instant::now())?;
@@ -327,7 +327,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Grants all that can be granted now; returns when a rate, a cooldown or a lease ends next.
+    /// Grants all permits that can be granted now; returns when the next rate limit, cooldown or
+    /// lease ends.
     pub(super) fn dispatch(self: &Arc<Self>) -> Option<Instant> {
         let now = Instant::now();
         let until = now + self.limits.turn_wait_max;
@@ -335,7 +336,7 @@ impl Admission {
             let mut state = self.state();
             let Some((waiter, at)) = state.next_grant(now, &self.limits) else {
                 let next = state.next_change(now);
-                // A watcher that would sleep for too long is replaced.
+                // A watcher that would wake too late is replaced.
                 if next.is_some_and(|next| state.watcher.is_none_or(|w| next < w.wakes)) {
                     state.watcher = None;
                     self.vacant.notify_one();
@@ -353,13 +354,13 @@ impl Admission {
             };
             drop(state);
             let (admission, endpoint) = (Arc::clone(self), EndpointId(at));
-            // A waiter that has gone drops the permit, which frees the place.
+            // If the waiter has gone, the permit is dropped, which frees its place.
             drop(waiter.grant.send(Ok(Permit { admission, endpoint, calls, lease, taken: false })));
         }
     }
 }
 
-/// Why none of them can be used now.
+/// The error for a request whose endpoints are all disabled.
 fn disabled(able: &[&Endpoint], method: &'static str, now: Instant) -> UpstreamError {
     let first = able.iter().find_map(|one| Some((one.label.clone(), one.last_error.clone()?)));
     if able.iter().all(|one| one.refusals.is_denied(method, now))
@@ -378,7 +379,7 @@ impl State {
         self.next_watch
     }
 
-    /// Whether another endpoint than the one that is named may be asked instead.
+    /// Whether another endpoint can serve the call instead of the named one.
     fn is_replaced(&self, needs: &Needs, now: Instant) -> bool {
         let is_other = |at: usize| needs.on.is_some_and(|on| on != EndpointId(at));
         let others = self.endpoints.iter().enumerate().filter(|(at, _)| is_other(*at));
@@ -387,10 +388,10 @@ impl State {
             && others.any(|(_, one)| !one.is_off(now) && one.serves(needs.method, now))
     }
 
-    /// Why waiting is useless.
+    /// Returns an error if waiting for this request is useless.
     fn check(&self, needs: &Needs, limits: &PoolLimits, now: Instant) -> Result<(), UpstreamError> {
         let is_replaced = self.is_replaced(needs, now);
-        // What asked for one pause will answer, and what it shows counts.
+        // An endpoint in a single pause will answer soon, so it gets the longer wait.
         let wait_max = |one: &Endpoint| {
             let fails = one.failed_in_a_row() >= limits.replaceable_failures_max;
             match (is_replaced, fails) {
@@ -413,7 +414,7 @@ impl State {
         Err(disabled(&able, needs.method, now))
     }
 
-    /// The next waiter by turns that an endpoint can serve now.
+    /// The next waiter in round-robin order that an endpoint can serve now, and that endpoint.
     fn next_grant(&mut self, now: Instant, limits: &PoolLimits) -> Option<(Waiter, usize)> {
         self.drop_gone();
         self.endpoints.iter().find(|endpoint| endpoint.ready(now).is_ok())?;
@@ -433,14 +434,14 @@ impl State {
         for turn in 0..lanes {
             let lane = *self.turns.get(turn)?;
             let Some(queue) = self.lanes.get(&lane) else { continue };
-            // Not only the front: a waiter for a certain endpoint, or for a fast one, must not
+            // Not only the first waiter: one that needs a certain endpoint, or a fast one, must not
             // block the others.
             let waiting = queue.iter().enumerate();
             let waiting = waiting.filter(|(_, waiter)| !waiter.grant.is_closed());
             let served = waiting.into_iter().find_map(|(place, waiter)| {
                 let of_kind = waiter.needs.lane.priority.is_interactive() == interactive;
                 let may_go = of_kind && (may_hedge || !waiter.needs.is_second);
-                // Lanes take turns.
+                // Lanes take turns: about this many requests are served before this waiter's.
                 let ahead = place * lanes + turn;
                 let endpoint = may_go.then(|| self.choose(&waiter.needs, ahead, now))?;
                 Some((place, endpoint?))
@@ -462,7 +463,7 @@ impl State {
         None
     }
 
-    /// Removes waiters at the front of their lanes that have gone.
+    /// Removes waiters that have gone from the front of their lanes.
     fn drop_gone(&mut self) {
         let Self { lanes, turns, waiting, .. } = self;
         turns.retain(|lane| {
@@ -479,8 +480,8 @@ impl State {
         });
     }
 
-    /// Endpoints that may serve this at some time. One of another chain is among them where there is no
-    /// other one: it may come back, and what it would serve is not lost.
+    /// Endpoints that may serve this request now or later. One on another chain is included only if
+    /// there is no other: it may return to this chain, and then its data is not lost.
     fn able(&self, needs: &Needs, now: Instant) -> impl Iterator<Item = (usize, &Endpoint)> {
         let all = self.endpoints.iter();
         let is_used = |one: &Endpoint| !one.is_excluded(now) && !one.is_of_another_chain();
@@ -490,7 +491,7 @@ impl State {
             .filter(move |(at, endpoint)| !is_none(endpoint) && needs.may_use(*at, endpoint, now))
     }
 
-    /// The endpoint that serves this now, where none is worth waiting for.
+    /// The endpoint to serve this request now; `None` if waiting for another one is faster.
     fn choose(&self, needs: &Needs, ahead: usize, now: Instant) -> Option<usize> {
         let able = self.able(needs, now);
         let offers =

@@ -1,4 +1,4 @@
-//! Endpoints of unit tests, in this process: a function answers what they are asked.
+//! Scripted endpoints for unit tests, in this process: a function answers the requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -28,22 +28,22 @@ impl Clock for Epoch {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NodeFault {
     Rpc(i64, &'static str),
-    /// No answer to the whole request.
+    /// The connection breaks: no answer to the whole request.
     Broken,
 }
 
 pub(crate) const NO_METHOD: NodeFault = NodeFault::Rpc(-32601, "the method does not exist");
 
-/// What is asked: the host, the path, the body.
+/// A request: host, path and body.
 pub(crate) type Asked<'a> = (&'a str, &'a str, &'a Value);
 
-/// A status, of which 0 is a connection that breaks, and a body, where a text stands for itself.
+/// An answer: a status (0: the connection breaks) and a body, where a string is sent as it is.
 pub(crate) type Answered = (u16, Value);
 
 pub(crate) struct ScriptedNodes {
     answer: Box<dyn Fn(Asked<'_>) -> Answered + Send + Sync>,
     delay: Duration,
-    /// Of each request the host and the path, and the methods of its JSON-RPC calls.
+    /// Host and path of each request, and the methods of its JSON-RPC calls.
     asked: Mutex<Vec<String>>,
 }
 
@@ -65,7 +65,7 @@ impl ScriptedNodes {
         Arc::new(Self { answer: Box::new(answer), delay, asked: Mutex::default() })
     }
 
-    /// How often a path that ends so, or a method, was asked for.
+    /// Number of requests with a path, or calls of a method, that ends with `end`.
     pub(crate) fn count(&self, end: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|asked| asked.ends_with(end)).count()
     }
@@ -74,7 +74,7 @@ impl ScriptedNodes {
         self.pool_with(hosts, PoolLimits::default())
     }
 
-    /// One call a request, one after another.
+    /// A pool that sends one call per request, one request at a time.
     pub(crate) fn pool_of_single_calls(self: &Arc<Self>, hosts: &[&str]) -> Pool {
         let limits =
             PoolLimits { batch_default: 1, concurrency_default: 1, ..PoolLimits::default() };
@@ -113,7 +113,7 @@ fn calls(body: &Value) -> &[Value] {
     body.as_array().map_or(std::slice::from_ref(body), Vec::as_slice)
 }
 
-/// The answers to JSON-RPC calls, one or many: by method and parameters.
+/// Answers JSON-RPC calls, single or batched, by method and parameters.
 pub(crate) fn rpc(
     body: &Value,
     answer: impl Fn(&str, &Value) -> Result<Value, NodeFault>,

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What is encoded in a query: all but letters, digits and `-._~` (RFC 3986).
+/// Characters encoded in a query: all but letters, digits and `-._~` (RFC 3986).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// What is encoded in a path, which may have several segments and codes already.
+/// Characters encoded in a path, which may have several segments and percent codes already.
 const PATH: &AsciiSet = &QUERY
     .remove(b'/')
     .remove(b':')
@@ -41,7 +41,7 @@ impl SecretUrl {
         &self.0
     }
 
-    /// Scheme, host and port: what may be shown.
+    /// Scheme, host and port: all that logs and errors may show.
     pub fn label(&self) -> String {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("http", &self.0));
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -49,7 +49,7 @@ impl SecretUrl {
         format!("{scheme}://{host}")
     }
 
-    /// Appends to its path, and to its parameters.
+    /// The URL with `path` appended to its path and `query` to its parameters.
     pub(crate) fn join(&self, path: &str, query: &[(&'static str, String)]) -> Self {
         let whole = self.0.split('#').next().unwrap_or_default();
         let (base, own) = whole.split_once('?').unwrap_or((whole, ""));
@@ -70,8 +70,8 @@ impl SecretUrl {
         Self(url)
     }
 
-    /// Parts that may be keys: user info, parts of the path, values of the query; as written,
-    /// decoded, and as sent.
+    /// Parts that may be keys: user info, path segments, query values; as written, decoded, and as
+    /// sent.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let rest = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
         let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -82,7 +82,7 @@ impl SecretUrl {
     }
 }
 
-/// Shorter ones are words such as `v2` and `rpc`; no key is that short.
+/// Shorter parts are words such as `v2` and `rpc`; keys are longer.
 const KEY_CHARS_MIN: usize = 6;
 
 fn may_be_key(text: &str) -> bool {
@@ -104,9 +104,9 @@ fn unescaped(text: &str) -> Cow<'_, str> {
 /// Characters of an endpoint's text that are kept.
 pub(super) const TEXT_MAX: usize = 500;
 
-/// The beginning of an endpoint's text without the keys that it may repeat, and without control
-/// characters. Keys are masked last but for the cut: one with a control character inside would remain
-/// once that is dropped, and of one that is cut the rest would not be found.
+/// The beginning of an endpoint's text, without control characters and without the keys that it may
+/// repeat. Keys are masked after control characters are dropped, else a key with one inside would
+/// remain, and before the text is cut, else part of a key could remain.
 pub(crate) fn mask(text: &str, secrets: &[String]) -> String {
     let plain: String = text.chars().filter(|c| !c.is_control()).collect();
     let masked = secrets.iter().fold(plain, |text, secret| text.replace(secret, "(hidden)"));
@@ -132,7 +132,7 @@ impl SecretText {
         &self.0
     }
 
-    /// Its words that may be keys: `Bearer KEY` is repeated as `KEY`.
+    /// Words of the value that may be keys: a server may repeat `Bearer KEY` as `KEY`.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let words = self.0.split([' ', ':', ',', ';', '=']);
         words.filter(|word| may_be_key(word)).map(str::to_owned).collect()

@@ -1,7 +1,7 @@
 //! Pure: which endpoint takes a request now, or whether waiting for a faster one is better.
 //!
-//! A slow endpoint next to a fast one helps only where the queue of the fast one takes longer than
-//! the slow one's answer; else it delays everything that is delivered in order.
+//! A slow endpoint next to a fast one helps only where the fast one's queue takes longer than the
+//! slow one's answer; else it delays everything that is delivered in order.
 
 use std::time::Duration;
 
@@ -10,24 +10,25 @@ use std::time::Duration;
 pub(super) struct Offer {
     /// Its index in the pool.
     pub(super) at: usize,
-    /// Consecutive.
+    /// Consecutive failures.
     pub(super) failures: u32,
     /// Typical latency; `None` if it was not measured recently.
     pub(super) usual: Option<Duration>,
     pub(super) in_flight: usize,
     pub(super) concurrency: usize,
-    /// Age of the youngest request in flight: where all places are taken, no answer came since.
+    /// Age of the newest request in flight: if all places are taken, no answer came since.
     pub(super) youngest: Duration,
-    /// Until its rate or its cooldown allows a request.
+    /// Time until the rate and the cooldown allow a request.
     pub(super) free_in: Duration,
     pub(super) is_resting: bool,
-    /// Between two requests, by its rate.
+    /// Time between two requests, by the rate.
     pub(super) spacing: Duration,
 }
 
-/// The presumed latency of an endpoint without a measurement.
+/// Assumed latency of an endpoint without a measurement.
 pub(crate) const PRESUMED: Duration = Duration::from_millis(500);
-/// How many times slower another endpoint may be where it is preferred, not required.
+/// How many times slower than the avoided endpoint another one may be where it is preferred, not
+/// required.
 pub(crate) const SLOWER_MAX: u32 = 4;
 /// Consecutive failures beyond which more do not change the selection.
 const FAILURES_SEEN: u32 = 2;
@@ -45,27 +46,27 @@ impl Offer {
         self.failures.min(FAILURES_SEEN)
     }
 
-    /// Time to the answer of a request that begins now.
+    /// Expected time to the answer of a request that is sent now.
     fn expected(&self) -> Duration {
         let usual = self.usual.unwrap_or(PRESUMED);
         if self.is_full() { usual.max(self.youngest) } else { usual }
     }
 
-    /// The same with a share for its requests in flight, so that equal endpoints share the work.
+    /// The same weighted by requests in flight, so that equal endpoints share the work.
     fn load(&self) -> (u32, u128) {
         let places = micros(self.expected()) * cast(self.concurrency + self.in_flight);
         (self.rank(), places / cast(self.concurrency.max(1)))
     }
 
-    /// Between two of its answers while it is busy.
+    /// Microseconds between two answers of a busy endpoint.
     fn turn(&self) -> u128 {
         let by_places = micros(self.expected()) / cast(self.concurrency.max(1));
         by_places.max(micros(self.spacing)).max(1)
     }
 }
 
-/// Endpoints for a request that another endpoint than this one should answer. `strictly`: even a
-/// much slower one; else the avoided one may be used again.
+/// Endpoints for a request that should not go to `avoid`. `strictly`: even a much slower one; else
+/// `avoid` may be used again.
 pub(super) fn elsewhere(mut offers: Vec<Offer>, avoid: usize, strictly: bool) -> Vec<Offer> {
     let avoided = offers.iter().find(|one| one.at == avoid).map(Offer::expected);
     let bearable = avoided.map(|avoided| (avoided * SLOWER_MAX).max(PRESUMED));
@@ -79,7 +80,8 @@ pub(super) fn elsewhere(mut offers: Vec<Offer>, avoid: usize, strictly: bool) ->
     offers
 }
 
-/// The endpoint for a request that `ahead` others have passed on their way to a faster one.
+/// The endpoint for a request that waits behind `ahead` others for a faster one; `None`: keep
+/// waiting.
 pub(super) fn choose(offers: &[Offer], ahead: usize) -> Option<usize> {
     if let Some(unknown) = to_measure(offers, ahead) {
         return Some(unknown.at);
@@ -93,8 +95,8 @@ pub(super) fn choose(offers: &[Offer], ahead: usize) -> Option<usize> {
     ready().min_by_key(|one| one.load()).map(|one| one.at)
 }
 
-/// One request at a time measures an endpoint without a recent measurement, though never the next
-/// one in its queue, and only where another endpoint can hedge it.
+/// An idle endpoint without a recent measurement gets one request to measure its latency: never the
+/// next request in delivery order, and only if another endpoint can hedge it.
 fn to_measure(offers: &[Offer], ahead: usize) -> Option<&Offer> {
     let known = offers.iter().any(|one| one.usual.is_some() && one.free_in.is_zero());
     let unknown = offers.iter().filter(|one| one.usual.is_none() && one.rank() == 0);
@@ -102,9 +104,9 @@ fn to_measure(offers: &[Offer], ahead: usize) -> Option<&Offer> {
     idle.next().filter(|_| known && ahead > 0)
 }
 
-/// Microseconds to the answer when waiting for faster endpoints that are not free now.
+/// Microseconds to the answer when waiting for a faster endpoint that is busy now.
 fn finish_by_waiting(offers: &[Offer], ready: &Offer, ahead: usize) -> Option<u128> {
-    /// Answers within so many microseconds are counted.
+    /// Answers are counted over this many microseconds.
     const SPAN: u128 = 1_000_000_000_000;
     let quicker = |one: &&Offer| {
         !one.is_ready() && one.rank() <= ready.rank() && one.expected() < ready.expected()

@@ -1,4 +1,4 @@
-//! One request to one endpoint, hedged with another one when it takes too long.
+//! Sends one request to one endpoint, hedged with another endpoint when it takes too long.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,8 @@ use super::transport::{HttpMethod, Request, TransportError};
 use crate::domain::lock;
 
 impl Pool {
-    /// Sends, and hedges with another endpoint when this one takes far longer than usual.
+    /// Sends a request, and a second one to another endpoint when the first takes far longer than
+    /// usual.
     pub(super) async fn send_hedged(
         &self,
         permit: Permit,
@@ -33,7 +34,7 @@ impl Pool {
         let first = self.send(permit, ask, calls);
         tokio::pin!(first);
         loop {
-            // The usual latency may be learned meanwhile.
+            // The usual latency may change while this waits.
             let patience = admission.patience(slow, needs).saturating_sub(began.elapsed());
             if patience.is_zero() {
                 break;
@@ -70,8 +71,8 @@ impl Pool {
         }
     }
 
-    /// Of two answers the caller sees one: that the other endpoint gave none is remembered too, or one
-    /// that never answers would be measured for ever.
+    /// Records the failure of the answer that the caller does not see: without it an endpoint that
+    /// never answers would be measured again and again.
     fn note_dropped(&self, (sent, received): (Sent, Received)) {
         let Err(error) = received else { return };
         let now = Instant::now();
@@ -118,7 +119,7 @@ impl Pool {
         run_to_end(Place::new(permit), sent).await
     }
 
-    /// The wait that the header of a refusal requests.
+    /// The pause that a refusal's `Retry-After` header requests.
     fn requested_wait(&self, received: &Received) -> Option<Duration> {
         let refused = received.as_ref().ok().filter(|response| response.status >= 400)?;
         let now = self.inner.clock.now().seconds().0;
@@ -135,21 +136,21 @@ impl Pool {
     }
 }
 
-/// Runs a request in a task of its own, so that it ends, gives back its place and is timed also
-/// while its caller is not polled. Dropping the future cancels the request and frees its place.
+/// Runs a request in its own task, so that it ends, releases its permit and is timed even while the
+/// caller is not polled. Dropping the future cancels the request and releases its permit.
 async fn run_to_end<T: Send + 'static>(
     place: Place,
     request: impl Future<Output = T> + Send + 'static,
 ) -> T {
     let held = place.clone();
     let (ended, answer) = oneshot::channel();
-    // Cancelled before `place` is given back. Where other threads run the task, its connection may be
-    // closed a moment after that.
+    // Cancelled before `place` is released. If another thread runs the task, its connection may
+    // close a moment later.
     let mut task = JoinSet::new();
     task.spawn(async move {
-        // A caller that has gone cancels this.
+        // If the caller has gone, the task is being cancelled.
         let _ = ended.send(request.await);
-        // A caller that is polled takes note of the answer before another request is sent.
+        // Lets the caller process the answer before the permit is released for another request.
         yield_now().await;
         drop(held);
     });
@@ -158,12 +159,12 @@ async fn run_to_end<T: Send + 'static>(
     }
     match task.join_next().await.and_then(Result::err).map(JoinError::try_into_panic) {
         Some(Ok(panic)) => std::panic::resume_unwind(panic),
-        // Only a runtime that shuts down cancels it, and that polls its caller no more.
+        // Only a runtime that shuts down cancels the task, and it no longer polls the caller.
         Some(Err(_)) | None => std::future::pending().await,
     }
 }
 
-/// The permit of a request that is under way, given back by its end or by its caller's.
+/// The permit of a request in flight; released when the request ends or its caller is dropped.
 #[derive(Clone)]
 struct Place(Arc<Mutex<Option<Permit>>>);
 

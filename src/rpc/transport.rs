@@ -1,4 +1,5 @@
-//! The seam to the network: a request out, a response or an error back. No JSON-RPC.
+//! The interface to the network: sends a request, returns a response or an error. Knows no
+//! JSON-RPC.
 
 use std::fmt;
 use std::time::Duration;
@@ -51,7 +52,7 @@ pub enum TransportError {
     TooLarge { bytes_max: usize },
 }
 
-/// Sends requests: over the network, or to a node in this process.
+/// Sends requests over the network, or to a simulated node in this process.
 pub trait Transport: fmt::Debug + Send + Sync {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>>;
 }

@@ -6,20 +6,20 @@ use crate::rpc::policy::RetryDecision::{
     Fatal, ReduceBatch, ReduceRange, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
 };
 
-/// The first matching row decides.
+/// The first matching rule decides.
 pub(super) const TABLE: &[Rule] = &[
-    // A revert has a code of its own (go-ethereum's RPC errors with data).
+    // A revert has its own code (go-ethereum's RPC errors with data).
     Rule::code(&[3], Fatal),
     Rule::text(REVERTED, Fatal),
     Rule::text(FAULTS, Fatal).on(Methods::Runs),
-    // For the caller, who retries without it.
+    // The caller retries without the category.
     Rule { codes: &[-32602, -32600, -32000], ..Rule::text(CATEGORY, Fatal) }.on(Methods::Transfers),
     Rule::text(BATCH, ReduceBatch).in_batch(),
     Rule::text(TOO_LARGE, ReduceBatch).in_batch(),
     Rule::text(RATE, SlowDown).not(LONG),
     Rule::text(BEHIND, RetryElsewhere).on(Methods::Past).not(RANGE),
     Rule::text(INVALID_RANGE, RetryElsewhere).on(Methods::Ranges).not(BOUNDED),
-    // Before the texts about ranges: go-ethereum, erigon and reth on pruned blocks.
+    // Before the rules on ranges: go-ethereum, erigon and reth on pruned blocks.
     Rule::text(&["prun", "proof window"], RetryElsewhere).on(Methods::Past),
     Rule::text(RANGE, ReduceRange).on(Methods::Ranges),
     Rule::text(&["limited to", "up to", "at most", "maximum is"], ReduceRange)
@@ -27,16 +27,16 @@ pub(super) const TABLE: &[Rule] = &[
         .on(Methods::Ranges),
     Rule::text(TOO_LARGE, ReduceRange).on(Methods::Ranges),
     Rule::text(LOGS_TIME, ReduceRange).on(Methods::Ranges),
-    // BNB Chain's public nodes; and every other meaning of -32005 that does not name a rate.
+    // BNB Chain's public nodes, and any other -32005 whose text names no rate.
     Rule::text(&["limit exceeded"], ReduceRange).on(Methods::Ranges).not(LONG),
-    // A node that traces some blocks only may lack the plan for all of them.
+    // A node that traces only some blocks may require a plan for the others.
     Rule::text(PLAN, Refused).on(Methods::Traces).not(TIME),
     Rule::text(PRUNED, RetryElsewhere).on(Methods::Past),
     Rule::text(LONG, Refused),
     Rule::text(QUOTA, Refused),
     Rule::text(PLAN, Refused).not(TIME),
     Rule::text(KEY, Refused),
-    // A node that has not indexed it yet, or has pruned it.
+    // The node has not indexed the transaction yet, or has pruned it.
     Rule::text(&["transaction", "tx "], RetryElsewhere).and(&["not found"]).on(Methods::Past),
     Rule::text(METHOD, Unsupported).and(ABSENT).not(PARAMETER),
     Rule::code(&[-32601, -32004, -32075], Unsupported).not(PARAMETER),
@@ -53,11 +53,11 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::code(&[-32603, -32010, -32011, -32012, -32013, -32014, -32015, 12, 19, 30], Retry),
 ];
 
-/// A network without a category of transfers.
+/// A network that lacks a category of asset transfers.
 const CATEGORY: &[&str] = &["categor", "internal transfer"];
-/// The call itself fails, on every node.
+/// The EVM execution fails, on every node.
 const REVERTED: &[&str] = &["execution reverted", "transaction reverted", "vm execution error"];
-/// The same in the texts of the clients (go-ethereum `core/vm/errors.go`, Nethermind, Besu).
+/// The same in the words of the clients (go-ethereum `core/vm/errors.go`, Nethermind, Besu).
 const FAULTS: &[&str] = &[
     "out of gas",
     "invalid opcode",
@@ -76,7 +76,7 @@ const FAULTS: &[&str] = &[
     "revert",
 ];
 const BATCH: &[&str] = &["batch"];
-/// Answers that are too large; also batches that are too large.
+/// Responses, or batches, that are too large.
 const TOO_LARGE: &[&str] = &[
     "response size",
     "response too large",
@@ -135,10 +135,10 @@ const LOGS_TIME: &[&str] = &[
     "query cancel",
 ];
 const TIME: &[&str] = &["timeout", "timed out", "temporar"];
-/// A range that is not valid there: of a node that is behind, where no limit is named.
+/// The node rejects the range because it is behind the head; no limit is named.
 const INVALID_RANGE: &[&str] = &["invalid block range"];
 const BOUNDED: &[&str] = &["exceed", "too", "max", "limit", "wide", "than"];
-/// A part of the request is unsupported, not the method.
+/// A parameter is unsupported, not the method.
 const PARAMETER: &[&str] = &[
     "param",
     "argument",

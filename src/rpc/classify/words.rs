@@ -1,4 +1,4 @@
-//! Texts by which services describe errors; all in lower case. From providers' documentation,
+//! Phrases by which services describe errors, in lower case: from providers' documentation,
 //! clients' sources and recorded answers (../shared/corpus/refusals names them).
 
 pub(crate) fn holds(text: &str, words: &[&str]) -> bool {
@@ -29,10 +29,10 @@ pub(crate) const RATE: &[&str] = &[
     "error code: 1015",
 ];
 
-/// A limit with so long a period that waiting does not help a request.
+/// Limits over a period so long that a retry does not help.
 pub(crate) const QUOTA: &[&str] = &["quota", "usage limit", "allowance of"];
 
-/// The same by its period or its price, which counts also where a rate is named too.
+/// The same, named by period or price; these win over a rate limit in the same text.
 pub(crate) const LONG: &[&str] = &[
     "daily",
     "per day",
@@ -52,7 +52,7 @@ pub(crate) const LONG: &[&str] = &[
     "insufficient balance",
 ];
 
-/// A key that is missing or wrong, or an address that is not served.
+/// A missing or wrong key, or a client address that is not served.
 pub(crate) const KEY: &[&str] = &[
     "unauthorized",
     "unauthorised",
@@ -95,7 +95,7 @@ pub(crate) const KEY: &[&str] = &[
     "subscription",
 ];
 
-/// A plan without this method.
+/// The plan does not include the method.
 pub(crate) const PLAN: &[&str] = &[
     "upgrade",
     "paid plan",
@@ -157,10 +157,10 @@ pub(crate) const TEMPORARY: &[&str] = &[
 pub(crate) const BUSY: &[&str] =
     &["busy", "over capacity", "at capacity", "lack of computing resources"];
 
-/// What may be missing as a whole.
+/// Words for a method as a whole.
 pub(crate) const METHOD: &[&str] = &["method", "rpc call", "module", "namespace"];
 
-/// Texts that it is missing.
+/// Phrases for something that is missing or disabled.
 pub(crate) const ABSENT: &[&str] = &[
     "not found",
     "not exist",
@@ -181,7 +181,7 @@ pub(crate) const ABSENT: &[&str] = &[
     "deprecated",
 ];
 
-/// A node that is behind the head.
+/// The node is behind the head.
 pub(crate) const BEHIND: &[&str] = &[
     "beyond current head",
     "beyond the current head",
@@ -196,7 +196,7 @@ pub(crate) const BEHIND: &[&str] = &[
     "is in the future",
 ];
 
-/// Pruned blocks, receipts or states, by other words than these.
+/// Blocks, receipts or states are pruned, in words other than "prun".
 pub(crate) const PRUNED: &[&str] = &[
     "missing trie node",
     "header not found",
@@ -241,7 +241,7 @@ pub(crate) const PRUNED: &[&str] = &[
 pub(crate) const MISSING: &[&str] =
     &["not found", "not find", "unknown block", "missing block", "out of range"];
 
-/// Texts of what a node had and dropped, or never keeps.
+/// Words for data that a node has pruned or never keeps.
 pub(crate) const OLD: &[&str] = &[
     "state",
     "trie",
