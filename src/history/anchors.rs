@@ -1,4 +1,4 @@
-//! Pure: which block hashes of a wallet's coverage are kept to notice a reorganisation.
+//! Pure: which block hashes of a wallet's coverage are kept, as anchors that detect a reorg.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use crate::domain::Height;
 use crate::sources::{HashCheck, RawChunk, RawTx, Tip};
 use crate::store::Anchor;
 
-/// Hashes from the newest down, each of which proves the one below if it is on the chain. The
-/// newest does not yet: a reorg may have replaced the block below it before it was fetched. So both
-/// are checked against the chain together, at the next refresh.
+/// Number of newest anchors that are always compared with the chain. An anchor on the chain proves
+/// the one below it, but the newest is too weak: a reorg may have replaced blocks below it before
+/// it was fetched.
 pub(super) const LOOSE: usize = 2;
 
-/// The block to be kept for a chunk that was read from the head: it must lie above all rows.
+/// The anchor of a chunk that was read from the head; `None` if a row of the chunk lies above it.
 pub(super) fn of_tip(chunk: &RawChunk) -> Option<Anchor> {
     let Tip { height, hash } = chunk.tip?;
     let newest = chunk.txs.first().map(RawTx::height);
@@ -19,9 +19,10 @@ pub(super) fn of_tip(chunk: &RawChunk) -> Option<Anchor> {
     lies_above.then_some(Anchor { height, hash })
 }
 
-/// Adds a hash and thins the rest so that their distances from the newest one double. The one that
-/// was the newest stays until it was held against the chain together with its follower. One that is
-/// kept of the same height stays, and so do those above: only a cut-back takes them away.
+/// Adds an anchor and thins the older ones so that their distances from the newest double. The
+/// previous newest stays until it was compared with the chain together with its successor. An
+/// anchor of the same height is not replaced, nor are those above removed: only a rollback removes
+/// them.
 pub(super) fn add(anchors: &[Anchor], new: Anchor, max: usize) -> Vec<Anchor> {
     let mut hashes = anchors.to_vec();
     if hashes.iter().all(|anchor| anchor.height != new.height) {
@@ -32,7 +33,7 @@ pub(super) fn add(anchors: &[Anchor], new: Anchor, max: usize) -> Vec<Anchor> {
     let last = hashes.pop();
     let mut kept = Vec::with_capacity(hashes.len() + 1);
     let mut bucket = None;
-    // From the oldest up, so that the one kept of each distance is the one that stays longest.
+    // From the oldest up: the oldest anchor of each distance is kept, which stays longest.
     for anchor in hashes {
         let distance = (newest.height - anchor.height).ilog2();
         if bucket != Some(distance) {
@@ -46,21 +47,21 @@ pub(super) fn add(anchors: &[Anchor], new: Anchor, max: usize) -> Vec<Anchor> {
     kept.split_off(surplus)
 }
 
-/// Newest first: the order in which hashes are held against the chain.
+/// Newest first: the order in which anchors are compared with the chain.
 pub(super) fn newest_first(anchors: &[Anchor]) -> Vec<Anchor> {
     let mut all = anchors.to_vec();
     all.sort_by_key(|anchor| std::cmp::Reverse(anchor.height));
     all
 }
 
-/// Nodes keep a block for longer than this: one that none returns, though it was the chain's such a
-/// short time ago, is asked for again.
+/// Nodes keep blocks for longer than this: if no node returns a block that was on the chain within
+/// this time, it is queried again.
 const KEPT_FOR: Duration = Duration::from_secs(3600);
 
-/// What holding hashes against the chain, from the newest down, has come to.
+/// The result of comparing anchors with the chain, from the newest down.
 #[derive(Debug)]
 pub(super) struct Verdict {
-    /// The wallet was last held against the chain so long ago that nodes may have dropped its blocks.
+    /// The last comparison is so long ago that nodes may have pruned the blocks.
     has_rested: bool,
     checked: usize,
     differs: bool,
@@ -68,28 +69,29 @@ pub(super) struct Verdict {
     open: Option<Height>,
 }
 
-/// What follows from it.
+/// What follows from the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReorgOutcome {
     Stands,
-    /// Everything above is to be read again.
+    /// The chain was reorged: all heights above this one must be read again.
     CutAbove(Height),
-    /// The answers do not show whether this block is still there. Newer hashes would hide the question.
+    /// The answers do not show whether the block at this height is still on the chain. New anchors
+    /// would hide the question.
     Open(Height),
 }
 
 impl Verdict {
-    /// `rested`: how long ago the wallet was last held against the chain, where that is known.
+    /// `rested`: time since the wallet was last compared with the chain, if known.
     pub(super) fn new(rested: Option<Duration>) -> Self {
         let has_rested = rested.is_none_or(|rested| rested > KEPT_FOR);
         Self { has_rested, checked: 0, differs: false, last_good: None, open: None }
     }
 
-    /// Takes in the next lower one. True where those below need not be looked at.
+    /// Adds the check of the next lower anchor. Returns true if no lower anchor needs a check.
     pub(super) fn add(&mut self, height: Height, check: HashCheck) -> bool {
         self.checked += 1;
         match check {
-            // Blocks above say nothing about what was read before they were fetched.
+            // A match above does not prove what was read before that block was fetched.
             HashCheck::Differs => (self.differs, self.last_good) = (true, None),
             HashCheck::Same => self.last_good = self.last_good.or(Some(height)),
             HashCheck::Gone if self.has_rested => {}

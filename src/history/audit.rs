@@ -1,9 +1,8 @@
-//! Second looks at finished spans: heights that were read and accepted are read again, by another
-//! way where there is one, and held against the stored rows.
+//! Audits of finished spans: heights that were read and accepted are read again, in another way
+//! where there is one, and compared with the stored rows.
 //!
-//! One answer decides nothing: a difference counts where a second read shows it too. Rows that are
-//! missing are then stored, and their heights are in doubt until they are read once more. No row is
-//! deleted.
+//! One answer decides nothing: a difference counts if a second read confirms it. Missing rows are
+//! then stored, and their heights are in doubt until they are read once more. No row is deleted.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -23,26 +22,27 @@ use crate::sources::{GapRequest, RawChunk, RawTx, Source};
 use crate::store::{Pending, WalletRecord, Written};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Stored rows that are read at once.
+/// Stored rows read per query.
 const ROWS_AT_ONCE: usize = 1000;
-/// Failures in a row after which [`History::repair`] ends.
+/// Consecutive failures after which [`History::repair`] ends.
 const FAILURES_MAX: u32 = 3;
 
-/// What came of looking at a wallet's finished spans again.
+/// The result of auditing a wallet's finished spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repaired {
-    /// Heights that were looked at.
+    /// Number of audited heights.
     pub heights: u64,
     /// Transactions that were missing and are stored now.
     pub missing: usize,
-    /// Stored transactions that two reads did not show. They stay.
+    /// Stored transactions that two reads did not return. Their rows stay.
     pub unseen: usize,
 }
 
-/// A transaction with rows. What a weaker way makes of one that is stored is no difference.
+/// A transaction with rows; differences within its rows do not count, as a weaker way may decode
+/// them differently.
 type Traded = (Height, TxId);
 
-/// What a second look at some heights showed.
+/// The difference between stored transactions and those of a second read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Difference {
     missing: BTreeSet<Traded>,
@@ -50,13 +50,13 @@ struct Difference {
 }
 
 impl Difference {
-    /// `is_whole`: what the second look did not show is not there.
+    /// `is_whole`: the second read has no doubt, so that what it lacks is not on the chain.
     fn between(stored: &BTreeSet<Traded>, found: &BTreeSet<Traded>, is_whole: bool) -> Self {
         let unseen = stored.difference(found).filter(|_| is_whole).copied().collect();
         Self { missing: found.difference(stored).copied().collect(), unseen }
     }
 
-    /// What both show.
+    /// The part of the difference that `other` confirms.
     fn confirmed_by(&self, other: &Self) -> Self {
         Self {
             missing: self.missing.intersection(&other.missing).copied().collect(),
@@ -69,14 +69,14 @@ impl Difference {
     }
 }
 
-/// How far down a wallet's audit has come.
+/// State of a wallet's audit.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
-    /// What is looked at next begins here or lower; `None`: all was.
+    /// The next heights to audit end here or lower; `None`: the round has ended.
     next_high: Option<Height>,
-    /// Behind the rows of higher heights.
+    /// Position behind the rows of the heights above.
     position: Position,
-    /// Not looked at before.
+    /// No step is due before this time.
     due: Instant,
 }
 
@@ -86,12 +86,12 @@ impl Progress {
     }
 }
 
-/// Wallets that were asked for lately, and how far their audits have come.
+/// Wallets that clients requested recently, with the state of their audits.
 #[derive(Debug, Default)]
 pub(super) struct Audits(Mutex<HashMap<Wallet, Progress>>);
 
 impl Audits {
-    /// A client asked for the wallet.
+    /// Adds a wallet that a client requested.
     pub(super) fn note(&self, wallet: Wallet, limits: &HistoryLimits) {
         let mut all = lock(&self.0);
         if limits.audit.calls_per_hour == 0 || all.contains_key(&wallet) {
@@ -105,7 +105,7 @@ impl Audits {
         all.insert(wallet, Progress::new());
     }
 
-    /// The wallet that has waited longest.
+    /// The wallet whose audit is most overdue.
     fn next(&self) -> Option<(Wallet, Progress)> {
         let all = lock(&self.0);
         let due = all.iter().filter(|(_, progress)| progress.due <= Instant::now());
@@ -120,7 +120,7 @@ impl Audits {
 }
 
 impl History {
-    /// Looks at all finished spans of a wallet again, at once.
+    /// Audits all finished spans of a wallet at once.
     pub async fn repair(&self, wallet: Wallet) -> Result<Repaired> {
         let audit = self.inner.audit(wallet, Priority::interactive())?;
         let (mut all, mut progress) = (Repaired::default(), Progress::new());
@@ -153,13 +153,14 @@ impl History {
     }
 }
 
-/// What an audit would have stored was not: the wallet is another process's, or was cut back since.
+/// The error of an audit whose writes were refused: another process owns the wallet, or it was
+/// rolled back meanwhile.
 fn refused() -> HistoryError {
     HistoryError::Store { detail: "another process writes this wallet; try again".to_owned() }
 }
 
 impl Inner {
-    /// Audits the wallets that were asked for lately, a step at a time, within the budget of calls.
+    /// Audits recently requested wallets, one step at a time, within the budget of calls.
     pub(super) async fn audit_regularly(self: Arc<Self>) {
         if self.limits.audit.calls_per_hour == 0 {
             return;
@@ -181,7 +182,7 @@ impl Inner {
         }
     }
 
-    /// One step; the calls that it took.
+    /// Runs one step; returns the number of calls that it made.
     async fn audit_next(self: &Arc<Self>, wallet: Wallet, mut progress: Progress) -> u32 {
         let Ok(audit) = self.audit(wallet, Priority::background()) else { return 0 };
         let pause = match audit.step(&mut progress).await {
@@ -190,7 +191,8 @@ impl Inner {
                 progress = Progress::new();
                 self.limits.audit.again_after
             }
-            // The other process looks too, or will be asked again tomorrow: not each half a minute.
+            // The other process audits too, or this one tries again in the next round, not every
+            // half minute.
             Err(IngestError::History(error)) if error == refused() => self.limits.audit.again_after,
             Err(error) => {
                 tracing::debug!(%error, "a finished span could not be read again");
@@ -218,7 +220,7 @@ struct Audit {
 }
 
 impl Audit {
-    /// Looks at the next heights; `None` at the end of a round.
+    /// Audits the next heights; `None` at the end of a round.
     async fn step(&self, progress: &mut Progress) -> Result<Option<Repaired>, IngestError> {
         let Some(record) = self.inner.view()?.wallet(&self.wallet).await? else { return Ok(None) };
         let Some((span, high)) = progress.next_high.and_then(|from| self.span(&record, from))
@@ -228,7 +230,7 @@ impl Audit {
         let another = Some(span.proof.way);
         let first = match self.read(&record, (span.low, high), another).await {
             Ok(chunk) => chunk,
-            // The other ways do not work.
+            // The other ways fail: the same way is used again.
             Err(_) => self.read(&record, (span.low, high), None).await?,
         };
         let low = first.as_ref().map_or(span.low, |chunk| chunk.low);
@@ -247,7 +249,8 @@ impl Audit {
         Ok(Some(found))
     }
 
-    /// The highest finished heights from one down, read by the present decoder.
+    /// The highest finished span at or below a height, if read by the present decoder, and its
+    /// upper end.
     fn span<'a>(&self, record: &'a WalletRecord, from: Height) -> Option<(&'a Span, Height)> {
         let decoder = decode::version(self.wallet.address.family());
         let fits = |span: &&Span| {
@@ -257,7 +260,7 @@ impl Audit {
         Some((span, span.high.min(from)))
     }
 
-    /// The highest chunk of some heights.
+    /// Reads the highest chunk of a range of heights.
     async fn read(
         &self,
         record: &WalletRecord,
@@ -279,7 +282,7 @@ impl Audit {
         Ok(self.source.read(request).next().await?)
     }
 
-    /// Stored rows of some heights, and the place behind them.
+    /// Stored transactions of a range of heights, and the position behind them.
     async fn stored(
         &self,
         record: &WalletRecord,
@@ -312,8 +315,8 @@ impl Audit {
         Ok(difference)
     }
 
-    /// Late transactions with rows that are not stored, though their heights are. One that is
-    /// stored is no difference: the same heights would be read again in each round.
+    /// Late transactions with rows that are not stored although their heights are covered. Stored
+    /// ones are no difference, else their heights would be read again in each round.
     async fn unstored_late(
         &self,
         record: &WalletRecord,
@@ -340,8 +343,8 @@ impl Audit {
         txs.iter().filter(traded).filter_map(place).collect()
     }
 
-    /// Reads heights that differ once more; what differs again counts. False where what was
-    /// missing is not stored.
+    /// Reads the differing heights once more; only a difference that both reads show counts. False
+    /// if a missing transaction could not be stored.
     async fn confirm(
         &self,
         record: &WalletRecord,
@@ -355,7 +358,7 @@ impl Audit {
             Ok(chunk) => chunk,
             Err(_) => self.read(record, (low, high), None).await?,
         };
-        // A shorter chunk shows nothing of what lies below it.
+        // A shorter chunk proves nothing about the heights below it.
         let reached = again.as_ref().map_or(low, |chunk| chunk.low);
         let stored = stored.iter().filter(|(height, ..)| *height >= reached).copied().collect();
         let second = self.difference(record, &stored, again.as_ref()).await?;
@@ -375,8 +378,8 @@ impl Audit {
         Ok(true)
     }
 
-    /// Stores what was missing and what is late, and nothing else of the chunk; its heights are in
-    /// doubt until they are read once more. False where the store refused one of its writes.
+    /// Stores the missing and the late transactions of a chunk, and nothing else; the chunk's
+    /// heights are in doubt until they are read once more. False if the store refused a write.
     async fn reopen(
         &self,
         record: &WalletRecord,
@@ -392,7 +395,8 @@ impl Audit {
         let ingest = Ingest::new(inner, source, lane, record)?;
         let brought: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
         inner.make_room().await?;
-        // Before the accounts that show them: a read that knows those does not look for it again.
+        // Late transactions come before the accounts that revealed them: once an account is stored,
+        // reads do not search for its late transactions again.
         for late in ingest.late_chunks(&mut raw).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
                 return Ok(false);
@@ -411,7 +415,7 @@ impl Audit {
 }
 
 impl Inner {
-    /// Has a wallet's worker read in the background what is in doubt.
+    /// Makes a wallet's worker read the heights in doubt again, in the background.
     fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<()> {
         let lapse = walk::millis(self.limits.background_lapse);
         let until = UnixMillis(self.clock.now().0.saturating_add(lapse));

@@ -1,4 +1,4 @@
-//! The demand registry of one wallet: readers register demand, the worker reports news.
+//! The demand registry of one wallet: readers register demand, the worker publishes progress.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,12 @@ use crate::domain::{Height, UnixSeconds, Wallet, lock};
 use crate::rpc::Priority;
 use crate::store::Pending;
 
-/// News of the worker for the readers.
+/// Progress of the worker, for the readers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
-    /// Counts everything that is worth looking at the store again for.
+    /// Counts all events after which readers should look at the store again.
     pub(super) news: u64,
-    /// Counts failures, with the last one.
+    /// Number of failures, and the last one.
     pub(super) failures: u64,
     pub(super) failure: Option<HistoryError>,
     /// The oldest transaction of the latest chunk.
@@ -31,7 +31,7 @@ struct Demands {
     background: Option<Pending>,
 }
 
-/// One wallet's notice board; at most one worker reads it.
+/// The demand registry of one wallet; at most one worker serves it.
 #[derive(Debug)]
 pub(super) struct Board {
     pub(super) wallet: Wallet,
@@ -42,7 +42,7 @@ pub(super) struct Board {
     closed: CancellationToken,
 }
 
-/// A reader's demand; dropping it withdraws it, which stops what it alone asked for.
+/// A reader's demand; dropping it withdraws the demand, which stops loads that only it required.
 #[derive(Debug)]
 pub(super) struct DemandGuard {
     pub(super) board: Arc<Board>,
@@ -61,7 +61,8 @@ impl Board {
         }
     }
 
-    /// The worker is notified only of demand for more: a page of stored rows wakes no task.
+    /// Registers a reader's demand. Wakes the worker only if the demand needs more than stored
+    /// rows.
     pub(super) fn demand(self: &Arc<Self>, demand: Demand) -> DemandGuard {
         let mut demands = lock(&self.demands);
         let number = demands.next;
@@ -75,7 +76,7 @@ impl Board {
         DemandGuard { board: Arc::clone(self), number }
     }
 
-    /// Wants everything in the background until then; the later end wins.
+    /// Sets the background demand, which is for all heights until it expires.
     pub(super) fn set_background(&self, pending: Option<Pending>) {
         lock(&self.demands).background = pending;
         self.changed.notify_one();
@@ -89,7 +90,7 @@ impl Board {
         !lock(&self.demands).readers.is_empty()
     }
 
-    /// All its readers have the history and wait for what is new.
+    /// Whether all readers have delivered the history and only wait for new rows.
     pub(super) fn is_followed(&self) -> bool {
         let demands = lock(&self.demands);
         let only_follows = |demand: &Demand| demand.follows && demand.edge.is_none();
@@ -101,7 +102,7 @@ impl Board {
         !demands.readers.is_empty() || demands.background.is_some()
     }
 
-    /// All demands; the background's is one like a reader's who wants everything.
+    /// All demands; the background's is like that of a reader that wants the whole history.
     pub(super) fn snapshot(&self) -> Vec<Demand> {
         let demands = lock(&self.demands);
         let everything = Demand { all_below: Some(Height::MAX), ..Demand::default() };
@@ -109,7 +110,7 @@ impl Board {
         demands.readers.values().copied().chain(background).collect()
     }
 
-    /// Ends the worker, and every walk with an error: the wallet is being forgotten.
+    /// Ends the worker, and every walk with an error, because the wallet is being forgotten.
     pub(super) fn close(&self) {
         self.closed.cancel();
         self.tell_failure(HistoryError::Changed);
@@ -119,7 +120,7 @@ impl Board {
         self.closed.is_cancelled()
     }
 
-    /// Ready once it is closed.
+    /// Ready once the board is closed.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -132,12 +133,12 @@ impl Board {
         self.progress.borrow().clone()
     }
 
-    /// Makes the worker look again at what it does.
+    /// Makes the worker plan again.
     pub(super) fn wake(&self) {
         self.changed.notify_one();
     }
 
-    /// Ready when a demand changed since the last call.
+    /// Ready when a demand has changed since the last call.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -151,7 +152,7 @@ impl Board {
         self.progress.send_modify(|progress| progress.news += 1);
     }
 
-    /// The same, with the oldest transaction that was read.
+    /// The same, with the height and time of the oldest transaction read.
     pub(super) fn tell_reached(&self, reached: Option<(Height, UnixSeconds)>) {
         self.progress.send_modify(|progress| {
             progress.news += 1;

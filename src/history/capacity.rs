@@ -1,5 +1,5 @@
-//! Keeps the store below its size: the rows of wallets that were not asked for longest go first.
-//! They load again when they are asked for; cursors stay valid, and usage is kept.
+//! Keeps the store below its size limit: rows of the wallets that were least recently requested are
+//! evicted first. They are loaded again on request; cursors stay valid, and usage is kept.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,18 +9,18 @@ use super::{History, Inner, Result};
 use crate::domain::{Height, UnixMillis, Wallet, lock};
 use crate::store::{StoreSize, WalletId, WalletPatch, WalletRecord, Written};
 
-/// How large the store may become.
+/// Limits of the store's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capacity {
-    /// Bytes of the disk that the file may take; `None` is without limit.
+    /// Bytes on disk that the store may use; `None` is without limit.
     pub max_bytes: Option<u64>,
-    /// Bytes that are left free on the disk: with less than these nothing more is loaded, or where
-    /// the size is limited, wallets are evicted.
+    /// Free bytes to leave on the disk: with less, loading stops, or wallets are evicted if the
+    /// size is limited.
     pub min_free_bytes: u64,
 }
 
-/// Which part of the file holds rows. redb reuses freed pages before the file grows, so the file is
-/// taken to be full of rows each time it grows; what is deleted later counts as free.
+/// Estimates which part of the file holds rows. redb reuses freed pages before the file grows, so
+/// the file is assumed to be full whenever it grows; rows deleted later count as free space.
 #[derive(Debug, Default)]
 struct Gauge {
     bytes: u64,
@@ -43,9 +43,9 @@ impl Gauge {
 pub(super) struct Keeper {
     capacity: Mutex<Capacity>,
     gauge: Mutex<Gauge>,
-    /// When wallets were last asked for, since the start.
+    /// Times of the wallets' last requests since the start.
     used: Mutex<HashMap<Wallet, UnixMillis>>,
-    /// Held by the one who evicts.
+    /// Serializes evictions.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -54,9 +54,9 @@ impl Keeper {
         *lock(&self.capacity)
     }
 
-    /// Notes that a wallet was asked for, of so many at most.
+    /// Notes that a wallet was requested; keeps at most `max` such times.
     pub(super) fn used(&self, wallet: Wallet, now: UnixMillis, max: usize) {
-        // Without a limit no order is needed.
+        // Eviction order matters only with a size limit.
         if self.capacity().max_bytes.is_some() {
             let mut used = lock(&self.used);
             used.insert(wallet, now);
@@ -70,7 +70,7 @@ impl Keeper {
     }
 }
 
-/// Forgets the older half where there are too many.
+/// Drops the older half if there are more than `max` entries.
 fn bound(used: &mut HashMap<Wallet, UnixMillis>, max: usize) {
     if used.len() > max {
         let mut times: Vec<UnixMillis> = used.values().copied().collect();
@@ -121,7 +121,7 @@ impl Inner {
         }
     }
 
-    /// `None` where nothing limits the store now.
+    /// How full the store is; `None` if no limit applies now.
     fn fill_state(&self) -> Result<Option<FillState>> {
         let capacity = self.keeper.capacity();
         if capacity == Capacity::default() {
@@ -139,8 +139,7 @@ impl Inner {
         Ok(Some(FillState { used, max, may_evict: capacity.max_bytes.is_some() }))
     }
 
-    /// Wallets with rows that neither a reader nor a load has, the one that was not asked for longest
-    /// first.
+    /// Wallets with rows that have neither a reader nor a load, least recently requested first.
     fn evictable(&self) -> Result<Vec<(WalletId, Wallet)>> {
         let max = self.limits.eviction.wallets_max;
         let mut found: Vec<(UnixMillis, WalletId, Wallet)> = Vec::new();
@@ -165,8 +164,8 @@ impl Inner {
         lock(&self.boards).contains_key(wallet)
     }
 
-    /// Deletes rows and coverage of a wallet, the oldest first, in writes of bounded size. False
-    /// where it has come into use: what is left of it stays.
+    /// Deletes rows and coverage of a wallet, oldest first, in writes of bounded size. False if the
+    /// wallet has come into use: its remaining rows stay.
     async fn evict(&self, id: WalletId, wallet: Wallet) -> Result<bool> {
         let Some(record) = self.view()?.wallet(&wallet).await?.filter(|record| record.id == id)
         else {
@@ -175,7 +174,7 @@ impl Inner {
         let Some(top) = record.coverage.top().filter(|_| !self.is_attended(&wallet)) else {
             return Ok(false);
         };
-        // Removes nothing: a chunk that is under way is stale by the new epoch.
+        // Rolls back nothing, but advances the epoch, so that a chunk in flight becomes stale.
         let epoch = self.store.cut_back(id, top).await?;
         tracing::info!(rows = record.count, "the rows of a wallet are deleted to make room");
         self.metrics.wallets_evicted.add(1);

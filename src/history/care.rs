@@ -1,4 +1,5 @@
-//! Care while serving: what is loading, pausing it, copies, forgetting, other endpoints.
+//! Operations while serving: status, loads, pausing, backup, forgetting a wallet, replacing
+//! sources.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,25 +11,25 @@ use crate::domain::{ChainId, Coverage, Height, UnixSeconds, Wallet, lock};
 use crate::sources::Source;
 use crate::store::{StoreSize, StoreStats};
 
-/// What an operator asks of a running engine first.
+/// Summary of a running engine for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// `None` where the store is no file of this process.
+    /// `None` if the store is not a file of this process.
     pub size: Option<StoreSize>,
     pub stats: StoreStats,
     pub capacity: Capacity,
     pub paused: bool,
 }
 
-/// One wallet that has readers or loads.
+/// A wallet that has readers or is being loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
     pub wallet: Wallet,
-    /// Open walks of it.
+    /// Number of its open walks.
     pub readers: usize,
-    /// It loads on without a reader too.
+    /// It is also loaded without a reader.
     pub background: bool,
-    /// Stored rows.
+    /// Number of stored rows.
     pub rows: u64,
     /// The highest covered height.
     pub top: Option<Height>,
@@ -39,11 +40,11 @@ pub struct Load {
     pub complete: bool,
     pub failures: u64,
     pub last_error: Option<String>,
-    /// Labels of the endpoints that its requests went to of late.
+    /// Labels of the endpoints that recently served its requests.
     pub endpoints: Vec<String>,
 }
 
-/// A wallet that takes no reader while this lives.
+/// Keeps readers away from a wallet while it exists.
 #[derive(Debug)]
 struct Held<'a> {
     inner: &'a Inner,
@@ -57,20 +58,21 @@ impl Drop for Held<'_> {
 }
 
 impl History {
-    /// Writes a copy of the store into a folder while all goes on, with the usage counted so far:
-    /// its bytes. Nothing is overwritten.
+    /// Copies the store into a folder while serving goes on, including the usage counted so far;
+    /// returns the copy's bytes. Overwrites nothing.
     pub async fn backup(&self, to: &Path) -> Result<u64> {
         self.inner.usage.flush().await?;
         Ok(self.inner.store.backup(to).await?)
     }
 
-    /// Gives free space of the store back while all goes on: its bytes before and after.
+    /// Returns the store's free space to the disk while serving goes on: its bytes before and
+    /// after.
     pub async fn compact(&self) -> Result<(u64, u64)> {
         Ok(self.inner.store.compact().await?)
     }
 
-    /// Ends the wallet's walks and loads, then deletes all that is stored of it, but for a keyed hash
-    /// with what each key has counted: how many rows there were.
+    /// Ends the wallet's walks and loads, then deletes all its data except, under a keyed hash,
+    /// what each key has counted. Returns the number of deleted rows.
     ///
     /// # Errors
     /// `Overloaded` while another call forgets the same wallet.
@@ -88,7 +90,7 @@ impl History {
         Ok(rows)
     }
 
-    /// Stops or continues what no reader waits for: background loads, symbols, values.
+    /// Pauses or resumes work that no reader waits for: background loads, symbols, values.
     pub fn set_paused(&self, paused: bool) {
         self.inner.paused.send_replace(paused);
     }
@@ -104,7 +106,7 @@ impl History {
         self.inner.is_paused()
     }
 
-    /// `None` where the store is no file of this process.
+    /// `None` if the store is not a file of this process.
     pub fn store_size(&self) -> Result<Option<StoreSize>> {
         Ok(self.inner.store.size()?)
     }
@@ -142,8 +144,7 @@ impl History {
         Ok(loads)
     }
 
-    /// Reads these chains by other sources from now on; `None` ends reading a chain. Open walks go
-    /// on, and what is loading goes on where it stands.
+    /// Replaces the sources of these chains; `None` removes a chain. Open walks and loads go on.
     pub fn replace_sources(&self, changed: HashMap<ChainId, Option<Source>>) {
         self.inner.sources.replace(changed, &self.inner.tasks);
         for board in lock(&self.inner.boards).values() {
@@ -161,7 +162,7 @@ impl Inner {
         lock(&self.held).contains(wallet)
     }
 
-    /// Ends what is open of a wallet and keeps it from readers. `None` where another call does so.
+    /// Closes a wallet's board and keeps readers away; `None` if another call does so already.
     fn hold(&self, wallet: Wallet) -> Option<Held<'_>> {
         let mut boards = lock(&self.boards);
         if !lock(&self.held).insert(wallet) {

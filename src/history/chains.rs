@@ -1,5 +1,5 @@
-//! The chains that can be read, each with its source. A reload replaces sources while readers and
-//! workers go on.
+//! The configured chains and their sources. A reload replaces sources while readers and workers go
+//! on.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +52,7 @@ impl Chains {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Puts sources in the place of those that these chains had; `None` takes a chain out.
+    /// Replaces the sources of these chains; `None` removes a chain.
     pub(super) fn replace(&self, changed: HashMap<ChainId, Option<Source>>, tasks: &Tasks) {
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
         for (chain, source) in changed {

@@ -12,22 +12,23 @@ pub enum HistoryError {
     NotAWallet { detail: String },
     #[error("this chain is not enabled on this server")]
     ChainDisabled,
-    /// No endpoint is known to offer what an estimate takes: what is stored is all that it is made of.
+    /// No endpoint is known to support what an estimate needs, and nothing is stored to estimate
+    /// from.
     #[error("the endpoints of this chain give no estimates: {detail}; read the history itself")]
     NotEstimable { detail: String },
-    /// No endpoint is known to keep what lies below this height.
+    /// No endpoint is known to keep blocks below this height.
     #[error(
         "the configured nodes keep the history only from height {first}: what is older is not \
          known; configure a node with full history"
     )]
     HistoryCut { first: Height },
-    /// All heights were read, some in a way that leaves a doubt: they are read again.
+    /// All heights were read, some with a doubt: these are being read again.
     #[error(
         "the history is not proved complete: heights {low} to {high} were read with a doubt \
          ({doubts}); they are read again, ask later"
     )]
     Unproved { doubts: Doubts, low: Height, high: Height },
-    /// A cursor's walk can no longer end as a whole: rows came or went above it since.
+    /// Rows above the cursor were added or removed, so that the walk can no longer be complete.
     #[error(
         "rows were added or removed above this cursor since its walk began; begin a new walk \
          without a cursor"
@@ -43,7 +44,7 @@ pub enum HistoryError {
         "the server is shutting down; ask again shortly, with the last cursor where there is one"
     )]
     ShuttingDown,
-    /// There is no room for more rows; what is stored is served on.
+    /// No more rows can be stored; stored rows are still served.
     #[error("the store is full: {reason}")]
     StoreFull { reason: &'static str },
     /// The store failed; the cause is in the log.
@@ -54,7 +55,7 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
-    /// The first height that the nodes keep, where the history is cut.
+    /// The first height that the nodes keep, if the history is cut.
     pub fn history_cut(&self) -> Option<Height> {
         if let Self::HistoryCut { first } = self { Some(*first) } else { None }
     }
@@ -63,7 +64,7 @@ impl HistoryError {
 impl From<StoreError> for HistoryError {
     fn from(error: StoreError) -> Self {
         if let StoreError::UnknownWallet(_) = error {
-            // Forgotten since its number was read.
+            // The wallet was forgotten after its number was read.
             return Self::Changed;
         }
         tracing::error!(%error, "the store failed");
@@ -78,8 +79,8 @@ const NO_SPACE: &str = "its disk, or what the system lets it take of that, is us
 
 const READ_ONLY: &str = "its folder cannot be written to; make it writable and start again";
 
-/// Why no write can succeed for now. A disk, a quota of the system and a limit on the size of a file end
-/// one alike.
+/// Why no write can succeed for now. A full disk, a system quota and a file size limit all end one
+/// in the same way.
 fn takes_nothing(error: &StoreError) -> Option<&'static str> {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let StoreError::Io(cause) = error else { return None };

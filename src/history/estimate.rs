@@ -1,4 +1,4 @@
-//! Estimates the size of a wallet before it is read: from what is stored, else by few calls.
+//! Estimates the size of a wallet's history before it is read: from stored rows, else by few calls.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use crate::domain::{Position, Rows, Wallet};
 use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::Activity;
 
-/// Transactions that a fresh load gets through in a second, roughly, with a good node.
+/// Transactions per second that a first load reads, roughly, with a good node.
 const TRANSACTIONS_PER_SECOND: u64 = 200;
-/// Newest stored rows that are shown.
+/// Number of newest stored rows in an estimate.
 const SAMPLE_ROWS: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Estimate {
-    /// The history is stored: the count is what it holds.
+    /// The whole history is stored: `trades` is its count.
     pub is_exact: bool,
     pub trades: u64,
-    /// Until a stream of it would be complete.
+    /// Estimated seconds until a stream would be complete.
     pub seconds: u64,
     pub sample: Rows,
 }
 
 impl Estimate {
-    /// What is stored alone, as no node shows more. Nothing is no estimate: 0 would be read as an empty
-    /// wallet.
+    /// The estimate from stored rows alone, after the nodes failed with `error`. Without rows it is
+    /// no estimate: 0 would be read as an empty wallet.
     fn or(self, error: HistoryError) -> Result<Self> {
         tracing::debug!(%error, "an estimate is made from what is stored");
         if self == Self::default() { Err(error) } else { Ok(self) }
@@ -35,8 +35,8 @@ impl Estimate {
 }
 
 impl History {
-    /// What is stored of the wallet, where that may be used, and where that is not all, what few
-    /// calls to nodes show; a node that does not answer in time leaves it at what is stored.
+    /// Estimates a wallet's history from stored rows, if `with_stored`, and unless these are all,
+    /// from few calls to nodes; if those do not answer in time, from stored rows alone.
     ///
     /// # Errors
     /// Where nothing is stored either: `UpstreamUnavailable`, or `NotEstimable` by any endpoint.
@@ -80,7 +80,7 @@ impl History {
     }
 }
 
-/// Why there is no estimate by nodes: what none of them offers is not there later either.
+/// The error if nodes give no estimate: an unsupported method stays unsupported, so no retry helps.
 fn without_estimate(error: &UpstreamError) -> HistoryError {
     let detail = error.to_string();
     if matches!(error, UpstreamError::NotSupported { .. }) {

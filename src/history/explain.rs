@@ -1,4 +1,4 @@
-//! One transaction of a wallet explained: read anew from a node, held against what is stored.
+//! Explains one transaction of a wallet: reads it from a node and compares it with the stored rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::enrich::name_pools;
 use crate::rpc::{Lane, Priority};
 use crate::store::TokenRecord;
 
-/// Rows of one transaction that are looked at.
+/// The most rows of one transaction that are read.
 const ROWS_MAX: usize = 256;
 
 /// What a transaction was for a wallet, and why.
@@ -24,14 +24,14 @@ pub struct Explained {
     pub height: Height,
     pub time: UnixSeconds,
     pub explanation: Explanation,
-    /// What is known of the tokens that it names.
+    /// Metadata of the tokens that occur in it.
     pub tokens: BTreeMap<Address, Token>,
-    /// Its rows as they are served, where the wallet's history holds any.
+    /// Its stored rows as they are served, if any.
     pub stored: Vec<Row>,
 }
 
 impl History {
-    /// `None` where no node has the transaction. Nothing is stored by it.
+    /// Explains a transaction; `None` if no node has it. Stores nothing.
     ///
     /// # Errors
     /// `UpstreamUnavailable` where that takes too long, `ShuttingDown` once the tasks are to end.
@@ -49,7 +49,7 @@ impl History {
 impl Inner {
     async fn explained(&self, wallet: Wallet, tx: TxId) -> Result<Option<Explained>> {
         let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
-        // Of its own, so that it takes turns with the wallets that load.
+        // An own lane, so that the scheduler alternates with the wallets that load.
         let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
         let lane = Lane::new(lane, Arc::new(Priority::interactive()));
         let found = source
@@ -68,7 +68,7 @@ impl Inner {
         let mut tokens = self.known_tokens(&wallet, &mints, &explanation).await?;
         let unknown: Vec<Address> =
             mints.into_iter().filter(|mint| !tokens.contains_key(mint)).collect();
-        // Without a symbol it is explained too.
+        // An explanation without symbols is still useful.
         let named =
             if unknown.is_empty() { Ok(Vec::new()) } else { source.tokens(&unknown, &lane).await };
         for meta in named.unwrap_or_default() {
@@ -110,14 +110,14 @@ impl Inner {
     ) -> Result<Vec<Row>> {
         let view = self.view()?;
         let Some(record) = view.wallet(wallet).await? else { return Ok(Vec::new()) };
-        // Right before the first row that this block may have.
+        // A key right before the first row that this block can have.
         let before = TradeKey { time, height, index: u32::MAX, tx, leg: u16::MAX };
         let rows = view.rows(record.id, Position::After(before), height, ROWS_MAX).await?;
         Ok(rows.into_iter().filter(|row| row.trade.key.tx == tx).collect())
     }
 }
 
-/// Every token that is spoken of.
+/// All tokens in an explanation.
 fn named(explanation: &Explanation) -> Vec<Address> {
     let moved = explanation.movements.iter().map(|movement| movement.asset);
     let left = explanation.left_out.iter().map(|left| left.asset);

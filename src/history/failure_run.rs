@@ -1,5 +1,5 @@
-//! A wallet's loads that fail one after another: readers need not know of an endpoint that failed a
-//! moment ago next to one that works.
+//! Consecutive load failures of a wallet: readers are not notified of a brief failure of one
+//! endpoint while another one works.
 
 use std::time::Duration;
 
@@ -8,19 +8,20 @@ use tokio::time::Instant;
 use super::ingest::IngestError;
 use crate::rpc::UpstreamError;
 
-/// Failures that are further apart, from the end of one to the beginning of the next attempt, have
-/// nothing to do with one another.
+/// Failures further apart than this, from the end of one attempt to the start of the next, are
+/// unrelated.
 const APART: Duration = Duration::from_secs(60);
 
-/// Failures that belong together.
+/// A series of related failures.
 #[derive(Debug, Default)]
 pub(super) struct FailureRun {
-    /// The ends of the first and of the last one.
+    /// When the first and the last failure of the series happened.
     row: Option<(Instant, Instant)>,
 }
 
 impl FailureRun {
-    /// Notes the failure of an attempt that began then; returns how long loads have failed.
+    /// Records the failure of an attempt that began at `began`; returns for how long loads have
+    /// failed.
     pub(super) fn note(&mut self, began: Instant, now: Instant) -> Duration {
         let is_next =
             |(_, last): &(Instant, Instant)| began.saturating_duration_since(*last) < APART;
@@ -30,7 +31,7 @@ impl FailureRun {
     }
 }
 
-/// Whether another attempt, at other endpoints, can mend it.
+/// Whether another attempt, at other endpoints, can succeed.
 pub(super) fn is_of_endpoint(error: &IngestError) -> bool {
     matches!(
         error,

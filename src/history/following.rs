@@ -1,7 +1,7 @@
-//! Followed wallets by chain: what the shared scans and their own reads have shown of each.
+//! Followed wallets by chain, with what shared scans and the wallets' own reads have found.
 //!
-//! A scan only says when a wallet reads for itself. It moves neither what is covered nor what is
-//! proved: a wallet that scans call quiet reads for itself too, in turn with the others.
+//! A scan only decides when a wallet is read itself. It changes neither coverage nor proofs, and
+//! wallets in which scans find nothing are read in turn as well.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -12,29 +12,30 @@ use super::limits::HistoryLimits;
 use crate::domain::{Address, ChainId, Height, Wallet, lock};
 use crate::sources::{ScanTarget, Scanned};
 
-/// Whether a followed wallet reads for itself now.
+/// Whether a followed wallet needs its own read now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// No scan vouches for it: it reads as often as a wallet that is asked for.
+    /// No scan covers it: it is read as often as a wallet that clients request.
     Unscanned,
     /// The last scan found nothing new.
     Quiet,
-    /// A scan found something above what its own reads cover, or it was not read for long.
+    /// A scan found something above its coverage, or its last own read is too long ago.
     Due,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Followed {
-    /// What its own reads cover, and when the last of them began.
+    /// The highest covered height, and when the last own read began.
     top: Height,
     read_at: Instant,
-    /// Up to here scans found nothing above `top`; `None`: there was none, or the last one failed.
+    /// Scans found nothing between `top` and this height; `None`: no scan yet, or the last one
+    /// failed.
     seen: Option<Height>,
-    /// A scan found something here.
+    /// Height at which a scan found something.
     moved: Option<Height>,
-    /// It was found to be due then.
+    /// When the wallet became due.
     due_at: Option<Instant>,
-    /// Its worker last asked then.
+    /// When its worker last called.
     attended_at: Instant,
 }
 
@@ -51,8 +52,8 @@ impl Followed {
         }
     }
 
-    /// Takes in what its own reads have come to. One that began before the scan may have missed
-    /// what the scan found.
+    /// Records the wallet's own reads. A read that began before a scan may have missed what the
+    /// scan found.
     fn note(&mut self, top: Height, read_at: Option<Instant>, now: Instant) {
         self.top = top;
         self.attended_at = now;
@@ -69,7 +70,7 @@ impl Followed {
 #[derive(Debug, Default)]
 struct Table {
     chains: HashMap<ChainId, HashMap<Address, Followed>>,
-    /// Chains with a task that scans.
+    /// Chains that have a scan task.
     scanned: HashSet<ChainId>,
 }
 
@@ -77,8 +78,8 @@ struct Table {
 pub(super) struct Following(Mutex<Table>);
 
 impl Following {
-    /// A worker says what its wallet's reads cover and when the last one began. With it, whether the
-    /// chain needs a task that scans.
+    /// Records a worker's coverage and when its last read began. Returns the wallet's standing, and
+    /// whether the caller must start the chain's scan task.
     pub(super) fn note(
         &self,
         wallet: Wallet,
@@ -93,8 +94,8 @@ impl Following {
         (standing, table.scanned.insert(wallet.chain))
     }
 
-    /// What the next scan looks for; wallets that no worker has asked about for long are dropped.
-    /// Without any, the chain's task ends.
+    /// The targets of the next scan; drops wallets that no worker has called for recently. Without
+    /// targets the chain's scan task ends.
     pub(super) fn targets(&self, chain: ChainId, limits: &HistoryLimits) -> Vec<ScanTarget> {
         let mut table = lock(&self.0);
         let wallets = table.chains.entry(chain).or_default();
@@ -112,8 +113,8 @@ impl Following {
         targets
     }
 
-    /// Takes in a scan: the wallets that are due by it, and of the others those that were not read
-    /// for longest.
+    /// Records a scan; returns the wallets that are due: those in which it found something, and
+    /// those whose last own read is longest ago.
     pub(super) fn scanned(
         &self,
         chain: ChainId,
@@ -145,8 +146,8 @@ impl Following {
         due
     }
 
-    /// The last scan failed: until the next one each wallet reads for itself. False where that was
-    /// so before.
+    /// Records a failed scan: until the next one each wallet is read itself. False if the last scan
+    /// failed too.
     pub(super) fn failed(&self, chain: ChainId) -> bool {
         let mut table = lock(&self.0);
         let wallets = table.chains.get_mut(&chain).into_iter().flat_map(HashMap::values_mut);
@@ -157,14 +158,14 @@ impl Following {
         was_scanned
     }
 
-    /// All followed wallets.
+    /// Number of followed wallets.
     pub(super) fn count(&self) -> usize {
         lock(&self.0).chains.values().map(HashMap::len).sum()
     }
 }
 
-/// Quiet wallets whose own read is due, the one that was read longest ago first, so many in the time
-/// between two scans.
+/// Marks and returns quiet wallets whose own read is overdue, oldest first, at most the limit per
+/// scan.
 fn overdue(
     wallets: &mut HashMap<Address, Followed>,
     limits: &HistoryLimits,

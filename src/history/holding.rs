@@ -1,5 +1,5 @@
-//! A worker's hold on its wallet among the processes that share a store. An embedded store has one
-//! process, which holds every wallet.
+//! A worker's lock on its wallet among the processes that share a store. With an embedded store
+//! there is one process, which owns every wallet.
 
 use tokio::sync::watch;
 
@@ -8,16 +8,17 @@ use crate::store::{Store, WalletId};
 
 #[derive(Debug)]
 pub(super) struct Holding {
-    /// Counts how often this process may have lost its wallets; `None` for an embedded store.
+    /// Counts the times at which this process may have lost its locks; `None` for an embedded
+    /// store.
     losses: Option<watch::Receiver<u64>>,
-    /// The wallet, and the losses at the time when it was taken.
+    /// The locked wallet, and the number of losses when it was locked.
     held: Option<(WalletId, u64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
     Yes,
-    /// It was taken just now, and its record may have changed.
+    /// Locked just now: the wallet's record may have changed.
     Now,
     ByAnother,
 }
@@ -41,7 +42,7 @@ impl Holding {
         Ok(Held::Now)
     }
 
-    /// Ready once the wallet may be another process's; never for an embedded store.
+    /// Ready once another process may have locked the wallet; never for an embedded store.
     pub(super) async fn lost(&mut self) {
         match &mut self.losses {
             // Its sender lives as long as the store.
@@ -50,7 +51,7 @@ impl Holding {
         }
     }
 
-    /// Gives the wallet back, so that another process may load it at once.
+    /// Releases the wallet, so that another process can load it at once.
     pub(super) async fn let_go(&mut self, store: &Store) {
         let Some((id, _)) = self.held.take() else { return };
         if let Err(error) = store.release(id).await {

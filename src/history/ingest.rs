@@ -1,5 +1,4 @@
-//! From a chunk of raw transactions to the rows that are written: decode, then enrich; the caller
-//! stores.
+//! Turns chunks of raw transactions into rows: decode, then enrich; the caller stores them.
 
 use std::collections::HashSet;
 
@@ -12,10 +11,10 @@ use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{RawChunk, RawTx, Source};
 use crate::store::{Chunk, StoreError, WalletRecord};
 
-/// Transactions decoded before other tasks get a turn.
+/// Transactions decoded before the task yields.
 const DECODE_RUN: usize = 32;
 
-/// What is needed to turn a wallet's raw chunks into stored ones.
+/// The context for turning a wallet's raw chunks into chunks to store.
 #[derive(Debug)]
 pub(super) struct Ingest<'a> {
     pub(super) inner: &'a Inner,
@@ -23,7 +22,7 @@ pub(super) struct Ingest<'a> {
     pub(super) lookups: Lookups<'a>,
 }
 
-/// A chunk with what its transactions traded.
+/// A chunk and its decoded transactions with trades.
 pub(super) struct DecodedChunk {
     pub(super) raw: RawChunk,
     traded: Vec<DecodedTx>,
@@ -40,7 +39,8 @@ impl<'a> Ingest<'a> {
         Ok(Self { inner, record, lookups: lookups.ok_or(HistoryError::ChainDisabled)? })
     }
 
-    /// What the transactions of a chunk traded: pure but for its counters, with pauses for other tasks.
+    /// Decodes the transactions of a chunk, yielding to other tasks; no side effects except
+    /// counters.
     pub(super) async fn decode(&self, raw: RawChunk) -> DecodedChunk {
         let mut traded = Vec::new();
         for (at, raw_tx) in raw.txs.iter().enumerate() {
@@ -63,7 +63,8 @@ impl<'a> Ingest<'a> {
         DecodedChunk { raw, traded }
     }
 
-    /// Completes a chunk. `reread`: what was seen of heights that are stored already.
+    /// Enriches a chunk. `reread`: ids of the transactions that were read again, if the heights are
+    /// stored already.
     pub(super) async fn enrich(
         &self,
         DecodedChunk { raw, traded }: DecodedChunk,
@@ -75,7 +76,7 @@ impl<'a> Ingest<'a> {
         for trade in &trades {
             self.inner.metrics.values.add(trade.valued);
         }
-        // Only what is stored already can have been seen better.
+        // Only a reread can find a stored transaction to be none of the wallet's.
         let again = raw.txs.iter().filter(|_| reread.is_some());
         let is_unshown = |tx: &&RawTx| tx.is_unshown(&self.inner.registry, &self.record.wallet);
         let unshown = again.filter(is_unshown).filter_map(RawTx::id).collect();
@@ -102,25 +103,25 @@ impl<'a> Ingest<'a> {
 }
 
 impl DecodedChunk {
-    /// Its oldest transaction.
+    /// Height and time of its oldest transaction.
     pub(super) fn reached(&self) -> Option<(Height, UnixSeconds)> {
         self.raw.txs.last().map(|tx| (tx.height(), tx.time()))
     }
 
-    /// The trades of each transaction up to a time.
+    /// Trades of each transaction up to a time.
     pub(super) fn trades_until(&self, time: u32) -> impl Iterator<Item = &[DecodedTrade]> {
         let until = self.traded.iter().filter(move |one| one.time.0 <= time);
         until.map(|one| one.decoded.trades.as_slice())
     }
 
-    /// Adds the chunk right below, read in the same way.
+    /// Appends the chunk right below, which has the same proof.
     pub(super) fn join(&mut self, lower: Self) {
         self.raw.join(lower.raw);
         self.traded.extend(lower.traded);
     }
 }
 
-/// Why a chunk could not be made ready.
+/// Why a chunk could not be decoded and enriched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IngestError {
     #[error(transparent)]

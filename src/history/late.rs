@@ -1,4 +1,4 @@
-//! Transactions that a source found after their heights were delivered.
+//! Late transactions: those that a source found after it had delivered their heights.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use crate::domain::{Doubts, Height, Span, TradeKey, TxId};
 use crate::sources::{LateAccounts, RawChunk, RawTx};
 use crate::store::Chunk;
 
-/// Stored rows of one time that are looked at for others of the same block.
+/// The most stored rows of one second that are searched for rows of the same block.
 const BLOCK_ROWS_MAX: usize = 1_000;
 
 impl Ingest<'_> {
-    /// One chunk for each stored height of these transactions: it adds their rows and leaves all else
-    /// of the height as it is. Heights that are not stored are left out: the read that covers them
-    /// knows the account by then, as the pumps that do not know it are dropped.
-    /// Those that no endpoint gives are noted as missing from their heights. Taken from the chunk.
+    /// Removes the late transactions from a chunk and returns one chunk per covered height, which
+    /// adds their rows and changes nothing else of the height. Uncovered heights are skipped: a
+    /// later read of them knows the account, as pumps that do not are dropped. Late transactions
+    /// that no endpoint returns are stored as missing.
     pub(super) async fn late_chunks(&self, raw: &mut RawChunk) -> Result<Vec<Chunk>, IngestError> {
         let mut by_height: BTreeMap<Height, (Vec<RawTx>, Vec<TxId>)> = BTreeMap::new();
         for tx in std::mem::take(&mut raw.late) {
@@ -32,14 +32,14 @@ impl Ingest<'_> {
             if self.joins_a_single_one(&chunk).await? {
                 chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
             }
-            // The height's other rows stay as that version made them; a newer one has not read these.
+            // The height's other rows are still those of the older decoder.
             let decoder = span.decoder.min(chunk.decoder);
             chunks.push(Chunk { decoder, ..chunk });
         }
         Ok(chunks)
     }
 
-    /// From which height to which late transactions of a chunk stand in some that are not stored.
+    /// Lowest and highest height of the chunk's late transactions that lie in uncovered heights.
     pub(super) fn leaves_out(&self, raw: &RawChunk) -> Option<(Height, Height)> {
         let missing = raw.missing.iter().map(|(height, _)| *height);
         let late = raw.late.iter().map(RawTx::height);
@@ -48,9 +48,10 @@ impl Ingest<'_> {
         open().min().zip(open().max())
     }
 
-    /// Whether a transaction of the block was stored as the wallet's only one there, without its
-    /// position: the height is read again, which gives all of them theirs. Not so where all of the late
-    /// ones are stored already: they joined it before, and the height is in doubt or was read again.
+    /// Whether the block has a stored transaction that was the wallet's only one there and so has
+    /// no position: the height is then read again, which gives all its transactions positions.
+    /// False if all late transactions are stored already: the height is in doubt or was read again
+    /// before.
     async fn joins_a_single_one(&self, late: &Chunk) -> Result<bool, IngestError> {
         let Some(first) = late.trades.first() else { return Ok(false) };
         let (time, height) = (first.key.time, first.key.height);
@@ -62,12 +63,13 @@ impl Ingest<'_> {
             return Ok(false);
         }
         let mut stored = stored().filter(|key| key.height == height && !is_new(key));
-        // The late one may be the block's first: its own 0 says nothing.
+        // The late transaction may be the block's first one, so only the stored one's index 0
+        // counts.
         Ok(stored.next().is_some_and(|key| key.index == 0))
     }
 }
 
-/// A single height of a span, as it is stored.
+/// A chunk of one height of a span, with the span's stored state.
 fn within(span: &Span, height: Height, txs: Vec<RawTx>, missing: &[TxId]) -> RawChunk {
     let missing: BTreeSet<TxId> = span.missing.iter().chain(missing).copied().collect();
     RawChunk {

@@ -1,10 +1,10 @@
-//! Counters of the engine, as plain numbers; the api renders them.
+//! Counters of the engine as plain numbers; `api` renders them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::ValueSource;
 
-/// Declares the counts since the start, each with its name and what it counts, as they are shown.
+/// Declares the counters since the start, each with its name and help text as they are rendered.
 macro_rules! counters {
     ($($field:ident: $name:literal, $help:literal;)*) => {
         #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ counters! {
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
-/// One counter for each way.
+/// One counter per value source.
 #[derive(Debug, Default)]
 pub struct Values([Counter; ValueSource::ALL.len()]);
 

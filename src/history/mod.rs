@@ -1,6 +1,7 @@
-//! Joins the layers: one worker per wallet loads what readers demand, readers walk what is stored.
+//! The history engine: one worker per wallet loads what readers demand, readers walk the stored
+//! rows.
 //!
-//! The only door for `api` and `cli`. Nothing is served that was not stored first.
+//! The only entry point for `api` and `cli`. Only stored rows are served.
 
 mod anchors;
 mod audit;
@@ -71,17 +72,17 @@ use following::Following;
 use plan::Demand;
 use usage::Usage;
 
-/// What the engine returns.
+/// Results of the engine.
 type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
-/// What a history engine is made of.
+/// The parts of a history engine.
 #[derive(Debug)]
 pub struct HistoryParts {
     pub store: Store,
     pub registry: Arc<Registry>,
-    /// One source for each chain that can be read.
+    /// One source per configured chain.
     pub sources: HashMap<ChainId, Source>,
-    /// The source of prices that the chains do not contain.
+    /// A service for prices that the chains do not contain.
     pub candles: Option<Candles>,
     pub clock: Arc<dyn Clock>,
     pub limits: HistoryLimits,
@@ -110,7 +111,7 @@ struct Inner {
     audits: audit::Audits,
     following: Following,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
-    /// Wallets that are being forgotten: they take no reader.
+    /// Wallets that are being forgotten: no reader may attend them.
     held: Mutex<HashSet<Wallet>>,
     keeper: Keeper,
     paused: watch::Sender<bool>,
@@ -121,7 +122,7 @@ struct Inner {
 opaque!(Inner, limits);
 
 impl History {
-    /// Starts the engine and its usage writer.
+    /// Starts the engine and its background tasks.
     pub fn new(parts: HistoryParts) -> Self {
         let HistoryParts { store, registry, sources, candles, clock, limits, tasks } = parts;
         let inner = Arc::new(Inner {
@@ -165,7 +166,7 @@ impl History {
         Self { inner }
     }
 
-    /// Opens a walk; what it needs begins to load at once.
+    /// Opens a walk; its demand starts to load at once.
     pub fn walk(&self, request: WalkRequest) -> Result<Walk> {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
@@ -181,12 +182,12 @@ impl History {
         Ok(Walk::new(Arc::clone(&self.inner), request, guard))
     }
 
-    /// After a start: goes on with the background loads that an earlier run left.
+    /// After a start: resumes the background loads of an earlier run; returns their number.
     pub async fn resume_pending(&self) -> Result<usize> {
         self.inner.resume_pending().await
     }
 
-    /// Trades counted for a key so far.
+    /// Number of trades counted for a key so far.
     pub async fn usage(&self, key: KeyId) -> Result<u64> {
         Ok(self.inner.usage.total(key).await?)
     }
@@ -199,17 +200,17 @@ impl History {
         all
     }
 
-    /// What was found out about each chain's endpoints, in the order of their status.
+    /// What is known of the abilities of each endpoint of a chain, in the order of their status.
     pub fn abilities(&self, chain: ChainId) -> Vec<Vec<Ability>> {
         self.inner.sources.get(&chain).map(|source| source.abilities()).unwrap_or_default()
     }
 
-    /// Divides the rates of nodes among the processes that share the store.
+    /// Divides the endpoints' rates among the processes that share the store.
     pub fn share_rates(&self, rates: RateShare) {
         self.inner.share_rates(rates);
     }
 
-    /// Whether the store answers and takes writes.
+    /// Whether the store can be read and written.
     pub async fn is_ready(&self) -> bool {
         self.inner.store.takes_writes() && self.inner.store.stats().await.is_ok()
     }
@@ -218,7 +219,8 @@ impl History {
         Ok(self.inner.store.stats().await?)
     }
 
-    /// Whether several processes may use the store, how many do, and how many calls to it failed.
+    /// The number of processes that share the store and its failed calls; `None` if it is not
+    /// shared.
     pub fn sharing(&self) -> Option<Sharing> {
         let store = &self.inner.store;
         let sharing =
@@ -226,7 +228,7 @@ impl History {
         store.is_shared().then(sharing)
     }
 
-    /// Wallets that are followed by scans of their chain.
+    /// Number of wallets that scans of their chain cover.
     pub fn followed(&self) -> u64 {
         u64::try_from(self.inner.following.count()).unwrap_or(u64::MAX)
     }
@@ -247,12 +249,12 @@ impl History {
         &self.inner.clock
     }
 
-    /// Asks walks and workers to end; every open walk's next step is its end.
+    /// Ends walks and workers; the next step of every open walk is its end.
     pub fn stop(&self) {
         self.inner.tasks.cancel();
     }
 
-    /// Writes down the last usage and closes the store. Call it once the tasks have ended.
+    /// Writes the last usage and closes the store; call it once the tasks have ended.
     pub async fn close(&self) -> Result<()> {
         self.inner.usage.flush().await?;
         self.inner.store.close().await;

@@ -1,6 +1,6 @@
-//! A wallet's movements, token by token, apart from its trades: read from the nodes again.
+//! A wallet's token movements, inside and outside its trades, read from the nodes again.
 //!
-//! Nothing of it comes from the store, so that what is stored can be held against it.
+//! Nothing comes from the store, so that stored rows can be compared with the result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::registry::Registry;
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{GapRequest, RawChunk, RunAhead, Source};
 
-/// Transactions looked at before other tasks get a turn.
+/// Transactions processed before the task yields.
 const RUN: usize = 32;
-/// Failures in a row after which reading ends, and how long is waited after the first.
+/// Consecutive failures after which reading ends, and the pause after the first.
 const FAILURES_MAX: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A sum of amounts; nothing once it passed what an amount can be.
+/// A sum of amounts; `None` after an overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum(Option<Units>);
 
@@ -53,17 +53,17 @@ impl Sum {
     }
 }
 
-/// What was received and given of one token: in rows, and outside them.
+/// Amounts of one token that moved: in trades and outside them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     pub bought: Sum,
     pub sold: Sum,
-    /// Transaction by transaction, what moved less what its rows say.
+    /// Received and sent outside trades: per transaction, the movements less its trades.
     pub came: Sum,
     pub went: Sum,
 }
 
-/// Reads a wallet's transactions, newest first, and adds up what they moved.
+/// Reads a wallet's transactions, newest first, and sums their movements.
 pub struct Moves {
     source: Source,
     registry: Arc<Registry>,
@@ -71,7 +71,7 @@ pub struct Moves {
     lane: Lane,
     tasks: Tasks,
     pump: Option<Pump>,
-    /// Where a new reader goes on after a failure; `None` before the first chunk.
+    /// Where a new reader continues after a failure; `None` before the first chunk.
     high: Option<Height>,
     resume: Option<Resume>,
     accounts: HashMap<[u8; 32], SourceAccount>,
@@ -84,7 +84,7 @@ pub struct Moves {
 opaque!(Moves, transactions);
 
 impl Moves {
-    /// Begins with the first [`Moves::next`]; dropping it ends the reading.
+    /// Reading begins with the first [`Moves::next`] and ends when this is dropped.
     pub fn new(source: Source, registry: Arc<Registry>, wallet: Wallet, lane: Lane) -> Self {
         Self {
             source,
@@ -103,7 +103,7 @@ impl Moves {
         }
     }
 
-    /// Successful transactions so far.
+    /// Number of successful transactions so far.
     pub fn transactions(&self) -> u64 {
         self.transactions
     }
@@ -116,7 +116,7 @@ impl Moves {
         self.tokens
     }
 
-    /// Adds the next chunk; false once all is read.
+    /// Adds the next chunk; false after the last one.
     pub async fn next(&mut self) -> Result<bool, UpstreamError> {
         let mut failures = 0;
         while !self.ended {
@@ -179,9 +179,9 @@ impl Moves {
     }
 }
 
-/// Adds one transaction.
+/// Adds the movements and trades of one transaction.
 fn add(tokens: &mut BTreeMap<Address, Moved>, explanation: &Explanation) {
-    // What its movements and rows of a token say, each with what speaks for more of it first.
+    // Per token: movements in and sells, then movements out and buys.
     let mut rests: BTreeMap<Address, (Sum, Sum)> = BTreeMap::new();
     for movement in &explanation.movements {
         if let Asset::Token(mint) = movement.asset {

@@ -12,7 +12,7 @@ use crate::sources::Source;
 use crate::store::TokenRecord;
 
 impl Inner {
-    /// Asks again, now and then, until the tasks are asked to end.
+    /// Looks up missing symbols and decimals at intervals, until the tasks are cancelled.
     pub(super) async fn complete_tokens(self: Arc<Self>) {
         while self.tasks.run(sleep(self.limits.tokens_check_every)).await.is_some() {
             if self.is_paused() {
@@ -32,7 +32,7 @@ impl Inner {
         }
     }
 
-    /// What no node returns now is looked up again in the next round.
+    /// Looks up tokens of a chain; those without an answer are retried in the next round.
     async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<()> {
         let now = self.clock.now();
         let before = UnixMillis(now.0.saturating_sub(millis(self.limits.enrich.token_retry_after)));

@@ -1,7 +1,7 @@
-//! Joins a chunk with those below it while a trade below may give its lowest rows a value.
+//! Joins a chunk with the chunks below while a trade there may give its lowest rows a value.
 //!
-//! A row of one token for another may have its value by a trade of the wallet within a minute. Where
-//! a chunk ends inside that minute, the value would depend on where the source cuts its chunks.
+//! A token-for-token row may take its value from another trade of the wallet within a minute.
+//! Without joining, the value would depend on where the source cuts its chunks.
 
 use tokio::time::{Instant, timeout_at};
 
@@ -11,7 +11,7 @@ use crate::decode::DecodedTrade;
 use crate::enrich::TOKEN_AGE_MAX;
 use crate::registry::Chain;
 
-/// Waits for the chunks below for a bounded time, and joins a bounded number of transactions.
+/// Waits a bounded time for the chunks below, and joins a bounded number of transactions.
 pub(super) async fn join_below(
     ingest: &Ingest<'_>,
     pump: &mut Pump,
@@ -31,14 +31,14 @@ pub(super) async fn join_below(
     upper
 }
 
-/// Whether a trade below the chunk could be within the time that values a row without a value.
+/// Whether the chunk has a row whose value may depend on a trade below it.
 fn is_open(chain: &Chain, chunk: &DecodedChunk) -> bool {
     let Some((_, oldest)) = chunk.reached() else { return false };
     let last = oldest.0.saturating_add(TOKEN_AGE_MAX);
     chunk.trades_until(last).any(|trades| wants_neighbour(chain, trades))
 }
 
-/// One token for another without a value, where the chain's reference pools give none either.
+/// Whether the trades are one token for another without a value, which reference pools cannot give.
 fn wants_neighbour(chain: &Chain, trades: &[DecodedTrade]) -> bool {
     let [one, other] = trades else { return false };
     let is_priced = |trade: &DecodedTrade| {

@@ -1,48 +1,48 @@
-//! Pure: what a wallet's worker does next.
+//! Pure: decides what a wallet's worker does next.
 
 use crate::domain::{Coverage, Gap, Height};
 use crate::sources::RunAhead;
 
-/// What one reader, or the background, wants of a wallet.
+/// What one reader, or the background, requires of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Demand {
-    /// Heights that are newer than the last check.
+    /// Heights above the last check.
     pub(super) fresh: bool,
-    /// The reader has the history and waits for what is new.
+    /// The reader has delivered the history and waits for new rows.
     pub(super) follows: bool,
-    /// Everything below this height.
+    /// All heights below this one.
     pub(super) all_below: Option<Height>,
-    /// The reader stands at a gap's upper edge and needs what is right below this height.
+    /// The reader waits at a gap and needs the heights right below this one.
     pub(super) edge: Option<Height>,
-    /// Rows that it still wants there, where it wants so many and not all.
+    /// Number of rows that it still needs there; `None`: unknown or all.
     pub(super) rows: Option<u64>,
 }
 
-/// The last check for new heights.
+/// Age of the last check for new heights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Young,
-    /// It took longer than it stays young, and ended in the last step: it takes turns with gaps.
+    /// The last step was a check that took longer than it stays young: checks alternate with gaps.
     Slow,
     Old,
 }
 
-/// What the wallet's state says.
+/// The state of a wallet that decides what comes next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownState<'a> {
     pub(super) coverage: &'a Coverage,
     pub(super) check: Check,
-    /// No followed wallet needs a check: a scan found nothing new, or the last check is young.
+    /// A follower needs no check: a scan found nothing new, or the last check is young.
     pub(super) is_current: bool,
-    /// Heights below this one are known not to be had at present.
+    /// No endpoint keeps heights below this one at present.
     pub(super) cut: Option<Height>,
     pub(super) decoder: u16,
     pub(super) spans_max: usize,
-    /// Stored heights whose proof is not accepted, where another read of them is due.
+    /// Covered heights whose proof is not accepted and that are due to be read again.
     pub(super) doubtful: Option<(Height, Height)>,
-    /// No pause holds up second reads: after one in vain, those by another decoder wait as well.
+    /// Rereads are not paused; a failed one pauses those by another decoder version as well.
     pub(super) may_reread: bool,
-    /// The lower end of a look for newer heights that is under way.
+    /// Lower end of a check for newer heights that is not finished.
     pub(super) unfinished: Option<Height>,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Next {
     Refresh {
         low: Height,
     },
-    /// Close this gap; `eager` where a reader requests all below it.
+    /// Close this gap; `eager` if a reader or the background needs everything below it.
     Fill {
         gap: Gap,
         eager: bool,
@@ -65,7 +65,7 @@ pub(super) enum Next {
     Idle,
 }
 
-/// Decides. `turn` counts up, so that several readers' gaps take turns.
+/// Decides the next step. `turn` is a counter by which the gaps of several readers alternate.
 pub(super) fn plan(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     match (wanted(demands, known, turn), known.unfinished) {
         (Next::Idle, Some(low)) => Next::Refresh { low },
@@ -73,12 +73,12 @@ pub(super) fn plan(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Ne
     }
 }
 
-/// What readers and the background want next.
+/// The step that readers and the background need next.
 fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     if demands.is_empty() {
         return Next::Idle;
     }
-    // A gap that no node can close keeps no newer heights out.
+    // A gap that no endpoint can close must not keep new heights out.
     let crowding =
         reachable_gap(Height::MAX, known).filter(|_| known.coverage.runs() >= known.spans_max);
     let Some(top) = known.coverage.top() else { return Next::Refresh { low: 0 } };
@@ -93,7 +93,7 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     if gaps.is_empty() {
         gaps.extend(crowding.map(|gap| (gap, false)));
     }
-    // Each second turn is a check's.
+    // Every second turn is a check's.
     let turn = if known.check == Check::Slow { turn / 2 } else { turn };
     if let Some(at) = turn.checked_rem(gaps.len()) {
         let (gap, eager) = gaps.swap_remove(at);
@@ -110,13 +110,13 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     }
 }
 
-/// How much is known to be wanted: what the reader wants that wants most.
+/// How far to prefetch: the largest number of rows that a reader needs.
 pub(super) fn run_ahead(demands: &[Demand]) -> RunAhead {
     let most = demands.iter().filter_map(|demand| demand.rows).max();
     most.map_or(RunAhead::Unknown, RunAhead::rows)
 }
 
-/// The distinct gaps that readers request, topmost first.
+/// The distinct gaps that readers need, topmost first, each with whether all below it is needed.
 fn wanted_gaps(demands: &[Demand], known: KnownState<'_>) -> Vec<(Gap, bool)> {
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
     for demand in demands {
@@ -134,7 +134,7 @@ fn wanted_gaps(demands: &[Demand], known: KnownState<'_>) -> Vec<(Gap, bool)> {
     gaps
 }
 
-/// The topmost gap at or below a height that the nodes are not known to have cut off.
+/// The topmost gap at or below a height, unless no endpoint keeps it.
 pub(super) fn reachable_gap(height: Height, known: KnownState<'_>) -> Option<Gap> {
     let height = height.min(known.coverage.top()?);
     let gap = known.coverage.gap_below(height)?;

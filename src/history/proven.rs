@@ -1,4 +1,4 @@
-//! Whether what is stored of a wallet is complete: covered without a gap, by reads that are accepted.
+//! Whether a wallet's stored history is complete: covered without a gap, with accepted proofs.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,15 +11,15 @@ use super::error::HistoryError;
 use crate::domain::{Doubts, Height, SourceAccount, Span, Wallet, lock};
 use crate::store::WalletRecord;
 
-/// Wallets whose next re-read is remembered; above it all are due again.
+/// Wallets whose reread state is remembered; above it all are due again.
 const REMEMBERED_MAX: usize = 4096;
 
-/// What is known of a history from the first height to a walk's head.
+/// State of a history from the first height to a walk's head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Completeness {
-    /// Some heights were not read.
+    /// Some heights are not covered.
     Gap,
-    /// All were read, some in a way that leaves a doubt: read again, whichever error that is.
+    /// All heights are covered, some with a doubt; the error names it.
     Unproved(HistoryError),
     Complete,
 }
@@ -32,10 +32,10 @@ impl Inner {
         self.doubt(record, head).map_or(Completeness::Complete, Completeness::Unproved)
     }
 
-    /// The first doubt of what is covered without a gap from a height downwards.
+    /// The first doubt of the run of covered heights from a height downwards, as an error.
     pub(super) fn doubt(&self, record: &WalletRecord, from: Height) -> Option<HistoryError> {
         let floor = record.coverage.run_low(from)?;
-        // Of a chain that was switched off since nothing says what its proofs are worth.
+        // The chain was disabled: without a source no proof can be judged.
         if !self.sources.contains_key(&record.wallet.chain) {
             return Some(HistoryError::ChainDisabled);
         }
@@ -47,8 +47,8 @@ impl Inner {
         })
     }
 
-    /// The lowest height that endpoints are known to keep, where all below it was read with no doubt
-    /// but that. `None` where that is so of every height: then nothing shows where they begin.
+    /// The first height that endpoints keep, if everything below was read with no other doubt than
+    /// that; `None` if that holds for all heights, because then no height is known to be kept.
     fn depth_cut(&self, record: &WalletRecord) -> Option<Height> {
         let blind_spots = self.sources.get(&record.wallet.chain)?.blind_spots();
         let mut first = 0;
@@ -65,8 +65,8 @@ impl Inner {
         (1..=top).contains(&first).then_some(first)
     }
 
-    /// The first height that endpoints keep, as far as is known, where what lies below is missing or
-    /// in doubt because of it.
+    /// The first height that endpoints keep, as far as known, if heights below are missing or in
+    /// doubt because of it.
     pub(super) fn cut(&self, record: &WalletRecord) -> Option<Height> {
         let is_open = |first: &Height| {
             first.checked_sub(1).is_some_and(|below| !record.coverage.covers(below))
@@ -78,7 +78,7 @@ impl Inner {
         self.completeness(record, head) == Completeness::Complete
     }
 
-    /// Spans up to a height that do not count towards a complete history, newest first.
+    /// Spans up to a height whose proof is not accepted, newest first.
     pub(super) fn unproved<'a>(
         &'a self,
         record: &'a WalletRecord,
@@ -90,14 +90,14 @@ impl Inner {
     }
 }
 
-/// A chain's first block holds its first balances and no trade: nothing in it can be missed, and read
-/// by itself it shows nothing that could prove it.
+/// False for a span of the genesis block alone: it has balances but no trade, so nothing in it can
+/// be missed, and a read of it alone cannot be proved.
 fn may_hold_trades(span: &Span) -> bool {
     span.high > 0
 }
 
-/// The heights that one read takes of spans in doubt, newest first: the first span below a height,
-/// or the newest of all where none is, and those that lie right below it.
+/// The range of the next reread: the highest span in doubt below `below`, else the newest one,
+/// joined with those right below it.
 pub(super) fn next_reread(spans: &[&Span], below: Option<Height>) -> Option<(Height, Height)> {
     let is_below = |span: &&Span| below.is_none_or(|below| span.high < below);
     let from = spans.get(spans.iter().position(is_below).unwrap_or(0)..)?;
@@ -106,30 +106,30 @@ pub(super) fn next_reread(spans: &[&Span], below: Option<Height>) -> Option<(Hei
     Some((from.get(last)?.low, from.first()?.high))
 }
 
-/// Whether a read that found these accounts had asked for all that are open: what one that could not
-/// stores is in doubt for it.
+/// Whether an earlier read queried all open token accounts: spans of reads that could not have that
+/// doubt.
 pub(super) fn knows_accounts(record: &WalletRecord, accounts: &[SourceAccount]) -> bool {
     let lacks = |span: &Span| span.proof.doubts.contains(Doubts::TOKEN_ACCOUNTS);
     !accounts.is_empty() && !record.coverage.spans().iter().any(lacks)
 }
 
-/// When a wallet's unproved spans are read again, and which of them first.
+/// State of a wallet's rereads.
 #[derive(Debug, Clone, Copy)]
 struct Attempt {
     due: Instant,
     pause: Duration,
     failures: usize,
-    /// Where the last one in vain was: the next one is below, so that a height that stays in doubt
-    /// holds up no other.
+    /// Lower end of the last failed reread: the next one is below, so that a height that stays in
+    /// doubt does not block others.
     below: Height,
 }
 
-/// Re-reads of unproved spans, with pauses that grow while they bring no better proof.
+/// Rereads of unproved spans, with a backoff while they bring no better proof.
 #[derive(Debug, Default)]
 pub(super) struct Rereads(Mutex<HashMap<Wallet, Attempt>>);
 
 impl Rereads {
-    /// How many attempts failed in a row; `None` while the next one is not due.
+    /// Number of consecutive failures; `None` while the next reread is not due.
     pub(super) fn due(&self, wallet: &Wallet) -> Option<usize> {
         match lock(&self.0).get(wallet) {
             Some(attempt) if attempt.due > Instant::now() => None,
@@ -138,7 +138,7 @@ impl Rereads {
         }
     }
 
-    /// Where the last attempt in vain was.
+    /// Height below which the next reread starts.
     pub(super) fn below(&self, wallet: &Wallet) -> Option<Height> {
         lock(&self.0).get(wallet).map(|attempt| attempt.below)
     }
@@ -155,14 +155,14 @@ impl Rereads {
         attempts.insert(wallet, Attempt { due, pause, failures, below });
     }
 
-    /// The next one is due at once.
+    /// Records a success: the next reread is due at once.
     pub(super) fn succeeded(&self, wallet: &Wallet) {
         if let Some(known) = lock(&self.0).get_mut(wallet) {
             *known = Attempt { due: Instant::now(), failures: 0, ..*known };
         }
     }
 
-    /// The next one is due at once, from the newest height in doubt on.
+    /// Resets the state: the next reread is due at once, from the newest height in doubt.
     pub(super) fn begin_again(&self, wallet: &Wallet) {
         lock(&self.0).remove(wallet);
     }

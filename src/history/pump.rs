@@ -1,4 +1,4 @@
-//! Keeps one reader of a source working while earlier chunks are decoded and written.
+//! Runs a source's reader in its own task while earlier chunks are decoded and written.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use crate::domain::{Height, UnixMillis};
 use crate::rpc::UpstreamError;
 use crate::sources::{GapReader, LateAccounts, RawChunk, RunAhead};
 
-/// Chunks that wait between reader and writer.
+/// Chunks buffered between reader and writer.
 const WAITING_CHUNKS_MAX: usize = 1;
 
 type Fetched = Result<Option<RawChunk>, UpstreamError>;
 
-/// A reader of one gap, in a task of its own. Dropping it stops the fetching.
+/// The task of one gap's reader. Dropping it cancels the read.
 #[derive(Debug)]
 pub(super) struct Pump {
     /// Lower end of the gap.
     pub(super) low: Height,
-    /// Top of the next chunk; `None` before the first chunk of a read from the head.
+    /// Upper end of the next chunk; `None` before the first chunk of a read from the head.
     pub(super) next_high: Option<Height>,
     chunks: mpsc::Receiver<Fetched>,
-    /// Asks for one more chunk; a pump of which all is wanted does not wait for it.
+    /// Requests one more chunk; not needed while the run-ahead is `All`.
     asks: mpsc::Sender<()>,
     asked: bool,
-    /// The reader has given its last chunk.
+    /// The reader has delivered its last chunk.
     has_ended: bool,
-    /// What [`Pump::next_if`] received and left.
+    /// A chunk that [`Pump::next_if`] received but did not return.
     ahead: Option<Fetched>,
-    /// From which height to which it found late transactions that were not stored, while their accounts
-    /// are not all reported.
+    /// Range of heights of late transactions that were not stored, until their accounts are all
+    /// reported.
     left_out: Option<(Height, Height)>,
     run_ahead: watch::Sender<RunAhead>,
     pub(super) began: Instant,
@@ -41,8 +41,8 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    /// When it began, by the wall clock as it is now: what waited while other heights were read shows
-    /// the chain as it was then.
+    /// When the read began, in wall-clock time: a chunk that was buffered while other heights were
+    /// read shows the chain as of then.
     pub(super) fn began_at(&self, now: UnixMillis) -> UnixMillis {
         UnixMillis(now.0.saturating_sub(millis(self.began.elapsed())))
     }
@@ -85,7 +85,7 @@ impl Pump {
         }
     }
 
-    /// The next chunk if it fits; what does not stays the next. Cancel safe.
+    /// The next chunk if `fits` accepts it; else it stays the next one. Cancel safe.
     pub(super) async fn next_if(
         &mut self,
         fits: impl FnOnce(&RawChunk) -> bool,
@@ -104,7 +104,7 @@ impl Pump {
 
     async fn receive(&mut self) -> Fetched {
         if !std::mem::replace(&mut self.asked, true) {
-            // Full means that an ask is waiting already.
+            // The channel is full if a request is pending already.
             let _ = self.asks.try_send(());
         }
         let fetched = self.chunks.recv().await;
@@ -115,15 +115,15 @@ impl Pump {
     }
 }
 
-/// A task that is gone before its reader was at its end shows nothing of what is left.
+/// The error of a task that ended before its reader: the remaining heights are unknown.
 fn stopped() -> UpstreamError {
     UpstreamError::Unavailable { attempts: 1, last: "the reading was stopped".to_owned() }
 }
 
-/// What a stored chunk is to the pumps of other gaps.
+/// What the other pumps need to know about a stored chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct News {
-    /// From which height to which late transactions were left out of it.
+    /// Range of heights of late transactions that were not stored with it.
     left_out: Option<(Height, Height)>,
     heights: (Height, Height),
     late_accounts: LateAccounts,
@@ -136,14 +136,15 @@ impl News {
     }
 }
 
-/// Once a chunk of the pump at this place is stored: drops those that would leave a hole, so that
-/// they begin anew. Returns the place of the pump.
+/// Called once a chunk of the pump at index `at` is stored: drops pumps that would miss
+/// transactions, so that they start again. Returns the new index of the pump.
 ///
-/// Late transactions of heights that are not stored come with the read of these heights, which has
-/// to know their account. Others that are open do not know what this one has reported; and what it
-/// has left out of an account that it has not reported yet may stand in the heights of another one
-/// that is stored first, but will be found once more by a reader that begins where it stands now. What
-/// is reported drops others once: those that begin after it know the accounts.
+/// Late transactions of uncovered heights come with the read of these heights, which must know
+/// their account. Open pumps do not know accounts that this one has just reported. Conversely,
+/// transactions that this pump left out, of an account that it has not reported yet, may lie in
+/// heights that another pump stores first; this pump is then restarted from its present position,
+/// and finds them once more. A report drops other pumps only once: those that start later know the
+/// accounts.
 pub(super) fn drop_unaware(pumps: &mut Vec<Pump>, at: usize, news: News) -> usize {
     let Some(pump) = pumps.get_mut(at) else { return at };
     pump.left_out = joined(pump.left_out, news.left_out);
@@ -178,15 +179,15 @@ fn joined(
     low.zip(all().map(|(_, high)| high).max())
 }
 
-/// The lower end of a look for newer heights that began not long ago. It is finished also where no
-/// reader waits for it: readers that have little time would begin it anew for ever.
+/// Lower end of a check for newer heights that began within `linger`. It is finished even without
+/// readers: readers with short windows would otherwise restart it for ever.
 pub(super) fn unfinished(pumps: &[Pump], linger: Duration) -> Option<Height> {
     let is_unfinished =
         |pump: &&Pump| pump.low > 0 && pump.next_high.is_none() && pump.began.elapsed() < linger;
     pumps.iter().find(is_unfinished).map(|pump| pump.low)
 }
 
-/// Passes on what changed alone: of the rest the reader counts what it has delivered.
+/// Forwards only changes: the reader itself subtracts what it has delivered.
 fn follow(wanted: &mut watch::Receiver<RunAhead>, reader: &mut GapReader) {
     if wanted.has_changed().unwrap_or(false) {
         reader.set_run_ahead(*wanted.borrow_and_update());
@@ -210,7 +211,7 @@ async fn run(
                     Some(()) => break,
                     None => return,
                 },
-                // It marks the value as seen: `follow` finds nothing new behind it.
+                // `changed` marks the value as seen, so that `follow` does not forward it again.
                 changed = wanted.changed() => match changed {
                     Ok(()) => reader.set_run_ahead(*wanted.borrow_and_update()),
                     Err(_) => return,

@@ -1,4 +1,4 @@
-//! Value backfill: values whose source failed when their trades were stored.
+//! Value backfill: looks up values whose source failed when their trades were stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::enrich::{Lookups, Quotes, Retraced, SidePayments};
 use crate::rpc::{Lane, Priority};
 use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
 
-/// How far the filling of a chain has come.
+/// Progress of a chain's backfill.
 #[derive(Debug)]
 struct State {
     behind: WantedPlace,
-    /// Of the next one, after a failure.
+    /// Pause after the next failure.
     pause: Duration,
     until: Option<Instant>,
 }
 
-/// Transactions of a wallet that wait, and their native side payments.
+/// A wallet's transactions without a value, and their native side payments.
 #[derive(Debug, Default)]
 struct Waiting {
     trades: Vec<Trade>,
@@ -29,7 +29,7 @@ struct Waiting {
 }
 
 impl History {
-    /// Asks once more for the values of a wallet's trades that an earlier call left open.
+    /// Looks up the pending values of a wallet's trades once.
     pub async fn complete_values(&self, wallet: &Wallet) {
         if self.inner.has_duty("values", wallet.chain).await
             && let Err(error) = self.inner.complete_once(wallet).await
@@ -40,7 +40,7 @@ impl History {
 }
 
 impl Inner {
-    /// Asks again, now and then, until the tasks are asked to end.
+    /// Looks up pending values at intervals, until the tasks are cancelled.
     pub(super) async fn complete_values(self: Arc<Self>) {
         let mut states: HashMap<ChainId, State> = HashMap::new();
         while self.tasks.run(sleep(self.limits.values_check_every)).await.is_some() {
@@ -65,7 +65,7 @@ impl Inner {
         }
     }
 
-    /// Asks once for all of a wallet that wait.
+    /// Looks up all pending values of a wallet once.
     async fn complete_once(&self, wallet: &Wallet) -> Result<()> {
         let chain = wallet.chain;
         let Some(source) = self.sources.get(&chain) else { return Ok(()) };
@@ -86,7 +86,7 @@ impl Inner {
         }
     }
 
-    /// Goes through those that wait, from where it stopped to the end, while sources answer.
+    /// Looks up pending values of a chain from where the last round stopped, while sources answer.
     async fn fill_chain(&self, lookups: &Lookups<'_>, state: &mut State) -> Result<()> {
         if state.until.is_some_and(|until| Instant::now() < until) {
             return Ok(());
@@ -109,8 +109,8 @@ impl Inner {
         }
     }
 
-    /// Looks up all prices at once, then sets values wallet by wallet. False if neither a price nor a
-    /// transaction was returned.
+    /// Looks up all prices at once, then sets values wallet by wallet. False if sources were
+    /// queried and none answered.
     async fn fill(&self, lookups: &Lookups<'_>, wanted: Vec<WantedValue>) -> Result<bool> {
         let mut wallets: BTreeMap<(WalletId, u64), Waiting> = BTreeMap::new();
         for one in wanted {

@@ -1,4 +1,4 @@
-//! What is known of a wallet's heights, for people and operators: spans with their proof, gaps, cut.
+//! The coverage of a wallet for operators: spans with their proof, gaps, cut.
 
 use super::error::HistoryError;
 use super::{History, Inner, Result};
@@ -6,38 +6,39 @@ use crate::domain::{Coverage, Doubts, Height, Span, UnixMillis, Wallet};
 use crate::sources::Source;
 use crate::store::WalletRecord;
 
-/// Spans and gaps of a report; a wallet has a few.
+/// The most spans and gaps of a report; a wallet usually has a few.
 const SPANS_MAX: usize = 1000;
 
-/// Of a wallet's history, what was read and how.
+/// What was read of a wallet's history, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoverageReport {
-    /// All heights up to the top are covered by accepted reads.
+    /// All heights up to `top` are covered with accepted proofs.
     pub complete: bool,
-    /// The highest covered height, and when the chain was last asked for newer ones.
+    /// The highest covered height, and the time of the last check for newer ones.
     pub top: Option<Height>,
     pub checked_at: Option<UnixMillis>,
-    /// Stored rows.
+    /// Number of stored rows.
     pub rows: u64,
-    /// The first height that the nodes keep, where what lies below is missing or in doubt.
+    /// The first height that the nodes keep, if heights below are missing or in doubt because of
+    /// it.
     pub cut: Option<Height>,
-    /// What no configured way of this chain can see.
+    /// Doubts of every configured way of this chain.
     pub blind_spots: Doubts,
     /// Newest first.
     pub spans: Vec<SpanReport>,
-    /// Inclusive heights that were not read, newest first.
+    /// Inclusive ranges that are not covered, newest first.
     pub gaps: Vec<(Height, Height)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpanReport {
     pub span: Span,
-    /// It counts towards a complete history.
+    /// The span's proof is accepted: it counts towards a complete history.
     pub accepted: bool,
 }
 
 impl History {
-    /// `None` for a wallet of which nothing is stored.
+    /// The coverage of a wallet; `None` if nothing is stored of it.
     pub async fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>> {
         let inner = &self.inner;
         if !inner.sources.contains_key(&wallet.chain) {
@@ -47,7 +48,7 @@ impl History {
         Ok(record.map(|record| inner.coverage_report(&record)))
     }
 
-    /// What no configured way of a chain can see.
+    /// Doubts of every configured way of a chain.
     pub fn blind_spots(&self, chain: crate::domain::ChainId) -> Doubts {
         self.inner.sources.get(&chain).map_or(Doubts::NONE, |source| source.blind_spots())
     }

@@ -1,4 +1,4 @@
-//! Which wallets have a board and a worker: one each, from the first demand to the last.
+//! The worker registry: each wallet in demand has one board and one worker.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,7 @@ use crate::domain::{KeyId, UnixMillis, Wallet, lock};
 use crate::store::{Pending, WalletPatch, WalletRecord};
 
 impl Inner {
-    /// Hands the wallet's board to `demand`, with a worker that will see what it wrote there.
+    /// Passes the wallet's board to `demand`, creating it with a worker if there is none.
     pub(super) fn attend<T>(
         self: &Arc<Self>,
         wallet: Wallet,
@@ -44,7 +44,7 @@ impl Inner {
         Ok(result)
     }
 
-    /// Not for a reader that is refused: one that asks for ever new wallets would fill the memory.
+    /// Not called for rejected readers: requests for ever new wallets would fill the memory.
     fn note_use(&self, wallet: Wallet, is_reader: bool) {
         if is_reader {
             self.keeper.used(wallet, self.clock.now(), self.limits.used_wallets_max);
@@ -58,19 +58,19 @@ impl Inner {
             || followed.len() >= self.limits.wallets_followed_max
     }
 
-    /// The chain was switched off before the wallet's worker began, or began again.
+    /// Ends a worker whose chain was disabled before it started or restarted.
     fn give_up(&self, board: &Arc<Board>) {
         self.withdraw(board);
         board.tell_failure(HistoryError::ChainDisabled);
     }
 
-    /// Another process has forgotten the wallet: what was open of it here ends as there.
+    /// Ends the walks of a wallet that another process has forgotten.
     pub(super) fn close(&self, board: &Arc<Board>) {
         self.withdraw(board);
         board.close();
     }
 
-    /// A later demand gets a new board.
+    /// Removes the board from the registry; later demand gets a new one.
     fn withdraw(&self, board: &Arc<Board>) {
         let mut boards = lock(&self.boards);
         if boards.get(&board.wallet).is_some_and(|known| Arc::ptr_eq(known, board)) {
@@ -78,11 +78,13 @@ impl Inner {
         }
     }
 
-    /// Runs a wallet's worker; a panic fails this wallet only, is logged, and the work restarts.
+    /// Runs a wallet's worker; after a panic, which is logged, readers get an error and the worker
+    /// restarts.
     async fn work(self: Arc<Self>, board: Arc<Board>) {
         self.metrics.workers.add(1);
         loop {
-            // The count first: what is replaced in between is taken again by the worker.
+            // Read before the source: if sources are replaced in between, the worker takes the new
+            // one.
             let generation = self.sources.generation();
             let Some(source) = self.sources.get(&board.wallet.chain) else {
                 self.give_up(&board);
@@ -107,10 +109,10 @@ impl Inner {
         self.metrics.workers.subtract_one();
     }
 
-    /// Removes the board once no reader needs the wallet.
+    /// Removes the board if no reader or load needs the wallet; returns whether that is so.
     pub(super) fn dismiss(&self, board: &Board) -> bool {
         let mut boards = lock(&self.boards);
-        // One that was closed may have a successor.
+        // A closed board is no longer in the registry, but its successor may be.
         let unwanted = board.is_closed() || !board.is_wanted();
         if unwanted && !board.is_closed() {
             boards.remove(&board.wallet);
@@ -118,7 +120,7 @@ impl Inner {
         unwanted
     }
 
-    /// Keeps loading what a stream's window left, also across a restart.
+    /// Continues to load what a walk left when it ended, also after a restart.
     pub(super) fn go_on_in_background(
         self: &Arc<Self>,
         request: &WalkRequest,
@@ -175,7 +177,7 @@ impl Inner {
         of_key < self.limits.background_per_key_max && in_all < self.limits.background_total_max
     }
 
-    /// The background demand is met, or its last request is too long ago.
+    /// Ends the background demand: it is met, or its last request is too long ago.
     pub(super) async fn clear_background(&self, board: &Board) -> Result<()> {
         board.set_background(None);
         self.patch_pending(board.wallet, None).await
@@ -184,7 +186,7 @@ impl Inner {
     async fn patch_pending(&self, wallet: Wallet, pending: Option<Pending>) -> Result<()> {
         let record = match pending {
             Some(_) => self.store.intern(&wallet).await?,
-            // A wallet that was forgotten is not made anew for it.
+            // A forgotten wallet is not created again.
             None => match self.view()?.wallet(&wallet).await? {
                 Some(record) => WalletRecord::clone(&record),
                 None => return Ok(()),
@@ -195,7 +197,7 @@ impl Inner {
         Ok(written.map(drop)?)
     }
 
-    /// Writes usage down regularly until the tasks are asked to end; `close` writes the rest.
+    /// Writes usage at intervals until the tasks are cancelled; `close` writes the rest.
     pub(super) async fn flush_usage(self: Arc<Self>) {
         while self.tasks.run(tokio::time::sleep(self.limits.usage_flush_every)).await.is_some() {
             if let Err(error) = self.usage.flush().await {

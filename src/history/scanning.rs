@@ -1,4 +1,4 @@
-//! The task of a chain that scans for its followed wallets while there are any.
+//! A chain's scan task, which runs while there are followed wallets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::{ScanTarget, Scanned};
 
 impl Inner {
-    /// Whether a followed wallet reads for itself now; from the first one on its chain is scanned.
+    /// The standing of a followed wallet; the first one of a chain starts its scan task.
     pub(super) fn standing(
         self: &Arc<Self>,
         wallet: Wallet,
@@ -36,7 +36,7 @@ impl Inner {
         while self.tasks.run(scanned()).await == Some(true) {}
     }
 
-    /// False where no wallet is followed any more.
+    /// Runs one scan; false if no wallet is followed any more.
     async fn scan_once(&self, chain: ChainId) -> bool {
         let targets = self.following.targets(chain, &self.limits);
         if targets.is_empty() {
@@ -91,7 +91,7 @@ impl Inner {
     }
 }
 
-/// Lists of one wallet each take their time at endpoints with a low rate.
+/// Timeout of a scan: each wallet's list takes its time at endpoints with a low rate.
 fn wait(limits: &HistoryLimits, wallets: usize) -> Duration {
     let wallets = u32::try_from(wallets).unwrap_or(u32::MAX);
     let each = limits.scan_wait_each.saturating_mul(wallets);

@@ -1,5 +1,5 @@
-//! What an engine does for the processes that share its store: it says that it lives, and takes over
-//! what a dead process has left.
+//! Duties of an engine towards the processes that share its store: it renews its lease and adopts
+//! the loads of dead processes.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::domain::ChainId;
 use crate::rpc::RateShare;
 use crate::store::StoreFailure;
 
-/// The processes that share a store.
+/// State of a shared store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sharing {
-    /// Those that are alive, this one among them.
+    /// Number of live processes, including this one.
     pub processes: u32,
-    /// Calls to the store that failed, by kind; most of them were repeated.
+    /// Failed calls to the store by kind; most were retried.
     pub failed_calls: Vec<(StoreFailure, u64)>,
 }
 
 impl Inner {
-    /// Keeps the rates of nodes divided by the number of processes that are alive.
+    /// Keeps the endpoints' rates divided by the number of live processes.
     pub(super) fn share_rates(self: &Arc<Self>, rates: RateShare) {
         let Some(mut share) = self.store.share() else { return };
         let inner = Arc::clone(self);
@@ -41,7 +41,7 @@ impl Inner {
         self.tasks.spawn(Arc::clone(self).adopt());
     }
 
-    /// Loads that a process has left are gone on with, by one of the others.
+    /// Adopts loads that dead processes left; one process at a time has this duty.
     async fn adopt(self: Arc<Self>) {
         while self.tasks.run(tokio::time::sleep(self.limits.adopt_every)).await.is_some() {
             if let Some(Err(error)) = self.tasks.run(self.adopt_once()).await {
@@ -57,7 +57,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Goes on with the background loads that an earlier run, or another process, has left.
+    /// Resumes the background loads that an earlier run or another process left.
     pub(super) async fn resume_pending(self: &Arc<Self>) -> Result<usize> {
         let now = self.clock.now();
         let pending = self.view()?.pending().await?;
@@ -71,8 +71,8 @@ impl Inner {
         Ok(resumed)
     }
 
-    /// Whether this process does the work of a chain that only one does. One that cannot ask leaves
-    /// it for now.
+    /// Whether this process has a chain's duty that only one process may have. False if the store
+    /// fails.
     pub(super) async fn has_duty(&self, work: &str, chain: ChainId) -> bool {
         let name = format!("{work} {}", chain.0);
         self.store.take_duty(&name).await.unwrap_or(false)

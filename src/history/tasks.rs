@@ -34,7 +34,7 @@ impl Tasks {
         self.spawn(self.turns.take(future))
     }
 
-    /// A task that ends when the handle is dropped.
+    /// Starts a task that ends when the handle is dropped.
     pub(super) fn spawn_owned<F>(&self, future: F) -> AbortOnDropHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -51,7 +51,7 @@ impl Tasks {
         self.stop.is_cancelled()
     }
 
-    /// What some work gives; `None` once the tasks were asked to end.
+    /// The result of `work`; `None` once the tasks are cancelled.
     pub async fn run<F: Future>(&self, work: F) -> Option<F::Output> {
         tokio::select! {
             biased;
@@ -60,12 +60,12 @@ impl Tasks {
         }
     }
 
-    /// Ready once the tasks were asked to end.
+    /// Ready once the tasks are cancelled.
     pub fn cancelled(&self) -> WaitForCancellationFuture<'_> {
         self.stop.cancelled()
     }
 
-    /// Cancels and waits for all tasks, at most this long. False where some still ran.
+    /// Cancels all tasks and waits for them; false if some did not end within this time.
     pub async fn shutdown(&self, wait_max: Duration) -> bool {
         self.cancel();
         self.tracker.close();
@@ -73,7 +73,7 @@ impl Tasks {
     }
 }
 
-/// Ready after that time; never without one.
+/// Ready after `time`; never if it is `None`.
 pub(super) async fn after(time: Option<Duration>) {
     let Some(time) = time else { return std::future::pending().await };
     tokio::time::sleep(time).await;

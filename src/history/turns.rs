@@ -1,6 +1,6 @@
-//! Turns of loading tasks. The runtime polls its tasks in the order in which they became ready: a
-//! page would wait behind each of fifty wallets that have something to decode. So at most one loading
-//! task a processor is ready there, and the others wait here, in turn.
+//! Limits how many loading tasks are ready at once. The runtime polls tasks in the order in which
+//! they become ready, so a page would wait behind each of fifty wallets that decode. Here one
+//! loading task per processor is ready, and the others wait in turn.
 
 use std::num::NonZero;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 use tokio_util::sync::PollSemaphore;
 
-/// The turns of one process. Cheap to clone.
+/// The poll permits of one process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Turns(Arc<Semaphore>);
 
@@ -22,12 +22,12 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// So many tasks at the same time.
+    /// Allows `count` tasks to be polled at the same time.
     fn new(count: usize) -> Self {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// The work, each poll of which waits for a turn and holds it for no longer.
+    /// Wraps `work` so that each poll waits for a permit and holds it only during that poll.
     pub(super) fn take<F: Future>(&self, work: F) -> InTurn<F> {
         InTurn { turn: PollSemaphore::new(Arc::clone(&self.0)), work: Box::pin(work) }
     }
@@ -42,7 +42,7 @@ impl<F: Future> Future for InTurn<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // `None` would say that the semaphore is closed, which it never is.
+        // `None` would mean a closed semaphore; this one is never closed.
         let turn = ready!(self.turn.poll_acquire(context));
         let polled = self.work.as_mut().poll(context);
         drop(turn);

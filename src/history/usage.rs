@@ -1,7 +1,7 @@
-//! Each trade counts once per key, however often it is read, by any cursor or mode.
+//! Usage: each trade counts once per key, however often and in whichever mode it is read.
 //!
-//! Kept as delivered ranges per (key, wallet), one per run of adjacent rows. The memory is ahead
-//! of the store by at most one flush, so a crash may count a little too little, never too much.
+//! Stored as delivered ranges per (key, wallet), one per run of adjacent rows. Memory is ahead of
+//! the store by at most one flush, so a crash may count too little, never too much.
 
 mod bound;
 mod ranges;
@@ -16,18 +16,19 @@ use ranges::{allowance, holds, is_counted, join};
 use crate::domain::{KeyId, Position, TradeKey, lock};
 use crate::store::{Counted, Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
 
-/// A pair weighs one more for each so many ranges of it.
+/// A pair's weight is 1, plus 1 for each this many ranges.
 const RANGES_PER_WEIGHT: usize = 16;
 
 #[derive(Debug, Default)]
 struct KeyUsage {
     total: u64,
     wallets: HashMap<WalletId, Delivered>,
-    /// Sum over `wallets`, kept up to date: rows are delivered too often to add it up each time.
+    /// Sum of the weights in `wallets`, maintained because rows are delivered too often to
+    /// recompute it.
     weight: usize,
-    /// Counted since it was last given to a write.
+    /// Wallets with counts that no write has taken yet.
     dirty: HashSet<WalletId>,
-    /// Given to the write that runs: until that has ended, a view lacks it.
+    /// Wallets in the write that runs: until it ends, a view lacks their counts.
     writing: HashSet<WalletId>,
 }
 
@@ -43,7 +44,7 @@ impl KeyUsage {
         self.weight -= removed.map_or(0, |delivered| weight(&delivered.ranges));
     }
 
-    /// Keeps only what the store does not have yet.
+    /// Drops all ranges that the store has.
     fn evict(&mut self) {
         let Self { wallets, weight: total, dirty, writing, .. } = self;
         wallets.retain(|wallet, _| dirty.contains(wallet) || writing.contains(wallet));
@@ -51,11 +52,11 @@ impl KeyUsage {
     }
 }
 
-/// What a key was given of one wallet.
+/// What a key has received of one wallet.
 #[derive(Debug, Clone, Default)]
 struct Delivered {
     ranges: Vec<DeliveredRange>,
-    /// Where the wallet was forgotten: what was counted of it before is not counted again.
+    /// Set if the wallet was forgotten: trades counted before are not counted again.
     credit: Option<Credit>,
 }
 
@@ -69,12 +70,12 @@ pub(super) struct Usage {
     removals: AtomicU64,
     /// Held by the one flush that runs.
     flushing: tokio::sync::Mutex<()>,
-    /// Weight of all pairs above which those that are written down leave memory.
+    /// Total weight of pairs above which written ones are evicted from memory.
     wallets_cached_max: usize,
     ranges_max: usize,
 }
 
-/// A wallet that is being forgotten: nothing is counted of it meanwhile.
+/// A wallet that is being forgotten; nothing is counted for it while this exists.
 #[derive(Debug)]
 pub(super) struct Leaving<'a> {
     usage: &'a Usage,
@@ -108,12 +109,12 @@ struct Loaded {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delivery<'a, K> {
     pub(super) key: KeyId,
-    /// Trades that the key may be counted in all; `None` is without end.
+    /// The most trades that the key may be counted; `None` is without limit.
     pub(super) quota: Option<u64>,
     pub(super) wallet: WalletId,
     pub(super) after: Position,
-    /// The row right below them, where rows are delivered upwards: they join its range where it was
-    /// counted for the key.
+    /// For upward delivery: the row right below, whose range they join if it was counted for the
+    /// key.
     pub(super) below: Option<TradeKey>,
     pub(super) rows: &'a [K],
 }
@@ -146,8 +147,8 @@ impl Usage {
         }
     }
 
-    /// The same under the key's row, which all processes count in. Ranges only grow, so that what
-    /// memory holds as delivered needs no count.
+    /// The same with a shared store, which counts under a lock of the key's row. Ranges only grow,
+    /// so rows that memory knows as delivered need no count.
     async fn deliver_shared<K: AsRef<TradeKey> + Sync>(
         &self,
         delivery: &Delivery<'_, K>,
@@ -168,7 +169,7 @@ impl Usage {
         Ok(allowed)
     }
 
-    /// Whether memory knows that all of the rows were delivered before.
+    /// Whether memory knows that all rows were delivered before.
     fn is_delivered<K: AsRef<TradeKey>>(&self, delivery: &Delivery<'_, K>) -> bool {
         let keys = lock(&self.keys);
         let known = keys.get(&delivery.key).and_then(|usage| usage.wallets.get(&delivery.wallet));
@@ -178,11 +179,11 @@ impl Usage {
         })
     }
 
-    /// The same by what is in memory; `None` where that lacks the key or the wallet.
+    /// The same with cached ranges; `None` if the key or the wallet is not cached.
     ///
     /// # Errors
-    /// `UnknownWallet` from the flush on before which a wallet is forgotten: what a key has counted of it
-    /// becomes its credit there, and what came later would be counted again.
+    /// `UnknownWallet` once the wallet is being forgotten: the store turns its counts into a
+    /// credit, and later counts would be repeated.
     fn count_loaded<K: AsRef<TradeKey>>(
         &self,
         delivery: &Delivery<'_, K>,
@@ -203,7 +204,8 @@ impl Usage {
         Ok(Some(allowed))
     }
 
-    /// Counts a delivery: how many of its rows the quota allows, and whether the ranges grew.
+    /// Counts a delivery; returns how many of its rows the quota allows, and whether the ranges
+    /// grew.
     fn charge<K: AsRef<TradeKey>>(
         &self,
         delivery: &Delivery<'_, K>,
@@ -232,9 +234,9 @@ impl Usage {
         (allowed, grew)
     }
 
-    /// Trades counted for a key so far.
+    /// Number of trades counted for a key so far.
     pub(super) async fn total(&self, key: KeyId) -> Result<u64, StoreError> {
-        // Memory is ahead of a file, and behind a store that others count in too.
+        // Memory is ahead of an embedded store, but behind a shared one.
         let known = lock(&self.keys).get(&key).map(|usage| usage.total);
         let known = known.filter(|_| !self.store.is_shared());
         match known {
@@ -243,7 +245,7 @@ impl Usage {
         }
     }
 
-    /// Writes down what was counted since the last flush, once a flush that runs has ended.
+    /// Writes the counts since the last flush; waits for a running flush first.
     pub(super) async fn flush(&self) -> Result<(), StoreError> {
         let _turn = self.flushing.lock().await;
         let updates = self.take_dirty();
@@ -262,18 +264,18 @@ impl Usage {
                 usage.dirty.extend(writing);
             }
         }
-        // Ranges grow without a load, and only now may those that grew be left out.
+        // Ranges grow without a load, and only after a write may the grown ones be evicted.
         self.make_room();
     }
 
-    /// From now on nothing is counted of a wallet, until that is given up.
+    /// Stops counting for a wallet until the guard is dropped unfinished.
     pub(super) fn leave(&self, wallet: WalletId) -> Leaving<'_> {
         let _keys = lock(&self.keys);
         lock(&self.leaving).insert(wallet);
         Leaving { usage: self, wallet }
     }
 
-    /// Leaves out what is in memory of a wallet that was forgotten.
+    /// Removes a forgotten wallet from memory.
     fn forget(&self, wallet: WalletId) {
         let mut keys = lock(&self.keys);
         for usage in keys.values_mut() {
@@ -284,7 +286,7 @@ impl Usage {
         self.removals.fetch_add(1, Ordering::Release);
     }
 
-    /// What is to be written: also what a flush took whose caller stopped waiting.
+    /// The counts to write, including those of a flush whose caller stopped waiting.
     fn take_dirty(&self) -> Vec<UsageUpdate> {
         let mut keys = lock(&self.keys);
         let mut updates = Vec::new();
@@ -292,7 +294,7 @@ impl Usage {
             let KeyUsage { total, wallets, dirty, writing, .. } = usage;
             writing.extend(dirty.drain());
             for &wallet in writing.iter() {
-                // An update replaces what is stored: an empty one would wipe it.
+                // An update replaces the stored ranges: an empty one would delete them.
                 let known = wallets.get(&wallet).cloned();
                 let Some(Delivered { ranges, credit }) = known else { continue };
                 updates.push(UsageUpdate { key, wallet, ranges, total: *total, credit });

@@ -1,5 +1,5 @@
-//! A reader's walk through one wallet's history: newest first, never across a gap; then, where it
-//! follows the chain, what is new, oldest first.
+//! A reader's walk through one wallet's history: newest first, never across a gap; with `follow`,
+//! then new rows, oldest first.
 
 mod ahead;
 mod delivery;
@@ -29,26 +29,26 @@ use tally::Tally;
 pub(super) use room::Rooms;
 pub(super) use tally::Tallies;
 
-/// How much of the history a walk asks for.
+/// How many rows a walk requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it. What the window leaves is loaded on in the background.
+    /// The whole history. After the walk's window, loading continues in the background.
     All,
-    /// At most this many rows; nothing is loaded beyond them.
+    /// At most this many rows; nothing below them is loaded.
     Rows(u64),
 }
 
 #[derive(Debug, Clone)]
 pub struct WalkRequest {
     pub wallet: Wallet,
-    /// Under which key the rows are counted.
+    /// The key under which rows are counted.
     pub key: KeyId,
-    /// Trades that the key may be counted in all.
+    /// The most trades that the key may be counted in all.
     pub quota: Option<u64>,
     /// A cursor of a walk with the same filter.
     pub resume: Option<Box<Cursor>>,
     pub filter: Filter,
-    /// After the history, what is new is delivered until the window ends. Wants all of it.
+    /// After the history, deliver new rows until the window ends. Requires `Extent::All`.
     pub follow: bool,
     pub want: Extent,
     /// The walk ends after this time, complete or not.
@@ -58,34 +58,34 @@ pub struct WalkRequest {
 /// What comes next on a walk.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Rows in order; [`Walk::cursor`] is now the point behind the last one. None only once: where
-    /// a walk that follows has delivered the history and [`Walk::is_live`] from now on.
+    /// Rows in order; [`Walk::cursor`] is now behind the last one. Empty only once: when a
+    /// following walk has delivered the history and becomes [`Walk::is_live`].
     Rows(Rows),
     End(End),
 }
 
-/// How a walk ended. Under a filter, counts and times are of the rows that it lets through.
+/// How a walk ended. With a filter, counts and times are those of the matching rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     /// The whole history down from the walk's head is stored.
     pub complete: bool,
     /// Rows remain below the cursor.
     pub more: bool,
-    /// Complete: the wallet's trades up to the walk's head. Else: trades stored so far.
+    /// If complete: the wallet's trades up to the walk's head. Else: trades stored so far.
     pub trade_count: u64,
-    /// The oldest trade, where the history is complete.
+    /// Time of the oldest trade, if the history is complete.
     pub first_trade: Option<UnixSeconds>,
     pub error: Option<HistoryError>,
 }
 
-/// Up to which height the answer is current, and when that was asked.
+/// The height up to which the rows are current, and the time of that check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsOf {
     pub height: Height,
     pub at: UnixMillis,
 }
 
-/// One client's walk. Dropping it is hanging up: what it alone asked for stops loading.
+/// One client's walk. Dropping it withdraws its demand, which stops loads that only it required.
 #[derive(Debug)]
 pub struct Walk {
     inner: Arc<Inner>,
@@ -97,61 +97,61 @@ pub struct Walk {
     head_deadline: Instant,
     deadline: Instant,
     head: Option<Height>,
-    /// The head was settled by this walk or by the one that the cursor came from.
+    /// The head is fixed, by this walk or by the one that the cursor came from.
     settled: bool,
     position: Position,
-    /// Rows that the walk has gone behind since its beginning, over all its requests, delivered or
-    /// rejected; of a live walk, all rows up to its position that are not older than the filter's
-    /// `from`. Rows that are too new for the filter are not among them until it is live. `None`
-    /// behind a cursor that does not hold it.
+    /// Number of rows passed since the walk began, over all its requests, delivered or rejected. On
+    /// a live walk: all rows up to the position that are not older than the filter's `from`,
+    /// including those too new for the filter, which are not counted before. `None` if the cursor
+    /// has no count.
     passed: Option<u64>,
     left: u64,
     /// Until when the end waits for the proof that nothing is missing; set when it begins to.
     proof_deadline: Option<Instant>,
-    /// What the last look found of the wallet: each look-up costs as much as reading some rows.
+    /// The wallet's record at the last look: a look-up costs as much as reading some rows.
     found: Option<Found>,
     tag: FilterTag,
     live: bool,
-    /// Of a live walk: the epoch at which all of what it is behind was found stored, and how many other
-    /// rows there were. While both stay, nothing came late.
+    /// On a live walk: the epoch at which all passed rows were found stored, and the number of
+    /// other rows then. While both are unchanged, no row was added late.
     explained: Option<(u64, Option<u64>)>,
-    /// All rows at or after the filter's `from` are known to be stored, independent of what is
-    /// below.
+    /// All rows at or after the filter's `from` are known to be stored, even if heights below are
+    /// not.
     from_reached: bool,
-    /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
-    /// else at the end. Apart, because thousands of streams wait without one.
+    /// Counts matching rows: during delivery on a walk from the beginning, else at the end. Boxed,
+    /// because thousands of streams have none.
     tally: Option<Box<Tally>>,
-    /// What the last read of a page found out about its end, should all of its rows be delivered.
-    /// Boxed, as streams have none.
+    /// The walk's end if all rows of the last look are delivered; only for pages. Boxed, because
+    /// streams have none.
     page_end: Option<Box<End>>,
-    /// The next rows, where they are read ahead. Boxed, as it is of shared stores alone.
+    /// The prefetched next rows. Boxed, because only shared stores need it.
     ahead: Option<Box<ReadAhead>>,
-    /// It was settled how the walk ends.
+    /// Set once the walk is to end.
     ending: Option<Ending>,
 }
 
-/// Of a wallet's record, what a walk needs between two looks.
+/// The fields of a wallet's record that a walk needs between two looks.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     id: WalletId,
     checked_at: Option<UnixMillis>,
 }
 
-/// Why a walk ends before its history, if there is a reason.
+/// Why a walk ends before the end of its history; `None`: it does not.
 #[derive(Debug, Clone)]
 struct Ending(Option<HistoryError>);
 
-/// What the store says at one moment.
+/// The result of one look at the store.
 enum Look {
     Rows(Rows),
-    /// Rows that the filter rejects were passed over, and more may follow.
+    /// Rows that the filter rejects were skipped, and more may follow.
     Passed,
-    /// All is delivered down to the first height.
+    /// All rows down to the first height are delivered.
     Bottom,
-    /// Wait: the height whose lower neighbours are missing, where one is known.
+    /// Wait for a load: the height whose lower neighbours are missing, if one is known.
     Edge(Option<Height>),
-    /// Wait: live, and the head is above all that is stored, as that is another store or rows were
-    /// deleted.
+    /// Wait: the walk is live and its head is above all stored heights, because rows were deleted
+    /// or the store was replaced.
     Above,
 }
 
@@ -163,7 +163,7 @@ impl Walk {
         let resume = request.resume.as_deref();
         let position = resume.map_or(Position::Start, |cursor| cursor.position);
         let live = request.follow && resume.is_some_and(|cursor| cursor.live);
-        // A cursor from before the first row has delivered nothing.
+        // A cursor in front of the first row has delivered nothing.
         let begins_anew = position == Position::Start && !live;
         let head = resume.filter(|_| !begins_anew).and_then(|cursor| cursor.head);
         let passed = if begins_anew { Some(0) } else { resume.and_then(|cursor| cursor.passed) };
@@ -175,7 +175,7 @@ impl Walk {
         inner.metrics.walks.add(1);
         Self {
             opened_at: inner.clock.now(),
-            // A walk shorter than this wait shows what is stored all the same.
+            // A walk with a window shorter than this wait must still serve the stored rows.
             head_deadline: now + inner.limits.head_wait_max.min(request.window / 2),
             deadline: now + request.window,
             settled: head.is_some(),
@@ -201,18 +201,18 @@ impl Walk {
         }
     }
 
-    /// Where the walk stands; a later walk goes on from exactly there.
+    /// The walk's position; a later walk resumes exactly there.
     pub fn cursor(&self) -> Cursor {
         let Self { head, tag, live, position, passed, .. } = *self;
         Cursor { head, filter: tag, live, position, passed }
     }
 
-    /// The history is delivered; rows are now new ones, oldest first.
+    /// Whether the history is delivered, so that rows are now new ones, oldest first.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// Known as soon as anything of the wallet is stored.
+    /// The head and the time of its check; `None` while nothing of the wallet is stored.
     pub async fn as_of(&self) -> Option<AsOf> {
         if let Some((height, found)) = self.head.zip(self.found) {
             return Some(AsOf { height, at: found.checked_at? });
@@ -223,7 +223,7 @@ impl Walk {
         Some(AsOf { height, at: record.checked_at? })
     }
 
-    /// How many trades there are in all, once that is known.
+    /// Number of trades in all, once it is known.
     pub async fn known_total(&self) -> Option<u64> {
         self.head?;
         self.summary(None).await.ok().filter(|end| end.complete).map(|end| end.trade_count)
@@ -249,12 +249,12 @@ impl Walk {
         self.ending.get_or_insert(Ending(Some(reason)));
     }
 
-    /// Puts another quota in force.
+    /// Replaces the quota.
     pub fn set_quota(&mut self, quota: Option<u64>) {
         self.request.quota = quota;
     }
 
-    /// One look at the store and what follows from it.
+    /// Looks at the store once and acts on the result.
     async fn turn(&mut self) -> Result<Option<Rows>> {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
@@ -262,10 +262,10 @@ impl Walk {
         if self.demand.board.is_closed() {
             return Err(HistoryError::Changed);
         }
-        // What a wait keeps in memory is not made larger by what a look or a delivery needs.
+        // Boxed, so that a waiting walk does not need memory for the states of these futures.
         let look = Box::pin(self.look()).await?;
         if !matches!(look, Look::Bottom) {
-            // Something is to be read again: the time for its proof begins behind that.
+            // Heights are to be read again: the wait for their proof starts after that.
             self.proof_deadline = None;
         }
         match look {
@@ -275,7 +275,7 @@ impl Walk {
                     self.inner.metrics.rows_delivered.add(rows.len());
                     return Ok(Some(rows));
                 }
-                // None of the others keeps the room of its rows meanwhile.
+                // Returns the rows' buffer so that other walks can use it.
                 self.inner.rooms.put(rows);
                 self.give_way().await;
                 Ok(None)
@@ -311,7 +311,7 @@ impl Walk {
         if self.live { self.look_live().await } else { self.look_below().await }
     }
 
-    /// Reads on from the position, in one read transaction.
+    /// Reads on from the position within one read transaction.
     async fn look_below(&mut self) -> Result<Look> {
         if self.left == 0 && self.found.is_some() {
             return Ok(Look::Bottom);
@@ -362,14 +362,15 @@ impl Walk {
         Ok(match floor {
             _ if !rows.is_empty() => Look::Rows(rows),
             0 if record.coverage.is_complete(head) => Look::Bottom,
-            // Below all is known, but above, between the head and here, something was cut away.
+            // All heights below are covered, but a rollback removed heights between the head and
+            // the position.
             0 => Look::Edge(Some(head)),
             _ if self.from_reached => Look::Bottom,
             _ => Look::Edge(Some(floor)),
         })
     }
 
-    /// How many rows the next look reads, and whether no more can follow on this walk.
+    /// How many rows the next look reads, and whether they are the walk's last.
     fn slice(&self) -> (usize, bool) {
         let most = self.inner.limits.rows_per_step_max;
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
@@ -377,17 +378,19 @@ impl Walk {
         (if is_last { left } else { most }, is_last)
     }
 
-    /// A step that is not ready at once is under way elsewhere: giving it up costs a repeat.
+    /// Whether an unready step may be dropped without cost; with a shared store its query would be
+    /// repeated.
     pub fn is_prompt(&self) -> bool {
         !self.inner.store.is_shared()
     }
 
-    /// A walk without a filter gives its rows away, and the room with them.
+    /// A row buffer. Without a filter the rows are delivered together with their buffer, so a new
+    /// one is used.
     fn room(&self) -> Rows {
         if self.request.filter.is_none() { Rows::default() } else { self.inner.rooms.take() }
     }
 
-    /// Leaves out what is older than the filter lets through; true where there was such a row.
+    /// Truncates `rows` before the first row older than the filter's `from`; true if there was one.
     fn cut_at_from(&self, rows: &mut Rows) -> bool {
         let filter = self.request.filter.from.map(|_| &self.request.filter);
         let end = filter.and_then(|f| rows.bare().iter().position(|row| f.ends_at(&row.key)));
@@ -397,8 +400,8 @@ impl Walk {
         end.is_some()
     }
 
-    /// Whether a transaction between these heights, which are all covered, is older than what the
-    /// filter lets through; it need not be a trade.
+    /// Whether a transaction, trade or not, that is older than the filter's `from` was read in this
+    /// range of covered heights.
     fn is_from_reached(&self, high: Height, low: Height) -> bool {
         let reached = self.progress.borrow().reached;
         let Some((from, (height, time))) = self.request.filter.from.zip(reached) else {
@@ -407,7 +410,7 @@ impl Walk {
         time < from && low <= height && height <= high
     }
 
-    /// Where the next rows begin.
+    /// The position from which the next rows are read.
     async fn from(&self, view: &View, record: &WalletRecord, head: Height) -> Result<Position> {
         match self.position {
             Position::Start => self.beginning(view, record, head).await,
@@ -415,22 +418,22 @@ impl Walk {
         }
     }
 
-    /// Whether another process has stored rows above the head since the record was read: the next look
-    /// finds them by the record.
+    /// Whether another process has stored rows above the head since the record was read: the next
+    /// look reads the record again.
     fn begins_above(&self, rows: &Rows, head: Height) -> bool {
         let first = rows.bare().first().filter(|_| self.position == Position::Start);
         first.is_some_and(|row| row.key.height > head)
     }
 
-    /// Where the walk begins, if nothing stands above its head.
+    /// The walk's starting position if no row is above its head.
     fn outset(&self) -> Position {
         let WalkRequest { wallet, filter, .. } = &self.request;
         let begin = filter.begins_behind(wallet.address.family());
         begin.map_or(Position::Start, Position::After)
     }
 
-    /// Where the first row of the walk stands: what was stored above the head since it was settled
-    /// stands behind a gap maybe, and is for later walks.
+    /// The walk's starting position. Rows stored above the head since it was fixed may lie above a
+    /// gap, and belong to later walks.
     async fn beginning(
         &self,
         view: &View,
@@ -440,7 +443,7 @@ impl Walk {
         self.first_below(view, record, (head, self.outset())).await
     }
 
-    /// The first place at or behind one in front of a row that is not above the head.
+    /// The first position at or behind the given one whose next row is not above the head.
     async fn first_below(
         &self,
         view: &View,
@@ -463,16 +466,16 @@ impl Walk {
         }
     }
 
-    /// Fixes the head that the walk starts from: the newest one, as soon as the last check is
-    /// young enough, else after a bounded wait the one of the last check. False: not yet.
+    /// Fixes the walk's head: the newest height once the last check is fresh, else after a bounded
+    /// wait the height of the last check. False while it waits.
     fn settle(&mut self, record: &WalletRecord) -> bool {
         let Some(top) = record.coverage.top() else { return false };
         let oldest = self.opened_at.0.saturating_sub(millis(self.inner.limits.freshness));
-        // A check from the future was made by a clock that was wrong: it is none.
+        // A check time in the future comes from a wrong clock and is ignored.
         let newest = self.inner.clock.now().0;
         let is_fresh = record.checked_at.is_some_and(|at| (oldest..=newest).contains(&at.0));
         if self.settled {
-            // A head above all that the chain has now (the store or the chain is another one).
+            // The head is above the chain's present head: the store or the chain was replaced.
             let above = self.head.is_none_or(|head| head > top);
             if above && is_fresh {
                 self.head = Some(top);
@@ -506,7 +509,7 @@ impl Walk {
         });
     }
 
-    /// Waits for news.
+    /// Waits until the worker reports progress, a deadline passes or the tasks are cancelled.
     async fn wait(&mut self) -> Result<()> {
         let settling = !self.settled && Instant::now() < self.head_deadline;
         let until = if settling { self.deadline.min(self.head_deadline) } else { self.deadline };
@@ -533,8 +536,8 @@ impl Walk {
         Ok(())
     }
 
-    /// After a failed load: the walk first goes on with what is stored, then ends. One that is live
-    /// waits for the next try, where that may help.
+    /// After a failed load: the walk first delivers stored rows, then ends. A live walk waits for
+    /// the next attempt, if that may succeed.
     async fn fail(&mut self, error: HistoryError) -> Result<()> {
         let ends = if self.live {
             self.ends_live(&error).await?

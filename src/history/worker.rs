@@ -1,4 +1,4 @@
-//! One wallet's worker: plan, fetch, decode, write; no other task writes this wallet.
+//! One wallet's worker: plan, fetch, decode, write. No other task writes this wallet.
 
 mod failing;
 mod places;
@@ -28,7 +28,7 @@ use crate::rpc::Lane;
 use crate::sources::{GapRequest, RawChunk, RawTx, RunAhead, Source};
 use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
 
-/// Readers that one worker keeps open for gaps that take turns.
+/// Pumps that one worker keeps open for gaps that take turns.
 const PUMPS_MAX: usize = 3;
 
 pub(super) struct Worker {
@@ -38,30 +38,30 @@ pub(super) struct Worker {
     lane: Lane,
     pumps: Vec<Pump>,
     turns: usize,
-    /// The last step was a look for newer heights that came to something, or failed.
+    /// The last step was a check for newer heights that succeeded or failed.
     has_checked: bool,
-    /// The wallet has a record, or had one.
+    /// The wallet has or had a record; if it is gone, the wallet was forgotten.
     was_stored: bool,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
-    /// Of the chain's endpoints, as they were configured when `source` was taken.
+    /// Generation of the configured sources when `source` was taken.
     generation: u64,
-    /// When the nodes were last found to have cut the history, in this run.
+    /// When this run last found that the endpoints have cut the history.
     cut_found: Option<Instant>,
     holding: Holding,
-    /// What scans show of the wallet, where a reader follows it.
+    /// What scans found of the wallet, if a reader follows it.
     standing: Option<Standing>,
-    /// Held while kept block hashes are read and written: one writer's would replace the other's.
+    /// Held while anchors are read and written: two concurrent writers would lose an anchor.
     anchoring: Arc<Mutex<()>>,
-    /// The wallet as it was when there was last nothing to do.
+    /// The wallet's record when the worker was last idle.
     seen: Option<WalletRecord>,
-    /// When the last read from the head began, and the last one that came to something.
+    /// When the last read from the head began, and when the last successful one began.
     opened_at: Instant,
     read_at: Option<Instant>,
     failures: FailureRun,
 }
 
-/// What a chunk is to the wallet's coverage.
+/// How a chunk extends the wallet's coverage.
 #[derive(Debug, Clone, Copy)]
 enum Stored {
     /// New heights up to the head, which was asked for then.
@@ -78,7 +78,7 @@ enum Flow {
 }
 
 impl Worker {
-    /// With the chain's source, and the generation of sources that was read before it was taken.
+    /// `generation` must be read before `source` is taken, so that a later replacement is noticed.
     pub(super) fn new(
         inner: Arc<Inner>,
         board: Arc<Board>,
@@ -116,7 +116,7 @@ impl Worker {
     pub(super) async fn run(&mut self) {
         let (tasks, board) = (self.inner.tasks.clone(), Arc::clone(&self.board));
         loop {
-            // Wherever a step waits: what was sent to the store is written all the same.
+            // Cancelling a step does not cancel a write that was sent to the store.
             let flow = tokio::select! {
                 biased;
                 () = tasks.cancelled() => return,
@@ -155,7 +155,8 @@ impl Worker {
         self.standing = self.standing(&record, &demands);
         let next = plan(&demands, self.known(&record), self.turns);
         if !matches!(next, Next::Idle) {
-            // First its turn: what it waits with is not held from other processes.
+            // Waits for its turn before it locks the wallet, which other processes can load
+            // meanwhile.
             if !self.may_work().await {
                 return Ok(Flow::Again);
             }
@@ -165,7 +166,7 @@ impl Worker {
                 Held::ByAnother => return self.follow(&record).await,
             }
         }
-        // A check that fails leaves gaps their turn as well.
+        // Set before the check, so that a failed check also leaves gaps their turn.
         self.has_checked = matches!(next, Next::Refresh { .. });
         match next {
             Next::Idle => return self.idle(&record, &demands).await,
@@ -183,7 +184,7 @@ impl Worker {
         Ok(Flow::Again)
     }
 
-    /// After a reload the next reads go to the endpoints that are configured now.
+    /// After a reload, later reads use the new source.
     fn follow_configuration(&mut self) {
         let generation = self.inner.sources.generation();
         if generation == self.generation {
@@ -196,7 +197,8 @@ impl Worker {
         }
     }
 
-    /// `None` where the wallet was forgotten: it is not made anew under those that read it.
+    /// The wallet's record, created if needed; `None` if the wallet was forgotten: it is not
+    /// created again for readers that are still open.
     async fn record(&mut self) -> Result<Option<WalletRecord>> {
         let known = self.inner.view()?.wallet(&self.board.wallet).await?;
         let record = match known {
@@ -210,7 +212,7 @@ impl Worker {
 
     fn known<'a>(&self, record: &'a WalletRecord) -> KnownState<'a> {
         let now = self.inner.clock.now();
-        // A check from the future was made by a clock that was wrong: it is none.
+        // A check time in the future comes from a wrong clock and is ignored.
         let fresh = |at: UnixMillis| at <= now && now.since(at) <= self.inner.limits.freshness;
         let retry = self.inner.limits.cut_retry_after;
         let cut_is_news = self.cut_found.is_some_and(|at| at.elapsed() < retry);
@@ -242,20 +244,20 @@ impl Worker {
         Some(self.inner.standing(self.board.wallet, top, self.read_at))
     }
 
-    /// The heights that are to be read again for a better proof, where that is due.
+    /// The heights to reread for a better proof, if a reread is due.
     fn doubtful(&self, record: &WalletRecord) -> Option<(Height, Height)> {
         self.inner.rereads.due(&record.wallet)?;
         let spans: Vec<&Span> = self.inner.unproved(record, Height::MAX).collect();
         next_reread(&spans, self.inner.rereads.below(&record.wallet))
     }
 
-    /// Nothing to do: says why where readers wait in vain, then waits for a new demand.
+    /// Nothing to do: reports a cut to readers that wait below it, then waits for a new demand.
     async fn idle(
         &mut self,
         record: &WalletRecord,
         demands: &[Demand],
     ) -> Result<Flow, IngestError> {
-        // Another process on the same store may have written what readers here wait for.
+        // Another process that shares the store may have written what readers here wait for.
         if self.seen.replace(record.clone()).is_some_and(|seen| seen != *record) {
             self.board.tell_news();
         }
@@ -271,7 +273,7 @@ impl Worker {
         self.pumps.iter().for_each(|pump| pump.set_run_ahead(RunAhead::NOTHING));
         self.holding.let_go(&self.inner.store).await;
         let grace = match self.standing {
-            // The scan wakes it.
+            // A scan that finds something wakes the worker.
             Some(Standing::Quiet) => self.inner.limits.scan_every,
             Some(Standing::Due | Standing::Unscanned) | None => self.inner.limits.idle_grace,
         };
@@ -285,8 +287,8 @@ impl Worker {
         Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
     }
 
-    /// Another process loads the wallet: its readers here hear of what it stores. What only the
-    /// background wants is left to that process.
+    /// Another process loads the wallet: polls its record and notifies the readers here. Demand of
+    /// the background alone is left to that process.
     async fn follow(&mut self, record: &WalletRecord) -> Result<Flow, IngestError> {
         self.pumps.clear();
         self.background = None;
@@ -303,7 +305,7 @@ impl Worker {
         Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
     }
 
-    /// The first height that the nodes keep, where a demand cannot be met because of it.
+    /// The first height that the nodes keep, if a demand cannot be met because of it.
     fn blocked(&self, record: &WalletRecord, demands: &[Demand]) -> Option<Height> {
         let known = self.known(record);
         let open = KnownState { cut: None, ..known };
@@ -316,7 +318,8 @@ impl Worker {
         known.cut.filter(|_| waiting)
     }
 
-    /// Whether it came to something.
+    /// Checks for heights from `low` up to the head. False if it had no result: a reorg, a changed
+    /// demand or a stale chunk.
     async fn refresh(
         &mut self,
         record: &WalletRecord,
@@ -349,7 +352,7 @@ impl Worker {
         };
         let heights: Vec<Height> =
             [raw.high].into_iter().chain(raw.txs.first().map(RawTx::height)).collect();
-        // Also where nothing was found: a block that is replaced later may hold a trade then.
+        // Also without rows: a block that a reorg replaces later may hold a trade then.
         let anchor = anchors::of_tip(&raw);
         let stored = self.store(record, raw, Stored::Checked(checked_at), at, anchor).await?;
         self.read_at = if stored { Some(self.opened_at) } else { self.read_at };
@@ -381,8 +384,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads stored heights again, by the present decoder or for a better proof. Only what is
-    /// accepted replaces what is stored.
+    /// Reads covered heights again, with the present decoder or for a better proof. Only a chunk
+    /// whose proof is accepted replaces stored rows.
     async fn reread(
         &mut self,
         record: &WalletRecord,
@@ -416,7 +419,8 @@ impl Worker {
         self.store(record, raw, Stored::Again, at, None).await.map(drop)
     }
 
-    /// The way that is left out where a list lacks what the chain counts, in every second attempt.
+    /// If a list lacks transactions that the sent count includes, every second attempt avoids the
+    /// way of the stored proof.
     fn second_way(&self, record: &WalletRecord, high: Height) -> Option<Way> {
         let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
         let proof = record.coverage.span_at(high)?.proof;
@@ -424,14 +428,14 @@ impl Worker {
         is_short.then_some(proof.way)
     }
 
-    /// The next attempt is below this height.
+    /// Records a failed reread; the next one is below this height.
     fn reread_failed(&self, below: Height) {
         let limits = &self.inner.limits;
         let pauses = (limits.reread_pause_min, limits.reread_pause_max);
         self.inner.rereads.failed(self.board.wallet, below, pauses);
     }
 
-    /// Starts reading a gap; `to_head` asks the source for the upper end.
+    /// Starts to read a gap; with `to_head` the source determines the upper end.
     async fn open(
         &mut self,
         record: &WalletRecord,
@@ -459,7 +463,7 @@ impl Worker {
         Ok(self.pumps.len() - 1)
     }
 
-    /// The next chunk of a pump; the outer `None` where the demands changed first.
+    /// The next chunk of a pump; the outer `None` if a demand changed first.
     async fn fetch(&mut self, at: usize) -> Result<Option<Option<RawChunk>>, IngestError> {
         let lapse = self.lapses_in();
         let Some(pump) = self.pumps.get_mut(at) else { return Ok(None) };
@@ -482,7 +486,7 @@ impl Worker {
         }
     }
 
-    /// Decodes and writes a chunk. False where a cut-back had overtaken it.
+    /// Decodes, enriches and writes a chunk. False if it was stale because of a rollback.
     async fn store(
         &mut self,
         record: &WalletRecord,
@@ -500,7 +504,8 @@ impl Worker {
         let Self { inner, source, lane, pumps, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
         let left_out = ingest.leaves_out(&raw);
-        // Before the accounts that show them are stored with the chunk: a crash repeats them.
+        // Late transactions are stored before the accounts that revealed them: after a crash they
+        // are found again.
         for late in ingest.late_chunks(&mut raw).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
                 inner.metrics.chunks_stale.add(1);

@@ -24,9 +24,9 @@ pub struct EndpointConfig {
     /// Calls in 1,000 seconds, so that slow rates remain integers; a batch costs as many as it
     /// contains. `None`: only the node's own limit.
     pub rate_millihertz: Option<u32>,
-    /// Shared by endpoints of several pools that one rate holds for together.
+    /// A rate limit that endpoints of several pools share.
     pub rate_account: Option<RateAccount>,
-    /// The processes that divide this rate.
+    /// Number of processes that divide this rate.
     pub share: RateShare,
     pub concurrency: Option<usize>,
     pub batch: Option<usize>,
@@ -281,7 +281,7 @@ impl Endpoint {
         !self.refusals.is_absent(method, now)
     }
 
-    /// May serve the method now or soon: neither absent nor refused.
+    /// Whether the endpoint may serve the method: not disabled, unsupported or refused now.
     pub(super) fn serves(&self, method: &str, now: Instant) -> bool {
         !self.is_disabled(method)
             && self.offers(method, now)

@@ -13,7 +13,7 @@ pub struct Ask {
     pub path: String,
     /// Appended to the query of the endpoint's URL (which may contain a key).
     pub query: Vec<(&'static str, String)>,
-    /// `None`: GET. Else POST of JSON.
+    /// POST with this JSON body; `None`: GET.
     pub body: Option<Bytes>,
 }
 

@@ -1,9 +1,9 @@
-//! How many delivered ranges are kept of a key and a wallet.
+//! Bounds the number of delivered ranges of a key and a wallet.
 
 use crate::store::DeliveredRange;
 
-/// Joins half of them with their neighbours where there are too many, as reading with a filter makes
-/// them: the nearest by height, because what stands between is read for free from then on.
+/// If there are too many ranges (reading with a filter creates them), joins half of them with their
+/// neighbours: the nearest by height, because rows in between are no longer counted.
 pub(super) fn bound(ranges: &mut Vec<DeliveredRange>, max: usize) {
     if ranges.len() <= max.max(1) {
         return;

@@ -1,9 +1,9 @@
-//! Which rows ranges hold, and what a delivery adds to them.
+//! Which rows the delivered ranges contain, and how a delivery extends them.
 
 use crate::domain::{Position, TradeKey};
 use crate::store::DeliveredRange;
 
-/// How many rows may go out when `left` more may be counted, and how many of them count.
+/// How many rows may be delivered if `left` more may be counted, and how many of them count.
 pub(super) fn allowance<K: AsRef<TradeKey>>(
     ranges: &[DeliveredRange],
     after: Position,
@@ -31,14 +31,14 @@ pub(super) fn allowance<K: AsRef<TradeKey>>(
     (allowed, counted)
 }
 
-/// Whether one range reaches from a row to another one.
+/// Whether one range contains both rows.
 pub(super) fn holds(ranges: &[DeliveredRange], first: &TradeKey, last: &TradeKey) -> bool {
     let at = ranges.partition_point(|range| range.to < *first);
     ranges.get(at).is_some_and(|range| range.from <= *first && range.to >= *last)
 }
 
-/// Whether a row was counted, wherever in its block it stood then: a late row that joins the block
-/// gives it another position, and only rows at the ends of ranges leave them by that.
+/// Whether a row was counted, even if its index in the block was another one then: a late row of
+/// the same block changes indexes, and that can move only the end rows of ranges out of them.
 pub(super) fn is_counted(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
     if holds(ranges, key, key) {
         return true;
@@ -56,9 +56,9 @@ pub(super) fn is_counted(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
     })
 }
 
-/// Whether a row may have left the end of a range because another row of its block is gone: the one
-/// that the range ends with would stand between the row and the one above it. Which row was counted
-/// is not known any more, so none of the block is counted again.
+/// Whether a row may have moved out of the end of a range because another row of its block was
+/// removed: the range's last key then lies between the row and the row above it. It is unknown
+/// which row was counted, so no row of the block is counted again.
 fn has_left_its_range(ranges: &[DeliveredRange], above: Position, key: &TradeKey) -> bool {
     let Position::After(above) = above else { return false };
     let at = ranges.partition_point(|range| range.to < *key);
@@ -66,7 +66,8 @@ fn has_left_its_range(ranges: &[DeliveredRange], above: Position, key: &TradeKey
     nearest.is_some_and(|range| range.to.height == key.height && above < range.to)
 }
 
-/// Adds a run of adjacent rows to the ranges, joining what it touches. False where it was held.
+/// Adds a run of adjacent rows to the ranges, joined with the ranges that it touches. False if one
+/// range contained it already.
 pub(super) fn join<K: AsRef<TradeKey>>(
     ranges: &mut Vec<DeliveredRange>,
     after: Position,

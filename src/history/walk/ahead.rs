@@ -1,4 +1,5 @@
-//! In a shared store a read is a round trip: the next rows are read while the last ones are delivered.
+//! Prefetch for shared stores, where a read is a round trip: the next rows are read while the last
+//! ones are delivered.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use super::Walk;
 use crate::domain::{Position, Rows};
 use crate::store::{StoreError, View, WalletRecord};
 
-/// A view with the rows behind a position, and the record of its wallet, where there is one.
+/// A view with the rows behind a position, and the wallet's record; `None` without a record.
 type Here = Option<(View, Arc<WalletRecord>)>;
 
-/// A read that is under way.
+/// A prefetch in flight.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     after: Position,
@@ -24,7 +25,7 @@ pub(super) struct ReadAhead {
 }
 
 impl Walk {
-    /// What is stored behind the position.
+    /// The rows behind the position: prefetched ones if they fit and are recent, else a new view.
     pub(super) async fn here(&mut self, limit: usize) -> Result<Here, StoreError> {
         let age_max = self.inner.limits.ahead_age_max;
         let is_due = |ahead: &ReadAhead| {
@@ -44,7 +45,7 @@ impl Walk {
         Ok(record.map(|record| (view, record)))
     }
 
-    /// Begins to read what follows a whole slice.
+    /// Starts to prefetch the rows behind a full slice.
     pub(super) fn read_ahead(&mut self, rows: &Rows, limit: usize) {
         let Some(last) = rows.last_key().filter(|_| rows.len() == limit) else { return };
         let left = if self.request.filter.is_none() {
@@ -65,7 +66,7 @@ impl Walk {
                 let record = view.wallet(&wallet).await?;
                 Ok(record.map(|record| (view, record)))
             };
-            // A walk that has ended does not take it.
+            // The walk may have ended.
             drop(reply.send(here.await));
         });
         let began = Instant::now();

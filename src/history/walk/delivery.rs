@@ -1,5 +1,5 @@
-//! Delivering rows downwards. A row is passed only when it goes out: a caller may give a step up while
-//! rows are counted, and a shared store counts each run of them in a transaction that may fail.
+//! Downward delivery. A row is passed only when it is delivered: a caller may drop the step while
+//! rows are counted, and a shared store counts each run in a transaction that may fail.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::history::usage::Delivery;
 
-/// Where counting takes longer, what is counted goes out: a stream gives up a step that is not ready
-/// within its heartbeat, and over a slow database no step would ever end.
+/// After this time a step delivers what is counted so far: a stream drops a step that is not ready
+/// within its heartbeat, and with a slow database no step would ever end.
 pub(super) const COUNTING_MAX: Duration = Duration::from_secs(1);
 
-/// Neighbours that the filter treats alike.
+/// Adjacent rows that all match the filter, or all do not.
 struct Run {
     range: Range<usize>,
     wanted: bool,
 }
 
 impl Walk {
-    /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
-    /// runs of neighbours.
+    /// Keeps the matching rows, as many as the page and the quota allow. Usage is counted by runs
+    /// of adjacent rows.
     pub(super) async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows> {
         let (runs, error) = self.count_runs(&rows).await;
         let mut keep = Vec::new();
@@ -35,7 +35,7 @@ impl Walk {
                 keep.push(range);
             }
         }
-        // What stopped the counting behind rows that go out comes up again in the next step.
+        // After some rows were counted the error is not returned: the next step meets it again.
         if let Some(error) = error.filter(|_| keep.is_empty()) {
             return Err(error);
         }
@@ -44,8 +44,8 @@ impl Walk {
         Ok(rows)
     }
 
-    /// Counts rows and leaves the walk where it is: the runs that it may go behind, and why there are
-    /// no more of them, where that is an error.
+    /// Counts rows without moving the walk: returns the runs that it may pass, and the error that
+    /// stopped it, if any.
     async fn count_runs(&self, rows: &Rows) -> (Vec<Run>, Option<HistoryError>) {
         let until = Instant::now() + COUNTING_MAX;
         let mut left = usize::try_from(self.left).unwrap_or(usize::MAX);
@@ -73,7 +73,7 @@ impl Walk {
         (runs, None)
     }
 
-    /// How many rows from one on the filter treats alike, and whether it lets them through.
+    /// Whether the row at `at` matches the filter, and how many rows from it on do the same.
     fn run(&self, rows: &Rows, at: usize) -> Option<(bool, usize)> {
         let filter = &self.request.filter;
         let mut rest = rows.iter_from(at);
@@ -85,8 +85,8 @@ impl Walk {
         Some((wanted, 1 + alike.count()))
     }
 
-    /// Counts rows behind a place and says how many of them the quota allows. They join the row right
-    /// below them, where that is known.
+    /// Counts rows behind a position; returns how many of them the quota allows. Their range joins
+    /// that of the row right below, if given.
     pub(super) async fn count<K: AsRef<TradeKey> + Sync>(
         &self,
         (after, below): (Position, Option<TradeKey>),

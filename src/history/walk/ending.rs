@@ -1,4 +1,4 @@
-//! How a walk ends: what it says of the whole history, and how long it waits for the proof.
+//! The end of a walk: its summary of the history, and the wait for outstanding proofs.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::history::error::HistoryError;
 use crate::history::proven::Completeness;
 use crate::store::{View, WalletRecord};
 
-/// Rows of a walk by times that are counted again at its end; those of a longer one are not, as a
-/// stream gives up what takes longer than its heartbeat.
+/// The most rows that a walk with a time filter counts again at its end: more would take longer
+/// than a stream's heartbeat.
 pub(super) const RECOUNT_MAX: u64 = 1_000_000;
 
 impl Walk {
-    /// All rows are delivered, and some spans that hold them are still to be proved: a stream, and a
-    /// page without rows, give the worker some time for it, as their end says whether the history is
-    /// complete.
+    /// Whether all rows are delivered but some spans with them are not proved yet. A stream, and a
+    /// page without rows, give the worker some time for the proofs, because their end reports
+    /// whether the history is complete.
     pub(super) async fn awaits_proof(&mut self) -> Result<bool> {
         if let Extent::Rows(most) = self.request.want
             && self.left < most
@@ -56,7 +56,7 @@ impl Walk {
             error: Some(error),
         });
         let end = self.with_silence(end);
-        // A page loads nothing beyond its rows, but what was read with a doubt is read again.
+        // A page loads nothing below its rows, but heights in doubt are read again.
         let is_unproved = Box::pin(self.ends_unproved(&end)).await.unwrap_or(false);
         let wants_more = self.request.want == Extent::All || is_unproved;
         if wants_more && !end.complete && !self.live {
@@ -64,13 +64,13 @@ impl Walk {
             self.inner.go_on_in_background(&self.request, error);
         }
         if self.request.follow {
-            // Its window may end where the history does: what is new is still to be asked for.
+            // The history may end before the window does: new rows are still to be requested.
             return Step::End(End { complete: false, more: true, first_trade: None, ..end });
         }
         Step::End(end)
     }
 
-    /// Whether all heights are stored and the error is the doubt that is left about some.
+    /// Whether all heights are stored and the error is a remaining doubt.
     async fn ends_unproved(&self, end: &End) -> Result<bool> {
         match (&end.error, self.head) {
             (Some(HistoryError::Unproved { .. }), _) => Ok(true),
@@ -83,9 +83,8 @@ impl Walk {
         }
     }
 
-    /// Where nothing is stored and every endpoint failed since the walk began, none of them with a
-    /// useful answer in between, its end is that failure: an empty page would mean that a load is
-    /// under way.
+    /// If nothing is stored and every endpoint has failed since the walk began, without a useful
+    /// answer, the end reports that failure: an empty page would mean that a load is in progress.
     fn with_silence(&self, end: End) -> End {
         let is_empty = end.error.is_none() && !end.complete && self.head.is_none();
         let source = self.inner.sources.get(&self.request.wallet.chain).filter(|_| is_empty);
@@ -128,18 +127,19 @@ impl Walk {
             return Ok(End { trade_count, error, ..none });
         }
         Ok(End {
-            // With an error that cuts the walk short the client has to come back for the rest.
+            // After an error that ends the walk early the client must come back for the remaining
+            // rows.
             complete: none.error.is_none() || below.is_empty(),
             more: !below.is_empty(),
             trade_count,
-            // The oldest one stored may stand above the head.
+            // The oldest stored row may be above the head.
             first_trade: view.first_time(record.id).await?.filter(|_| trade_count > 0),
             error: none.error.filter(|_| !below.is_empty()),
         })
     }
 
-    /// Whether rows were added or removed where the walk has been. A shared store is asked twice, as
-    /// others may write between two of its answers.
+    /// Whether rows were added or removed above the position. Compared twice, because other
+    /// processes may write to a shared store between its answers.
     pub(super) async fn is_changed(&self) -> Result<bool> {
         for _ in 0..2 {
             if !self.counts_differ().await? {
@@ -150,7 +150,7 @@ impl Walk {
     }
 
     async fn counts_differ(&self) -> Result<bool> {
-        // A live walk looks for itself, at the rows up to its position.
+        // A live walk compares in `unless_late`, up to its position.
         let passed = self.passed.filter(|_| !self.live);
         let Some((passed, head)) = passed.zip(self.head) else { return Ok(false) };
         let view = self.inner.view()?;
@@ -167,8 +167,7 @@ impl Walk {
         Ok(rest > 0 && self.count_behind(&view, &record, head, rest).await? != rest)
     }
 
-    /// How many rows stand between the walk's beginning and a place, counted until they are more than
-    /// `max`.
+    /// Number of rows between the walk's beginning and a position; stops once it exceeds `max`.
     pub(super) async fn count_before(
         &self,
         view: &View,
@@ -190,8 +189,8 @@ impl Walk {
         Ok(count)
     }
 
-    /// How many rows stand behind the position, counted until they are more than `max`. A page that is
-    /// full with the last row that matches stands in front of all that its filter rejects.
+    /// Number of rows behind the position; stops once it exceeds `max`. There may be many: a page
+    /// that the last matching row fills stands before all rows that its filter rejects.
     async fn count_behind(
         &self,
         view: &View,
@@ -217,8 +216,8 @@ impl Walk {
         Ok(count)
     }
 
-    /// How a page ends whose rows were all found in one look; `None` where not all is stored and
-    /// proved. The last one's rows are still to be counted: its end is worked out behind them.
+    /// The end of a page whose rows one look found; `None` if not all is stored and proved, or no
+    /// row follows: then the rows must be counted before the end is computed.
     pub(super) async fn page_end(
         &self,
         view: &View,
@@ -235,7 +234,7 @@ impl Walk {
     }
 }
 
-/// How many rows are stored up to a head.
+/// Number of stored rows up to a head.
 pub(super) async fn count_below(view: &View, record: &WalletRecord, head: Height) -> Result<u64> {
     if record.coverage.top().is_some_and(|top| top <= head) {
         return Ok(record.count);
@@ -243,7 +242,8 @@ pub(super) async fn count_below(view: &View, record: &WalletRecord, head: Height
     let (mut count, mut epoch) = (record.count, record.epoch);
     loop {
         let above = view.count_above(record.id, head, u64::MAX).await?;
-        // Of a shared store they are counted after the record was read, and others write meanwhile.
+        // In a shared store, rows above are counted after the record was read, and others may write
+        // in between.
         let again = view.wallet_by_id(record.id).await?;
         match again.map(|again| (again.count, again.epoch)) {
             Some(now) if now != (count, epoch) => (count, epoch) = now,

@@ -1,5 +1,5 @@
-//! After the history: what is new, oldest first, as its heights become final and whole. A row that
-//! comes late, below the position, ends the walk with an error, as no cursor says where it belongs.
+//! After the history: new rows, oldest first, once their heights are final and covered. A late row
+//! below the position ends the walk with an error, because no cursor can place it.
 
 use std::ops::Range;
 
@@ -15,8 +15,9 @@ use crate::history::plan::Demand;
 use crate::store::{View, WalletRecord};
 
 impl Walk {
-    /// The history down from the head is delivered; from now on the position is the newest row. The
-    /// reader recognizes it by the empty step. `None` where more has come behind the position.
+    /// Makes the walk live: the history down from the head is delivered, and the position becomes
+    /// the newest row. The caller recognizes it by the empty step. `None` if more rows came behind
+    /// the position.
     pub(super) async fn go_live(&mut self) -> Result<Option<Rows>> {
         if self.is_changed().await? {
             return Err(HistoryError::Changed);
@@ -28,26 +29,26 @@ impl Walk {
         let next = view.rows(record.id, from, 0, 1).await?.last_key();
         let follows = next.is_some_and(|key| !self.request.filter.ends_at(&key));
         let count = count_below(&view, &record, head).await?;
-        // A row may have come since the walk was held against the store: behind the position it is
-        // still to be delivered, and above it the next comparison shows it.
+        // A row may have been added since the comparison above: one behind the position is still to
+        // be delivered, one above it is found by the next comparison.
         let is_other = !self.request.filter.is_timed() && self.passed != Some(count);
-        // A filter's `from` ends a walk above heights that nothing is known of.
+        // With `from`, the walk ends above heights that may be unread.
         let since = match self.request.filter.from {
             Some(_) => self.count_since(&view, &record, head).await?,
             None => record.coverage.is_complete(head).then_some(count),
         };
-        // With a `to` too, what the walk has passed is counted from elsewhere.
+        // With `to` as well, `passed` counts from another row, so it cannot be compared.
         let is_open = self.request.filter.from.is_some() && self.request.filter.to.is_none();
         let is_late = is_open && since.is_some() && self.passed != since;
         if self.passed.is_some() && (follows || is_other || is_late) {
             return Ok(None);
         }
-        // What is too new for the filter is behind the walk as well.
+        // Rows that are too new for the filter count as passed as well.
         let mut at = self.first_below(&view, &record, (head, Position::Start)).await?;
         let newest = loop {
             let newest = view.rows(record.id, at, 0, 1).await?.last_key();
             match newest.filter(|key| key.height > head) {
-                // Another process has stored it since the record was read: it is a new one.
+                // Another process has stored it since the record was read: it is a new row.
                 Some(above) => at = Position::After(above),
                 None => break newest,
             }
@@ -61,7 +62,7 @@ impl Walk {
         Ok(Some(Rows::default()))
     }
 
-    /// Rows above the head, once no gap is left between it and the newest height known.
+    /// Rows above the head, once no gap is left between it and the highest covered height.
     pub(super) async fn look_live(&mut self) -> Result<Look> {
         let view = self.inner.view()?;
         let record = view.wallet(&self.request.wallet).await?;
@@ -71,7 +72,7 @@ impl Walk {
         let Some((head, top)) = self.head.zip(record.coverage.top()) else {
             return Ok(Look::Edge(None));
         };
-        // Rows were removed, or another store has not come so far.
+        // Rows were removed, or the store was replaced by one that is behind.
         if matches!(self.position, Position::After(key) if key.height > top) {
             return Ok(Look::Above);
         }
@@ -88,7 +89,7 @@ impl Walk {
             return self.unless_late((&view, &record, top), 0, Look::Edge(None)).await;
         }
         if rows.len() == limit && unknown.is_none() {
-            // How many rows follow is not known.
+            // It is not known how many more rows follow, so counts cannot be compared.
             return Ok(Look::Rows(rows));
         }
         let count = self.since(rows.bare());
@@ -107,15 +108,15 @@ impl Walk {
         })
     }
 
-    /// How many of these rows are not older than the filter's `from`: those alone are counted, as in
+    /// How many of these rows are not older than the filter's `from`; only those are counted, as in
     /// [`Walk::count_since`].
     fn since(&self, rows: &[BareRow]) -> usize {
         rows.iter().filter(|row| !self.request.filter.ends_at(&row.key)).count()
     }
 
-    /// What was looked for, where the wallet has no other rows than those that the walk has gone
-    /// behind and so many newer ones: one of others was read late, or was taken back. Rows that were
-    /// deleted to make room are read again before they are missed.
+    /// Returns `look` if the wallet has no rows other than the passed ones and `newer` ones; else a
+    /// row was added late or rolled back, and the walk ends with an error. Evicted rows are read
+    /// again before they are missed.
     async fn unless_late(
         &mut self,
         (view, record, top): (&View, &WalletRecord, Height),
@@ -138,7 +139,7 @@ impl Walk {
             self.explained = stored.map(|_| (record.epoch, older));
             return Ok(look);
         }
-        // Of a shared store the rows are read after the record, and others write meanwhile.
+        // In a shared store the rows are read after the record, and others may write in between.
         let again = self.inner.view()?.wallet(&self.request.wallet).await?;
         let state = |record: &WalletRecord| (record.count, record.epoch);
         if again.as_deref().map(state) != Some(state(record)) {
@@ -147,8 +148,8 @@ impl Walk {
         Err(HistoryError::Changed)
     }
 
-    /// How many rows up to a height are not older than the filter's `from`; `None` where not all of them
-    /// are known to be stored, or they are too many to be counted again.
+    /// Number of rows up to a height that are not older than the filter's `from`; `None` if some
+    /// may not be stored, or there are too many to count.
     async fn count_since(
         &self,
         view: &View,
@@ -174,7 +175,8 @@ impl Walk {
         Ok(None)
     }
 
-    /// As [`Walk::deliver_below`], upwards: a row joins the one below it where that was delivered too.
+    /// As [`Walk::deliver_below`], upwards: a row's range joins that of the row below, if that was
+    /// delivered too.
     pub(super) async fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows> {
         let (keep, gone, error) = self.count_live(&rows).await;
         let run = rows.bare().get(..gone).unwrap_or_default();
@@ -189,8 +191,8 @@ impl Walk {
         Ok(rows)
     }
 
-    /// Counts rows and leaves the walk where it is: those to be delivered, how many it may go behind,
-    /// and the error that ended it.
+    /// Counts rows without moving the walk: the ranges to deliver, how many rows it may pass, and
+    /// the error that stopped it.
     async fn count_live(&self, rows: &Rows) -> (Vec<Range<usize>>, usize, Option<HistoryError>) {
         let until = Instant::now() + COUNTING_MAX;
         let (mut keep, mut position, mut gone) = (Vec::new(), self.position, 0);

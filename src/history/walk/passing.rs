@@ -1,4 +1,4 @@
-//! Going behind rows: those that were delivered, and those that the filter rejects.
+//! Passing rows: delivered ones, and those that the filter rejects.
 
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::history::Result;
 use crate::store::{View, WalletId, WalletRecord};
 
 impl Walk {
-    /// Goes behind rows that the filter certainly rejects; true where more of them may follow.
+    /// Passes rows that the filter certainly rejects; true if more of them may follow.
     pub(super) async fn passes_over(
         &mut self,
         view: &View,
@@ -26,8 +26,8 @@ impl Walk {
         Ok(passed >= self.inner.limits.rows_per_step_max)
     }
 
-    /// The last of the rows behind a place that the filter certainly rejects, and their number, as
-    /// far as one step goes. None where the next row may match.
+    /// The last of the next rows that the filter certainly rejects, and their number, at most one
+    /// step's. `None` if the next row may match.
     pub(super) fn rejected(
         &self,
         view: &View,
@@ -42,13 +42,13 @@ impl Walk {
         Ok(view.pass_over(id, part, &self.request.filter, limit)?)
     }
 
-    /// Goes behind a run of rows, of which so many were delivered: all or none.
+    /// Passes a run of rows of which `delivered` were delivered: all or none.
     pub(super) fn pass(&mut self, run: &[BareRow], delivered: usize) {
         let Some(last) = run.last().map(|row| row.key) else { return };
         self.pass_to(last, (run.len(), delivered));
     }
 
-    /// Goes behind a row, with so many since the last place, and so many of them delivered.
+    /// Passes rows up to `last`: their number, and how many of them were delivered.
     pub(super) fn pass_to(&mut self, last: TradeKey, (rows, delivered): (usize, usize)) {
         let rows = u64::try_from(rows).unwrap_or(u64::MAX);
         let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
@@ -60,7 +60,7 @@ impl Walk {
         }
     }
 
-    /// The filter let no row through: others come first, and so does the end.
+    /// Yields after a look whose rows were all rejected, and ends the walk at its deadline.
     pub(super) async fn give_way(&mut self) {
         if Instant::now() >= self.deadline {
             self.ending = Some(Ending(None));

@@ -1,11 +1,11 @@
-//! The row buffer of a step, reused where a filter rejects all rows. Otherwise each of thousands of
-//! streams would allocate new memory before its first row.
+//! A pool of row buffers, reused if a filter rejects all rows of a step. Otherwise each of
+//! thousands of streams would allocate memory before its first row.
 
 use std::sync::Mutex;
 
 use crate::domain::{Rows, lock};
 
-/// More walks than this hardly read at the same moment.
+/// More walks than this rarely read at the same moment.
 const ROOMS_KEPT_MAX: usize = 8;
 
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl Rooms {
         lock(&self.0).pop().unwrap_or_default()
     }
 
-    /// Takes back what [`Rooms::take`] gave.
+    /// Returns a buffer from [`Rooms::take`].
     pub(super) fn put(&self, room: Rows) {
         let mut kept = lock(&self.0);
         if kept.len() < ROOMS_KEPT_MAX {

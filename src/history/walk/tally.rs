@@ -1,5 +1,5 @@
-//! Counts what a filter lets through, in slices, so that no wallet is too large for it; what was
-//! counted is kept for the next page.
+//! Counts the rows that match a filter, in slices, so that no wallet is too large; counts are
+//! cached for later pages.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,32 +11,32 @@ use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::store::{View, WalletId, WalletRecord};
 
-/// Times that a count is begun again or goes on, as what was in doubt when it ended is proved.
+/// How often a finished count is continued because doubts about its heights were removed meanwhile.
 const ROUNDS_MAX: u32 = 3;
 
-/// The rows that match from a walk's head down to some place.
+/// The count of matching rows from a walk's head down to a position.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     below: Position,
-    /// How many rows were stored in all when it was begun; 0 where that is not known.
+    /// Number of stored rows when the count began; 0 if unknown.
     stored: u64,
-    /// Rows down to there, of which so many match.
+    /// Number of rows down to the position, and how many of them match.
     seen: u64,
     matched: u64,
-    /// The oldest one that matches.
+    /// The oldest matching row.
     last: Option<TradeKey>,
-    /// All that can match was seen.
+    /// All rows that can match were counted.
     whole: bool,
-    /// Rows of the wallet when it was found whole, and whether its heights were proved then: a proof of
-    /// later may be that of rows which have come since.
+    /// Number of the wallet's rows when the count was finished, and whether its heights were proved
+    /// then: a later proof may include rows that were added since.
     counted: u64,
     proved: bool,
-    /// It was begun anew, because rows had come where it had been.
+    /// The count was restarted because rows were added above its position.
     is_second: bool,
 }
 
 impl Tally {
-    /// Goes behind rows down to this one, of which so many match: all or none.
+    /// Counts rows down to `last`, of which `matched` match: all or none.
     pub(super) fn pass(&mut self, last: TradeKey, (rows, matched): (u64, u64)) {
         self.below = Position::After(last);
         self.seen = self.seen.saturating_add(rows);
@@ -47,7 +47,7 @@ impl Tally {
     }
 }
 
-/// A finished or unfinished tally holds for one state of a wallet only.
+/// A count is valid only for one state of a wallet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct TallyKey {
     wallet: WalletId,
@@ -56,15 +56,15 @@ struct TallyKey {
     filter: Filter,
 }
 
-/// The tallies of late, with the wallet's number of rows at that time.
+/// Recent counts, each with the wallet's number of rows at that time.
 #[derive(Debug, Default)]
 pub(in crate::history) struct Tallies(Mutex<HashMap<TallyKey, (Tally, u64)>>);
 
 impl Tallies {
     fn find(&self, key: &TallyKey, rows: u64) -> Option<Tally> {
         let kept = lock(&self.0);
-        // Rows that come in below an unfinished one are still to be counted; those that came in where it
-        // has been show when it is whole.
+        // An unfinished count is used even if rows were added: those below it are still counted,
+        // and those above it are noticed when it is finished.
         kept.get(key).filter(|(tally, at)| !tally.whole || *at == rows).map(|(tally, _)| *tally)
     }
 
@@ -78,7 +78,7 @@ impl Tallies {
 }
 
 impl Walk {
-    /// Counts on to the end of what is stored without a gap. Cancel safe.
+    /// Counts down to the end of the covered run. Cancel safe.
     pub(super) async fn finish_tally(&mut self) {
         if self.request.filter.is_none() {
             return;
@@ -87,7 +87,7 @@ impl Walk {
         while !self.inner.tasks.is_cancelled() {
             match self.count_slice().await {
                 Ok(false) => tokio::task::yield_now().await,
-                // What was in doubt then may be proved by now, with more rows.
+                // Heights that were in doubt may be proved by now, with more rows.
                 Ok(true) if rounds < ROUNDS_MAX && self.is_proved_since().await => rounds += 1,
                 Ok(true) => return,
                 Err(error) => {
@@ -98,7 +98,7 @@ impl Walk {
         }
     }
 
-    /// True where nothing is left to be counted for now.
+    /// Counts one slice; true if nothing more can be counted for now.
     async fn count_slice(&mut self) -> Result<bool> {
         let view = self.inner.view()?;
         let found = self.record(&view).await?.zip(self.head);
@@ -131,7 +131,7 @@ impl Walk {
             tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
             tally.counted = record.count;
             if tally.whole && self.is_behind(&tally, &view, &record).await? {
-                // Rows that come during the second count too are left to the next request.
+                // If rows are added during the second count as well, the next request counts again.
                 let is_second = tally.is_second;
                 let anew = Tally { is_second: !is_second, ..begun() };
                 self.inner.tallies.keep(key, anew, record.count, limits.tallies_kept_max);
@@ -146,13 +146,14 @@ impl Walk {
         Ok(is_done)
     }
 
-    /// Whether a whole tally's heights were in doubt and are no longer.
+    /// Whether a finished count's heights were in doubt and are proved now.
     async fn is_proved_since(&self) -> bool {
         let was_open = self.tally.as_deref().is_some_and(|tally| tally.whole && !tally.proved);
         was_open && self.doubt().await.is_none()
     }
 
-    /// Whether rows came where a whole tally has been: it was counted in parts while more were loaded.
+    /// Whether rows were added above the position of a finished count while it was counted in
+    /// slices.
     async fn is_behind(&self, tally: &Tally, view: &View, record: &WalletRecord) -> Result<bool> {
         let Some(head) = self.head.filter(|_| tally.stored != record.count) else {
             return Ok(false);
@@ -191,7 +192,7 @@ impl Walk {
         }
     }
 
-    /// Why what the walk has delivered is not all that is stored now.
+    /// The error if rows were added or removed above the position since they were delivered.
     async fn change(&self) -> Option<HistoryError> {
         match self.is_changed().await {
             Ok(is_changed) => is_changed.then_some(HistoryError::Changed),
@@ -199,7 +200,7 @@ impl Walk {
         }
     }
 
-    /// Why what is stored is not proved to be all.
+    /// The error if the stored rows are not proved to be all.
     async fn doubt(&self) -> Option<HistoryError> {
         let view = self.inner.view().ok()?;
         let (record, head) = self.record(&view).await.ok()?.zip(self.head)?;

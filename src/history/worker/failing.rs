@@ -1,4 +1,4 @@
-//! What a worker does once a step has failed.
+//! Handling of a worker's failed steps.
 
 use tokio::time::{Instant, sleep};
 
@@ -11,19 +11,19 @@ use crate::rpc::UpstreamError;
 use crate::store::WalletPatch;
 
 impl Worker {
-    /// Whether readers need not know of a failure yet.
+    /// Whether readers are not notified of the failure yet.
     fn may_pass(&mut self, error: &IngestError, began: Instant) -> bool {
         let failing_for = self.failures.note(began, Instant::now());
         let is_new = failing_for < self.inner.limits.quiet_retry_max;
         is_new && is_of_endpoint(error) && self.source.works_in_part()
     }
 
-    /// Notifies the readers, then backs off before the next attempt.
+    /// Handles a failed step: notifies the readers, then backs off before the next attempt.
     pub(super) async fn failed(&mut self, error: IngestError, began: Instant) -> Flow {
         self.pumps.clear();
         self.inner.metrics.load_failures.add(1);
-        // Of a look for newer heights, which fails in front of its first chunk alone, it says nothing of
-        // the gaps below, and would not keep the next look from beginning at once.
+        // A check for newer heights fails only before its first chunk, so its cut does not concern
+        // the gaps below, and recording it would not delay the next check.
         if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error
             && !self.has_checked
         {
@@ -36,12 +36,12 @@ impl Worker {
             return Flow::Again;
         }
         tracing::warn!(%error, "loading a wallet failed");
-        // Another process may reach the chain meanwhile.
+        // Another process may be able to reach the chain.
         self.holding.let_go(&self.inner.store).await;
         self.board.tell_failure(HistoryError::from(error));
         let pause = self.pause;
         self.pause = (pause * 2).min(self.inner.limits.retry_pause_max);
-        // A new demand is worth an early try, but not a storm of them.
+        // A new demand starts the next attempt early, but not before the shortest pause.
         let early = async {
             sleep(self.inner.limits.retry_pause_min).await;
             self.board.changed().await;
@@ -59,7 +59,7 @@ impl Worker {
         let cut = WalletPatch { cut: Some(Some(first)), ..WalletPatch::default() };
         let noted = match self.record().await {
             Ok(Some(record)) => self.patch(&record, cut).await,
-            // The next step sees so too.
+            // The wallet was forgotten; the next step notices it too.
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };

@@ -1,4 +1,4 @@
-//! The few places of workers that only the background wants, and how long it wants them.
+//! The permits of workers that only the background needs, and how long it needs them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::history::Result;
 use crate::history::tasks::after;
 
 impl Worker {
-    /// A worker that only the background wants takes one of few places, and gives it up now and
-    /// then so that others come forward.
+    /// Whether the worker may load now. One that only the background needs must hold one of few
+    /// permits, which it gives back after a time slice so that others can load.
     pub(super) async fn may_work(&mut self) -> bool {
         if self.board.has_readers() {
             self.background = None;
@@ -44,13 +44,13 @@ impl Worker {
         }
     }
 
-    /// What it read ahead, and the wallet itself, are kept from no other while it waits.
+    /// Drops prefetched chunks and the wallet's lock, which other processes can take meanwhile.
     async fn give_up(&mut self) {
         self.pumps.clear();
         self.holding.let_go(&self.inner.store).await;
     }
 
-    /// Ready once background work goes on, or is no longer all that wants the wallet.
+    /// Ready once background work is resumed or the wallet's demand changes.
     async fn resumed(&self) {
         let (lapse, mut paused) = (self.lapses_in(), self.inner.paused.subscribe());
         tokio::select! {
@@ -62,7 +62,7 @@ impl Worker {
         }
     }
 
-    /// Ends a background load without a recent request.
+    /// Ends a background load whose last request is too long ago.
     pub(super) async fn lapse(&self) -> Result<()> {
         let now = self.inner.clock.now();
         match self.board.background() {
@@ -71,7 +71,7 @@ impl Worker {
         }
     }
 
-    /// How long the wallet is worked on still, where no reader waits.
+    /// How long the worker may still work, if no reader waits.
     pub(super) fn lapses_in(&self) -> Option<Duration> {
         let (linger, now) = (self.inner.limits.check_linger_max, self.inner.clock.now());
         let background = self.board.background().map_or(linger, |pending| pending.until.since(now));

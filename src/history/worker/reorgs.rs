@@ -1,5 +1,5 @@
-//! How a worker notices that the chain lost what it has read: hashes of blocks are kept, and held
-//! against the chain before new heights are read.
+//! How a worker detects reorgs: block hashes are kept as anchors and compared with the chain before
+//! new heights are read.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::rpc::UpstreamError;
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord};
 
 impl Worker {
-    /// Stores the hash of the first of these blocks that nodes return, where none was known before the
-    /// rows were read: a reorg between the two goes unnoticed. Concurrently: the next chunk does not
-    /// wait for it.
+    /// Stores the hash of the first of these blocks that nodes return, for sources that report no
+    /// hash before the read: a reorg between the read and this query is not detected. Runs
+    /// concurrently, so that the next chunk does not wait.
     pub(super) fn anchor(&self, record: &WalletRecord, heights: Vec<Height>) {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
@@ -37,7 +37,7 @@ impl Worker {
         });
     }
 
-    /// Holds the kept hashes against the chain; where one differs, cuts back to the last good one.
+    /// Compares the anchors with the chain; if one differs, rolls back to the highest matching one.
     pub(super) async fn has_reorganised(&self, record: &WalletRecord) -> Result<bool, IngestError> {
         let kept = anchors::newest_first(&self.inner.view()?.anchors(record.id).await?);
         let check = |anchor: Anchor| async move {
