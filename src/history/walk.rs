@@ -67,7 +67,7 @@ pub enum Step {
 /// How a walk ended. With a filter, counts and times are those of the matching rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// The whole history down from the walk's head is stored.
+    /// The whole history from the walk's head down is stored and proved.
     pub complete: bool,
     /// Rows remain below the cursor.
     pub more: bool,
@@ -106,7 +106,7 @@ pub struct Walk {
     /// has no count.
     passed: Option<u64>,
     left: u64,
-    /// Until when the end waits for the proof that nothing is missing; set when it begins to.
+    /// When the walk stops waiting for outstanding proofs; set when it starts to wait.
     proof_deadline: Option<Instant>,
     /// The wallet's record at the last look: a look-up costs as much as reading some rows.
     found: Option<Found>,

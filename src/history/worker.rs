@@ -64,11 +64,11 @@ pub(super) struct Worker {
 /// How a chunk extends the wallet's coverage.
 #[derive(Debug, Clone, Copy)]
 enum Stored {
-    /// New heights up to the head, which was asked for then.
+    /// New heights up to the head, which was queried at this time.
     Checked(UnixMillis),
     /// Heights of a gap.
     Below,
-    /// Heights that were stored before.
+    /// Heights that were covered already.
     Again,
 }
 
