@@ -13,7 +13,7 @@ use super::exchange::{Ask, Received};
 use super::policy::Failure;
 use super::policy::RetryDecision::{self, Fatal, Refused, Retry, SlowDown, Unknown, Unsupported};
 use super::pool::{CallOptions, Pool};
-use super::retry::{Observation, Open};
+use super::retry::{Observation, PendingCall};
 use super::transport::Response;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,17 +59,17 @@ impl Pool {
         read: fn(u16, &[u8]) -> ReplyClass,
         options: &CallOptions,
     ) -> Result<Reply, UpstreamError> {
-        let mut open = Open::new(0, options);
+        let mut open = PendingCall::new(0, options);
         loop {
             let needs = open.needs(options, ask.name, 1);
             let permit = self.inner.admission.admit(needs.clone()).await?;
             let (mut sent, received) = self.send_hedged(permit, &needs, ask, 1).await;
-            let reading = understand(received, read);
+            let reading = classify_reply(received, read);
             self.count(sent.endpoint, ask.name, reading.is_err());
             let (decision, failure, rest) = match reading {
                 Ok(Response { status, body, .. }) => {
                     let is_null = false;
-                    self.learn(sent, &[(ask.name, is_null)], &[]);
+                    self.record_observations(sent, &[(ask.name, is_null)], &[]);
                     return Ok(Reply { status, body, endpoint: sent.endpoint });
                 }
                 Err(refusal) => refusal,
@@ -77,15 +77,18 @@ impl Pool {
             let failure = failure.masked(&self.secrets(sent.endpoint));
             sent.rest = sent.rest.or(rest.map(|rest| rest.min(self.inner.limits.retry_after_max)));
             let observation = Observation { decision, method: ask.name, failure };
-            self.learn(sent, &[], std::slice::from_ref(&observation));
-            let (again, pause) = self.next_try(open, options, sent, &observation)?;
+            self.record_observations(sent, &[], std::slice::from_ref(&observation));
+            let (again, pause) = self.decide_retry(open, options, sent, &observation)?;
             open = again;
             sleep(pause).await;
         }
     }
 }
 
-fn understand(received: Received, read: fn(u16, &[u8]) -> ReplyClass) -> Result<Response, Refusal> {
+fn classify_reply(
+    received: Received,
+    read: fn(u16, &[u8]) -> ReplyClass,
+) -> Result<Response, Refusal> {
     let response = received.map_err(|error| {
         let failure = Failure::Transport(error);
         (classify(&failure, "", false), failure, None)

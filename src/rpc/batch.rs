@@ -17,10 +17,10 @@ use super::endpoint::EndpointId;
 use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
 use super::exchange::{Ask, Received};
-use super::jsonrpc::{self, RpcError, Whole};
+use super::jsonrpc::{self, DecodeError, RpcError};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
-use super::retry::{Observation, Open, Sent};
+use super::retry::{Observation, PendingCall, Sent};
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -46,10 +46,10 @@ pub(crate) type CallAnswer = Result<CallResponse, UpstreamError>;
 struct BatchOutcome {
     /// `None` if no request was sent.
     sent: Option<Sent>,
-    outcomes: Vec<(Open, Result<Box<RawValue>, Observation>)>,
-    refused: Vec<(Open, UpstreamError)>,
+    outcomes: Vec<(PendingCall, Result<Box<RawValue>, Observation>)>,
+    refused: Vec<(PendingCall, UpstreamError)>,
     /// Calls that did not fit into the request.
-    left: Vec<Open>,
+    unsent: Vec<PendingCall>,
 }
 
 impl Pool {
@@ -68,14 +68,15 @@ impl Pool {
     /// batch sizes; a failed call is retried by itself.
     pub async fn batch(&self, calls: &[Call], options: &CallOptions) -> Vec<CallAnswer> {
         let mut results: Vec<Option<CallAnswer>> = calls.iter().map(|_| None).collect();
-        let mut flights = FuturesUnordered::new();
-        let all: Vec<Open> = (0..calls.len()).map(|at| Open::new(at, options)).collect();
-        for group in self.grouped(all) {
-            flights.push(self.send_batch(calls, group, options, Duration::ZERO));
+        let mut in_flight = FuturesUnordered::new();
+        let all: Vec<PendingCall> =
+            (0..calls.len()).map(|at| PendingCall::new(at, options)).collect();
+        for group in self.into_batches(all) {
+            in_flight.push(self.send_batch(calls, group, options, Duration::ZERO));
         }
-        while let Some(outcome) = flights.next().await {
+        while let Some(outcome) = in_flight.next().await {
             for (group, pause) in self.record_outcome(calls, options, outcome, &mut results) {
-                flights.push(self.send_batch(calls, group, options, pause));
+                in_flight.push(self.send_batch(calls, group, options, pause));
             }
         }
         results.into_iter().map(|one| one.unwrap_or(Err(UpstreamError::NoEndpoint))).collect()
@@ -83,52 +84,52 @@ impl Pool {
 
     /// Splits calls into batches of the current size, each of calls that exclude the same
     /// endpoints.
-    fn grouped(&self, open: Vec<Open>) -> Vec<Vec<Open>> {
+    fn into_batches(&self, open: Vec<PendingCall>) -> Vec<Vec<PendingCall>> {
         let size = self.batch_size();
-        let mut alike: BTreeMap<EndpointSet, Vec<Open>> = BTreeMap::new();
+        let mut alike: BTreeMap<EndpointSet, Vec<PendingCall>> = BTreeMap::new();
         for one in open {
             alike.entry(one.without).or_default().push(one);
         }
-        alike.values().flat_map(|all| all.chunks(size).map(<[Open]>::to_vec)).collect()
+        alike.values().flat_map(|all| all.chunks(size).map(<[PendingCall]>::to_vec)).collect()
     }
 
     /// Waits for the pause and a permit, then sends one request.
     async fn send_batch(
         &self,
         calls: &[Call],
-        group: Vec<Open>,
+        group: Vec<PendingCall>,
         options: &CallOptions,
         pause: Duration,
     ) -> BatchOutcome {
         if !pause.is_zero() {
             sleep(pause).await;
         }
-        let method = |open: &Open| calls.get(open.at).map_or("", |call| call.method);
+        let method = |open: &PendingCall| calls.get(open.at).map_or("", |call| call.method);
         let Some(first) = group.first() else { return BatchOutcome::default() };
         let needs = first.needs(options, method(first), group.len());
         let permit = match self.inner.admission.admit(needs.clone()).await {
             Ok(permit) => permit,
             Err(error) => {
                 // Another endpoint may support the calls of other methods.
-                let is_same = |open: &Open| method(open) == needs.method;
-                let (same, left) = group.into_iter().partition::<Vec<_>, _>(is_same);
+                let is_same = |open: &PendingCall| method(open) == needs.method;
+                let (same, unsent) = group.into_iter().partition::<Vec<_>, _>(is_same);
                 let refused = same.into_iter().map(|open| (open, error.clone())).collect();
-                return BatchOutcome { refused, left, ..BatchOutcome::default() };
+                return BatchOutcome { refused, unsent, ..BatchOutcome::default() };
             }
         };
         let now = Instant::now();
-        let known = |open: &Open| {
+        let known = |open: &PendingCall| {
             let offers =
                 self.inner.admission.with(permit.endpoint, |e| e.serves(method(open), now));
             offers.unwrap_or(true)
         };
-        let (mut going, mut left) = group.into_iter().partition::<Vec<_>, _>(known);
-        left.extend(going.split_off(permit.calls.min(going.len())));
-        if going.is_empty() {
+        let (mut sending, mut unsent) = group.into_iter().partition::<Vec<_>, _>(known);
+        unsent.extend(sending.split_off(permit.calls.min(sending.len())));
+        if sending.is_empty() {
             // The endpoint refused the methods since the permit was granted.
-            return BatchOutcome { left, ..BatchOutcome::default() };
+            return BatchOutcome { unsent, ..BatchOutcome::default() };
         }
-        let asked: Vec<(&str, &Value)> = going
+        let asked: Vec<(&str, &Value)> = sending
             .iter()
             .filter_map(|open| calls.get(open.at))
             .map(|call| (call.method, &call.params))
@@ -141,11 +142,11 @@ impl Pool {
         };
         let (sent, received) = self.send_hedged(permit, &needs, &ask, asked.len()).await;
         let secrets = self.secrets(sent.endpoint);
-        let outcomes = read(going, received, method, &secrets);
+        let outcomes = outcomes_by_call(sending, received, method, &secrets);
         for (open, outcome) in &outcomes {
             self.count(sent.endpoint, method(open), outcome.is_err());
         }
-        BatchOutcome { sent: Some(sent), outcomes, refused: Vec::new(), left }
+        BatchOutcome { sent: Some(sent), outcomes, refused: Vec::new(), unsent }
     }
 
     /// Records results and observations about the endpoint; returns the calls to retry, and when.
@@ -155,13 +156,13 @@ impl Pool {
         options: &CallOptions,
         outcome: BatchOutcome,
         results: &mut [Option<CallAnswer>],
-    ) -> Vec<(Vec<Open>, Duration)> {
-        let BatchOutcome { sent, outcomes, refused, left } = outcome;
+    ) -> Vec<(Vec<PendingCall>, Duration)> {
+        let BatchOutcome { sent, outcomes, refused, unsent } = outcome;
         for (open, error) in refused {
-            set(results, open.at, Err(error));
+            set_result(results, open.at, Err(error));
         }
         let mut again: Vec<_> =
-            self.grouped(left).into_iter().map(|group| (group, Duration::ZERO)).collect();
+            self.into_batches(unsent).into_iter().map(|group| (group, Duration::ZERO)).collect();
         let Some(sent) = sent else { return again };
         let (mut worked, mut observations, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (open, outcome) in outcomes {
@@ -171,7 +172,7 @@ impl Pool {
                     let is_null = result.get().trim() == "null";
                     worked.push((method, is_null));
                     let Sent { endpoint, request, .. } = sent;
-                    set(results, open.at, Ok(CallResponse { result, endpoint, request }));
+                    set_result(results, open.at, Ok(CallResponse { result, endpoint, request }));
                 }
                 Err(observation) => {
                     observations.push(observation);
@@ -179,23 +180,23 @@ impl Pool {
                 }
             }
         }
-        self.learn(sent, &worked, &observations);
+        self.record_observations(sent, &worked, &observations);
         let (mut retry, mut pause) = (Vec::new(), Duration::ZERO);
         for (open, observation) in failed.into_iter().zip(&observations) {
-            match self.next_try(open, options, sent, observation) {
+            match self.decide_retry(open, options, sent, observation) {
                 Ok((open, wait)) => {
                     pause = pause.max(wait);
                     retry.push(open);
                 }
-                Err(error) => set(results, open.at, Err(error)),
+                Err(error) => set_result(results, open.at, Err(error)),
             }
         }
-        again.extend(self.grouped(retry).into_iter().map(|group| (group, pause)));
+        again.extend(self.into_batches(retry).into_iter().map(|group| (group, pause)));
         again
     }
 }
 
-fn set(results: &mut [Option<CallAnswer>], at: usize, result: CallAnswer) {
+fn set_result(results: &mut [Option<CallAnswer>], at: usize, result: CallAnswer) {
     if let Some(place) = results.get_mut(at) {
         *place = Some(result);
     }
@@ -203,20 +204,20 @@ fn set(results: &mut [Option<CallAnswer>], at: usize, result: CallAnswer) {
 
 /// Assigns answers to calls. Errors are classified by their whole text, because masking may remove
 /// a part of it; the text that is kept is masked.
-fn read(
-    going: Vec<Open>,
+fn outcomes_by_call(
+    sending: Vec<PendingCall>,
     received: Received,
-    method: impl Fn(&Open) -> &'static str,
+    method: impl Fn(&PendingCall) -> &'static str,
     secrets: &[String],
-) -> Vec<(Open, Result<Box<RawValue>, Observation>)> {
-    let in_batch = going.len() > 1;
-    let observe = |open: &Open, failure: &Failure, shown: Failure| {
+) -> Vec<(PendingCall, Result<Box<RawValue>, Observation>)> {
+    let in_batch = sending.len() > 1;
+    let observe = |open: &PendingCall, failure: &Failure, shown: Failure| {
         let decision = classify(failure, method(open), in_batch);
         Observation { decision, method: method(open), failure: shown }
     };
-    match understand(received, going.len()) {
+    match match_answers(received, sending.len()) {
         Ok(answers) => {
-            let outcomes = going.into_iter().zip(answers).map(|(open, answer)| {
+            let outcomes = sending.into_iter().zip(answers).map(|(open, answer)| {
                 let answer = answer.unwrap_or(Err(Failure::Missing));
                 (open, answer.map_err(|failure| observe(&open, &failure, failure.masked(secrets))))
             });
@@ -225,7 +226,7 @@ fn read(
         Err(failure) => {
             let shown = failure.masked(secrets);
             let outcome = |open| (open, Err(observe(&open, &failure, shown.clone())));
-            going.into_iter().map(outcome).collect()
+            sending.into_iter().map(outcome).collect()
         }
     }
 }
@@ -234,7 +235,7 @@ type Entry = Option<Result<Box<RawValue>, Failure>>;
 
 /// Status and body are read separately: an error body may come with any status, and a non-JSON body
 /// with status 200.
-fn understand(received: Received, count: usize) -> Result<Vec<Entry>, Failure> {
+fn match_answers(received: Received, count: usize) -> Result<Vec<Entry>, Failure> {
     let response = received.map_err(Failure::Transport)?;
     let status = response.status;
     let good = (200..300).contains(&status);
@@ -245,8 +246,8 @@ fn understand(received: Received, count: usize) -> Result<Vec<Entry>, Failure> {
             let answers = answers.into_iter();
             Ok(answers.map(|answer| answer.map(|outcome| outcome.map_err(failed))).collect())
         }
-        Err(Whole::Error(error)) => Err(failed(error)),
-        Ok(_) | Err(Whole::Garbage) => {
+        Err(DecodeError::Error(error)) => Err(failed(error)),
+        Ok(_) | Err(DecodeError::NotJsonRpc) => {
             let text = String::from_utf8_lossy(&response.body).into_owned();
             Err(Failure::Http { status, text })
         }

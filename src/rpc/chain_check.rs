@@ -79,14 +79,14 @@ type Round = Shared<BoxFuture<'static, ()>>;
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
     reported: Arc<Answers>,
-    /// The pending queries; polled by each task that waits for them, and by [`ChainChecks::go_on`].
+    /// The pending queries; polled by each task that waits for them, and by [`ChainChecks::drive_queries`].
     round: Mutex<Option<Round>>,
 }
 
 #[derive(Debug, Default)]
 struct Answers {
     known: Mutex<HashMap<EndpointId, Reported>>,
-    news: Notify,
+    updated: Notify,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +112,7 @@ enum Basis {
 
 impl Reported {
     /// Whether the endpoint is confirmed by its last answer.
-    fn shows_right(&self) -> bool {
+    fn is_confirmed(&self) -> bool {
         self.is_right && self.basis == Basis::Reported
     }
 }
@@ -123,7 +123,7 @@ impl Answers {
     }
 
     fn is_reported(&self, id: EndpointId) -> bool {
-        lock(&self.known).get(&id).is_some_and(Reported::shows_right)
+        lock(&self.known).get(&id).is_some_and(Reported::is_confirmed)
     }
 
     /// Whether some endpoint was confirmed by an answer, of any age.
@@ -134,10 +134,10 @@ impl Answers {
 
     /// Whether some endpoint is confirmed by its last answer.
     fn has_right(&self) -> bool {
-        lock(&self.known).values().any(Reported::shows_right)
+        lock(&self.known).values().any(Reported::is_confirmed)
     }
 
-    fn keep(&self, id: EndpointId, is_right: bool, basis: Basis, cooldown: Duration) {
+    fn store_check(&self, id: EndpointId, is_right: bool, basis: Basis, cooldown: Duration) {
         let until = Instant::now() + cooldown;
         lock(&self.known).insert(id, Reported { is_right, basis, until, cooldown });
     }
@@ -149,36 +149,36 @@ impl Answers {
         }
     }
 
-    fn keep_wrong(&self, pool: &Pool, id: EndpointId) {
+    fn store_mismatch(&self, pool: &Pool, id: EndpointId) {
         let last =
             lock(&self.known).get(&id).filter(|known| !known.is_right).map(|known| known.cooldown);
         let next = last.map_or(WRONG_CHAIN_COOLDOWN_FIRST, |last| last.saturating_mul(2));
         let next = next.min(WRONG_CHAIN_COOLDOWN_MAX);
         pool.cool_down(id, next);
-        self.keep(id, false, Basis::Reported, next);
+        self.store_check(id, false, Basis::Reported, next);
     }
 
-    fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
+    fn record(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
         let before = self.is_right(id);
         match reported {
             ChainCheck::Mismatch => {
                 tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
-                self.keep_wrong(pool, id);
+                self.store_mismatch(pool, id);
             }
             // Only a matching answer enables an endpoint that reported another chain.
             ChainCheck::Silent | ChainCheck::Odd | ChainCheck::Unknown if before == Some(false) => {
-                self.keep_wrong(pool, id);
+                self.store_mismatch(pool, id);
             }
             ChainCheck::Odd | ChainCheck::Unknown if self.is_reported(id) => {
                 self.outdate(id);
             }
             // Next to a confirmed endpoint this one counts as not reached; else reads use it.
             ChainCheck::Odd if self.has_right() => {}
-            ChainCheck::Odd => self.keep(id, true, Basis::Odd, ODD_CHAIN_KEPT),
+            ChainCheck::Odd => self.store_check(id, true, Basis::Odd, ODD_CHAIN_KEPT),
             ChainCheck::Match | ChainCheck::Silent => {
-                // Stored before the release: `judge`, which may exclude the endpoint meanwhile,
+                // Stored before the release: `exclude_unconfirmed`, which may exclude the endpoint meanwhile,
                 // checks the result again.
-                self.keep(id, true, Basis::Reported, RIGHT_CHAIN_KEPT);
+                self.store_check(id, true, Basis::Reported, RIGHT_CHAIN_KEPT);
                 lock(&self.known).retain(|_, known| known.basis != Basis::Odd);
                 // A cooldown of an endpoint that was confirmed before has another cause and is
                 // kept.
@@ -190,14 +190,14 @@ impl Answers {
             }
             ChainCheck::Unknown => {}
         }
-        self.news.notify_waiters();
+        self.updated.notify_waiters();
     }
 }
 
 /// Drops all pending queries when dropped.
-struct Ending<'a>(&'a ChainChecks);
+struct DropQueries<'a>(&'a ChainChecks);
 
-impl Drop for Ending<'_> {
+impl Drop for DropQueries<'_> {
     fn drop(&mut self) {
         lock(&self.0.round).take();
     }
@@ -218,17 +218,17 @@ impl ChainChecks {
         method: &'static str,
         ask: impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>,
     ) -> Result<CheckOutcome, UpstreamError> {
-        let (unknown, before) = (self.unknown(pool), self.known());
+        let (unknown, before) = (self.due_for_check(pool), self.known());
         if !unknown.is_empty() {
-            let round = self.begin(pool, &unknown, (method, ask));
+            let round = self.join_or_start(pool, &unknown, (method, ask));
             // If none of the queried endpoints was known, an outdated confirmation does not end the
             // wait.
             let are_known = unknown.iter().all(|id| before.contains_key(id));
-            let enough = self.enough(round, are_known);
+            let enough = self.wait_for_confirmation(round, are_known);
             // An endpoint that does not report its chain can still serve the read.
             let _ = timeout(NO_ANSWER_WAIT, enough).await;
         }
-        let outcome = self.judge(pool, &unknown, &before)?;
+        let outcome = self.exclude_unconfirmed(pool, &unknown, &before)?;
         let after = self.known();
         let is_back =
             |id: &EndpointId| before.get(id) == Some(&false) && after.get(id) == Some(&true);
@@ -237,10 +237,10 @@ impl ChainChecks {
         Ok(if is_back { CheckOutcome::EndpointsChanged } else { outcome })
     }
 
-    async fn enough(&self, round: Round, are_known: bool) {
+    async fn wait_for_confirmation(&self, round: Round, are_known: bool) {
         let is_enough = || self.reported.has_right() || are_known && self.reported.has_answered();
         loop {
-            let news = self.reported.news.notified();
+            let updated = self.reported.updated.notified();
             // Polls the queries once, to take all answers that arrived since the last read.
             let is_over = round.clone().now_or_never().is_some();
             if is_over || is_enough() {
@@ -249,34 +249,34 @@ impl ChainChecks {
             tokio::select! {
                 biased;
                 () = round.clone() => return,
-                () = news => {}
+                () = updated => {}
             }
         }
     }
 
     /// Drives the pending queries; never ready. Dropping it drops them, with their permits.
-    pub(crate) async fn go_on(&self) -> Infallible {
-        let _end = Ending(self);
+    pub(crate) async fn drive_queries(&self) -> Infallible {
+        let _end = DropQueries(self);
         loop {
-            let news = self.reported.news.notified();
+            let updated = self.reported.updated.notified();
             let round = lock(&self.round).clone();
             if let Some(round) = round {
                 round.await;
                 lock(&self.round).take_if(|round| round.peek().is_some());
             }
-            news.await;
+            updated.await;
         }
     }
 
     /// Endpoints without an answer, or whose answer has expired.
-    fn unknown(&self, pool: &Pool) -> Vec<EndpointId> {
+    fn due_for_check(&self, pool: &Pool) -> Vec<EndpointId> {
         let (known, now) = (lock(&self.reported.known), Instant::now());
         let is_open = |id: &EndpointId| known.get(id).is_none_or(|known| known.until <= now);
         pool.endpoints().into_iter().map(|one| one.id).filter(is_open).collect()
     }
 
     /// Joins the pending queries, or starts them.
-    fn begin(
+    fn join_or_start(
         &self,
         pool: &Pool,
         unknown: &[EndpointId],
@@ -286,22 +286,22 @@ impl ChainChecks {
         if let Some(round) = round.as_ref().filter(|round| round.peek().is_none()) {
             return round.clone();
         }
-        let twice = |id: EndpointId| reported_twice(pool.clone(), id, method, [ask(id), ask(id)]);
+        let twice = |id: EndpointId| query_twice(pool.clone(), id, method, [ask(id), ask(id)]);
         let mut queried: FuturesUnordered<_> = unknown.iter().map(|id| twice(*id)).collect();
         let (pool, answers) = (pool.clone(), Arc::clone(&self.reported));
         let all = async move {
             while let Some((id, reported)) = queried.next().await {
-                answers.note(&pool, id, reported);
+                answers.record(&pool, id, reported);
             }
         };
         let begun = round.insert(all.boxed().shared()).clone();
-        self.reported.news.notify_waiters();
+        self.reported.updated.notify_waiters();
         begun
     }
 
     /// Excludes endpoints without an answer if another one is confirmed; calls that name an
     /// endpoint, such as the chain query, still reach it.
-    fn judge(
+    fn exclude_unconfirmed(
         &self,
         pool: &Pool,
         queried: &[EndpointId],
@@ -334,7 +334,7 @@ impl ChainChecks {
 
 /// Queries an endpoint's chain; another chain is confirmed by a second query, and the endpoint
 /// serves nothing else in between.
-async fn reported_twice(
+async fn query_twice(
     pool: Pool,
     id: EndpointId,
     method: &'static str,
@@ -475,10 +475,10 @@ mod tests {
             advance(RIGHT_CHAIN_KEPT).await;
             // What was right counts until it has been asked.
             slow_check(&world, Unknown, answer).await;
-            let _ = timeout(UNKNOWN_COOLDOWN, world.checks.go_on()).await;
+            let _ = timeout(UNKNOWN_COOLDOWN, world.checks.drive_queries()).await;
             assert_eq!(slow_check(&world, Unknown, answer).await, HashSet::from([1]));
             assert_eq!(excluded(), 0, "{answer:?}");
-            let _ = timeout(UNKNOWN_COOLDOWN, world.checks.go_on()).await;
+            let _ = timeout(UNKNOWN_COOLDOWN, world.checks.drive_queries()).await;
         }
         advance(ODD_CHAIN_KEPT).await;
         assert_eq!(slow_check(&world, Unknown, Match).await, HashSet::from([1]));

@@ -11,7 +11,7 @@ use super::named_rate::named_rate;
 use super::rate::{RateAccount, RateShare};
 use super::refusals::Refusals;
 use super::secret::{SecretText, SecretUrl};
-use super::selection::{Offer, PRESUMED};
+use super::selection::{Offer, PRESUMED_LATENCY};
 
 /// Number of an endpoint in its pool, by configuration order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -116,23 +116,23 @@ pub(super) struct Endpoint {
     /// Texts that its answers must not reveal, longest first.
     pub(super) secrets: Arc<[String]>,
     concurrency: usize,
-    /// Current calls per request: below `batch_most` after a refusal or a timeout, until
+    /// Current calls per request: below `batch_max` after a refusal or a timeout, until
     /// `reduced_until`.
     pub(super) batch: usize,
-    batch_most: usize,
+    batch_max: usize,
     reduced_until: Instant,
     /// Booked requests by number.
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
     rate: RateAccount,
-    resting_until: Instant,
+    cooldown_ends: Instant,
     pub(super) wrong_chain: Option<WrongChain>,
     /// Until then the endpoint serves only calls that name it.
     excluded_until: Instant,
     /// Start of the current series of exclusions.
     excluded_since: Option<Instant>,
     /// Start of the first cooldown since the last success.
-    out_since: Option<Instant>,
+    unavailable_since: Option<Instant>,
     /// Consecutive failures; from `PoolLimits::breaker_failures` on it gets one request at a time.
     failures: u32,
     slow_downs: u32,
@@ -160,23 +160,23 @@ fn secrets(config: &EndpointConfig) -> Arc<[String]> {
 impl Endpoint {
     pub(super) fn new(config: EndpointConfig, limits: &PoolLimits) -> Self {
         let now = Instant::now();
-        let batch_most = config.batch.unwrap_or(limits.batch_default).max(1);
+        let batch_max = config.batch.unwrap_or(limits.batch_default).max(1);
         Self {
             label: config.url.label(),
             secrets: secrets(&config),
             concurrency: config.concurrency.unwrap_or(limits.concurrency_default).max(1),
-            batch: batch_most,
-            batch_most,
+            batch: batch_max,
+            batch_max,
             reduced_until: now,
             rate: config.rate_account.clone().unwrap_or_default(),
             config,
             leases: BTreeMap::new(),
             next_lease: 0,
-            resting_until: now,
+            cooldown_ends: now,
             wrong_chain: None,
             excluded_until: now,
             excluded_since: None,
-            out_since: None,
+            unavailable_since: None,
             failures: 0,
             slow_downs: 0,
             slowed_at: now,
@@ -194,8 +194,10 @@ impl Endpoint {
     /// `Ok`: a request may be sent now. `Err`: not before this time, unless a request in flight
     /// ends earlier.
     pub(super) fn ready(&self, now: Instant) -> Result<(), Instant> {
-        let ends = self.open(now).map(|lease| lease.until);
-        let full = (self.open(now).count() >= self.places()).then(|| ends.min()).flatten();
+        let ends = self.active_leases(now).map(|lease| lease.until);
+        let full = (self.active_leases(now).count() >= self.allowed_concurrency())
+            .then(|| ends.min())
+            .flatten();
         let at = self.free_at(now).max(full.unwrap_or(now));
         if at <= now { Ok(()) } else { Err(at) }
     }
@@ -208,16 +210,16 @@ impl Endpoint {
     /// When the rate and the cooldown allow a request.
     fn free_at(&self, now: Instant) -> Instant {
         // A provider that names its rate may suspend clients that exceed it slightly.
-        let burst = if self.named(now).is_some() { Duration::ZERO } else { BURST };
-        self.rests_until(None).max(self.rate.free_at(burst, now))
+        let burst = if self.rate_by_refusals(now).is_some() { Duration::ZERO } else { BURST };
+        self.cooldown_until(None).max(self.rate.free_at(burst, now))
     }
 
     /// When the cooldown for a method ends; without one, that of the endpoint as a whole.
-    fn rests_until(&self, method: Option<&str>) -> Instant {
+    fn cooldown_until(&self, method: Option<&str>) -> Instant {
         let until = self
             .refusals
             .until(method)
-            .map_or(self.resting_until, |until| until.max(self.resting_until));
+            .map_or(self.cooldown_ends, |until| until.max(self.cooldown_ends));
         let is_disabled = method.is_some_and(|method| self.is_disabled(method));
         if is_disabled { until + WRONG_CHAIN_REST } else { until }
     }
@@ -232,25 +234,25 @@ impl Endpoint {
         self.wrong_chain.is_some_and(|wrong| wrong.answers >= WRONG_CHAIN_ANSWERS)
     }
 
-    fn open(&self, now: Instant) -> impl Iterator<Item = &Lease> {
+    fn active_leases(&self, now: Instant) -> impl Iterator<Item = &Lease> {
         self.leases.values().filter(move |lease| lease.until > now)
     }
 
-    fn places(&self) -> usize {
+    fn allowed_concurrency(&self) -> usize {
         if self.failures >= self.limits.breaker_failures { 1 } else { self.concurrency }
     }
 
     /// The endpoint's offer to serve a request of `calls` calls of a method.
     pub(super) fn offer(&self, at: usize, method: &str, calls: usize, now: Instant) -> Offer {
-        let youngest = self.open(now).map(|lease| lease.began).max();
+        let youngest = self.active_leases(now).map(|lease| lease.began).max();
         let doubts = u32::from(self.refusals.is_doubtful(method, now));
-        let free_at = self.free_at(now).max(self.rests_until(Some(method)));
+        let free_at = self.free_at(now).max(self.cooldown_until(Some(method)));
         Offer {
             at,
             failures: self.failures.max(doubts),
-            usual: self.usual(now),
-            in_flight: self.open(now).count(),
-            concurrency: self.places(),
+            typical_latency: self.typical_latency(now),
+            in_flight: self.active_leases(now).count(),
+            concurrency: self.allowed_concurrency(),
             youngest: youngest.map_or(Duration::ZERO, |began| now.saturating_duration_since(began)),
             free_in: free_at.saturating_duration_since(now),
             is_resting: self.is_resting(Some(method), now),
@@ -260,20 +262,20 @@ impl Endpoint {
 
     /// Whether a cooldown applies to a method, or to the endpoint as a whole.
     pub(super) fn is_resting(&self, method: Option<&str>, now: Instant) -> bool {
-        self.rests_until(method) > now
+        self.cooldown_until(method) > now
     }
 
     /// Whether the endpoint's cooldown makes it silent for longer than `wait_max`, counted from
     /// `since`.
-    pub(super) fn is_out(
+    pub(super) fn is_silent_too_long(
         &self,
         method: &str,
         since: Instant,
         wait_max: Duration,
         now: Instant,
     ) -> bool {
-        let since = self.out_since.unwrap_or(now).max(since);
-        let until = self.rests_until(Some(method));
+        let since = self.unavailable_since.unwrap_or(now).max(since);
+        let until = self.cooldown_until(Some(method));
         until > now && until.saturating_duration_since(since) > wait_max
     }
 
@@ -292,7 +294,7 @@ impl Endpoint {
     /// contain.
     pub(super) fn begin(&mut self, wanted: usize, now: Instant, until: Instant) -> (u64, usize) {
         if now >= self.reduced_until {
-            self.batch = self.batch_most;
+            self.batch = self.batch_max;
         }
         let calls = wanted.min(self.batch).max(1);
         self.leases.retain(|_, lease| lease.until > now);
@@ -303,20 +305,20 @@ impl Endpoint {
     }
 
     /// Calls per 1,000 seconds that recent refusals named; a single refusal does not count.
-    fn named(&self, now: Instant) -> Option<u32> {
+    fn rate_by_refusals(&self, now: Instant) -> Option<u32> {
         let named = self.named_rate.filter(|named| named.refusals > 1 && now < named.until);
         named.map(|named| named.millihertz)
     }
 
     /// Calls that fit into one request by the rate that recent refusals named.
     pub(super) fn calls_at_once(&self, now: Instant) -> Option<usize> {
-        usize::try_from(self.named(now)? / 1_000).ok().map(|calls| calls.max(1))
+        usize::try_from(self.rate_by_refusals(now)? / 1_000).ok().map(|calls| calls.max(1))
     }
 
     fn cost(&self, calls: usize) -> Duration {
         let count = u32::try_from(calls).unwrap_or(u32::MAX);
         let count = count.saturating_mul(self.config.share.processes());
-        let named = self.named(Instant::now()).map(|rate| rate * NAMED_SHARE / 100);
+        let named = self.rate_by_refusals(Instant::now()).map(|rate| rate * NAMED_SHARE / 100);
         let rate = self.config.rate_millihertz.into_iter().chain(named).min();
         let rate = rate.filter(|rate| *rate > 0);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
@@ -324,10 +326,10 @@ impl Endpoint {
 
     /// Number of requests that rate and concurrency allow within one typical latency.
     pub(super) fn parallel(&self, now: Instant) -> usize {
-        let usual = self.usual(now).unwrap_or(PRESUMED);
+        let usual = self.typical_latency(now).unwrap_or(PRESUMED_LATENCY);
         let cost = self.cost(1).as_micros();
         let by_rate = usual.as_micros().checked_div(cost).map_or(u128::MAX, |count| count + 1);
-        self.places().min(usize::try_from(by_rate).unwrap_or(usize::MAX))
+        self.allowed_concurrency().min(usize::try_from(by_rate).unwrap_or(usize::MAX))
     }
 
     /// Extends a booked request, unless it has expired.
@@ -355,23 +357,23 @@ impl Endpoint {
     pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
         self.failures = 0;
         self.answered_at = Some(Instant::now());
-        self.took(took);
+        self.record_latency(took);
         // An answer to a request that was sent before the slow-down does not end it.
         if began >= self.slowed_at {
             self.slow_downs = 0;
-            self.out_since = None;
+            self.unavailable_since = None;
         }
     }
 
     /// Typical latency; `None` if it was not measured recently.
-    pub(super) fn usual(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn typical_latency(&self, now: Instant) -> Option<Duration> {
         let is_old = now.saturating_duration_since(self.measured_at) > self.limits.remeasure_after;
         (!is_old && !self.latency.is_zero()).then_some(self.latency)
     }
 
     /// Records a latency. An increase counts sooner than a decrease, because results are delivered
     /// in order.
-    fn took(&mut self, took: Duration) {
+    fn record_latency(&mut self, took: Duration) {
         self.measured_at = Instant::now();
         self.latency = match self.latency {
             Duration::ZERO => took,
@@ -381,8 +383,8 @@ impl Endpoint {
     }
 
     /// Records that another endpoint answered first: this one's latency is above `after`.
-    pub(super) fn overtaken(&mut self, after: Duration) {
-        self.took(self.latency.max(after * 2));
+    pub(super) fn record_overtaken(&mut self, after: Duration) {
+        self.record_latency(self.latency.max(after * 2));
     }
 
     /// Records a failure; consecutive ones start a cooldown.
@@ -398,7 +400,7 @@ impl Endpoint {
     /// sent before the last slow-down belong to the same burst.
     pub(super) fn slowed_down(&mut self, error: String, began: Instant, now: Instant) -> u32 {
         if let Some(millihertz) = named_rate(&error) {
-            self.note_rate(millihertz, began, now);
+            self.record_named_rate(millihertz, began, now);
         }
         self.last_error = Some(error);
         if began >= self.slowed_at {
@@ -408,7 +410,7 @@ impl Endpoint {
         self.slow_downs
     }
 
-    fn note_rate(&mut self, millihertz: u32, began: Instant, now: Instant) {
+    fn record_named_rate(&mut self, millihertz: u32, began: Instant, now: Instant) {
         let known = self.named_rate.filter(|known| now < known.until);
         let is_another = began >= self.slowed_at;
         let refusals = known.map_or(0, |known| known.refusals) + u32::from(is_another);
@@ -435,8 +437,8 @@ impl Endpoint {
     }
 
     pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
-        self.out_since.get_or_insert(now);
-        self.resting_until = self.resting_until.max(now + pause);
+        self.unavailable_since.get_or_insert(now);
+        self.cooldown_ends = self.cooldown_ends.max(now + pause);
     }
 
     /// Records that the endpoint reported another chain: until it is released it serves only the
@@ -463,15 +465,15 @@ impl Endpoint {
     }
 
     pub(super) fn release(&mut self, now: Instant) {
-        self.resting_until = now;
+        self.cooldown_ends = now;
         self.wrong_chain = None;
         self.excluded_until = now;
         self.excluded_since = None;
-        self.out_since = None;
+        self.unavailable_since = None;
     }
 
     /// On cooldown, excluded or disabled.
-    pub(super) fn is_off(&self, now: Instant) -> bool {
+    pub(super) fn is_unavailable(&self, now: Instant) -> bool {
         self.is_resting(None, now) || self.is_excluded(now) || self.wrong_chain.is_some()
     }
 
@@ -482,15 +484,15 @@ impl Endpoint {
 
     /// Whether the endpoint takes requests now and answered the last one.
     pub(super) fn works(&self, now: Instant) -> bool {
-        self.answered_at.is_some() && self.failed_in_a_row() == 0 && !self.is_off(now)
+        self.answered_at.is_some() && self.failed_in_a_row() == 0 && !self.is_unavailable(now)
     }
 
     pub(super) fn status(&self, id: EndpointId, now: Instant) -> EndpointStatus {
         EndpointStatus {
             id,
             label: self.label.clone(),
-            resting: self.is_off(now),
-            in_flight: self.open(now).count(),
+            resting: self.is_unavailable(now),
+            in_flight: self.active_leases(now).count(),
             batch: self.batch,
             latency: self.latency,
             last_error: self.last_error.clone(),

@@ -57,12 +57,12 @@ pub(crate) fn encode(calls: &[(&str, &Value)]) -> Vec<u8> {
 
 /// Decodes the answer to `count` calls. `Ok`: one entry a call, `None` where none came for it (ids
 /// may come in any order, twice or not at all). `Err`: one error for all, or not JSON-RPC.
-pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<CallOutcome>>, Whole> {
-    let text = std::str::from_utf8(body).map_err(|_| Whole::Garbage)?;
+pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<CallOutcome>>, DecodeError> {
+    let text = std::str::from_utf8(body).map_err(|_| DecodeError::NotJsonRpc)?;
     let mut answers: Vec<Option<CallOutcome>> = (0..count).map(|_| None).collect();
     if text.trim_start().starts_with('[') {
         let envelopes: Vec<Envelope<'_>> =
-            serde_json::from_str(text).map_err(|_| Whole::Garbage)?;
+            serde_json::from_str(text).map_err(|_| DecodeError::NotJsonRpc)?;
         for envelope in envelopes {
             let at = envelope.id.and_then(|id| id.get().trim_matches('"').parse::<usize>().ok());
             let place = at.and_then(|at| answers.get_mut(at));
@@ -72,24 +72,24 @@ pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<CallOutcome
         }
         return Ok(answers);
     }
-    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|_| Whole::Garbage)?;
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|_| DecodeError::NotJsonRpc)?;
     match (outcome(&envelope), answers.as_mut_slice()) {
         (Some(outcome), [place]) => {
             let ours = envelope.id.is_none_or(|id| matches!(id.get(), "0" | "\"0\"" | "null"));
             *place = ours.then_some(outcome);
             Ok(answers)
         }
-        (Some(Err(error)), _) => Err(Whole::Error(error)),
-        (Some(Ok(_)) | None, _) => Err(Whole::Garbage),
+        (Some(Err(error)), _) => Err(DecodeError::Error(error)),
+        (Some(Ok(_)) | None, _) => Err(DecodeError::NotJsonRpc),
     }
 }
 
 /// An answer that is not one entry for each call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Whole {
+pub(crate) enum DecodeError {
     /// One error object instead of an array.
     Error(RpcError),
-    Garbage,
+    NotJsonRpc,
 }
 
 fn outcome(envelope: &Envelope<'_>) -> Option<CallOutcome> {
@@ -125,14 +125,14 @@ mod tests {
         let body =
             br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}"#;
         let error = RpcError { code: -32600, message: "batch too large".to_owned() };
-        assert_eq!(decode(body, 3).unwrap_err(), Whole::Error(error));
+        assert_eq!(decode(body, 3).unwrap_err(), DecodeError::Error(error));
     }
 
     #[test]
     fn what_is_no_answer_is_garbage() {
         let bodies: [&[u8]; 6] = [b"", b"<html>", b"{\"id\":0", b"[{]", b"\xff", b"{\"id\":0}"];
         for body in bodies {
-            assert_eq!(decode(body, 1).unwrap_err(), Whole::Garbage);
+            assert_eq!(decode(body, 1).unwrap_err(), DecodeError::NotJsonRpc);
         }
         assert!(decode(br#"{"id":7,"result":1}"#, 1).unwrap()[0].is_none(), "another call's id");
     }

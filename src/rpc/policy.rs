@@ -95,7 +95,7 @@ impl Failure {
     }
 
     /// The beginning of the failure's text, for a log.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn log_text(&self) -> String {
         /// Characters of a provider's text that are shown.
         const WORDS_MAX: usize = 200;
         self.to_string().chars().take(WORDS_MAX).collect()

@@ -94,20 +94,20 @@ impl Pool {
     /// Puts an endpoint on cooldown, because its answers cannot be right.
     pub fn cool_down(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.rest(pause, Instant::now()));
-        self.inner.admission.refuse_hopeless();
+        self.inner.admission.reject_hopeless();
     }
 
     /// Disables an endpoint that reported another chain: until it is released it serves only the
     /// chain query `but_for`, even to calls that name it.
     pub(crate) fn disable(&self, id: EndpointId, but_for: &'static str) {
         self.inner.admission.with(id, |endpoint| endpoint.disable(but_for));
-        self.inner.admission.refuse_hopeless();
+        self.inner.admission.reject_hopeless();
     }
 
     /// Excludes an endpoint for a while, except for calls that name it; no call waits for it.
     pub(crate) fn exclude(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.exclude(pause, Instant::now()));
-        self.inner.admission.refuse_hopeless();
+        self.inner.admission.reject_hopeless();
     }
 
     /// Whether some endpoint has been excluded for less than `patience`: it may have data that the

@@ -81,14 +81,14 @@ fn pause(answers: u32, wanted: u32, limits: &PoolLimits) -> Duration {
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     methods: BTreeMap<&'static str, Streak>,
-    whole: Option<Streak>,
+    endpoint_streak: Option<Streak>,
     /// Methods denied since the last result.
     denied: BTreeSet<&'static str>,
     /// Methods that gave a result once.
     worked: BTreeSet<&'static str>,
     /// Methods for which the endpoint lacked old data, and until when other endpoints are
     /// preferred.
-    short: BTreeMap<&'static str, Instant>,
+    lacking_until: BTreeMap<&'static str, Instant>,
     logged_at: BTreeMap<Logged, Instant>,
 }
 
@@ -108,8 +108,9 @@ impl Refusals {
         }
         // Two denied methods without a result between them: the whole endpoint counts as denied.
         if kind == RefusalKind::Denied && self.denied.len() > 1 {
-            let whole = self.whole.get_or_insert_with(|| Streak::new(kind, now));
-            whole.count((kind, method), times, limits);
+            let endpoint_streak =
+                self.endpoint_streak.get_or_insert_with(|| Streak::new(kind, now));
+            endpoint_streak.count((kind, method), times, limits);
         }
     }
 
@@ -122,31 +123,31 @@ impl Refusals {
         if self.methods.get(method).is_some_and(|streak| began >= streak.counted_at) {
             self.methods.remove(method);
         }
-        if self.whole.is_none_or(|streak| began >= streak.counted_at) {
-            self.whole = None;
+        if self.endpoint_streak.is_none_or(|streak| began >= streak.counted_at) {
+            self.endpoint_streak = None;
             self.denied.clear();
         }
     }
 
     pub(super) fn lacked(&mut self, method: &'static str, until: Instant) {
-        self.short.insert(method, until);
+        self.lacking_until.insert(method, until);
     }
 
     /// Whether other endpoints are preferred for the method.
     pub(super) fn is_doubtful(&self, method: &str, now: Instant) -> bool {
         self.until(Some(method)).is_some_and(|until| until > now)
-            || self.short.get(method).is_some_and(|until| *until > now)
+            || self.lacking_until.get(method).is_some_and(|until| *until > now)
     }
 
     /// When the pause for a method ends, or that of the endpoint as a whole.
     pub(super) fn until(&self, method: Option<&str>) -> Option<Instant> {
         let of_method = method.and_then(|method| self.methods.get(method));
-        of_method.into_iter().chain(&self.whole).map(|streak| streak.until).max()
+        of_method.into_iter().chain(&self.endpoint_streak).map(|streak| streak.until).max()
     }
 
     /// When the next pause ends.
     pub(super) fn next_end(&self, now: Instant) -> Option<Instant> {
-        let all = self.methods.values().chain(&self.whole);
+        let all = self.methods.values().chain(&self.endpoint_streak);
         all.map(|streak| streak.until).filter(|until| *until > now).min()
     }
 
@@ -163,7 +164,7 @@ impl Refusals {
         let is_out = |streak: &Streak| {
             streak.kind == RefusalKind::Denied && streak.is_firm && streak.until > now
         };
-        self.methods.get(method).into_iter().chain(&self.whole).any(is_out)
+        self.methods.get(method).into_iter().chain(&self.endpoint_streak).any(is_out)
     }
 
     /// Methods that are paused now.
@@ -179,7 +180,7 @@ impl Refusals {
     }
 
     /// Whether a refusal is due to be logged.
-    pub(super) fn wants_log(&mut self, what: Logged, now: Instant) -> bool {
+    pub(super) fn is_log_due(&mut self, what: Logged, now: Instant) -> bool {
         let last = self.logged_at.get(&what);
         let is_due = last.is_none_or(|at| now.saturating_duration_since(*at) >= LOG_EVERY);
         if is_due {

@@ -20,7 +20,7 @@ use super::scheduler::Needs;
 
 /// A call that has no result yet.
 #[derive(Clone, Copy)]
-pub(super) struct Open {
+pub(super) struct PendingCall {
     /// Its index in the caller's list.
     pub(super) at: usize,
     attempts: u32,
@@ -29,38 +29,38 @@ pub(super) struct Open {
     since: Instant,
     /// Time of all attempts and pauses, without the time in the queue, and without timed-out
     /// batches that are retried as smaller ones: those end with single calls.
-    spent: Duration,
+    time_spent: Duration,
     avoid: Option<EndpointId>,
     /// Endpoints that lacked the data or answered with an unknown error in this round.
     pub(super) without: EndpointSet,
     /// Completed rounds over all endpoints.
     rounds: u32,
     /// Whether some answer was an unknown error.
-    is_unknown: bool,
+    has_unknown_error: bool,
     /// Whether some failure concerned the endpoint rather than the call.
-    is_troubled: bool,
+    has_endpoint_failure: bool,
 }
 
-impl Open {
+impl PendingCall {
     pub(super) fn new(at: usize, options: &CallOptions) -> Self {
         Self {
             at,
             attempts: 0,
             failures: 0,
             since: Instant::now(),
-            spent: Duration::ZERO,
+            time_spent: Duration::ZERO,
             avoid: options.avoid,
             without: EndpointSet::default(),
             rounds: 0,
-            is_unknown: false,
-            is_troubled: false,
+            has_unknown_error: false,
+            has_endpoint_failure: false,
         }
     }
 
     /// The state after an attempt.
     fn after(self, sent: Sent) -> Self {
-        let (attempts, spent) = (self.attempts + 1, self.spent + sent.took);
-        Self { attempts, spent, avoid: Some(sent.endpoint), ..self }
+        let (attempts, time_spent) = (self.attempts + 1, self.time_spent + sent.took);
+        Self { attempts, time_spent, avoid: Some(sent.endpoint), ..self }
     }
 
     pub(super) fn needs(&self, options: &CallOptions, method: &'static str, calls: usize) -> Needs {
@@ -68,11 +68,11 @@ impl Open {
             lane: options.lane.clone(),
             on: options.on,
             avoid: self.avoid,
-            is_opinion: self.attempts == 0 && self.avoid.is_some() && !options.in_time,
+            is_confirmation: self.attempts == 0 && self.avoid.is_some() && !options.in_time,
             without: self.without.union(options.without),
             method,
             calls,
-            is_second: false,
+            is_hedge: false,
             is_replaceable: options.is_replaceable,
             since: self.since,
         }
@@ -101,43 +101,45 @@ pub(super) struct Observation {
 
 impl Pool {
     /// Decides about a call without a result: retry with a pause, or its final error.
-    pub(super) fn next_try(
+    pub(super) fn decide_retry(
         &self,
-        open: Open,
+        open: PendingCall,
         options: &CallOptions,
         sent: Sent,
         observation: &Observation,
-    ) -> Result<(Open, Duration), UpstreamError> {
+    ) -> Result<(PendingCall, Duration), UpstreamError> {
         let Observation { decision, method, failure } = observation;
         let limits = &self.inner.limits;
         let mut again = open.after(sent);
-        if is_time_out(failure) && self.takes_fewer(sent) {
-            again.spent = open.spent;
+        if is_time_out(failure) && self.has_smaller_batch(sent) {
+            again.time_spent = open.time_spent;
         }
         match decision {
             Fatal | ReduceRange => return Err(failure.refusal(self.label(sent.endpoint))),
             ReduceBatch => return Ok((again, Duration::ZERO)),
             RetryElsewhere => again.without.insert(sent.endpoint),
             Unknown => {
-                again.is_unknown = true;
+                again.has_unknown_error = true;
                 again.without.insert(sent.endpoint);
             }
-            Retry | SlowDown | Refused => again.is_troubled = true,
+            Retry | SlowDown | Refused => again.has_endpoint_failure = true,
             Unsupported => {}
         }
         let mut pause = Duration::ZERO;
         let is_servable =
-            |open: Open| self.inner.admission.is_servable(&open.needs(options, method, 1));
+            |open: PendingCall| self.inner.admission.is_servable(&open.needs(options, method, 1));
         if again.without != EndpointSet::default() && !is_servable(again) {
             again.rounds += 1;
-            if !again.is_unknown && !again.is_troubled || again.rounds >= limits.unknown_rounds {
-                return Err(self.agreed(&again, sent, observation));
+            if !again.has_unknown_error && !again.has_endpoint_failure
+                || again.rounds >= limits.unknown_rounds
+            {
+                return Err(self.final_error(&again, sent, observation));
             }
             again.without = EndpointSet::default();
             pause = self.backoff(again.rounds);
         }
-        if again.attempts >= limits.attempts_max || again.spent >= limits.retry_time_max {
-            return Err(self.agreed(&again, sent, observation));
+        if again.attempts >= limits.attempts_max || again.time_spent >= limits.retry_time_max {
+            return Err(self.final_error(&again, sent, observation));
         }
         // Refusals do not count here: they disable the method by themselves.
         let is_passing = decision.is_failure() || *decision == SlowDown;
@@ -148,7 +150,7 @@ impl Pool {
         {
             // An endpoint that asks for fewer requests has not failed: the caller sees no attempts.
             let attempts = if decision.is_failure() { again.attempts } else { 0 };
-            let last = format!("{}: {}", self.label(sent.endpoint), failure.words());
+            let last = format!("{}: {}", self.label(sent.endpoint), failure.log_text());
             return Err(UpstreamError::Unavailable { attempts, last });
         }
         if *decision == Retry {
@@ -156,44 +158,49 @@ impl Pool {
         }
         // For the other decisions the endpoint's own cooldown is the pause; another endpoint may
         // serve the call at once.
-        again.spent += pause;
+        again.time_spent += pause;
         Ok((again, pause))
     }
 
     /// Whether the endpoint's batch size has since become smaller than the request's.
-    fn takes_fewer(&self, sent: Sent) -> bool {
+    fn has_smaller_batch(&self, sent: Sent) -> bool {
         let admission = &self.inner.admission;
         admission.with(sent.endpoint, |endpoint| endpoint.batch < sent.calls).unwrap_or(false)
     }
 
     /// The final error: that of the request if all endpoints rejected it and nothing else went
     /// wrong, else that no endpoint could serve it.
-    fn agreed(&self, open: &Open, sent: Sent, observation: &Observation) -> UpstreamError {
+    fn final_error(
+        &self,
+        open: &PendingCall,
+        sent: Sent,
+        observation: &Observation,
+    ) -> UpstreamError {
         let Observation { decision, method, failure } = observation;
-        let (label, is_clear) = (self.label(sent.endpoint), !open.is_troubled);
+        let (label, is_clear) = (self.label(sent.endpoint), !open.has_endpoint_failure);
         match decision {
             RetryElsewhere if is_clear => return failure.refusal(label),
             Unknown if is_clear && open.rounds > 0 && failure.may_be_final() => {
                 return failure.refusal(label);
             }
-            Unsupported if is_clear && !open.is_unknown => {
+            Unsupported if is_clear && !open.has_unknown_error => {
                 return UpstreamError::NotSupported { method: (*method).to_owned() };
             }
             Refused => {
-                let (method, reason) = ((*method).to_owned(), failure.words());
+                let (method, reason) = ((*method).to_owned(), failure.log_text());
                 return UpstreamError::Refused { endpoint: label, method, reason };
             }
             RetryElsewhere | Unknown | Unsupported | SlowDown | Retry | ReduceBatch
             | ReduceRange | Fatal => {}
         }
-        let last = format!("{label}: {}", failure.words());
+        let last = format!("{label}: {}", failure.log_text());
         UpstreamError::Unavailable { attempts: open.attempts, last }
     }
 
     /// The backoff before the next attempt; zero while there are endpoints that this round has not
     /// tried.
     fn pause(&self, needs: &Needs, attempts: u32) -> Duration {
-        let choices = u32::try_from(self.inner.admission.choices(needs)).unwrap_or(1).max(1);
+        let choices = u32::try_from(self.inner.admission.usable_count(needs)).unwrap_or(1).max(1);
         if attempts.is_multiple_of(choices) {
             self.backoff(attempts / choices)
         } else {
@@ -208,7 +215,7 @@ impl Pool {
 
     /// Records what a request showed about its endpoint. `worked`: methods that returned a result,
     /// and whether it was null.
-    pub(super) fn learn(
+    pub(super) fn record_observations(
         &self,
         sent: Sent,
         worked: &[(&'static str, bool)],
@@ -217,7 +224,7 @@ impl Pool {
         let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
         self.inner.admission.with(sent.endpoint, |endpoint| {
             for observation in observations {
-                remember(endpoint, sent, observation, now);
+                record_observation(endpoint, sent, observation, now);
             }
             for (method, is_null) in worked {
                 endpoint.refusals.worked(method, *is_null, sent.began);
@@ -233,19 +240,24 @@ impl Pool {
                 let own = policy::backoff(times, limits.backoff_min, limits.backoff_max, jitter);
                 endpoint.rest(sent.rest.unwrap_or(own), now);
             } else if let Some(failed) = failed {
-                endpoint.failed(failed.failure.words(), now);
+                endpoint.failed(failed.failure.log_text(), now);
             } else if !worked.is_empty() || fatal.is_some() || observations.is_empty() {
                 endpoint.succeeded(sent.began, sent.took);
             }
         });
         if !observations.is_empty() {
-            self.inner.admission.refuse_hopeless();
+            self.inner.admission.reject_hopeless();
         }
     }
 }
 
 /// Records what the outcome of one call shows about the endpoint's abilities.
-fn remember(endpoint: &mut Endpoint, sent: Sent, observation: &Observation, now: Instant) {
+fn record_observation(
+    endpoint: &mut Endpoint,
+    sent: Sent,
+    observation: &Observation,
+    now: Instant,
+) {
     let Endpoint { refusals, limits, .. } = endpoint;
     let Observation { decision, method, failure } = observation;
     let times = (sent.began, now);
@@ -253,21 +265,21 @@ fn remember(endpoint: &mut Endpoint, sent: Sent, observation: &Observation, now:
         ReduceBatch => endpoint.reduce_batch(sent.calls / 2, now),
         Unsupported => {
             refusals.refused(RefusalKind::Unsupported, method, times, limits);
-            endpoint.last_error = Some(failure.words());
+            endpoint.last_error = Some(failure.log_text());
         }
         Refused => {
             refusals.refused(RefusalKind::Denied, method, times, limits);
-            endpoint.last_error = Some(failure.words());
-            if endpoint.refusals.wants_log(Logged::Denied, now) {
-                let (label, words) = (&endpoint.label, failure.words());
+            endpoint.last_error = Some(failure.log_text());
+            if endpoint.refusals.is_log_due(Logged::Denied, now) {
+                let (label, words) = (&endpoint.label, failure.log_text());
                 tracing::warn!(endpoint = %label, method, reason = %words,
                     "endpoint refuses requests for lack of a key, a plan or a quota: disabled with growing pauses; check its key and plan");
             }
         }
         RetryElsewhere => refusals.lacked(method, now + limits.lacking_rest),
         Unknown => {
-            if endpoint.refusals.wants_log(Logged::Unknown, now) {
-                let (label, words) = (&endpoint.label, failure.words());
+            if endpoint.refusals.is_log_due(Logged::Unknown, now) {
+                let (label, words) = (&endpoint.label, failure.log_text());
                 tracing::warn!(endpoint = %label, method, reason = %words,
                     "endpoint answers with an unknown error: counted as its failure, other endpoints are asked");
             }

@@ -58,12 +58,12 @@ pub(super) struct Needs {
     pub(super) on: Option<EndpointId>,
     pub(super) avoid: Option<EndpointId>,
     /// The avoided endpoint has answered already, and another one is to confirm its answer.
-    pub(super) is_opinion: bool,
+    pub(super) is_confirmation: bool,
     pub(super) without: EndpointSet,
     pub(super) method: &'static str,
     pub(super) calls: usize,
     /// A hedge of a slow request; it must fit all its calls.
-    pub(super) is_second: bool,
+    pub(super) is_hedge: bool,
     /// The caller queries another endpoint if the named one fails.
     pub(super) is_replaceable: bool,
     /// When the call was first made.
@@ -76,7 +76,7 @@ impl Needs {
         let id = EndpointId(at);
         self.on.map_or(!endpoint.is_excluded(now), |on| on == id)
             && !self.without.contains(id)
-            && (!self.is_second || endpoint.batch >= self.calls)
+            && (!self.is_hedge || endpoint.batch >= self.calls)
             && endpoint.offers(self.method, now)
     }
 }
@@ -115,7 +115,7 @@ pub(super) struct Admission {
     state: Mutex<State>,
     limits: PoolLimits,
     /// Notified when a new watcher is needed.
-    vacant: Notify,
+    watcher_needed: Notify,
 }
 
 /// The permission to send one request of up to `calls` calls to an endpoint; ends when dropped.
@@ -182,7 +182,7 @@ impl Drop for Watch<'_> {
         let mut state = self.admission.state();
         if state.watcher.is_some_and(|watcher| watcher.id == self.id) {
             state.watcher = None;
-            self.admission.vacant.notify_one();
+            self.admission.watcher_needed.notify_one();
         }
     }
 }
@@ -197,7 +197,7 @@ impl Admission {
     pub(super) fn new(endpoints: Vec<Endpoint>, limits: PoolLimits) -> Self {
         let hedge_credit = limits.hedge_share * limits.hedge_share;
         let state = State { endpoints, hedge_credit, ..State::default() };
-        Self { state: Mutex::new(state), limits, vacant: Notify::new() }
+        Self { state: Mutex::new(state), limits, watcher_needed: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -225,7 +225,7 @@ impl Admission {
             let (grant, granted) = oneshot::channel();
             self.enqueue(Waiter { needs: needs.clone(), grant }, lapsed)?;
             self.dispatch();
-            let mut permit = self.turn(granted).await?;
+            let mut permit = self.wait_for_grant(granted).await?;
             if permit.take() {
                 return Ok(permit);
             }
@@ -233,7 +233,7 @@ impl Admission {
         }
     }
 
-    async fn turn(
+    async fn wait_for_grant(
         self: &Arc<Self>,
         mut granted: oneshot::Receiver<Result<Permit, UpstreamError>>,
     ) -> Result<Permit, UpstreamError> {
@@ -244,26 +244,27 @@ impl Admission {
                 biased;
                 granted = &mut granted => return granted.unwrap_or(Err(UpstreamError::NoEndpoint)),
                 () = sleep_until(wakes) => {}
-                () = self.vacant.notified() => {}
+                () = self.watcher_needed.notified() => {}
             }
         }
     }
 
     /// How long to wait for an endpoint's answer before hedging.
-    pub(super) fn patience(&self, on: EndpointId, needs: &Needs) -> Duration {
+    pub(super) fn hedge_delay(&self, on: EndpointId, needs: &Needs) -> Duration {
         let (now, state, limits) = (Instant::now(), self.state(), &self.limits);
-        let own = state.endpoints.get(on.0).and_then(|endpoint| endpoint.usual(now));
-        if needs.is_opinion {
+        let own = state.endpoints.get(on.0).and_then(|endpoint| endpoint.typical_latency(now));
+        if needs.is_confirmation {
             return own.map_or(Duration::ZERO, |own| own * 4).max(limits.hedge_other_after_min);
         }
-        let able = state.able(needs, now);
-        let usual = own.or_else(|| able.filter_map(|(_, endpoint)| endpoint.usual(now)).min());
+        let able = state.able_endpoints(needs, now);
+        let usual =
+            own.or_else(|| able.filter_map(|(_, endpoint)| endpoint.typical_latency(now)).min());
         usual.map_or(limits.hedge_other_after_min, |usual| (usual * 4).max(limits.hedge_after_min))
     }
 
     /// Whether some endpoint could serve this request, now or later.
     pub(super) fn is_servable(&self, needs: &Needs) -> bool {
-        self.state().able(needs, Instant::now()).next().is_some()
+        self.state().able_endpoints(needs, Instant::now()).next().is_some()
     }
 
     /// Whether another endpoint can serve the call instead of the named one.
@@ -272,14 +273,14 @@ impl Admission {
     }
 
     /// Number of endpoints that could serve this request about now.
-    pub(super) fn choices(&self, needs: &Needs) -> usize {
+    pub(super) fn usable_count(&self, needs: &Needs) -> usize {
         let (now, state) = (Instant::now(), self.state());
-        let able = state.able(needs, now);
+        let able = state.able_endpoints(needs, now);
         able.filter(|(_, endpoint)| !endpoint.is_resting(Some(needs.method), now)).count()
     }
 
     /// Rejects waiters whose method is now unsupported on all endpoints, or disabled for too long.
-    pub(super) fn refuse_hopeless(&self) {
+    pub(super) fn reject_hopeless(&self) {
         let now = Instant::now();
         let mut state = self.state();
         let mut refused = Vec::new();
@@ -294,7 +295,7 @@ impl Admission {
         }
         state.lanes = lanes;
         state.waiting = state.waiting.saturating_sub(refused.len());
-        state.drop_gone();
+        state.drop_closed_waiters();
         drop(state);
         for (waiter, error) in refused {
             // A waiter that has gone needs no answer.
@@ -313,7 +314,7 @@ impl Admission {
         let lane = waiter.needs.lane.id;
         let queue = state.lanes.entry(lane).or_default();
         let is_new = queue.is_empty();
-        let (rank, first) = (waiter.needs.lane.rank, lapsed || waiter.needs.is_second);
+        let (rank, first) = (waiter.needs.lane.rank, lapsed || waiter.needs.is_hedge);
         let before = |other: &Waiter| {
             let other = other.needs.lane.rank;
             other < rank || (other == rank && !first)
@@ -339,7 +340,7 @@ impl Admission {
                 // A watcher that would wake too late is replaced.
                 if next.is_some_and(|next| state.watcher.is_none_or(|w| next < w.wakes)) {
                     state.watcher = None;
-                    self.vacant.notify_one();
+                    self.watcher_needed.notify_one();
                 }
                 return next;
             };
@@ -347,7 +348,7 @@ impl Admission {
             let (lease, calls) = endpoint.begin(waiter.needs.calls, now, until);
             waiter.needs.lane.priority.record(calls, &endpoint.label, now);
             let (share, credit) = (self.limits.hedge_share, state.hedge_credit);
-            state.hedge_credit = if waiter.needs.is_second {
+            state.hedge_credit = if waiter.needs.is_hedge {
                 credit.saturating_sub(share)
             } else {
                 (credit + 1).min(share * share)
@@ -385,7 +386,7 @@ impl State {
         let others = self.endpoints.iter().enumerate().filter(|(at, _)| is_other(*at));
         let mut others = others.filter(|(at, _)| !needs.without.contains(EndpointId(*at)));
         needs.is_replaceable
-            && others.any(|(_, one)| !one.is_off(now) && one.serves(needs.method, now))
+            && others.any(|(_, one)| !one.is_unavailable(now) && one.serves(needs.method, now))
     }
 
     /// Returns an error if waiting for this request is useless.
@@ -403,11 +404,13 @@ impl State {
         if self.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);
         }
-        let able: Vec<&Endpoint> = self.able(needs, now).map(|(_, endpoint)| endpoint).collect();
+        let able: Vec<&Endpoint> =
+            self.able_endpoints(needs, now).map(|(_, endpoint)| endpoint).collect();
         if able.is_empty() {
             return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
         }
-        let is_out = |one: &&Endpoint| one.is_out(needs.method, needs.since, wait_max(one), now);
+        let is_out =
+            |one: &&Endpoint| one.is_silent_too_long(needs.method, needs.since, wait_max(one), now);
         if !able.iter().all(is_out) {
             return Ok(());
         }
@@ -416,7 +419,7 @@ impl State {
 
     /// The next waiter in round-robin order that an endpoint can serve now, and that endpoint.
     fn next_grant(&mut self, now: Instant, limits: &PoolLimits) -> Option<(Waiter, usize)> {
-        self.drop_gone();
+        self.drop_closed_waiters();
         self.endpoints.iter().find(|endpoint| endpoint.ready(now).is_ok())?;
         let background_due = self.interactive_in_a_row + 1 >= limits.background_share;
         let may_hedge = self.hedge_credit >= limits.hedge_share;
@@ -440,7 +443,7 @@ impl State {
             let waiting = waiting.filter(|(_, waiter)| !waiter.grant.is_closed());
             let served = waiting.into_iter().find_map(|(place, waiter)| {
                 let of_kind = waiter.needs.lane.priority.is_interactive() == interactive;
-                let may_go = of_kind && (may_hedge || !waiter.needs.is_second);
+                let may_go = of_kind && (may_hedge || !waiter.needs.is_hedge);
                 // Lanes take turns: about this many requests are served before this waiter's.
                 let ahead = place * lanes + turn;
                 let endpoint = may_go.then(|| self.choose(&waiter.needs, ahead, now))?;
@@ -464,7 +467,7 @@ impl State {
     }
 
     /// Removes waiters that have gone from the front of their lanes.
-    fn drop_gone(&mut self) {
+    fn drop_closed_waiters(&mut self) {
         let Self { lanes, turns, waiting, .. } = self;
         turns.retain(|lane| {
             let Some(queue) = lanes.get_mut(lane) else { return false };
@@ -482,7 +485,11 @@ impl State {
 
     /// Endpoints that may serve this request now or later. One on another chain is included only if
     /// there is no other: it may return to this chain, and then its data is not lost.
-    fn able(&self, needs: &Needs, now: Instant) -> impl Iterator<Item = (usize, &Endpoint)> {
+    fn able_endpoints(
+        &self,
+        needs: &Needs,
+        now: Instant,
+    ) -> impl Iterator<Item = (usize, &Endpoint)> {
         let all = self.endpoints.iter();
         let is_used = |one: &Endpoint| !one.is_excluded(now) && !one.is_of_another_chain();
         let has_others = needs.on.is_none() && all.clone().any(is_used);
@@ -493,11 +500,11 @@ impl State {
 
     /// The endpoint to serve this request now; `None` if waiting for another one is faster.
     fn choose(&self, needs: &Needs, ahead: usize, now: Instant) -> Option<usize> {
-        let able = self.able(needs, now);
+        let able = self.able_endpoints(needs, now);
         let offers =
             able.map(|(at, endpoint)| endpoint.offer(at, needs.method, needs.calls, now)).collect();
         let offers = match needs.avoid {
-            Some(avoid) => selection::elsewhere(offers, avoid.0, needs.is_opinion),
+            Some(avoid) => selection::without_avoided(offers, avoid.0, needs.is_confirmation),
             None => offers,
         };
         selection::choose(&offers, ahead)

@@ -13,7 +13,7 @@ pub(super) struct Offer {
     /// Consecutive failures.
     pub(super) failures: u32,
     /// Typical latency; `None` if it was not measured recently.
-    pub(super) usual: Option<Duration>,
+    pub(super) typical_latency: Option<Duration>,
     pub(super) in_flight: usize,
     pub(super) concurrency: usize,
     /// Age of the newest request in flight: if all places are taken, no answer came since.
@@ -26,7 +26,7 @@ pub(super) struct Offer {
 }
 
 /// Assumed latency of an endpoint without a measurement.
-pub(crate) const PRESUMED: Duration = Duration::from_millis(500);
+pub(crate) const PRESUMED_LATENCY: Duration = Duration::from_millis(500);
 /// How many times slower than the avoided endpoint another one may be where it is preferred, not
 /// required.
 pub(crate) const SLOWER_MAX: u32 = 4;
@@ -47,31 +47,31 @@ impl Offer {
     }
 
     /// Expected time to the answer of a request that is sent now.
-    fn expected(&self) -> Duration {
-        let usual = self.usual.unwrap_or(PRESUMED);
-        if self.is_full() { usual.max(self.youngest) } else { usual }
+    fn expected_latency(&self) -> Duration {
+        let typical_latency = self.typical_latency.unwrap_or(PRESUMED_LATENCY);
+        if self.is_full() { typical_latency.max(self.youngest) } else { typical_latency }
     }
 
     /// The same weighted by requests in flight, so that equal endpoints share the work.
     fn load(&self) -> (u32, u128) {
-        let places = micros(self.expected()) * cast(self.concurrency + self.in_flight);
+        let places = micros(self.expected_latency()) * cast(self.concurrency + self.in_flight);
         (self.rank(), places / cast(self.concurrency.max(1)))
     }
 
     /// Microseconds between two answers of a busy endpoint.
     fn turn(&self) -> u128 {
-        let by_places = micros(self.expected()) / cast(self.concurrency.max(1));
+        let by_places = micros(self.expected_latency()) / cast(self.concurrency.max(1));
         by_places.max(micros(self.spacing)).max(1)
     }
 }
 
 /// Endpoints for a request that should not go to `avoid`. `strictly`: even a much slower one; else
 /// `avoid` may be used again.
-pub(super) fn elsewhere(mut offers: Vec<Offer>, avoid: usize, strictly: bool) -> Vec<Offer> {
-    let avoided = offers.iter().find(|one| one.at == avoid).map(Offer::expected);
-    let bearable = avoided.map(|avoided| (avoided * SLOWER_MAX).max(PRESUMED));
+pub(super) fn without_avoided(mut offers: Vec<Offer>, avoid: usize, strictly: bool) -> Vec<Offer> {
+    let avoided = offers.iter().find(|one| one.at == avoid).map(Offer::expected_latency);
+    let bearable = avoided.map(|avoided| (avoided * SLOWER_MAX).max(PRESUMED_LATENCY));
     let is_choice = |one: &Offer| {
-        let in_time = bearable.is_none_or(|bearable| one.expected() <= bearable);
+        let in_time = bearable.is_none_or(|bearable| one.expected_latency() <= bearable);
         one.at != avoid && !one.is_resting && (strictly || in_time)
     };
     if offers.iter().any(is_choice) {
@@ -83,13 +83,13 @@ pub(super) fn elsewhere(mut offers: Vec<Offer>, avoid: usize, strictly: bool) ->
 /// The endpoint for a request that waits behind `ahead` others for a faster one; `None`: keep
 /// waiting.
 pub(super) fn choose(offers: &[Offer], ahead: usize) -> Option<usize> {
-    if let Some(unknown) = to_measure(offers, ahead) {
+    if let Some(unknown) = unmeasured_idle(offers, ahead) {
         return Some(unknown.at);
     }
     let ready = || offers.iter().filter(|one| one.is_ready());
-    let quickest = ready().min_by_key(|one| (one.rank(), one.expected()))?;
+    let quickest = ready().min_by_key(|one| (one.rank(), one.expected_latency()))?;
     let waiting = finish_by_waiting(offers, quickest, ahead);
-    if waiting.is_some_and(|waiting| waiting < micros(quickest.expected())) {
+    if waiting.is_some_and(|waiting| waiting < micros(quickest.expected_latency())) {
         return None;
     }
     ready().min_by_key(|one| one.load()).map(|one| one.at)
@@ -97,9 +97,9 @@ pub(super) fn choose(offers: &[Offer], ahead: usize) -> Option<usize> {
 
 /// An idle endpoint without a recent measurement gets one request to measure its latency: never the
 /// next request in delivery order, and only if another endpoint can hedge it.
-fn to_measure(offers: &[Offer], ahead: usize) -> Option<&Offer> {
-    let known = offers.iter().any(|one| one.usual.is_some() && one.free_in.is_zero());
-    let unknown = offers.iter().filter(|one| one.usual.is_none() && one.rank() == 0);
+fn unmeasured_idle(offers: &[Offer], ahead: usize) -> Option<&Offer> {
+    let known = offers.iter().any(|one| one.typical_latency.is_some() && one.free_in.is_zero());
+    let unknown = offers.iter().filter(|one| one.typical_latency.is_none() && one.rank() == 0);
     let mut idle = unknown.filter(|one| one.is_ready() && one.in_flight == 0);
     idle.next().filter(|_| known && ahead > 0)
 }
@@ -109,10 +109,12 @@ fn finish_by_waiting(offers: &[Offer], ready: &Offer, ahead: usize) -> Option<u1
     /// Answers are counted over this many microseconds.
     const SPAN: u128 = 1_000_000_000_000;
     let quicker = |one: &&Offer| {
-        !one.is_ready() && one.rank() <= ready.rank() && one.expected() < ready.expected()
+        !one.is_ready()
+            && one.rank() <= ready.rank()
+            && one.expected_latency() < ready.expected_latency()
     };
     let quick = || offers.iter().filter(quicker);
-    let first = quick().map(|one| micros(one.free_in) + micros(one.expected())).min()?;
+    let first = quick().map(|one| micros(one.free_in) + micros(one.expected_latency())).min()?;
     let answers: u128 = quick().map(|one| SPAN / one.turn()).sum();
     Some(first + SPAN * (cast(ahead) + 1) / answers.max(1))
 }
@@ -133,11 +135,11 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn offer(at: usize, usual: u32, in_flight: usize) -> Offer {
+    fn offer(at: usize, typical_latency: u32, in_flight: usize) -> Offer {
         Offer {
             at,
             failures: 0,
-            usual: (usual > 0).then_some(MS * usual),
+            typical_latency: (typical_latency > 0).then_some(MS * typical_latency),
             in_flight,
             concurrency: 8,
             youngest: Duration::ZERO,
@@ -192,28 +194,30 @@ mod tests {
     fn a_second_opinion_is_worth_a_wait_and_a_second_try_is_not() {
         let (fast, slow) = (offer(0, 80, 8), offer(1, 4_000, 0));
         let places = |offers: Vec<Offer>| offers.iter().map(|one| one.at).collect::<Vec<_>>();
-        assert_eq!(places(elsewhere(vec![fast, slow], 0, true)), [1]);
-        assert_eq!(places(elsewhere(vec![fast, slow], 0, false)), [0, 1]);
-        assert_eq!(places(elsewhere(vec![fast, offer(1, 300, 0)], 0, false)), [1]);
+        assert_eq!(places(without_avoided(vec![fast, slow], 0, true)), [1]);
+        assert_eq!(places(without_avoided(vec![fast, slow], 0, false)), [0, 1]);
+        assert_eq!(places(without_avoided(vec![fast, offer(1, 300, 0)], 0, false)), [1]);
         let resting = Offer { is_resting: true, ..slow };
-        assert_eq!(places(elsewhere(vec![fast, resting], 0, true)), [0, 1]);
+        assert_eq!(places(without_avoided(vec![fast, resting], 0, true)), [0, 1]);
     }
 
     fn any_offer() -> impl Strategy<Value = Offer> {
         let ms = || (0_u32..5_000).prop_map(|ms| MS * ms);
-        let usual = proptest::option::of((1_u32..5_000).prop_map(|ms| MS * ms));
+        let typical_latency = proptest::option::of((1_u32..5_000).prop_map(|ms| MS * ms));
         let rest = prop_oneof![Just(Duration::ZERO), ms()];
-        (0_u32..4, usual, 0_usize..10, 1_usize..10, ms(), rest, ms()).prop_map(
-            |(failures, usual, in_flight, concurrency, youngest, free_in, spacing)| Offer {
-                at: 0,
-                failures,
-                usual,
-                in_flight,
-                concurrency,
-                youngest,
-                free_in,
-                is_resting: false,
-                spacing,
+        (0_u32..4, typical_latency, 0_usize..10, 1_usize..10, ms(), rest, ms()).prop_map(
+            |(failures, typical_latency, in_flight, concurrency, youngest, free_in, spacing)| {
+                Offer {
+                    at: 0,
+                    failures,
+                    typical_latency,
+                    in_flight,
+                    concurrency,
+                    youngest,
+                    free_in,
+                    is_resting: false,
+                    spacing,
+                }
             },
         )
     }
@@ -234,7 +238,7 @@ mod tests {
             } else {
                 let busy_one_is_quicker = offers.iter().filter(|one| !free(one)).any(|busy| {
                     offers.iter().filter(|one| free(one)).all(|one| {
-                        busy.usual.unwrap_or(PRESUMED) < one.usual.unwrap_or(PRESUMED)
+                        busy.typical_latency.unwrap_or(PRESUMED_LATENCY) < one.typical_latency.unwrap_or(PRESUMED_LATENCY)
                             || busy.failures < one.failures
                     })
                 });

@@ -29,13 +29,13 @@ impl Pool {
     ) -> (Sent, Received) {
         let admission = &self.inner.admission;
         let (slow, began) = (permit.endpoint, Instant::now());
-        let mut elsewhere = Needs { calls, is_second: true, ..needs.clone() };
+        let mut elsewhere = Needs { calls, is_hedge: true, ..needs.clone() };
         elsewhere.without.insert(slow);
         let first = self.send(permit, ask, calls);
         tokio::pin!(first);
         loop {
             // The usual latency may change while this waits.
-            let patience = admission.patience(slow, needs).saturating_sub(began.elapsed());
+            let patience = admission.hedge_delay(slow, needs).saturating_sub(began.elapsed());
             if patience.is_zero() {
                 break;
             }
@@ -57,15 +57,15 @@ impl Pool {
                 if is_good(&received.1) {
                     return received;
                 }
-                self.note_dropped(received);
+                self.record_discarded(received);
                 second.await
             }
             received = &mut second => {
                 if is_good(&received.1) {
-                    admission.with(slow, |endpoint| endpoint.overtaken(began.elapsed()));
+                    admission.with(slow, |endpoint| endpoint.record_overtaken(began.elapsed()));
                     return received;
                 }
-                self.note_dropped(received);
+                self.record_discarded(received);
                 first.await
             }
         }
@@ -73,11 +73,11 @@ impl Pool {
 
     /// Records the failure of the answer that the caller does not see: without it an endpoint that
     /// never answers would be measured again and again.
-    fn note_dropped(&self, (sent, received): (Sent, Received)) {
+    fn record_discarded(&self, (sent, received): (Sent, Received)) {
         let Err(error) = received else { return };
         let now = Instant::now();
         let is_late = error == TransportError::Timeout;
-        let words = Failure::Transport(error).words();
+        let words = Failure::Transport(error).log_text();
         self.inner.admission.with(sent.endpoint, |endpoint| {
             endpoint.failed(words, now);
             if is_late {
@@ -116,7 +116,7 @@ impl Pool {
             let took = began.elapsed();
             (Sent { endpoint, request: number, calls, began, took, rest }, received)
         };
-        run_to_end(Place::new(permit), sent).await
+        run_to_end(SharedPermit::new(permit), sent).await
     }
 
     /// The pause that a refusal's `Retry-After` header requests.
@@ -139,7 +139,7 @@ impl Pool {
 /// Runs a request in its own task, so that it ends, releases its permit and is timed even while the
 /// caller is not polled. Dropping the future cancels the request and releases its permit.
 async fn run_to_end<T: Send + 'static>(
-    place: Place,
+    place: SharedPermit,
     request: impl Future<Output = T> + Send + 'static,
 ) -> T {
     let held = place.clone();
@@ -166,15 +166,15 @@ async fn run_to_end<T: Send + 'static>(
 
 /// The permit of a request in flight; released when the request ends or its caller is dropped.
 #[derive(Clone)]
-struct Place(Arc<Mutex<Option<Permit>>>);
+struct SharedPermit(Arc<Mutex<Option<Permit>>>);
 
-impl Place {
+impl SharedPermit {
     fn new(permit: Permit) -> Self {
         Self(Arc::new(Mutex::new(Some(permit))))
     }
 }
 
-impl Drop for Place {
+impl Drop for SharedPermit {
     fn drop(&mut self) {
         let permit = lock(&self.0).take();
         drop(permit);

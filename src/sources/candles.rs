@@ -8,7 +8,7 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::reference::between;
+use super::reference::interpolate;
 use crate::domain::{Price, UnixSeconds};
 use crate::registry::{Chain, Registry};
 use crate::rpc::ask::ReplyClass;
@@ -104,7 +104,7 @@ fn price(time: UnixSeconds, records: &BTreeMap<u32, Record>) -> Option<Price> {
     match (before, after) {
         (Some(before), Some(after)) if after.time - before.time <= APART_MAX => {
             let span = u64::from(after.time - before.time);
-            between(before.price, after.price, u64::from(time.0 - before.time), span)
+            interpolate(before.price, after.price, u64::from(time.0 - before.time), span)
         }
         (Some(one), _) | (_, Some(one)) => (one.time.abs_diff(time.0) <= STEP).then_some(one.price),
         (None, None) => None,

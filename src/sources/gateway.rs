@@ -52,9 +52,9 @@ pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
 }
 
 /// Classifies the answer to a block query.
-pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> ReplyClass {
+pub(in crate::sources) fn classify_stream(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
-        return of_status(status, body);
+        return classify_status(status, body);
     }
     let text = std::str::from_utf8(body).unwrap_or("?");
     // An error as JSON with status 200 is not a block: another endpoint is queried.
@@ -69,9 +69,9 @@ pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> ReplyClass {
 }
 
 /// Classifies an answer that must be one JSON value.
-pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> ReplyClass {
+pub(in crate::sources) fn classify_value(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
-        return of_status(status, body);
+        return classify_status(status, body);
     }
     match serde_json::from_slice::<&RawValue>(body) {
         Ok(_) => ReplyClass::Good,
@@ -82,17 +82,17 @@ pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> ReplyClass {
 /// Classifies the answer to `/metadata`. An answer without a dataset's fields does not prove that
 /// all blocks are kept; a 400 cannot be about parameters, as the request has none, so it is
 /// retried.
-pub(in crate::sources) fn read_metadata(status: u16, body: &[u8]) -> ReplyClass {
+pub(in crate::sources) fn classify_metadata(status: u16, body: &[u8]) -> ReplyClass {
     match status {
         200 if first_block(body).is_some() => ReplyClass::Good,
         200 => ReplyClass::Again("an answer that is no metadata of a dataset".to_owned()),
         400 => ReplyClass::Again("HTTP status 400 to a question without parameters".to_owned()),
         501 => ReplyClass::NotOffered("HTTP status 501".to_owned()),
-        _ => of_status(status, body),
+        _ => classify_status(status, body),
     }
 }
 
-fn of_status(status: u16, body: &[u8]) -> ReplyClass {
+fn classify_status(status: u16, body: &[u8]) -> ReplyClass {
     let text = String::from_utf8_lossy(body).into_owned();
     let is_page = text.trim_start().starts_with('<');
     match status {
@@ -113,7 +113,7 @@ mod tests {
 
     #[track_caller]
     fn check(status: u16, body: &str, expected: &str) {
-        let got = match read_metadata(status, body.as_bytes()) {
+        let got = match classify_metadata(status, body.as_bytes()) {
             ReplyClass::Good => "good",
             ReplyClass::SlowDown(_) => "slow",
             ReplyClass::Again(_) => "again",
@@ -129,7 +129,7 @@ mod tests {
     fn a_text_is_handed_on_whole() {
         let body = format!("{} key-at-the-end", "x".repeat(190));
         for status in [400, 403, 404, 500] {
-            let read = read_value(status, body.as_bytes());
+            let read = classify_value(status, body.as_bytes());
             assert!(format!("{read:?}").contains("key-at-the-end"), "{read:?}");
         }
     }

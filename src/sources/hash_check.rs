@@ -24,7 +24,7 @@ pub(super) type HashAnswer = (Option<BlockHash>, Option<EndpointId>);
 
 /// Decides from answers none of which has the expected hash; `None` while one more answer is
 /// needed. Two equal answers of one endpoint count only if no other endpoint has answered.
-fn judge(answers: &[HashAnswer]) -> Option<HashCheck> {
+fn decide(answers: &[HashAnswer]) -> Option<HashCheck> {
     let mut hashes = answers.iter().filter_map(|(hash, by)| hash.map(|hash| (hash, *by)));
     match (answers.len(), hashes.next(), hashes.next()) {
         // An endpoint without the block does not confirm another hash.
@@ -58,12 +58,12 @@ impl HashQuestion {
     pub(super) fn options(&self, options: &CallOptions) -> CallOptions {
         let mut without = options.without;
         if self.same.is_some() {
-            self.answered().for_each(|id| without.insert(id));
+            self.queried().for_each(|id| without.insert(id));
         }
         CallOptions { avoid: self.avoid, without, ..options.clone() }
     }
 
-    fn answered(&self) -> impl Iterator<Item = EndpointId> {
+    fn queried(&self) -> impl Iterator<Item = EndpointId> {
         self.answers.iter().filter_map(|(_, by)| *by).chain(self.same)
     }
 
@@ -76,14 +76,14 @@ impl HashQuestion {
         pool: &Pool,
         rest: Duration,
     ) -> Option<HashCheck> {
-        if self.same.is_some() && self.answered().any(|id| by.is_none_or(|by| by == id)) {
+        if self.same.is_some() && self.queried().any(|id| by.is_none_or(|by| by == id)) {
             return Some(HashCheck::Unknown);
         }
         if hash == Some(self.expected) {
             let differs = |(hash, other): &HashAnswer| hash.is_some() && *other != by;
             if self.same.is_none() && self.answers.iter().any(differs) {
                 self.same = by;
-                return (!self.has_third(pool)).then_some(HashCheck::Unknown);
+                return (!self.has_unqueried_endpoint(pool)).then_some(HashCheck::Unknown);
             }
             if let Some(alone) = self.other {
                 tracing::warn!(endpoint = %pool.label(alone), "alone with its block hash");
@@ -94,12 +94,12 @@ impl HashQuestion {
         self.answers.push((hash, by));
         self.other = by.filter(|_| hash.is_some()).or(self.other);
         self.avoid = self.other.or(by);
-        judge(&self.answers).or(self.same.map(|_| HashCheck::Unknown))
+        decide(&self.answers).or(self.same.map(|_| HashCheck::Unknown))
     }
 
     /// Whether there is a usable endpoint that has not answered yet.
-    fn has_third(&self, pool: &Pool) -> bool {
-        let has_answered = |id| self.answered().any(|one| one == id);
+    fn has_unqueried_endpoint(&self, pool: &Pool) -> bool {
+        let has_answered = |id| self.queried().any(|one| one == id);
         self.same.is_some()
             && pool.endpoints().iter().any(|one| !one.resting && !has_answered(one.id))
     }
@@ -180,17 +180,17 @@ mod tests {
             (&[none, by(one, 0), by(other, 1)], Some(HashCheck::Unknown)),
             (&[by(one, 0), none, none], Some(HashCheck::Unknown)),
         ] {
-            assert_eq!(judge(answers), check, "{answers:?}");
+            assert_eq!(decide(answers), check, "{answers:?}");
         }
     }
 
     #[test]
     fn an_endpoint_agrees_with_itself_only_where_it_is_the_only_one() {
         let by = |at| (Some([1; 32]), Some(EndpointId(at)));
-        assert_eq!(judge(&[by(0), by(0)]), Some(HashCheck::Differs));
+        assert_eq!(decide(&[by(0), by(0)]), Some(HashCheck::Differs));
         for none in [(None, None), (None, Some(EndpointId(1)))] {
-            assert_eq!(judge(&[by(0), none, by(0)]), Some(HashCheck::Unknown));
-            assert_eq!(judge(&[none, by(0), by(0)]), Some(HashCheck::Unknown));
+            assert_eq!(decide(&[by(0), none, by(0)]), Some(HashCheck::Unknown));
+            assert_eq!(decide(&[none, by(0), by(0)]), Some(HashCheck::Unknown));
         }
     }
 }

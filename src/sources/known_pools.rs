@@ -13,19 +13,19 @@ use crate::domain::lock;
 pub(super) const MISSING_ANSWERS: usize = 3;
 /// A missing pool is queried again after this long: the node may have been behind the head, or
 /// returned nonsense.
-const MISSING_REST: Duration = Duration::from_secs(600);
+const MISSING_RETRY_AFTER: Duration = Duration::from_secs(600);
 /// A lookup that gave no answer is repeated after this long.
-const UNANSWERED_REST: Duration = Duration::from_secs(10);
+const UNANSWERED_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-struct Known {
+struct CachedPools {
     pools: Arc<Vec<ReferencePool>>,
     /// When the pools are queried again; `None` if none is missing.
-    again_at: Option<Instant>,
+    retry_at: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct KnownPools(Mutex<Option<Known>>);
+pub(super) struct KnownPools(Mutex<Option<CachedPools>>);
 
 impl KnownPools {
     /// The cached pools; `None`: the caller must fetch them. The first caller that gets `None`
@@ -34,8 +34,8 @@ impl KnownPools {
         let mut known = lock(&self.0);
         let known = known.as_mut()?;
         let now = Instant::now();
-        if known.again_at.is_some_and(|at| at <= now) {
-            known.again_at = Some(now + UNANSWERED_REST);
+        if known.retry_at.is_some_and(|at| at <= now) {
+            known.retry_at = Some(now + UNANSWERED_RETRY_AFTER);
             return None;
         }
         Some(Arc::clone(&known.pools))
@@ -43,9 +43,9 @@ impl KnownPools {
 
     /// `wanted`: number of pools in the chain's row; with fewer, they are queried again later.
     pub(super) fn set(&self, pools: Vec<ReferencePool>, wanted: usize) -> Arc<Vec<ReferencePool>> {
-        let again_at = (pools.len() < wanted).then(|| Instant::now() + MISSING_REST);
+        let retry_at = (pools.len() < wanted).then(|| Instant::now() + MISSING_RETRY_AFTER);
         let pools = Arc::new(pools);
-        *lock(&self.0) = Some(Known { pools: Arc::clone(&pools), again_at });
+        *lock(&self.0) = Some(CachedPools { pools: Arc::clone(&pools), retry_at });
         pools
     }
 }

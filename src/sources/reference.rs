@@ -29,7 +29,7 @@ const DEPTH_MIN: u64 = 10_000;
 /// Prices above a million dollars are rejected as errors.
 const PRICE_MAX: Price = Price(1_000_000_000_000_000_000);
 /// Factor by which the search range grows where the first range holds no event.
-const WIDER: u64 = 16;
+const WIDER_FACTOR: u64 = 16;
 /// Per cent by which a price may differ from the median of its neighbours.
 const NEIGHBOUR_PERCENT: u128 = 20;
 /// Per cent by which pools may differ from each other.
@@ -89,7 +89,7 @@ pub(super) struct PoolEvent {
 
 /// A pool's price after its last event in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Left {
+struct PoolState {
     height: Height,
     price: Price,
 }
@@ -110,8 +110,8 @@ impl Search {
 
     /// Numbers of blocks to search below each height: the chain's configured number, then more
     /// where those hold no event.
-    pub(super) fn reaches(near: u64) -> [u64; 2] {
-        [near, near.saturating_mul(WIDER)]
+    pub(super) fn search_depths(near: u64) -> [u64; 2] {
+        [near, near.saturating_mul(WIDER_FACTOR)]
     }
 
     /// Heights whose price is not found yet.
@@ -153,12 +153,13 @@ fn price_between(
     low: Height,
     at: Height,
 ) -> PoolPrice {
-    agreed(pools.iter().filter_map(|pool| {
-        let left = left(pool, events, low, at);
-        let (own, before): (Vec<Left>, Vec<Left>) = left.iter().partition(|one| one.height == at);
+    median_price(pools.iter().filter_map(|pool| {
+        let states = block_states(pool, events, low, at);
+        let (own, before): (Vec<PoolState>, Vec<PoolState>) =
+            states.iter().partition(|one| one.height == at);
         match (before.last(), own.last()) {
             // The trade happened between the states before and after its block.
-            (Some(entering), Some(leaving)) => between(entering.price, leaving.price, 1, 2),
+            (Some(entering), Some(leaving)) => interpolate(entering.price, leaving.price, 1, 2),
             (Some(one), None) | (None, Some(one)) => Some(one.price),
             (None, None) => None,
         }
@@ -166,27 +167,32 @@ fn price_between(
 }
 
 /// A pool's price after each block's last event, without outliers.
-fn left(pool: &ReferencePool, events: &[PoolEvent], low: Height, high: Height) -> Vec<Left> {
-    let mut left: Vec<Left> = Vec::new();
+fn block_states(
+    pool: &ReferencePool,
+    events: &[PoolEvent],
+    low: Height,
+    high: Height,
+) -> Vec<PoolState> {
+    let mut states: Vec<PoolState> = Vec::new();
     let in_range = |event: &&PoolEvent| (low..=high).contains(&event.height);
     for event in events.iter().filter(in_range) {
         let Some(price) = price(pool, event) else { continue };
-        let one = Left { height: event.height, price };
-        match left.last_mut().filter(|last| last.height == event.height) {
+        let one = PoolState { height: event.height, price };
+        match states.last_mut().filter(|last| last.height == event.height) {
             Some(last) => *last = one,
-            None => left.push(one),
+            None => states.push(one),
         }
     }
-    let mut sorted: Vec<Price> = left.iter().map(|one| one.price).collect();
+    let mut sorted: Vec<Price> = states.iter().map(|one| one.price).collect();
     sorted.sort_unstable();
     if let Some(middle) = sorted.get(sorted.len() / 2).filter(|_| sorted.len() > 2) {
-        left.retain(|one| is_within(one.price, *middle, NEIGHBOUR_PERCENT));
+        states.retain(|one| is_within(one.price, *middle, NEIGHBOUR_PERCENT));
     }
-    left
+    states
 }
 
 /// The median of the pools' prices (the first of two); with several pools at least two must agree.
-fn agreed(prices: impl Iterator<Item = Price>) -> PoolPrice {
+fn median_price(prices: impl Iterator<Item = Price>) -> PoolPrice {
     let prices: Vec<Price> = prices.collect();
     let mut sorted = prices.clone();
     sorted.sort_unstable();
@@ -204,7 +210,7 @@ fn is_within(one: Price, other: Price, percent: u128) -> bool {
 }
 
 /// Linear interpolation: the price after `done` of `span` steps from `from` to `to`.
-pub(super) fn between(from: Price, to: Price, done: u64, span: u64) -> Option<Price> {
+pub(super) fn interpolate(from: Price, to: Price, done: u64, span: u64) -> Option<Price> {
     if span == 0 {
         return Some(to);
     }
@@ -223,24 +229,24 @@ fn price(pool: &ReferencePool, event: &PoolEvent) -> Option<Price> {
     let number = |at: usize| words.get(at).map(|word| Units::from_be_bytes(*word));
     let topic = format!("0x{}", hex::encode(event.topics.first()?));
     match (topic.as_str(), pool.id) {
-        (SYNC, None) => of_reserves(pool, number(0)?, number(1)?),
-        (SWAP_V3 | SWAP_PANCAKE, None) => of_root(pool, number(2)?, number(3)?),
+        (SYNC, None) => price_of_reserves(pool, number(0)?, number(1)?),
+        (SWAP_V3 | SWAP_PANCAKE, None) => price_of_root(pool, number(2)?, number(3)?),
         (SWAP_V4, Some(id)) if event.topics.get(1) == Some(&id) => {
-            of_root(pool, number(2)?, number(3)?)
+            price_of_root(pool, number(2)?, number(3)?)
         }
         _ => None,
     }
 }
 
-fn of_reserves(pool: &ReferencePool, first: Units, second: Units) -> Option<Price> {
+fn price_of_reserves(pool: &ReferencePool, first: Units, second: Units) -> Option<Price> {
     let (native, stable) = if pool.native_first { (first, second) } else { (second, first) };
-    is_deep(pool, stable.to())?;
+    check_liquidity(pool, stable.to())?;
     ratio(pool, stable.to(), native.to())
 }
 
 /// `root`: square root of the price of the first token in the second, with 96 binary places;
 /// `liquidity`: that of the current price range.
-fn of_root(pool: &ReferencePool, root: Units, liquidity: Units) -> Option<Price> {
+fn price_of_root(pool: &ReferencePool, root: Units, liquidity: Units) -> Option<Price> {
     let (root, liquidity): (Wide, Wide) = (root.to(), liquidity.to());
     if root.is_zero() || root.bit_len() > 160 || liquidity.bit_len() > 128 {
         return None;
@@ -248,23 +254,23 @@ fn of_root(pool: &ReferencePool, root: Units, liquidity: Units) -> Option<Price>
     let one = Wide::ONE << 96;
     let (square, one_square) = (root * root, Wide::ONE << 192);
     if pool.native_first {
-        is_deep(pool, liquidity * root / one)?;
+        check_liquidity(pool, liquidity * root / one)?;
         ratio(pool, square, one_square)
     } else {
-        is_deep(pool, liquidity * one / root)?;
+        check_liquidity(pool, liquidity * one / root)?;
         ratio(pool, one_square, square)
     }
 }
 
-fn is_deep(pool: &ReferencePool, stable: Wide) -> Option<()> {
-    (stable >= Wide::from(DEPTH_MIN) * power(pool.stable_decimals)).then_some(())
+fn check_liquidity(pool: &ReferencePool, stable: Wide) -> Option<()> {
+    (stable >= Wide::from(DEPTH_MIN) * power_of_ten(pool.stable_decimals)).then_some(())
 }
 
 /// Price from an amount of the stablecoin per amount of the native coin, both in base units.
 fn ratio(pool: &ReferencePool, stable: Wide, native: Wide) -> Option<Price> {
-    let whole = power(pool.native_decimals) * power(Price::DECIMALS);
+    let whole = power_of_ten(pool.native_decimals) * power_of_ten(Price::DECIMALS);
     let above = stable.checked_mul(whole)?;
-    let below = native.checked_mul(power(pool.stable_decimals))?;
+    let below = native.checked_mul(power_of_ten(pool.stable_decimals))?;
     let price: u128 = above.checked_div(below)?.try_into().ok()?;
     (1..=PRICE_MAX.0).contains(&price).then_some(Price(price))
 }
@@ -272,7 +278,7 @@ fn ratio(pool: &ReferencePool, stable: Wide, native: Wide) -> Option<Price> {
 /// Decimals above this count as this many: more would overflow 512 bits.
 pub(super) const DECIMALS_MAX: u8 = 24;
 
-fn power(decimals: u8) -> Wide {
+fn power_of_ten(decimals: u8) -> Wide {
     Wide::from(10).pow(Wide::from(decimals.min(DECIMALS_MAX)))
 }
 
@@ -426,7 +432,7 @@ mod tests {
         #[test]
         fn between_lies_between(from in 1_u128..1 << 90, to in 1_u128..1 << 90, span in 1_u64..999, part in 0_u64..999) {
             let done = part.min(span);
-            let price = between(Price(from), Price(to), done, span).unwrap().0;
+            let price = interpolate(Price(from), Price(to), done, span).unwrap().0;
             prop_assert!((from.min(to)..=from.max(to)).contains(&price));
         }
     }

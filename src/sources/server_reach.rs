@@ -14,20 +14,20 @@ use crate::rpc::endpoint::EndpointId;
 
 /// Observations are kept for this long, and at most this many per endpoint.
 const AGE_MAX: Duration = Duration::from_secs(120);
-const ROUNDS_MAX: usize = 48;
+const OBSERVATIONS_MAX: usize = 48;
 
 /// How long an endpoint is believed to have a block that it had: a node may be restarted from older
 /// blocks, and another server may answer at the same address.
-const HEAD_REST: Duration = Duration::from_secs(30);
+const HEAD_VALID_FOR: Duration = Duration::from_secs(30);
 
 /// The lowest head that an endpoint reported recently: a block that it has.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct LateHead(Option<(Height, Instant)>);
+pub(super) struct RecentHead(Option<(Height, Instant)>);
 
-impl LateHead {
+impl RecentHead {
     pub(super) fn note(&mut self, head: Height, now: Instant) {
         let lower = self.0.filter(|(known, until)| *until > now && *known <= head);
-        self.0 = lower.or(Some((head, now + HEAD_REST)));
+        self.0 = lower.or(Some((head, now + HEAD_VALID_FOR)));
     }
 
     pub(super) fn get(&self, now: Instant) -> Option<Height> {
@@ -37,7 +37,7 @@ impl LateHead {
 
 /// The newest and the oldest height among the answers about one list at one time.
 #[derive(Debug, Clone, Copy)]
-struct Round<L> {
+struct Observation<L> {
     at: Instant,
     list: L,
     newest: Height,
@@ -46,12 +46,12 @@ struct Round<L> {
 
 /// Observations by endpoint. `L` identifies a list: heights of different lists are not compared.
 #[derive(Debug)]
-pub(super) struct ServerReach<L>(Mutex<HashMap<EndpointId, Shown<L>>>);
+pub(super) struct ServerReach<L>(Mutex<HashMap<EndpointId, Observations<L>>>);
 
 /// Observed heights of one endpoint.
 #[derive(Debug)]
-struct Shown<L> {
-    rounds: VecDeque<Round<L>>,
+struct Observations<L> {
+    recent: VecDeque<Observation<L>>,
     /// The newest height of each list, of any age.
     newest: HashMap<L, Height>,
 }
@@ -62,22 +62,22 @@ impl<L> Default for ServerReach<L> {
     }
 }
 
-impl<L: Copy + Eq + Hash> Shown<L> {
-    fn behind(&mut self) -> u64 {
-        self.rounds.retain(|round| round.at.elapsed() < AGE_MAX);
+impl<L: Copy + Eq + Hash> Observations<L> {
+    fn lag(&mut self) -> u64 {
+        self.recent.retain(|observation| observation.at.elapsed() < AGE_MAX);
         let mut newest: HashMap<L, Height> = HashMap::new();
-        let behind = |round: &Round<L>| {
-            let known = newest.entry(round.list).or_default();
-            *known = round.newest.max(*known);
-            known.saturating_sub(round.oldest)
+        let lag = |observation: &Observation<L>| {
+            let known = newest.entry(observation.list).or_default();
+            *known = observation.newest.max(*known);
+            known.saturating_sub(observation.oldest)
         };
-        self.rounds.iter().map(behind).max().unwrap_or(0)
+        self.recent.iter().map(lag).max().unwrap_or(0)
     }
 
     fn reached(&mut self, list: L) -> Option<Height> {
-        let behind = self.behind();
-        let rounds = self.rounds.iter().filter(|round| round.list == list);
-        Some(rounds.map(|round| round.newest).max()?.saturating_sub(behind))
+        let lag = self.lag();
+        let recent = self.recent.iter().filter(|observation| observation.list == list);
+        Some(recent.map(|observation| observation.newest).max()?.saturating_sub(lag))
     }
 }
 
@@ -85,17 +85,18 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
     /// Records the newest heights of some answers about one list.
     pub(super) fn note(&self, endpoint: EndpointId, list: L, heights: &[Height]) {
         let mut all = lock(&self.0);
-        let none = || Shown { rounds: VecDeque::new(), newest: HashMap::new() };
-        let shown = all.entry(endpoint).or_insert_with(none);
+        let none = || Observations { recent: VecDeque::new(), newest: HashMap::new() };
+        let observations = all.entry(endpoint).or_insert_with(none);
         let (Some(newest), Some(oldest)) = (heights.iter().max(), heights.iter().min()) else {
             return;
         };
-        let round = Round { at: Instant::now(), list, newest: *newest, oldest: *oldest };
-        let known = shown.newest.entry(list).or_default();
-        *known = round.newest.max(*known);
-        shown.rounds.push_back(round);
-        while shown.rounds.len() > ROUNDS_MAX {
-            shown.rounds.pop_front();
+        let observation =
+            Observation { at: Instant::now(), list, newest: *newest, oldest: *oldest };
+        let known = observations.newest.entry(list).or_default();
+        *known = observation.newest.max(*known);
+        observations.recent.push_back(observation);
+        while observations.recent.len() > OBSERVATIONS_MAX {
+            observations.recent.pop_front();
         }
     }
 
@@ -111,8 +112,8 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
 
     /// The lag in blocks: the most by which a recent answer was behind an earlier one about the
     /// same list.
-    pub(super) fn behind(&self, endpoint: EndpointId) -> u64 {
-        lock(&self.0).get_mut(&endpoint).map_or(0, Shown::behind)
+    pub(super) fn lag(&self, endpoint: EndpointId) -> u64 {
+        lock(&self.0).get_mut(&endpoint).map_or(0, Observations::lag)
     }
 
     /// The height that every server behind the address is assumed to have: the newest recent one
@@ -141,29 +142,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_behind_another_one_counts_against_its_endpoint_for_a_while() {
         let reach = ServerReach::default();
-        assert_eq!((reach.behind(ONE), reach.is_known(ONE)), (0, false));
+        assert_eq!((reach.lag(ONE), reach.is_known(ONE)), (0, false));
         reach.note(ONE, List::Calls, &[]);
-        assert_eq!((reach.behind(ONE), reach.is_known(ONE)), (0, true));
+        assert_eq!((reach.lag(ONE), reach.is_known(ONE)), (0, true));
         reach.note(ONE, List::Tokens, &[1_000, 1_000]);
         reach.note(ONE, List::Calls, &[10]);
         reach.note(ONE, List::Calls, &[]);
-        assert_eq!(reach.behind(ONE), 0, "lists are not compared with each other");
+        assert_eq!(reach.lag(ONE), 0, "lists are not compared with each other");
         reach.note(ONE, List::Tokens, &[1_100, 1_030]);
         reach.note(ONE, List::Tokens, &[1_200, 1_200]);
-        assert_eq!(reach.behind(ONE), 70, "and not what one was with what came later");
+        assert_eq!(reach.lag(ONE), 70, "and not what one was with what came later");
         reach.note(ONE, List::Tokens, &[1_110]);
-        assert_eq!((reach.behind(ONE), reach.behind(EndpointId(1))), (90, 0));
+        assert_eq!((reach.lag(ONE), reach.lag(EndpointId(1))), (90, 0));
         let reached = LISTS.map(|list| reach.reached(ONE, list));
         assert_eq!(reached, [None, Some(1_110), Some(0)], "less what any of them was behind");
         tokio::time::advance(AGE_MAX).await;
-        assert_eq!(reach.behind(ONE), 0);
+        assert_eq!(reach.lag(ONE), 0);
         let newest = LISTS.map(|list| reach.newest(ONE, list));
         assert_eq!(newest, [None, Some(1_200), Some(10)]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_head_is_believed_for_half_a_minute_and_no_higher_one_with_it() {
-        let (mut head, now) = (LateHead::default(), Instant::now());
+        let (mut head, now) = (RecentHead::default(), Instant::now());
         let after = |seconds| now + Duration::from_secs(seconds);
         assert_eq!(head.get(now), None);
         head.note(100, now);

@@ -190,7 +190,7 @@ impl Source {
     /// Drives the chain-identity checks that no read waits for; never ready. Nothing else polls
     /// them: without it a pending check would keep its permit.
     pub async fn tend(&self) -> Infallible {
-        self.chain_checks().go_on().await
+        self.chain_checks().drive_queries().await
     }
 
     fn chain_checks(&self) -> &ChainChecks {

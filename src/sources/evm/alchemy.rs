@@ -21,7 +21,7 @@ use crate::domain::Height;
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::sources::server_reach::LateHead;
+use crate::sources::server_reach::RecentHead;
 
 pub(super) const METHOD: &str = "alchemy_getAssetTransfers";
 /// Transfers in a page: the most that is given.
@@ -54,7 +54,7 @@ pub(super) struct AlchemyLister {
     keys: HashMap<TransferSide, String>,
     lags: u32,
     /// A block that each node had of late.
-    heads: HashMap<EndpointId, LateHead>,
+    heads: HashMap<EndpointId, RecentHead>,
     /// The head that each named last after a page, and when it was asked for.
     named: HashMap<EndpointId, (Height, Instant)>,
 }

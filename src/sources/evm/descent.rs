@@ -12,8 +12,8 @@ use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Q
 
 /// Each page is an answer that two agree on: below known rows one is enough.
 const RULES: PagerRules = PagerRules {
-    quorum: Quorum { of_several: 1, of_one: 1 },
-    quorum_of_nothing: Quorum { of_several: 2, of_one: 2 },
+    quorum: Quorum { from_several: 1, from_one: 1 },
+    quorum_without_entries: Quorum { from_several: 2, from_one: 2 },
     short_page_votes: false,
     misses_max: 4,
     pages_inside_max: u32::MAX,

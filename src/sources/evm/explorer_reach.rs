@@ -342,7 +342,7 @@ impl ExplorerReach {
         } else {
             lock(&self.silent).remove(&endpoint);
         }
-        let behind = self.client.abilities.reach.behind(endpoint);
+        let behind = self.client.abilities.reach.lag(endpoint);
         let lowest = reached.into_iter().min().flatten();
         let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
         lock(&self.heads).insert(endpoint, (lowest, Instant::now()));

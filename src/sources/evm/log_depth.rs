@@ -107,7 +107,7 @@ impl EvmSource {
         let looked = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some((at, nearby))) => {
                 self.note_logs_kept(choice.on, at);
-                let at_once = self.reaches(choice.blocks_max).first() == Some(&nearby.blocks);
+                let at_once = self.search_depths(choice.blocks_max).first() == Some(&nearby.blocks);
                 Ok(DepthLook { nearby: Some(nearby), at_once, ..DepthLook::bare(Kept::Yes) })
             }
             // A refusal may be about the blocks below.
@@ -155,7 +155,7 @@ impl EvmSource {
         blocks_max: u64,
         options: &CallOptions,
     ) -> Result<Option<(Height, Nearby)>, UpstreamError> {
-        for blocks in self.reaches(blocks_max) {
+        for blocks in self.search_depths(blocks_max) {
             let low = high.saturating_sub(blocks - 1);
             let queries = self.busy_queries(low, high);
             let calls: Vec<Call> = queries.iter().map(|query| query.call.clone()).collect();
@@ -176,7 +176,7 @@ impl EvmSource {
     }
 
     /// Numbers of blocks in which logs of busy contracts are looked for, the fewest first.
-    fn reaches(&self, blocks_max: u64) -> BTreeSet<u64> {
+    fn search_depths(&self, blocks_max: u64) -> BTreeSet<u64> {
         let few = self.sentinel_blocks();
         REACHES.into_iter().map(|times| (few * times).min(blocks_max).max(1)).collect()
     }
@@ -251,7 +251,7 @@ impl EvmSource {
     /// Logs of a sentinel came, the newest of them at `newest`.
     pub(super) fn note_sentinel(&self, shown: &BusyQuery, low: Height, newest: Height) {
         let distance = low.saturating_sub(newest) + 1;
-        let blocks = self.reaches(u64::MAX).range(distance..).next().copied();
+        let blocks = self.search_depths(u64::MAX).range(distance..).next().copied();
         let nearby = Nearby { of: shown.of, blocks: blocks.unwrap_or(distance) };
         *lock(&self.inner.sentinel) = Sentinel::Of(nearby);
     }

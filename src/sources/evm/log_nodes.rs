@@ -14,7 +14,7 @@ use crate::rpc::selection::SLOWER_MAX;
 use crate::rpc::{
     CallAnswer, CallOptions, CallResponse, EndpointId, EndpointStatus, UpstreamError,
 };
-use crate::sources::server_reach::LateHead;
+use crate::sources::server_reach::RecentHead;
 
 /// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
 const LACKING_REST: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ struct LogNode {
     named: Noted<u64>,
     /// Topics in one position that it takes; `None`: it has refused no number of them.
     topics_max: Option<usize>,
-    head: LateHead,
+    head: RecentHead,
     /// When it last named one.
     head_at: Option<Instant>,
     failed_until: Option<Instant>,

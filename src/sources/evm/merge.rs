@@ -25,10 +25,10 @@ pub(super) fn fuller<T: Copy>(
     one: (T, Vec<ListRow>),
     two: (T, Vec<ListRow>),
 ) -> Result<(T, Vec<ListRow>), T> {
-    let [of_one, of_two] = [&one.1, &two.1].map(|page| by_hash(page));
-    if holds(&of_one, &of_two) {
+    let [from_one, of_two] = [&one.1, &two.1].map(|page| by_hash(page));
+    if holds(&from_one, &of_two) {
         Ok(one)
-    } else if holds(&of_two, &of_one) {
+    } else if holds(&of_two, &from_one) {
         Ok(two)
     } else {
         Err(two.0)

@@ -86,7 +86,7 @@ use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reference::ReferencePool;
 use super::reports::{SourceStatus, TokenMeta};
-use super::server_reach::LateHead;
+use super::server_reach::RecentHead;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof, Way, lock};
 use crate::registry::{Chain, Registry};
@@ -162,7 +162,7 @@ enum Past {
 /// How far a list has come: it may fall back.
 #[derive(Debug, Clone, Copy, Default)]
 struct ListHead {
-    late: LateHead,
+    late: RecentHead,
     last: Height,
 }
 

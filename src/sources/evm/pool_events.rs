@@ -14,7 +14,7 @@ use crate::domain::Height;
 use crate::rpc::{
     Ask, Call, CallAnswer, CallOptions, CallResponse, EndpointId, Pool, UpstreamError,
 };
-use crate::sources::gateway::read_stream;
+use crate::sources::gateway::classify_stream;
 use crate::sources::reference::{self, PoolEvent, Range, TOPICS};
 use crate::sources::second_answers::Unconfirmed;
 
@@ -332,7 +332,7 @@ async fn events_by_portal(
     for _ in 0..STREAMS_MAX {
         let body = emitters.portal_query((next, high)).to_string().into();
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body: Some(body) };
-        let reply = match portal.ask(&ask, read_stream, &options).await {
+        let reply = match portal.ask(&ask, classify_stream, &options).await {
             // Not all gateways distinguish finalized blocks.
             Err(UpstreamError::NotSupported { .. }) if path == "/finalized-stream" => {
                 path = "/stream";

@@ -55,7 +55,7 @@ pub(super) struct PortalLister {
 
 /// The first block that the gateway says it has; 0 where it has no metadata that would say so.
 async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
-    match gateway.ask("/metadata", None, gateway::read_metadata).await {
+    match gateway.ask("/metadata", None, gateway::classify_metadata).await {
         Ok(reply) => gateway::first_block(&reply.body)
             .ok_or_else(|| gateway.pool.malformed(reply.endpoint, "no metadata of a dataset")),
         Err(UpstreamError::NotSupported { .. }) => Ok(0),
@@ -104,7 +104,7 @@ impl PortalLister {
 
     /// The gateway's newest final block.
     pub(super) async fn head(&mut self) -> Result<Option<Height>, UpstreamError> {
-        match self.gateway.ask("/finalized-head", None, gateway::read_value).await {
+        match self.gateway.ask("/finalized-head", None, gateway::classify_value).await {
             Ok(reply) => Ok(gateway::head(&reply.body)),
             Err(error) if error.is_final() => Ok(None),
             Err(error) => Err(error),

@@ -18,7 +18,7 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
-use crate::sources::gateway::read_stream;
+use crate::sources::gateway::classify_stream;
 
 /// Blocks of the first window: small, so that the first rows come early.
 pub(super) const SPAN_FIRST: u64 = 50_000;
@@ -129,7 +129,7 @@ impl Gateway {
         let ask = Ask { name, path: name.to_owned(), query: query_text, body };
         // The newest window is delivered first.
         let options = CallOptions::new(self.lane.ranked(u64::MAX - to));
-        let reply = self.pool.ask(&ask, read_stream, &options).await?;
+        let reply = self.pool.ask(&ask, classify_stream, &options).await?;
         let malformed = |what: &str| self.pool.malformed(reply.endpoint, what);
         let blocks =
             wire::blocks(&reply.body).ok_or_else(|| malformed("a block cannot be read"))?;

@@ -22,7 +22,7 @@ impl EvmSource {
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
         let pools = self.references(options).await?;
         let mut search = Search::new(&pools, at);
-        for blocks in Search::reaches(self.inner.chain.reference_blocks) {
+        for blocks in Search::search_depths(self.inner.chain.reference_blocks) {
             if search.open().is_empty() {
                 break;
             }

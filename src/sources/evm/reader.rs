@@ -189,7 +189,7 @@ impl Reading {
         }
         let (source, options) = (self.source.clone(), self.options());
         let learned = async move { source.native_prices(&[], &options).await };
-        self.prefetcher.set_aside(learned.map(drop).boxed());
+        self.prefetcher.set_background_work(learned.map(drop).boxed());
     }
 
     fn opened(&mut self, opened: Opened) {

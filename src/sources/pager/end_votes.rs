@@ -5,21 +5,21 @@ use crate::rpc::endpoint::EndpointId;
 /// Number of answers that suffice: from several endpoints, or all from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sources) struct Quorum {
-    pub(in crate::sources) of_several: u8,
-    pub(in crate::sources) of_one: u8,
+    pub(in crate::sources) from_several: u8,
+    pub(in crate::sources) from_one: u8,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct EndVotes {
     pub(super) count: u8,
     last_by: Option<EndpointId>,
-    is_of_several: bool,
+    is_from_several: bool,
 }
 
 impl EndVotes {
     pub(super) fn add(&mut self, by: Option<EndpointId>) {
         self.count = self.count.saturating_add(1);
-        self.is_of_several |= self.last_by.zip(by).is_some_and(|(last, by)| last != by);
+        self.is_from_several |= self.last_by.zip(by).is_some_and(|(last, by)| last != by);
         self.last_by = by.or(self.last_by);
     }
 
@@ -28,7 +28,7 @@ impl EndVotes {
     }
 
     pub(super) fn reach(&self, quorum: Quorum) -> bool {
-        let needed = if self.is_of_several { quorum.of_several } else { quorum.of_one };
+        let needed = if self.is_from_several { quorum.from_several } else { quorum.from_one };
         self.count >= needed
     }
 }

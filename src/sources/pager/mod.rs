@@ -23,7 +23,7 @@ use crate::rpc::endpoint::EndpointId;
 pub(super) struct PagerRules {
     /// Answers that end a list: with known entries at the edge, and without any.
     pub(super) quorum: Quorum,
-    pub(super) quorum_of_nothing: Quorum,
+    pub(super) quorum_without_entries: Quorum,
     /// A page with new entries that was not cut counts as the first of these answers.
     pub(super) short_page_votes: bool,
     /// Consecutive misses after which the list is given up.
@@ -129,8 +129,8 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         }
         let lowest = page.entries.iter().map(|(at, _)| *at).min();
         let step = match lowest.filter(|lowest| *lowest < self.edge) {
-            Some(lowest) => self.go_lower(lowest, page),
-            None => self.stay(page),
+            Some(lowest) => self.move_edge_down(lowest, page),
+            None => self.stay_at_edge(page),
         };
         if !matches!(step, PageOutcome::Lost) {
             self.misses = 0;
@@ -183,7 +183,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         }
     }
 
-    fn go_lower(&mut self, lowest: P, page: &PageView<P, K>) -> PageOutcome<P> {
+    fn move_edge_down(&mut self, lowest: P, page: &PageView<P, K>) -> PageOutcome<P> {
         let at_lowest = page.entries.iter().filter(|(at, _)| *at == lowest);
         self.move_to(lowest, at_lowest.map(|(_, key)| *key));
         if self.rules.short_page_votes && !page.has_more {
@@ -192,7 +192,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         PageOutcome::Lower(lowest)
     }
 
-    fn stay(&mut self, page: &PageView<P, K>) -> PageOutcome<P> {
+    fn stay_at_edge(&mut self, page: &PageView<P, K>) -> PageOutcome<P> {
         let quorum = self.quorum();
         let known = self.known.len();
         let at_edge = page.entries.iter().filter(|(at, _)| *at == self.edge);
@@ -213,7 +213,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
     }
 
     fn quorum(&self) -> Quorum {
-        if self.known.is_empty() { self.rules.quorum_of_nothing } else { self.rules.quorum }
+        if self.known.is_empty() { self.rules.quorum_without_entries } else { self.rules.quorum }
     }
 }
 
@@ -222,8 +222,8 @@ mod tests {
     use super::*;
 
     const RULES: PagerRules = PagerRules {
-        quorum: Quorum { of_several: 2, of_one: 3 },
-        quorum_of_nothing: Quorum { of_several: 4, of_one: 4 },
+        quorum: Quorum { from_several: 2, from_one: 3 },
+        quorum_without_entries: Quorum { from_several: 4, from_one: 4 },
         short_page_votes: false,
         misses_max: 2,
         pages_inside_max: 3,

@@ -34,7 +34,7 @@ pub(super) enum Urgency {
     Stalled,
 }
 
-const WIDENED_MAX: u32 = 10;
+const DOUBLINGS_MAX: u32 = 10;
 
 /// Limits of the number of transactions in flight or waiting for delivery.
 #[derive(Debug, Clone, Copy)]
@@ -68,14 +68,14 @@ pub(super) struct Ready<T, I> {
 pub(super) struct Prefetcher<E> {
     in_flight: FuturesUnordered<BoxFuture<'static, E>>,
     /// Background work that no chunk waits for.
-    aside: Option<BoxFuture<'static, ()>>,
+    background_work: Option<BoxFuture<'static, ()>>,
     /// An error that occurred while no caller waited for a chunk.
     failure: Option<UpstreamError>,
     run_ahead: RunAhead,
     /// The requested run-ahead is delivered completely.
     is_exhausted: bool,
     /// How often the run-ahead was used up; each time doubles the prefetched amount.
-    widened: u32,
+    doublings: u32,
     /// Transactions delivered so far.
     pub(super) delivered: usize,
     /// Number of readers of the source.
@@ -87,11 +87,11 @@ impl<E> Prefetcher<E> {
         readers.fetch_add(1, Ordering::Relaxed);
         Self {
             in_flight: FuturesUnordered::new(),
-            aside: None,
+            background_work: None,
             failure: None,
             run_ahead: RunAhead::default(),
             is_exhausted: false,
-            widened: 0,
+            doublings: 0,
             delivered: 0,
             readers: Arc::clone(readers),
         }
@@ -99,9 +99,9 @@ impl<E> Prefetcher<E> {
 
     pub(super) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
         if run_ahead == RunAhead::NOTHING {
-            self.widened = 0;
+            self.doublings = 0;
         } else if self.is_exhausted {
-            self.widened = (self.widened + 1).min(WIDENED_MAX);
+            self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
         }
         (self.run_ahead, self.is_exhausted) = (run_ahead, false);
     }
@@ -112,12 +112,12 @@ impl<E> Prefetcher<E> {
 
     /// Whether a request is premature: no caller waits, and no further transactions are known to be
     /// wanted.
-    pub(super) fn is_too_early(&self, urgency: Urgency) -> bool {
+    pub(super) fn is_premature(&self, urgency: Urgency) -> bool {
         urgency == Urgency::Ahead && self.run_ahead.transactions() == 0
     }
 
     /// How many entries to list ahead of those that are fetched, at most `most`.
-    pub(super) fn list_ahead(&self, most: usize, urgency: Urgency) -> usize {
+    pub(super) fn list_depth(&self, most: usize, urgency: Urgency) -> usize {
         // The bound holds for a stalled reader too, whose caller may take chunks slowly.
         let is_far = urgency == Urgency::Stalled;
         if is_far { most } else { self.run_ahead.transactions().clamp(1, most) }
@@ -128,13 +128,13 @@ impl<E> Prefetcher<E> {
     }
 
     /// Polls background work together with the requests in flight, as long as the reader is polled.
-    pub(super) fn set_aside(&mut self, work: BoxFuture<'static, ()>) {
-        self.aside = Some(work);
+    pub(super) fn set_background_work(&mut self, work: BoxFuture<'static, ()>) {
+        self.background_work = Some(work);
     }
 
     /// Cancels all requests in flight.
     pub(super) fn cancel_all(&mut self) {
-        (self.in_flight, self.aside) = (FuturesUnordered::new(), None);
+        (self.in_flight, self.background_work) = (FuturesUnordered::new(), None);
     }
 
     /// The next event of the requests in flight; `None` if there are none.
@@ -142,9 +142,11 @@ impl<E> Prefetcher<E> {
         poll_fn(|context| {
             // Requests come before the background work: chunks wait for them.
             let event = self.in_flight.poll_next_unpin(context);
-            let is_done = |aside: &mut BoxFuture<'_, ()>| aside.poll_unpin(context).is_ready();
-            if self.aside.as_mut().is_some_and(is_done) {
-                self.aside = None;
+            let is_done = |background_work: &mut BoxFuture<'_, ()>| {
+                background_work.poll_unpin(context).is_ready()
+            };
+            if self.background_work.as_mut().is_some_and(is_done) {
+                self.background_work = None;
             }
             event
         })
@@ -153,7 +155,7 @@ impl<E> Prefetcher<E> {
 
     pub(super) fn count_delivered(&mut self, count: usize) {
         self.delivered += count;
-        self.run_ahead = self.run_ahead.less(count);
+        self.run_ahead = self.run_ahead.after_delivery(count);
         self.is_exhausted |= self.run_ahead == RunAhead::NOTHING;
     }
 
@@ -164,7 +166,7 @@ impl<E> Prefetcher<E> {
         let share = (depth.total_max / readers).min(depth.max).max(depth.min);
         let wanted = match self.run_ahead {
             RunAhead::Unknown => self.delivered,
-            RunAhead::Transactions(wanted) => wanted.saturating_mul(1 << self.widened),
+            RunAhead::Transactions(wanted) => wanted.saturating_mul(1 << self.doublings),
             RunAhead::All => share,
         };
         let window = wanted.clamp(depth.min, share);
@@ -291,15 +293,15 @@ mod tests {
         const DEPTH: Depth = Depth { min: 5, max: 400, total_max: 1_000 };
         let mut one: Prefetcher<()> = Prefetcher::new(&Arc::default());
         let window = |of: &Prefetcher<()>| of.window(DEPTH, 0, Urgency::Next);
-        assert!(one.is_too_early(Urgency::Ahead) && !one.is_too_early(Urgency::Next));
-        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (5, 1));
+        assert!(one.is_premature(Urgency::Ahead) && !one.is_premature(Urgency::Next));
+        assert_eq!((window(&one), one.list_depth(50, Urgency::Next)), (5, 1));
         one.set_run_ahead(RunAhead::rows(100));
-        assert!(!one.is_too_early(Urgency::Ahead));
-        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (100, 50));
+        assert!(!one.is_premature(Urgency::Ahead));
+        assert_eq!((window(&one), one.list_depth(50, Urgency::Next)), (100, 50));
         one.count_delivered(70);
-        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (30, 30));
+        assert_eq!((window(&one), one.list_depth(50, Urgency::Next)), (30, 30));
         one.count_delivered(30);
-        assert!(one.is_too_early(Urgency::Ahead), "all that was wanted is delivered");
+        assert!(one.is_premature(Urgency::Ahead), "all that was wanted is delivered");
         // It gave fewer rows than were wanted.
         one.set_run_ahead(RunAhead::rows(40));
         assert_eq!(window(&one), 80);
@@ -311,7 +313,7 @@ mod tests {
         assert_eq!(window(&one), 10, "another page");
         one.set_run_ahead(RunAhead::All);
         one.count_delivered(900);
-        assert_eq!((window(&one), one.list_ahead(50, Urgency::Next)), (400, 50));
+        assert_eq!((window(&one), one.list_depth(50, Urgency::Next)), (400, 50));
     }
 
     #[test]
@@ -346,7 +348,7 @@ mod tests {
             })
         };
         for ends in [true, false] {
-            reader.0.set_aside(work(ends));
+            reader.0.set_background_work(work(ends));
             reader.0.push(Box::pin(future::pending()));
             assert!(drive(&mut reader).now_or_never().is_none());
         }

@@ -130,7 +130,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
     }
 
     /// Marks an entry that no endpoint returned as waiting again. Returns its number of retries.
-    pub(in crate::sources) fn put_back(&mut self, key: &K) -> u32 {
+    pub(in crate::sources) fn mark_for_retry(&mut self, key: &K) -> u32 {
         let Some(slot) = self.slots.get_mut(key) else { return 0 };
         let Fetch::InFlight { retries } = slot.fetch else { return 0 };
         slot.fetch = Fetch::Waiting { retries: retries + 1 };
@@ -140,7 +140,7 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
 
     /// Marks an entry as waiting again because what is known of it has changed since it was
     /// requested.
-    pub(in crate::sources) fn request_again(&mut self, key: &K) {
+    pub(in crate::sources) fn restart_request(&mut self, key: &K) {
         let Some(slot) = self.slots.get_mut(key) else { return };
         self.under_way -= usize::from(slot.is_under_way());
         slot.fetch = Fetch::Waiting { retries: 0 };
@@ -204,7 +204,7 @@ mod tests {
     fn retries_are_requested_apart_from_first_requests() {
         let mut buffer = buffer(3);
         buffer.take_waiting(1);
-        assert_eq!(buffer.put_back(&0), 1);
+        assert_eq!(buffer.mark_for_retry(&0), 1);
         assert_eq!(buffer.take_waiting(3), (vec![0], 1));
         assert_eq!(buffer.take_waiting(3), (vec![1, 2], 0));
     }
@@ -220,10 +220,10 @@ mod tests {
                 match what {
                     0 => drop(buffer.take_waiting(usize::from(key % 4))),
                     1 => buffer.put(&key, key),
-                    2 => drop(buffer.put_back(&key)),
+                    2 => drop(buffer.mark_for_retry(&key)),
                     3 => buffer.pass(&key),
                     4 => drop(buffer.pop_ready()),
-                    5 => buffer.request_again(&key),
+                    5 => buffer.restart_request(&key),
                     _ => drop(buffer.take_before(Some(&(key / 8)))),
                 }
                 let counts = |slot: &&Slot<(), u8>| {

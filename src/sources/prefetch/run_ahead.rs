@@ -23,7 +23,7 @@ impl RunAhead {
     }
 
     /// What remains after `count` delivered transactions.
-    pub(in crate::sources) fn less(self, count: usize) -> Self {
+    pub(in crate::sources) fn after_delivery(self, count: usize) -> Self {
         match self {
             Self::Transactions(wanted) => Self::Transactions(wanted.saturating_sub(count)),
             Self::Unknown | Self::All => self,

@@ -19,7 +19,7 @@ use crate::domain::{Address, Height, TxId};
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
-use crate::sources::gateway::{RawHead, lines, read_stream};
+use crate::sources::gateway::{RawHead, classify_stream, lines};
 
 /// A wallet with an entry of a transaction in which it owned a token balance.
 pub(super) type Owned = ([u8; 32], Entry);
@@ -103,7 +103,7 @@ impl SolanaSource {
             let body = query(&names, range).to_string().into();
             let path = STREAM.to_owned();
             let ask = Ask { name: STREAM, path, query: Vec::new(), body: Some(body) };
-            let reply = gateway.ask(&ask, read_stream, options).await?;
+            let reply = gateway.ask(&ask, classify_stream, options).await?;
             let read = read(&reply.body, &owners, range);
             let (last, more) = read.ok_or_else(|| {
                 gateway.malformed(reply.endpoint, "blocks are not those asked for")

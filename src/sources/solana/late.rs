@@ -69,7 +69,7 @@ impl LateEntries {
     }
 
     /// No endpoint returned it: it waits again. Returns how often that was so.
-    pub(super) fn put_back(&mut self, entry: Entry) -> u32 {
+    pub(super) fn mark_for_retry(&mut self, entry: Entry) -> u32 {
         self.in_flight.remove(&entry.id);
         self.waiting.push(entry);
         let retries = self.retries.entry(entry.id).or_default();

@@ -17,12 +17,12 @@ const REPEATS_MAX: u32 = 6;
 /// A wallet's own list: a page that is cut short counts as one answer, and the next, cut short
 /// where it overlaps that one, as another.
 const WALLET_RULES: PagerRules =
-    PagerRules { quorum: Quorum { of_several: 3, of_one: 3 }, ..RULES };
+    PagerRules { quorum: Quorum { from_several: 3, from_one: 3 }, ..RULES };
 const RULES: PagerRules = PagerRules {
-    quorum: Quorum { of_several: 2, of_one: 2 },
+    quorum: Quorum { from_several: 2, from_one: 2 },
     // Of a list without any entry: an account that is there was once made, and an address is seldom
     // asked for that was never used, so that this is a lie or the node has pruned the blocks.
-    quorum_of_nothing: Quorum { of_several: 4, of_one: 4 },
+    quorum_without_entries: Quorum { from_several: 4, from_one: 4 },
     short_page_votes: true,
     misses_max: 4,
     pages_inside_max: u32::MAX,
@@ -338,7 +338,7 @@ mod tests {
     fn a_list_without_entries_is_asked_for_more_often() {
         for kind in [Kind::Wallet, Kind::Account] {
             let mut list = List::new(kind, 0, 100);
-            for _ in 1..RULES.quorum_of_nothing.of_one {
+            for _ in 1..RULES.quorum_without_entries.from_one {
                 list.absorb(&[], false);
                 assert!(!list.has_ended() && list.wants_second_answer());
             }
@@ -349,7 +349,7 @@ mod tests {
             }
             assert!(list.has_ended());
             let mut list = List::new(kind, 0, 100);
-            for _ in 0..RULES.quorum_of_nothing.of_one {
+            for _ in 0..RULES.quorum_without_entries.from_one {
                 list.absorb(&[], false);
             }
             assert!(list.has_ended());

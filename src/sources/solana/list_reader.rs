@@ -343,9 +343,9 @@ impl ListReader {
         let is_late = self.late.is_in_flight(&entry.id);
         let Some(tx) = tx else {
             let tries = if is_late {
-                self.late.put_back(entry)
+                self.late.mark_for_retry(entry)
             } else {
-                self.timeline.put_back(entry.slot, entry.id)
+                self.timeline.mark_for_retry(entry.slot, entry.id)
             };
             if tries < self.source.inner.limits.missing_tries_max {
                 return;
@@ -405,7 +405,7 @@ impl ListReader {
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
         let frontier = self.lists_frontier();
-        let ahead = self.prefetcher.list_ahead(self.source.inner.limits.list_ahead_max, urgency);
+        let ahead = self.prefetcher.list_depth(self.source.inner.limits.list_ahead_max, urgency);
         let room = self.timeline.wants_entries(frontier, ahead);
         // What that one does not give is read anew by another one's head.
         let is_replaceable = self.may_begin_anew();

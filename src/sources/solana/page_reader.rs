@@ -359,7 +359,7 @@ impl PrefetchReader for PageReader {
     }
 
     fn request_more(&mut self, urgency: Urgency) {
-        if self.prefetcher.is_too_early(urgency) || self.segments.is_none() {
+        if self.prefetcher.is_premature(urgency) || self.segments.is_none() {
             return;
         }
         self.request_pages(urgency);

@@ -19,10 +19,10 @@ use crate::sources::prefetch::Ready;
 
 /// Pages in a row that bring nothing on, after which lists are read.
 const MISSES_MAX: u32 = 4;
-const END: Quorum = Quorum { of_several: 2, of_one: 2 };
+const END: Quorum = Quorum { from_several: 2, from_one: 2 };
 const RULES: PagerRules = PagerRules {
     quorum: END,
-    quorum_of_nothing: END,
+    quorum_without_entries: END,
     short_page_votes: true,
     misses_max: MISSES_MAX,
     pages_inside_max: u32::MAX,

@@ -102,8 +102,8 @@ impl Timeline {
     }
 
     /// No node gave it: it waits again. Returns how often it was tried.
-    pub(super) fn put_back(&mut self, slot: Height, id: TxId) -> u32 {
-        self.planned.put_back(&(Reverse(slot), id))
+    pub(super) fn mark_for_retry(&mut self, slot: Height, id: TxId) -> u32 {
+        self.planned.mark_for_retry(&(Reverse(slot), id))
     }
 
     /// It is not asked for any more: the chunk names it as missing.

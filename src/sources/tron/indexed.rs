@@ -178,7 +178,7 @@ impl TronSource {
                 if lock(&self.inner.indexed).is_silent((*id, kind)) {
                     continue;
                 }
-                let options = of_one(*id, options);
+                let options = from_one(*id, options);
                 for nudge in 1..SILENT_ANSWERS {
                     if matches!(shown.last(), Some(Shown::Nothing)) {
                         sleep(SILENT_APART).await;
@@ -196,7 +196,7 @@ impl TronSource {
         answers: u64,
         options: &CallOptions,
     ) -> Vec<Shown> {
-        let options = of_one(id, options);
+        let options = from_one(id, options);
         // Each is another question with the same answer, so that no cache gives it.
         let one = |nudge| self.show_one((id, kind), account, nudge, &options);
         // An endpoint without the list is not asked for it again.
@@ -416,7 +416,7 @@ impl TronSource {
 }
 
 /// Where it fails, others show how far their lists have come, and give the pages.
-fn of_one(id: EndpointId, options: &CallOptions) -> CallOptions {
+fn from_one(id: EndpointId, options: &CallOptions) -> CallOptions {
     CallOptions { on: Some(id), is_replaceable: true, ..options.clone() }
 }
 

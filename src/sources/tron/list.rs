@@ -16,10 +16,10 @@ use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Q
 pub(super) const PAGE_MAX: usize = 200;
 /// Answers for the newest entries.
 const TOPS: u8 = 2;
-const END: Quorum = Quorum { of_several: 2, of_one: 3 };
+const END: Quorum = Quorum { from_several: 2, from_one: 3 };
 const RULES: PagerRules = PagerRules {
     quorum: END,
-    quorum_of_nothing: Quorum { of_several: 4, of_one: 4 },
+    quorum_without_entries: Quorum { from_several: 4, from_one: 4 },
     short_page_votes: false,
     // The reader gives a list up by a limit of its own.
     misses_max: u32::MAX,

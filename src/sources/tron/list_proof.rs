@@ -164,9 +164,9 @@ mod tests {
         proof.note(ListKind::Transactions, ONE, 3, true);
         assert!(proof.question(false, false).is_none() && proof.is_open(false));
         let asked = proof.question(true, false);
-        let of_one = [(ONE, ListKind::Transactions)];
+        let from_one = [(ONE, ListKind::Transactions)];
         let Some(Question::Reach { given_by, unseen }) = asked else { panic!("{asked:?}") };
-        assert_eq!((given_by.as_slice(), unseen.is_empty()), (&of_one[..], true));
+        assert_eq!((given_by.as_slice(), unseen.is_empty()), (&from_one[..], true));
         assert!(proof.question(true, true).is_none() && proof.is_open(false));
         proof.confirm(Confirmed::Reach);
         assert!(!proof.is_open(false) && !proof.is_open(true));
@@ -182,9 +182,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_newest_pages_that_come_late_are_of_lists_that_have_shown_nothing() {
-        let of_one = (ONE, ListKind::Transactions);
+        let from_one = (ONE, ListKind::Transactions);
         for (late, unseen_count) in [(Duration::ZERO, 0), (Duration::from_secs(1), 1)] {
-            let mut proof = ListProof::new(100, vec![of_one]);
+            let mut proof = ListProof::new(100, vec![from_one]);
             tokio::time::advance(SHOWN_AGE_MAX + late).await;
             proof.note(ListKind::Transactions, ONE, 3, true);
             let asked = proof.question(true, false);

@@ -54,7 +54,7 @@ use super::ability::{Ability, AbilityKind, Offered};
 use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reports::SourceStatus;
-use super::server_reach::{LateHead, ServerReach};
+use super::server_reach::{RecentHead, ServerReach};
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Doubts, Height, Proof, lock};
 use crate::registry::Chain;
@@ -84,7 +84,7 @@ struct Inner {
     /// How far the servers of each endpoint have come, by the heads that come with events.
     node_reach: ServerReach<()>,
     /// The same where searches are requests of their own: heads from around them.
-    log_heads: Mutex<HashMap<EndpointId, LateHead>>,
+    log_heads: Mutex<HashMap<EndpointId, RecentHead>>,
     /// Heights that lists may lack below the head.
     index_lag: u64,
     /// What `eth_chainId` must answer.

@@ -83,7 +83,7 @@ impl TronSource {
     fn events_behind(&self) -> u64 {
         let (reach, ids) = (&self.inner.node_reach, self.endpoint_ids());
         let known = ids.into_iter().filter(|id| reach.is_known(*id));
-        known.map(|id| reach.behind(id)).min().unwrap_or(0).min(EVENTS_BEHIND_MAX)
+        known.map(|id| reach.lag(id)).min().unwrap_or(0).min(EVENTS_BEHIND_MAX)
     }
 
     /// Asks each endpoint once which chain it is of; those that do not say are believed.

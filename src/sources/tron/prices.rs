@@ -47,7 +47,7 @@ impl TronSource {
         let pools = self.references(options).await?;
         let asks_head = self.is_recent(at);
         let mut search = Search::new(&pools, at);
-        for blocks in Search::reaches(self.inner.references.blocks) {
+        for blocks in Search::search_depths(self.inner.references.blocks) {
             if search.open().is_empty() {
                 break;
             }

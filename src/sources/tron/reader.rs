@@ -227,7 +227,7 @@ impl Reading {
                     self.timeline.add(rows);
                 }
                 Found::TooMuch(range) if windows.shrink(window, range) => {}
-                Found::Unread => windows.put_back(window),
+                Found::Unread => windows.mark_for_retry(window),
                 Found::TooMuch(_) => {
                     let message = "a single block holds too many events".to_owned();
                     let endpoint = "eth_getLogs".to_owned();
@@ -266,7 +266,7 @@ impl Reading {
             }
             Err(error) => return Err(error),
         };
-        let attempts = self.timeline.put_back(key);
+        let attempts = self.timeline.mark_for_retry(key);
         // The last of them is by its block.
         if attempts <= self.source.inner.limits.missing_tries_max {
             return Ok(());
@@ -437,7 +437,7 @@ impl PrefetchReader for Reading {
     }
 
     fn request_more(&mut self, urgency: Urgency) {
-        if self.prefetcher.is_too_early(urgency) {
+        if self.prefetcher.is_premature(urgency) {
             return;
         }
         let frontier = self.frontier();
@@ -445,7 +445,7 @@ impl PrefetchReader for Reading {
         let limits = &self.source.inner.limits;
         let want = if matches!(lister, Lister::Events { .. }) { want_found } else { want_listed };
         self.timeline.decide(frontier, limits.passed_max, want);
-        let ahead = self.prefetcher.list_ahead(limits.list_ahead_max, urgency);
+        let ahead = self.prefetcher.list_depth(limits.list_ahead_max, urgency);
         let likely = lister.likely();
         // What is likely is not delivered before the lists are known.
         if likely.is_some() || self.timeline.waiting(ahead) < ahead {

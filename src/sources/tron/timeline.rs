@@ -92,7 +92,7 @@ impl Timeline {
             listed.seen.join(seen);
             let has_come = matches!(slot.fetch, Fetch::Ready(_) | Fetch::Passed);
             if has_come && listed.is_outdated() && !listed.is_lost {
-                self.planned.request_again(&key);
+                self.planned.restart_request(&key);
             }
         }
     }
@@ -173,7 +173,7 @@ impl Timeline {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = Some(tx.call.block);
             if slot.known.is_outdated() {
-                return self.planned.request_again(key);
+                return self.planned.restart_request(key);
             }
             self.planned.put(key, tx);
         }
@@ -184,7 +184,7 @@ impl Timeline {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = slot.known.height.or(height);
             if slot.known.is_outdated() {
-                return self.planned.request_again(key);
+                return self.planned.restart_request(key);
             }
             self.planned.pass(key);
         }
@@ -199,8 +199,8 @@ impl Timeline {
     }
 
     /// No node gave it: it waits again. Returns how often it was tried.
-    pub(super) fn put_back(&mut self, key: &Key) -> u32 {
-        self.planned.put_back(key)
+    pub(super) fn mark_for_retry(&mut self, key: &Key) -> u32 {
+        self.planned.mark_for_retry(key)
     }
 
     /// The highest place that is known to lie below the wanted heights; 0 where none is.

@@ -119,7 +119,7 @@ impl Windows {
     }
 
     /// A window that is to be searched again as it is.
-    pub(super) fn put_back(&mut self, window: HeightRange) {
+    pub(super) fn mark_for_retry(&mut self, window: HeightRange) {
         self.asked.remove(&window.high);
         self.again.push(window);
     }
@@ -190,7 +190,7 @@ mod tests {
         assert!(windows.shrink(window(20, 21), None));
         assert_eq!(windows.plan(), [window(21, 21)]);
         assert!(!windows.shrink(window(21, 21), None));
-        windows.put_back(window(21, 21));
+        windows.mark_for_retry(window(21, 21));
         assert_eq!(windows.plan(), [window(21, 21)]);
     }
 

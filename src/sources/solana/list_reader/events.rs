@@ -24,7 +24,7 @@ impl PrefetchReader for ListReader {
     }
 
     fn request_more(&mut self, urgency: Urgency) {
-        if self.prefetcher.is_too_early(urgency)
+        if self.prefetcher.is_premature(urgency)
             || matches!(self.phase, Phase::Opening | Phase::Ended)
         {
             return;
