@@ -1,6 +1,6 @@
-//! Pure: the few shapes of contract calls that token metadata needs (Solidity documentation,
-//! "Contract ABI Specification"; Multicall3's `aggregate3`, mds1/multicall3). Offsets and lengths
-//! of answers are believed only inside the bytes that came.
+//! Pure: the few ABI encodings that token metadata needs (Solidity documentation, "Contract ABI
+//! Specification"; Multicall3's `aggregate3`, mds1/multicall3). Offsets and lengths in answers are
+//! checked against the length of the answer.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn push(word: usize, to: &mut Vec<u8>) {
     to.extend(Units::from(word).to_be_bytes::<WORD>());
 }
 
-/// Calls without arguments, of which any may fail.
+/// Encodes calls without arguments, each of which may fail.
 pub(super) fn aggregate3(calls: &[(Account, [u8; 4])]) -> Vec<u8> {
     /// Target, may fail, offset of the data, its length, the data.
     const ENTRY: usize = 5 * WORD;
@@ -44,7 +44,7 @@ pub(super) fn aggregate3(calls: &[(Account, [u8; 4])]) -> Vec<u8> {
     data
 }
 
-/// What `aggregate3` gave for `count` calls; `None` inside where a call failed.
+/// Decodes the results of `count` calls; `None` inside for a call that failed.
 pub(super) fn results(data: &[u8], count: usize) -> Option<Vec<Option<&[u8]>>> {
     let list = tail(data, 0)?;
     if length(list, 0)? != count {
@@ -61,12 +61,12 @@ pub(super) fn results(data: &[u8], count: usize) -> Option<Vec<Option<&[u8]>>> {
         .collect()
 }
 
-/// `uint8`, under any name in the contract.
+/// Decodes a `uint8`, of any integer type that the contract declares.
 pub(crate) fn decimals(data: &[u8]) -> Option<u8> {
     number(data, 0)?.try_into().ok()
 }
 
-/// A string; of tokens from before the standard, 32 bytes.
+/// Decodes a string, or the 32 bytes that tokens older than the standard return.
 pub(crate) fn symbol(data: &[u8]) -> Option<Arc<str>> {
     let text = tail(data, 0).and_then(bytes);
     let fixed = || data.get(..WORD).filter(|_| data.len() == WORD);
@@ -81,12 +81,12 @@ fn length(data: &[u8], at: usize) -> Option<usize> {
     number(data, at)?.try_into().ok()
 }
 
-/// What the offset at a place leads to.
+/// The bytes from the offset stored at `at`.
 fn tail(data: &[u8], at: usize) -> Option<&[u8]> {
     data.get(length(data, at)?..)
 }
 
-/// A length and so many bytes.
+/// A length followed by that many bytes.
 fn bytes(data: &[u8]) -> Option<&[u8]> {
     data.get(WORD..)?.get(..length(data, 0)?)
 }

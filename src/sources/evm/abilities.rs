@@ -1,4 +1,4 @@
-//! What was learned of whether an index follows inner calls, and with that what each endpoint offers.
+//! What was learned about each endpoint: whether its index lists inner calls, and its abilities.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,23 +15,25 @@ use crate::rpc::{EndpointStatus, Pool};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 use crate::sources::server_reach::ServerReach;
 
-/// Answers, each so long after the one before, after which an ability counts as not offered.
+/// Answers without calls, each `SPACING` after the one before, that show an index to list none.
 const ABSENCES_MIN: u32 = 3;
 const SPACING: Duration = Duration::from_secs(10);
-/// The same over so long, where it listed some before: its tables may only be built anew.
+/// The same for this long if the index listed calls before: its tables may be under reconstruction.
 const LOST_AFTER: Duration = Duration::from_secs(600);
-/// Windows are not expected for so long after one that proved to be another.
+/// Windows are not prefetched before they are proved for this long after one proved to be
+/// different.
 const UNPROVED_REST: Duration = Duration::from_secs(300);
 
-/// Of the ways that may follow inner calls or not, and how far their lists have come.
+/// What was learned about each way: whether it lists inner calls, and how far its lists are
+/// synchronized.
 #[derive(Debug, Default)]
 pub(super) struct Abilities {
     calls: Mutex<HashMap<Discovery, CallsSeen>>,
     pub(super) reach: ServerReach<ExplorerList>,
     pub(super) page_sizes: PageSizes,
-    /// Of nodes, by the heads that they name.
+    /// Heads that nodes reported.
     pub(super) node_reach: ServerReach<()>,
-    /// When a window that was expected last proved to be another one.
+    /// When a window last proved to be different from the one that was expected.
     unproved_at: Mutex<Option<Instant>>,
 }
 
@@ -51,12 +53,12 @@ impl CallsSeen {
 }
 
 impl Abilities {
-    /// A window was not the one that was expected: what was requested of it was requested in vain.
+    /// Records that a prefetched window was not the one that was then proved.
     pub(super) fn note_unproved(&self) {
         *lock(&self.unproved_at) = Some(Instant::now());
     }
 
-    /// Whether windows prove to be those that were expected.
+    /// Whether expected windows were proved unchanged recently.
     pub(super) fn are_proved(&self) -> bool {
         lock(&self.unproved_at).is_none_or(|at| at.elapsed() >= UNPROVED_REST)
     }
@@ -66,7 +68,7 @@ impl Abilities {
         all.insert(kind, CallsSeen { has_worked: true, ..CallsSeen::default() });
     }
 
-    /// A proper answer shows that it follows none: no error, no refusal.
+    /// Records an answer, neither error nor refusal, in which the way lists no calls.
     pub(super) fn note_no_calls(&self, kind: Discovery) {
         let now = Instant::now();
         let mut all = lock(&self.calls);
@@ -78,17 +80,17 @@ impl Abilities {
         }
     }
 
-    /// Shown by repeated answers and never contradicted.
+    /// Whether repeated answers without contradiction show that the way lists no calls.
     pub(super) fn has_no_calls(&self, kind: Discovery) -> bool {
         self.get(kind).is_some_and(|one| !one.has_worked && one.absences >= ABSENCES_MIN)
     }
 
-    /// The same of late; for long, where it listed some before.
+    /// The same for recent answers; over a longer time if the way listed calls before.
     pub(super) fn shows_no_calls(&self, kind: Discovery) -> bool {
         self.get(kind).is_some_and(|one| one.absences >= ABSENCES_MIN && one.is_lost())
     }
 
-    /// One answer is enough to ask another way first.
+    /// Whether at least one answer showed no calls, so that another way is tried first.
     pub(super) fn may_have_no_calls(&self, kind: Discovery) -> bool {
         self.get(kind).is_some_and(|one| !one.has_worked && one.absences > 0)
     }
@@ -99,7 +101,7 @@ impl Abilities {
 }
 
 impl EvmSource {
-    /// In the order of the status: nodes, then the index, then the gateway.
+    /// Abilities in the order of the status: nodes, then the index, then the gateway.
     pub(in crate::sources) fn abilities(&self) -> Vec<Vec<Ability>> {
         let nodes = self.inner.pool.endpoints();
         let nodes = nodes.iter().map(|status| self.abilities_of_node(status));
@@ -133,7 +135,7 @@ impl EvmSource {
         ]
     }
 
-    /// A height of which no node had it, not long ago.
+    /// A height for which no node had this data recently.
     fn lacks(&self, what: Past) -> Option<Height> {
         let pruned = lock(&self.inner.pruned);
         pruned.get(&what).filter(|(_, until)| *until > Instant::now()).map(|(top, _)| *top)

@@ -1,4 +1,4 @@
-//! How many transactions the wallet has sent: any node reports it, and most trades are sent.
+//! Estimates a wallet's activity by its sent count: any node reports it, and most trades are sent.
 
 use serde_json::json;
 

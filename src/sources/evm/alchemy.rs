@@ -1,5 +1,5 @@
-//! A wallet's transactions by `alchemy_getAssetTransfers`: one list of what it gave, one of what
-//! it got (alchemy.com/docs, "Transfers API").
+//! Finds transactions by `alchemy_getAssetTransfers`, with one list of outgoing and one of incoming
+//! transfers (alchemy.com/docs, "Transfers API").
 
 use std::collections::HashMap;
 
@@ -24,24 +24,24 @@ use crate::rpc::error::UpstreamError;
 use crate::sources::server_reach::RecentHead;
 
 pub(super) const METHOD: &str = "alchemy_getAssetTransfers";
-/// Transfers in a page: the most that is given.
+/// Transfers per page: the API's maximum.
 const PAGE_MAX: usize = 1_000;
-/// Chains of which it lists inner calls: Ethereum and Polygon.
+/// Chains for which the API lists inner calls: Ethereum and Polygon.
 const CHAINS_WITH_CALLS: [u64; 2] = [1, 137];
-/// Answers that have to agree.
+/// Answers that must agree.
 const AGREEING: usize = 2;
-/// More of them near the chain's head: even the calls of one request may be answered by several servers
-/// of which some are behind. Those that show an end alike confirm it.
+/// Answers that must agree near the chain's head: even the calls of one request may be answered by
+/// several servers, some of which lag. Answers that show the same end confirm it.
 const AGREEING_NEAR: usize = 3;
-/// And more where the head of a server came in another request than its page: each page may be of a
-/// server that is behind, and each head of one that is not.
+/// Answers that must agree if the server's head came in another request than the page: each page may
+/// be from a server that lags, and each head from one that does not.
 const AGREEING_APART: usize = 6;
-/// Blocks above a page from which on a known head needs no new one: another server behind the address
-/// may not have come so far.
+/// Blocks between a page and a known head above which no new head is needed; below, another server
+/// behind the address may lag.
 const HEAD_MARGIN: u64 = 4_096;
-/// Pages in a row that lack what is known.
+/// Consecutive pages without known rows.
 const LAGS_MAX: u32 = 8;
-/// Transfers of a page that no provider cuts, also one that does not say where it does.
+/// Page length that no provider cuts, even if it does not report where it cuts.
 const UNCUT_MAX: usize = 100;
 
 #[derive(Debug)]
@@ -50,16 +50,16 @@ pub(super) struct AlchemyLister {
     merge: Merge<TransferSide>,
     high: Height,
     with_calls: bool,
-    /// How to turn the page inside a block.
+    /// The key of the next page within a block.
     keys: HashMap<TransferSide, String>,
     lags: u32,
-    /// A block that each node had of late.
+    /// A block that each node had recently.
     heads: HashMap<EndpointId, RecentHead>,
-    /// The head that each named last after a page, and when it was asked for.
+    /// The last head that each node reported after a page, and when it was queried.
     named: HashMap<EndpointId, (Height, Instant)>,
 }
 
-/// A page, with what shows how far its server has come.
+/// A page, and evidence of its server's height.
 struct PageAnswer {
     page: CallResponse,
     reach: Reach,
@@ -68,13 +68,13 @@ struct PageAnswer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// The page is far below a head.
+    /// The page is far below a known head.
     Certain,
-    /// The head of the server that gave the page, or one of another request that is far above it.
+    /// A head of the same server, or of another request but far above the page.
     Head(Height),
-    /// Its head came from another request, and so perhaps from another server and after the page.
+    /// A head from another request, perhaps from another server, and later than the page.
     Apart,
-    /// Heads of its address: named before the page was asked for, and after it came.
+    /// Heads of the endpoint, reported before the page was queried and after it arrived.
     Around([Height; 2]),
 }
 
@@ -94,23 +94,23 @@ impl AlchemyLister {
         }
     }
 
-    /// Begins further down, before anything is listed.
+    /// Lowers the top of the list before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         self.merge.set_high(high);
         self.high = high;
     }
 
-    /// The next heights down that both lists have passed. Cancel safe.
+    /// The next window that both lists have passed. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         loop {
             if self.merge.is_done() {
                 return Ok(None);
             }
-            // Where it has no calls, it refuses to be asked for them.
+            // Chains without calls reject the category.
             let until = self.with_calls.then_some(self.high);
             if let Some(mut window) = self.merge.take(&self.client.subject, until) {
-                // Without its only inner call, a sale looks like tokens that were sent away: that
-                // there is none is read from the transaction.
+                // Without inner calls, a sale looks like tokens that were sent away: the
+                // transaction itself shows whether there were any.
                 for found in &mut window.found {
                     found.calls.take_if(|calls| calls.is_empty());
                 }
@@ -136,8 +136,8 @@ impl AlchemyLister {
         first_error
     }
 
-    /// As many answers as have to agree: a page that stops early, or comes from a server that is
-    /// behind, looks like any other. One where it is to confirm an end.
+    /// Queries a page as often as answers must agree, since a cut page, or one of a server that
+    /// lags, looks like any other; once if it confirms an end.
     async fn answers(
         &self,
         side: TransferSide,
@@ -159,8 +159,8 @@ impl AlchemyLister {
         Ok(answers)
     }
 
-    /// A page of an endpoint between two heads that it names. One that is asked for its head only
-    /// after the page may have come so far in between.
+    /// A page between two heads of the same endpoint: a head that was queried only after the page
+    /// may be newer than the page.
     async fn answer_around(
         &self,
         side: TransferSide,
@@ -181,19 +181,19 @@ impl AlchemyLister {
         Ok(wire::number(&answer.result).unwrap_or(0))
     }
 
-    /// Whether a server behind the address may not have come so far.
+    /// Whether a server behind the address may lag so much that it lacks the page's blocks.
     fn is_near(&self, ask: &PageAsk) -> bool {
         !self.heads.keys().any(|on| self.is_far_above(*on, ask.end))
     }
 
-    /// Whether an endpoint was far above a height of late.
+    /// Whether an endpoint was recently far above a height.
     fn is_far_above(&self, on: EndpointId, height: Height) -> bool {
         let head = self.heads.get(&on).and_then(|head| head.get(Instant::now()));
         head >= Some(height.saturating_add(HEAD_MARGIN))
     }
 
-    /// One answer, with its server's head in the same request where that costs no other one, or the
-    /// chain's head is near.
+    /// One answer, with the server's head in the same request if that needs no further request, or
+    /// if the page is near the chain's head.
     async fn answer(&self, side: TransferSide, ask: &PageAsk) -> Result<PageAnswer, UpstreamError> {
         let options = self.client.options();
         let page = Call { method: METHOD, params: self.params(side, ask) };
@@ -220,7 +220,8 @@ impl AlchemyLister {
         Ok(PageAnswer { page, reach, asked_at })
     }
 
-    /// Heads of other requests show how far apart the servers of their addresses are.
+    /// Records heads from several requests, which show how far the servers behind one address
+    /// differ.
     fn note_apart(&self, heads: &[CallResponse]) {
         for answer in heads {
             if let Some(head) = wire::number(&answer.result) {
@@ -281,7 +282,7 @@ impl AlchemyLister {
         let Some((best, rows)) = fullest else { return Ok(()) };
         let Some((endpoint, ..)) = keys.get(best) else { return Ok(()) };
         let (endpoint, is_whole) = (*endpoint, keys.iter().all(|(_, _, key)| key.is_none()));
-        // Of the same rows one may lack the key.
+        // If rows are equal, one page may lack the key of the next.
         let is_same = |of: &&(EndpointId, usize, Option<String>)| of.1 == rows.len();
         match keys.iter().filter(is_same).find_map(|(_, _, key)| key.clone()) {
             Some(key) => drop(self.keys.insert(side, key)),
@@ -299,7 +300,7 @@ impl AlchemyLister {
         Ok(())
     }
 
-    /// A third answer to where a list ends; one that shows more is no page by itself.
+    /// Processes a third answer about a list's end; if it shows more, it does not count as a page.
     async fn absorb_end(
         &mut self,
         side: TransferSide,
@@ -342,22 +343,22 @@ impl AlchemyLister {
         Ok((answer.endpoint, page(&answer.result).ok_or_else(malformed)?))
     }
 
-    /// Asked again, some times.
+    /// Queries the page again, up to a limit.
     fn miss(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
         if self.lags < LAGS_MAX {
             self.lags += 1;
             return Ok(());
         }
         self.lags = 0;
-        // Heads grow.
+        // Servers catch up meanwhile.
         self.heads.clear();
         let last = format!("{} lacks what it gave, or is behind", self.client.pool.label(endpoint));
         Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
     }
 
-    /// Whether the server had come so far when it gave the page: what one of its address was behind
-    /// another of late, each may be. Far below a head of late, one that it names now: it may have
-    /// fallen back.
+    /// Whether the server had reached the page's top when it answered. Near a head, each server may
+    /// lag by as much as one recently did; far below a recent head, a head reported now suffices,
+    /// in case the server was reset.
     async fn reaches(
         &mut self,
         answer: &PageAnswer,
@@ -374,7 +375,7 @@ impl AlchemyLister {
         Ok(reached.iter().all(|reached| *reached >= height))
     }
 
-    /// A head that an endpoint was asked for since a page was.
+    /// A head that was queried at the endpoint after the page was.
     async fn head_since(&mut self, on: EndpointId, page: Instant) -> Result<Height, UpstreamError> {
         if let Some((head, _)) = self.named.get(&on).filter(|(_, asked_at)| *asked_at >= page) {
             return Ok(*head);
@@ -385,15 +386,15 @@ impl AlchemyLister {
         Ok(head)
     }
 
-    /// The height that every server of the address has, as far as its heads show. One counts from when
-    /// it was asked for.
+    /// Records a head; returns the height that every server behind the address has, as far as its
+    /// heads show. A head counts from when it was queried.
     fn note_head(&mut self, on: EndpointId, head: Height, asked_at: Instant) -> Height {
         self.heads.entry(on).or_default().note(head, asked_at);
         self.client.abilities.node_reach.note(on, (), &[head]);
         self.client.abilities.node_reach.reached(on, ()).unwrap_or(0)
     }
 
-    /// What follows from an answer that is an error.
+    /// Adapts the list to an error.
     fn amend(
         &mut self,
         side: TransferSide,
@@ -407,7 +408,7 @@ impl AlchemyLister {
             self.with_calls = false;
             return Ok(());
         }
-        // A key is good for some minutes, and only where it was given.
+        // A page key is valid for some minutes, and only at the endpoint that returned it.
         if ask.page > 1 && self.lags < LAGS_MAX {
             self.lags += 1;
             self.merge.on_list(side, Descent::restart);
@@ -417,7 +418,8 @@ impl AlchemyLister {
     }
 }
 
-/// A head that an endpoint named just now, so far above a page that none has to come with it.
+/// A head just reported that is so far above the page that the page needs no head in its own
+/// request.
 fn far_head(heads: &[CallResponse], on: EndpointId, end: Height) -> Option<Height> {
     let own = heads.iter().filter(|head| head.endpoint == on);
     let heights = own.filter_map(|head| wire::number(&head.result));

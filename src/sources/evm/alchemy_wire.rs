@@ -1,4 +1,4 @@
-//! What `alchemy_getAssetTransfers` answers: transfers, and the key of the next page.
+//! The wire format of `alchemy_getAssetTransfers`: transfers, and the key of the next page.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ struct RawTransfer<'a> {
     metadata: Option<Metadata<'a>>,
 }
 
-/// The field `value` is a float and not read.
+/// The field `value` is a float and not used.
 #[derive(Deserialize)]
 struct RawContract<'a> {
     #[serde(borrow)]
@@ -46,11 +46,11 @@ struct Metadata<'a> {
 /// One page of transfers.
 pub(super) struct TransferPage {
     pub(super) rows: Vec<ListRow>,
-    /// How to ask for the next one.
+    /// The key of the next page.
     pub(super) key: Option<String>,
 }
 
-/// `None` where it is none.
+/// `None` if the answer is no page.
 pub(super) fn page<'a>(raw: &'a RawValue) -> Option<TransferPage> {
     let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
     let marked = |raw: &RawTransfer<'a>| Some((raw.unique_id, row(raw)?));
@@ -76,12 +76,12 @@ fn row(raw: &RawTransfer<'_>) -> Option<ListRow> {
 
 fn what(category: &str, (from, to): (Account, Option<Account>), value: Option<Units>) -> What {
     match (category, to, value) {
-        // The call's kind is not reported.
+        // The API does not report the kind of call.
         ("external", to, value) => {
             What::Outer { from, to, value: value.unwrap_or_default(), selector: None }
         }
         (_, _, Some(Units::ZERO)) => What::Nothing,
-        // Some tokens have no amount.
+        // For some tokens the API reports no amount.
         ("erc20", Some(to), _) => What::Token { from, to },
         ("internal", Some(to), Some(value)) if from != to => {
             What::Call(NativeMove { from, to, value })

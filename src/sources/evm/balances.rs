@@ -1,4 +1,4 @@
-//! What a wallet holds of tokens now.
+//! Current token balances of a wallet.
 
 use serde_json::value::RawValue;
 
@@ -13,7 +13,7 @@ const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
 const WORD: usize = 32;
 
 impl EvmSource {
-    /// `None` where the contract does not report it.
+    /// Balances in the order of the tokens; `None` if a contract does not report one.
     pub(crate) async fn balances(
         &self,
         wallet: Address,
@@ -25,13 +25,13 @@ impl EvmSource {
         data.extend(wallet.bytes());
         let calls: Vec<Call> = mints.iter().map(|mint| call(mint.bytes(), &data)).collect();
         let answers = self.inner.pool.batch(&calls, options).await.into_iter();
-        // One that reverts, or is no token, has none.
+        // A contract that reverts or is no token has no balance.
         let answers = answers.map(unless_refused);
         answers.map(|answer| Ok(answer?.and_then(|answer| balance(&answer.result)))).collect()
     }
 }
 
-/// Of what `balanceOf` gave.
+/// Decodes the result of `balanceOf`.
 pub(crate) fn balance(raw: &RawValue) -> Option<Units> {
     wire::returned(raw)?.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
 }

@@ -1,5 +1,5 @@
-//! What a whole block shows of native coin that an account got or gave by anything but one
-//! transaction: a balance before and after the block is that transaction's only without it.
+//! Whether a block contains anything else that changes an account's balance than one transaction:
+//! only without it is the balance change across the block that transaction's.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ struct Whole<'a> {
     miner: Option<&'a str>,
     #[serde(borrow)]
     transactions: Vec<Payment<'a>>,
-    /// Of validators; they pass no transaction.
+    /// Payments to validators, which no transaction contains.
     #[serde(borrow)]
     withdrawals: Option<Vec<Withdrawal<'a>>>,
 }
@@ -31,9 +31,9 @@ struct Withdrawal<'a> {
     address: &'a str,
 }
 
-/// Whether a block with full transactions contains this one and shows nothing else that changes the
-/// account's balance: another transaction of it, a payment to it, a block's reward or a withdrawal.
-/// What contracts paid in other transactions is in none of these.
+/// Whether a full block contains this transaction and nothing else that changes the account's
+/// balance: another transaction of the account, a payment to it, its block reward or a withdrawal.
+/// Payments by contracts in other transactions are not visible in a block.
 pub(super) fn is_lone(block: &RawValue, hash: &Word, account: &Account) -> bool {
     let Ok(Some(block)) = serde_json::from_str::<Option<Whole<'_>>>(block.get()) else {
         return false;

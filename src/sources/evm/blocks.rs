@@ -17,7 +17,7 @@ use crate::sources::hash_check::HashAnswer;
 pub(super) type BlockTimes = HashMap<Height, (UnixSeconds, Option<Account>)>;
 
 impl EvmSource {
-    /// The newest block that cannot be taken back.
+    /// The newest block that a reorg can no longer replace.
     pub(crate) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
         Ok(self.tagged_head(options).await?.0)
     }
@@ -31,7 +31,7 @@ impl EvmSource {
         if tip.is_some() {
             return Ok((height, tip));
         }
-        // Without its hash, a block that is replaced later would go unnoticed.
+        // Without the hash a later replacement of the block would go unnoticed.
         let (block, _) = self.block_at(height, options).await?;
         Ok((height, block.map(|block| Tip { height, hash: block.hash })))
     }
@@ -51,7 +51,7 @@ impl EvmSource {
                 let tip = Tip { height: block.number, hash: block.hash };
                 Ok((block.number, Some(tip)))
             }
-            // Nodes that do not know the tag answer null or refuse it.
+            // Nodes that do not know the tag return null or an error.
             Ok((None, _)) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotSupported { .. }) => {
                 Ok((self.head_below(chain.index_lag, options).await?, None))
             }
@@ -133,7 +133,7 @@ impl EvmSource {
             for (height, answer) in wanted.iter().zip(self.inner.pool.batch(&calls, &options).await)
             {
                 let answer = answer?;
-                // What one node does not have is asked of another.
+                // A block that one node lacks is queried on another.
                 match wire::block(&answer.result) {
                     Ok(Some(block)) if block.number == *height => {
                         times.insert(block.number, (block.time, block.producer));
@@ -151,7 +151,7 @@ pub(super) fn head_call() -> Call {
     Call { method: "eth_blockNumber", params: json!([]) }
 }
 
-/// Asks for a block: with its whole transactions, else with their hashes.
+/// Queries a block with full transactions, or with their hashes only.
 pub(super) fn block_call(height: Height, is_whole: bool) -> Call {
     Call { method: "eth_getBlockByNumber", params: json!([format!("{height:#x}"), is_whole]) }
 }

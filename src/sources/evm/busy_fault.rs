@@ -1,23 +1,23 @@
-//! Faults of the index in this process in its answers about busy accounts.
+//! Faults of the simulated index in answers about busy accounts.
 
 use std::ops::RangeInclusive;
 
 use crate::domain::Height;
 
-/// Blocks next to the head that an index works on.
+/// Blocks below the head that the index has not finished.
 const PENDING: u64 = 8;
 
-/// What is wrong with answers about the rows of accounts that others use.
+/// A fault in answers about accounts that many transactions use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BusyFault {
-    /// The query takes too long; or only where all blocks are asked about.
+    /// The query times out; or only if it covers all blocks.
     TooLarge,
     TooLargeInAll,
-    /// Its blocks are worked on; or the newest ones alone, which all that is asked with them is
-    /// refused for.
+    /// Its blocks are being indexed, or only the newest ones are, and the query is refused as a
+    /// whole.
     Processing,
     NewestProcessing,
-    /// Of many rows the first ones alone.
+    /// Only the first of many rows are returned.
     Cut,
 }
 

@@ -1,4 +1,4 @@
-//! Several wanted transactions of one block: the block and its receipts are two calls for all of
+//! Fetches several transactions of one block by the block and its receipts: two calls for all of
 //! them, instead of two for each.
 
 use std::collections::{BTreeSet, HashMap};
@@ -12,8 +12,8 @@ use crate::domain::Height;
 use crate::rpc::{Call, CallOptions, CallResponse};
 
 impl EvmSource {
-    /// Those of blocks that hold several of these transactions, where an endpoint offers receipts by
-    /// block, and the others.
+    /// Splits transactions into those of blocks that hold several of them, if an endpoint supports
+    /// receipts by block, and the others.
     pub(super) fn by_block<'a>(
         &self,
         open: Vec<&'a mut CandidateTx>,
@@ -32,8 +32,8 @@ impl EvmSource {
         open.into_iter().partition(is_crowded)
     }
 
-    /// Fills in what the blocks of these transactions hold of them. Never fails: not every endpoint
-    /// offers receipts by block, and what is left is requested by its hash.
+    /// Fills in what the blocks of these transactions contain. Never fails: not every endpoint
+    /// supports receipts by block, and missing parts are then queried by hash.
     pub(super) async fn ask_by_block(&self, open: &mut [&mut CandidateTx], options: &CallOptions) {
         let blocks: BTreeSet<Height> = open.iter().map(|one| one.candidate.block).collect();
         if blocks.is_empty() {

@@ -1,16 +1,17 @@
 //! Pure: one list of an account, read downwards page by page.
 //!
-//! Indexes cut their answers at unknown caps, in the middle of a block too. So a block is complete
-//! only when a lower one was seen, or when a page that cannot have been cut ends with it; paging
-//! continues AT the lowest block seen, and that page must contain its known rows. A list has ended
-//! only when two pages agree that nothing follows.
+//! Indexes cut pages at undocumented limits, also inside a block. A block is complete only once a
+//! lower one was seen, or once a page that cannot have been cut ends with it; paging continues AT
+//! the lowest block seen, and that page must contain its known rows. A list has ended only when two
+//! pages agree that nothing follows.
 
 use super::list_row::ListRow;
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
-/// Each page is an answer that two agree on: below known rows one is enough.
+/// Every page is already an answer that two requests agree on, so one page ends a list with known
+/// rows.
 const RULES: PagerRules = PagerRules {
     quorum: Quorum { from_several: 1, from_one: 1 },
     quorum_without_entries: Quorum { from_several: 2, from_one: 2 },
@@ -18,35 +19,35 @@ const RULES: PagerRules = PagerRules {
     misses_max: 4,
     pages_inside_max: u32::MAX,
 };
-/// Rows in a row that may repeat the page before: equal transfers in one transaction look alike.
+/// Consecutive rows that may repeat the page before: equal transfers of one transaction look alike.
 const REPEATS_MAX: usize = 64;
 
-/// Pages of one block.
+/// Pages of a single block.
 const PAGES_MAX: u32 = 10_000;
 
-/// A page to ask for: rows from `end` downwards.
+/// A page to query: rows from height `end` downwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageAsk {
     pub(super) low: Height,
     pub(super) end: Height,
-    /// From 1.
+    /// Page number, from 1.
     pub(super) page: u32,
-    /// Rows in a page; `None`: as many as the list gives.
+    /// Rows per page; `None`: as many as the list returns.
     pub(super) rows: Option<usize>,
-    /// It is to confirm an end that two answers have shown: one more is enough, where it
-    /// [shows that end](Descent::shows_end).
+    /// The page confirms an end that two answers have shown: one more answer suffices if it [shows
+    /// that end](Descent::shows_end).
     pub(super) confirms_end: bool,
 }
 
-/// What came of a page.
+/// Effect of a page on the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DescentOutcome {
     Taken,
-    /// It lacks what is known; to be asked again, elsewhere where that is possible.
+    /// The page lacks known rows: query it again, on another endpoint if possible.
     Missed,
 }
 
-/// Why a list cannot be read on.
+/// Why a list cannot be continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
     #[error("rows are not in the order asked for")]
@@ -63,10 +64,10 @@ pub(super) struct Descent {
     pager: Pager<Height, Word>,
     /// Known rows, newest first.
     rows: Vec<ListRow>,
-    /// Rows of the block at the edge on pages that it fills by itself.
+    /// Rows of the edge's block on pages that contain no other block.
     inside: Option<Inside>,
-    /// Those of the edge on the last page, where it held others too: they are taken with the next
-    /// one, which is shorter and so not cut.
+    /// Rows of the edge's block on the last page, if it held other blocks too: they are taken with
+    /// the next page, which is shorter and so not cut.
     edge_rows: Vec<ListRow>,
     expects_end: bool,
 }
@@ -74,7 +75,7 @@ pub(super) struct Descent {
 #[derive(Debug, Clone)]
 struct Inside {
     page: u32,
-    /// Rows of each page.
+    /// Number of rows on each page.
     size: usize,
     rows: Vec<ListRow>,
     last: Vec<ListRow>,
@@ -91,7 +92,7 @@ impl Descent {
         Self { low, pager, rows, inside: None, edge_rows, expects_end: false }
     }
 
-    /// The lowest height that is known with all above it; `None` while nothing is.
+    /// The lowest height with all rows known from it up; `None` if there is none yet.
     pub(super) fn known_from(&self) -> Option<Height> {
         if self.is_ended() { Some(self.low) } else { self.pager.edge().checked_add(1) }
     }
@@ -100,12 +101,12 @@ impl Descent {
         self.pager.has_ended()
     }
 
-    /// Known rows that were not taken, newest first.
+    /// Known rows that were not taken yet, newest first.
     pub(super) fn rows(&self) -> &[ListRow] {
         &self.rows
     }
 
-    /// What to ask for next; `None` when there is nothing more.
+    /// The next page to query; `None` if the list has ended.
     pub(super) fn ask(&self) -> Option<PageAsk> {
         if self.is_ended() {
             return None;
@@ -118,26 +119,25 @@ impl Descent {
         Some(PageAsk { low: self.low, end, page, rows, confirms_end })
     }
 
-    /// Nothing more is wanted of it.
+    /// Ends the list: nothing below is needed.
     pub(super) fn give_up(&mut self) {
         self.rows.clear();
         self.inside = None;
         self.pager.end();
     }
 
-    /// Goes back to the first page of the block, where the next ones cannot be had.
+    /// Returns to the first page of the block, because the following ones are not available.
     pub(super) fn restart(&mut self) {
         self.inside = None;
     }
 
-    /// The last page came twice, alike, with fewer rows than were asked for: the next one is expected
-    /// to show that nothing lies below.
+    /// Expects the end of the list: two equal pages had fewer rows than requested.
     pub(super) fn expect_end(&mut self) {
         self.expects_end = self.inside.is_none() && !self.edge_rows.is_empty();
     }
 
-    /// The last page came three times, alike, and none of them names a next one: nothing lies below. An
-    /// empty list needs more.
+    /// Ends the list: three equal pages without a key for a next one have nothing below. Without
+    /// rows, more answers are needed.
     pub(super) fn end(&mut self) {
         if !self.is_ended() && self.inside.is_none() && !self.edge_rows.is_empty() {
             self.rows.append(&mut self.edge_rows);
@@ -145,14 +145,14 @@ impl Descent {
         }
     }
 
-    /// Whether a page holds the known rows of the edge and nothing else. One that does not is no end,
-    /// and counts no more than any page that came once.
+    /// Whether a page holds exactly the known rows of the edge. Any other page does not confirm the
+    /// end, and counts as a page that was returned once.
     pub(super) fn shows_end(&mut self, page: &[ListRow]) -> bool {
         self.expects_end = false;
         page.len() == self.edge_rows.len() && self.edge_rows.iter().all(|row| page.contains(row))
     }
 
-    /// Takes a page. `is_whole`: it cannot have been cut.
+    /// Processes a page; `is_whole`: it cannot have been cut.
     pub(super) fn absorb(
         &mut self,
         page: Vec<ListRow>,
@@ -169,7 +169,7 @@ impl Descent {
         }
     }
 
-    /// Known rows at or above a height, newest first.
+    /// Removes and returns known rows at or above a height, newest first.
     pub(super) fn take_from(&mut self, height: Height) -> Vec<ListRow> {
         let count = self.rows.partition_point(|row| row.block >= height);
         self.rows.drain(..count).collect()
@@ -189,7 +189,7 @@ impl Descent {
         is_whole: bool,
     ) -> Result<DescentOutcome, Fault> {
         let edge = self.pager.edge();
-        // One that is cut inside of the edge's block may hold a part of what is known of it.
+        // A page that was cut inside the edge's block may lack some of its known rows.
         let is_cut = !is_whole && page.last().is_some_and(|row| row.block == edge);
         let view = PageView {
             entries: page.iter().map(|row| (row.block, row.hash)).collect(),
@@ -254,7 +254,7 @@ impl Descent {
         Ok(DescentOutcome::Taken)
     }
 
-    /// The page may have been cut in its lowest block, which is asked for again.
+    /// Continues at the page's lowest block, in which the page may have been cut.
     fn go_on_at(&mut self, lowest: Height, page: Vec<ListRow>) {
         let above = page.partition_point(|row| row.block > lowest);
         self.pager.move_to(lowest, page.iter().skip(above).map(|row| row.hash));
@@ -262,7 +262,7 @@ impl Descent {
         self.rows.extend(page.into_iter().take(above));
     }
 
-    /// The block is known, and this answer has nothing below it.
+    /// Continues below a block that is complete, after one answer with nothing below it.
     fn step_below(&mut self) {
         match self.pager.edge().checked_sub(1).filter(|below| *below >= self.low) {
             Some(below) if !self.pager.has_ended() => {

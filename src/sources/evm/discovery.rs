@@ -1,4 +1,4 @@
-//! Ways to find a wallet's transactions, as one: windows of heights, going down.
+//! The ways to find a wallet's transactions, behind one interface: windows of heights, going down.
 
 use super::receipts::TokenTransfer;
 use crate::decode::evm::{Account, NativeMove, Transaction, Word};
@@ -20,7 +20,7 @@ pub enum Discovery {
 }
 
 impl Discovery {
-    /// What this way cannot see.
+    /// Doubts of every read by this way.
     pub(super) fn blind_spots(self) -> Doubts {
         match self {
             Self::Portal | Self::Explorer => Doubts::NONE,
@@ -56,38 +56,38 @@ pub(super) struct Candidate {
     pub(super) block: Height,
     pub(super) index: Option<u32>,
     pub(super) time: Option<UnixSeconds>,
-    /// The transaction with its receipt, where the list gives it whole.
+    /// The transaction with its receipt, if the list contains both.
     pub(super) whole: Option<Box<Transaction>>,
-    /// Native coin moved by its inner calls, where the list contains all that touch the wallet.
+    /// Native coin moved by inner calls, if the list contains all calls that touch the wallet.
     pub(super) calls: Option<Vec<NativeMove>>,
-    /// Whether the wallet gave anything in it or sent it, or it came through a contract that fills
-    /// orders; `None` where the list does not show it.
+    /// Whether the wallet gave anything or sent the transaction, or it came through a contract that
+    /// fills orders; `None` if the list does not show it.
     pub(super) sent: Option<bool>,
-    /// A token transfer that the list shows, which its receipt must show too.
+    /// A token transfer in the list, which the receipt must contain too.
     pub(super) transfer: Option<TokenTransfer>,
 }
 
 impl Candidate {
-    /// Of which nothing else is known.
+    /// A candidate of which only the hash and the block are known.
     pub(super) fn bare(hash: Word, block: Height) -> Self {
         Self { hash, block, ..Self::default() }
     }
 }
 
-/// Heights for which the list contains every candidate.
+/// A range of heights whose candidates are all listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) low: Height,
     pub(super) high: Height,
     /// Newest first.
     pub(super) found: Vec<Candidate>,
-    /// Transactions that only brought unsolicited tokens.
+    /// Number of transactions that only brought unsolicited tokens.
     pub(super) skipped: usize,
-    /// What the list did not establish of these heights.
+    /// Doubts of the list about these heights.
     pub(super) doubts: Doubts,
 }
 
-/// Which heights of which wallet are listed, for whom.
+/// The wallet, the heights and the lane of a list.
 #[derive(Debug, Clone)]
 pub(super) struct ListRequest {
     pub(super) wallet: Account,

@@ -1,5 +1,5 @@
-//! A wallet's transactions by the account lists of an index of Etherscan's shape: its own
-//! transactions, its token transfers, and the calls that gave it native coin.
+//! Finds transactions by the account lists of an Etherscan-like index: the wallet's own
+//! transactions, its token transfers, and calls that gave it native coin.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,21 +23,21 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
-/// Rows asked for at first: what every index gives at once.
+/// Rows per page at first: every index returns that many.
 const ROWS_FIRST: usize = 1_000;
-/// Rows asked for where such pages come full: the most that any index gives.
+/// Rows per page once such pages come full: the most that any index returns.
 const ROWS_MAX: usize = 10_000;
 const ROWS_MIN: usize = 10;
-/// Answers in a row of indexes that lag behind, or that lack what is known.
+/// Consecutive answers of indexes that lag or lack known rows.
 const LAGS_MAX: u32 = 8;
 const LAG_PAUSE: Duration = Duration::from_millis(500);
-/// Refusals of the list of calls in a row after which the others are read without it.
+/// Consecutive refusals of the list of calls, after which the other lists are read without it.
 const REFUSALS_MAX: u32 = 4;
 
 /// Whether the index lists calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Calls {
-    /// No row of them was seen yet, which may be so because it follows none.
+    /// No call was seen yet, perhaps because the index does not list calls.
     Unseen,
     Listed,
     NotListed,
@@ -49,23 +49,23 @@ pub(super) struct ExplorerLister {
     merge: Merge<ExplorerList>,
     high: Height,
     calls: Calls,
-    /// Rows to ask for, and the most that may be asked for.
+    /// Rows to request per page, and their maximum.
     rows: usize,
     rows_max: usize,
-    /// Pages of this read.
+    /// Number of pages of this read.
     page_sizes: PageSizes,
     reach: ExplorerReach,
     avoid: Option<EndpointId>,
     lags: u32,
-    /// Of the list of calls, in a row.
+    /// Consecutive refusals of the list of calls.
     refusals: u32,
-    /// Where the chain counts what an account sent.
+    /// Compares with the sent count, if the chain has one.
     witness: Option<SentWitness>,
     is_counted: bool,
-    /// Endpoints that gave the newest pages.
+    /// Endpoints that returned the newest pages.
     top: BTreeSet<EndpointId>,
     is_top_checked: bool,
-    /// How far calls have come was asked once more after the newest pages.
+    /// The height of the list of calls was queried again after the newest pages.
     is_looked_again: bool,
 }
 
@@ -91,7 +91,7 @@ impl ExplorerLister {
         }
     }
 
-    /// Begins further down, before anything is listed.
+    /// Lowers the top of the lists before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         self.merge.set_high(high);
         self.high = high;
@@ -100,13 +100,13 @@ impl ExplorerLister {
         }
     }
 
-    /// How far all lists have come.
+    /// The height that all lists have reached.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
         Box::pin(self.reach.head(None)).await
     }
 
-    /// The next heights down that all lists have passed. Cancel safe: an answer that is under way
-    /// is asked for again.
+    /// The next window that all lists have passed. Cancel safe: an answer in flight is requested
+    /// again.
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         loop {
             if self.merge.is_done() {
@@ -123,9 +123,9 @@ impl ExplorerLister {
         }
     }
 
-    /// The next heights down, before the endpoints that gave them have shown that they have not fallen
-    /// behind meanwhile: what it holds may be asked for, and counts for nothing. `None` where there is
-    /// nothing of the kind. Cancel safe as [`Self::next`] is.
+    /// The next window before its endpoints have confirmed that their lists did not fall back
+    /// meanwhile: its transactions may be prefetched but not delivered. `None` if there is none.
+    /// Cancel safe as [`Self::next`] is.
     pub(super) async fn likely(&mut self) -> Result<Option<Window>, UpstreamError> {
         while !self.is_top_checked && !self.merge.is_done() {
             self.look_for_calls().await?;
@@ -143,9 +143,8 @@ impl ExplorerLister {
         Window { doubts: window.doubts.union(self.doubts()), ..window }
     }
 
-    /// One page of each list that holds up the next window. Each is asked for twice, because a page
-    /// that stops early, or comes from a backend that is behind, looks like any other; but for one that
-    /// confirms an end.
+    /// Queries one page of each list that the next window needs. Each is queried twice, because a
+    /// cut page, or one of a server that lags, looks like any other; once if it confirms an end.
     async fn round(&mut self) -> Result<(), UpstreamError> {
         if !self.is_top_checked {
             self.reach.forget_old();
@@ -157,7 +156,7 @@ impl ExplorerLister {
             let second = OptionFuture::from((!ask.confirms_end).then(|| self.page(*list, ask)));
             join(self.page(*list, ask), second)
         });
-        // The first answer about the counts, where it is not known.
+        // The first answer about the sent count, if it is not known.
         let witness = self.witness.as_ref().filter(|_| !self.is_counted);
         let counts = OptionFuture::from(witness.map(SentWitness::counts));
         let (answers, counts) = join(join_all(pages), counts).await;
@@ -177,8 +176,8 @@ impl ExplorerLister {
         first_error
     }
 
-    /// Where the list lacks what the chain counts: whether the count is one of transactions, and
-    /// what a second answer says.
+    /// If the list lacks transactions that the sent count includes: checks whether the count can be
+    /// compared, and gets a second answer.
     async fn look_at_counts(&mut self) -> Result<(), UpstreamError> {
         let Some(witness) = self.witness.as_mut() else { return Ok(()) };
         let is_doubtful = self.merge.lacks_counts() || self.merge.refutes_counts();
@@ -242,7 +241,7 @@ impl ExplorerLister {
         }
     }
 
-    /// A third answer to where a list ends; one that shows more is no page by itself.
+    /// Processes a third answer about a list's end; if it shows more, it does not count as a page.
     async fn absorb_end(
         &mut self,
         list: ExplorerList,
@@ -260,7 +259,8 @@ impl ExplorerLister {
         self.absorb_page(list, ask, endpoint, page).await
     }
 
-    /// Whether an endpoint had come to a height before its answer. Where not, it is asked again.
+    /// Whether an endpoint had reached a height before it answered; if not, the page is queried
+    /// again.
     async fn has_come(
         &mut self,
         endpoint: EndpointId,
@@ -294,7 +294,7 @@ impl ExplorerLister {
     ) -> Result<(), UpstreamError> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
         let of = (endpoint, list);
-        // One that confirms an end is shorter than the two before it.
+        // A page that confirms an end is shorter than the two before it.
         let is_whole = ask.confirms_end || (count < asked && self.page_sizes.gives_more(of, count));
         self.page_sizes.note(of, &page);
         self.client.abilities.page_sizes.note(of, &page);
@@ -319,15 +319,15 @@ impl ExplorerLister {
         }
     }
 
-    /// What follows from an answer that is an error. A refusal does not show that the index follows
-    /// no calls: what is read without them is in doubt.
+    /// Adapts the lists to an error. A refusal does not prove that the index lists no calls: a read
+    /// without them has a doubt.
     async fn amend(
         &mut self,
         list: ExplorerList,
         ask: PageAsk,
         error: UpstreamError,
     ) -> Result<(), UpstreamError> {
-        // 413: the answer is longer than is taken.
+        // 413: the response exceeds the size limit.
         let too_large = matches!(error, UpstreamError::Rpc { code, .. } if [PAGE_TOO_LARGE, 413].contains(&code));
         if too_large && ask.rows.is_none() && self.rows > ROWS_MIN {
             self.rows = (self.rows / 2).max(ROWS_MIN);
@@ -348,8 +348,8 @@ impl ExplorerLister {
         Err(error)
     }
 
-    /// An answer lacks what is known. It may be of an index that has fallen back since it was asked how
-    /// far it had come: it is asked again before the next page.
+    /// Handles an answer that lacks known rows: its list may have fallen back since its height was
+    /// queried, so that is queried again before the next page.
     async fn miss(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
         if !self.is_top_checked {
             self.reach.forget();
@@ -357,13 +357,13 @@ impl ExplorerLister {
         self.lag(endpoint).await
     }
 
-    /// Another endpoint next time, or the same a little later.
+    /// Tries another endpoint next, or the same one after a pause.
     async fn lag(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
         self.lags += 1;
         self.avoid = Some(endpoint);
         if self.lags > LAGS_MAX {
             self.lags = 0;
-            // Heads grow.
+            // Servers catch up meanwhile.
             self.reach.forget();
             return Err(UpstreamError::Unavailable {
                 attempts: LAGS_MAX,
@@ -374,8 +374,8 @@ impl ExplorerLister {
         Ok(())
     }
 
-    /// Whether the endpoints that gave the newest pages show as new rows of each list as before
-    /// them: one of which a list has fallen behind since gave pages without the newest ones.
+    /// Checks that the endpoints of the newest pages still show rows as new as before: if a list has
+    /// fallen back meanwhile, its pages may lack the newest rows.
     async fn check_top(&mut self) -> Result<(), UpstreamError> {
         if self.is_top_checked || !self.merge.is_ready() {
             return Ok(());
@@ -399,9 +399,8 @@ impl ExplorerLister {
         Ok(())
     }
 
-    /// Looks once more at how far the calls of an endpoint have come, where that was not known
-    /// before its pages. True where it is now: those pages may be of a list that was behind, and are
-    /// asked for again.
+    /// Queries the height of an endpoint's list of calls again, if it was unknown before its pages.
+    /// True if it is known now: the pages may be from a list that lagged, and are queried again.
     async fn look_at_calls(&mut self, endpoint: EndpointId) -> Result<bool, UpstreamError> {
         let is_done = self.is_looked_again || !self.is_read(ExplorerList::Calls);
         if is_done || self.reach.knew_calls(endpoint, self.high) {
@@ -419,7 +418,8 @@ impl ExplorerLister {
         Ok(shows)
     }
 
-    /// Nothing that it gave counts: a later look shows how far it has come.
+    /// Discards everything that the endpoint returned; a later query shows how far it is
+    /// synchronized.
     fn fallen_behind(&mut self, endpoint: EndpointId, list: ExplorerList) -> UpstreamError {
         self.begin_again();
         self.is_looked_again = false;
@@ -434,13 +434,13 @@ impl ExplorerLister {
         self.top.clear();
     }
 
-    /// Whether a list is among those that are read.
+    /// Whether a list is read.
     fn is_read(&self, list: ExplorerList) -> bool {
         list != ExplorerList::Calls || self.calls != Calls::NotListed
     }
 
-    /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
-    /// the time, so where it has no row either, the index follows no calls.
+    /// Checks the wrapped coin's contract if the wallet has no call: it gives native coin
+    /// constantly, so if it has no call either, the index lists none.
     async fn look_for_calls(&mut self) -> Result<(), UpstreamError> {
         let is_ended = self.merge.on_list(ExplorerList::Calls, |list| list.is_ended());
         if self.calls != Calls::Unseen || is_ended == Some(false) {
@@ -475,13 +475,13 @@ impl ExplorerLister {
     fn doubts(&self) -> Doubts {
         match self.calls {
             Calls::NotListed => Doubts::INNER_CALLS,
-            // The list may be hours behind.
+            // The list of calls may lag by hours.
             Calls::Unseen | Calls::Listed if !self.reach.shows_calls() => Doubts::INNER_CALLS,
             Calls::Unseen | Calls::Listed => Doubts::NONE,
         }
     }
 
-    /// Up to where the calls listed are all.
+    /// The height up to which the list of calls is complete.
     fn calls_until(&self) -> Option<Height> {
         let indexed = self.reach.lowest();
         let is_known = self.calls == Calls::Listed && self.reach.shows_calls();

@@ -1,4 +1,4 @@
-//! How far the lists of the endpoints of an index have come, as far as their own answers show.
+//! How far the lists of an index's endpoints are synchronized, as far as their answers show.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -18,40 +18,41 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::{CallOptions, Pool};
 
-/// A height above all: indexes take it as "up to the newest".
+/// A height above all blocks: indexes take it as "up to the newest".
 const NEWEST: Height = 999_999_999_999;
-/// Times the chain's lag below which the newest row of an account may say that it is little used, and
-/// not that the list is behind.
+/// Factor of the chain's lag within which an account's newest row shows that the list is current;
+/// below, the account may be little used.
 const QUIET: u64 = 16;
-/// Newest rows that show how much an account is used, so many at least. It is not so little where it
-/// has had none for several times the blocks of all of them.
+/// Newest rows by which an account's use is measured, and their minimum. The list is behind if the
+/// account has had no row for several times the blocks that these span.
 const USED_ROWS: usize = 25;
 const USED_ROWS_MIN: usize = 10;
 const PAUSES: u64 = 4;
-/// Blocks by which an index may fall back: what is further below its newest rows is not looked at again.
+/// The most blocks by which an index may fall back; rows further below are not checked again.
 const FALL_MAX: u64 = 10_000;
-/// Rows of each answer about the newest ones of a list.
+/// Rows requested in each query for the newest ones of a list.
 const NEWEST_ROWS: [usize; 3] = [1, 2, USED_ROWS];
-/// Times that an answer which is too short to show how much an account is used is asked for again.
+/// How often an answer too short to measure an account's use is requested again.
 const SHORT_MAX: usize = 2;
-/// Times that a query for so few rows that took too long is sent again; and one for calls that was
-/// refused in any way.
+/// How often a query for so few rows is repeated after a timeout; and a query for calls after any
+/// refusal.
 const SLOW_MAX: u32 = 4;
 const REFUSED_MAX: u32 = 2;
 const SLOW_PAUSE: Duration = Duration::from_millis(500);
-/// How far an endpoint had come counts so long for the newest pages, which are asked for after it.
+/// The observed height of an endpoint counts for this long for the newest pages that are queried
+/// after it.
 const LOOK_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// Whether an endpoint had come to a height before its answer.
+/// Whether an endpoint had reached a height before its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Reached,
     Behind,
-    /// It was not asked before.
+    /// The endpoint's height was not queried before.
     Unknown,
 }
 
-/// Which rows of a busy account are asked for.
+/// A query for rows of a busy account.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BusyAsk {
     pub(super) low: Option<Height>,
@@ -65,17 +66,17 @@ impl BusyAsk {
     }
 }
 
-/// What a list shows of an account that is used all the time.
+/// Newest rows of a busy account in one list.
 #[derive(Debug, Default)]
 struct Newest {
-    /// Heights of its newest row, by answer.
+    /// Height of the newest row in each answer.
     rows: Vec<Height>,
-    /// Blocks of its newest rows, where there are enough of them; of one with so few rows in all, the
-    /// most.
+    /// Number of blocks that its newest rows span, if there are enough rows; the maximum if the
+    /// account has so few rows in all.
     used: Option<u64>,
-    /// The height up to which alone its rows were asked for.
+    /// The rows were requested only up to this height.
     end: Option<Height>,
-    /// No answer about it was to be had.
+    /// No answer was available.
     is_refused: bool,
 }
 
@@ -95,8 +96,8 @@ impl Newest {
         self.rows.iter().copied().max()
     }
 
-    /// Its newest row, where it says how far the list has come: one far below may be that of an account
-    /// that is little used, where its rows show that it is.
+    /// The list's height: that of the newest row, unless it is old and the account's rows show that
+    /// it is little used; then the head less the lag.
     fn reach(&self, by_head: Option<Height>, lag: u64) -> Option<Height> {
         let is_reach = |row: &Height| {
             let behind = behind(*row, by_head);
@@ -106,14 +107,15 @@ impl Newest {
         self.newest().filter(is_reach).or(by_head)
     }
 
-    /// Whether its rows are old, and nothing shows how much the account is used.
+    /// Whether the rows are old and more are needed to distinguish a lagging list from a little
+    /// used account.
     fn is_open(&self, by_head: Option<Height>, lag: u64) -> bool {
         let is_old = |row: Height| behind(row, by_head) > lag * QUIET;
         self.used.is_none() && self.newest().is_some_and(is_old)
     }
 
-    /// Whether how far the list has come is known. One of an account without any row is taken to have
-    /// come as far as the chain's lag allows.
+    /// Whether the list's height is known. A list without any row of the account counts as lagging
+    /// by no more than the chain's usual lag.
     fn shows_reach(&self, by_head: Option<Height>, lag: u64) -> bool {
         !self.is_refused && !self.is_open(by_head, lag)
     }
@@ -126,11 +128,11 @@ fn behind(row: Height, by_head: Option<Height>) -> u64 {
 #[derive(Debug)]
 pub(super) struct ExplorerReach {
     client: ListClient,
-    /// How far each endpoint's lists have come, and when that was seen; `None` where that is not known.
+    /// Height of each endpoint's lists and the time of the observation; `None` if unknown.
     heads: Mutex<HashMap<EndpointId, (Option<Height>, Instant)>>,
-    /// Endpoints whose calls did not show how far they had come.
+    /// Endpoints whose list of calls did not show its height.
     silent: Mutex<BTreeSet<EndpointId>>,
-    /// The oldest of the newest rows that each list showed before pages were asked for.
+    /// The oldest of the newest rows that each list showed before pages were queried.
     shown: Mutex<HashMap<(EndpointId, ExplorerList), Height>>,
 }
 
@@ -139,28 +141,29 @@ impl ExplorerReach {
         Self { client, heads: Mutex::default(), silent: Mutex::default(), shown: Mutex::default() }
     }
 
-    /// Endpoints that were asked.
+    /// Endpoints whose height was queried.
     pub(super) fn known(&self) -> BTreeSet<EndpointId> {
         lock(&self.heads).keys().copied().collect()
     }
 
-    /// The lowest height that one of them has come to.
+    /// The lowest height of these endpoints.
     pub(super) fn lowest(&self) -> Option<Height> {
         lock(&self.heads).values().filter_map(|(head, _)| *head).min()
     }
 
-    /// Those that were asked long ago are asked again: they may have fallen back since.
+    /// Forgets old observations, so that their endpoints are queried again: they may have fallen
+    /// back.
     pub(super) fn forget_old(&self) {
         lock(&self.heads).retain(|_, (_, at)| at.elapsed() < LOOK_AGE_MAX);
     }
 
-    /// They are asked again: heads grow, and servers fall behind.
+    /// Forgets all observations: heads grow, and servers fall behind.
     pub(super) fn forget(&self) {
         lock(&self.heads).clear();
     }
 
-    /// Asks the one endpoint that there is how far it has come, before pages up to a height: it may
-    /// have fallen back since an earlier read, and come there again by the end of this one.
+    /// Queries the height of a single endpoint before pages up to a height: it may have fallen back
+    /// since an earlier read, and caught up again by the end of this one.
     pub(super) async fn look_before(&self, height: Height) -> Result<(), UpstreamError> {
         let all = self.client.pool.endpoints();
         let [only] = all.as_slice() else { return Ok(()) };
@@ -170,16 +173,17 @@ impl ExplorerReach {
         Ok(())
     }
 
-    /// Whether all of an endpoint's lists were so far above a height of late that it has not fallen
-    /// back below it.
+    /// Whether all lists of an endpoint were recently so far above a height that they cannot have
+    /// fallen back below it.
     fn is_far_above(&self, endpoint: EndpointId, height: Height) -> bool {
         let far = Some(height.saturating_add(FALL_MAX));
         let reach = &self.client.abilities.reach;
         ExplorerList::ALL.into_iter().all(|list| reach.reached(endpoint, list) >= far)
     }
 
-    /// Whether an endpoint had indexed a height when it was asked for a page. `known`: these were asked
-    /// how far they have come before the page. One that is asked after it may have come there since.
+    /// Whether an endpoint had indexed a height before a page was queried; `known`: the endpoints
+    /// whose height was queried before. One that is queried only after the page may have caught up
+    /// since.
     pub(super) async fn of(
         &self,
         endpoint: EndpointId,
@@ -202,8 +206,8 @@ impl ExplorerReach {
         })
     }
 
-    /// Whether the calls of all endpoints that were asked show how far they have come: where some
-    /// list the wrapped coin's and others list none, those follow no calls.
+    /// Whether the heights of the lists of calls are known for all queried endpoints. If only some
+    /// list calls of the wrapped coin, the others list no calls.
     pub(super) fn shows_calls(&self) -> bool {
         let (shown, heads) = (lock(&self.shown), lock(&self.heads));
         let lists = |id: &EndpointId| shown.contains_key(&(*id, ExplorerList::Calls));
@@ -211,13 +215,13 @@ impl ExplorerReach {
         are_alike && lock(&self.silent).is_empty()
     }
 
-    /// Whether one of them listed the wrapped coin's.
+    /// Whether some endpoint lists calls of the wrapped coin.
     pub(super) fn lists_calls(&self) -> bool {
         lock(&self.shown).keys().any(|(_, list)| *list == ExplorerList::Calls)
     }
 
-    /// Whether it was known of the calls of an endpoint, before its pages, that they had come to a
-    /// height; where this read did not look, by what earlier ones saw.
+    /// Whether the list of calls of an endpoint was known to reach a height before its pages; by
+    /// earlier reads if this one did not query it.
     pub(super) fn knew_calls(&self, endpoint: EndpointId, height: Height) -> bool {
         if lock(&self.heads).contains_key(&endpoint) {
             return !lock(&self.silent).contains(&endpoint);
@@ -225,8 +229,8 @@ impl ExplorerReach {
         self.client.abilities.reach.newest(endpoint, ExplorerList::Calls) >= Some(height)
     }
 
-    /// Whether a list of an endpoint shows no longer rows that are as new as before its pages: how
-    /// far it had come, and has come now. Calls that cannot be had now are not known.
+    /// Whether a list no longer shows rows as new as before its pages; returns the height then and
+    /// now. Calls that are not available now are ignored.
     pub(super) async fn fallen(
         &self,
         endpoint: EndpointId,
@@ -240,7 +244,7 @@ impl ExplorerReach {
         let Some(shown) = self.shown_before(endpoint, list, high) else { return Ok(None) };
         let before = shown.min(high);
         let low = before.saturating_sub(FALL_MAX);
-        // Calls of newer blocks may be worked on, and are refused together with those below them.
+        // Calls of newer blocks may be in work, and a query that includes them is refused.
         let end = if is_calls { shown.saturating_add(1) } else { NEWEST };
         let asked = BusyAsk { low: Some(low), end, rows: NEWEST_ROWS.len() + 1 };
         match self.newest_page(list, asked, &self.client.on(endpoint)).await {
@@ -256,8 +260,8 @@ impl ExplorerReach {
         }
     }
 
-    /// What an endpoint showed before its pages; where this read did not look, what it showed to
-    /// earlier ones, as far as that is about these heights.
+    /// The height that a list showed before its pages; by earlier reads if this one did not query
+    /// it, as far as they concern these heights.
     fn shown_before(
         &self,
         endpoint: EndpointId,
@@ -270,10 +274,9 @@ impl ExplorerReach {
         here.or_else(earlier)
     }
 
-    /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
-    /// all the time; where they show none, by the head that it reports less the chain's lag. Several
-    /// servers may answer for it: what the one farthest behind shows counts. `on`: this endpoint is
-    /// asked, else any that works.
+    /// Height of an endpoint's lists: by their newest rows of busy accounts, else by the head that
+    /// it reports less the chain's lag. Several servers may answer; the one furthest behind counts.
+    /// `on`: this endpoint, else any that works.
     pub(super) async fn head(
         &self,
         on: Option<EndpointId>,
@@ -304,8 +307,8 @@ impl ExplorerReach {
         Ok(self.note_reach(endpoint, &newest, by_head))
     }
 
-    /// Rows that were asked for up to a height alone count as far below what the list has shown
-    /// before as they are below that height: it shows no more there, and is not behind by that.
+    /// Records newest rows. Rows that were requested only up to a height are compared with the
+    /// list's earlier height as if both ended there, so that the list does not seem to lag.
     fn note_rows(&self, endpoint: EndpointId, list: ExplorerList, newest: &Newest) {
         let reach = &self.client.abilities.reach;
         let most = newest.end.map(|end| end.saturating_sub(1));
@@ -325,7 +328,7 @@ impl ExplorerReach {
         Ok(self.newest_page(list, BusyAsk::newest(1), &options).await?.1)
     }
 
-    /// How far all lists have come that show it: calls that do not are not known.
+    /// Height of all lists that show one; calls that do not are unknown.
     fn note_reach(
         &self,
         endpoint: EndpointId,
@@ -349,9 +352,9 @@ impl ExplorerReach {
         lowest
     }
 
-    /// The newest calls where all of them were refused: those near a height alone take an index
-    /// less. Where it works on the newest blocks, as it nearly always does, those below the chain's
-    /// lag alone.
+    /// Queries the newest calls after all queries were refused: only those near a height, which is
+    /// cheaper; or only those below the chain's lag, if the index is still working on the newest
+    /// blocks.
     async fn near_calls(
         &self,
         refused: &UpstreamError,
@@ -372,8 +375,8 @@ impl ExplorerReach {
         Ok(Newest { is_refused: true, ..Newest::default() })
     }
 
-    /// Old rows are those of a list that is behind or of an account that is little used. An answer
-    /// that was short shows neither: it is asked for again, with what lies below it.
+    /// Old rows mean a list that lags or a little used account. An answer too short to decide is
+    /// requested again, with more rows below.
     async fn look_again(
         &self,
         list: ExplorerList,
@@ -394,7 +397,7 @@ impl ExplorerReach {
         Ok(())
     }
 
-    /// So many of the newest rows; true where another question shows none below too few of them.
+    /// A page of so many newest rows; true if another query shows that there are no more.
     async fn whole_page(
         &self,
         list: ExplorerList,
@@ -412,8 +415,9 @@ impl ExplorerReach {
         Ok((page, is_all))
     }
 
-    /// Of several answers, each to another question, so that no cache gives it. The first one comes
-    /// alone where the list was not seen before: one that is refused is asked for once.
+    /// Queries the newest rows several times, each time differently so that no cache answers. For a
+    /// list that was not seen before the first query goes alone, so that a refusal costs one
+    /// request.
     async fn newest_rows(
         &self,
         list: ExplorerList,
@@ -436,7 +440,8 @@ impl ExplorerReach {
         Ok(newest)
     }
 
-    /// Below the newest rows of a busy account: their blocks may be indexed in part.
+    /// Rows from a little below the newest ones of a busy account, whose blocks may be indexed in
+    /// part.
     async fn newest_page(
         &self,
         list: ExplorerList,
@@ -450,8 +455,8 @@ impl ExplorerReach {
         Ok((heights, reply.endpoint))
     }
 
-    /// So few rows are as little as can be asked for: a query that took too long passes. All calls
-    /// of the wrapped coin are the heaviest query that there is: fewer are asked for next.
+    /// Queries a few rows. A timeout of so small a query is repeated; calls of the wrapped coin are
+    /// the heaviest query, so fewer are requested next.
     pub(super) async fn busy_page(
         &self,
         list: ExplorerList,
@@ -482,12 +487,12 @@ impl ExplorerReach {
     }
 }
 
-/// Whether an index refuses a list because it works on some of the blocks that are asked about.
+/// Whether an index refuses a list because some of its blocks are still being indexed.
 fn is_worked_on(error: &UpstreamError) -> bool {
     matches!(error, UpstreamError::Rpc { code: NOT_INDEXED, .. })
 }
 
-/// Asks as Etherscan has it, then as Blockscout does.
+/// Queries the newest block in Etherscan's form, then in Blockscout's.
 async fn head(pool: &Pool, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
     for (name, module, action) in [
         ("proxy/eth_blockNumber", "proxy", "eth_blockNumber"),

@@ -1,6 +1,6 @@
-//! Etherscan's account lists as it and Blockscout answer them: every value is a text, errors come
-//! with status 200 and their reason as `result` (docs.etherscan.io, "Common Error Messages";
-//! docs.blockscout.com, "RPC endpoints").
+//! The wire format of Etherscan's account lists, as Etherscan and Blockscout return them: all
+//! values are strings, and errors come with status 200 and their reason in `result`
+//! (docs.etherscan.io, "Common Error Messages"; docs.blockscout.com, "RPC endpoints").
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,9 +15,9 @@ use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
 use crate::rpc::exchange::Ask;
 
-/// A page that is asked for is longer than the index gives.
+/// The requested page is longer than the index allows.
 pub(super) const PAGE_TOO_LARGE: i64 = -1;
-/// The index has not looked into all of these blocks yet: what it lists is not all.
+/// The index has not finished some of these blocks: its list is incomplete.
 pub(super) const NOT_INDEXED: i64 = -2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ struct Envelope<'a> {
     status: Option<&'a RawValue>,
     message: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
-    /// Of JSON-RPC answers.
+    /// Field of JSON-RPC answers.
     error: Option<&'a RawValue>,
 }
 
@@ -71,12 +71,12 @@ struct RawRow<'a> {
     #[serde(rename = "type")]
     kind: Option<&'a RawValue>,
     call_type: Option<&'a RawValue>,
-    /// The place of a call among those of its transaction: Etherscan's, and Blockscout's.
+    /// Position of a call in its transaction: Etherscan's field, and Blockscout's.
     trace_id: Option<&'a RawValue>,
     index: Option<&'a RawValue>,
 }
 
-/// A key that is missing or wrong, also where the text advises to try again later.
+/// A missing or wrong key, even if the text advises to retry.
 const KEY: &[&str] = &["invalid api key", "missing api key", "invalid apikey", "api key attempts"];
 const NOT_HERE: &[&str] = &[
     "missing or invalid action",
@@ -90,18 +90,18 @@ const NOT_HERE: &[&str] = &[
 ];
 const TOO_LARGE: &[&str] =
     &["window is too large", "smaller result", "result set is too large", "offset"];
-/// Where nothing else is said.
+/// Texts for a retry, if nothing else matches.
 const AGAIN: &[&str] = &["later", "unexpected"];
 
-/// What an answer to a list means.
+/// Classifies the answer to a list query.
 pub(super) fn read_list(status: u16, body: &[u8]) -> ReplyClass {
     read(status, body, |result| result.starts_with('['))
 }
 
-/// What an answer to a question for the newest block means.
+/// Classifies the answer to a newest-block query.
 pub(super) fn read_head(status: u16, body: &[u8]) -> ReplyClass {
     let class = read(status, body, |result| result.starts_with("\"0x"));
-    // Nothing depends on it: an index that refuses it does not report it.
+    // The newest block is not required: an index may refuse it.
     if let ReplyClass::Refused { message, .. } | ReplyClass::Unknown { message, .. } = class {
         return ReplyClass::NotOffered(message);
     }
@@ -116,7 +116,7 @@ fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> ReplyClass {
     });
     let Some(envelope) = envelope else { return of_status(status) };
     let result = envelope.result.map_or("", RawValue::get);
-    // Blockscout: a list whose blocks are still worked on.
+    // Blockscout: the list's blocks are not finished.
     if status == 200 && texts::scalar(envelope.status) == Some("2") {
         let message = texts::scalar(envelope.message).unwrap_or_default().to_owned();
         return ReplyClass::Refused { code: NOT_INDEXED, message };
@@ -133,7 +133,7 @@ fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> ReplyClass {
     of_text(status, words.join(": "))
 }
 
-/// Empty lists come as `[]`, as null, or as a text.
+/// Empty lists come as `[]`, null or a text.
 fn is_nothing(result: &str) -> bool {
     result.is_empty() || result == "null" || result.starts_with(['[', '"'])
 }
@@ -146,8 +146,8 @@ fn of_status(status: u16) -> ReplyClass {
     }
 }
 
-/// One table: the first line that fits. The text of a rate limit advises to use a key, that of a busy
-/// service to pay, that of a wrong key to try again later.
+/// One table; the first match decides. The text of a rate limit advises to use a key, that of a
+/// busy service to pay, and that of a wrong key to retry later.
 fn of_text(status: u16, text: String) -> ReplyClass {
     let lower = text.to_lowercase();
     let holds = |table: &[&str]| words::holds(&lower, table);
@@ -176,7 +176,7 @@ fn of_text(status: u16, text: String) -> ReplyClass {
     }
 }
 
-/// The rows of a list in the order given; `None` where one cannot be read.
+/// The rows of a list in the order of the answer; `None` if one cannot be decoded.
 pub(super) fn rows(list: ExplorerList, body: &[u8], wallet: &Account) -> Option<Vec<ListRow>> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
     let result = envelope.result.map_or("", RawValue::get);
@@ -188,7 +188,7 @@ pub(super) fn rows(list: ExplorerList, body: &[u8], wallet: &Account) -> Option<
     rows.iter().map(marked).collect::<Option<Vec<_>>>().map(without_repeats)
 }
 
-/// The newest block of an answer that was found good.
+/// The newest block in an answer that was classified as good.
 pub(super) fn head(body: &[u8]) -> Option<Height> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
     texts::number(texts::scalar(envelope.result)?)
@@ -232,7 +232,7 @@ fn sent(raw: &RawRow<'_>, wallet: &Account) -> SentNonce {
 }
 
 fn token(raw: &RawRow<'_>) -> Option<What> {
-    // Some indexes list tokens with a number of their own here too.
+    // Some indexes list NFTs in the token list too, with their id.
     let Some(value) = texts::scalar(raw.value) else { return Some(What::Nothing) };
     if texts::scalar(raw.token_id).is_some() || texts::units(value)? == Units::ZERO {
         return Some(What::Nothing);
@@ -241,7 +241,7 @@ fn token(raw: &RawRow<'_>) -> Option<What> {
 }
 
 fn call(raw: &RawRow<'_>, wallet: &Account) -> Option<What> {
-    // Blockscout lists delegate calls too, with the value of their parent.
+    // Blockscout lists delegate calls too, with their parent's value.
     let kind = texts::scalar(raw.call_type).or(texts::scalar(raw.kind)).unwrap_or("call");
     let moves = !matches!(kind, "delegatecall" | "staticcall" | "callcode");
     let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0");
@@ -259,7 +259,7 @@ fn call(raw: &RawRow<'_>, wallet: &Account) -> Option<What> {
     })
 }
 
-/// Asks for one page of an account's list, newest rows first.
+/// Queries one page of an account's list, newest rows first.
 pub(super) fn page_ask(list: ExplorerList, address: String, ask: &PageAsk, rows: usize) -> Ask {
     let query = vec![
         ("module", "account".to_owned()),

@@ -1,4 +1,4 @@
-//! The sender's fee for the execution of a transaction, as far as its receipt contains it.
+//! The sender's fee for executing a transaction, as far as the receipt contains it.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,17 +6,17 @@ use serde_json::value::RawValue;
 use super::wire::hex_units;
 use crate::domain::Units;
 
-/// Rollups whose receipts hold a part of the fee of its own, for data (specification of the OP
-/// stack, "L1 Cost"; Scroll's documentation, "L1 data fee"): optimism, unichain, worldchain, base,
-/// mode, celo, ink, scroll, zora.
+/// Rollups whose receipts contain a separate data fee (specification of the OP stack, "L1 Cost";
+/// Scroll's documentation, "L1 data fee"): optimism, unichain, worldchain, base, mode, celo, ink,
+/// scroll, zora.
 const WITH_DATA_FEE: [u64; 9] = [10, 130, 480, 8453, 34443, 42220, 57073, 534_352, 7_777_777];
-/// Chains whose whole fee is gas at its price: Ethereum, BNB Smart Chain, Gnosis, Polygon, Sonic,
-/// `HyperEVM`, Arbitrum (the part for data is in the gas), Avalanche, Berachain.
+/// Chains whose whole fee is gas times its price: Ethereum, BNB Smart Chain, Gnosis, Polygon,
+/// Sonic, `HyperEVM`, Arbitrum (its data fee is part of the gas), Avalanche, Berachain.
 const GAS_ALONE: [u64; 9] = [1, 56, 100, 137, 146, 999, 42_161, 43_114, 80_094];
-/// Chains where balances move by more than transactions and fees, or fees are counted otherwise:
-/// mantle (data fee in another coin's measure), blast (balances yield).
+/// Chains whose fees or balances cannot be derived: mantle (data fee in another coin's unit), blast
+/// (balances yield interest).
 const NOT_TOLD: [u64; 2] = [5000, 81457];
-/// Transactions that pay no fee, or in a token: deposits of the OP stack, Celo's own (CIP-64).
+/// Transaction types that pay no fee, or pay it in a token: OP stack deposits, Celo's own (CIP-64).
 const OWN_TYPES: [&str; 2] = ["0x7e", "0x7b"];
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ struct Paid<'a> {
     blob_gas_price: Option<&'a str>,
 }
 
-/// `None` where the receipt is incomplete: some nodes omit parts.
+/// `None` if the receipt is incomplete: some nodes omit fields.
 pub(super) fn fee(chain_id: Option<u64>, receipt: &RawValue) -> Option<Units> {
     let fee: Paid<'_> = serde_json::from_str(receipt.get()).ok()?;
     let is_of = |chains: &[u64]| chain_id.is_some_and(|id| chains.contains(&id));
@@ -47,13 +47,13 @@ pub(super) fn fee(chain_id: Option<u64>, receipt: &RawValue) -> Option<Units> {
     gas.checked_add(part(fee.l1_fee)?)?.checked_add(part(fee.operator_fee)?)?.checked_add(blobs)
 }
 
-/// Whether balances move by more than transactions and fees there.
+/// Whether balances on the chain also change by other means than transactions and fees.
 pub(super) fn moves_otherwise(chain_id: Option<u64>) -> bool {
     chain_id.is_none_or(|id| NOT_TOLD.contains(&id))
 }
 
-/// From a gateway's transaction: its type, and its gas with the price of that. `None` where the fee
-/// may have parts that these do not show: rollups' data, blobs, types of a chain of its own.
+/// The fee from a gateway's transaction: its type, gas used and gas price. `None` if other parts
+/// may exist: data fees of rollups, blobs, chain-specific types.
 pub(super) fn of_gateway(
     chain_id: Option<u64>,
     kind: Option<u64>,

@@ -1,5 +1,5 @@
-//! From candidates to a chunk: transactions and receipts in batches, then what moved inside, then
-//! the times of their blocks.
+//! From candidates to a chunk: fetches transactions and receipts in batches, then inner movements,
+//! then block times.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -17,41 +17,41 @@ use crate::domain::{Doubts, Height, Proof, TxId, Units};
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
 use crate::sources::chunk::{LateAccounts, RawChunk, RawTx};
 
-/// The attempt at which transactions are asked for by their place too: two answers by hash were
-/// empty.
+/// Attempt from which transactions are also queried by their position, after two empty answers by
+/// hash.
 const BY_PLACE: u32 = 2;
-/// Answers that are not taken because their logs do not fill their filter.
+/// Answers rejected because their logs do not match the bloom filter.
 const UNFILLED_MAX: u32 = 3;
 
-/// Candidates of some heights that become one chunk.
+/// Candidates of a range that become one chunk.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) wallet: Account,
     pub(super) low: Height,
     pub(super) high: Height,
     pub(super) candidates: Vec<Candidate>,
-    /// What the list established of these heights.
+    /// Proof of the list for these heights.
     pub(super) proof: Proof,
 }
 
-/// A candidate with what was fetched of it.
+/// A candidate with its fetched parts.
 struct Fetched {
     candidate: Candidate,
     tx: Transaction,
     fee: Option<Units>,
 }
 
-/// A candidate on its way to being fetched.
+/// A candidate that is being fetched.
 pub(super) struct CandidateTx {
     pub(super) candidate: Candidate,
     pub(super) tx: Option<CallResponse>,
     pub(super) receipt: Option<CallResponse>,
     done: Option<(Transaction, Option<Units>)>,
-    /// Receipts whose logs did not fill their own filter.
+    /// Number of receipts whose logs did not match their bloom filter.
     unfilled: u32,
 }
 
-/// What came of some candidates.
+/// Outcome of fetching some candidates.
 #[derive(Default)]
 struct Given {
     fetched: Vec<Fetched>,
@@ -118,14 +118,15 @@ impl EvmSource {
         })
     }
 
-    /// One transaction, with what the network took for it. A failed one is given too.
+    /// One transaction with its network fee; failed transactions are returned too.
     pub(super) async fn fetch_one(
         &self,
         wallet: &Account,
         candidate: Candidate,
         options: &CallOptions,
     ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
-        // No list shows what else of the wallet is in its block: the block itself does, and its logs.
+        // No list shows the wallet's other transactions in the block, so the block and its logs are
+        // checked.
         let alone = HashMap::from([(candidate.block, 1)]);
         let mut given = self.fetch_timed(vec![CandidateTx::new(candidate)], options).await?;
         self.add_native(wallet, &mut given.fetched, &alone, options).await;
@@ -137,7 +138,7 @@ impl EvmSource {
         Ok(timed(given.fetched, &given.times).0.pop().map(|tx| (tx, fee)))
     }
 
-    /// Of those that only brought something: the ones that the wallet sent or ran, or that came
+    /// Of candidates that only brought something: those that the wallet sent or ran, or that came
     /// through a known contract. Costs one light call each.
     async fn worth_fetching(
         &self,
@@ -151,7 +152,7 @@ impl EvmSource {
         let count = all.len();
         all.retain(|one| {
             let seen = one.tx.as_ref().and_then(|answer| wire::seen(&answer.result));
-            // A wallet that is a contract is called by its owner.
+            // A contract wallet is called by its owner.
             let called = |to| to == *wallet || tables.is_known(chain, &to);
             seen.is_some_and(|seen| seen.from == *wallet || seen.to.is_some_and(called))
         });
@@ -162,7 +163,7 @@ impl EvmSource {
         Ok((all, missing))
     }
 
-    /// With the times of their blocks, as far as the list does not contain them.
+    /// Fetches with block times, as far as the list does not contain them.
     async fn fetch_timed(
         &self,
         wanted: Vec<CandidateTx>,
@@ -198,9 +199,8 @@ impl EvmSource {
         Ok((fetched, missing))
     }
 
-    /// Asks for transactions, and for their receipts where those are wanted too. What a node does
-    /// not have, or has of another block, is asked again elsewhere, by its place, and for a while.
-    /// Returns what no endpoint gives.
+    /// Queries transactions, and receipts where needed. What a node lacks, or returns with another
+    /// block, is queried elsewhere, by its position, and repeatedly. Returns what no endpoint has.
     async fn ask_until(
         &self,
         all: &mut [CandidateTx],
@@ -247,7 +247,7 @@ impl EvmSource {
         Ok(missing)
     }
 
-    /// Returns an endpoint that lacks some of it.
+    /// Queries by hash; returns an endpoint that lacks some transaction.
     async fn ask_by_hash(
         &self,
         open: &mut [&mut CandidateTx],
@@ -276,20 +276,21 @@ impl EvmSource {
         Ok(avoid)
     }
 
-    /// Nodes that are behind have what is missing a little later.
+    /// Waits for nodes that lag to catch up.
     pub(super) async fn pause_for_missing(&self, attempt: u32) {
         if attempt > BY_PLACE {
             sleep(self.inner.limits.missing_pause * attempt).await;
         }
     }
 
-    /// Whether what contracts moved inside one of them stays unknown by nodes and by this list: a way that
-    /// lists calls may show it.
+    /// Whether inner movements of some transaction remain unknown to nodes and to this list: a way
+    /// that lists calls may have them.
     fn lacks_calls(&self, fetched: &[Fetched]) -> bool {
         fetched.iter().any(|one| self.is_open(&one.tx))
     }
 
-    /// Whether a configured list has not shown of late, by several answers, that it holds no calls.
+    /// Whether some configured list may have calls, because recent answers have not shown the
+    /// opposite.
     fn may_list_calls(&self) -> bool {
         let mut all = self.inner.discovery.iter();
         let abilities = &self.inner.abilities;
@@ -302,7 +303,7 @@ impl EvmSource {
         matches!(tx.native, NativeFlows::Unknown | NativeFlows::Gone) && self.may_trade(tx)
     }
 
-    /// A way that lists calls reads them again, and may have shown them before.
+    /// Leaves values open that a way with calls will read, or may have read before.
     fn leave_to_lists(&self, fetched: &mut [Fetched]) {
         for one in fetched.iter_mut().filter(|one| self.is_open(&one.tx)) {
             one.tx.native = NativeFlows::Gone;
@@ -376,7 +377,7 @@ impl CandidateTx {
         methods.map(move |method| Call { method, params: json!([hash]) })
     }
 
-    /// Places of answers, in the order of `calls`.
+    /// Indexes of the answers, in the order of `calls`.
     fn open_parts(
         &mut self,
         with_receipt: bool,
@@ -386,7 +387,7 @@ impl CandidateTx {
         [tx, receipt].into_iter().flatten()
     }
 
-    /// Takes received answers; drops one that is not what was listed, and returns its endpoint.
+    /// Stores answers; rejects one that contradicts the list, and returns its endpoint.
     pub(super) fn settle(
         &mut self,
         chain_id: Option<u64>,
@@ -409,8 +410,8 @@ impl CandidateTx {
         self.receipt.take().map(|answer| answer.endpoint)
     }
 
-    /// Whether the answers agree with each other and with the list. Some chains' filters are not
-    /// those of their logs: they are held against them for a few answers.
+    /// Whether the answers are consistent with each other and with the list. Some chains' bloom
+    /// filters do not match their logs: a mismatch is accepted after a few answers.
     fn is_sound(&self, chain_id: Option<u64>, parsed: &Transaction) -> bool {
         let (Some(tx), Some(receipt)) = (&self.tx, &self.receipt) else { return false };
         // One answer may have lost the log.

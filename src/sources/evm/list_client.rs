@@ -1,4 +1,4 @@
-//! Which endpoints list a wallet's transactions, and for whom they are asked.
+//! The endpoints of a list, and whose transactions it lists.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct ListClient {
     pub(super) subject: Subject,
     pub(super) lane: Lane,
     pub(super) abilities: Arc<Abilities>,
-    /// Nodes that count what the wallet sent, where the chain counts it.
+    /// Nodes that return the sent count, if the chain has one.
     pub(super) counting: Option<Pool>,
 }
 
@@ -31,13 +31,13 @@ impl ListClient {
         CallOptions { on: Some(endpoint), ..self.options() }
     }
 
-    /// What the wallet sent is held against what nodes count, where there are such.
+    /// A witness that compares the list with the sent count, if nodes return it.
     pub(super) fn witness(&self, range: (Height, Height)) -> Option<SentWitness> {
         let nodes = self.counting.clone()?;
         Some(SentWitness::new(nodes, &self.subject, self.lane.clone(), range))
     }
 
-    /// The error of a list that cannot be read on.
+    /// The error of a list that cannot be continued.
     pub(super) fn unreadable(&self, by: EndpointId, list: &str, fault: Fault) -> UpstreamError {
         let message = format!("{list}: {fault}");
         UpstreamError::Rpc { endpoint: self.pool.label(by), code: 0, message }

@@ -17,9 +17,8 @@ pub(super) struct ListRow {
     pub(super) what: What,
 }
 
-/// Rows that a page has twice count once, where the index's own marks show that they are the same: a
-/// call in two rows would double an amount. Each index has marks of its own kind, so that they are no
-/// part of a row.
+/// Drops rows that a page contains twice according to the index's own ids: a repeated call would
+/// double an amount. Each index has its own kind of ids, so they are not part of a row.
 pub(super) fn without_repeats<'a>(
     rows: impl IntoIterator<Item = (Option<&'a str>, ListRow)>,
 ) -> Vec<ListRow> {
@@ -35,9 +34,9 @@ pub(super) fn without_repeats<'a>(
 pub(super) enum What {
     /// The transaction itself.
     Outer { from: Account, to: Option<Account>, value: Units, selector: Option<[u8; 4]> },
-    /// The same, taken back.
+    /// The same, reverted.
     Failed,
-    /// A token transfer of more than nothing.
+    /// A token transfer with an amount above zero.
     Token { from: Account, to: Account },
     /// A call that gave native coin.
     Call(NativeMove),
@@ -52,7 +51,7 @@ pub(super) fn bare_row(block: Height, id: u8) -> ListRow {
     ListRow { hash: [id; 32], block, index: None, time: None, sent, what }
 }
 
-/// One for each of these numbers, one of each block, newest first.
+/// One row in one block for each of these numbers, newest first.
 #[cfg(test)]
 pub(super) fn bare_page(ids: &[u8]) -> Vec<ListRow> {
     ids.iter().map(|id| bare_row(100 - u64::from(*id), *id)).collect()

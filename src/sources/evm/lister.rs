@@ -1,4 +1,4 @@
-//! The ways to find a wallet's transactions behind one form.
+//! One interface to all ways of finding a wallet's transactions.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Lister {
         })
     }
 
-    /// The head that the list's own index has reached; `None` where it does not report one.
+    /// The head of the list's own index; `None` if it reports none.
     pub(super) async fn head(&mut self) -> Result<Option<Height>, UpstreamError> {
         match self {
             Self::Portal(lister) => lister.head().await,
@@ -61,7 +61,7 @@ impl Lister {
         }
     }
 
-    /// Begins further down, before anything is listed.
+    /// Lowers the top of the list before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         match self {
             Self::Portal(lister) => lister.set_high(high),
@@ -71,7 +71,7 @@ impl Lister {
         }
     }
 
-    /// The next window down before it is proved; `None` where none is known before that.
+    /// The next window before it is proved; `None` if this list has none.
     pub(super) async fn likely(&mut self) -> Result<Option<Window>, UpstreamError> {
         match self {
             Self::Explorer(lister) => lister.likely().await,
@@ -79,7 +79,7 @@ impl Lister {
         }
     }
 
-    /// The next window down; `None` below the lowest.
+    /// The next window down; `None` below the lowest height.
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         match self {
             Self::Portal(lister) => lister.next().await,

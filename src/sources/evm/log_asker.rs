@@ -1,5 +1,5 @@
-//! One endpoint's answers to the queries of a search, and whether it can have what they are about: it
-//! has come to the highest of the blocks, and keeps logs down to the lowest.
+//! One endpoint's answers to the log queries of a search, with evidence that the endpoint has
+//! reached the highest block and keeps logs down to the lowest.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -19,11 +19,11 @@ use crate::domain::Height;
 use crate::rpc::classify;
 use crate::rpc::{CallAnswer, CallOptions, CallResponse, UpstreamError};
 
-/// Times that queries are asked whose answers lack a sentinel that a look shows.
+/// How often queries are repeated whose answers lack sentinel logs that a depth look shows.
 const SILENT_MAX: u32 = 4;
-/// Times that queries are asked near the head until logs of busy contracts come with their answers.
+/// How often queries near the head are repeated until logs of busy contracts arrive with them.
 const ABOVE_MAX: u32 = 3;
-/// Calls of a batch of which one is a sentinel, where a window is searched by many queries.
+/// Batch size from which one call is a sentinel, if a window needs many queries.
 const SENTINEL_BATCH_MIN: usize = 8;
 
 #[derive(Debug)]
@@ -31,32 +31,32 @@ pub(super) struct LogAsker<'a> {
     pub(super) source: &'a EvmSource,
     pub(super) wallet: Account,
     pub(super) options: &'a CallOptions,
-    /// All blocks of the search.
+    /// The range of the whole search.
     pub(super) range: (Height, Height),
-    /// Of one query.
+    /// Blocks of one query.
     pub(super) blocks: u64,
-    /// So many blocks are likely refused: no depth is looked at before they are not.
+    /// This many blocks are probably refused, so the endpoint's depth is not checked before.
     pub(super) is_tried: bool,
 }
 
-/// The answers of an endpoint, and whether it keeps what they are about.
+/// The answers of an endpoint, and whether it keeps logs so old.
 pub(super) struct DepthReply {
     pub(super) outcome: Result<Answers, SearchFault>,
     pub(super) kept: Kept,
 }
 
-/// Why some queries gave no logs.
+/// Why queries returned no logs.
 pub(super) enum SearchFault {
     TooMuch(Shrink),
-    /// The same, by the time that it takes.
+    /// The same because the query took too long.
     TooSlow,
-    /// The endpoint does not keep some of these blocks.
+    /// The endpoint has pruned some of these blocks.
     Pruned(UpstreamError),
-    /// The endpoint has not come so far.
+    /// The endpoint has not reached the highest block.
     Behind,
-    /// It has, and its logs have not.
+    /// The endpoint has reached it, but its logs have not.
     Unindexed,
-    /// It does not keep logs that are so old, and another one may.
+    /// The endpoint keeps no logs so old; another one may.
     Lacks,
     Failed(UpstreamError),
 }
@@ -67,23 +67,23 @@ impl From<UpstreamError> for SearchFault {
     }
 }
 
-/// What was found, by the number of the query.
+/// Logs by the index of their query.
 type Found = Vec<(usize, Vec<FoundLog>)>;
 
 /// The answers to some queries of a search.
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) logs: Found,
-    /// Queries whose answers came without the head of the server that gave them.
+    /// Queries whose answers came without the head of their server.
     pub(super) apart: Vec<usize>,
-    /// Queries whose answers came without logs that are there wherever logs so old are kept.
+    /// Queries whose answers came without sentinel logs.
     unproven: Vec<usize>,
 }
 
-/// What one round of requests came to.
+/// Outcome of one round of requests.
 enum Round {
     Answered(Answers),
-    /// The head named is near, and none of the requests showed logs up to the highest block.
+    /// The head is near, and no request showed logs up to the highest block.
     Unshown(Height),
 }
 
@@ -96,8 +96,8 @@ impl Answers {
 }
 
 impl LogAsker<'_> {
-    /// Asks with a sentinel in the requests, where they have room for it; else looks at the endpoint's
-    /// depth at the same time.
+    /// Sends queries with a sentinel in the same requests if there is room; else checks the
+    /// endpoint's depth concurrently.
     pub(super) async fn ask(
         &self,
         search: &LogSearch,
@@ -117,7 +117,7 @@ impl LogAsker<'_> {
             }
         } else {
             match select(pin!(answers), pin!(look)).await {
-                // Another endpoint is asked: the look waits for one that fails.
+                // The queries failed, so another endpoint is used; the depth look is not needed.
                 Either::Left((outcome @ Err(SearchFault::Failed(_)), _)) => {
                     return DepthReply { outcome, kept: Kept::Unknown };
                 }
@@ -129,7 +129,7 @@ impl LogAsker<'_> {
         if let Some(error) = look.failed.filter(|_| choice.has_another && outcome.is_ok()) {
             return DepthReply { outcome: Err(SearchFault::Failed(error)), kept };
         }
-        // What keeps logs now may have had none when it answered.
+        // An endpoint that keeps the logs now may have lacked them when it answered.
         if is_later && kept == Kept::Yes && outcome.is_ok() {
             outcome = self.answers(search, open, choice, &[]).await;
         }
@@ -144,21 +144,21 @@ impl LogAsker<'_> {
         DepthReply { outcome, kept }
     }
 
-    /// Whether it keeps the lowest block, as is known, else by a look; and whether logs that were asked for
-    /// later than the search show it.
+    /// Whether the endpoint keeps the lowest block, by what is known or by a look; and whether that
+    /// look was queried later than the search.
     async fn depth(&self, choice: LogChoice) -> (DepthLook, bool) {
         if let Some(kept) = self.source.known_depth(choice.on, self.range.0) {
             return (DepthLook::bare(kept), false);
         }
         let look = self.source.look_at_depth(choice, self.range, self.options).await;
-        // Where no busy contract has logs, a second answer to each search would double them.
+        // If no busy contract has logs, a second answer would double the cost of each search.
         let is_later = look.nearby.is_some() && (self.is_tried || !look.at_once);
         (look, is_later)
     }
 
-    /// Whether it keeps the lowest block now that it has answered: what it was seen to keep before, it
-    /// may have dropped since. Where nothing is known to have logs down there, that counts on: a look at
-    /// blocks takes more calls than the search.
+    /// Whether the endpoint still keeps the lowest block after it answered, as it may have pruned
+    /// it meanwhile. If no logs are known there the earlier result is used: a look at blocks costs
+    /// more calls than the search.
     async fn keeps_still(&self, choice: LogChoice) -> DepthLook {
         let Some(sentinel) = self.source.whole_sentinel(self.range.0, choice.blocks_max) else {
             return DepthLook::bare(Kept::Yes);
@@ -172,8 +172,8 @@ impl LogAsker<'_> {
         self.source.look_at_depth(choice, self.range, self.options).await
     }
 
-    /// Further answers, each request by itself. `is_shown`: another answer of the endpoint shows what it
-    /// keeps, as the first of them does for the others.
+    /// Further answers, each in its own request. `is_shown`: another answer of the endpoint shows
+    /// its depth, as the first of these does for the others.
     pub(super) async fn ask_again(
         &self,
         search: &LogSearch,
@@ -191,12 +191,12 @@ impl LogAsker<'_> {
         };
         let others = join_all(others.iter().map(|open| self.answers(search, open, choice, &[])));
         let (DepthReply { outcome, kept }, others) = join(first, others).await;
-        // One of them that fails is asked for later.
+        // A failed query is repeated later.
         let outcome = outcome.map(|first| others.into_iter().flatten().fold(first, Answers::and));
         DepthReply { outcome, kept }
     }
 
-    /// An answer without a sentinel's logs counts only where a look shows none either.
+    /// An answer without sentinel logs counts only if a depth look shows none either.
     async fn ask_with(
         &self,
         search: &LogSearch,
@@ -216,7 +216,7 @@ impl LogAsker<'_> {
                 return DepthReply { outcome: Ok(shown.and(answers)), kept: Kept::Yes };
             }
             let look = self.source.look_at_depth(choice, self.range, self.options).await;
-            // What keeps logs now may have had none when it answered: it is asked again.
+            // The endpoint may have lacked the logs when it answered: the queries are repeated.
             let was_quiet = std::mem::replace(&mut is_quiet, look.nearby.is_none());
             let is_late = look.kept == Kept::Yes && !was_quiet;
             if is_quiet && !is_late {
@@ -235,7 +235,7 @@ impl LogAsker<'_> {
 
     fn sentinels(&self, queries: usize, choice: LogChoice) -> Vec<BusyQuery> {
         let all = self.source.sentinels(self.range.0, choice.blocks_max);
-        // Each request holds a query too.
+        // Each request has one query too.
         let others = 1 + usize::from(choice.asks_head) + usize::from(self.near(choice).is_some());
         let room = choice.batch.saturating_sub(others);
         let is_cheap = queries <= TransferSide::BOTH.len() || choice.batch >= SENTINEL_BATCH_MIN;
@@ -243,13 +243,13 @@ impl LogAsker<'_> {
         all.into_iter().rev().take(room).collect()
     }
 
-    /// The newest log down there that it holds.
+    /// The newest sentinel log in an answer.
     fn newest_log(&self, answer: &CallResponse) -> Option<Height> {
         blocks_within(answer, (0, self.range.0)).into_iter().max()
     }
 
-    /// What it answers: near its head with logs of busy contracts that show that its logs have come so
-    /// far, as an index of logs lags behind the head that is named.
+    /// The answers; near the head together with logs of busy contracts, which show that the log
+    /// index has caught up, as it may lag behind the reported head.
     async fn answers(
         &self,
         search: &LogSearch,
@@ -267,21 +267,20 @@ impl LogAsker<'_> {
         Err(SearchFault::Unindexed)
     }
 
-    /// Up to where logs are looked for that show how far the endpoint's reach, where its head is likely
-    /// near.
+    /// The top of the search for busy logs, if the queries are probably near the endpoint's head.
     fn near(&self, choice: LogChoice) -> Option<Height> {
         let high = self.range.1;
         let head = self.source.log_head(choice.on).filter(|head| *head < self.far_above(high));
         self.source.nearest_busy(high).or(head).filter(|_| choice.asks_head)
     }
 
-    /// A server whose head is there has the logs of a block: its index lags no further behind.
+    /// A height so far above that a server with this head has the logs: its index lags no further.
     fn far_above(&self, high: Height) -> Height {
         high.saturating_add(self.source.inner.chain.index_lag)
     }
 
-    /// One answer to each of the queries, at most with a head, logs above and a sentinel in the same
-    /// requests.
+    /// One answer to each query, with a head, busy logs above and a sentinel in the same requests
+    /// as needed.
     async fn round(
         &self,
         search: &LogSearch,
@@ -323,7 +322,7 @@ impl LogAsker<'_> {
             Ok((*at, self.read(answer, (query.low, query.high))?))
         };
         let logs: Result<Found, SearchFault> = queries.iter().zip(found).map(read).collect();
-        // One error for the whole batch counts for its queries, not for the head.
+        // An error for the whole batch concerns the queries, not the head.
         if matches!(logs, Ok(_) | Err(SearchFault::Failed(_))) {
             for head in heads {
                 if !self.has_come(high, choice, head)? {
@@ -337,7 +336,7 @@ impl LogAsker<'_> {
         Ok(near.filter(|_| !is_shown).map_or(answered, Round::Unshown))
     }
 
-    /// The requests of which an answer holds a sentinel's logs.
+    /// Requests whose answer contains a sentinel's logs.
     fn kept_in(&self, busy: &[CallAnswer], sentinels: &[BusyQuery]) -> BTreeSet<u64> {
         let mut kept_in = BTreeSet::new();
         for (answer, sentinel) in busy.iter().zip(sentinels.iter().cycle()) {
@@ -349,8 +348,8 @@ impl LogAsker<'_> {
         kept_in
     }
 
-    /// Whether the endpoint says that it has the highest of these blocks, and each of its servers may:
-    /// what one was behind another of late, the one that gave the logs may be.
+    /// Whether the endpoint's heads cover the highest block for each of its servers, which may lag
+    /// by as much as one recently did.
     fn has_come(
         &self,
         high: Height,
@@ -374,7 +373,7 @@ impl LogAsker<'_> {
             Err(UpstreamError::Rpc { message, endpoint, code }) => {
                 return Err(refused(code, message, endpoint, range));
             }
-            // Large ranges may take longer than an endpoint has time.
+            // Large ranges may exceed the endpoint's time limit.
             Err(UpstreamError::Unavailable { attempts: 1.., .. }) if self.blocks > first_blocks => {
                 return Err(SearchFault::TooMuch(Shrink::To(first_blocks)));
             }
@@ -384,7 +383,7 @@ impl LogAsker<'_> {
     }
 }
 
-/// What a refused search is about.
+/// Classifies the refusal of a search.
 fn refused(
     code: i64,
     message: String,

@@ -1,6 +1,6 @@
-//! How far down an endpoint keeps logs. A node that has dropped the receipts of old blocks returns
-//! `[]` for them and no error, so an answer about old blocks counts only where the endpoint is seen
-//! to keep logs at or below them: nodes drop the oldest first.
+//! How far down an endpoint keeps logs. A node that has pruned old receipts returns `[]` without an
+//! error, so an answer about old blocks counts only if the endpoint is seen to keep logs at or
+//! below them: nodes prune the oldest first.
 
 use std::collections::BTreeSet;
 
@@ -13,90 +13,92 @@ use crate::decode::evm::Word;
 use crate::domain::{Height, lock};
 use crate::rpc::{Call, CallAnswer, CallOptions, CallResponse, UpstreamError};
 
-/// Blocks of a look for logs of busy contracts, times the chain's own number of them.
+/// Factors of the chain's own number of blocks in which logs of busy contracts are searched for.
 const REACHES: [u64; 3] = [1, 4, 16];
 const BLOCKS_MIN: u64 = 8;
-/// Blocks from a head up in which they are looked for.
+/// Blocks from a head upwards in which busy logs are searched for.
 const BUSY_BLOCKS: u64 = 16;
-/// Blocks whose receipts are asked about where the busy contracts have no logs.
+/// Blocks whose receipts are sampled if busy contracts have no logs.
 const SAMPLES: u64 = 24;
-/// How often blocks below the lowest one that holds something are looked at.
+/// How often blocks below the lowest non-empty one are sampled.
 const ROUNDS: u32 = 3;
-/// How pruned nodes refuse.
+/// Words by which pruned nodes refuse.
 const PRUNED: [&str; 5] = ["pruned", "not available", "unavailable", "unknown block", "archive"];
 
-/// Contracts that log something in any few blocks.
+/// Contracts that log something within a few blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Busy {
     WrappedCoin,
     ReferencePools,
 }
 
-/// A search for their logs.
+/// A query for their logs.
 #[derive(Debug)]
 pub(super) struct BusyQuery {
     of: Busy,
     pub(super) call: Call,
 }
 
-/// One of them that has logs in some blocks down from a height.
+/// A busy contract that has logs in some blocks down from a height.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Nearby {
     of: Busy,
     blocks: u64,
 }
 
-/// What is searched for down from a height, by the last answer that showed depth.
+/// What to search for down from a height, by the last answer that showed depth.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Sentinel {
     #[default]
     Unknown,
-    /// Nothing down from this height; what is searched for further up is not known.
+    /// Busy contracts have no logs down from this height; above it nothing is known.
     None(Height),
     Of(Nearby),
 }
 
-/// What a look at an endpoint's depth showed.
+/// Result of a look at an endpoint's depth.
 #[derive(Debug)]
 pub(super) struct DepthLook {
     pub(super) kept: Kept,
-    /// What has logs there, for a search in the same request.
+    /// A contract with logs there, for a search in the same request.
     pub(super) nearby: Option<Nearby>,
-    /// The first request of the look showed it, which goes out with those of that moment.
+    /// The first request of the look decided it; that request was sent concurrently with the
+    /// queries.
     pub(super) at_once: bool,
-    /// It gave no answer to the look.
+    /// The endpoint did not answer the look.
     pub(super) failed: Option<UpstreamError>,
 }
 
 impl DepthLook {
-    /// Without logs of busy contracts.
+    /// A result without logs of busy contracts.
     pub(super) fn bare(kept: Kept) -> Self {
         Self { kept, nearby: None, at_once: false, failed: None }
     }
 }
 
-/// A block that holds something.
+/// A block with a transaction.
 #[derive(Debug)]
 struct Filled {
     height: Height,
-    /// Its first transaction.
+    /// Hash of its first transaction.
     first: Option<Word>,
-    /// By its bloom filter.
+    /// Whether it has logs, by its bloom filter.
     has_logs: bool,
 }
 
-/// What blocks that were looked at hold.
+/// Result of sampling blocks.
 #[derive(Debug)]
 enum Sample {
     Filled(Filled),
     Empty,
-    /// The endpoint does not have one of them.
+    /// The endpoint lacks one of the blocks.
     Absent,
     Unreadable,
 }
 
 impl EvmSource {
-    /// Whether an endpoint keeps logs down to `low`, by logs that must be there, else by receipts.
+    /// Whether an endpoint keeps logs down to `low`: by busy logs that must be there, else by
+    /// receipts.
     pub(super) async fn look_at_depth(
         &self,
         choice: LogChoice,
@@ -110,7 +112,7 @@ impl EvmSource {
                 let at_once = self.search_depths(choice.blocks_max).first() == Some(&nearby.blocks);
                 Ok(DepthLook { nearby: Some(nearby), at_once, ..DepthLook::bare(Kept::Yes) })
             }
-            // A refusal may be about the blocks below.
+            // A refusal may concern blocks below `low`.
             Ok(None) | Err(UpstreamError::Rpc { .. }) => {
                 let kept = self.looked_at_receipts(choice, (low, high), &options).await;
                 kept.map(DepthLook::bare)
@@ -121,7 +123,7 @@ impl EvmSource {
             failed: Some(error),
             ..DepthLook::bare(Kept::Unknown)
         });
-        // Near the chain's beginning there may be none, and above it some.
+        // Near the chain's first blocks there may be no busy logs below, but some above.
         if look.kept == Kept::Yes && low >= self.sentinel_blocks() {
             *lock(&self.inner.sentinel) = look.nearby.map_or(Sentinel::None(low), Sentinel::Of);
         }
@@ -147,8 +149,8 @@ impl EvmSource {
         Ok(self.known_depth(choice.on, low).unwrap_or(Kept::Unknown))
     }
 
-    /// The lowest log of the wrapped coin or a reference pool in some blocks down from `high`, and what
-    /// searches for it.
+    /// The lowest busy log (of the wrapped coin or a reference pool) in some blocks down from
+    /// `high`, and the query that finds it.
     async fn busy_log(
         &self,
         high: Height,
@@ -175,14 +177,14 @@ impl EvmSource {
         Ok(None)
     }
 
-    /// Numbers of blocks in which logs of busy contracts are looked for, the fewest first.
+    /// Numbers of blocks to search for busy logs, ascending.
     fn search_depths(&self, blocks_max: u64) -> BTreeSet<u64> {
         let few = self.sentinel_blocks();
         REACHES.into_iter().map(|times| (few * times).min(blocks_max).max(1)).collect()
     }
 
-    /// Whether the nodes have a log of the wrapped coin or a reference pool at a final head or a little
-    /// above it. A hint where others may show theirs: it says nothing of any other answer.
+    /// Whether nodes return a busy log at a final head or a little above it. A hint that such logs
+    /// can be expected there; it proves nothing about another answer.
     pub(super) async fn has_busy_log(
         &self,
         head: Height,
@@ -197,22 +199,22 @@ impl EvmSource {
         nearest.is_some()
     }
 
-    /// A search for logs from `high` up to a block that is known to exist: one that is there shows that
-    /// those of `high` are.
+    /// A query for busy logs from `high` up to the newest block: a log in the answer shows that the
+    /// server has the logs of `high`.
     pub(super) fn busy_above(&self, high: Height, newest: Height) -> (Call, (Height, Height)) {
         let range = (high, newest.min(high.saturating_add(BUSY_BLOCKS - 1)).max(high));
         let emitters = self.busy_groups().into_iter().flat_map(|(_, emitters)| emitters);
         (busy_call(range, &emitters.collect::<Vec<String>>()), range)
     }
 
-    /// The first block from `high` up with such a log, by the last look at a final head.
+    /// The lowest block from `high` up with a busy log, by the last look at a final head.
     pub(super) fn nearest_busy(&self, high: Height) -> Option<Height> {
         let seen = *lock(&self.inner.busy_above);
         seen.filter(|(head, _)| *head == high).map(|(_, nearest)| nearest)
     }
 
-    /// Searches for logs that are there down from a height wherever logs so old are kept: of what
-    /// showed some in the last look, of the wrapped coin and the reference pools before there was one.
+    /// Queries for logs that exist down from a height on any endpoint that keeps logs so old: of
+    /// the contract that had some in the last look; before the first look, of all busy contracts.
     pub(super) fn sentinels(&self, low: Height, blocks_max: u64) -> Vec<BusyQuery> {
         let known = *lock(&self.inner.sentinel);
         match known {
@@ -225,7 +227,7 @@ impl EvmSource {
         }
     }
 
-    /// The search that showed logs last, down from `low`, where the endpoint takes as many blocks.
+    /// The query that last showed logs, down from `low`, if the endpoint takes that many blocks.
     pub(super) fn whole_sentinel(&self, low: Height, blocks_max: u64) -> Option<BusyQuery> {
         let known = *lock(&self.inner.sentinel);
         match known {
@@ -236,7 +238,7 @@ impl EvmSource {
         }
     }
 
-    /// Searches down from `low` for what has logs nearby.
+    /// Queries down from `low` for a contract that has logs nearby.
     pub(super) fn sentinel(
         &self,
         nearby: Nearby,
@@ -248,7 +250,7 @@ impl EvmSource {
         all.into_iter().find(|query| query.of == nearby.of)
     }
 
-    /// Logs of a sentinel came, the newest of them at `newest`.
+    /// Records an answer with a sentinel's logs, the newest of them at `newest`.
     pub(super) fn note_sentinel(&self, shown: &BusyQuery, low: Height, newest: Height) {
         let distance = low.saturating_sub(newest) + 1;
         let blocks = self.search_depths(u64::MAX).range(distance..).next().copied();
@@ -277,7 +279,8 @@ impl EvmSource {
         groups.into_iter().filter(|(_, group)| !group.is_empty()).collect()
     }
 
-    /// By blocks from `low` up that hold something: where none does there is nothing to keep.
+    /// Whether receipts are kept, by sampled blocks from `low` up; if all are empty there is
+    /// nothing to keep.
     async fn keeps_receipts(
         &self,
         (low, mut top): (Height, Height),
@@ -300,7 +303,7 @@ impl EvmSource {
         Ok(kept)
     }
 
-    /// The lowest of some blocks that holds a transaction, or a log by its filter.
+    /// The lowest of the sampled blocks with a transaction, or with a log by its bloom filter.
     async fn lowest_filled(
         &self,
         (low, top): (Height, Height),
@@ -328,8 +331,8 @@ impl EvmSource {
         Ok(Sample::Empty)
     }
 
-    /// By the block's logs, else by its receipts: those that have logs which a search does not give
-    /// show that it cannot be believed there.
+    /// Whether a block is kept: by its logs, else by its receipts. If these have logs that a search
+    /// does not return, the search is not trusted there.
     async fn keeps_block(&self, filled: &Filled, options: &CallOptions) -> Kept {
         let logs = wire::logs_call((filled.height, filled.height), []);
         let mut calls = vec![logs, receipts_call(filled.height)];
@@ -348,7 +351,7 @@ impl EvmSource {
             answer.as_ref().is_ok_and(|answer| answer.result.get().contains("\"topics\""))
         };
         if logs.is_some() && (filled.has_logs || receipts.iter().any(holds_log)) {
-            // One empty answer shows nothing.
+            // One empty answer proves nothing.
             calls.truncate(1);
             let again = self.inner.pool.batch(&calls, options).await;
             return if again.iter().any(holds_log) {
@@ -374,13 +377,13 @@ fn busy_call(range: (Height, Height), emitters: &[String]) -> Call {
     wire::logs_call(range, [("address", json!(emitters))])
 }
 
-/// The blocks of an answer's logs that were asked about.
+/// The blocks of the logs in an answer, within the requested range.
 pub(super) fn blocks_within(answer: &CallResponse, (low, high): (Height, Height)) -> Vec<Height> {
     let logs = wire::logs(&answer.result).unwrap_or_default();
     logs.iter().map(|log| log.block).filter(|block| (low..=high).contains(block)).collect()
 }
 
-/// Whether a block's bloom filter has any bit.
+/// Whether a block's bloom filter has any bit set.
 fn has_logs(block: &str) -> bool {
     let filter = block.split_once("\"logsBloom\"").map_or("", |(_, behind)| behind);
     let digits = filter.split('"').nth(1).and_then(|text| text.strip_prefix("0x"));

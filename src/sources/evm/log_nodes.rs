@@ -1,5 +1,5 @@
-//! What was learned of the endpoints' `eth_getLogs`: how large a range each takes, how far up and
-//! down its logs reach, which ones failed of late.
+//! What was learned about each endpoint's `eth_getLogs`: its largest range, the heights of its
+//! logs, and recent failures.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -16,21 +16,22 @@ use crate::rpc::{
 };
 use crate::sources::server_reach::RecentHead;
 
-/// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
+/// How long an endpoint counts as lacking old logs: it may be resynchronized, or one answer may be
+/// wrong.
 const LACKING_REST: Duration = Duration::from_secs(30);
-/// How long it is believed to keep them: nodes drop old blocks as new ones come, and another server may
-/// answer at the same address.
+/// How long an endpoint counts as keeping them: nodes prune blocks as new ones come, and another
+/// server may answer at the same address.
 const KEPT_REST: Duration = Duration::from_secs(30);
 
-/// Calls of a request that has room for the head of its server, also far below one that it named so
-/// long ago: it may have been set up anew from older blocks since.
+/// Batch size from which the head of the server is requested too, even far below a head that was
+/// reported this long ago: the server may have been restarted from older blocks since.
 const HEAD_BATCH_MIN: usize = 8;
 const HEAD_FRESH: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
 
-/// What was seen, and until when it counts.
+/// An observation and its expiry.
 type Noted<T> = Option<(T, Instant)>;
 
 fn of_late<T>(noted: Noted<T>, now: Instant) -> Option<T> {
@@ -39,36 +40,36 @@ fn of_late<T>(noted: Noted<T>, now: Instant) -> Option<T> {
 
 #[derive(Debug, Default)]
 struct LogNode {
-    /// The limit that it named of late: one of several servers may have been meant.
+    /// The limit that the endpoint named recently; it may be that of one of several servers.
     named: Noted<u64>,
-    /// Topics in one position that it takes; `None`: it has refused no number of them.
+    /// The most topics in one position; `None`: it has refused no number of them.
     topics_max: Option<usize>,
     head: RecentHead,
-    /// When it last named one.
+    /// When the endpoint last named a limit.
     head_at: Option<Instant>,
     failed_until: Option<Instant>,
-    /// A range of so many blocks took too long of late.
+    /// A range of this many blocks timed out recently.
     slow: Noted<u64>,
-    /// A range of so many blocks was refused of late, without a limit in words.
+    /// A range of this many blocks was refused recently without a named limit.
     refused: Noted<u64>,
-    /// The longest range that it answered of late.
+    /// The longest range answered recently.
     answered: Noted<u64>,
-    /// A height whose logs it was seen to keep, and so those above it; until when.
+    /// A height from which up it was seen to keep logs, until this time.
     kept: Noted<Height>,
-    /// A height whose logs it was seen to lack, and so those below it.
+    /// A height from which down it was seen to lack logs.
     lacking: Noted<Height>,
-    /// It was seen to leave logs out.
+    /// It was seen to leave logs out of an answer.
     doubted_until: Option<Instant>,
 }
 
 impl LogNode {
-    /// The most blocks that it takes, as far as is known.
+    /// The largest range, as far as known.
     fn blocks_max(&self, now: Instant) -> Option<u64> {
         let fits = of_late(self.slow, now).map(|blocks| (blocks / 2).max(1));
         of_late(self.named, now).into_iter().chain(fits).min()
     }
 
-    /// The most blocks that it is likely to take.
+    /// The largest range that will probably be answered.
     fn blocks_likely(&self, now: Instant) -> Option<u64> {
         let below = of_late(self.refused, now).map(|blocks| blocks.saturating_sub(1));
         self.blocks_max(now).into_iter().chain(below).min()
@@ -87,27 +88,28 @@ impl LogNode {
 pub(super) enum Kept {
     Yes,
     No,
-    /// Its answers show neither.
+    /// The answers decide neither.
     Unknown,
 }
 
-/// An endpoint to ask for logs.
+/// The endpoint chosen for a log query.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogChoice {
     pub(super) on: EndpointId,
     pub(super) blocks_max: u64,
-    /// The same by refusals of late, which may have been about the logs of some blocks alone.
+    /// The same by recent refusals, which may have concerned only some blocks.
     pub(super) blocks_likely: u64,
-    /// Some server behind it may not have come so far: the answer counts with a head that has.
+    /// Some server behind the address may lag: an answer counts only with a head that is high
+    /// enough.
     pub(super) asks_head: bool,
-    /// Calls that it takes in one request.
+    /// Calls per request.
     pub(super) batch: usize,
-    /// It is known to lack the lowest of the blocks.
+    /// The endpoint is known to lack the lowest block.
     pub(super) lacks: bool,
     pub(super) is_doubtful: bool,
     pub(super) pace: Pace,
-    /// Another one is as good: this one is given up soon where it fails.
+    /// Another endpoint is as good: this one is given up early if it fails.
     pub(super) has_another: bool,
 }
 
@@ -117,7 +119,7 @@ impl LogChoice {
     }
 }
 
-/// Of an endpoint next to the quickest one.
+/// Speed of an endpoint compared with the fastest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pace {
     Usual,
@@ -126,9 +128,9 @@ pub(super) enum Pace {
 }
 
 impl EvmSource {
-    /// Which endpoint is asked for the logs of a range: of those that keep them and work, the one
-    /// that takes the largest ranges, then a quick one, then the least busy one. `without`: those
-    /// that failed in this read.
+    /// Chooses the endpoint for the logs of a range: of those that keep them and work, the one with
+    /// the largest range, then a fast one, then the least busy one. `without`: those that failed in
+    /// this read.
     pub(super) fn log_choice(
         &self,
         (low, high): (Height, Height),
@@ -166,7 +168,7 @@ impl EvmSource {
         best.map(|(_, choice)| LogChoice { has_another, ..choice })
     }
 
-    /// Takes note of the head that an endpoint named in a request for logs.
+    /// Records the head that an endpoint reported in a log request.
     pub(super) fn note_log_head(&self, answer: CallAnswer) -> Result<Height, UpstreamError> {
         let (answer, now) = (answer?, Instant::now());
         let head = self.head_in(&answer)?;
@@ -177,12 +179,12 @@ impl EvmSource {
         Ok(head)
     }
 
-    /// The head that an endpoint named of late.
+    /// The head that an endpoint reported recently.
     pub(super) fn log_head(&self, id: EndpointId) -> Option<Height> {
         lock(&self.inner.log_nodes).0.get(&id).and_then(|node| node.head.get(Instant::now()))
     }
 
-    /// The logs of an answer, each of a block that was asked about.
+    /// The logs of an answer; an error if one is outside the requested range.
     pub(super) fn logs_in(
         &self,
         answer: &CallResponse,
@@ -213,8 +215,9 @@ impl EvmSource {
         });
     }
 
-    /// Blocks of the first range of a read: more where an endpoint took more of late, as it does of most
-    /// wallets. Short ones show best from where on one has logs that lacks some.
+    /// Blocks of a read's first range: more if an endpoint took more recently, as it does for most
+    /// wallets. Short ranges show more precisely where an endpoint that lacks logs begins to have
+    /// them.
     pub(super) fn log_blocks_first(&self) -> u64 {
         let (now, limits) = (Instant::now(), &self.inner.limits);
         let answered = |node: &LogNode| {
@@ -226,7 +229,7 @@ impl EvmSource {
         known.unwrap_or(0).clamp(limits.log_blocks_first, limits.log_blocks_known)
     }
 
-    /// So many blocks were refused without a limit: another endpoint may take them.
+    /// Records a refusal of this many blocks without a named limit: another endpoint may take them.
     pub(super) fn note_refused_logs(&self, id: EndpointId, blocks: u64) {
         self.with_log_node(id, |node, until| {
             node.refused = Some((blocks, until));
@@ -238,18 +241,18 @@ impl EvmSource {
         self.with_log_node(id, |node, _| node.topics_max = Some(most.max(1)));
     }
 
-    /// The most topics in one position that it is known to take.
+    /// The most topics in one position that the endpoint is known to take.
     pub(super) fn log_topics(&self, id: EndpointId) -> Option<usize> {
         lock(&self.inner.log_nodes).0.get(&id).and_then(|node| node.topics_max)
     }
 
-    /// So many blocks took too long: half as many are asked for a while, by every reader.
+    /// Records a timeout of this many blocks: all readers query half as many for a while.
     pub(super) fn note_slow_logs(&self, id: EndpointId, blocks: u64) {
         self.with_log_node(id, |node, until| node.slow = Some((blocks, until)));
     }
 
-    /// Ranges of so many blocks are answered again, where as many were the most that was quick: twice as
-    /// many are asked for. Whether they were.
+    /// Records a quick answer of this many blocks. If they were the most allowed after a timeout,
+    /// allows twice as many and returns true.
     pub(super) fn note_quick_logs(&self, id: EndpointId, blocks: u64) -> bool {
         let mut nodes = lock(&self.inner.log_nodes);
         let slow = nodes.0.get_mut(&id).and_then(|node| node.slow.as_mut());
@@ -261,18 +264,18 @@ impl EvmSource {
         self.with_log_node(id, |node, until| node.failed_until = Some(until));
     }
 
-    /// The lowest height of which it is known now to keep logs.
+    /// The lowest height from which the endpoint is known to keep logs now.
     pub(super) fn logs_kept_from(&self, id: EndpointId) -> Option<Height> {
         of_late(lock(&self.inner.log_nodes).0.get(&id)?.kept, Instant::now())
     }
 
-    /// What is known of its logs at a height.
+    /// Whether the endpoint keeps its logs at a height, as far as known.
     pub(super) fn known_depth(&self, id: EndpointId, low: Height) -> Option<Kept> {
         lock(&self.inner.log_nodes).0.get(&id)?.depth(low, Instant::now())
     }
 
-    /// The lowest height of which it is known to keep logs, one of which it lacks them, and the most
-    /// blocks that it takes at once.
+    /// For the status: the lowest height from which it keeps logs, one at which it lacks them, and
+    /// the largest range.
     pub(super) fn known_logs(
         &self,
         id: EndpointId,
@@ -281,7 +284,7 @@ impl EvmSource {
         let Some(node) = nodes.0.get(&id) else { return (None, None, None) };
         let kept = node.kept.map(|(height, _)| height);
         let lacking = node.lacking.map(|(height, _)| height);
-        // A depth that was seen counts for a while only where it decides what is read.
+        // Expiry of an observation matters only for reads; the status shows older ones too.
         let lacking = lacking.filter(|lacking| kept.is_none_or(|kept| *lacking < kept));
         (kept, lacking, node.blocks_max(now))
     }
@@ -301,7 +304,7 @@ impl EvmSource {
         self.with_log_node(id, |node, _| node.lacking = Some((at, until)));
     }
 
-    /// It left logs out that another answer held.
+    /// Records that the endpoint left out logs that another answer had.
     pub(super) fn note_logs_left_out(&self, id: EndpointId) {
         self.with_log_node(id, |node, until| node.doubted_until = Some(until));
     }
@@ -312,14 +315,14 @@ impl EvmSource {
         until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Changes what is known of it, given until when what is seen now counts.
+    /// Changes what is known of an endpoint; `change` gets the expiry of new observations.
     fn with_log_node(&self, id: EndpointId, change: impl FnOnce(&mut LogNode, Instant)) {
         let until = Instant::now() + self.inner.limits.bench;
         change(lock(&self.inner.log_nodes).0.entry(id).or_default(), until);
     }
 }
 
-/// That no endpoint has come so far.
+/// The error that no endpoint has reached this height.
 pub(super) fn no_logs_yet(high: Height) -> UpstreamError {
     UpstreamError::unavailable(format!("no node gives logs up to block {high} yet"))
 }

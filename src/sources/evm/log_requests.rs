@@ -1,6 +1,6 @@
-//! Pure: what comes in one request with logs, from the server that gives them: its head, as a server
-//! that has not come to a block answers with no logs of it, and logs that must be there, as one that has
-//! dropped old blocks does too. An address may be that of several servers.
+//! Pure: evidence in the same request as a log query, from the server that answers it: its head,
+//! because a server that lacks a block returns no logs of it, and sentinel logs that must exist,
+//! because one that has pruned old blocks does the same. One address may belong to several servers.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use super::wire;
 use crate::domain::Height;
 use crate::rpc::batch::{Call, CallAnswer, CallResponse};
 
-/// What a call of such a request asks for.
+/// Kinds of calls in such a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestPart {
     Query,
     Head,
-    /// Logs at the highest block or above it, near the head.
+    /// Logs at the highest block or above, near the head.
     Above,
-    /// Logs that are there wherever logs so old are kept.
+    /// Logs that exist on any endpoint that keeps logs so old.
     Sentinel,
 }
 
-/// Each request that an endpoint makes of these calls holds the extra ones too, where it takes as
-/// many in one.
+/// Inserts the extra calls into each request that the endpoint makes of these calls, if its batch
+/// size allows.
 pub(super) fn with_extras(
     queries: Vec<Call>,
     extras: &[(RequestPart, Call)],
@@ -38,7 +38,7 @@ pub(super) fn with_extras(
     calls.into_iter().unzip()
 }
 
-/// Queries that were answered in none of these requests, or in none.
+/// Queries whose answers came in none of these requests, or that have no answer.
 pub(super) fn apart(
     queries: &[usize],
     answers: &[CallAnswer],
@@ -55,8 +55,8 @@ fn number(head: &CallAnswer) -> Option<Height> {
     head.as_ref().ok().and_then(|head| wire::number(&head.result))
 }
 
-/// The requests whose server has the logs that are asked for: the head that it names is far above them,
-/// or logs above them came with it. And the lowest head of the others.
+/// Requests whose server certainly has the logs: its head is far above them, or logs above them
+/// came in the same request. Also returns the lowest head of the others.
 pub(super) fn sure_in(
     heads: &[CallAnswer],
     shown_in: &BTreeSet<u64>,
@@ -76,8 +76,8 @@ pub(super) fn sure_in(
     (sure, near)
 }
 
-/// Whether each of these heads is as far above the blocks as one that is believed: it came just now,
-/// whether or not in one request with the logs.
+/// Whether all these heads are as high as one that is certain: they were just reported, but perhaps
+/// in other requests than the logs.
 pub(super) fn are_from(heads: &[CallAnswer], certain: Height) -> bool {
     let is_far = |head| number(head).is_some_and(|head| head >= certain);
     !heads.is_empty() && heads.iter().all(is_far)

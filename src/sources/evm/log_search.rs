@@ -1,8 +1,8 @@
 //! Pure: when the logs of some ranges count as known.
 //!
-//! A node that lags, has pruned or fails answers with fewer logs and no error. So a query counts as
-//! answered when several answers hold all that any of them holds. A query that reaches up to the
-//! lowest log known above it must return that log, which shows that the answer was not cut.
+//! A node that lags, has pruned or fails may return fewer logs without an error. So a query counts
+//! as answered once several answers hold every log that any answer holds. A query whose range ends
+//! at the lowest known log above must return that log, which shows that the answer was not cut.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -18,19 +18,19 @@ use crate::sources::pager::RangeVotes;
 pub(in crate::sources) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 /// keccak256 of `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose
-/// second indexed part is the account (ERC-4337).
+/// second indexed parameter is the account (ERC-4337).
 pub(super) const USER_OPERATION: &str =
     "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f";
 
-/// Answers that have to agree.
+/// Answers that must agree.
 const AGREEING: usize = 2;
-/// More of them where one endpoint was seen to leave logs out.
+/// The same if an endpoint was seen to leave logs out.
 const AGREEING_DOUBTED: usize = 4;
-/// And more where heads came in other requests: of an address of several servers each answer may be of
-/// one that is behind, and each head of one that is not.
+/// The same if heads came in other requests: each answer may be from a server that lags, and each
+/// head from one that does not.
 const AGREEING_APART: usize = 6;
 
-/// What a query looks for.
+/// Direction of the transfers that a query finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum TransferSide {
     Gave,
@@ -40,7 +40,7 @@ pub(super) enum TransferSide {
 impl TransferSide {
     pub(super) const BOTH: [Self; 2] = [Self::Gave, Self::Got];
 
-    /// Of one wallet's topic, or of a list of them: any of it.
+    /// The topics of a filter, for one wallet's topic or a list of them.
     pub(super) fn topics_of(self, wallets: &Value) -> Value {
         match self {
             Self::Gave => json!([TRANSFER, wallets]),
@@ -49,10 +49,10 @@ impl TransferSide {
     }
 }
 
-/// A log that is known, by its place.
+/// A known log that a query must return.
 pub(super) type Witness = (Height, Word);
 
-/// What identifies a log.
+/// Identifies a log.
 type Key = (Height, Word, Account, Vec<Word>);
 
 /// One filter over one range.
@@ -61,13 +61,13 @@ pub(super) struct Query {
     pub(super) side: TransferSide,
     pub(super) low: Height,
     pub(super) high: Height,
-    /// What every answer must hold.
+    /// The log that every answer must contain.
     pub(super) witness: Option<Witness>,
     logs: Vec<FoundLog>,
     votes: RangeVotes<Key, EndpointId>,
-    /// Whose answers lacked the witness.
+    /// Endpoints whose answers lacked the witness.
     refuted: Vec<EndpointId>,
-    /// Some answer came without the head of the server that gave it.
+    /// Some answer came without the head of its server.
     is_apart: bool,
 }
 
@@ -108,12 +108,12 @@ impl Query {
         self.votes.add(distinct, by);
     }
 
-    /// Whose answers lack what is known.
+    /// Endpoints whose answers lack known logs.
     fn lacking(&self) -> impl Iterator<Item = EndpointId> {
         self.refuted.iter().chain(self.votes.lacking()).copied()
     }
 
-    /// Answers that are wanted still.
+    /// Number of answers that are still needed.
     fn wants(&self, is_doubted: bool, is_wide: bool) -> usize {
         let nothing = self.votes.is_empty() && self.witness.is_none();
         let least = match (self.is_apart, is_doubted) {
@@ -125,7 +125,7 @@ impl Query {
     }
 }
 
-/// The queries of one window, with what was answered.
+/// The queries of one window and their answers.
 #[derive(Debug)]
 pub(super) struct LogSearch {
     queries: Vec<Query>,
@@ -138,8 +138,8 @@ impl LogSearch {
         Self { queries, is_doubted }
     }
 
-    /// Queries that want answers beyond the first, for each further request: one server answers all
-    /// that is in one.
+    /// Queries that need more answers, grouped by further request: one server answers everything in
+    /// one request.
     pub(super) fn wanted_again(&self) -> Vec<Vec<usize>> {
         let more = |query: &Query| query.wants(self.is_doubted, self.is_wide()).saturating_sub(1);
         let requests = self.queries.iter().map(more).max().unwrap_or(0);
@@ -150,13 +150,13 @@ impl LogSearch {
         (0..requests).map(of).collect()
     }
 
-    /// Queries that want more answers.
+    /// Queries that need more answers.
     pub(super) fn open(&self) -> Vec<usize> {
         let wanted = |query: &Query| query.wants(self.is_doubted, self.is_wide()) > 0;
         (0..).zip(&self.queries).filter(|(_, query)| wanted(query)).map(|(at, _)| at).collect()
     }
 
-    /// The whole window is one range: a further answer costs little.
+    /// Whether the window is a single range, so that a further answer is cheap.
     fn is_wide(&self) -> bool {
         self.queries.len() <= TransferSide::BOTH.len()
     }
@@ -165,8 +165,8 @@ impl LogSearch {
         self.queries.get(at)
     }
 
-    /// Of these queries an answer came without the head of its server, where it was to come with it:
-    /// that server may not have come so far.
+    /// Records that an answer to these queries lacked the head of its server, which may therefore
+    /// lag.
     pub(super) fn note_apart(&mut self, queries: &[usize]) {
         for at in queries {
             if let Some(query) = self.queries.get_mut(*at) {
@@ -175,7 +175,7 @@ impl LogSearch {
         }
     }
 
-    /// Takes an endpoint's answer to each of these queries.
+    /// Adds an endpoint's answers to these queries.
     pub(super) fn add(&mut self, answers: Vec<(usize, Vec<FoundLog>)>, by: EndpointId) {
         for (at, logs) in answers {
             if let Some(query) = self.queries.get_mut(at) {
@@ -185,12 +185,12 @@ impl LogSearch {
         }
     }
 
-    /// The endpoints of which an answer lacks what another one held, before it or after.
+    /// Endpoints that lack a log of another answer.
     pub(super) fn lacking(&self) -> BTreeSet<EndpointId> {
         self.queries.iter().flat_map(Query::lacking).collect()
     }
 
-    /// All logs down from `high`, and the lowest one of each side.
+    /// All logs down from `high`, and the lowest log of each direction.
     pub(super) fn finish(self, high: Height) -> (Vec<FoundLog>, Vec<(TransferSide, Witness)>) {
         let (mut logs, mut witnesses) = (Vec::new(), Vec::new());
         for query in self.queries {

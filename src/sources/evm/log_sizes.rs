@@ -1,5 +1,5 @@
-//! Pure: how many blocks a search for logs asks for in one range, and how many ranges at once, by what
-//! the endpoint took so far.
+//! Pure: the number of blocks per log query and the number of concurrent queries, by what the
+//! endpoint has taken so far.
 
 use super::limits::EvmLimits;
 use super::ranges::Shrink;
@@ -13,17 +13,17 @@ pub(super) struct LogSizes {
     /// The last size that was answered.
     answered: u64,
     refused: Option<RefusedSize>,
-    /// Ranges for which the next size that is refused is not tried again.
+    /// For how many ranges the next refused size will not be retried.
     rest: u32,
-    /// What is asked for at first where nothing is known.
+    /// First size if nothing is known.
     usual: u64,
 }
 
-/// A size that is not tried again for a while.
+/// A size that is not retried for a while.
 #[derive(Debug, Clone, Copy)]
 struct RefusedSize {
     blocks: u64,
-    /// Ranges of a smaller size that it is left out for.
+    /// Number of smaller ranges before it is retried.
     left: u32,
 }
 
@@ -33,12 +33,13 @@ impl LogSizes {
         Self { blocks, ranges: 1, answered: 0, refused: None, rest, usual }
     }
 
-    /// No size was refused of late.
+    /// Whether no size was refused recently.
     pub(super) fn is_free(&self) -> bool {
         self.refused.is_none()
     }
 
-    /// The next size may be refused: a size was of late, and none as large as the next was answered.
+    /// Whether the next size may be refused: one was refused recently, and no size as large as the
+    /// next was answered since.
     pub(super) fn is_tried(&self) -> bool {
         self.refused.is_some() && self.blocks > self.answered
     }
@@ -47,7 +48,7 @@ impl LogSizes {
         self.blocks = self.blocks.min(most).max(1);
     }
 
-    /// Smaller ranges, by at least one block: one of a single block is never too wide.
+    /// Makes ranges smaller by at least one block; a range of one block stays.
     pub(super) fn shrink(&mut self, shrink: Shrink) {
         let refused = self.blocks;
         let most = match shrink {
@@ -65,8 +66,8 @@ impl LogSizes {
         self.blocks = most.min(refused.saturating_sub(1)).max(1);
     }
 
-    /// So many ranges of this size were answered. What was too much may be less elsewhere in the chain,
-    /// and what was slow quick again.
+    /// Records that `ranges` queries of the present size were answered. A size that was too large
+    /// may be accepted elsewhere in the chain, and a slow endpoint may be fast again.
     pub(super) fn note_answered(&mut self, ranges: usize, limits: &EvmLimits) {
         self.answered = self.blocks;
         let Some(refused) = &mut self.refused else { return };
@@ -81,12 +82,12 @@ impl LogSizes {
         self.set(self.blocks.saturating_mul(2));
     }
 
-    /// Larger ranges of at most so many blocks, or more of them at once.
+    /// Makes ranges longer, up to `most` blocks, or more of them concurrent.
     pub(super) fn grow(&mut self, most: u64, limits: &EvmLimits) {
         let below = self.refused.map_or(u64::MAX, |size| size.blocks.saturating_sub(1));
         let larger = [4, 2].map(|times| self.blocks.saturating_mul(times));
         let fits = larger.into_iter().find(|blocks| *blocks <= most.min(below));
-        // A limit that is known is used to the full; one that was only run into is kept away from.
+        // A known limit is used fully; from an unknown one some distance is kept.
         let known = || (most < below).then_some(most).or_else(|| self.between(limits));
         match fits.or_else(known).filter(|blocks| *blocks > self.blocks) {
             Some(blocks) => self.set(blocks),
@@ -94,14 +95,14 @@ impl LogSizes {
         }
     }
 
-    /// Half way to the first size that was refused, where that is far from what is answered.
+    /// A size half-way to the lowest refused one, if that is far from the present size.
     fn between(&self, limits: &EvmLimits) -> Option<u64> {
         let refused = self.refused.filter(|_| self.rest == limits.log_queries_small)?;
         let half = refused.blocks.saturating_sub(self.blocks) / 2;
         (half >= self.blocks / 4).then_some(self.blocks + half)
     }
 
-    /// A size that may be refused is tried by one range.
+    /// Sets the size; one that may be refused is tried with a single range.
     fn set(&mut self, blocks: u64) {
         (self.blocks, self.ranges) = (blocks, 1);
     }

@@ -1,8 +1,8 @@
-//! Transactions by `eth_getLogs`: every token that came to or left the wallet.
+//! Finds transactions by `eth_getLogs`: every token transfer to or from the wallet.
 //!
-//! One answer is no proof: two endpoints are asked, or one twice, and answers that differ are joined
-//! and asked for again. Ranges grow while answers are small and shrink by what errors say. Where an endpoint takes only
-//! small ones, several are asked at once.
+//! One answer proves nothing: two endpoints are queried, or one twice, and answers that differ are
+//! merged and queried again. Ranges grow while answers are small and shrink by the limits that
+//! errors name. If an endpoint takes only small ranges, several are queried concurrently.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,37 +21,37 @@ use crate::decode::evm::{Account, Word};
 use crate::domain::{Doubts, Height};
 use crate::rpc::{EndpointId, UpstreamError};
 
-/// Rounds of answers to one window's queries.
+/// Rounds of answers per window.
 const ROUNDS_MAX: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct LogLister {
     source: EvmSource,
     listing: ListRequest,
-    /// `None`: all is listed.
+    /// `None`: everything is listed.
     next_high: Option<Height>,
     sizes: LogSizes,
-    /// Endpoints that failed here.
+    /// Endpoints that failed in this read.
     without: BTreeSet<EndpointId>,
-    /// Endpoints that do not keep blocks so old.
+    /// Endpoints that have pruned blocks so old.
     pruned: BTreeSet<EndpointId>,
-    /// Consecutive queries that took too long, of any size.
+    /// Consecutive queries that timed out, of any size.
     time_outs: u32,
-    /// The lowest known log of each side.
+    /// The lowest known log of each direction.
     witnesses: HashMap<TransferSide, Witness>,
 }
 
-/// Endpoints that lack logs of a window, and those that are on a cooldown.
+/// Endpoints that lack logs of a window, and those on cooldown.
 type Left<'a> = (&'a BTreeSet<EndpointId>, &'a BTreeSet<EndpointId>);
 
-/// A cooldown that is not waited for is no failure of an endpoint's logs.
+/// Whether an error is a cooldown that the call did not wait for, which is no failure of the logs.
 fn is_rest(error: &UpstreamError) -> bool {
     matches!(error, UpstreamError::Unavailable { attempts: 0, .. })
 }
 
-/// Whether one of two endpoints is seen to keep what they were asked about, whichever was asked first. One
-/// whose answers lack what the other one's hold shows nothing, nor does one that left logs out before
-/// next to one that did not.
+/// Whether one of the two endpoints is seen to keep the queried range. One whose answers lack logs
+/// of the other's does not count, nor does one that left logs out before, compared with one that
+/// did not.
 fn is_kept(search: &LogSearch, both: [(LogChoice, Kept); 2], doubted: [bool; 2]) -> bool {
     let [first, second] = both;
     if first.0.on == second.0.on {
@@ -67,7 +67,7 @@ fn is_kept(search: &LogSearch, both: [(LogChoice, Kept); 2], doubted: [bool; 2])
     both.into_iter().zip(doubted).any(shows)
 }
 
-/// Queries in a row that take too long after which another endpoint is asked.
+/// Consecutive timeouts after which another endpoint is used.
 const TIME_OUTS_MAX: u32 = 6;
 
 impl LogLister {
@@ -106,7 +106,7 @@ impl LogLister {
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
                 Err(SearchFault::Lacks) => drop(lacking.insert(choice.on)),
-                // It asked for a pause: it is as good as it was for the next window.
+                // The endpoint is on cooldown: it remains a choice for the next window.
                 Err(SearchFault::Failed(error)) if is_rest(&error) => {
                     rests.insert(choice.on);
                     last = error;
@@ -124,7 +124,7 @@ impl LogLister {
                 }
                 Err(fault @ (SearchFault::Behind | SearchFault::Unindexed)) => {
                     last = no_logs_yet(high);
-                    // Its logs of lower blocks are there.
+                    // The endpoint has the logs of lower blocks.
                     let is_low = matches!(fault, SearchFault::Unindexed);
                     let left = if is_low { &mut rests } else { &mut self.without };
                     left.insert(choice.on);
@@ -136,7 +136,7 @@ impl LogLister {
                 }
             }
         }
-        // A later read, or a later window, finds them as they are then.
+        // A later read or window uses the then current state.
         self.without.clear();
         Err(last)
     }
@@ -152,7 +152,8 @@ impl LogLister {
         ranges
     }
 
-    /// Those that lack logs of the next window come last; what they give is in doubt.
+    /// Chooses an endpoint; those that lack logs of the window come last, and their answers have a
+    /// doubt.
     fn best(&self, high: Height, (lacking, rests): Left<'_>) -> Option<LogChoice> {
         let blocks =
             self.sizes.blocks.saturating_mul(u64::try_from(self.sizes.ranges).unwrap_or(1));
@@ -165,7 +166,7 @@ impl LogLister {
         self.source.log_choice(range, &others).or_else(last)
     }
 
-    /// Two filters for each range. The highest reach up to the lowest known log where that is near.
+    /// Two queries per range. The highest end at the lowest known log, if it is near.
     fn queries(&self, ranges: &[(Height, Height)], choice: LogChoice) -> Vec<Query> {
         let near = |range: &(Height, Height), side: &TransferSide| {
             let (low, high) = *range;
@@ -181,7 +182,7 @@ impl LogLister {
         ranges.iter().flat_map(of).collect()
     }
 
-    /// The logs of some ranges, with what is in doubt about them.
+    /// Searches some ranges; returns their logs and doubts.
     async fn search(
         &mut self,
         ranges: &[(Height, Height)],
@@ -199,7 +200,7 @@ impl LogLister {
         let second_answer = asker.ask_again(&search, &again, second, second.on == choice.on);
         let (answers, kept, again) = if asker.is_tried {
             let DepthReply { outcome, kept } = first_answer.await;
-            // What is refused would be refused twice.
+            // Concurrent queries would both be refused.
             (outcome?, kept, second_answer.await)
         } else {
             let (first, again) = join(first_answer, second_answer).await;
@@ -232,7 +233,8 @@ impl LogLister {
         Ok((logs, doubts))
     }
 
-    /// Asks on until enough answers agree, in turns where there are several endpoints.
+    /// Queries further answers until enough agree, alternating between endpoints if there are
+    /// several.
     async fn confirm(
         &self,
         search: &mut LogSearch,
@@ -289,7 +291,7 @@ impl LogLister {
         }
     }
 
-    /// Another endpoint for the same ranges that is not much slower, else the same once more.
+    /// Another endpoint for the same ranges that is not much slower, else the same one again.
     fn another(
         &self,
         range: (Height, Height),
@@ -307,7 +309,7 @@ impl LogLister {
                 && !choice.is_doubtful
                 && choice.pace == Pace::Usual
         };
-        // Where this one fails, the last one is asked again.
+        // If this endpoint fails, the last one is used again.
         let replaceable = |choice: LogChoice| LogChoice {
             has_another: choice.has_another || !failed.contains(&last),
             ..choice
@@ -316,8 +318,8 @@ impl LogLister {
         other.or_else(|| self.source.log_choice(range, &same).filter(takes))
     }
 
-    /// Who is asked next; where none is left but those that do not keep blocks so old, a smaller
-    /// range of them, down to the oldest block that they keep.
+    /// The next endpoint; if all others have pruned these blocks, the range is cut at the oldest
+    /// block that they keep.
     fn choice(&mut self, high: Height, left: Left<'_>) -> Result<Option<LogChoice>, UpstreamError> {
         let choice = self.best(high, left);
         if choice.is_some() || self.pruned.is_empty() {
@@ -331,12 +333,12 @@ impl LogLister {
             }
             return Ok(least);
         }
-        // Endpoints that failed otherwise may keep more.
+        // Endpoints that failed for another reason may keep more.
         let is_cut = self.without.is_empty() && left.1.is_empty();
         if is_cut { Err(UpstreamError::HistoryCut { first: high + 1 }) } else { Ok(None) }
     }
 
-    /// Half of what took too long; another endpoint where no size is quick enough.
+    /// Handles a timeout: halves the range, or changes the endpoint if no size is fast enough.
     fn slow(&mut self, choice: LogChoice) -> UpstreamError {
         self.time_outs += 1;
         if self.time_outs > TIME_OUTS_MAX || self.sizes.blocks <= 1 {
@@ -358,7 +360,7 @@ impl LogLister {
         self.sizes.shrink(shrink);
     }
 
-    /// Larger ranges, or more of them at once, while answers are small.
+    /// Makes ranges larger or queries more of them concurrently while answers are small.
     fn adapt(&mut self, ranges: &[(Height, Height)], logs: usize, choice: LogChoice) {
         let limits = &self.source.inner.limits;
         self.sizes.note_answered(ranges.len(), limits);
@@ -395,11 +397,11 @@ impl LogLister {
         Window { low, high, found, skipped: 0, doubts }
     }
 
-    /// Whether a log makes its transaction a candidate, and whether the wallet gave something by it
-    /// or got it from a contract that fills orders.
+    /// Whether a log makes its transaction a candidate; the value says whether the wallet gave
+    /// something by it or got it from a contract that fills orders.
     fn concerns(&self, log: &FoundLog) -> Option<bool> {
         let [kind, from, to] = log.topics.as_slice() else {
-            // `UserOperationEvent` has three indexed parts, as a token that is one of its kind has.
+            // A token contract can emit a log with the same topic count.
             let [kind, ..] = log.topics.as_slice() else { return None };
             return (wire::hex(kind) == USER_OPERATION).then_some(true);
         };

@@ -1,5 +1,5 @@
-//! Pure: an account's lists (its transactions, its token transfers, calls that gave it native
-//! coin) read side by side and joined by transaction.
+//! Pure: merges an account's lists (its transactions, its token transfers, calls that gave it
+//! native coin) by transaction.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,15 +12,15 @@ use super::subject::Subject;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};
 
-/// `approve` and `setApprovalForAll`: what most transactions without any movement call.
+/// `approve` and `setApprovalForAll`, which most transactions without any movement call.
 const APPROVALS: [[u8; 4]; 2] = [[0x09, 0x5e, 0xa7, 0xb3], [0xa2, 0x2c, 0xb4, 0x65]];
 
-/// Rows of a list that wait for the next transaction that the wallet sent.
+/// The most rows held back for the next transaction that the wallet sent.
 const HELD_MAX: usize = 5_000;
 
-/// Of two answers to the same question the one that holds all rows of the other; the endpoint of
-/// the second where neither does, or where one repeats a row that the other has once: an index that
-/// does so would double an amount.
+/// Of two answers to one query, the one that contains all rows of the other. If neither does, or
+/// one repeats a row that the other has once, returns the second's endpoint: a repeated row would
+/// double an amount.
 pub(super) fn fuller<T: Copy>(
     one: (T, Vec<ListRow>),
     two: (T, Vec<ListRow>),
@@ -45,7 +45,7 @@ fn by_hash(page: &[ListRow]) -> ByHash<'_> {
     rows
 }
 
-/// Whether a page has each row of a part, and as often.
+/// Whether a page contains each row of `part`, at least as often.
 fn holds(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
     let times =
         |rows: &[&ListRow], row: &ListRow| rows.iter().filter(|other| ***other == *row).count();
@@ -55,7 +55,7 @@ fn holds(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
     })
 }
 
-/// The rows of all lists about one transaction.
+/// All rows of one transaction.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "five things that were seen or not")]
 struct Sight {
@@ -70,17 +70,17 @@ struct Sight {
     has_token: bool,
     /// It may move something although no token transfer is listed.
     may_move: bool,
-    /// Those who may be a known contract: recipient, counterparties.
+    /// Accounts that may be a known contract: recipient and counterparties.
     others: Vec<Account>,
     calls: Vec<NativeMove>,
 }
 
-/// What a transaction is taken for.
+/// Classification of a transaction.
 enum Verdict {
     Candidate,
-    /// It only came in, from an unknown sender.
+    /// It only received something, from an unknown sender.
     Spam,
-    /// Nothing in it can be a trade.
+    /// It cannot be a trade.
     Nothing,
 }
 
@@ -111,8 +111,8 @@ impl Sight {
         }
     }
 
-    /// Calls below the outermost one, which some indexes list with them: only a contract makes
-    /// inner calls, so that one from the sender to the recipient is the outermost.
+    /// Calls below the outermost one. Some indexes list that too: only contracts make inner calls,
+    /// so a call from the sender to the recipient is the outermost one.
     fn inner_calls(&self) -> Vec<NativeMove> {
         self.calls.iter().filter(|call| Some(*call) != self.outer.as_ref()).copied().collect()
     }
@@ -122,12 +122,12 @@ impl Sight {
         others.any(|other| subject.knows(other))
     }
 
-    /// Whether it is the wallet's own doing, or came through a known contract.
+    /// Whether the wallet sent the transaction, or it came through a known contract.
     fn is_sent(&self, subject: &Subject) -> Option<bool> {
         (self.sent || self.gave || self.comes_from_known(subject)).then_some(true)
     }
 
-    /// `hides`: what the wallet gave may be missing from the lists.
+    /// Classifies the transaction; `hides`: outgoing movements may be missing from the lists.
     fn verdict(&self, subject: &Subject, hides: bool) -> Verdict {
         if self.failed {
             return Verdict::Nothing;
@@ -140,23 +140,25 @@ impl Sight {
             (true, true) => Verdict::Candidate,
             (true, false) if hides || known() => Verdict::Candidate,
             (true, false) => Verdict::Spam,
-            // Without a token there is no row; a known contract may hold tokens for the wallet.
+            // Without a token there is no trade, unless a known contract may hold tokens for the
+            // wallet.
             (false, _) if self.sent && known() => Verdict::Candidate,
             (false, _) => Verdict::Nothing,
         }
     }
 }
 
-/// The lists of one wallet by their kinds, each at its own height. What the wallet sent is in the first one.
+/// The lists of one wallet by kind, each at its own height. The first one contains what the wallet
+/// sent.
 #[derive(Debug, Clone)]
 pub(super) struct Merge<L> {
     low: Height,
-    /// The next window's top; `None` below the lowest.
+    /// Top of the next window; `None` below the lowest height.
     top: Option<Height>,
     lists: Vec<(L, Descent)>,
-    /// The wallet was seen to send transactions itself: it is no contract.
+    /// The wallet was seen to send transactions itself, so it is no contract.
     sends: bool,
-    /// The sent count, where the first list has all that the wallet sent.
+    /// The sent count, if the first list contains everything that the wallet sent.
     sent: Option<SentCount>,
 }
 
@@ -166,7 +168,7 @@ impl<L: Copy + Eq> Merge<L> {
         Self { low, top: (low <= high).then_some(high), lists, sends: false, sent: None }
     }
 
-    /// Begins further down, before anything is listed.
+    /// Lowers the top of the lists before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         let lists: Vec<L> = self.lists.iter().map(|(list, _)| *list).collect();
         *self = Self { sent: self.sent, ..Self::new(&lists, self.low, high) };
@@ -177,7 +179,7 @@ impl<L: Copy + Eq> Merge<L> {
         self.top.is_none()
     }
 
-    /// The pages that hold up the next window, by list.
+    /// The pages that the next window needs, by list.
     pub(super) fn wanted(&self) -> Vec<(L, PageAsk)> {
         let known = |list: &Descent| list.known_from().unwrap_or(Height::MAX);
         let highest = self.descents().filter(|list| !list.is_ended()).map(known).max();
@@ -198,7 +200,7 @@ impl<L: Copy + Eq> Merge<L> {
         self.on_list(list, |list| list.absorb(page, is_whole)).unwrap_or(Ok(DescentOutcome::Taken))
     }
 
-    /// Works on one of the lists; `None` where there is no such one.
+    /// Runs `change` on one of the lists; `None` if there is no such list.
     pub(super) fn on_list<T>(
         &mut self,
         list: L,
@@ -212,28 +214,29 @@ impl<L: Copy + Eq> Merge<L> {
         self.lists.iter().map(|(_, list)| list)
     }
 
-    /// Holds what the wallet sent against the chain's counts, from here on.
+    /// Compares the sent transactions with these counts from here on.
     pub(super) fn set_counts(&mut self, counts: SentTotals) {
         self.sent.get_or_insert_default().set_counts(counts);
     }
 
-    /// The first list shows no nonces, or the wallet's are no count of its transactions.
+    /// Stops comparing: the first list has no nonces, or nonces do not count the wallet's
+    /// transactions.
     pub(super) fn forget_counts(&mut self) {
         self.sent = None;
     }
 
-    /// Whether no count is known at the top.
+    /// Whether the count at the top is unknown.
     pub(super) fn lacks_counts(&self) -> bool {
         self.sent.is_some_and(|sent| !sent.is_counted())
     }
 
-    /// Whether the list itself shows that more was sent: such a count says nothing about what the list
-    /// lacks.
+    /// Whether the list itself shows more sent transactions than the count: the count then proves
+    /// nothing.
     pub(super) fn refutes_counts(&self) -> bool {
         self.sent.is_some_and(|sent| sent.is_refuted_by(&self.nonces(|_| true)))
     }
 
-    /// Whether the next window lacks what the wallet sent, as far as nonces and counts show.
+    /// Whether nonces and counts show that the next window lacks sent transactions.
     pub(super) fn sent_differs(&self) -> bool {
         let (Some(sent), Some((low, _))) = (self.sent, self.next_range()) else { return false };
         let follows = match self.nonces(|height| height < low).into_iter().max() {
@@ -290,8 +293,8 @@ impl<L: Copy + Eq> Merge<L> {
         (low <= top).then_some((low, top))
     }
 
-    /// The heights that all lists have passed. `calls_until`: up to which height the lists contain
-    /// all calls; `None`: none.
+    /// Takes the next window: heights that all lists have passed. `calls_until`: the height up to
+    /// which the lists contain all calls; `None`: they contain none.
     pub(super) fn take(
         &mut self,
         subject: &Subject,

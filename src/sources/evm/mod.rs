@@ -1,5 +1,5 @@
-//! Reads an EVM wallet's transactions: windows of candidates from a list, transactions and receipts
-//! prefetched, native flows from any endpoint that has them.
+//! Reads an EVM wallet's transactions: a list gives windows of candidates, transactions and
+//! receipts are prefetched, native flows come from any endpoint that has them.
 
 pub(super) mod abi;
 mod abilities;

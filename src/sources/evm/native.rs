@@ -1,5 +1,5 @@
-//! Native coin that moved inside a transaction: from a trace, else by how much the wallet's balance
-//! changed (`native_balance.rs`), else unknown.
+//! Native coin that moved inside a transaction: from a trace, else from the change of the wallet's
+//! balance (`native_balance.rs`), else unknown.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,35 +15,36 @@ use crate::domain::{Height, Units, lock};
 use crate::rpc::classify;
 use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
 
-/// A transaction whose inner movements are to be found, with what its sender paid for it.
+/// A transaction whose inner movements are needed, with its sender's fee.
 #[derive(Debug)]
 pub(super) struct Traced<'a> {
     pub(super) tx: &'a mut Transaction,
-    /// `None` where the receipt does not contain it.
+    /// `None` if the receipt does not contain it.
     pub(super) fee: Option<Units>,
-    /// No other transaction of the wallet is known in this block.
+    /// No other transaction of the wallet is known in the block.
     pub(super) alone: bool,
 }
 
-/// For so long an endpoint that does not show which chain it is of is waited for: one that is down must
-/// not keep histories open for minutes.
+/// How long to wait for an endpoint whose chain is not checked yet; one that is down must not delay
+/// histories for minutes.
 const CHAIN_PATIENCE: Duration = Duration::from_secs(2);
-/// How often a trace is asked for that cannot be read or leaves out calls.
+/// Attempts for a trace that cannot be decoded or lacks calls.
 const TRACE_TRIES: u32 = 2;
-/// Answers that a transaction is too old to be traced, after which none as old is traced for a while.
+/// Answers that a transaction is too old to be traced, after which older ones are not traced for a
+/// while.
 const PRUNED_ANSWERS: u32 = 2;
 
-/// What becomes of a method's answer.
+/// Decodes a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
 
 impl EvmSource {
-    /// Whether anything could hang on what moved inside a transaction.
+    /// Whether inner movements could make the transaction a trade.
     pub(super) fn may_trade(&self, tx: &Transaction) -> bool {
         evm::may_trade(self.inner.registry.evm(), &self.inner.chain, tx)
     }
 
-    /// Whether a trace has calls of all that must have run, the recipient and the pools that report
-    /// a trade, and as many as it names. One that leaves out calls would hide what they paid.
+    /// Whether a trace contains calls of every contract that must have run: the recipient and the
+    /// pools that report a trade. A trace without some calls would hide their payments.
     fn shows_calls(&self, trace: &RawValue, tx: &Transaction) -> bool {
         let tables = self.inner.registry.evm();
         let pools = tx.logs.iter().filter(|log| evm::is_known_event(tables, log));
@@ -51,8 +52,8 @@ impl EvmSource {
         receipts::names_all(trace, &ran) && evm::is_flat_trace_whole(trace.get().as_bytes())
     }
 
-    /// Sets what is known. Never fails: what an endpoint may give later counts as refused, and what
-    /// none has stays unknown.
+    /// Sets the native flows that are available. Never fails: flows that an endpoint may return
+    /// later are marked as refused, others stay unknown.
     pub(super) async fn fill_native(
         &self,
         wallet: &Account,
@@ -65,7 +66,7 @@ impl EvmSource {
         }
     }
 
-    /// Returns the transactions without a trace.
+    /// Sets flows by traces; returns the transactions without a trace.
     async fn by_traces<'a>(&self, open: Vec<Traced<'a>>, options: &CallOptions) -> Vec<Traced<'a>> {
         let (mut left, mut traceable): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|one| self.is_pruned(Past::Traces, one.tx.block));
@@ -80,7 +81,7 @@ impl EvmSource {
                     lowest_offered = lowest_offered.min(offered);
                 }
             }
-            // Of a read near the head the newest are traced, and those below no longer.
+            // Near the head the newest transactions can be traced when older ones no longer can.
             let (below, others): (Vec<_>, Vec<_>) =
                 traceable.into_iter().partition(|one| one.tx.block < lowest_offered);
             left.extend(others);
@@ -94,13 +95,13 @@ impl EvmSource {
         left
     }
 
-    /// Whether an endpoint was left out that has not shown yet which chain it is of.
+    /// Whether an endpoint is excluded because its chain is not checked yet.
     pub(super) fn awaits_endpoint(&self) -> bool {
         self.inner.pool.awaits_any(CHAIN_PATIENCE)
     }
 
-    /// Returns the transactions without an answer of the method, and the lowest block of which it
-    /// answered or may answer later.
+    /// Sets flows by one trace method. Returns the transactions without an answer, and the lowest
+    /// block that was answered or may be later.
     async fn by_trace<'a>(
         &self,
         method: &'static str,
@@ -109,7 +110,7 @@ impl EvmSource {
         options: &CallOptions,
     ) -> (Vec<Traced<'a>>, Height) {
         let (mut left, mut offered, mut avoid) = (Vec::new(), Height::MAX, None);
-        // With how many traces of each left out calls.
+        // Each transaction with the number of traces that lacked calls.
         let mut open: Vec<(Traced<'_>, u32)> = open.into_iter().map(|one| (one, 0)).collect();
         for _ in 0..TRACE_TRIES {
             let calls: Vec<Call> = open.iter().map(|(one, _)| trace_call(method, one.tx)).collect();
@@ -125,7 +126,7 @@ impl EvmSource {
                     left.push(one);
                     continue;
                 };
-                // Some services return the calls that move value alone: two answers are enough.
+                // Some services only return calls that move value: two such answers are accepted.
                 let is_whole =
                     || partial + 1 >= TRACE_TRIES || self.shows_calls(&answer.result, one.tx);
                 match read(answer.result.get().as_bytes()) {
@@ -144,8 +145,8 @@ impl EvmSource {
         (left, offered)
     }
 
-    /// No endpoint has it, and asking again soon would not change that. What is not found near the
-    /// head may be what a node that is behind does not know yet.
+    /// Whether no endpoint has the data and a retry soon would not help. Near the head a missing
+    /// transaction may be one that a lagging node does not know yet.
     pub(super) fn is_gone(&self, answer: &CallAnswer, height: Height) -> bool {
         match answer {
             Err(UpstreamError::NotSupported { .. }) => true,
@@ -157,7 +158,7 @@ impl EvmSource {
         }
     }
 
-    /// Of an answer by which it is gone. A method that no endpoint offers had nothing to drop.
+    /// Records such an answer; a method that no endpoint supports has pruned nothing.
     pub(super) fn note_dropped(&self, what: Past, answer: &CallAnswer, height: Height) {
         if matches!(answer, Err(UpstreamError::Rpc { .. })) {
             let mut dropped = lock(&self.inner.dropped);
@@ -166,13 +167,13 @@ impl EvmSource {
         }
     }
 
-    /// Whether a node may have had it for this height when an earlier read asked.
+    /// Whether a node may have had the data for this height in an earlier read.
     pub(super) fn is_dropped(&self, what: Past, height: Height) -> bool {
         lock(&self.inner.dropped).get(&what).is_some_and(|top| height <= *top)
     }
 
-    /// Whether every node that works has come so far, by the highest of the heads that the lists
-    /// showed last.
+    /// Whether the height is so far below the heads that the lists last showed that every working
+    /// node has it.
     pub(super) fn is_far_down(&self, height: Height) -> bool {
         let head = lock(&self.inner.list_heads).values().map(|head| head.last).max();
         head.is_some_and(|head| height.saturating_add(self.inner.limits.log_head_margin) <= head)

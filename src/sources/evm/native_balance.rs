@@ -1,5 +1,5 @@
-//! Native coin by the wallet's balance after a block less that before, where no endpoint traces the
-//! transaction, nothing else of the wallet is known in the block and the block shows nothing else.
+//! Native coin by the change of the wallet's balance across a block, if no endpoint traces the
+//! transaction and nothing else in the block can have changed the balance.
 
 use std::collections::BTreeSet;
 
@@ -14,18 +14,18 @@ use crate::decode::evm::{Account, NativeFlows, Transaction, Word};
 use crate::domain::{Height, Units};
 use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
 
-/// What the balances of a block came to.
+/// Result of querying the balances around a block.
 enum Balances {
     Given(NativeFlows),
-    /// No endpoint has one of them.
+    /// No endpoint has the state of one of the blocks.
     Gone,
-    /// One of them is to be asked for later.
+    /// One of the balances may be available later.
     Open,
-    /// They cannot be those of the transaction alone.
+    /// The change cannot be that of the transaction alone.
     Odd,
 }
 
-/// Transactions by what their balances came to.
+/// Transactions by the result of their balances.
 #[derive(Default)]
 struct Asked<'a> {
     given: Vec<(Traced<'a>, NativeFlows)>,
@@ -48,7 +48,8 @@ impl<'a> Asked<'a> {
 }
 
 impl EvmSource {
-    /// Sets what balances show. Returns the transactions of which an endpoint may show more later.
+    /// Sets flows by balances. Returns the transactions for which an endpoint may return more
+    /// later.
     pub(super) async fn by_balance<'a>(
         &self,
         wallet: &Account,
@@ -61,7 +62,7 @@ impl EvmSource {
         let are_all_asked = !self.awaits_endpoint();
         let asked = self.ask_balances(wallet, wanted, options).await;
         let Asked { given, gone, mut open, odd } = asked;
-        // Two answers are: something else moved the balance, which no other one will show.
+        // Two answers contradict the transaction: something else changed the balance.
         left.extend(odd);
         if are_all_asked && !self.awaits_endpoint() {
             let others = given.iter().map(|(one, _)| one).chain(&open);
@@ -85,11 +86,11 @@ impl EvmSource {
         open
     }
 
-    /// Whether a trace, or balances, may have shown an earlier read what none shows now.
+    /// Whether a trace or balances may have shown an earlier read what is missing now.
     fn was_shown(&self, wallet: &Account, one: &Traced<'_>) -> bool {
         let block = one.tx.block;
         let by_states = is_alone(wallet, one) && self.is_pruned(Past::States, block);
-        // Without its fee, as a gateway gives it, balances were not asked for.
+        // Without the fee, as gateways return it, balances were not queried.
         let is_unasked = one.alone && one.tx.from == *wallet && one.fee.is_none();
         self.is_dropped(Past::Traces, block)
             || by_states && self.is_dropped(Past::States, block)
@@ -101,8 +102,8 @@ impl EvmSource {
         all.iter().any(|one| !one.not_offered.iter().any(|method| method == "eth_getBalance"))
     }
 
-    /// That no endpoint has a state is believed by two answers. What is confirmed of the highest of them
-    /// holds for those below: nodes drop the oldest states first.
+    /// That no endpoint has a state requires two answers. Once confirmed for the highest block it
+    /// holds for those below: nodes prune the oldest states first.
     async fn ask_balances<'a>(
         &self,
         wallet: &Account,
@@ -125,7 +126,7 @@ impl EvmSource {
         asked
     }
 
-    /// One answer about each.
+    /// Queries the balances once for each transaction.
     async fn balances_once<'a>(
         &self,
         wallet: &Account,
@@ -167,15 +168,16 @@ impl EvmSource {
         net([before, after], (one.tx, fee), wallet).map_or(Balances::Odd, Balances::Given)
     }
 
-    /// No endpoint has it; or each refuses it in words of its own, in several rounds, and none of them
-    /// can be behind.
+    /// Whether no endpoint has the state; or each refuses it with an unknown error, in several
+    /// rounds, and none of them can lag.
     fn is_lost(&self, answer: &CallAnswer, height: Height) -> bool {
         let is_refused = matches!(answer, Err(UpstreamError::Rpc { .. }));
         self.is_gone(answer, height) || is_refused && self.is_far_down(height)
     }
 
-    /// Takes back what balances showed where logs of the block show, or may show, another transaction
-    /// that concerns the wallet: a contract may have paid it there, which the block does not show.
+    /// Removes flows found by balances if logs of the block show, or may show, another transaction
+    /// that concerns the wallet: a contract may have paid it there without a visible trace in the
+    /// block.
     pub(super) async fn hold_against_logs(
         &self,
         wallet: &Account,
@@ -187,7 +189,7 @@ impl EvmSource {
         }
         match self.logs_another(wallet, tx, options).await {
             Some(false) => {}
-            // No trace will show which of them it was.
+            // A trace cannot assign the balance change either.
             Some(true) if self.is_pruned(Past::Traces, tx.block) => {
                 let was_traced = self.is_dropped(Past::Traces, tx.block);
                 tx.native = if was_traced { NativeFlows::Gone } else { NativeFlows::Unknown };
@@ -196,8 +198,8 @@ impl EvmSource {
         }
     }
 
-    /// Whether another transaction of the block has tokens of the wallet, as far as nodes have its logs;
-    /// `None` where they are to be asked for later.
+    /// Whether another transaction of the block moves tokens of the wallet, as far as nodes have
+    /// the logs; `None` if they may be available later.
     async fn logs_another(
         &self,
         wallet: &Account,
@@ -214,13 +216,13 @@ impl EvmSource {
             let logs = answer.and_then(|answer| self.logs_in(&answer, range)).ok()?;
             found.extend(logs.into_iter().map(|log| log.hash));
         }
-        // Its own logs show that these are the block's.
+        // The transaction's own logs show that the answer is about this block.
         let is_shown = found.remove(&tx.hash) || !has_transfer(tx, wallet);
         (is_shown || !found.is_empty()).then_some(!found.is_empty())
     }
 
-    /// Sets the flows of those whose block shows nothing else of the wallet. Returns the others, and
-    /// those whose block was not to be had.
+    /// Sets the flows of transactions whose block contains nothing else of the wallet. Returns the
+    /// others, and those whose block was not available.
     async fn hold_against_blocks<'a>(
         &self,
         wallet: &Account,
@@ -246,12 +248,12 @@ impl EvmSource {
     }
 }
 
-/// Whether the balances of its block may be those of the transaction alone.
+/// Whether the balance change of the block may be the transaction's alone.
 fn is_alone(wallet: &Account, one: &Traced<'_>) -> bool {
     one.alone && one.tx.from == *wallet && one.fee.is_some()
 }
 
-/// Whether a search for the wallet's transfers finds it.
+/// Whether a search for the wallet's transfers finds the transaction.
 fn has_transfer(tx: &Transaction, wallet: &Account) -> bool {
     let is_wallet = |topic: &Word| wire::account_of(topic) == Some(*wallet);
     let is_transfer = |topic: &Word| wire::hex(topic) == TRANSFER;
@@ -260,7 +262,7 @@ fn has_transfer(tx: &Transaction, wallet: &Account) -> bool {
     })
 }
 
-/// The highest block of some transactions that lies below those of all others.
+/// The highest block among some transactions that lies below all blocks of the others.
 fn highest_below<'a>(
     some: &[Traced<'_>],
     others: impl Iterator<Item = &'a Traced<'a>>,
@@ -270,9 +272,9 @@ fn highest_below<'a>(
     blocks.filter(|block| lowest.is_none_or(|lowest| *block < lowest)).max()
 }
 
-/// From the balance before and after a transaction of the wallet's own. It had what it sent and the
-/// fee, and lost no more than that, but for a wallet whose own code was called: one false answer that
-/// a balance is zero would else be an amount.
+/// The net flow from the balances around a transaction that the wallet sent. The wallet had at
+/// least the value and the fee, and lost no more than these unless its own code ran: without these
+/// checks one false zero balance would become an amount.
 fn net(
     [before, after]: [Units; 2],
     (tx, fee): (&Transaction, Units),

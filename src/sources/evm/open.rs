@@ -1,4 +1,5 @@
-//! The beginning of a read: which chain the nodes are of, how far it can be read, by which list.
+//! The beginning of a read: checks the nodes' chain, finds the highest readable height and chooses
+//! a list.
 
 use futures_util::FutureExt as _;
 use futures_util::future::join;
@@ -13,44 +14,44 @@ use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::{CallOptions, EndpointId, UpstreamError};
 use crate::sources::chunk::Tip;
 
-/// Names the chain by its number.
+/// Returns the chain's id.
 const CHAIN_METHOD: &str = "eth_chainId";
 
-/// Blocks by which the servers of a chain differ at most times.
+/// Blocks by which the servers of a chain usually differ.
 const SERVERS_APART: u64 = 8;
 
-/// Times the chain's lag by which an index may be behind before another way reads the newest blocks: one
-/// that is a little late has them soon, with their inner calls.
+/// Factor of the chain's lag by which an index may be behind before another way reads the newest
+/// blocks; a slightly later index has them soon, with their inner calls.
 const INDEX_LATE: u64 = 16;
 
-/// What is read, before it is known how far up.
+/// What to read; its top is not known yet.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) wallet: Account,
     pub(super) low: Height,
     /// `None`: up to the final head.
     pub(super) high: Option<Height>,
-    /// Ways to find transactions that failed in this read.
+    /// Ways that failed in this read.
     pub(super) failed: Vec<Discovery>,
-    /// The last error of those that may work later.
+    /// The last error of a way that may work later.
     pub(super) error: Option<UpstreamError>,
     pub(super) options: CallOptions,
 }
 
-/// A list to read by.
+/// An open list.
 pub(super) struct Opened {
     pub(super) kind: Discovery,
     pub(super) lister: Lister,
-    /// What it is read for: other ways read what lies below.
+    /// The lowest height to read by it: another way reads what lies below.
     pub(super) low: Height,
     pub(super) high: Height,
-    /// Newer blocks are final already than this way has.
+    /// Newer blocks are final than this way has reached.
     is_behind: bool,
-    /// Where it is read from the head.
+    /// The newest final block, if it is read from the head.
     pub(super) tip: Option<Tip>,
 }
 
-/// How far up a list holds everything that is final, and the final head.
+/// The height up to which a list contains everything final, and the final head.
 struct Reach {
     high: Height,
     head: Height,
@@ -58,7 +59,7 @@ struct Reach {
 }
 
 impl EvmSource {
-    /// The first list that works; the last error where none does.
+    /// Opens the first list that works; the last error if none does.
     pub(super) async fn open(self, wanted: Wanted) -> Result<Opened, UpstreamError> {
         let open = || self.open_any(wanted.clone());
         Box::pin(checked(self.check_chain(&wanted.options), open)).await
@@ -67,7 +68,7 @@ impl EvmSource {
     async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
         let (mut last, lowest) = (UpstreamError::NoEndpoint, wanted.low);
         let mut behind: Option<Opened> = None;
-        // Those that failed of late come last, not never.
+        // Recently failed ways come last.
         let fresh = |kind: &&Discovery| !self.comes_later(**kind);
         let (first, later): (Vec<&Discovery>, Vec<&Discovery>) =
             self.inner.discovery.iter().partition(fresh);
@@ -76,8 +77,9 @@ impl EvmSource {
                 continue;
             }
             match self.open_list(*kind, &wanted).await {
-                // A gateway or an index without the newest blocks: another way reads these, and it what
-                // lies below. Of two such, the one that is further up reads what the other one lacks.
+                // A gateway or an index that lags: another way reads the newest blocks, and this
+                // one what lies below. Of two such ways, the one that is further up fills in for
+                // the other.
                 Ok(opened) if opened.is_behind => {
                     wanted.low = wanted.low.max(opened.high.saturating_add(1));
                     if behind.as_ref().is_none_or(|known| known.high < opened.high) {
@@ -98,19 +100,19 @@ impl EvmSource {
         }
         let Some(opened) = behind else { return Err(last) };
         match (wanted.high, wanted.error) {
-            // Of a gap above its head nothing is known.
+            // Nothing is known of heights above the list's head.
             (Some(high), _) if high != opened.high => {
                 let Opened { kind, high, .. } = opened;
                 Err(UpstreamError::unavailable(format!("{kind} knows blocks up to {high} only")))
             }
-            // It has nothing new, and the way that would show what is failed for now.
+            // This way has nothing new, and the way that would find something has failed.
             (None, Some(error)) if opened.high < lowest => Err(error),
-            // Without another way its own head is as far as is known.
+            // Without another way its own head is the final one.
             (Some(_) | None, _) => Ok(opened),
         }
     }
 
-    /// Blocks by which a list may be behind the final head, where it shows how far it has come.
+    /// Blocks by which a list may lag behind the final head, if it reports its height.
     fn late_max(&self, kind: Discovery) -> Option<u64> {
         let lag = self.inner.chain.index_lag;
         match kind {
@@ -139,7 +141,7 @@ impl EvmSource {
             return Ok(Opened { kind, lister, low, high, is_behind, tip });
         };
         let mut is_behind = false;
-        // `LogLister` looks itself how far each node has come.
+        // `LogLister` checks the height of each node itself.
         if kind != Discovery::Logs && self.list_head(kind) < high {
             let reached = self.reach(kind, &mut lister, options).await?.high;
             if reached < high && kind == Discovery::Portal {
@@ -153,8 +155,8 @@ impl EvmSource {
         Ok(Opened { kind, lister, low, high, is_behind, tip: None })
     }
 
-    /// How far up a list holds everything that is final. A head of nodes is a number next to their
-    /// logs, which may come from another backend.
+    /// The height up to which a list contains everything final. A node's head is a number that may
+    /// come from another backend than its logs.
     async fn reach(
         &self,
         kind: Discovery,
@@ -171,7 +173,7 @@ impl EvmSource {
         let ((head, tip), lag) = (head?, self.inner.chain.index_lag);
         let reached = match (newest?, kind) {
             (Some(newest), Discovery::Logs) => self.logs_reach(head, newest, options).await,
-            // Learned from the lists; the gateway says with each answer how far that came.
+            // The height is learned from the lists; a gateway reports it in each answer.
             (Some(indexed), _) => head.min(indexed),
             (None, _) => head.saturating_sub(lag),
         };
@@ -179,18 +181,18 @@ impl EvmSource {
         Ok(Reach { high: reached, head, tip })
     }
 
-    /// Near the newest block logs are asked for where those of busy contracts come; each answer is held
-    /// against them again.
+    /// The height near the head up to which logs are queried: one where busy contracts have logs,
+    /// with which each answer is compared again.
     async fn logs_reach(&self, head: Height, newest: Height, options: &CallOptions) -> Height {
         let sure = newest.saturating_sub(self.inner.chain.index_lag);
         if sure >= head || self.has_busy_log(head, newest, options).await {
             return head;
         }
-        // Other servers may be a few blocks behind the one that named the newest.
+        // Other servers may lag a few blocks behind the one that reported the newest block.
         head.min(sure.saturating_sub(SERVERS_APART))
     }
 
-    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
+    /// Checks the chain of each endpoint; endpoints on another chain are disabled.
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
         let Some(expected) = self.inner.chain.chain_id else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {

@@ -1,5 +1,5 @@
-//! How many rows each list of an endpoint of an index has given in one page: indexes cut their answers
-//! at caps that they do not name.
+//! The longest page of each list at an endpoint of an index: indexes cut pages at limits that they
+//! do not report.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use super::list_row::ListRow;
 use crate::domain::lock;
 use crate::rpc::endpoint::EndpointId;
 
-/// Transactions of a page, at most its rows: an index that repeats a row gives no longer page.
+/// Number of distinct rows of a page, as repeated rows do not make a longer page.
 fn distinct(page: &[ListRow]) -> usize {
     page.iter().map(|row| row.hash).collect::<HashSet<_>>().len()
 }
@@ -27,7 +27,7 @@ impl PageSizes {
         *longest = distinct(page).max(*longest);
     }
 
-    /// Whether a list has given more rows than these in one page: then they were not cut at its cap.
+    /// Whether a list has returned a longer page than this, which was then not cut.
     pub(super) fn gives_more(&self, of: ListOf, rows: usize) -> bool {
         lock(&self.0).get(&of).is_some_and(|longest| *longest > rows)
     }

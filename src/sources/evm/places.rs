@@ -1,5 +1,5 @@
-//! Transactions by their place. Nodes forget look-ups by hash long before they drop the blocks
-//! (go-ethereum: `--history.transactions`, 2,350,000 blocks by default).
+//! Fetches transactions by their position in a block. Nodes drop the index by hash long before the
+//! blocks (go-ethereum: `--history.transactions`, 2,350,000 blocks by default).
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -12,13 +12,13 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
 impl EvmSource {
-    /// Whether look-ups by hash found nothing at this height, not long ago.
+    /// Whether look-ups by hash recently found nothing at this height.
     pub(super) fn is_forgotten(&self, one: &CandidateTx, attempt: u32) -> bool {
         attempt == 0 && self.is_pruned(Past::Hashes, one.candidate.block)
     }
 
-    /// Fills in what blocks hold of these transactions. Never fails: not every endpoint offers it. `lacked`:
-    /// look-ups by hash gave none of them.
+    /// Fills in transactions from their blocks. Never fails: not every endpoint supports it.
+    /// `lacked`: look-ups by hash found none of them.
     pub(super) async fn ask_by_place(
         &self,
         open: &mut [&mut CandidateTx],
@@ -48,7 +48,7 @@ impl EvmSource {
                 one.receipt = found(answers.next(), |raw| wire::receipt_in(&raw, &hash));
             }
             one.settle(self.inner.chain.chain_id, with_receipts);
-            // Near the head, nodes that are behind do not know it by its hash yet.
+            // Near the head, lagging nodes may not know the hash yet.
             if lacked && one.is_done(with_receipts) && self.is_far_down(one.candidate.block) {
                 self.note_pruned(Past::Hashes, one.candidate.block);
             }
@@ -67,7 +67,7 @@ fn by_place(one: &CandidateTx) -> Call {
     }
 }
 
-/// What an answer holds of one transaction.
+/// The parts of one transaction in an answer.
 fn found(
     answer: Option<Result<CallResponse, UpstreamError>>,
     read: impl FnOnce(Box<RawValue>) -> Option<Box<RawValue>>,

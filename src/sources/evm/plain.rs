@@ -1,6 +1,6 @@
-//! Whether a wallet is a plain account: one without code moves native coin by its own transactions
-//! alone, so that a way without inner calls finds every trade of it. What contracts paid in these is
-//! another matter (`lacks_calls` of `fetch.rs`).
+//! Whether a wallet is a plain account. Without code it moves native coin only by its own
+//! transactions, so that a way without inner calls finds all its trades. Payments by contracts
+//! within these are found elsewhere (`lacks_calls` in `fetch.rs`).
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use crate::domain::{Doubts, Height, Proof, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::pool::CallOptions;
 
-/// Wallets whose answer is remembered, and for how long: code may come to an address.
+/// Wallets whose result is cached, and for how long: an address may get code.
 const REMEMBERED_MAX: usize = 10_000;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
-/// Answers that must agree, of different endpoints where there are some.
+/// Answers that must agree, from different endpoints if possible.
 const ANSWERS: usize = 2;
-/// Blocks below a head whose state is asked for: each server of its address has come so far, and keeps
-/// so new a state.
+/// Blocks below a head whose state is queried: deep enough for every server of the address, and
+/// recent enough that its state is kept.
 const BELOW_HEAD: u64 = 8;
-/// Endpoints that are asked, one after the other, until one reports the code.
+/// Endpoints that are queried, one after the other, until one reports the code.
 const ASKED_MAX: usize = 3;
 
 impl EvmSource {
-    /// A proof without the doubt about inner calls up to a height, where the wallet cannot have any.
-    /// Asked only where the doubt keeps the span from being accepted.
+    /// Removes the doubt about inner calls from a proof if the wallet cannot have any up to a
+    /// height. Queries only if that doubt keeps the span from being accepted.
     pub(super) async fn settle_inner_calls(
         &self,
         (wallet, high): (&Account, Height),
@@ -40,8 +40,8 @@ impl EvmSource {
         Proof { doubts: proof.doubts.without(Doubts::INNER_CALLS), ..proof }
     }
 
-    /// Whether it had no code at a height or above, by answers about blocks: a node's newest one may lie
-    /// below.
+    /// Whether the wallet had no code at a height or above, by states of given blocks: a node's
+    /// newest block may be below.
     async fn is_plain(&self, wallet: &Account, high: Height, options: &CallOptions) -> bool {
         let is_known =
             |(seen, at): &(Height, Instant)| *seen >= high && at.elapsed() < REMEMBERED_FOR;
@@ -64,7 +64,8 @@ impl EvmSource {
         true
     }
 
-    /// A block at the height or above in which the wallet has no code, and the endpoint that says so.
+    /// A block at or above the height in which the wallet has no code, and the endpoint that
+    /// reported it.
     async fn seen_plain(
         &self,
         wallet: &Account,

@@ -24,16 +24,16 @@ impl From<FoundLog> for PoolEvent {
     }
 }
 
-/// Log queries that are asked at once.
+/// Log queries per request.
 const QUERIES_MAX: usize = 50;
-/// Blocks of one query at first: pools that everybody uses have several events in each.
+/// Blocks per query at first: busy pools have several events per block.
 const BLOCKS_FIRST: u64 = 2_000;
-/// Failures of one node after which it is left out.
+/// Failures after which a node is not used any more.
 const FAILURES_MAX: u32 = 3;
-/// Answers of the gateway for one range, each of which may stop early.
+/// Answers per range from the gateway, each of which may end early.
 const STREAMS_MAX: usize = 64;
 
-/// Whose events are read, and of which pools where one contract holds many, as filters have them.
+/// Addresses, and pool ids where one contract holds many pools, as log filters have them.
 #[derive(Debug)]
 struct Emitters {
     emitters: Vec<String>,
@@ -41,7 +41,7 @@ struct Emitters {
 }
 
 impl Emitters {
-    /// Contracts that are one pool, and those that are many.
+    /// Contracts that are one pool each, and contracts that hold many.
     fn of(pools: &[ReferencePool]) -> Vec<Self> {
         let emitters = |many: bool| {
             let all = pools.iter().filter(|pool| pool.id.is_some() == many);
@@ -84,8 +84,7 @@ impl Emitters {
 }
 
 impl EvmSource {
-    /// The events in the blocks that determine the prices at these heights, in the order of the
-    /// chain.
+    /// Events in the blocks that determine the prices at these heights, in chain order.
     pub(super) async fn pool_events(
         &self,
         pools: &[ReferencePool],
@@ -108,17 +107,17 @@ impl EvmSource {
                     events.extend(told.map_err(|told| sooner(error, told))?);
                 }
             } else {
-                // No source of events keeps such old ones: the next source of prices is asked.
+                // No source keeps events so old: the next source of prices is used.
                 let is_cut = matches!(failed, Err(UpstreamError::HistoryCut { .. }));
                 failed.or_else(|error| if is_cut { Ok(()) } else { Err(error) })?;
             }
         }
-        // Stable: inside a block they stay in the order in which they came.
+        // A stable sort: events of a block keep their order.
         events.sort_by_key(|event| event.height);
         Ok(events)
     }
 
-    /// Removes what was read; no endpoint has the rest.
+    /// Queries nodes; removes ranges that were read, and leaves those that no endpoint has.
     async fn events_by_nodes(
         &self,
         emitters: &Emitters,
@@ -128,7 +127,7 @@ impl EvmSource {
     ) -> Result<(), UpstreamError> {
         let (mut out, mut failures) = (LeftOut::default(), HashMap::<EndpointId, u32>::new());
         let (mut last, mut open) = (None::<UpstreamError>, left.drain(..).collect::<BTreeSet<_>>());
-        // The lowest first: what keeps these keeps those above them.
+        // The lowest range first: an endpoint that keeps it keeps those above.
         while let (Some(lowest), Some(highest)) = (open.first().copied(), open.last()) {
             let Some(choice) = self.log_choice((lowest.0, highest.1), &out.of(lowest.0)) else {
                 open.remove(&lowest);
@@ -143,12 +142,12 @@ impl EvmSource {
                 Err(error) => {
                     let failed = failures.entry(choice.on).or_default();
                     *failed += 1;
-                    // What was read is kept; one answer that makes no sense is not the end of it.
+                    // Ranges that were read are kept after an invalid answer.
                     if error.is_final() || *failed >= FAILURES_MAX {
                         out.failed.insert(choice.on);
                         self.note_log_failure(choice.on);
                     }
-                    // One node that never answers says nothing of another that may be back soon.
+                    // A node that does not answer does not show that its events are pruned.
                     last = last.filter(|last| !last.is_final()).or(Some(error));
                 }
             }
@@ -164,7 +163,8 @@ impl EvmSource {
         }
     }
 
-    /// Returns the endpoints that gave no events and are not seen to keep logs so old, and up to where.
+    /// Queries events; returns the endpoints that returned none and are not seen to keep logs so
+    /// old, and the height up to which that is so.
     async fn ask_events(
         &self,
         emitters: &Emitters,
@@ -215,9 +215,9 @@ impl EvmSource {
         first_error.map_or(Ok(unshown), Err)
     }
 
-    /// A node that has dropped old receipts has no events either, and no error. The endpoints that are
-    /// not seen to keep the lowest of the blocks without events, and the highest of these: none where
-    /// the one that was chosen is.
+    /// A node that has pruned old receipts returns no events and no error. Returns the endpoints
+    /// that are not seen to keep the lowest block without events, and the highest such block; none
+    /// if the chosen endpoint keeps it.
     async fn unshown(
         &self,
         empty: &BTreeMap<Range, EndpointId>,
@@ -248,8 +248,8 @@ impl EvmSource {
         Ok(unshown)
     }
 
-    /// Pools of reference are busy: that a range has no event takes a second answer, of another endpoint
-    /// where there is one. A price from events further away would be a wrong one.
+    /// Queries ranges without events again, at another endpoint if possible: reference pools are
+    /// busy, so an empty range needs confirmation. A price from more distant events would be wrong.
     async fn ask_again_about_nothing(
         &self,
         calls: &[Call],
@@ -267,7 +267,7 @@ impl EvmSource {
         }
     }
 
-    /// The events of a range, or the parts of it to ask for.
+    /// The events of a range, or the smaller ranges to query instead.
     fn read_events(
         &self,
         answer: CallAnswer,
@@ -300,11 +300,11 @@ fn is_nothing(answer: &CallResponse) -> bool {
     answer.result.get() == "[]"
 }
 
-/// Endpoints that are not asked on.
+/// Endpoints that are not queried any more.
 #[derive(Debug, Default)]
 struct LeftOut {
     failed: BTreeSet<EndpointId>,
-    /// Up to which height they are not seen to keep logs.
+    /// The height up to which each is not seen to keep logs.
     lacking: HashMap<EndpointId, Height>,
 }
 
@@ -315,7 +315,7 @@ impl LeftOut {
     }
 }
 
-/// Of what nodes and the gateway said, the failure that may be over soon.
+/// Of the errors of nodes and gateway, the one that may end sooner.
 fn sooner(nodes: &UpstreamError, gateway: UpstreamError) -> UpstreamError {
     if gateway.is_final() { nodes.clone() } else { gateway }
 }
@@ -333,7 +333,7 @@ async fn events_by_portal(
         let body = emitters.portal_query((next, high)).to_string().into();
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body: Some(body) };
         let reply = match portal.ask(&ask, classify_stream, &options).await {
-            // Not all gateways distinguish finalized blocks.
+            // Not all gateways support finalized blocks.
             Err(UpstreamError::NotSupported { .. }) if path == "/finalized-stream" => {
                 path = "/stream";
                 continue;

@@ -1,4 +1,4 @@
-//! The name that a pool's own contract has: pairs of Uniswap V2's kind are tokens of their shares.
+//! Names of pool contracts: pairs of the Uniswap V2 kind are tokens of their own shares.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::rpc::error::{UpstreamError, unless_refused};
 use crate::rpc::pool::CallOptions;
 
 impl EvmSource {
-    /// Names by pool; a pool without a name, or of which none is answered, is left out.
+    /// Names by pool; pools without a name, or without an answer, are left out.
     pub(crate) async fn pool_names(
         &self,
         pools: &[Address],
@@ -19,7 +19,7 @@ impl EvmSource {
         let calls: Vec<_> = pools.iter().map(|pool| call(pool.bytes(), &abi::NAME)).collect();
         let mut names = HashMap::new();
         for (of, answer) in pools.iter().zip(self.inner.pool.batch(&calls, options).await) {
-            // One that reverts has none.
+            // A contract that reverts has no name.
             let answered = unless_refused(answer)?.map_or(Given::Nothing, |answer| data(&answer));
             if let Given::Value(name) = Given::read(&answered, abi::symbol) {
                 names.insert(*of, name);

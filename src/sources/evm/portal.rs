@@ -1,5 +1,5 @@
-//! A wallet's transactions by an open data gateway, which filters the logs of a whole chain: windows
-//! of blocks, going down, some of them read at once.
+//! Finds transactions by an open data gateway, which filters the logs of a whole chain: windows of
+//! blocks, going down, several of them concurrently.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::rpc::error::UpstreamError;
 use crate::sources::gateway;
 
 const SPAN_MAX: u64 = 1 << 40;
-/// Transactions in a window below which the next one is longer, and above which shorter.
+/// Transactions per window below which the next one is longer, and above which it is shorter.
 const FOUND_FEW: usize = 200;
 const FOUND_MANY: usize = 1_000;
 const GROWTH: u64 = 4;
-/// Refusals of a query, without a window between them, after which less is asked for.
+/// Refusals of a query, without a window in between, after which less is requested.
 const REFUSALS: usize = 2;
 
 type Read = (Height, Result<PortalWindow, Trouble>);
@@ -31,29 +31,29 @@ type Read = (Height, Result<PortalWindow, Trouble>);
 pub(super) struct PortalLister {
     gateway: Arc<Gateway>,
     low: Height,
-    /// The top of the next window that is begun; `None` below the lowest.
+    /// Top of the next window; `None` below the lowest height.
     top: Option<Height>,
     span: u64,
     mode: GatewayMode,
-    /// Windows that are read, from the newest down, and how many may be.
+    /// Windows in flight, from the newest down, and their maximum number.
     in_flight: FuturesOrdered<BoxFuture<'static, Read>>,
     windows_max: usize,
-    /// Windows that were given.
+    /// Number of delivered windows.
     given: usize,
-    /// A window whose turn it is.
+    /// A window that is next in order.
     arrived: Option<Read>,
-    /// The first block that the gateway has, once it was asked for.
+    /// The first block of the gateway, once it was queried.
     first: Option<Height>,
-    /// It was known when the windows in flight were begun.
+    /// Whether that was known when the windows in flight were requested.
     begun_above_first: bool,
     abilities: Arc<Abilities>,
-    /// Refusals in a row of what is asked for, each with whether it names traces.
+    /// Consecutive refusals of the present query, each with whether it names traces.
     refusals: Vec<bool>,
-    /// Where the chain counts what an account sent.
+    /// Compares with the sent count, if the chain has one.
     sent: Option<SentCheck>,
 }
 
-/// The first block that the gateway says it has; 0 where it has no metadata that would say so.
+/// The first block that the gateway reports; 0 if it has no metadata.
 async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
     match gateway.ask("/metadata", None, gateway::classify_metadata).await {
         Ok(reply) => gateway::first_block(&reply.body)
@@ -63,7 +63,7 @@ async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
     }
 }
 
-/// Whether a refusal is about traces, and not about anything else of the query.
+/// Whether a refusal concerns traces and nothing else of the query.
 fn names_traces(error: &UpstreamError) -> bool {
     matches!(error, UpstreamError::Rpc { message, .. } if message.to_lowercase().contains("trace"))
 }
@@ -94,7 +94,7 @@ impl PortalLister {
         }
     }
 
-    /// Begins further down, before anything is listed.
+    /// Lowers the top of the list before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         self.top = (self.low <= high).then_some(high);
         if let Some(sent) = &mut self.sent {
@@ -111,11 +111,11 @@ impl PortalLister {
         }
     }
 
-    /// The next window down. Cancel safe: what is read stays.
+    /// The next window down. Cancel safe: windows in flight are kept.
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         loop {
             if self.arrived.is_none() {
-                // The first rows do not wait for it.
+                // The first window is delivered without waiting for it.
                 if let Some(top) = self.top.filter(|_| self.given > 0 && self.in_flight.is_empty())
                 {
                     self.check_first(top).await?;
@@ -124,7 +124,7 @@ impl PortalLister {
                 self.arrive().await;
             }
             let Some((top, _)) = &self.arrived else { return Ok(None) };
-            // Below its first block the gateway is silent without saying why.
+            // Below its first block a gateway returns nothing, without an error.
             let top = *top;
             if matches!(self.arrived, Some((_, Ok(_)))) {
                 self.check_first(top).await?;
@@ -145,8 +145,8 @@ impl PortalLister {
         }
     }
 
-    /// The oldest window in flight; next to the first one, what the wallet sent is counted and the
-    /// gateway's first block is asked for.
+    /// Receives the oldest window in flight; concurrently with the first one, queries the sent
+    /// count and the gateway's first block.
     async fn arrive(&mut self) {
         let Self { gateway, in_flight, arrived, sent, first, .. } = self;
         if in_flight.is_empty() {
@@ -156,14 +156,14 @@ impl PortalLister {
         let counted = OptionFuture::from(sent.as_mut().map(SentCheck::count));
         let known = async {
             if first.is_none() {
-                // Asked again where it is needed, if it fails.
+                // Queried again when it is needed.
                 *first = first_block(gateway).await.ok();
             }
         };
         join3(async { *arrived = in_flight.next().await }, counted, known).await;
     }
 
-    /// Holds a window against what the wallet sent; `None` where it is to be delivered later.
+    /// Compares a window with the sent transactions; `None` if it is delivered later.
     fn check(&mut self, window: PortalWindow) -> Option<Window> {
         self.given += 1;
         self.adapt_span(&window);
@@ -182,13 +182,13 @@ impl PortalLister {
         }
     }
 
-    /// The lowest block that is asked for.
+    /// The lowest block to request.
     fn lowest(&self) -> Height {
         self.low.max(self.first_used())
     }
 
-    /// The first window shows how long the others may be. Until then each is longer than the one above
-    /// it, as it will be where that one holds little.
+    /// Requests further windows. Their length follows from the first one; until it arrives each is
+    /// longer than the one above.
     fn begin_windows(&mut self) {
         while self.in_flight.len() < self.windows_max {
             let Some(top) = self.top else { return };
@@ -204,13 +204,13 @@ impl PortalLister {
         }
     }
 
-    /// Reads from here down again.
+    /// Reads again from this height down.
     fn begin_again(&mut self, top: Height) {
         self.in_flight = FuturesOrdered::new();
         self.top = Some(top);
     }
 
-    /// What follows from a window that could not be read.
+    /// Handles a window that could not be read.
     async fn amend(&mut self, trouble: Trouble, top: Height) -> Result<(), UpstreamError> {
         let error = match trouble {
             Trouble::Dense(span) => {
@@ -227,7 +227,7 @@ impl PortalLister {
         }
         let UpstreamError::Rpc { code, .. } = error else { return Err(error) };
         self.begin_again(top);
-        // The answer is longer than is taken.
+        // The response exceeds the size limit.
         let length = self.span.min(top - self.low + 1);
         if code == 413 && length > 1 {
             self.span = (length / GROWTH).max(1);
@@ -236,7 +236,7 @@ impl PortalLister {
         if code != 400 {
             return Err(error);
         }
-        // It may be about blocks before the first one, or about traces that it does not have.
+        // The refusal may concern blocks before the first one, or missing traces.
         let was_known = self.begun_above_first;
         self.check_first(top).await?;
         if !was_known && self.first.is_some_and(|first| first > self.low) {
@@ -245,8 +245,8 @@ impl PortalLister {
         self.weaken(error)
     }
 
-    /// Asks for less than was refused, after as many refusals as have to agree. That the gateway has no
-    /// traces is noted only where each of them says so.
+    /// Requests less once enough refusals agree. That the gateway has no traces is recorded only if
+    /// each refusal names them.
     fn weaken(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
         let Some(weaker) = self.mode.native.weaker() else { return Err(error) };
         self.refusals.push(names_traces(&error));
@@ -261,7 +261,7 @@ impl PortalLister {
         Ok(())
     }
 
-    /// Learns from where on the gateway has blocks; `top` must be one of them.
+    /// Queries the first block of the gateway; an error if `top` lies below it.
     async fn check_first(&mut self, top: Height) -> Result<(), UpstreamError> {
         let first = match self.first {
             Some(first) => first,
@@ -272,12 +272,12 @@ impl PortalLister {
         if first > top { Err(UpstreamError::HistoryCut { first }) } else { Ok(()) }
     }
 
-    /// Nothing happens in the first block of a chain.
+    /// The lowest block with transactions: the genesis block has none.
     fn first_used(&self) -> Height {
         self.first.filter(|first| *first > 1).unwrap_or(0)
     }
 
-    /// The next windows are longer after one that holds little, and shorter after a full one.
+    /// Adapts the length of the next windows to the number of transactions in this one.
     fn adapt_span(&mut self, window: &PortalWindow) {
         let length = window.high - window.low.max(self.first_used()) + 1;
         match window.found.len() + window.skipped {
@@ -302,7 +302,7 @@ impl PortalLister {
             high: window.high,
             found,
             skipped: window.skipped,
-            // That a balance changed nowhere else is nothing that rows of changes show.
+            // Changes of balances do not show that nothing else changed.
             doubts: match self.mode.native {
                 NativeBy::Traces => doubts,
                 NativeBy::StateDiffs | NativeBy::Nothing => doubts.union(Doubts::INNER_CALLS),

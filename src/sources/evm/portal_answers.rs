@@ -1,5 +1,5 @@
-//! When the answers to one window of a gateway count: it may leave a block out of one of them and no
-//! error shows it, so two have to be alike, and none may hold more.
+//! When the answers to one window of a gateway count: a block may be missing from an answer without
+//! an error, so two must agree, and none may contain more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use super::portal_window::{Gateway, GatewayMode, PortalWindow, Trouble, read_win
 use crate::decode::evm::Word;
 use crate::domain::{Doubts, Height};
 
-/// Answers to one window.
+/// The most answers to one window.
 const ANSWERS_MAX: usize = 6;
 
-/// Requests for one window that may fail next to answers: one endpoint that refuses everything takes
-/// nothing from another one.
+/// Failed requests per window, counted apart from answers: an endpoint that refuses everything does
+/// not use up the answers of another one.
 const FAILURES_MAX: usize = 4;
 
-/// Reads a window until two answers agree; what does not come to that is in doubt.
+/// Reads a window until two answers agree; without agreement it has a doubt.
 pub(super) async fn read_agreed(
     gateway: Arc<Gateway>,
     mode: GatewayMode,
@@ -34,7 +34,7 @@ pub(super) async fn read_agreed(
             Some(Err(trouble @ Trouble::Dense(_))) => return Err(trouble),
             Some(Err(trouble)) => {
                 failures += 1;
-                // Both failed at first, or too many did since.
+                // Both first requests failed, or too many later ones.
                 let is_last = open.is_empty() && seen.is_empty();
                 if is_last || failures > FAILURES_MAX {
                     return Err(trouble);
@@ -54,7 +54,7 @@ pub(super) async fn read_agreed(
     }
 }
 
-/// Two answers alike that hold all that any of them holds, the first one first.
+/// Two equal answers that contain everything that any answer contains, the earlier one first.
 fn agreed(seen: &[PortalWindow]) -> Option<(usize, usize)> {
     let all: BTreeSet<Word> = seen.iter().flat_map(hashes).collect();
     let most = seen.iter().map(|window| window.blocks).max();
@@ -88,8 +88,8 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
         && one.found.iter().zip(&two.found).all(same)
 }
 
-/// With the inner calls that only the other one has, and without the details that one alone has:
-/// they may lack the first or the last logs, which no other answer shows. Nodes are asked for those.
+/// Adds inner calls that only the other answer has, and removes details that only one answer has:
+/// they may lack logs, which no other answer would show. Nodes are queried for those.
 fn filled(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
     for (known, other) in one.found.iter_mut().zip(two.found) {
         known.whole = known.whole.take().zip(other.whole).map(|(one, _)| one);
@@ -99,7 +99,7 @@ fn filled(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
     one
 }
 
-/// All that any of them holds, in doubt. What was sent is not known from answers that differ.
+/// All transactions of all answers, with a doubt. Sent nonces are unknown if answers differ.
 fn joined(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWindow {
     let place = |one: Candidate| ((one.block, one.index, one.hash), one);
     let mut found: BTreeMap<_, Candidate> = all.found.drain(..).map(place).collect();

@@ -1,4 +1,4 @@
-//! Pure: what a gateway's block holds of a wallet's transactions.
+//! Pure: a wallet's candidates in a gateway's block.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::subject::Subject;
 use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 
-/// A transfer to the wallet: its transaction, the token and who sent it.
+/// A transfer to the wallet: transaction, token, sender.
 pub(super) type Arrival = (Word, Account, Account);
 
 /// The transfers of a block to the wallet.
@@ -23,21 +23,21 @@ pub(super) fn arrivals(block: &Block, wallet: &Account) -> Vec<Arrival> {
     block.logs.iter().filter_map(arrival).collect()
 }
 
-/// What a block holds of one transaction.
+/// The parts of one transaction in a block.
 #[derive(Default)]
 struct Sight {
     tx: Option<Tx>,
     logs: Vec<PlacedLog>,
     traces: Vec<Trace>,
-    /// What the wallet's balance shows of it.
+    /// Its change of the wallet's balance.
     change: Option<NativeFlows>,
 }
 
-/// What the wallet's balance shows of each transaction of a block. Nothing where it changes by more
-/// than transactions and their fees, or a fee is not known.
+/// The wallet's balance change by each transaction of a block. Empty if balances change by other
+/// means than transactions and fees, or a fee is unknown.
 pub(super) fn balance_changes(block: &Block, subject: &Subject) -> Vec<(u32, NativeFlows)> {
     let (wallet, chain_id) = (subject.wallet, subject.chain.chain_id);
-    // Who makes a block takes a part of each fee in it.
+    // The block's producer gets a part of each fee.
     let is_known = block.miner.is_some_and(|miner| miner != wallet);
     if !is_known || fees::moves_otherwise(chain_id) {
         return Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn balance_changes(block: &Block, subject: &Subject) -> Vec<(u32, Nat
     own().filter_map(change).collect()
 }
 
-/// The candidates of a block in its order, and how much spam it holds; `None` where a transaction
+/// The candidates of a block in order, and the number of spam transactions; `None` if a transaction
 /// is missing. `is_detailed`: each has all its logs.
 pub(super) fn candidates(
     block: Block,
@@ -78,7 +78,7 @@ pub(super) fn candidates(
         sights.entry(log.tx).or_default().logs.push(log);
     }
     for trace in block.traces {
-        // Rewards belong to no transaction that was asked for.
+        // Rewards belong to no transaction.
         if let Some(sight) = sights.get_mut(&trace.tx) {
             sight.traces.push(trace);
         }
@@ -97,7 +97,7 @@ pub(super) fn candidates(
     Some((found, skipped))
 }
 
-/// It only came in, from an unknown sender.
+/// A transaction that only received something, from an unknown sender.
 struct Spam;
 
 fn candidate(
@@ -114,7 +114,8 @@ fn candidate(
         return None;
     }
     let sent = tx.from == *wallet;
-    // Asked for with all its logs: what was sent, and what holds any transfer or call from the wallet.
+    // Transactions that the wallet sent, or that contain a transfer or call from it, were requested
+    // with all logs.
     let from_wallet =
         |log: &PlacedLog| transfer_ends(&log.log).is_some_and(|(from, _)| from == *wallet);
     let paid = |trace: &Trace| trace.moved.is_some_and(|call| call.from == *wallet);
@@ -133,7 +134,7 @@ fn candidate(
     let (hash, index) = (tx.hash, tx.index);
     let whole =
         (is_full && is_unbroken(&sight.logs)).then(|| Box::new(whole(tx, sight.logs, block)));
-    // Not its own doing: it came through a known contract.
+    // Not the wallet's own transaction: it came through a known contract.
     let (index, sent) = (Some(index), Some(true));
     let transfer = Some(TokenTransfer { wallet: *wallet, is_logged: true });
     Some(Ok(Candidate { hash, block, index, time, whole, calls, sent, transfer }))
@@ -156,7 +157,7 @@ fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
     }
 }
 
-/// A transaction's logs have numbers without gaps: where there are some, not all came.
+/// Whether log indexes have no gaps; a gap shows that some logs are missing.
 fn is_unbroken(logs: &[PlacedLog]) -> bool {
     logs.windows(2).all(|two| match two {
         [one, next] => one.index.checked_add(1) == Some(next.index),
@@ -164,7 +165,7 @@ fn is_unbroken(logs: &[PlacedLog]) -> bool {
     })
 }
 
-/// The ends of a token transfer of more than nothing.
+/// Sender and recipient of a token transfer above zero.
 fn transfer(log: &Log) -> Option<(Account, Account)> {
     let moves = log.topics.len() == 3 && log.data.iter().any(|byte| *byte != 0);
     transfer_ends(log).filter(|_| moves)
@@ -177,7 +178,8 @@ fn transfer_ends(log: &Log) -> Option<(Account, Account)> {
     Some((end(from)?, end(to)?))
 }
 
-/// What the calls below the outermost moved and was not taken back; `None` where not all came.
+/// Native movements of the calls below the outermost one that were not reverted; `None` if some are
+/// missing.
 fn calls(mut traces: Vec<Trace>) -> Option<Vec<NativeMove>> {
     traces.sort_by(|a, b| a.address.cmp(&b.address));
     traces.dedup_by(|a, b| a.address == b.address);

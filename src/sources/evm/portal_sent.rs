@@ -1,37 +1,37 @@
-//! What a wallet sent, in a gateway's windows, held against its nonces and the chain's count: a block
-//! that the gateway leaves out of an answer shows as a hole.
+//! Compares a wallet's sent transactions in a gateway's windows with its nonces and the sent count:
+//! a block that is missing from an answer shows as a hole.
 
 use super::portal_window::PortalWindow;
 use super::sent::{self, Follows, SentCount, SentTotals};
 use super::sent_witness::SentWitness;
 use crate::domain::{Doubts, Height};
 
-/// Transactions that wait for the next one down that the wallet sent.
+/// The most transactions held back for the next one below that the wallet sent.
 const HELD_MAX: usize = 5_000;
 
-/// What becomes of a window.
+/// What to do with a window.
 #[derive(Debug)]
 pub(super) enum Checked {
     Deliver(PortalWindow, Doubts),
-    /// It waits for the windows below it.
+    /// Held back until the windows below it arrive.
     Held,
-    /// What lies down from this height is read again: a second answer.
+    /// Read again from this height down, as a second answer.
     Again(Height),
 }
 
-/// Windows of one reader, from the newest down.
+/// The sent transactions of one reader's windows, from the newest down.
 #[derive(Debug)]
 pub(super) struct SentCheck {
     witness: SentWitness,
     /// The lowest height of the read.
     low: Height,
-    /// `None` where nonces are no count of the wallet's transactions.
+    /// `None` if nonces do not count the wallet's transactions.
     count: Option<SentCount>,
     is_counted: bool,
     is_confirmed: bool,
-    /// Read, and not yet held against what follows below it.
+    /// Windows that are read but not compared with what follows below.
     held: Option<PortalWindow>,
-    /// The top of what was read again.
+    /// Top of the part that was read again.
     reread: Option<Height>,
 }
 
@@ -53,8 +53,7 @@ impl SentCheck {
         self.witness.set_high(high);
     }
 
-    /// Asks nodes for the count, once. One that fails leaves the nonces alone to be held against each
-    /// other.
+    /// Queries the sent count once. If that fails, nonces are compared only with each other.
     pub(super) async fn count(&mut self) {
         if !self.is_counted {
             let counts = self.witness.counts().await.unwrap_or_default();
@@ -69,8 +68,8 @@ impl SentCheck {
         }
     }
 
-    /// Where nonces and count differ: whether the count is one of transactions, and what a second
-    /// answer about it is.
+    /// If nonces and count differ: checks whether the count can be compared, and gets a second
+    /// answer.
     pub(super) async fn look_at_counts(&mut self, window: &PortalWindow, is_last: bool) {
         self.count().await;
         let is_uncounted = self.count.is_some_and(|count| !count.is_counted());
@@ -78,7 +77,8 @@ impl SentCheck {
         if is_doubtful && self.confirm().await && self.is_refuted(window) {
             self.count = None;
         }
-        // What sends nothing, as a contract, would hold up all that it received.
+        // Without this, a wallet that sends nothing, such as a contract, would hold back everything
+        // it received.
         let is_silent = !is_last && self.count.is_some() && self.sent(window).next().is_none();
         if !is_silent && !self.differs(window, is_last) {
             return;
@@ -90,7 +90,7 @@ impl SentCheck {
         }
     }
 
-    /// Whether two answers about the count were looked for, as far as nodes answer.
+    /// Confirms the count by a second answer; whether that was possible.
     async fn confirm(&mut self) -> bool {
         if !self.witness.is_confirmed()
             && let Ok(counts) = self.witness.confirm().await
@@ -101,13 +101,13 @@ impl SentCheck {
         self.is_confirmed
     }
 
-    /// Whether the window itself shows that more was sent.
+    /// Whether the window itself shows more sent transactions than the count.
     fn is_refuted(&self, window: &PortalWindow) -> bool {
         let nonces: Vec<u64> = self.sent(window).map(|(_, nonce)| nonce).collect();
         self.count.is_some_and(|count| count.is_refuted_by(&nonces))
     }
 
-    /// Height and nonce of all that was sent in the window and what waits above it.
+    /// Height and nonce of everything sent in the window and in those held back above it.
     fn sent<'a>(&'a self, window: &'a PortalWindow) -> impl Iterator<Item = (Height, u64)> + 'a {
         let all = self.held.iter().chain([window]);
         all.flat_map(|window| window.sent.iter().flatten()).copied()
@@ -117,7 +117,8 @@ impl SentCheck {
         self.held.as_ref().map_or(window.high, |held| held.high)
     }
 
-    /// Down to where nonces show that nothing is left out; `None`: nothing can be delivered yet.
+    /// The height down to which nonces show that nothing is missing; `None`: nothing can be
+    /// delivered yet.
     fn proved_low(&self, window: &PortalWindow, is_last: bool) -> Option<Height> {
         let held = self.held.as_ref().map_or(0, |held| held.found.len());
         let has_next = |count: SentCount| count.has_next() || self.sent(window).next().is_some();
@@ -146,7 +147,7 @@ impl SentCheck {
         !count.fits(&nonces, follows)
     }
 
-    /// `is_last`: nothing lies below the window.
+    /// Takes a window; `is_last`: nothing lies below it.
     pub(super) fn take(&mut self, window: PortalWindow, is_last: bool) -> Checked {
         let top = self.top(&window);
         let Some(low) = self.proved_low(&window, is_last) else {

@@ -1,5 +1,6 @@
-//! One window of a gateway, read upwards: what the wallet gave and sent comes whole; of what came in
-//! through a known contract, the whole is requested by a second query over the same blocks.
+//! One window of a gateway, read upwards. Transactions in which the wallet gave or sent something
+//! come whole; those that came in through a known contract are completed by a second query over the
+//! same blocks.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,18 +21,18 @@ use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 use crate::sources::gateway::classify_stream;
 
-/// Blocks of the first window: small, so that the first rows come early.
+/// Blocks of the first window: few, for early first rows.
 pub(super) const SPAN_FIRST: u64 = 50_000;
 /// Transactions at which a window is cut.
 const FOUND_MAX: usize = 4_000;
-/// Senders and tokens that a query for details names at most; nodes are asked for the others.
+/// The most senders and tokens in a query for details; nodes are queried for the rest.
 const NAMED_MAX: usize = 400;
-/// Answers that the details of a window may take.
+/// The most answers for the details of a window.
 const DETAIL_ANSWERS_MAX: usize = 8;
-/// Chunks of the archive that the gateway queries at once, for long windows.
+/// Archive chunks that the gateway queries concurrently, for long windows.
 const BUFFER: &str = "50";
 
-/// Where windows are read, and of whom.
+/// The gateway, and the wallet whose windows are read.
 #[derive(Debug)]
 pub(super) struct Gateway {
     pub(super) pool: Pool,
@@ -39,11 +40,11 @@ pub(super) struct Gateway {
     pub(super) lane: Lane,
 }
 
-/// What the gateway is asked for.
+/// What is requested from the gateway.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GatewayMode {
     pub(super) native: NativeBy,
-    /// Not all gateways distinguish finalized blocks.
+    /// Whether to request finalized blocks, which not all gateways support.
     pub(super) finalized_only: bool,
 }
 
@@ -54,17 +55,17 @@ pub(super) struct PortalWindow {
     pub(super) high: Height,
     pub(super) found: Vec<Candidate>,
     pub(super) skipped: usize,
-    /// Blocks that its answers held something of, candidates or not: a reading that ended early, though
-    /// before the first candidate, held fewer.
+    /// Number of blocks in its answers, with candidates or not: an answer that ended early
+    /// contained fewer, even if no candidate is missing.
     pub(super) blocks: usize,
-    /// Height and nonce of all that the wallet sent; `None` where an answer lacks nonces.
+    /// Height and nonce of everything that the wallet sent; `None` if an answer lacks nonces.
     pub(super) sent: Option<Vec<(Height, u64)>>,
-    /// What its answers did not establish.
+    /// Doubts of its answers.
     pub(super) doubts: Doubts,
 }
 
 impl PortalWindow {
-    /// Joined with the window right above it.
+    /// Joins this window with the one right above.
     pub(super) fn below(mut self, above: Self) -> Self {
         self.high = above.high;
         self.found.extend(above.found);
@@ -75,7 +76,7 @@ impl PortalWindow {
         self
     }
 
-    /// What lies from a height on, and what lies below it.
+    /// Splits the window into the part from a height up and the part below.
     pub(super) fn split(mut self, low: Height) -> (Self, Option<Self>) {
         let Some(high) = low.checked_sub(1).filter(|high| *high >= self.low) else {
             return (self, None);
@@ -89,10 +90,10 @@ impl PortalWindow {
     }
 }
 
-/// Why a window was not read.
+/// Why a window could not be read.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It holds too many transactions: windows of so many blocks will do.
+    /// It has too many transactions: use windows of this many blocks.
     Dense(u64),
     Error(UpstreamError),
 }
@@ -114,7 +115,7 @@ impl Gateway {
         self.pool.ask(&ask, read, &CallOptions::new(self.lane.clone())).await
     }
 
-    /// Blocks of a range from its lowest on, as far as one answer goes.
+    /// Blocks of a range from its lowest one, as far as one answer reaches.
     async fn blocks(
         &self,
         mode: GatewayMode,
@@ -161,7 +162,7 @@ pub(super) async fn read_window(
         let query = wire::query(&wallet, (next, high), mode.native);
         let mut blocks = gateway.blocks(mode, &query, (next, high)).await?;
         if next > low && !blocks.iter().any(Block::has_content) {
-            // Each further answer may be one that is empty by mistake, and would end the window.
+            // Each further answer may be empty by mistake, which would end the window.
             blocks = gateway.blocks(mode, &query, (next, high)).await?;
         }
         let Some(last) = blocks.last().map(|block| block.number) else { break };
@@ -178,7 +179,7 @@ pub(super) async fn read_window(
         }
         next = last.saturating_add(1);
         if found.len() > FOUND_MAX && last < high {
-            // About as dense above: half of what was read here will do.
+            // The blocks above are probably as dense: half of the read length suffices.
             return Err(Trouble::Dense((last - low) / 2));
         }
     }
@@ -189,7 +190,7 @@ pub(super) async fn read_window(
     Ok(PortalWindow { low, high, found, skipped, blocks, sent, doubts })
 }
 
-/// Adds what a block holds of the wallet's own; `None` where one has no nonce.
+/// Adds the nonces that the wallet sent in a block; `None` if one is missing.
 fn with_nonces(
     mut sent: Vec<(Height, u64)>,
     block: &Block,
@@ -207,7 +208,7 @@ fn changes_by_hash(block: &Block, subject: &Subject) -> Vec<(Word, NativeFlows)>
     changes.filter_map(|(at, change)| Some((hash(at)?, change))).collect()
 }
 
-/// What balances show counts where no calls are known.
+/// Sets flows by balance changes for candidates without calls.
 fn add_changes(found: &mut [Candidate], changes: &mut HashMap<Word, NativeFlows>) {
     for candidate in found.iter_mut().filter(|candidate| candidate.calls.is_none()) {
         if let (Some(whole), Some(change)) = (&mut candidate.whole, changes.remove(&candidate.hash))
@@ -217,7 +218,7 @@ fn add_changes(found: &mut [Candidate], changes: &mut HashMap<Word, NativeFlows>
     }
 }
 
-/// Tokens that came in through known contracts, and who sent them.
+/// Tokens received through known contracts, and their senders.
 #[derive(Debug, Default)]
 struct Came {
     tokens: BTreeSet<Account>,
@@ -235,7 +236,8 @@ impl Came {
     }
 }
 
-/// Completes candidates that came in. What the gateway does not return is left to the nodes.
+/// Completes candidates that were received. Parts that the gateway does not return are left to the
+/// nodes.
 async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate], came: &Came) {
     let open = |found: &[Candidate]| {
         let blocks = found.iter().filter(|one| one.whole.is_none()).map(|one| one.block);
@@ -268,8 +270,9 @@ async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidat
     }
 }
 
-/// Where neither calls nor balances show what a transaction of the wallet paid, its input says to whom.
-/// What the gateway does not return is left to the nodes; where it refuses, the amount stays open.
+/// Sets the recipient by a transaction's input if neither calls nor balances show the wallet's
+/// payment. Parts that the gateway does not return are left to the nodes; after a refusal the
+/// amount stays unknown.
 async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate]) {
     let wallet = gateway.subject.wallet;
     let Subject { chain, registry, .. } = &gateway.subject;
@@ -295,7 +298,7 @@ async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate
     }
 }
 
-/// What the inputs of the wallet's transactions say, as far as the gateway returns them.
+/// Recipients in the inputs of the wallet's transactions, as far as the gateway returns them.
 async fn inputs(
     gateway: &Gateway,
     mode: GatewayMode,
