@@ -9,10 +9,10 @@ use crate::store::Anchor;
 /// Number of newest anchors that are always compared with the chain. An anchor on the chain proves
 /// the one below it, but the newest is too weak: a reorg may have replaced blocks below it before
 /// it was fetched.
-pub(super) const LOOSE: usize = 2;
+pub(super) const ALWAYS_CHECKED: usize = 2;
 
 /// The anchor of a chunk that was read from the head; `None` if a row of the chunk lies above it.
-pub(super) fn of_tip(chunk: &RawChunk) -> Option<Anchor> {
+pub(super) fn from_chunk(chunk: &RawChunk) -> Option<Anchor> {
     let Tip { height, hash } = chunk.tip?;
     let newest = chunk.txs.first().map(RawTx::height);
     let lies_above = newest.is_none_or(|newest| newest <= height) && chunk.low <= height;
@@ -60,31 +60,31 @@ const KEPT_FOR: Duration = Duration::from_secs(3600);
 
 /// The result of comparing anchors with the chain, from the newest down.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct AnchorComparison {
     /// The last comparison is so long ago that nodes may have pruned the blocks.
-    has_rested: bool,
+    may_be_pruned: bool,
     checked: usize,
     differs: bool,
     last_good: Option<Height>,
-    open: Option<Height>,
+    undecided: Option<Height>,
 }
 
 /// What follows from the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReorgOutcome {
-    Stands,
+    NoReorg,
     /// The chain was reorged: all heights above this one must be read again.
-    CutAbove(Height),
+    RollBackTo(Height),
     /// The answers do not show whether the block at this height is still on the chain. New anchors
     /// would hide the question.
-    Open(Height),
+    Undecided(Height),
 }
 
-impl Verdict {
+impl AnchorComparison {
     /// `rested`: time since the wallet was last compared with the chain, if known.
     pub(super) fn new(rested: Option<Duration>) -> Self {
-        let has_rested = rested.is_none_or(|rested| rested > KEPT_FOR);
-        Self { has_rested, checked: 0, differs: false, last_good: None, open: None }
+        let may_be_pruned = rested.is_none_or(|rested| rested > KEPT_FOR);
+        Self { may_be_pruned, checked: 0, differs: false, last_good: None, undecided: None }
     }
 
     /// Adds the check of the next lower anchor. Returns true if no lower anchor needs a check.
@@ -94,18 +94,20 @@ impl Verdict {
             // A match above does not prove what was read before that block was fetched.
             HashCheck::Differs => (self.differs, self.last_good) = (true, None),
             HashCheck::Same => self.last_good = self.last_good.or(Some(height)),
-            HashCheck::Gone if self.has_rested => {}
-            HashCheck::Gone | HashCheck::Unknown => self.open = self.open.or(Some(height)),
+            HashCheck::Gone if self.may_be_pruned => {}
+            HashCheck::Gone | HashCheck::Unknown => {
+                self.undecided = self.undecided.or(Some(height))
+            }
         }
         let is_settled = self.last_good.is_some() || !self.differs;
-        self.checked >= LOOSE && is_settled
+        self.checked >= ALWAYS_CHECKED && is_settled
     }
 
     pub(super) fn outcome(&self) -> ReorgOutcome {
-        match self.open {
-            _ if self.differs => ReorgOutcome::CutAbove(self.last_good.unwrap_or(0)),
-            Some(height) => ReorgOutcome::Open(height),
-            None => ReorgOutcome::Stands,
+        match self.undecided {
+            _ if self.differs => ReorgOutcome::RollBackTo(self.last_good.unwrap_or(0)),
+            Some(height) => ReorgOutcome::Undecided(height),
+            None => ReorgOutcome::NoReorg,
         }
     }
 }
@@ -116,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn judge(rested: Option<Duration>, checks: &[HashCheck]) -> (usize, ReorgOutcome) {
-        let (mut verdict, mut asked) = (Verdict::new(rested), 0);
+        let (mut verdict, mut asked) = (AnchorComparison::new(rested), 0);
         for (height, check) in (1..=10).rev().zip(checks) {
             asked += 1;
             if verdict.add(height, *check) {
@@ -130,13 +132,13 @@ mod tests {
     fn two_that_stand_end_the_look_and_one_that_differs_goes_on_to_the_next_good_one() {
         use HashCheck::{Differs, Gone, Same};
         let judge = |checks: &[HashCheck]| judge(None, checks);
-        assert_eq!(judge(&[Same, Same, Differs]), (2, ReorgOutcome::Stands));
-        assert_eq!(judge(&[Gone, Gone, Differs]), (2, ReorgOutcome::Stands));
-        assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, ReorgOutcome::CutAbove(7)));
-        assert_eq!(judge(&[Differs, Same, Same]), (2, ReorgOutcome::CutAbove(9)));
-        assert_eq!(judge(&[Differs, Gone, Same]), (3, ReorgOutcome::CutAbove(8)));
-        assert_eq!(judge(&[Differs, Differs]), (2, ReorgOutcome::CutAbove(0)));
-        assert_eq!(judge(&[Same]), (1, ReorgOutcome::Stands));
+        assert_eq!(judge(&[Same, Same, Differs]), (2, ReorgOutcome::NoReorg));
+        assert_eq!(judge(&[Gone, Gone, Differs]), (2, ReorgOutcome::NoReorg));
+        assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, ReorgOutcome::RollBackTo(7)));
+        assert_eq!(judge(&[Differs, Same, Same]), (2, ReorgOutcome::RollBackTo(9)));
+        assert_eq!(judge(&[Differs, Gone, Same]), (3, ReorgOutcome::RollBackTo(8)));
+        assert_eq!(judge(&[Differs, Differs]), (2, ReorgOutcome::RollBackTo(0)));
+        assert_eq!(judge(&[Same]), (1, ReorgOutcome::NoReorg));
     }
 
     #[test]
@@ -144,12 +146,12 @@ mod tests {
         use HashCheck::{Differs, Gone, Same, Unknown};
         let (lately, long_ago) = (Some(KEPT_FOR), Some(KEPT_FOR + Duration::from_secs(1)));
         for rested in [None, lately, long_ago] {
-            assert_eq!(judge(rested, &[Same, Unknown, Same]), (2, ReorgOutcome::Open(9)));
-            assert_eq!(judge(rested, &[Unknown, Unknown]), (2, ReorgOutcome::Open(10)));
-            assert_eq!(judge(rested, &[Unknown, Differs, Same]), (3, ReorgOutcome::CutAbove(8)));
+            assert_eq!(judge(rested, &[Same, Unknown, Same]), (2, ReorgOutcome::Undecided(9)));
+            assert_eq!(judge(rested, &[Unknown, Unknown]), (2, ReorgOutcome::Undecided(10)));
+            assert_eq!(judge(rested, &[Unknown, Differs, Same]), (3, ReorgOutcome::RollBackTo(8)));
         }
-        assert_eq!(judge(lately, &[Gone, Same]), (2, ReorgOutcome::Open(10)));
-        assert_eq!(judge(long_ago, &[Gone, Same]), (2, ReorgOutcome::Stands));
+        assert_eq!(judge(lately, &[Gone, Same]), (2, ReorgOutcome::Undecided(10)));
+        assert_eq!(judge(long_ago, &[Gone, Same]), (2, ReorgOutcome::NoReorg));
     }
 
     #[test]

@@ -40,18 +40,18 @@ pub struct Repaired {
 
 /// A transaction with rows; differences within its rows do not count, as a weaker way may decode
 /// them differently.
-type Traded = (Height, TxId);
+type TradedTx = (Height, TxId);
 
 /// The difference between stored transactions and those of a second read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Difference {
-    missing: BTreeSet<Traded>,
-    unseen: BTreeSet<Traded>,
+    missing: BTreeSet<TradedTx>,
+    unseen: BTreeSet<TradedTx>,
 }
 
 impl Difference {
     /// `is_whole`: the second read has no doubt, so that what it lacks is not on the chain.
-    fn between(stored: &BTreeSet<Traded>, found: &BTreeSet<Traded>, is_whole: bool) -> Self {
+    fn between(stored: &BTreeSet<TradedTx>, found: &BTreeSet<TradedTx>, is_whole: bool) -> Self {
         let unseen = stored.difference(found).filter(|_| is_whole).copied().collect();
         Self { missing: found.difference(stored).copied().collect(), unseen }
     }
@@ -136,7 +136,7 @@ impl History {
                 }
                 Ok(None) => return Ok(all),
                 Err(IngestError::History(error)) => {
-                    let is_refused = error == refused();
+                    let is_refused = error == write_refused();
                     (error, is_refused)
                 }
                 Err(IngestError::Upstream(error)) => {
@@ -155,7 +155,7 @@ impl History {
 
 /// The error of an audit whose writes were refused: another process owns the wallet, or it was
 /// rolled back meanwhile.
-fn refused() -> HistoryError {
+fn write_refused() -> HistoryError {
     HistoryError::Store { detail: "another process writes this wallet; try again".to_owned() }
 }
 
@@ -193,7 +193,9 @@ impl Inner {
             }
             // The other process audits too, or this one tries again in the next round, not every
             // half minute.
-            Err(IngestError::History(error)) if error == refused() => self.limits.audit.again_after,
+            Err(IngestError::History(error)) if error == write_refused() => {
+                self.limits.audit.again_after
+            }
             Err(error) => {
                 tracing::debug!(%error, "a finished span could not be read again");
                 self.limits.retry_pause_max
@@ -242,7 +244,7 @@ impl Audit {
                 .confirm(&record, (low, high), another, &stored, &difference, &mut found)
                 .await?
         {
-            return Err(refused().into());
+            return Err(write_refused().into());
         }
         self.inner.metrics.audited_heights.add_count(found.heights);
         (progress.next_high, progress.position) = (low.checked_sub(1), behind);
@@ -288,7 +290,7 @@ impl Audit {
         record: &WalletRecord,
         mut behind: Position,
         (low, high): (Height, Height),
-    ) -> Result<(BTreeSet<Traded>, Position), IngestError> {
+    ) -> Result<(BTreeSet<TradedTx>, Position), IngestError> {
         let (view, mut traded) = (self.inner.view()?, BTreeSet::new());
         loop {
             let rows = view.rows(record.id, behind, low, ROWS_AT_ONCE).await?;
@@ -302,7 +304,7 @@ impl Audit {
     async fn difference(
         &self,
         record: &WalletRecord,
-        stored: &BTreeSet<Traded>,
+        stored: &BTreeSet<TradedTx>,
         chunk: Option<&RawChunk>,
     ) -> Result<Difference, IngestError> {
         let found = chunk.map(|chunk| self.traded(&chunk.txs)).unwrap_or_default();
@@ -321,7 +323,7 @@ impl Audit {
         &self,
         record: &WalletRecord,
         chunk: &RawChunk,
-    ) -> Result<BTreeSet<Traded>, IngestError> {
+    ) -> Result<BTreeSet<TradedTx>, IngestError> {
         let (view, mut unstored) = (self.inner.view()?, BTreeSet::new());
         for tx in chunk.late.iter().filter(|tx| record.coverage.covers(tx.height())) {
             let traded = self.traded(std::slice::from_ref(tx));
@@ -336,7 +338,7 @@ impl Audit {
         Ok(unstored)
     }
 
-    fn traded(&self, txs: &[RawTx]) -> BTreeSet<Traded> {
+    fn traded(&self, txs: &[RawTx]) -> BTreeSet<TradedTx> {
         let (registry, wallet) = (&self.inner.registry, &self.wallet);
         let traded = |tx: &&RawTx| !tx.decode(registry, wallet).trades.is_empty();
         let place = |tx: &RawTx| Some((tx.height(), tx.id()?));
@@ -350,7 +352,7 @@ impl Audit {
         record: &WalletRecord,
         (low, high): (Height, Height),
         another: Option<Way>,
-        stored: &BTreeSet<Traded>,
+        stored: &BTreeSet<TradedTx>,
         difference: &Difference,
         found: &mut Repaired,
     ) -> Result<bool, IngestError> {
@@ -384,7 +386,7 @@ impl Audit {
         &self,
         record: &WalletRecord,
         mut raw: RawChunk,
-        missing: &BTreeSet<Traded>,
+        missing: &BTreeSet<TradedTx>,
     ) -> Result<bool, IngestError> {
         let (wallet, low, high) = (self.wallet, raw.low, raw.high);
         tracing::warn!(
@@ -393,7 +395,7 @@ impl Audit {
         );
         let Self { inner, source, lane, .. } = self;
         let ingest = Ingest::new(inner, source, lane, record)?;
-        let brought: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
+        let missing_ids: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
         inner.make_room().await?;
         // Late transactions come before the accounts that revealed them: once an account is stored,
         // reads do not search for its late transactions again.
@@ -403,25 +405,25 @@ impl Audit {
             }
         }
         let read = ingest.decode(raw).await;
-        let mut chunk = ingest.enrich(read, Some(brought.clone()), None).await?;
-        chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
+        let mut chunk = ingest.enrich(read, Some(missing_ids.clone()), None).await?;
+        chunk.trades.retain(|trade| missing_ids.contains(&trade.key.tx));
         chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
         if matches!(inner.store.write_chunk(chunk).await?, Written::Stale) {
             return Ok(false);
         }
-        inner.read_again(wallet)?;
+        inner.reread_in_background(wallet)?;
         Ok(true)
     }
 }
 
 impl Inner {
     /// Makes a wallet's worker read the heights in doubt again, in the background.
-    fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<()> {
+    fn reread_in_background(self: &Arc<Self>, wallet: Wallet) -> Result<()> {
         let lapse = walk::millis(self.limits.background_lapse);
         let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
         self.rereads.begin_again(&wallet);
         self.attend(wallet, false, |board| {
-            board.tell_news();
+            board.notify_update();
             if board.background().is_none() {
                 board.set_background(Some(Pending { key: KeyId::LOCAL, until }));
             }
@@ -435,7 +437,7 @@ mod tests {
     use super::*;
     use crate::domain::{Address, ChainId};
 
-    fn facts(heights: &[Height]) -> BTreeSet<Traded> {
+    fn facts(heights: &[Height]) -> BTreeSet<TradedTx> {
         heights.iter().map(|height| (*height, TxId::Evm([1; 32]))).collect()
     }
 

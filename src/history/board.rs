@@ -113,7 +113,7 @@ impl Board {
     /// Ends the worker, and every walk with an error, because the wallet is being forgotten.
     pub(super) fn close(&self) {
         self.closed.cancel();
-        self.tell_failure(HistoryError::Changed);
+        self.notify_failure(HistoryError::Changed);
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -148,19 +148,19 @@ impl Board {
     }
 
     /// Notifies the readers to read the store again.
-    pub(super) fn tell_news(&self) {
+    pub(super) fn notify_update(&self) {
         self.progress.send_modify(|progress| progress.news += 1);
     }
 
     /// The same, with the height and time of the oldest transaction read.
-    pub(super) fn tell_reached(&self, reached: Option<(Height, UnixSeconds)>) {
+    pub(super) fn notify_progress(&self, reached: Option<(Height, UnixSeconds)>) {
         self.progress.send_modify(|progress| {
             progress.news += 1;
             progress.reached = reached.or(progress.reached);
         });
     }
 
-    pub(super) fn tell_failure(&self, error: HistoryError) {
+    pub(super) fn notify_failure(&self, error: HistoryError) {
         self.progress.send_modify(|progress| {
             progress.failures += 1;
             progress.failure = Some(error);

@@ -40,7 +40,7 @@ impl Gauge {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Keeper {
+pub(super) struct EvictionState {
     capacity: Mutex<Capacity>,
     gauge: Mutex<Gauge>,
     /// Times of the wallets' last requests since the start.
@@ -49,7 +49,7 @@ pub(super) struct Keeper {
     turn: tokio::sync::Mutex<()>,
 }
 
-impl Keeper {
+impl EvictionState {
     pub(super) fn capacity(&self) -> Capacity {
         *lock(&self.capacity)
     }
@@ -60,7 +60,7 @@ impl Keeper {
         if self.capacity().max_bytes.is_some() {
             let mut used = lock(&self.used);
             used.insert(wallet, now);
-            bound(&mut used, max);
+            drop_oldest(&mut used, max);
         }
     }
 
@@ -71,7 +71,7 @@ impl Keeper {
 }
 
 /// Drops the older half if there are more than `max` entries.
-fn bound(used: &mut HashMap<Wallet, UnixMillis>, max: usize) {
+fn drop_oldest(used: &mut HashMap<Wallet, UnixMillis>, max: usize) {
     if used.len() > max {
         let mut times: Vec<UnixMillis> = used.values().copied().collect();
         let middle = times.len() / 2;
@@ -84,7 +84,7 @@ fn bound(used: &mut HashMap<Wallet, UnixMillis>, max: usize) {
 impl History {
     /// Limits the store from now on.
     pub fn set_capacity(&self, capacity: Capacity) {
-        *lock(&self.inner.keeper.capacity) = capacity;
+        *lock(&self.inner.eviction_state.capacity) = capacity;
     }
 }
 
@@ -98,7 +98,7 @@ impl Inner {
         if !state.is_above(self.limits.eviction.from_percent) {
             return Ok(());
         }
-        let _turn = self.keeper.turn.lock().await;
+        let _turn = self.eviction_state.turn.lock().await;
         loop {
             let Some(state) = self.fill_state()? else { return Ok(()) };
             if !state.is_above(self.limits.eviction.to_percent) {
@@ -123,12 +123,12 @@ impl Inner {
 
     /// How full the store is; `None` if no limit applies now.
     fn fill_state(&self) -> Result<Option<FillState>> {
-        let capacity = self.keeper.capacity();
+        let capacity = self.eviction_state.capacity();
         if capacity == Capacity::default() {
             return Ok(None);
         }
         let Some(size) = self.store.size()? else { return Ok(None) };
-        let used = lock(&self.keeper.gauge).used(size);
+        let used = lock(&self.eviction_state.gauge).used(size);
         let free = size.disk_free_bytes.unwrap_or(u64::MAX);
         if capacity.max_bytes.is_none() && free >= capacity.min_free_bytes {
             return Ok(None);
@@ -149,7 +149,7 @@ impl Inner {
             let Some(last) = records.last() else { break };
             behind = Some(last.id);
             let idle = records.iter().filter(|one| one.count > 0 && !self.is_attended(&one.wallet));
-            found.extend(idle.map(|one| (self.keeper.last_use(one), one.id, one.wallet)));
+            found.extend(idle.map(|one| (self.eviction_state.last_use(one), one.id, one.wallet)));
             if found.len() > 2 * max {
                 found.sort_unstable_by_key(|(at, id, _)| (*at, *id));
                 found.truncate(max);
@@ -249,12 +249,12 @@ mod tests {
 
     #[test]
     fn the_wallets_whose_use_is_remembered_are_bounded() {
-        let keeper = Keeper::default();
-        *lock(&keeper.capacity) = Capacity { max_bytes: Some(1), min_free_bytes: 0 };
+        let eviction_state = EvictionState::default();
+        *lock(&eviction_state.capacity) = Capacity { max_bytes: Some(1), min_free_bytes: 0 };
         let wallet = |seed| Wallet { chain: ChainId(1), address: Address::Solana([seed; 32]) };
         for seed in 0..=u8::MAX {
-            keeper.used(wallet(seed), UnixMillis(u64::from(seed)), 10);
-            let used = lock(&keeper.used);
+            eviction_state.used(wallet(seed), UnixMillis(u64::from(seed)), 10);
+            let used = lock(&eviction_state.used);
             assert!(used.len() <= 10 && used.contains_key(&wallet(seed)), "{} wallets", used.len());
         }
     }

@@ -46,14 +46,14 @@ pub struct Load {
 
 /// Keeps readers away from a wallet while it exists.
 #[derive(Debug)]
-struct Held<'a> {
+struct Forgetting<'a> {
     inner: &'a Inner,
     wallet: Wallet,
 }
 
-impl Drop for Held<'_> {
+impl Drop for Forgetting<'_> {
     fn drop(&mut self) {
-        lock(&self.inner.held).remove(&self.wallet);
+        lock(&self.inner.forgetting).remove(&self.wallet);
     }
 }
 
@@ -78,9 +78,9 @@ impl History {
     /// `Overloaded` while another call forgets the same wallet.
     pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>> {
         let inner = &*self.inner;
-        let _held = inner.hold(wallet).ok_or(HistoryError::Overloaded)?;
+        let _held = inner.begin_forgetting(wallet).ok_or(HistoryError::Overloaded)?;
         let record = inner.view()?.wallet(&wallet).await?;
-        let leaving = record.map(|record| inner.usage.leave(record.id));
+        let leaving = record.map(|record| inner.usage.stop_counting(record.id));
         inner.usage.flush().await?;
         let rows = inner.store.forget(wallet, seed).await?;
         if let Some(leaving) = leaving {
@@ -98,7 +98,7 @@ impl History {
     pub async fn status(&self) -> Result<Status> {
         let inner = &self.inner;
         let (size, stats) = (inner.store.size()?, inner.store.stats().await?);
-        let (capacity, paused) = (inner.keeper.capacity(), inner.is_paused());
+        let (capacity, paused) = (inner.eviction_state.capacity(), inner.is_paused());
         Ok(Status { size, stats, capacity, paused })
     }
 
@@ -112,7 +112,7 @@ impl History {
     }
 
     pub fn capacity(&self) -> Capacity {
-        self.inner.keeper.capacity()
+        self.inner.eviction_state.capacity()
     }
 
     /// All wallets with readers or loads.
@@ -158,19 +158,19 @@ impl Inner {
         *self.paused.borrow()
     }
 
-    pub(super) fn is_held(&self, wallet: &Wallet) -> bool {
-        lock(&self.held).contains(wallet)
+    pub(super) fn is_being_forgotten(&self, wallet: &Wallet) -> bool {
+        lock(&self.forgetting).contains(wallet)
     }
 
     /// Closes a wallet's board and keeps readers away; `None` if another call does so already.
-    fn hold(&self, wallet: Wallet) -> Option<Held<'_>> {
+    fn begin_forgetting(&self, wallet: Wallet) -> Option<Forgetting<'_>> {
         let mut boards = lock(&self.boards);
-        if !lock(&self.held).insert(wallet) {
+        if !lock(&self.forgetting).insert(wallet) {
             return None;
         }
         if let Some(board) = boards.remove(&wallet) {
             board.close();
         }
-        Some(Held { inner: self, wallet })
+        Some(Forgetting { inner: self, wallet })
     }
 }

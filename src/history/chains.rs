@@ -13,29 +13,31 @@ use crate::sources::Source;
 
 /// A source, and the task that runs its periodic checks while it is in use.
 #[derive(Debug)]
-struct Tended {
+struct RunningSource {
     source: Source,
     _task: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]
 pub(super) struct Chains {
-    sources: RwLock<HashMap<ChainId, Arc<Tended>>>,
+    sources: RwLock<HashMap<ChainId, Arc<RunningSource>>>,
     /// Counts replacements.
     generation: AtomicU64,
 }
 
 impl Chains {
     pub(super) fn new(sources: HashMap<ChainId, Source>, tasks: &Tasks) -> Self {
-        let sources =
-            sources.into_iter().map(|(chain, source)| (chain, tended(source, tasks))).collect();
+        let sources = sources
+            .into_iter()
+            .map(|(chain, source)| (chain, start_source(source, tasks)))
+            .collect();
         Self { sources: RwLock::new(sources), generation: AtomicU64::new(0) }
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as a map of them is asked")]
     pub(super) fn get(&self, chain: &ChainId) -> Option<Source> {
         let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
-        sources.get(chain).map(|tended| tended.source.clone())
+        sources.get(chain).map(|running| running.source.clone())
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as a map of them is asked")]
@@ -45,7 +47,7 @@ impl Chains {
 
     pub(super) fn all(&self) -> Vec<(ChainId, Source)> {
         let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
-        sources.iter().map(|(chain, tended)| (*chain, tended.source.clone())).collect()
+        sources.iter().map(|(chain, running)| (*chain, running.source.clone())).collect()
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -57,7 +59,7 @@ impl Chains {
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
         for (chain, source) in changed {
             match source {
-                Some(source) => drop(sources.insert(chain, tended(source, tasks))),
+                Some(source) => drop(sources.insert(chain, start_source(source, tasks))),
                 None => drop(sources.remove(&chain)),
             }
         }
@@ -65,10 +67,10 @@ impl Chains {
     }
 }
 
-fn tended(source: Source, tasks: &Tasks) -> Arc<Tended> {
+fn start_source(source: Source, tasks: &Tasks) -> Arc<RunningSource> {
     let (checked, stopping) = (source.clone(), tasks.clone());
     let task = tasks.spawn_owned(async move {
         stopping.run(checked.tend()).await;
     });
-    Arc::new(Tended { source, _task: task })
+    Arc::new(RunningSource { source, _task: task })
 }

@@ -62,7 +62,7 @@ impl History {
             Ok(Err(UpstreamError::NotAWallet { reason })) => {
                 Err(HistoryError::NotAWallet { detail: reason })
             }
-            Ok(Err(error)) => stored.or(without_estimate(&error)),
+            Ok(Err(error)) => stored.or(estimate_error(&error)),
             Err(_) => {
                 let detail = "it took too long".to_owned();
                 stored.or(HistoryError::UpstreamUnavailable { detail })
@@ -81,7 +81,7 @@ impl History {
 }
 
 /// The error if nodes give no estimate: an unsupported method stays unsupported, so no retry helps.
-fn without_estimate(error: &UpstreamError) -> HistoryError {
+fn estimate_error(error: &UpstreamError) -> HistoryError {
     let detail = error.to_string();
     if matches!(error, UpstreamError::NotSupported { .. }) {
         HistoryError::NotEstimable { detail }
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn what_no_endpoint_offers_is_not_to_be_asked_for_again() {
         let lists = UpstreamError::NotSupported { method: "account lists".to_owned() };
-        let error = without_estimate(&lists);
+        let error = estimate_error(&lists);
         assert!(matches!(error, HistoryError::NotEstimable { .. }), "{error:?}");
         let silent = UpstreamError::Unavailable { attempts: 1, last: "no answer".to_owned() };
-        let away = without_estimate(&silent);
+        let away = estimate_error(&silent);
         assert!(matches!(away, HistoryError::UpstreamUnavailable { .. }), "{away:?}");
         // What is stored is an estimate in both cases.
         let stored = Estimate { trades: 3, ..Estimate::default() };

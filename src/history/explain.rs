@@ -64,7 +64,7 @@ impl Inner {
             name_pools(&lookups, &mut explanation.decoded).await;
         }
         let (height, time) = (found.raw.height(), found.raw.time());
-        let mints = named(&explanation);
+        let mints = mentioned_tokens(&explanation);
         let mut tokens = self.known_tokens(&wallet, &mints, &explanation).await?;
         let unknown: Vec<Address> =
             mints.into_iter().filter(|mint| !tokens.contains_key(mint)).collect();
@@ -88,14 +88,14 @@ impl Inner {
         let view = self.view()?;
         let mut tokens = BTreeMap::new();
         for &mint in mints {
-            let told = explanation.decoded.decimals.iter().find(|(of, _)| *of == mint);
-            let told = told.map(|(_, decimals)| *decimals);
+            let decoded_decimals = explanation.decoded.decimals.iter().find(|(of, _)| *of == mint);
+            let decoded_decimals = decoded_decimals.map(|(_, decimals)| *decimals);
             let Some(TokenRecord { symbol, decimals, .. }) =
                 view.token(wallet.chain, &mint).await?
             else {
                 continue;
             };
-            tokens.insert(mint, Token::new(mint, symbol, decimals.or(told)));
+            tokens.insert(mint, Token::new(mint, symbol, decimals.or(decoded_decimals)));
         }
         Ok(tokens)
     }
@@ -118,7 +118,7 @@ impl Inner {
 }
 
 /// All tokens in an explanation.
-fn named(explanation: &Explanation) -> Vec<Address> {
+fn mentioned_tokens(explanation: &Explanation) -> Vec<Address> {
     let moved = explanation.movements.iter().map(|movement| movement.asset);
     let left = explanation.left_out.iter().map(|left| left.asset);
     let mut mints: Vec<Address> = moved

@@ -10,29 +10,30 @@ use crate::rpc::UpstreamError;
 
 /// Failures further apart than this, from the end of one attempt to the start of the next, are
 /// unrelated.
-const APART: Duration = Duration::from_secs(60);
+const UNRELATED_AFTER: Duration = Duration::from_secs(60);
 
 /// A series of related failures.
 #[derive(Debug, Default)]
 pub(super) struct FailureRun {
     /// When the first and the last failure of the series happened.
-    row: Option<(Instant, Instant)>,
+    first_and_last: Option<(Instant, Instant)>,
 }
 
 impl FailureRun {
     /// Records the failure of an attempt that began at `began`; returns for how long loads have
     /// failed.
     pub(super) fn note(&mut self, began: Instant, now: Instant) -> Duration {
-        let is_next =
-            |(_, last): &(Instant, Instant)| began.saturating_duration_since(*last) < APART;
-        let since = self.row.filter(is_next).map_or(now, |(since, _)| since);
-        self.row = Some((since, now));
+        let is_next = |(_, last): &(Instant, Instant)| {
+            began.saturating_duration_since(*last) < UNRELATED_AFTER
+        };
+        let since = self.first_and_last.filter(is_next).map_or(now, |(since, _)| since);
+        self.first_and_last = Some((since, now));
         now - since
     }
 }
 
 /// Whether another attempt, at other endpoints, can succeed.
-pub(super) fn is_of_endpoint(error: &IngestError) -> bool {
+pub(super) fn is_endpoint_failure(error: &IngestError) -> bool {
     matches!(
         error,
         IngestError::Upstream(

@@ -54,7 +54,7 @@ impl Followed {
 
     /// Records the wallet's own reads. A read that began before a scan may have missed what the
     /// scan found.
-    fn note(&mut self, top: Height, read_at: Option<Instant>, now: Instant) {
+    fn record_read(&mut self, top: Height, read_at: Option<Instant>, now: Instant) {
         self.top = top;
         self.attended_at = now;
         self.read_at = read_at.map_or(self.read_at, |at| at.max(self.read_at));
@@ -80,7 +80,7 @@ pub(super) struct Following(Mutex<Table>);
 impl Following {
     /// Records a worker's coverage and when its last read began. Returns the wallet's standing, and
     /// whether the caller must start the chain's scan task.
-    pub(super) fn note(
+    pub(super) fn record_read(
         &self,
         wallet: Wallet,
         top: Height,
@@ -89,7 +89,7 @@ impl Following {
         let (mut table, now) = (lock(&self.0), Instant::now());
         let wallets = table.chains.entry(wallet.chain).or_default();
         let followed = wallets.entry(wallet.address).or_insert_with(|| Followed::new(top, now));
-        followed.note(top, read_at, now);
+        followed.record_read(top, read_at, now);
         let standing = followed.standing();
         (standing, table.scanned.insert(wallet.chain))
     }
@@ -209,13 +209,13 @@ mod tests {
     }
 
     fn standing(following: &Following, top: Height, read_at: Option<Instant>) -> Standing {
-        following.note(ONE, top, read_at).0
+        following.record_read(ONE, top, read_at).0
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_wallet_is_due_until_its_own_read_has_come_to_what_a_scan_found() {
         let following = Following::default();
-        assert_eq!(following.note(ONE, 10, None), (Standing::Unscanned, true));
+        assert_eq!(following.record_read(ONE, 10, None), (Standing::Unscanned, true));
         tokio::time::advance(SECOND).await;
         assert_eq!(scan(&following, 20, &[]), []);
         assert_eq!(standing(&following, 10, None), Standing::Quiet);
@@ -258,7 +258,7 @@ mod tests {
         let limits = HistoryLimits { follow_reads_per_scan: 2, ..limits() };
         let wallet = |n: u8| Wallet { chain: CHAIN, address: Address::Evm([n; 20]) };
         for n in 1..=5 {
-            following.note(wallet(n), 10, None);
+            following.record_read(wallet(n), 10, None);
             tokio::time::advance(SECOND).await;
         }
         tokio::time::advance(limits.follow_read_after).await;
@@ -266,7 +266,7 @@ mod tests {
         for _ in 0..3 {
             for n in 1..=5 {
                 let read_at = turns.contains(&wallet(n).address).then(Instant::now);
-                following.note(wallet(n), 10, read_at);
+                following.record_read(wallet(n), 10, read_at);
             }
             let targets = following.targets(CHAIN, &limits);
             let quiet = Scanned { low: 1, high: 20, moved: Vec::new() };
@@ -284,6 +284,6 @@ mod tests {
         tokio::time::advance(SECOND).await;
         assert!(following.targets(CHAIN, &limits()).is_empty());
         assert_eq!(following.count(), 0);
-        assert_eq!(following.note(ONE, 10, None), (Standing::Unscanned, true));
+        assert_eq!(following.record_read(ONE, 10, None), (Standing::Unscanned, true));
     }
 }

@@ -7,7 +7,7 @@ use super::Result;
 use crate::store::{Store, WalletId};
 
 #[derive(Debug)]
-pub(super) struct Holding {
+pub(super) struct WalletLock {
     /// Counts the times at which this process may have lost its locks; `None` for an embedded
     /// store.
     losses: Option<watch::Receiver<u64>>,
@@ -16,30 +16,30 @@ pub(super) struct Holding {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum LockState {
     Yes,
     /// Locked just now: the wallet's record may have changed.
     Now,
     ByAnother,
 }
 
-impl Holding {
+impl WalletLock {
     pub(super) fn new(store: &Store) -> Self {
         Self { losses: store.losses(), held: None }
     }
 
-    pub(super) async fn take(&mut self, store: &Store, id: WalletId) -> Result<Held> {
-        let Some(losses) = &mut self.losses else { return Ok(Held::Yes) };
+    pub(super) async fn take(&mut self, store: &Store, id: WalletId) -> Result<LockState> {
+        let Some(losses) = &mut self.losses else { return Ok(LockState::Yes) };
         let now = *losses.borrow_and_update();
         if self.held == Some((id, now)) {
-            return Ok(Held::Yes);
+            return Ok(LockState::Yes);
         }
         self.held = None;
         if !store.hold(id).await? {
-            return Ok(Held::ByAnother);
+            return Ok(LockState::ByAnother);
         }
         self.held = Some((id, now));
-        Ok(Held::Now)
+        Ok(LockState::Now)
     }
 
     /// Ready once another process may have locked the wallet; never for an embedded store.
@@ -52,7 +52,7 @@ impl Holding {
     }
 
     /// Releases the wallet, so that another process can load it at once.
-    pub(super) async fn let_go(&mut self, store: &Store) {
+    pub(super) async fn release_lock(&mut self, store: &Store) {
         let Some((id, _)) = self.held.take() else { return };
         if let Err(error) = store.release(id).await {
             tracing::warn!(%error, "a wallet could not be given back; its lease ends by itself");

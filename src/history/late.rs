@@ -26,10 +26,10 @@ impl Ingest<'_> {
         let mut chunks = Vec::new();
         for (height, (txs, missing)) in by_height {
             let Some(span) = self.record.coverage.span_at(height) else { continue };
-            let raw = within(span, height, txs, &missing);
+            let raw = chunk_of_height(span, height, txs, &missing);
             let brought = raw.ids();
             let mut chunk = self.enrich(self.decode(raw).await, Some(brought), None).await?;
-            if self.joins_a_single_one(&chunk).await? {
+            if self.joins_row_without_index(&chunk).await? {
                 chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
             }
             // The height's other rows are still those of the older decoder.
@@ -40,7 +40,7 @@ impl Ingest<'_> {
     }
 
     /// Lowest and highest height of the chunk's late transactions that lie in uncovered heights.
-    pub(super) fn leaves_out(&self, raw: &RawChunk) -> Option<(Height, Height)> {
+    pub(super) fn uncovered_late(&self, raw: &RawChunk) -> Option<(Height, Height)> {
         let missing = raw.missing.iter().map(|(height, _)| *height);
         let late = raw.late.iter().map(RawTx::height);
         let late = late.chain(missing.filter(|height| *height > raw.high));
@@ -52,7 +52,7 @@ impl Ingest<'_> {
     /// no position: the height is then read again, which gives all its transactions positions.
     /// False if all late transactions are stored already: the height is in doubt or was read again
     /// before.
-    async fn joins_a_single_one(&self, late: &Chunk) -> Result<bool, IngestError> {
+    async fn joins_row_without_index(&self, late: &Chunk) -> Result<bool, IngestError> {
         let Some(first) = late.trades.first() else { return Ok(false) };
         let (time, height) = (first.key.time, first.key.height);
         let view = self.inner.view()?;
@@ -70,7 +70,7 @@ impl Ingest<'_> {
 }
 
 /// A chunk of one height of a span, with the span's stored state.
-fn within(span: &Span, height: Height, txs: Vec<RawTx>, missing: &[TxId]) -> RawChunk {
+fn chunk_of_height(span: &Span, height: Height, txs: Vec<RawTx>, missing: &[TxId]) -> RawChunk {
     let missing: BTreeSet<TxId> = span.missing.iter().chain(missing).copied().collect();
     RawChunk {
         low: height,

@@ -66,7 +66,7 @@ use crate::rpc::RateShare;
 use crate::sources::{Candles, Source, SourceStatus};
 use crate::store::{Store, View};
 use board::Board;
-use capacity::Keeper;
+use capacity::EvictionState;
 use chains::Chains;
 use following::Following;
 use plan::Demand;
@@ -106,14 +106,14 @@ struct Inner {
     metrics: Arc<HistoryMetrics>,
     usage: Usage,
     tallies: walk::Tallies,
-    rooms: walk::Rooms,
+    row_buffers: walk::RowBuffers,
     rereads: proven::Rereads,
     audits: audit::Audits,
     following: Following,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: no reader may attend them.
-    held: Mutex<HashSet<Wallet>>,
-    keeper: Keeper,
+    forgetting: Mutex<HashSet<Wallet>>,
+    eviction_state: EvictionState,
     paused: watch::Sender<bool>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
@@ -134,13 +134,13 @@ impl History {
             background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
             metrics: Arc::default(),
             tallies: walk::Tallies::default(),
-            rooms: walk::Rooms::default(),
+            row_buffers: walk::RowBuffers::default(),
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
             following: Following::default(),
             boards: Mutex::default(),
-            held: Mutex::default(),
-            keeper: Keeper::default(),
+            forgetting: Mutex::default(),
+            eviction_state: EvictionState::default(),
             paused: watch::Sender::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
             enricher: Enricher {

@@ -22,7 +22,7 @@ impl Inner {
                 if !self.has_duty("tokens", *chain).await {
                     continue;
                 }
-                let Some(asked) = self.tasks.run(self.ask_wanted(*chain, source)).await else {
+                let Some(asked) = self.tasks.run(self.look_up_symbols(*chain, source)).await else {
                     return;
                 };
                 if let Err(error) = asked {
@@ -33,7 +33,7 @@ impl Inner {
     }
 
     /// Looks up tokens of a chain; those without an answer are retried in the next round.
-    async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<()> {
+    async fn look_up_symbols(&self, chain: ChainId, source: &Source) -> Result<()> {
         let now = self.clock.now();
         let before = UnixMillis(now.0.saturating_sub(millis(self.limits.enrich.token_retry_after)));
         let wanted = self
@@ -47,13 +47,13 @@ impl Inner {
         let lane = Lane::unowned(Priority::background());
         let Ok(metas) = source.tokens(&mints, &lane).await else { return Ok(()) };
         let asked_at = Some(self.clock.now());
-        let told = metas.into_iter().map(|meta| TokenRecord {
+        let records = metas.into_iter().map(|meta| TokenRecord {
             chain,
             mint: meta.mint,
             symbol: meta.symbol,
             decimals: meta.decimals,
             asked_at,
         });
-        Ok(self.store.write_tokens(told.collect()).await?)
+        Ok(self.store.write_tokens(records.collect()).await?)
     }
 }

@@ -22,7 +22,7 @@ pub(super) async fn join_below(
     let chain = ingest.lookups.chain;
     while upper.raw.low > pump.low
         && upper.raw.txs.len() < limits.neighbours_max
-        && is_open(chain, &upper)
+        && may_gain_value_below(chain, &upper)
     {
         let next = pump.next_if(|next| upper.raw.is_above(next));
         let Ok(Some(lower)) = timeout_at(until, next).await else { break };
@@ -32,7 +32,7 @@ pub(super) async fn join_below(
 }
 
 /// Whether the chunk has a row whose value may depend on a trade below it.
-fn is_open(chain: &Chain, chunk: &DecodedChunk) -> bool {
+fn may_gain_value_below(chain: &Chain, chunk: &DecodedChunk) -> bool {
     let Some((_, oldest)) = chunk.reached() else { return false };
     let last = oldest.0.saturating_add(TOKEN_AGE_MAX);
     chunk.trades_until(last).any(|trades| wants_neighbour(chain, trades))

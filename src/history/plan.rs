@@ -20,8 +20,8 @@ pub(super) struct Demand {
 
 /// Age of the last check for new heights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Check {
-    Young,
+pub(super) enum CheckAge {
+    Fresh,
     /// The last step was a check that took longer than it stays young: checks alternate with gaps.
     Slow,
     Old,
@@ -29,9 +29,9 @@ pub(super) enum Check {
 
 /// The state of a wallet that decides what comes next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KnownState<'a> {
+pub(super) struct PlanInput<'a> {
     pub(super) coverage: &'a Coverage,
-    pub(super) check: Check,
+    pub(super) check: CheckAge,
     /// A follower needs no check: a scan found nothing new, or the last check is young.
     pub(super) is_current: bool,
     /// No endpoint keeps heights below this one at present.
@@ -66,15 +66,15 @@ pub(super) enum Next {
 }
 
 /// Decides the next step. `turn` is a counter by which the gaps of several readers alternate.
-pub(super) fn plan(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
-    match (wanted(demands, known, turn), known.unfinished) {
+pub(super) fn plan(demands: &[Demand], known: PlanInput<'_>, turn: usize) -> Next {
+    match (next_for_demands(demands, known, turn), known.unfinished) {
         (Next::Idle, Some(low)) => Next::Refresh { low },
         (next, _) => next,
     }
 }
 
 /// The step that readers and the background need next.
-fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
+fn next_for_demands(demands: &[Demand], known: PlanInput<'_>, turn: usize) -> Next {
     if demands.is_empty() {
         return Next::Idle;
     }
@@ -83,10 +83,10 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
         reachable_gap(Height::MAX, known).filter(|_| known.coverage.runs() >= known.spans_max);
     let Some(top) = known.coverage.top() else { return Next::Refresh { low: 0 } };
     let is_old = |demand: &Demand| {
-        (demand.fresh && known.check != Check::Young) || (demand.follows && !known.is_current)
+        (demand.fresh && known.check != CheckAge::Fresh) || (demand.follows && !known.is_current)
     };
     let mut gaps = wanted_gaps(demands, known);
-    let is_turn = gaps.is_empty() || known.check != Check::Slow;
+    let is_turn = gaps.is_empty() || known.check != CheckAge::Slow;
     if demands.iter().any(is_old) && crowding.is_none() && is_turn {
         return Next::Refresh { low: top + 1 };
     }
@@ -94,7 +94,7 @@ fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
         gaps.extend(crowding.map(|gap| (gap, false)));
     }
     // Every second turn is a check's.
-    let turn = if known.check == Check::Slow { turn / 2 } else { turn };
+    let turn = if known.check == CheckAge::Slow { turn / 2 } else { turn };
     if let Some(at) = turn.checked_rem(gaps.len()) {
         let (gap, eager) = gaps.swap_remove(at);
         return Next::Fill { gap, eager };
@@ -117,7 +117,7 @@ pub(super) fn run_ahead(demands: &[Demand]) -> RunAhead {
 }
 
 /// The distinct gaps that readers need, topmost first, each with whether all below it is needed.
-fn wanted_gaps(demands: &[Demand], known: KnownState<'_>) -> Vec<(Gap, bool)> {
+fn wanted_gaps(demands: &[Demand], known: PlanInput<'_>) -> Vec<(Gap, bool)> {
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
     for demand in demands {
         let edge = demand.edge.map(|height| (height, false));
@@ -135,7 +135,7 @@ fn wanted_gaps(demands: &[Demand], known: KnownState<'_>) -> Vec<(Gap, bool)> {
 }
 
 /// The topmost gap at or below a height, unless no endpoint keeps it.
-pub(super) fn reachable_gap(height: Height, known: KnownState<'_>) -> Option<Gap> {
+pub(super) fn reachable_gap(height: Height, known: PlanInput<'_>) -> Option<Gap> {
     let height = height.min(known.coverage.top()?);
     let gap = known.coverage.gap_below(height)?;
     let cut = known.cut.is_some_and(|first| gap.high < first);
@@ -159,10 +159,10 @@ mod tests {
         coverage
     }
 
-    fn known(coverage: &Coverage, is_fresh: bool) -> KnownState<'_> {
-        KnownState {
+    fn known(coverage: &Coverage, is_fresh: bool) -> PlanInput<'_> {
+        PlanInput {
             coverage,
-            check: if is_fresh { Check::Young } else { Check::Old },
+            check: if is_fresh { CheckAge::Fresh } else { CheckAge::Old },
             is_current: is_fresh,
             cut: None,
             decoder: 1,
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn a_check_that_is_old_when_it_ends_takes_turns_with_gaps() {
         let gap = coverage(&[(0, 9), (20, 99)]);
-        let checked = KnownState { check: Check::Slow, ..known(&gap, false) };
+        let checked = PlanInput { check: CheckAge::Slow, ..known(&gap, false) };
         assert_eq!(plan(&[FRESH, edge(99)], checked, 0), fill(10, 19, false));
         assert_eq!(plan(&[FRESH, edge(99)], known(&gap, false), 1), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], checked, 0), Next::Refresh { low: 100 }, "no gap is wanted");
         let gaps = coverage(&[(0, 9), (20, 29), (40, 99)]);
-        let checked = KnownState { check: Check::Slow, ..known(&gaps, false) };
+        let checked = PlanInput { check: CheckAge::Slow, ..known(&gaps, false) };
         let turns = [1, 3, 5].map(|turn| plan(&[FRESH, edge(99), edge(29)], checked, turn));
         assert_eq!(turns, [fill(30, 39, false), fill(10, 19, false), fill(30, 39, false)]);
     }
@@ -223,20 +223,20 @@ mod tests {
     #[test]
     fn a_look_for_newer_heights_that_began_is_finished_without_a_reader() {
         let some = coverage(&[(0, 99)]);
-        let begun = KnownState { unfinished: Some(100), ..known(&some, false) };
+        let begun = PlanInput { unfinished: Some(100), ..known(&some, false) };
         assert_eq!(plan(&[], begun, 0), Next::Refresh { low: 100 });
         let gap = coverage(&[(0, 9), (20, 99)]);
-        let behind = KnownState { coverage: &gap, ..begun };
+        let behind = PlanInput { coverage: &gap, ..begun };
         assert_eq!(plan(&[edge(99)], behind, 0), fill(10, 19, false), "readers come first");
     }
 
     #[test]
     fn a_followed_wallet_is_read_when_a_scan_or_its_age_says_so() {
         let some = coverage(&[(0, 99)]);
-        let quiet = KnownState { is_current: true, ..known(&some, false) };
+        let quiet = PlanInput { is_current: true, ..known(&some, false) };
         assert_eq!(plan(&[FOLLOWS], quiet, 0), Next::Idle);
         assert_eq!(plan(&[FOLLOWS, FRESH], quiet, 0), Next::Refresh { low: 100 });
-        let due = KnownState { is_current: false, ..known(&some, true) };
+        let due = PlanInput { is_current: false, ..known(&some, true) };
         assert_eq!(plan(&[FOLLOWS], due, 0), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], due, 0), Next::Idle);
     }
@@ -253,31 +253,31 @@ mod tests {
     #[test]
     fn what_the_nodes_have_cut_is_left_alone() {
         let some = coverage(&[(70, 90)]);
-        let cut = KnownState { cut: Some(70), ..known(&some, true) };
+        let cut = PlanInput { cut: Some(70), ..known(&some, true) };
         assert_eq!(plan(&[all(90)], cut, 0), Next::Idle);
         let inner = coverage(&[(70, 80), (85, 90)]);
-        let cut = KnownState { cut: Some(70), ..known(&inner, true) };
+        let cut = PlanInput { cut: Some(70), ..known(&inner, true) };
         assert_eq!(plan(&[all(90)], cut, 0), fill(81, 84, true));
     }
 
     #[test]
     fn too_many_spans_are_joined_before_a_new_one_begins() {
         let some = coverage(&[(0, 9), (20, 29), (40, 49)]);
-        let crowded = KnownState { spans_max: 3, ..known(&some, false) };
+        let crowded = PlanInput { spans_max: 3, ..known(&some, false) };
         assert_eq!(plan(&[FRESH], crowded, 0), fill(30, 39, false));
-        let cut = KnownState { cut: Some(40), ..crowded };
+        let cut = PlanInput { cut: Some(40), ..crowded };
         assert_eq!(plan(&[FRESH], cut, 0), Next::Refresh { low: 50 }, "none of them can be closed");
     }
 
     #[test]
     fn doubtful_heights_are_read_again_behind_gaps_and_before_an_older_decoders() {
         let some = coverage(&[(0, 99)]);
-        let doubt = KnownState { doubtful: Some((20, 30)), decoder: 2, ..known(&some, true) };
+        let doubt = PlanInput { doubtful: Some((20, 30)), decoder: 2, ..known(&some, true) };
         assert_eq!(plan(&[all(99)], doubt, 0), Next::Reread { low: 20, high: 30 });
         assert_eq!(plan(&[edge(99)], doubt, 0), Next::Reread { low: 20, high: 30 });
         assert_eq!(plan(&[FRESH], doubt, 0), Next::Idle);
         let gap = coverage(&[(0, 9), (20, 99)]);
-        let open = KnownState { doubtful: Some((20, 30)), ..known(&gap, true) };
+        let open = PlanInput { doubtful: Some((20, 30)), ..known(&gap, true) };
         assert_eq!(plan(&[all(99)], open, 0), fill(10, 19, true));
     }
 
@@ -285,10 +285,10 @@ mod tests {
     fn spans_of_an_older_decoder_are_read_again_last() {
         let mut some = coverage(&[(0, 9)]);
         some.insert(span(10, 19, 2));
-        let now = KnownState { decoder: 2, ..known(&some, true) };
+        let now = PlanInput { decoder: 2, ..known(&some, true) };
         assert_eq!(plan(&[all(19)], now, 0), Next::Reread { low: 0, high: 9 });
         assert_eq!(plan(&[edge(19)], now, 0), Next::Idle);
-        let paused = KnownState { may_reread: false, ..now };
+        let paused = PlanInput { may_reread: false, ..now };
         assert_eq!(
             plan(&[all(19)], paused, 0),
             Next::Idle,

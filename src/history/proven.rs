@@ -115,7 +115,7 @@ pub(super) fn knows_accounts(record: &WalletRecord, accounts: &[SourceAccount]) 
 
 /// State of a wallet's rereads.
 #[derive(Debug, Clone, Copy)]
-struct Attempt {
+struct RereadState {
     due: Instant,
     pause: Duration,
     failures: usize,
@@ -126,7 +126,7 @@ struct Attempt {
 
 /// Rereads of unproved spans, with a backoff while they bring no better proof.
 #[derive(Debug, Default)]
-pub(super) struct Rereads(Mutex<HashMap<Wallet, Attempt>>);
+pub(super) struct Rereads(Mutex<HashMap<Wallet, RereadState>>);
 
 impl Rereads {
     /// Number of consecutive failures; `None` while the next reread is not due.
@@ -152,13 +152,13 @@ impl Rereads {
         let pause = known.map_or(min, |known| (known.pause * 2).min(max));
         let failures = known.map_or(1, |known| known.failures.saturating_add(1));
         let due = Instant::now() + pause;
-        attempts.insert(wallet, Attempt { due, pause, failures, below });
+        attempts.insert(wallet, RereadState { due, pause, failures, below });
     }
 
     /// Records a success: the next reread is due at once.
     pub(super) fn succeeded(&self, wallet: &Wallet) {
         if let Some(known) = lock(&self.0).get_mut(wallet) {
-            *known = Attempt { due: Instant::now(), failures: 0, ..*known };
+            *known = RereadState { due: Instant::now(), failures: 0, ..*known };
         }
     }
 

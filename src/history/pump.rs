@@ -26,12 +26,12 @@ pub(super) struct Pump {
     pub(super) next_high: Option<Height>,
     chunks: mpsc::Receiver<Fetched>,
     /// Requests one more chunk; not needed while the run-ahead is `All`.
-    asks: mpsc::Sender<()>,
-    asked: bool,
+    chunk_requests: mpsc::Sender<()>,
+    is_requested: bool,
     /// The reader has delivered its last chunk.
     has_ended: bool,
     /// A chunk that [`Pump::next_if`] received but did not return.
-    ahead: Option<Fetched>,
+    peeked: Option<Fetched>,
     /// Range of heights of late transactions that were not stored, until their accounts are all
     /// reported.
     left_out: Option<(Height, Height)>,
@@ -54,7 +54,7 @@ impl Pump {
         high: Option<Height>,
     ) -> Self {
         let (chunk_sender, chunks) = mpsc::channel(WAITING_CHUNKS_MAX);
-        let (asks, ask_receiver) = mpsc::channel(1);
+        let (chunk_requests, ask_receiver) = mpsc::channel(1);
         let (run_ahead, wanted) = watch::channel(RunAhead::Unknown);
         let task = tasks.spawn_load(run(reader, chunk_sender, ask_receiver, wanted));
         let began = Instant::now();
@@ -62,10 +62,10 @@ impl Pump {
             low,
             next_high: high,
             chunks,
-            asks,
-            asked: false,
+            chunk_requests,
+            is_requested: false,
             has_ended: false,
-            ahead: None,
+            peeked: None,
             left_out: None,
             run_ahead,
             began,
@@ -79,8 +79,8 @@ impl Pump {
 
     /// The next chunk. Cancel safe.
     pub(super) async fn next(&mut self) -> Fetched {
-        match self.ahead.take() {
-            Some(ahead) => ahead,
+        match self.peeked.take() {
+            Some(peeked) => peeked,
             None => self.receive().await,
         }
     }
@@ -90,46 +90,46 @@ impl Pump {
         &mut self,
         fits: impl FnOnce(&RawChunk) -> bool,
     ) -> Option<RawChunk> {
-        if self.ahead.is_none() {
-            self.ahead = Some(self.receive().await);
+        if self.peeked.is_none() {
+            self.peeked = Some(self.receive().await);
         }
-        match self.ahead.take() {
+        match self.peeked.take() {
             Some(Ok(Some(chunk))) if fits(&chunk) => Some(chunk),
             other => {
-                self.ahead = other;
+                self.peeked = other;
                 None
             }
         }
     }
 
     async fn receive(&mut self) -> Fetched {
-        if !std::mem::replace(&mut self.asked, true) {
+        if !std::mem::replace(&mut self.is_requested, true) {
             // The channel is full if a request is pending already.
-            let _ = self.asks.try_send(());
+            let _ = self.chunk_requests.try_send(());
         }
         let fetched = self.chunks.recv().await;
-        self.asked = false;
+        self.is_requested = false;
         fetched
-            .unwrap_or_else(|| if self.has_ended { Ok(None) } else { Err(stopped()) })
+            .unwrap_or_else(|| if self.has_ended { Ok(None) } else { Err(stopped_error()) })
             .inspect(|chunk| self.has_ended |= chunk.is_none())
     }
 }
 
 /// The error of a task that ended before its reader: the remaining heights are unknown.
-fn stopped() -> UpstreamError {
+fn stopped_error() -> UpstreamError {
     UpstreamError::Unavailable { attempts: 1, last: "the reading was stopped".to_owned() }
 }
 
 /// What the other pumps need to know about a stored chunk.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct News {
+pub(super) struct StoredChunk {
     /// Range of heights of late transactions that were not stored with it.
     left_out: Option<(Height, Height)>,
     heights: (Height, Height),
     late_accounts: LateAccounts,
 }
 
-impl News {
+impl StoredChunk {
     pub(super) fn of(chunk: &RawChunk, left_out: Option<(Height, Height)>) -> Self {
         let heights = (chunk.low, chunk.high);
         Self { left_out, heights, late_accounts: chunk.late_accounts }
@@ -145,9 +145,9 @@ impl News {
 /// heights that another pump stores first; this pump is then restarted from its present position,
 /// and finds them once more. A report drops other pumps only once: those that start later know the
 /// accounts.
-pub(super) fn drop_unaware(pumps: &mut Vec<Pump>, at: usize, news: News) -> usize {
+pub(super) fn drop_unaware(pumps: &mut Vec<Pump>, at: usize, news: StoredChunk) -> usize {
     let Some(pump) = pumps.get_mut(at) else { return at };
-    pump.left_out = joined(pump.left_out, news.left_out);
+    pump.left_out = enclosing_range(pump.left_out, news.left_out);
     let reported = match news.late_accounts {
         LateAccounts::Unreported => None,
         LateAccounts::Partly => pump.left_out,
@@ -170,7 +170,7 @@ fn overlap(one: (Height, Height), other: (Height, Height)) -> bool {
     one.0 <= other.1 && other.0 <= one.1
 }
 
-fn joined(
+fn enclosing_range(
     one: Option<(Height, Height)>,
     other: Option<(Height, Height)>,
 ) -> Option<(Height, Height)> {
@@ -181,14 +181,14 @@ fn joined(
 
 /// Lower end of a check for newer heights that began within `linger`. It is finished even without
 /// readers: readers with short windows would otherwise restart it for ever.
-pub(super) fn unfinished(pumps: &[Pump], linger: Duration) -> Option<Height> {
+pub(super) fn unfinished_check(pumps: &[Pump], linger: Duration) -> Option<Height> {
     let is_unfinished =
         |pump: &&Pump| pump.low > 0 && pump.next_high.is_none() && pump.began.elapsed() < linger;
     pumps.iter().find(is_unfinished).map(|pump| pump.low)
 }
 
 /// Forwards only changes: the reader itself subtracts what it has delivered.
-fn follow(wanted: &mut watch::Receiver<RunAhead>, reader: &mut GapReader) {
+fn forward_run_ahead(wanted: &mut watch::Receiver<RunAhead>, reader: &mut GapReader) {
     if wanted.has_changed().unwrap_or(false) {
         reader.set_run_ahead(*wanted.borrow_and_update());
     }
@@ -197,7 +197,7 @@ fn follow(wanted: &mut watch::Receiver<RunAhead>, reader: &mut GapReader) {
 async fn run(
     mut reader: GapReader,
     chunks: mpsc::Sender<Fetched>,
-    mut asks: mpsc::Receiver<()>,
+    mut chunk_requests: mpsc::Receiver<()>,
     mut wanted: watch::Receiver<RunAhead>,
 ) {
     loop {
@@ -207,11 +207,11 @@ async fn run(
             }
             tokio::select! {
                 biased;
-                asked = asks.recv() => match asked {
+                is_requested = chunk_requests.recv() => match is_requested {
                     Some(()) => break,
                     None => return,
                 },
-                // `changed` marks the value as seen, so that `follow` does not forward it again.
+                // `changed` marks the value as seen, so that `forward_run_ahead` does not forward it again.
                 changed = wanted.changed() => match changed {
                     Ok(()) => reader.set_run_ahead(*wanted.borrow_and_update()),
                     Err(_) => return,
@@ -219,7 +219,7 @@ async fn run(
                 never = reader.drive() => match never {},
             }
         }
-        follow(&mut wanted, &mut reader);
+        forward_run_ahead(&mut wanted, &mut reader);
         let fetched = reader.next().await;
         let last = !matches!(fetched, Ok(Some(_)));
         tokio::select! {
@@ -240,16 +240,16 @@ mod tests {
         for fetched in sent {
             sender.try_send(fetched).unwrap();
         }
-        let (asks, _) = mpsc::channel(1);
+        let (chunk_requests, _) = mpsc::channel(1);
         let (run_ahead, _) = watch::channel(RunAhead::Unknown);
         Pump {
             low: 0,
             next_high: None,
             chunks,
-            asks,
-            asked: false,
+            chunk_requests,
+            is_requested: false,
             has_ended: false,
-            ahead: None,
+            peeked: None,
             left_out: None,
             run_ahead,
             began: Instant::now(),
@@ -272,7 +272,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn those_that_would_leave_a_hole_begin_anew() {
         use LateAccounts::{All, Partly, Unreported};
-        let news = |left_out, heights, late_accounts| News { left_out, heights, late_accounts };
+        let news =
+            |left_out, heights, late_accounts| StoredChunk { left_out, heights, late_accounts };
         let lowest = Some((2, (45, 50)));
         for (before, at, news, kept, place) in [
             (None, 2, news(None, (25, 30), All), &[70, 40, 10][..], 2),
@@ -307,7 +308,7 @@ mod tests {
     async fn what_is_reported_drops_the_others_once() {
         use LateAccounts::{All, Partly, Unreported};
         let lows = |pumps: &[Pump]| pumps.iter().map(|pump| pump.low).collect::<Vec<_>>();
-        let news = |heights, late_accounts| News { left_out: None, heights, late_accounts };
+        let news = |heights, late_accounts| StoredChunk { left_out: None, heights, late_accounts };
         for (reported, after) in [(All, None), (Partly, Some((45, 50)))] {
             let mut pumps = three(Some((2, (45, 50))));
             assert_eq!(drop_unaware(&mut pumps, 2, news((25, 30), reported)), 1);

@@ -14,8 +14,8 @@ use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
 
 /// Progress of a chain's backfill.
 #[derive(Debug)]
-struct State {
-    behind: WantedPlace,
+struct Backfill {
+    position: WantedPlace,
     /// Pause after the next failure.
     pause: Duration,
     until: Option<Instant>,
@@ -23,7 +23,7 @@ struct State {
 
 /// A wallet's transactions without a value, and their native side payments.
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingTrades {
     trades: Vec<Trade>,
     side_payment: SidePayments,
 }
@@ -42,7 +42,7 @@ impl History {
 impl Inner {
     /// Looks up pending values at intervals, until the tasks are cancelled.
     pub(super) async fn complete_values(self: Arc<Self>) {
-        let mut states: HashMap<ChainId, State> = HashMap::new();
+        let mut states: HashMap<ChainId, Backfill> = HashMap::new();
         while self.tasks.run(sleep(self.limits.values_check_every)).await.is_some() {
             if self.is_paused() {
                 continue;
@@ -53,8 +53,8 @@ impl Inner {
                 if !self.has_duty("values", *id).await {
                     continue;
                 }
-                let (behind, pause) = (WantedPlace::default(), self.limits.values_check_every);
-                let state = states.entry(*id).or_insert(State { behind, pause, until: None });
+                let (position, pause) = (WantedPlace::default(), self.limits.values_check_every);
+                let state = states.entry(*id).or_insert(Backfill { position, pause, until: None });
                 let Some(filled) = self.tasks.run(self.fill_chain(&lookups, state)).await else {
                     return;
                 };
@@ -72,14 +72,14 @@ impl Inner {
         let lane = Lane::unowned(Priority::interactive());
         let Some(lookups) = self.enricher.lookups(chain, &source, &lane) else { return Ok(()) };
         let Some(record) = self.view()?.wallet(wallet).await? else { return Ok(()) };
-        let mut behind = WantedPlace::of_wallet(chain, record.id);
+        let mut position = WantedPlace::of_wallet(chain, record.id);
         loop {
             let max = self.limits.values_check_max;
-            let mut wanted = self.view()?.wanted_values(chain, &behind, max).await?;
+            let mut wanted = self.view()?.wanted_values(chain, &position, max).await?;
             let is_last = wanted.len() < max || wanted.iter().any(|one| one.id != record.id);
             wanted.retain(|one| one.id == record.id);
             let Some(last) = wanted.last() else { return Ok(()) };
-            behind = last.place.clone();
+            position = last.place.clone();
             if !self.fill(&lookups, wanted).await? || is_last {
                 return Ok(());
             }
@@ -87,16 +87,16 @@ impl Inner {
     }
 
     /// Looks up pending values of a chain from where the last round stopped, while sources answer.
-    async fn fill_chain(&self, lookups: &Lookups<'_>, state: &mut State) -> Result<()> {
+    async fn fill_chain(&self, lookups: &Lookups<'_>, state: &mut Backfill) -> Result<()> {
         if state.until.is_some_and(|until| Instant::now() < until) {
             return Ok(());
         }
         loop {
             let max = self.limits.values_check_max;
-            let wanted = self.view()?.wanted_values(lookups.chain.id, &state.behind, max).await?;
+            let wanted = self.view()?.wanted_values(lookups.chain.id, &state.position, max).await?;
             let is_last = wanted.len() < max;
             let last = wanted.last().map(|wanted| wanted.place.clone());
-            state.behind = last.filter(|_| !is_last).unwrap_or_default();
+            state.position = last.filter(|_| !is_last).unwrap_or_default();
             if !wanted.is_empty() && !self.fill(lookups, wanted).await? {
                 state.until = Some(Instant::now() + state.pause);
                 state.pause = (state.pause * 2).min(self.limits.values_pause_max);
@@ -112,7 +112,7 @@ impl Inner {
     /// Looks up all prices at once, then sets values wallet by wallet. False if sources were
     /// queried and none answered.
     async fn fill(&self, lookups: &Lookups<'_>, wanted: Vec<WantedValue>) -> Result<bool> {
-        let mut wallets: BTreeMap<(WalletId, u64), Waiting> = BTreeMap::new();
+        let mut wallets: BTreeMap<(WalletId, u64), PendingTrades> = BTreeMap::new();
         for one in wanted {
             let waiting = wallets.entry((one.id, one.epoch)).or_default();
             waiting
@@ -137,7 +137,7 @@ impl Inner {
         &self,
         lookups: &Lookups<'_>,
         (id, epoch): (WalletId, u64),
-        Waiting { mut trades, side_payment }: Waiting,
+        PendingTrades { mut trades, side_payment }: PendingTrades,
         quotes: &Quotes,
         news: Vec<PriceRecord>,
     ) -> Result<Retraced> {

@@ -24,30 +24,30 @@ impl Inner {
         demand: impl FnOnce(&Arc<Board>) -> T,
     ) -> Result<T> {
         let mut boards = lock(&self.boards);
-        if self.is_held(&wallet) {
+        if self.is_being_forgotten(&wallet) {
             return Err(HistoryError::Overloaded);
         }
         if let Some(board) = boards.get(&wallet) {
-            self.note_use(wallet, is_reader);
+            self.record_use(wallet, is_reader);
             return Ok(demand(board));
         }
         if is_reader && self.is_full(&boards) {
             return Err(HistoryError::Overloaded);
         }
-        self.note_use(wallet, is_reader);
+        self.record_use(wallet, is_reader);
         let board = Arc::new(Board::new(wallet));
         let result = demand(&board);
         boards.insert(wallet, Arc::clone(&board));
         drop(boards);
         let inner = Arc::clone(self);
-        self.tasks.spawn_load(async move { inner.work(board).await });
+        self.tasks.spawn_load(async move { inner.run_worker(board).await });
         Ok(result)
     }
 
     /// Not called for rejected readers: requests for ever new wallets would fill the memory.
-    fn note_use(&self, wallet: Wallet, is_reader: bool) {
+    fn record_use(&self, wallet: Wallet, is_reader: bool) {
         if is_reader {
-            self.keeper.used(wallet, self.clock.now(), self.limits.used_wallets_max);
+            self.eviction_state.used(wallet, self.clock.now(), self.limits.used_wallets_max);
         }
     }
 
@@ -59,19 +59,19 @@ impl Inner {
     }
 
     /// Ends a worker whose chain was disabled before it started or restarted.
-    fn give_up(&self, board: &Arc<Board>) {
-        self.withdraw(board);
-        board.tell_failure(HistoryError::ChainDisabled);
+    fn report_disabled(&self, board: &Arc<Board>) {
+        self.remove_board(board);
+        board.notify_failure(HistoryError::ChainDisabled);
     }
 
     /// Ends the walks of a wallet that another process has forgotten.
     pub(super) fn close(&self, board: &Arc<Board>) {
-        self.withdraw(board);
+        self.remove_board(board);
         board.close();
     }
 
     /// Removes the board from the registry; later demand gets a new one.
-    fn withdraw(&self, board: &Arc<Board>) {
+    fn remove_board(&self, board: &Arc<Board>) {
         let mut boards = lock(&self.boards);
         if boards.get(&board.wallet).is_some_and(|known| Arc::ptr_eq(known, board)) {
             boards.remove(&board.wallet);
@@ -80,14 +80,14 @@ impl Inner {
 
     /// Runs a wallet's worker; after a panic, which is logged, readers get an error and the worker
     /// restarts.
-    async fn work(self: Arc<Self>, board: Arc<Board>) {
+    async fn run_worker(self: Arc<Self>, board: Arc<Board>) {
         self.metrics.workers.add(1);
         loop {
             // Read before the source: if sources are replaced in between, the worker takes the new
             // one.
             let generation = self.sources.generation();
             let Some(source) = self.sources.get(&board.wallet.chain) else {
-                self.give_up(&board);
+                self.report_disabled(&board);
                 break;
             };
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
@@ -100,9 +100,9 @@ impl Inner {
             }
             self.metrics.worker_panics.add(1);
             tracing::error!("loading a wallet panicked");
-            board.tell_failure(HistoryError::Internal);
+            board.notify_failure(HistoryError::Internal);
             tokio::time::sleep(self.limits.retry_pause_max).await;
-            if self.dismiss(&board) {
+            if self.remove_if_unwanted(&board) {
                 break;
             }
         }
@@ -110,7 +110,7 @@ impl Inner {
     }
 
     /// Removes the board if no reader or load needs the wallet; returns whether that is so.
-    pub(super) fn dismiss(&self, board: &Board) -> bool {
+    pub(super) fn remove_if_unwanted(&self, board: &Board) -> bool {
         let mut boards = lock(&self.boards);
         // A closed board is no longer in the registry, but its successor may be.
         let unwanted = board.is_closed() || !board.is_wanted();
@@ -121,7 +121,7 @@ impl Inner {
     }
 
     /// Continues to load what a walk left when it ended, also after a restart.
-    pub(super) fn go_on_in_background(
+    pub(super) fn continue_in_background(
         self: &Arc<Self>,
         request: &WalkRequest,
         error: Option<&HistoryError>,

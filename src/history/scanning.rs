@@ -20,7 +20,7 @@ impl Inner {
         top: Height,
         read_at: Option<Instant>,
     ) -> Standing {
-        let (standing, is_first) = self.following.note(wallet, top, read_at);
+        let (standing, is_first) = self.following.record_read(wallet, top, read_at);
         if is_first {
             let inner = Arc::clone(self);
             self.tasks.spawn(async move { inner.scan_regularly(wallet.chain).await });
@@ -44,7 +44,7 @@ impl Inner {
         }
         let began = Instant::now();
         match self.scan(chain, &targets).await {
-            Ok(scan) => self.take_scan(chain, &targets, &scan, began.elapsed()),
+            Ok(scan) => self.apply_scan(chain, &targets, &scan, began.elapsed()),
             Err(error) => {
                 self.metrics.scans_failed.add(1);
                 if self.following.failed(chain) {
@@ -60,7 +60,7 @@ impl Inner {
         true
     }
 
-    fn take_scan(&self, chain: ChainId, targets: &[ScanTarget], scan: &Scanned, took: Duration) {
+    fn apply_scan(&self, chain: ChainId, targets: &[ScanTarget], scan: &Scanned, took: Duration) {
         self.metrics.scans.add(1);
         self.metrics.scans_found.add(scan.moved.len());
         let due = self.following.scanned(chain, targets, scan, &self.limits);
@@ -83,7 +83,7 @@ impl Inner {
     async fn scan(&self, chain: ChainId, targets: &[ScanTarget]) -> Result<Scanned, UpstreamError> {
         let source = self.sources.get(&chain).ok_or(UpstreamError::NoEndpoint)?;
         let lane = Lane::unowned(Priority::interactive());
-        let wait = wait(&self.limits, targets.len());
+        let wait = scan_timeout(&self.limits, targets.len());
         timeout(wait, source.scan(targets, &lane)).await.unwrap_or_else(|_| {
             let last = format!("the scan took longer than {} s", wait.as_secs());
             Err(UpstreamError::Unavailable { attempts: 1, last })
@@ -92,7 +92,7 @@ impl Inner {
 }
 
 /// Timeout of a scan: each wallet's list takes its time at endpoints with a low rate.
-fn wait(limits: &HistoryLimits, wallets: usize) -> Duration {
+fn scan_timeout(limits: &HistoryLimits, wallets: usize) -> Duration {
     let wallets = u32::try_from(wallets).unwrap_or(u32::MAX);
     let each = limits.scan_wait_each.saturating_mul(wallets);
     limits.scan_wait_min.saturating_add(each).min(limits.scan_wait_max)

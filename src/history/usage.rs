@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bound::bound;
-use ranges::{allowance, holds, is_counted, join};
+use ranges::{allowance, contains_both, is_counted, join};
 
 use crate::domain::{KeyId, Position, TradeKey, lock};
 use crate::store::{Counted, Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
@@ -77,7 +77,7 @@ pub(super) struct Usage {
 
 /// A wallet that is being forgotten; nothing is counted for it while this exists.
 #[derive(Debug)]
-pub(super) struct Leaving<'a> {
+pub(super) struct ForgettingWallet<'a> {
     usage: &'a Usage,
     wallet: WalletId,
 }
@@ -89,7 +89,7 @@ impl Leaving<'_> {
     }
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for ForgettingWallet<'_> {
     fn drop(&mut self) {
         let _keys = lock(&self.usage.keys);
         lock(&self.usage.leaving).remove(&self.wallet);
@@ -138,7 +138,7 @@ impl Usage {
             return Box::pin(self.deliver_shared(delivery)).await;
         }
         loop {
-            if let Some(allowed) = self.count_loaded(delivery)? {
+            if let Some(allowed) = self.count_cached(delivery)? {
                 return Ok(allowed);
             }
             self.make_room();
@@ -163,7 +163,7 @@ impl Usage {
             (grew.then_some(update), (allowed, ranges))
         };
         let (allowed, ranges) = self.store.recount(key, wallet, &change).await?;
-        self.make_room();
+        self.evict_if_full();
         let mut keys = lock(&self.keys);
         keys.entry(key).or_default().put(wallet, Delivered { ranges, credit: None });
         Ok(allowed)
@@ -175,7 +175,7 @@ impl Usage {
         let known = keys.get(&delivery.key).and_then(|usage| usage.wallets.get(&delivery.wallet));
         let ends = delivery.rows.first().zip(delivery.rows.last());
         known.zip(ends).is_some_and(|(known, (first, last))| {
-            holds(&known.ranges, first.as_ref(), last.as_ref())
+            contains_both(&known.ranges, first.as_ref(), last.as_ref())
         })
     }
 
@@ -184,12 +184,12 @@ impl Usage {
     /// # Errors
     /// `UnknownWallet` once the wallet is being forgotten: the store turns its counts into a
     /// credit, and later counts would be repeated.
-    fn count_loaded<K: AsRef<TradeKey>>(
+    fn count_cached<K: AsRef<TradeKey>>(
         &self,
         delivery: &Delivery<'_, K>,
     ) -> Result<Option<usize>, StoreError> {
         let mut keys = lock(&self.keys);
-        if lock(&self.leaving).contains(&delivery.wallet) {
+        if lock(&self.uncounted).contains(&delivery.wallet) {
             return Err(StoreError::UnknownWallet(delivery.wallet));
         }
         let Some(usage) = keys.get_mut(&delivery.key) else { return Ok(None) };
@@ -265,11 +265,11 @@ impl Usage {
             }
         }
         // Ranges grow without a load, and only after a write may the grown ones be evicted.
-        self.make_room();
+        self.evict_if_full();
     }
 
     /// Stops counting for a wallet until the guard is dropped unfinished.
-    pub(super) fn leave(&self, wallet: WalletId) -> Leaving<'_> {
+    pub(super) fn stop_counting(&self, wallet: WalletId) -> ForgettingWallet<'_> {
         let _keys = lock(&self.keys);
         lock(&self.leaving).insert(wallet);
         Leaving { usage: self, wallet }
@@ -326,7 +326,7 @@ impl Usage {
         }
     }
 
-    fn make_room(&self) {
+    fn evict_if_full(&self) {
         let mut keys = lock(&self.keys);
         let weight = |keys: &HashMap<_, KeyUsage>| keys.values().map(|usage| usage.weight).sum();
         let before: usize = weight(&keys);

@@ -26,7 +26,7 @@ use crate::store::{StoreError, View, WalletId, WalletRecord};
 use ahead::ReadAhead;
 use tally::Tally;
 
-pub(super) use room::Rooms;
+pub(super) use room::RowBuffers;
 pub(super) use tally::Tallies;
 
 /// How many rows a walk requires.
@@ -98,7 +98,7 @@ pub struct Walk {
     deadline: Instant,
     head: Option<Height>,
     /// The head is fixed, by this walk or by the one that the cursor came from.
-    settled: bool,
+    head_is_fixed: bool,
     position: Position,
     /// Number of rows passed since the walk began, over all its requests, delivered or rejected. On
     /// a live walk: all rows up to the position that are not older than the filter's `from`,
@@ -109,12 +109,12 @@ pub struct Walk {
     /// When the walk stops waiting for outstanding proofs; set when it starts to wait.
     proof_deadline: Option<Instant>,
     /// The wallet's record at the last look: a look-up costs as much as reading some rows.
-    found: Option<Found>,
+    seen_record: Option<SeenRecord>,
     tag: FilterTag,
     live: bool,
     /// On a live walk: the epoch at which all passed rows were found stored, and the number of
     /// other rows then. While both are unchanged, no row was added late.
-    explained: Option<(u64, Option<u64>)>,
+    verified_at: Option<(u64, Option<u64>)>,
     /// All rows at or after the filter's `from` are known to be stored, even if heights below are
     /// not.
     from_reached: bool,
@@ -132,7 +132,7 @@ pub struct Walk {
 
 /// The fields of a wallet's record that a walk needs between two looks.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct SeenRecord {
     id: WalletId,
     checked_at: Option<UnixMillis>,
 }
@@ -178,12 +178,12 @@ impl Walk {
             // A walk with a window shorter than this wait must still serve the stored rows.
             head_deadline: now + inner.limits.head_wait_max.min(request.window / 2),
             deadline: now + request.window,
-            settled: head.is_some(),
-            found: None,
+            head_is_fixed: head.is_some(),
+            seen_record: None,
             tag: request.filter.tag(),
             tally: counts.then(Box::default),
             live,
-            explained: None,
+            verified_at: None,
             from_reached: false,
             page_end: None,
             ahead: None,
@@ -214,8 +214,8 @@ impl Walk {
 
     /// The head and the time of its check; `None` while nothing of the wallet is stored.
     pub async fn as_of(&self) -> Option<AsOf> {
-        if let Some((height, found)) = self.head.zip(self.found) {
-            return Some(AsOf { height, at: found.checked_at? });
+        if let Some((height, seen_record)) = self.head.zip(self.seen_record) {
+            return Some(AsOf { height, at: seen_record.checked_at? });
         }
         let view = self.inner.store.view().ok()?;
         let record = view.wallet(&self.request.wallet).await.ok()??;
@@ -276,12 +276,12 @@ impl Walk {
                     return Ok(Some(rows));
                 }
                 // Returns the rows' buffer so that other walks can use it.
-                self.inner.rooms.put(rows);
-                self.give_way().await;
+                self.inner.row_buffers.put(rows);
+                self.yield_after_rejected().await;
                 Ok(None)
             }
             Look::Passed => {
-                self.give_way().await;
+                self.yield_after_rejected().await;
                 Ok(None)
             }
             Look::Bottom if Box::pin(self.awaits_proof()).await? => {
@@ -313,15 +313,17 @@ impl Walk {
 
     /// Reads on from the position within one read transaction.
     async fn look_below(&mut self) -> Result<Look> {
-        if self.left == 0 && self.found.is_some() {
+        if self.left == 0 && self.seen_record.is_some() {
             return Ok(Look::Bottom);
         }
         let (limit, is_last) = self.slice();
-        let Some((view, record)) = self.here(limit).await? else { return Ok(Look::Edge(None)) };
-        if !self.settle(&record) {
+        let Some((view, record)) = self.view_behind_position(limit).await? else {
+            return Ok(Look::Edge(None));
+        };
+        if !self.fix_head(&record) {
             return Ok(Look::Edge(None));
         }
-        self.found = Some(Found { id: record.id, checked_at: record.checked_at });
+        self.seen_record = Some(SeenRecord { id: record.id, checked_at: record.checked_at });
         if self.left == 0 {
             return Ok(Look::Bottom);
         }
@@ -331,15 +333,16 @@ impl Walk {
             Position::After(key) => key.height.min(head),
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
-        if self.passes_over(&view, &record, (head, floor)).await? {
+        if self.skip_rejected(&view, &record, (head, floor)).await? {
             return Ok(Look::Passed);
         }
         let part = (self.from(&view, &record, head).await?, floor);
-        let (mut rows, more) = match view.rows_in_room(record.id, part, limit, self.room()).await {
-            // Another process has removed rows since the record was read: look again.
-            Err(StoreError::Overtaken) => return Ok(Look::Rows(Rows::default())),
-            read => read?,
-        };
+        let (mut rows, more) =
+            match view.rows_in_room(record.id, part, limit, self.row_buffer()).await {
+                // Another process has removed rows since the record was read: look again.
+                Err(StoreError::Overtaken) => return Ok(Look::Rows(Rows::default())),
+                read => read?,
+            };
         if self.begins_above(&rows, head) {
             return Ok(Look::Rows(Rows::default()));
         }
@@ -352,7 +355,7 @@ impl Walk {
         }
         let is_cut = self.cut_at_from(&mut rows);
         if rows.is_empty() {
-            self.inner.rooms.put(std::mem::take(&mut rows));
+            self.inner.row_buffers.put(std::mem::take(&mut rows));
         }
         if is_cut && rows.is_empty() {
             self.from_reached = true;
@@ -386,8 +389,8 @@ impl Walk {
 
     /// A row buffer. Without a filter the rows are delivered together with their buffer, so a new
     /// one is used.
-    fn room(&self) -> Rows {
-        if self.request.filter.is_none() { Rows::default() } else { self.inner.rooms.take() }
+    fn row_buffer(&self) -> Rows {
+        if self.request.filter.is_none() { Rows::default() } else { self.inner.row_buffers.take() }
     }
 
     /// Truncates `rows` before the first row older than the filter's `from`; true if there was one.
@@ -413,7 +416,7 @@ impl Walk {
     /// The position from which the next rows are read.
     async fn from(&self, view: &View, record: &WalletRecord, head: Height) -> Result<Position> {
         match self.position {
-            Position::Start => self.beginning(view, record, head).await,
+            Position::Start => self.start_position(view, record, head).await,
             Position::After(_) => Ok(self.position),
         }
     }
@@ -426,7 +429,7 @@ impl Walk {
     }
 
     /// The walk's starting position if no row is above its head.
-    fn outset(&self) -> Position {
+    fn first_possible_position(&self) -> Position {
         let WalkRequest { wallet, filter, .. } = &self.request;
         let begin = filter.begins_behind(wallet.address.family());
         begin.map_or(Position::Start, Position::After)
@@ -434,13 +437,13 @@ impl Walk {
 
     /// The walk's starting position. Rows stored above the head since it was fixed may lie above a
     /// gap, and belong to later walks.
-    async fn beginning(
+    async fn start_position(
         &self,
         view: &View,
         record: &WalletRecord,
         head: Height,
     ) -> Result<Position> {
-        self.first_below(view, record, (head, self.outset())).await
+        self.first_below(view, record, (head, self.first_possible_position())).await
     }
 
     /// The first position at or behind the given one whose next row is not above the head.
@@ -468,13 +471,13 @@ impl Walk {
 
     /// Fixes the walk's head: the newest height once the last check is fresh, else after a bounded
     /// wait the height of the last check. False while it waits.
-    fn settle(&mut self, record: &WalletRecord) -> bool {
+    fn fix_head(&mut self, record: &WalletRecord) -> bool {
         let Some(top) = record.coverage.top() else { return false };
         let oldest = self.opened_at.0.saturating_sub(millis(self.inner.limits.freshness));
         // A check time in the future comes from a wrong clock and is ignored.
         let newest = self.inner.clock.now().0;
         let is_fresh = record.checked_at.is_some_and(|at| (oldest..=newest).contains(&at.0));
-        if self.settled {
+        if self.head_is_fixed {
             // The head is above the chain's present head: the store or the chain was replaced.
             let above = self.head.is_none_or(|head| head > top);
             if above && is_fresh {
@@ -483,13 +486,13 @@ impl Walk {
             return !above || is_fresh;
         }
         let failed = self.progress.borrow().failures > self.failures_seen;
-        self.settled = is_fresh || failed || Instant::now() >= self.head_deadline;
-        if self.settled {
+        self.head_is_fixed = is_fresh || failed || Instant::now() >= self.head_deadline;
+        if self.head_is_fixed {
             self.head = Some(top);
             let all = (self.request.want == Extent::All).then_some(top);
             self.demand.update(|demand| *demand = Demand { all_below: all, ..Demand::default() });
         }
-        self.settled
+        self.head_is_fixed
     }
 
     async fn deliver(&mut self, rows: Rows) -> Result<Rows> {
@@ -505,13 +508,13 @@ impl Walk {
             demand.edge = edge;
             demand.rows = rows;
             demand.follows = self.live;
-            demand.fresh = !self.live && (!self.settled || edge.is_none());
+            demand.fresh = !self.live && (!self.head_is_fixed || edge.is_none());
         });
     }
 
     /// Waits until the worker reports progress, a deadline passes or the tasks are cancelled.
     async fn wait(&mut self) -> Result<()> {
-        let settling = !self.settled && Instant::now() < self.head_deadline;
+        let settling = !self.head_is_fixed && Instant::now() < self.head_deadline;
         let until = if settling { self.deadline.min(self.head_deadline) } else { self.deadline };
         let until = self.proof_deadline.map_or(until, |proof| until.min(proof));
         let mut progress = self.progress.clone();

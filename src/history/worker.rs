@@ -15,11 +15,11 @@ use super::board::Board;
 use super::error::HistoryError;
 use super::failure_run::FailureRun;
 use super::following::Standing;
-use super::holding::{Held, Holding};
+use super::holding::{LockState, WalletLock};
 use super::ingest::{Ingest, IngestError};
-use super::plan::{Check, Demand, KnownState, Next, plan, reachable_gap, run_ahead};
+use super::plan::{CheckAge, Demand, Next, PlanInput, plan, reachable_gap, run_ahead};
 use super::proven::{knows_accounts, next_reread};
-use super::pump::{self, News, Pump};
+use super::pump::{self, Pump, StoredChunk};
 use super::tasks::after;
 use super::{Inner, Result, neighbours};
 use crate::decode;
@@ -48,13 +48,13 @@ pub(super) struct Worker {
     generation: u64,
     /// When this run last found that the endpoints have cut the history.
     cut_found: Option<Instant>,
-    holding: Holding,
+    wallet_lock: WalletLock,
     /// What scans found of the wallet, if a reader follows it.
     standing: Option<Standing>,
     /// Held while anchors are read and written: two concurrent writers would lose an anchor.
-    anchoring: Arc<Mutex<()>>,
+    anchor_lock: Arc<Mutex<()>>,
     /// The wallet's record when the worker was last idle.
-    seen: Option<WalletRecord>,
+    idle_record: Option<WalletRecord>,
     /// When the last read from the head began, and when the last successful one began.
     opened_at: Instant,
     read_at: Option<Instant>,
@@ -63,7 +63,7 @@ pub(super) struct Worker {
 
 /// How a chunk extends the wallet's coverage.
 #[derive(Debug, Clone, Copy)]
-enum Stored {
+enum ChunkKind {
     /// New heights up to the head, which was queried at this time.
     Checked(UnixMillis),
     /// Heights of a gap.
@@ -88,7 +88,7 @@ impl Worker {
         let lane = Lane::new(lane, Arc::clone(&board.priority));
         let pause = inner.limits.retry_pause_min;
         let (pumps, turns, background, cut_found) = (Vec::new(), 0, None, None);
-        let holding = Holding::new(&inner.store);
+        let wallet_lock = WalletLock::new(&inner.store);
         Self {
             inner,
             board,
@@ -102,10 +102,10 @@ impl Worker {
             background,
             generation,
             cut_found,
-            holding,
+            wallet_lock,
             standing: None,
-            anchoring: Arc::default(),
-            seen: None,
+            anchor_lock: Arc::default(),
+            idle_record: None,
             opened_at: Instant::now(),
             read_at: None,
             failures: FailureRun::default(),
@@ -145,7 +145,7 @@ impl Worker {
     }
 
     async fn step(&mut self) -> Result<Flow, IngestError> {
-        self.follow_configuration();
+        self.reload_source();
         self.lapse().await?;
         let Some(record) = self.record().await? else {
             self.inner.close(&self.board);
@@ -160,10 +160,10 @@ impl Worker {
             if !self.may_work().await {
                 return Ok(Flow::Again);
             }
-            match self.holding.take(&self.inner.store, record.id).await? {
-                Held::Yes => {}
-                Held::Now => return Ok(Flow::Again),
-                Held::ByAnother => return self.follow(&record).await,
+            match self.wallet_lock.take(&self.inner.store, record.id).await? {
+                LockState::Yes => {}
+                LockState::Now => return Ok(Flow::Again),
+                LockState::ByAnother => return self.follow(&record).await,
             }
         }
         // Set before the check, so that a failed check also leaves gaps their turn.
@@ -185,7 +185,7 @@ impl Worker {
     }
 
     /// After a reload, later reads use the new source.
-    fn follow_configuration(&mut self) {
+    fn reload_source(&mut self) {
         let generation = self.inner.sources.generation();
         if generation == self.generation {
             return;
@@ -210,19 +210,19 @@ impl Worker {
         Ok(Some(record))
     }
 
-    fn known<'a>(&self, record: &'a WalletRecord) -> KnownState<'a> {
+    fn known<'a>(&self, record: &'a WalletRecord) -> PlanInput<'a> {
         let now = self.inner.clock.now();
         // A check time in the future comes from a wrong clock and is ignored.
         let fresh = |at: UnixMillis| at <= now && now.since(at) <= self.inner.limits.freshness;
         let retry = self.inner.limits.cut_retry_after;
         let cut_is_news = self.cut_found.is_some_and(|at| at.elapsed() < retry);
         let is_fresh = record.checked_at.is_some_and(fresh);
-        KnownState {
+        PlanInput {
             coverage: &record.coverage,
             check: match (is_fresh, self.has_checked) {
-                (true, _) => Check::Young,
-                (false, true) => Check::Slow,
-                (false, false) => Check::Old,
+                (true, _) => CheckAge::Fresh,
+                (false, true) => CheckAge::Slow,
+                (false, false) => CheckAge::Old,
             },
             is_current: match self.standing {
                 Some(Standing::Quiet) => true,
@@ -234,7 +234,7 @@ impl Worker {
             spans_max: self.inner.limits.spans_max,
             doubtful: self.doubtful(record),
             may_reread: self.inner.rereads.due(&record.wallet).is_some(),
-            unfinished: pump::unfinished(&self.pumps, self.inner.limits.check_linger_max),
+            unfinished: pump::unfinished_check(&self.pumps, self.inner.limits.check_linger_max),
         }
     }
 
@@ -258,12 +258,16 @@ impl Worker {
         demands: &[Demand],
     ) -> Result<Flow, IngestError> {
         // Another process that shares the store may have written what readers here wait for.
-        if self.seen.replace(record.clone()).is_some_and(|seen| seen != *record) {
-            self.board.tell_news();
+        if self
+            .idle_record
+            .replace(record.clone())
+            .is_some_and(|idle_record| idle_record != *record)
+        {
+            self.board.notify_update();
         }
-        let blocked = self.blocked(record, demands);
+        let blocked = self.blocking_cut(record, demands);
         if let Some(first) = blocked {
-            self.board.tell_failure(HistoryError::HistoryCut { first });
+            self.board.notify_failure(HistoryError::HistoryCut { first });
         }
         let is_unproved = self.inner.unproved(record, Height::MAX).next().is_some();
         if self.board.background().is_some() && (blocked.is_some() || !is_unproved) {
@@ -271,7 +275,7 @@ impl Worker {
         }
         self.background = None;
         self.pumps.iter().for_each(|pump| pump.set_run_ahead(RunAhead::NOTHING));
-        self.holding.let_go(&self.inner.store).await;
+        self.wallet_lock.release_lock(&self.inner.store).await;
         let grace = match self.standing {
             // A scan that finds something wakes the worker.
             Some(Standing::Quiet) => self.inner.limits.scan_every,
@@ -284,7 +288,7 @@ impl Worker {
             () = sleep(grace) => {}
         }
         self.pumps.clear();
-        Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
+        Ok(if self.inner.remove_if_unwanted(&self.board) { Flow::Exit } else { Flow::Again })
     }
 
     /// Another process loads the wallet: polls its record and notifies the readers here. Demand of
@@ -300,15 +304,15 @@ impl Worker {
             return Ok(Flow::Exit);
         }
         if self.record().await?.as_ref() != Some(record) {
-            self.board.tell_news();
+            self.board.notify_update();
         }
-        Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
+        Ok(if self.inner.remove_if_unwanted(&self.board) { Flow::Exit } else { Flow::Again })
     }
 
     /// The first height that the nodes keep, if a demand cannot be met because of it.
-    fn blocked(&self, record: &WalletRecord, demands: &[Demand]) -> Option<Height> {
+    fn blocking_cut(&self, record: &WalletRecord, demands: &[Demand]) -> Option<Height> {
         let known = self.known(record);
-        let open = KnownState { cut: None, ..known };
+        let open = PlanInput { cut: None, ..known };
         let waits = |height: Option<Height>| {
             height.is_some_and(|h| {
                 reachable_gap(h, open).is_some() && reachable_gap(h, known).is_none()
@@ -337,7 +341,7 @@ impl Worker {
         pump.set_run_ahead(ahead);
         let checked_at = pump.began_at(self.inner.clock.now());
         let is_old = pump.began.elapsed() > self.inner.limits.freshness;
-        if (known.is_none() || is_old) && self.has_reorganised(record).await? {
+        if (known.is_none() || is_old) && self.roll_back_reorg(record).await? {
             self.pumps.clear();
             return Ok(false);
         }
@@ -347,14 +351,14 @@ impl Worker {
             let patch = WalletPatch { checked_at: Some(checked_at), ..WalletPatch::default() };
             self.patch(record, patch).await?;
             self.read_at = Some(self.opened_at);
-            self.board.tell_news();
+            self.board.notify_update();
             return Ok(true);
         };
         let heights: Vec<Height> =
             [raw.high].into_iter().chain(raw.txs.first().map(RawTx::height)).collect();
         // Also without rows: a block that a reorg replaces later may hold a trade then.
-        let anchor = anchors::of_tip(&raw);
-        let stored = self.store(record, raw, Stored::Checked(checked_at), at, anchor).await?;
+        let anchor = anchors::from_chunk(&raw);
+        let stored = self.store(record, raw, ChunkKind::Checked(checked_at), at, anchor).await?;
         self.read_at = if stored { Some(self.opened_at) } else { self.read_at };
         if stored && anchor.is_none() {
             self.anchor(record, heights);
@@ -378,7 +382,7 @@ impl Worker {
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
         match fetched {
-            Some(raw) => drop(self.store(record, raw, Stored::Below, at, None).await?),
+            Some(raw) => drop(self.store(record, raw, ChunkKind::Below, at, None).await?),
             None => drop(self.pumps.remove(at)),
         }
         Ok(())
@@ -396,7 +400,7 @@ impl Worker {
         let at = if let Some(at) = self.pumps.iter().position(fits) {
             at
         } else {
-            let another = self.second_way(record, high);
+            let another = self.way_to_avoid(record, high);
             self.open(record, Gap { low, high, resume: None }, false, another).await?
         };
         let fetched = match self.fetch(at).await {
@@ -416,12 +420,12 @@ impl Worker {
             self.reread_failed(raw.high);
             return Ok(());
         }
-        self.store(record, raw, Stored::Again, at, None).await.map(drop)
+        self.store(record, raw, ChunkKind::Again, at, None).await.map(drop)
     }
 
     /// If a list lacks transactions that the sent count includes, every second attempt avoids the
     /// way of the stored proof.
-    fn second_way(&self, record: &WalletRecord, high: Height) -> Option<Way> {
+    fn way_to_avoid(&self, record: &WalletRecord, high: Height) -> Option<Way> {
         let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
         let proof = record.coverage.span_at(high)?.proof;
         let is_short = proof.doubts.contains(Doubts::SENT_COUNT) && failures.is_multiple_of(2);
@@ -470,7 +474,7 @@ impl Worker {
         tokio::select! {
             biased;
             () = self.inner.tasks.cancelled() => Ok(None),
-            () = self.holding.lost() => {
+            () = self.wallet_lock.lost() => {
                 self.pumps.clear();
                 Ok(None)
             }
@@ -491,19 +495,19 @@ impl Worker {
         &mut self,
         record: &WalletRecord,
         mut raw: RawChunk,
-        stored: Stored,
+        stored: ChunkKind,
         at: usize,
         anchor: Option<Anchor>,
     ) -> Result<bool, IngestError> {
         let checked_at = match stored {
-            Stored::Checked(at) => Some(at),
-            Stored::Below | Stored::Again => None,
+            ChunkKind::Checked(at) => Some(at),
+            ChunkKind::Below | ChunkKind::Again => None,
         };
-        let reread = matches!(stored, Stored::Again).then(|| raw.ids());
-        let anchoring = Arc::clone(&self.anchoring);
+        let reread = matches!(stored, ChunkKind::Again).then(|| raw.ids());
+        let anchor_lock = Arc::clone(&self.anchor_lock);
         let Self { inner, source, lane, pumps, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
-        let left_out = ingest.leaves_out(&raw);
+        let left_out = ingest.uncovered_late(&raw);
         // Late transactions are stored before the accounts that revealed them: after a crash they
         // are found again.
         for late in ingest.late_chunks(&mut raw).await? {
@@ -517,9 +521,10 @@ impl Worker {
         if let Some(pump) = pumps.get_mut(at).filter(|_| reread.is_none()) {
             read = neighbours::join_below(&ingest, pump, read).await;
         }
-        let (low, reached, news) = (read.raw.low, read.reached(), News::of(&read.raw, left_out));
+        let (low, reached, news) =
+            (read.raw.low, read.reached(), StoredChunk::of(&read.raw, left_out));
         let mut chunk = ingest.enrich(read, reread, checked_at).await?;
-        let _alone = anchoring.lock().await;
+        let _alone = anchor_lock.lock().await;
         if let Some(anchor) = anchor {
             let kept = inner.view()?.anchors(record.id).await?;
             chunk.anchors = Some(anchors::add(&kept, anchor, inner.limits.anchors_max));
@@ -535,9 +540,9 @@ impl Worker {
         inner.metrics.chunks_stored.add(1);
         let at = pump::drop_unaware(&mut self.pumps, at, news);
         match stored {
-            Stored::Again if is_proved => self.inner.rereads.succeeded(&record.wallet),
-            Stored::Again => self.reread_failed(low),
-            Stored::Checked(_) | Stored::Below => {}
+            ChunkKind::Again if is_proved => self.inner.rereads.succeeded(&record.wallet),
+            ChunkKind::Again => self.reread_failed(low),
+            ChunkKind::Checked(_) | ChunkKind::Below => {}
         }
         match self.pumps.get_mut(at) {
             Some(pump) if pump.low < low => pump.next_high = Some(low - 1),
@@ -545,7 +550,7 @@ impl Worker {
             None => {}
         }
         self.pause = self.inner.limits.retry_pause_min;
-        self.board.tell_reached(reached);
+        self.board.notify_progress(reached);
         Ok(true)
     }
 

@@ -89,7 +89,7 @@ pub(super) struct PoolEvent {
 
 /// A pool's price after its last event in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PoolState {
+struct PriceAfter {
     height: Height,
     price: Price,
 }
@@ -155,7 +155,7 @@ fn price_between(
 ) -> PoolPrice {
     median_price(pools.iter().filter_map(|pool| {
         let states = block_states(pool, events, low, at);
-        let (own, before): (Vec<PoolState>, Vec<PoolState>) =
+        let (own, before): (Vec<PriceAfter>, Vec<PriceAfter>) =
             states.iter().partition(|one| one.height == at);
         match (before.last(), own.last()) {
             // The trade happened between the states before and after its block.
@@ -172,12 +172,12 @@ fn block_states(
     events: &[PoolEvent],
     low: Height,
     high: Height,
-) -> Vec<PoolState> {
-    let mut states: Vec<PoolState> = Vec::new();
+) -> Vec<PriceAfter> {
+    let mut states: Vec<PriceAfter> = Vec::new();
     let in_range = |event: &&PoolEvent| (low..=high).contains(&event.height);
     for event in events.iter().filter(in_range) {
         let Some(price) = price(pool, event) else { continue };
-        let one = PoolState { height: event.height, price };
+        let one = PriceAfter { height: event.height, price };
         match states.last_mut().filter(|last| last.height == event.height) {
             Some(last) => *last = one,
             None => states.push(one),

@@ -11,7 +11,7 @@ pub(super) fn allowance<K: AsRef<TradeKey>>(
     left: u64,
 ) -> (usize, u64) {
     if let (Some(first), Some(last)) = (rows.first(), rows.last())
-        && holds(ranges, first.as_ref(), last.as_ref())
+        && contains_both(ranges, first.as_ref(), last.as_ref())
     {
         return (rows.len(), 0);
     }
@@ -19,7 +19,7 @@ pub(super) fn allowance<K: AsRef<TradeKey>>(
     let mut above = after;
     for row in rows {
         let row = row.as_ref();
-        if !is_counted(ranges, row) && !has_left_its_range(ranges, above, row) {
+        if !is_counted(ranges, row) && !may_have_left_range(ranges, above, row) {
             if counted == left {
                 break;
             }
@@ -32,7 +32,7 @@ pub(super) fn allowance<K: AsRef<TradeKey>>(
 }
 
 /// Whether one range contains both rows.
-pub(super) fn holds(ranges: &[DeliveredRange], first: &TradeKey, last: &TradeKey) -> bool {
+pub(super) fn contains_both(ranges: &[DeliveredRange], first: &TradeKey, last: &TradeKey) -> bool {
     let at = ranges.partition_point(|range| range.to < *first);
     ranges.get(at).is_some_and(|range| range.from <= *first && range.to >= *last)
 }
@@ -40,7 +40,7 @@ pub(super) fn holds(ranges: &[DeliveredRange], first: &TradeKey, last: &TradeKey
 /// Whether a row was counted, even if its index in the block was another one then: a late row of
 /// the same block changes indexes, and that can move only the end rows of ranges out of them.
 pub(super) fn is_counted(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
-    if holds(ranges, key, key) {
+    if contains_both(ranges, key, key) {
         return true;
     }
     let at = ranges.partition_point(|range| range.to < *key);
@@ -59,7 +59,7 @@ pub(super) fn is_counted(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
 /// Whether a row may have moved out of the end of a range because another row of its block was
 /// removed: the range's last key then lies between the row and the row above it. It is unknown
 /// which row was counted, so no row of the block is counted again.
-fn has_left_its_range(ranges: &[DeliveredRange], above: Position, key: &TradeKey) -> bool {
+fn may_have_left_range(ranges: &[DeliveredRange], above: Position, key: &TradeKey) -> bool {
     let Position::After(above) = above else { return false };
     let at = ranges.partition_point(|range| range.to < *key);
     let nearest = at.checked_sub(1).and_then(|at| ranges.get(at));

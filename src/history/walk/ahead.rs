@@ -12,7 +12,7 @@ use crate::domain::{Position, Rows};
 use crate::store::{StoreError, View, WalletRecord};
 
 /// A view with the rows behind a position, and the wallet's record; `None` without a record.
-type Here = Option<(View, Arc<WalletRecord>)>;
+type RecordView = Option<(View, Arc<WalletRecord>)>;
 
 /// A prefetch in flight.
 #[derive(Debug)]
@@ -20,24 +20,27 @@ pub(super) struct ReadAhead {
     after: Position,
     limit: usize,
     began: Instant,
-    read: oneshot::Receiver<Result<Here, StoreError>>,
+    read: oneshot::Receiver<Result<RecordView, StoreError>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Walk {
     /// The rows behind the position: prefetched ones if they fit and are recent, else a new view.
-    pub(super) async fn here(&mut self, limit: usize) -> Result<Here, StoreError> {
+    pub(super) async fn view_behind_position(
+        &mut self,
+        limit: usize,
+    ) -> Result<RecordView, StoreError> {
         let age_max = self.inner.limits.ahead_age_max;
         let is_due = |ahead: &ReadAhead| {
             (ahead.after, ahead.limit) == (self.position, limit) && ahead.began.elapsed() <= age_max
         };
         if let Some(ahead) = self.ahead.take().filter(|ahead| is_due(ahead))
-            && let Ok(here) = ahead.read.await
+            && let Ok(record_view) = ahead.read.await
         {
-            return here;
+            return record_view;
         }
         let after = match self.position {
-            Position::Start => self.outset(),
+            Position::Start => self.first_possible_position(),
             Position::After(_) => self.position,
         };
         let view = self.inner.store.view_at(after, limit)?;
@@ -61,13 +64,13 @@ impl Walk {
             (self.inner.store.clone(), self.request.wallet, Position::After(last));
         let (reply, read) = oneshot::channel();
         let task = self.inner.tasks.spawn_owned(async move {
-            let here = async {
+            let record_view = async {
                 let view = store.view_at(after, limit)?;
                 let record = view.wallet(&wallet).await?;
                 Ok(record.map(|record| (view, record)))
             };
             // The walk may have ended.
-            drop(reply.send(here.await));
+            drop(reply.send(record_view.await));
         });
         let began = Instant::now();
         self.ahead = Some(Box::new(ReadAhead { after, limit, began, read, _task: task }));

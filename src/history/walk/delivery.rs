@@ -92,7 +92,7 @@ impl Walk {
         (after, below): (Position, Option<TradeKey>),
         rows: &[K],
     ) -> Result<usize> {
-        let wallet = match self.found {
+        let wallet = match self.seen_record {
             Some(found) => found.id,
             None => self.record(&self.inner.view()?).await?.ok_or(HistoryError::Internal)?.id,
         };

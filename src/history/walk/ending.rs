@@ -55,13 +55,13 @@ impl Walk {
             first_trade: None,
             error: Some(error),
         });
-        let end = self.with_silence(end);
+        let end = self.with_endpoint_failure(end);
         // A page loads nothing below its rows, but heights in doubt are read again.
         let is_unproved = Box::pin(self.ends_unproved(&end)).await.unwrap_or(false);
         let wants_more = self.request.want == Extent::All || is_unproved;
         if wants_more && !end.complete && !self.live {
             let error = end.error.as_ref().filter(|_| !is_unproved);
-            self.inner.go_on_in_background(&self.request, error);
+            self.inner.continue_in_background(&self.request, error);
         }
         if self.request.follow {
             // The history may end before the window does: new rows are still to be requested.
@@ -85,7 +85,7 @@ impl Walk {
 
     /// If nothing is stored and every endpoint has failed since the walk began, without a useful
     /// answer, the end reports that failure: an empty page would mean that a load is in progress.
-    fn with_silence(&self, end: End) -> End {
+    fn with_endpoint_failure(&self, end: End) -> End {
         let is_empty = end.error.is_none() && !end.complete && self.head.is_none();
         let source = self.inner.sources.get(&self.request.wallet.chain).filter(|_| is_empty);
         let Some(source) = source else { return end };
@@ -106,7 +106,7 @@ impl Walk {
         let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
         if !self.request.filter.is_none() {
             let tally = self.tally.as_deref().copied().unwrap_or_default();
-            return Ok(self.summary_of(&tally, none).await);
+            return Ok(self.filtered_summary(&tally, none).await);
         }
         let Some(record) = self.record(&view).await? else { return Ok(none) };
         let Some(head) = self.head.filter(|_| !self.live) else {
@@ -177,7 +177,7 @@ impl Walk {
     ) -> Result<u64> {
         let Position::After(end) = place else { return Ok(0) };
         let limit = self.inner.limits.rows_per_step_max;
-        let (mut at, mut count) = (self.beginning(view, record, head).await?, 0);
+        let (mut at, mut count) = (self.start_position(view, record, head).await?, 0);
         while count <= max {
             let rows = view.rows(record.id, at, 0, limit).await?;
             let before = rows.bare().iter().take_while(|row| row.key <= end).count();

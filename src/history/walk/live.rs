@@ -54,7 +54,7 @@ impl Walk {
             }
         };
         self.passed = since;
-        self.explained = None;
+        self.verified_at = None;
         self.position = newest.map_or(Position::Start, Position::After);
         self.live = true;
         self.tally = None;
@@ -66,7 +66,7 @@ impl Walk {
     pub(super) async fn look_live(&mut self) -> Result<Look> {
         let view = self.inner.view()?;
         let record = view.wallet(&self.request.wallet).await?;
-        let Some(record) = record.filter(|record| self.settle(record)) else {
+        let Some(record) = record.filter(|record| self.fix_head(record)) else {
             return Ok(Look::Above);
         };
         let Some((head, top)) = self.head.zip(record.coverage.top()) else {
@@ -92,7 +92,7 @@ impl Walk {
             // It is not known how many more rows follow, so counts cannot be compared.
             return Ok(Look::Rows(rows));
         }
-        let count = self.since(rows.bare());
+        let count = self.count_not_older(rows.bare());
         self.unless_late((&view, &record, top), count, Look::Rows(rows)).await
     }
 
@@ -110,7 +110,7 @@ impl Walk {
 
     /// How many of these rows are not older than the filter's `from`; only those are counted, as in
     /// [`Walk::count_since`].
-    fn since(&self, rows: &[BareRow]) -> usize {
+    fn count_not_older(&self, rows: &[BareRow]) -> usize {
         rows.iter().filter(|row| !self.request.filter.ends_at(&row.key)).count()
     }
 
@@ -128,7 +128,7 @@ impl Walk {
             return Ok(look);
         };
         let older = record.count.checked_sub(known);
-        if older.is_some() && self.explained == Some((record.epoch, older)) {
+        if older.is_some() && self.verified_at == Some((record.epoch, older)) {
             return Ok(look);
         }
         let stored = match self.request.filter.from {
@@ -136,7 +136,7 @@ impl Walk {
             None => record.coverage.is_complete(top).then_some(record.count),
         };
         if stored.is_none_or(|stored| stored == known) {
-            self.explained = stored.map(|_| (record.epoch, older));
+            self.verified_at = stored.map(|_| (record.epoch, older));
             return Ok(look);
         }
         // In a shared store the rows are read after the record, and others may write in between.
@@ -178,10 +178,10 @@ impl Walk {
     /// As [`Walk::deliver_below`], upwards: a row's range joins that of the row below, if that was
     /// delivered too.
     pub(super) async fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows> {
-        let (keep, gone, error) = self.count_live(&rows).await;
-        let run = rows.bare().get(..gone).unwrap_or_default();
+        let (keep, passable, error) = self.count_live(&rows).await;
+        let run = rows.bare().get(..passable).unwrap_or_default();
         if let Some(last) = run.last() {
-            self.pass_to(last.key, (self.since(run), 0));
+            self.pass_to(last.key, (self.count_not_older(run), 0));
         }
         if let Some(error) = error.filter(|_| keep.is_empty()) {
             return Err(error);
@@ -195,7 +195,7 @@ impl Walk {
     /// the error that stopped it.
     async fn count_live(&self, rows: &Rows) -> (Vec<Range<usize>>, usize, Option<HistoryError>) {
         let until = Instant::now() + COUNTING_MAX;
-        let (mut keep, mut position, mut gone) = (Vec::new(), self.position, 0);
+        let (mut keep, mut position, mut passable) = (Vec::new(), self.position, 0);
         let is_all = self.request.filter.is_none();
         for (at, row) in rows.iter().enumerate() {
             let key = row.bare.key;
@@ -205,16 +205,16 @@ impl Walk {
                     Position::Start | Position::After(_) => None,
                 };
                 match self.count((Position::Start, below), &[key]).await {
-                    Ok(0) => return (keep, gone, Some(HistoryError::QuotaExceeded)),
+                    Ok(0) => return (keep, passable, Some(HistoryError::QuotaExceeded)),
                     Ok(_) => keep.push(at..at + 1),
-                    Err(error) => return (keep, gone, Some(error)),
+                    Err(error) => return (keep, passable, Some(error)),
                 }
             }
-            (position, gone) = (Position::After(key), at + 1);
+            (position, passable) = (Position::After(key), at + 1);
             if !keep.is_empty() && Instant::now() >= until {
                 break;
             }
         }
-        (keep, gone, None)
+        (keep, passable, None)
     }
 }

@@ -9,7 +9,7 @@ use crate::store::{View, WalletId, WalletRecord};
 
 impl Walk {
     /// Passes rows that the filter certainly rejects; true if more of them may follow.
-    pub(super) async fn passes_over(
+    pub(super) async fn skip_rejected(
         &mut self,
         view: &View,
         record: &WalletRecord,
@@ -61,7 +61,7 @@ impl Walk {
     }
 
     /// Yields after a look whose rows were all rejected, and ends the walk at its deadline.
-    pub(super) async fn give_way(&mut self) {
+    pub(super) async fn yield_after_rejected(&mut self) {
         if Instant::now() >= self.deadline {
             self.ending = Some(Ending(None));
         }

@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use crate::domain::{Rows, lock};
 
 /// More walks than this rarely read at the same moment.
-const ROOMS_KEPT_MAX: usize = 8;
+const BUFFERS_KEPT_MAX: usize = 8;
 
 #[derive(Debug, Default)]
-pub(in crate::history) struct Rooms(Mutex<Vec<Rows>>);
+pub(in crate::history) struct RowBuffers(Mutex<Vec<Rows>>);
 
-impl Rooms {
+impl RowBuffers {
     pub(super) fn take(&self) -> Rows {
         lock(&self.0).pop().unwrap_or_default()
     }
@@ -19,7 +19,7 @@ impl Rooms {
     /// Returns a buffer from [`Rooms::take`].
     pub(super) fn put(&self, room: Rows) {
         let mut kept = lock(&self.0);
-        if kept.len() < ROOMS_KEPT_MAX {
+        if kept.len() < BUFFERS_KEPT_MAX {
             kept.push(room);
         }
     }

@@ -21,25 +21,25 @@ pub(super) struct Tally {
     /// Number of stored rows when the count began; 0 if unknown.
     stored: u64,
     /// Number of rows down to the position, and how many of them match.
-    seen: u64,
+    counted_rows: u64,
     matched: u64,
     /// The oldest matching row.
     last: Option<TradeKey>,
     /// All rows that can match were counted.
-    whole: bool,
+    is_finished: bool,
     /// Number of the wallet's rows when the count was finished, and whether its heights were proved
     /// then: a later proof may include rows that were added since.
-    counted: u64,
-    proved: bool,
+    rows_when_finished: u64,
+    was_proved: bool,
     /// The count was restarted because rows were added above its position.
-    is_second: bool,
+    is_restarted: bool,
 }
 
 impl Tally {
     /// Counts rows down to `last`, of which `matched` match: all or none.
     pub(super) fn pass(&mut self, last: TradeKey, (rows, matched): (u64, u64)) {
         self.below = Position::After(last);
-        self.seen = self.seen.saturating_add(rows);
+        self.counted_rows = self.counted_rows.saturating_add(rows);
         self.matched += matched;
         if matched > 0 {
             self.last = Some(last);
@@ -65,7 +65,9 @@ impl Tallies {
         let kept = lock(&self.0);
         // An unfinished count is used even if rows were added: those below it are still counted,
         // and those above it are noticed when it is finished.
-        kept.get(key).filter(|(tally, at)| !tally.whole || *at == rows).map(|(tally, _)| *tally)
+        kept.get(key)
+            .filter(|(tally, at)| !tally.is_finished || *at == rows)
+            .map(|(tally, _)| *tally)
     }
 
     fn keep(&self, key: TallyKey, tally: Tally, rows: u64, max: usize) {
@@ -109,11 +111,11 @@ impl Walk {
         let kept = self.inner.tallies.find(&key, record.count);
         let begun = || Tally { stored: record.count, ..Tally::default() };
         let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_else(begun);
-        tally.whole &= tally.counted == record.count;
+        tally.is_finished &= tally.rows_when_finished == record.count;
         let mut is_done = true;
-        if !tally.whole {
+        if !tally.is_finished {
             let from = match tally.below {
-                Position::Start => self.beginning(&view, &record, head).await?,
+                Position::Start => self.start_position(&view, &record, head).await?,
                 Position::After(_) => tally.below,
             };
             let rejected = self.rejected(&view, record.id, (from, floor))?;
@@ -128,42 +130,48 @@ impl Walk {
                 let matched = u64::from(self.request.filter.matches(row));
                 tally.pass(row.bare.key, (1, matched));
             }
-            tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
-            tally.counted = record.count;
-            if tally.whole && self.is_behind(&tally, &view, &record).await? {
+            tally.is_finished = ended || (is_last && (floor == 0 || self.from_reached));
+            tally.rows_when_finished = record.count;
+            if tally.is_finished && self.has_missed_rows(&tally, &view, &record).await? {
                 // If rows are added during the second count as well, the next request counts again.
-                let is_second = tally.is_second;
-                let anew = Tally { is_second: !is_second, ..begun() };
+                let is_restarted = tally.is_restarted;
+                let anew = Tally { is_restarted: !is_restarted, ..begun() };
                 self.inner.tallies.keep(key, anew, record.count, limits.tallies_kept_max);
                 self.tally = Some(Box::new(anew));
-                return Ok(is_second);
+                return Ok(is_restarted);
             }
             self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
-            is_done = tally.whole || is_last;
+            is_done = tally.is_finished || is_last;
         }
-        tally.proved = self.inner.doubt(&record, head).is_none();
+        tally.was_proved = self.inner.doubt(&record, head).is_none();
         self.tally = Some(Box::new(tally));
         Ok(is_done)
     }
 
     /// Whether a finished count's heights were in doubt and are proved now.
     async fn is_proved_since(&self) -> bool {
-        let was_open = self.tally.as_deref().is_some_and(|tally| tally.whole && !tally.proved);
+        let was_open =
+            self.tally.as_deref().is_some_and(|tally| tally.is_finished && !tally.was_proved);
         was_open && self.doubt().await.is_none()
     }
 
     /// Whether rows were added above the position of a finished count while it was counted in
     /// slices.
-    async fn is_behind(&self, tally: &Tally, view: &View, record: &WalletRecord) -> Result<bool> {
+    async fn has_missed_rows(
+        &self,
+        tally: &Tally,
+        view: &View,
+        record: &WalletRecord,
+    ) -> Result<bool> {
         let Some(head) = self.head.filter(|_| tally.stored != record.count) else {
             return Ok(false);
         };
-        let seen = if self.request.filter.is_timed() {
-            self.count_before(view, record, (head, tally.below), tally.seen).await?
+        let counted_rows = if self.request.filter.is_timed() {
+            self.count_before(view, record, (head, tally.below), tally.counted_rows).await?
         } else {
             count_below(view, record, head).await?
         };
-        Ok(tally.seen != seen)
+        Ok(tally.counted_rows != counted_rows)
     }
 
     fn tally_key(&self, record: &WalletRecord, head: Height) -> TallyKey {
@@ -171,18 +179,19 @@ impl Walk {
         TallyKey { wallet: record.id, epoch: record.epoch, head, filter }
     }
 
-    pub(super) async fn summary_of(&self, tally: &Tally, none: End) -> End {
+    pub(super) async fn filtered_summary(&self, tally: &Tally, none: End) -> End {
         let more = tally.last.is_some_and(|last| match self.position {
             Position::Start => true,
             Position::After(key) => key < last,
         });
         let is_cut = none.error.is_some() && more;
         let mut doubt = self.doubt().await;
-        if doubt.is_none() && tally.whole && !more {
-            doubt = self.change().await;
+        if doubt.is_none() && tally.is_finished && !more {
+            doubt = self.changed_error().await;
         }
-        let complete = tally.whole && tally.proved && !self.live && !is_cut && doubt.is_none();
-        let error = none.error.or(doubt.filter(|_| tally.whole && !more));
+        let complete =
+            tally.is_finished && tally.was_proved && !self.live && !is_cut && doubt.is_none();
+        let error = none.error.or(doubt.filter(|_| tally.is_finished && !more));
         End {
             complete,
             more: more || !complete,
@@ -193,7 +202,7 @@ impl Walk {
     }
 
     /// The error if rows were added or removed above the position since they were delivered.
-    async fn change(&self) -> Option<HistoryError> {
+    async fn changed_error(&self) -> Option<HistoryError> {
         match self.is_changed().await {
             Ok(is_changed) => is_changed.then_some(HistoryError::Changed),
             Err(error) => Some(error),

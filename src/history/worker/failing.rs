@@ -5,17 +5,17 @@ use tokio::time::{Instant, sleep};
 use super::{Flow, Worker};
 use crate::domain::Height;
 use crate::history::error::HistoryError;
-use crate::history::failure_run::is_of_endpoint;
+use crate::history::failure_run::is_endpoint_failure;
 use crate::history::ingest::IngestError;
 use crate::rpc::UpstreamError;
 use crate::store::WalletPatch;
 
 impl Worker {
     /// Whether readers are not notified of the failure yet.
-    fn may_pass(&mut self, error: &IngestError, began: Instant) -> bool {
+    fn is_not_reported(&mut self, error: &IngestError, began: Instant) -> bool {
         let failing_for = self.failures.note(began, Instant::now());
         let is_new = failing_for < self.inner.limits.quiet_retry_max;
-        is_new && is_of_endpoint(error) && self.source.works_in_part()
+        is_new && is_endpoint_failure(error) && self.source.works_in_part()
     }
 
     /// Handles a failed step: notifies the readers, then backs off before the next attempt.
@@ -30,15 +30,15 @@ impl Worker {
             self.cut_found = Some(Instant::now());
             return self.note_cut(first).await;
         }
-        if self.may_pass(&error, began) {
+        if self.is_not_reported(&error, began) {
             tracing::info!(%error, "loading a wallet failed, and begins anew at the endpoints that work");
             sleep(self.inner.limits.retry_pause_min).await;
             return Flow::Again;
         }
         tracing::warn!(%error, "loading a wallet failed");
         // Another process may be able to reach the chain.
-        self.holding.let_go(&self.inner.store).await;
-        self.board.tell_failure(HistoryError::from(error));
+        self.wallet_lock.release_lock(&self.inner.store).await;
+        self.board.notify_failure(HistoryError::from(error));
         let pause = self.pause;
         self.pause = (pause * 2).min(self.inner.limits.retry_pause_max);
         // A new demand starts the next attempt early, but not before the shortest pause.
@@ -52,7 +52,7 @@ impl Worker {
             () = early => {}
             () = sleep(pause) => {}
         }
-        if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again }
+        if self.inner.remove_if_unwanted(&self.board) { Flow::Exit } else { Flow::Again }
     }
 
     async fn note_cut(&mut self, first: Height) -> Flow {
@@ -64,7 +64,7 @@ impl Worker {
             Err(error) => Err(error),
         };
         if let Err(error) = noted {
-            self.board.tell_failure(error);
+            self.board.notify_failure(error);
             sleep(self.inner.limits.retry_pause_min).await;
         }
         Flow::Again

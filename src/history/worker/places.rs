@@ -23,13 +23,13 @@ impl Worker {
         }
         self.background = None;
         if self.inner.is_paused() {
-            self.give_up().await;
+            self.release_resources().await;
             self.resumed().await;
             return false;
         }
         let places = Arc::clone(&self.inner.background_places);
         if places.available_permits() == 0 {
-            self.give_up().await;
+            self.release_resources().await;
         }
         let lapse = self.lapses_in();
         tokio::select! {
@@ -45,9 +45,9 @@ impl Worker {
     }
 
     /// Drops prefetched chunks and the wallet's lock, which other processes can take meanwhile.
-    async fn give_up(&mut self) {
+    async fn release_resources(&mut self) {
         self.pumps.clear();
-        self.holding.let_go(&self.inner.store).await;
+        self.wallet_lock.release_lock(&self.inner.store).await;
     }
 
     /// Ready once background work is resumed or the wallet's demand changes.

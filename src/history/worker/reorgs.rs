@@ -9,7 +9,7 @@ use super::Worker;
 use crate::domain::Height;
 use crate::history::Inner;
 use crate::history::Result;
-use crate::history::anchors::{self, ReorgOutcome, Verdict};
+use crate::history::anchors::{self, AnchorComparison, ReorgOutcome};
 use crate::history::ingest::IngestError;
 use crate::rpc::UpstreamError;
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord};
@@ -21,7 +21,7 @@ impl Worker {
     pub(super) fn anchor(&self, record: &WalletRecord, heights: Vec<Height>) {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
-        let (id, epoch, lock) = (record.id, record.epoch, Arc::clone(&self.anchoring));
+        let (id, epoch, lock) = (record.id, record.epoch, Arc::clone(&self.anchor_lock));
         self.inner.tasks.spawn(async move {
             for height in heights {
                 let asked = inner.tasks.run(source.block_hash(height, &lane)).await;
@@ -38,31 +38,31 @@ impl Worker {
     }
 
     /// Compares the anchors with the chain; if one differs, rolls back to the highest matching one.
-    pub(super) async fn has_reorganised(&self, record: &WalletRecord) -> Result<bool, IngestError> {
+    pub(super) async fn roll_back_reorg(&self, record: &WalletRecord) -> Result<bool, IngestError> {
         let kept = anchors::newest_first(&self.inner.view()?.anchors(record.id).await?);
         let check = |anchor: Anchor| async move {
             let checked = self.source.check_hash(anchor.height, anchor.hash, &self.lane).await;
             checked.map(|check| (anchor.height, check))
         };
         let now = self.inner.clock.now();
-        let mut verdict = Verdict::new(record.checked_at.map(|at| now.since(at)));
-        let (loose, rest) = kept.split_at(kept.len().min(anchors::LOOSE));
+        let mut comparison = AnchorComparison::new(record.checked_at.map(|at| now.since(at)));
+        let (loose, rest) = kept.split_at(kept.len().min(anchors::ALWAYS_CHECKED));
         let first = try_join_all(loose.iter().map(|anchor| check(*anchor))).await?;
         let mut settled = rest.is_empty();
         for (height, check_result) in first {
-            settled |= verdict.add(height, check_result);
+            settled |= comparison.add(height, check_result);
         }
         for anchor in rest {
             if settled {
                 break;
             }
             let (height, check_result) = check(*anchor).await?;
-            settled = verdict.add(height, check_result);
+            settled = comparison.add(height, check_result);
         }
-        let above = match verdict.outcome() {
-            ReorgOutcome::Stands => return Ok(false),
-            ReorgOutcome::CutAbove(above) => above,
-            ReorgOutcome::Open(height) => {
+        let above = match comparison.outcome() {
+            ReorgOutcome::NoReorg => return Ok(false),
+            ReorgOutcome::RollBackTo(above) => above,
+            ReorgOutcome::Undecided(height) => {
                 let last = format!("the nodes do not agree on block {height}");
                 return Err(UpstreamError::Unavailable { attempts: 1, last }.into());
             }
@@ -70,7 +70,7 @@ impl Worker {
         tracing::warn!(above, "the chain was reorganised: reading again from there");
         self.inner.metrics.reorganisations.add(1);
         self.inner.store.cut_back(record.id, above).await?;
-        self.board.tell_news();
+        self.board.notify_update();
         Ok(true)
     }
 }
