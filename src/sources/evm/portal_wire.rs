@@ -1,6 +1,6 @@
-//! Queries and answers of the open data gateway: one JSON object a line, one line a block (SQD
-//! Portal: docs.sqd.dev, "EVM API"). The last block of an answer is always included, so that an
-//! answer which ends early shows how far it came.
+//! Queries and answers of the open data gateway: one JSON object per line and block (SQD Portal:
+//! docs.sqd.dev, "EVM API"). An answer always contains the last block that it covers, which shows
+//! how far an answer that ended early reached.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,13 +24,13 @@ pub(super) const TRANSFER: Word = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NativeBy {
     Traces,
-    /// The wallet's balance before and after each transaction.
+    /// By the wallet's balance before and after each transaction.
     StateDiffs,
     Nothing,
 }
 
 impl NativeBy {
-    /// What is requested of a dataset that lacks this one.
+    /// What to request from a dataset that lacks this.
     pub(super) fn weaker(self) -> Option<Self> {
         match self {
             Self::Traces => Some(Self::StateDiffs),
@@ -40,7 +40,7 @@ impl NativeBy {
     }
 }
 
-/// The fields of each kind that an answer holds.
+/// The fields of each item to request.
 fn fields(native: NativeBy) -> Value {
     let by_balance = native == NativeBy::StateDiffs;
     let transaction = json!({
@@ -66,14 +66,15 @@ fn fields(native: NativeBy) -> Value {
         NativeBy::StateDiffs => Some(("stateDiff", diffs)),
         NativeBy::Nothing => None,
     };
-    // A false field is as good as none.
+    // The API treats a missing field as false.
     let block = json!({"number": true, "timestamp": true, "miner": by_balance});
     let all = [("block", block), ("transaction", transaction), ("log", log)];
     all.into_iter().chain(native).collect()
 }
 
-/// A query for the wallet's movements. All that it gave, and all that it sent, comes with logs
-/// (and traces); of what only came in, which is mostly spam, only the transfer and who sent it.
+/// A query for the wallet's movements. Transactions in which it gave or sent something come with
+/// logs (and traces); of those that only brought something, mostly spam, only the transfer and its
+/// sender.
 pub(super) fn query(wallet: &Account, (from, to): (Height, Height), native: NativeBy) -> Value {
     let with_traces = native == NativeBy::Traces;
     let (plain, padded, transfer) = (hex_text(wallet), topic(wallet), hex_text(&TRANSFER));
@@ -83,7 +84,7 @@ pub(super) fn query(wallet: &Account, (from, to): (Height, Height), native: Nati
     });
     let got = json!({"topic0": [transfer], "topic2": [padded], "transaction": true});
     let sent = json!({"from": [plain], "logs": true, "traces": with_traces});
-    // A wallet that is a contract pays by inner calls, in transactions of other senders.
+    // A contract wallet pays by inner calls in transactions of other senders.
     let paid = json!({
         "type": ["call"], "callFrom": [plain], "transaction": true, "transactionLogs": true,
     });
@@ -96,7 +97,8 @@ pub(super) fn query(wallet: &Account, (from, to): (Height, Height), native: Nati
     })
 }
 
-/// A query for all of the transactions in which these accounts sent these tokens to the wallet.
+/// A query for all parts of the transactions in which these accounts sent these tokens to the
+/// wallet.
 pub(super) fn details_query(
     wallet: &Account,
     (from, to): (Height, Height),
@@ -116,7 +118,8 @@ pub(super) fn details_query(
     })
 }
 
-/// A query for the inputs of what the wallet sent. Those of what came in are long, and say nothing of it.
+/// A query for the inputs of the transactions that the wallet sent. Inputs of received ones are
+/// long and not needed.
 pub(super) fn inputs_query(wallet: &Account, (from, to): (Height, Height)) -> Value {
     json!({
         "type": "evm", "fromBlock": from, "toBlock": to,
@@ -139,12 +142,13 @@ pub(super) struct Block {
     pub(super) logs: Vec<PlacedLog>,
     pub(super) traces: Vec<Trace>,
     pub(super) diffs: Vec<BalanceDiff>,
-    /// Who takes the fees, where that was requested.
+    /// The recipient of the fees, if requested.
     pub(super) miner: Option<Account>,
 }
 
 impl Block {
-    /// Anything but its header, which ends of answers have alone.
+    /// Whether the block has more than its header, which is all that the last block of an answer
+    /// may have.
     pub(super) fn has_content(&self) -> bool {
         let Self { txs, logs, traces, diffs, .. } = self;
         !(txs.is_empty() && logs.is_empty() && traces.is_empty() && diffs.is_empty())
@@ -159,11 +163,11 @@ pub(super) struct Tx {
     pub(super) to: Option<Account>,
     pub(super) value: Units,
     pub(super) selector: Option<[u8; 4]>,
-    /// What its input says, where that was requested.
+    /// The recipient that its input names, if requested.
     pub(super) terms: Option<Terms>,
     pub(super) failed: bool,
     pub(super) nonce: Option<u64>,
-    /// Where it was requested: the number of its type, the gas that it used and the price of that.
+    /// If requested: transaction type, gas used and gas price.
     pub(super) kind: Option<u64>,
     pub(super) gas: Option<(Units, Units)>,
 }
@@ -180,7 +184,7 @@ pub(super) struct BalanceDiff {
 #[derive(Debug)]
 pub(super) struct PlacedLog {
     pub(super) tx: u32,
-    /// Its place in the block.
+    /// Index in the block.
     pub(super) index: u32,
     pub(super) log: Log,
 }
@@ -267,7 +271,7 @@ struct RawTrace<'a> {
     result: Option<RawAction<'a>>,
 }
 
-/// A call, a creation, a destruction or what came of them: their fields have different names.
+/// A call, creation or destruction, or its result; each kind has other field names.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawAction<'a> {
@@ -282,7 +286,7 @@ struct RawAction<'a> {
     balance: Option<&'a RawValue>,
 }
 
-/// The lines of an answer that was found good; `None` where one cannot be read.
+/// The blocks of an answer that was classified as good; `None` if a line cannot be decoded.
 pub(super) fn blocks(body: &[u8]) -> Option<Vec<Block>> {
     lines(std::str::from_utf8(body).ok()?).map(block).collect()
 }
@@ -307,7 +311,7 @@ fn block(line: &str) -> Option<Block> {
     })
 }
 
-/// Two transactions at one place would share their logs, and one would be lost.
+/// Whether positions are unique: of two transactions at one position, one would be lost.
 fn has_one_a_place(txs: &[Tx]) -> bool {
     let mut places: HashMap<u32, Word> = HashMap::new();
     txs.iter().all(|tx| *places.entry(tx.index).or_insert(tx.hash) == tx.hash)
@@ -337,7 +341,7 @@ fn units(raw: Option<&RawValue>) -> Option<Units> {
     texts::units(texts::scalar(raw)?)
 }
 
-/// An account that did not exist before or does not after has nothing there.
+/// Accounts that do not exist before or after the transaction have a balance of zero then.
 fn diff(raw: &RawDiff<'_>) -> Option<BalanceDiff> {
     let side = |raw| texts::scalar(raw).map_or(Some(Units::ZERO), texts::units);
     Some(BalanceDiff {
@@ -350,7 +354,7 @@ fn diff(raw: &RawDiff<'_>) -> Option<BalanceDiff> {
 
 fn log(raw: &RawLog<'_>) -> Option<PlacedLog> {
     let topics: Topics = raw.topics.iter().map(|t| texts::word(t)).collect::<Option<_>>()?;
-    // An event has at most four topics (the LOG4 instruction).
+    // An event has at most four topics (LOG4).
     let log = Log { address: texts::account(raw.address)?, topics, data: texts::data(raw.data)? };
     (log.topics.len() <= 4).then_some(PlacedLog {
         tx: raw.transaction_index,

@@ -32,7 +32,7 @@ impl EvmSource {
         Ok(search.prices(at))
     }
 
-    /// The pools of the chain's row that are what it says.
+    /// The pools of the chain's row, if the nodes confirm what the row says of them.
     async fn references(
         &self,
         options: &CallOptions,
@@ -71,7 +71,7 @@ impl EvmSource {
         for row in &chain.reference_ids {
             let ends = (account(row.manager.bytes()), account(row.stable.bytes()));
             if let (Some(manager), Some(stable)) = ends {
-                // The coin as such is the zero address, which is below every other.
+                // The coin itself is the zero address, which sorts first.
                 found.push((manager, Some(row.id), true, stable));
             }
         }
@@ -86,8 +86,8 @@ impl EvmSource {
         Ok(self.inner.references.set(pools.collect(), wanted))
     }
 
-    /// What contracts return to calls without arguments, as `read` understands it of each. One that gives
-    /// nothing of the kind is asked again, as its node may not know it yet, and the endpoint is avoided.
+    /// Return data of contracts' calls without arguments, decoded by `read`. A contract without a
+    /// valid result is queried again elsewhere, as the node may not know it yet.
     async fn read_of<T: Send>(
         &self,
         contracts: impl IntoIterator<Item = Account>,
@@ -117,7 +117,7 @@ impl EvmSource {
         Ok(known)
     }
 
-    /// A contract's return data; none where it reverts or does not exist. Any other error says
+    /// A contract's return data; empty if it reverts or does not exist. Any other error says
     /// nothing about the contract.
     fn returned(&self, answer: CallAnswer) -> Result<Vec<u8>, UpstreamError> {
         let answer = match answer {
@@ -133,7 +133,7 @@ impl EvmSource {
     }
 }
 
-/// What a pool says that it exchanges.
+/// The two tokens that a pool reports.
 fn exchanged_by(returned: &[Vec<u8>]) -> Option<[Account; 2]> {
     let token = |at: usize| returned.get(at)?.first_chunk::<32>().and_then(wire::account_of);
     Some([token(0)?, token(1)?])

@@ -1,23 +1,23 @@
-//! Pure: what an error of `eth_getLogs` says of the ranges that an endpoint takes.
+//! Pure: limits that errors of `eth_getLogs` name.
 //!
-//! Texts of providers and clients: facts of their documentation and of indexers that keep such
-//! tables (ponder, rindexer, graph-node).
+//! Texts of providers and clients, from their documentation and from indexers that keep such tables
+//! (ponder, rindexer, graph-node).
 
 use crate::domain::Height;
 use crate::rpc::classify::{self, words};
 
-/// How a range has to change.
+/// How to reduce a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shrink {
-    /// To so many blocks, for this query.
+    /// To this many blocks, for this query.
     To(u64),
-    /// To so many blocks, for every query of this endpoint.
+    /// To this many blocks, for all queries to this endpoint.
     AtMost(u64),
-    /// To a half of it: the answer was too large, or took too long.
+    /// To half: the answer was too large or took too long.
     Half,
 }
 
-/// Words by which an endpoint says that the answer, not the range, is too large or too slow.
+/// Texts that the answer, not the range, is too large or too slow.
 const TOO_MUCH: &[&str] = &[
     "more than",
     "too many",
@@ -35,7 +35,7 @@ const TOO_MUCH: &[&str] = &[
     "too long",
 ];
 
-/// `None` where the text is about something else.
+/// `None` if the text is not about ranges.
 pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
     let text = text.to_lowercase().replace("eth_getlogs", "");
     let asked = to.saturating_sub(from).saturating_add(1);
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
         && high - low + 1 < asked
     {
         let blocks = high - low + 1;
-        // It may be as long as the most that the endpoint takes at any time.
+        // The named range may be the endpoint's maximum.
         let rest = text.split('[').next().unwrap_or_default();
         let is_most = text.contains("range") && numbers(rest).contains(&blocks);
         return Some(if is_most { Shrink::AtMost(blocks) } else { Shrink::To(blocks) });
@@ -52,9 +52,9 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
     let holds = |words: &[&str]| words::holds(&text, words);
     let about_results = holds(&["result", "logs", "entries", "response", "size", "bytes"])
         && !holds(&["range limit", "block range", "max range", "blocks range"]);
-    // Words by which it says that the range is.
+    // Texts that the range is too large.
     if holds(&["range", "block"]) && !about_results {
-        // The ends of what was asked are no limits.
+        // The ends of the queried range are no limits.
         let limit = |most: &u64| (1..asked).contains(most) && *most != from && *most != to;
         if let Some(most) = numbers(&text).into_iter().filter(limit).max() {
             return Some(Shrink::AtMost(most));
@@ -64,24 +64,24 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
     holds(TOO_MUCH).then_some(Shrink::Half)
 }
 
-/// The same for an error with its code: what the table of errors takes for one of ranges is one,
-/// though its words name no size.
+/// The same with the error's code: an error that the classification table assigns to ranges is one,
+/// even if its text names no size.
 pub(super) fn of_error(code: i64, text: &str, from: Height, to: Height) -> Option<Shrink> {
     let is_range = classify::is_range(code, text) || TIMED_OUT.contains(&code);
     read(text, from, to).or(is_range.then_some(Shrink::Half))
 }
 
-/// HTTP statuses of a query that took too long.
+/// HTTP statuses of queries that timed out.
 const TIMED_OUT: [i64; 5] = [408, 504, 524, 598, 599];
 
-/// Whether it took too long, rather than being refused for its size.
+/// Whether the query timed out rather than being refused for its size.
 pub(super) fn is_time_out(code: i64, text: &str) -> bool {
     let text = text.to_lowercase();
     let slow = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
     TIMED_OUT.contains(&code) || words::holds(&text, &slow)
 }
 
-/// A range in the text: `[0x…, 0x…]`, or `A-B` behind "range".
+/// A range named in the text: `[0x…, 0x…]`, or `A-B` after "range".
 fn named_range(text: &str) -> Option<(Height, Height)> {
     if let Some((_, rest)) = text.split_once('[') {
         let (inside, _) = rest.split_once(']')?;
@@ -111,7 +111,7 @@ fn numbers(text: &str) -> Vec<u64> {
         let end = from_digit.find(|c: char| !c.is_ascii_digit()).unwrap_or(from_digit.len());
         let (digits, behind) = from_digit.split_at(end);
         rest = behind;
-        // Error codes, hex numbers and the like stand behind other signs.
+        // Error codes, hex numbers and the like follow other characters.
         let alone = !before.ends_with(|c: char| c.is_alphanumeric() || ['-', '#'].contains(&c));
         let thousands = behind.starts_with('k');
         if let (true, Ok(number)) = (alone, digits.parse::<u64>()) {

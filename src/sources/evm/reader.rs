@@ -1,4 +1,4 @@
-//! One gap of a wallet, read: windows from a list, chunks prefetched in parallel and delivered in
+//! Reads one gap of a wallet: windows from a list, chunks prefetched concurrently and delivered in
 //! order.
 
 use std::collections::VecDeque;
@@ -23,14 +23,14 @@ use crate::sources::prefetch::{
 type Chunk = Result<RawChunk, UpstreamError>;
 type Listed = (Lister, Result<Option<Window>, UpstreamError>);
 
-/// What the list is doing.
+/// State of the list.
 enum Listing {
-    /// To be opened, down from this height; `None`: from the head.
+    /// To be opened down from this height; `None`: from the head.
     Closed(Option<Height>),
-    /// Nothing was listed by it.
+    /// It has listed nothing yet.
     Open(Discovery, Lister),
     Idle(Discovery, Lister),
-    /// Being opened, or its next window is requested.
+    /// It is being opened, or its next window is requested.
     InFlight,
     Done,
 }
@@ -52,7 +52,7 @@ impl EvmReader {
         next_chunk(&mut self.0).await
     }
 
-    /// Works on what is in flight without delivering; never ready.
+    /// Drives the requests in flight without delivering; never ready.
     pub(crate) async fn drive(&mut self) -> Infallible {
         drive(&mut self.0).await
     }
@@ -63,28 +63,28 @@ struct Reading {
     request: GapRequest,
     wallet: Account,
     listing: Listing,
-    /// What is listed ends above this height; `None` while nothing is.
+    /// Lower end of what is listed, exclusive; `None` if nothing is.
     listed_to: Option<Height>,
-    /// The first window, as long as it is not proved: what it holds is requested and not delivered.
+    /// The first window until it is proved: its transactions are prefetched but not delivered.
     likely: Option<Window>,
     failed: Vec<Discovery>,
-    /// The last error of those that may work later.
+    /// The last error of a way that may work later.
     failing: Option<UpstreamError>,
-    /// The lowest height that the list in hand is read for.
+    /// The lowest height to read by the present list.
     floor: Height,
-    /// Cut out of windows, to be fetched when there is room.
+    /// Batches cut from windows, to be fetched when there is room.
     waiting: VecDeque<Batch>,
     prefetcher: Prefetcher<Event>,
-    /// By their numbers, each with its transactions as they count for the run-ahead.
+    /// Chunks by number, each with the transactions that it counts in the window.
     chunks: ReorderBuffer<u64, usize, Chunk>,
     next_number: u64,
-    /// Reported after all chunks before it.
+    /// An error that is reported after all chunks before it.
     failure: Option<UpstreamError>,
-    /// Transactions in flight or not yet delivered, and how many may be.
+    /// Transactions in flight or not yet delivered, and their limit.
     under_way: usize,
     run_ahead: usize,
     chunk_size: usize,
-    /// Listed transactions so far that no endpoint gives.
+    /// Listed transactions so far that no endpoint returns.
     missing: usize,
     /// Delivered with the first chunk.
     tip: Option<Tip>,
@@ -92,7 +92,7 @@ struct Reading {
 
 enum Event {
     Opened(Result<Opened, UpstreamError>),
-    /// What the list shows before it is proved.
+    /// A window that is not proved yet.
     Likely(Discovery, Listed),
     Listed(Discovery, Listed),
     Fetched(u64, Chunk),
@@ -106,7 +106,7 @@ impl Reading {
         };
         let limits = &source.inner.limits;
         Self {
-            // Of another family: there is nothing to read.
+            // A wallet of another family: there is nothing to read.
             listing: if wallet.is_some() { Listing::Closed(request.high) } else { Listing::Done },
             wallet: wallet.unwrap_or_default(),
             listed_to: None,
@@ -141,7 +141,7 @@ impl Reading {
             let number = self.next_number;
             self.next_number += 1;
             self.chunks.insert_with(number, || (count, Fetch::InFlight { retries: 0 }));
-            // The newest is delivered first.
+            // The newest chunk is delivered first.
             let lane = self.request.lane.ranked(u64::MAX - batch.high);
             let chunk = self.source.clone().chunk(batch, CallOptions::new(lane));
             self.prefetcher.push(chunk.map(move |chunk| Event::Fetched(number, chunk)).boxed());
@@ -181,8 +181,8 @@ impl Reading {
         }
     }
 
-    /// The first rows of a wallet wait for their prices, and these for what the reference pools are. It is
-    /// asked for again there where it fails here.
+    /// Prefetches the reference pools, which the prices of a wallet's first rows need. A failure is
+    /// ignored: prices query them again.
     fn learn_references(&mut self) {
         if !self.request.first {
             return;
@@ -194,7 +194,7 @@ impl Reading {
 
     fn opened(&mut self, opened: Opened) {
         let Opened { kind, lister, low, high, tip, .. } = opened;
-        // A search for logs chooses its first endpoint by what is under way at each.
+        // A log search chooses its first endpoint by the requests in flight at each.
         if kind != Discovery::Logs {
             self.learn_references();
         }
@@ -204,7 +204,8 @@ impl Reading {
         self.listing = if is_below { Listing::Done } else { Listing::Open(kind, lister) };
     }
 
-    /// Only the first window: one that proves to be another takes all that was requested with it.
+    /// Whether to prefetch before the proof: only for the first window, as a window that proves to
+    /// be different discards all these requests.
     fn may_expect(&self) -> bool {
         self.listed_to.is_none() && self.source.inner.abilities.are_proved()
     }
@@ -222,7 +223,7 @@ impl Reading {
         }
     }
 
-    /// Whether a window is the one that was likely. What was requested of another one is dropped.
+    /// Whether a window equals the prefetched one; else its requests are discarded.
     fn proves_likely(&mut self, window: &Result<Option<Window>, UpstreamError>) -> bool {
         let Some(likely) = self.likely.take() else { return false };
         if matches!(window, Ok(Some(window)) if *window == likely) {
@@ -257,7 +258,7 @@ impl Reading {
         }
     }
 
-    /// A chunk whose turn it is, unless more transactions are missing by now than may be.
+    /// Accepts the next chunk, unless too many transactions are missing by now.
     fn accept(&mut self, chunk: Chunk) -> Chunk {
         let chunk = chunk?;
         self.missing += chunk.missing.len();
@@ -268,7 +269,7 @@ impl Reading {
         Ok(chunk)
     }
 
-    /// The next chunk, where it is ready and accepted.
+    /// The next chunk, if it is ready and accepted.
     fn pop_ready(&mut self) -> Option<RawChunk> {
         let (count, chunk) = self.chunks.pop_ready()?;
         match self.accept(chunk) {
@@ -283,7 +284,7 @@ impl Reading {
         }
     }
 
-    /// Whether the next chunk is ready and makes one with that above it.
+    /// Whether the next chunk is ready and can be joined with the one above.
     fn is_above_ready(&self, upper: &RawChunk) -> bool {
         let Some(Fetch::Ready(Ok(lower))) = self.chunks.values().next().map(|slot| &slot.fetch)
         else {
@@ -293,7 +294,7 @@ impl Reading {
         joined <= self.source.inner.limits.joined_max && upper.is_above(lower)
     }
 
-    /// What lies below would leave a gap above it.
+    /// Stops the list after an error: anything below would leave a gap.
     fn cut_off(&mut self, error: UpstreamError) {
         self.waiting.clear();
         self.prefetcher.cancel_all();
@@ -301,7 +302,7 @@ impl Reading {
         self.fail(error);
     }
 
-    /// What is found goes on below where this list ended, by the next way.
+    /// Continues by the next way below the end of a list that failed.
     fn change_list(&mut self, kind: Discovery, error: UpstreamError) {
         let is_other = |other: &Discovery| *other != kind && !self.failed.contains(other);
         if !self.source.inner.discovery.iter().any(is_other) {
@@ -313,7 +314,7 @@ impl Reading {
             self.failing = Some(error);
         }
         self.listing = match self.listed_to {
-            // Nothing was listed: the next list reports its own head.
+            // Nothing was listed: the next list determines its own head.
             None => Listing::Closed(self.request.high),
             Some(above) => self.listing_below(above),
         };
@@ -329,7 +330,7 @@ impl Reading {
         self.failure = Some(error);
     }
 
-    /// Cuts a window into chunks, each of whole heights.
+    /// Cuts a window into batches of whole heights.
     fn take(&mut self, kind: Discovery, window: Window) {
         if kind == Discovery::Logs && self.listed_to.is_none() {
             self.learn_references();
@@ -378,7 +379,7 @@ impl PrefetchReader for Reading {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Fetches what is listed and asks the list for more, while there is room.
+    /// Fetches listed transactions and requests the next window while there is room.
     fn request_more(&mut self, urgency: Urgency) {
         if urgency == Urgency::Ahead && self.prefetcher.run_ahead() == RunAhead::NOTHING {
             return;
@@ -409,8 +410,8 @@ impl PrefetchReader for Reading {
         }
         let Some(mut chunk) = self.pop_ready() else { return Ok(None) };
         chunk.tip = self.tip.take();
-        // Each is completed and stored in a turn of its own, which takes several answers. Where it is
-        // not known that more is wanted, the first rows come sooner alone.
+        // Each delivered chunk is enriched and stored by itself, which takes several answers. While
+        // it is not known that more is wanted, the first rows are delivered alone for speed.
         while self.prefetcher.run_ahead() != RunAhead::Unknown
             && self.is_above_ready(&chunk)
             && let Some(lower) = self.pop_ready()

@@ -1,5 +1,5 @@
-//! Pure: whether a receipt agrees with itself, with its transaction, and with what a list showed of
-//! it, and a trace with both. One answer that leaves out logs or calls would else lose a trade for good.
+//! Pure: whether a receipt is consistent with itself, its transaction and the list, and a trace
+//! with both. An answer that leaves out logs or calls would otherwise lose a trade for good.
 
 use std::collections::BTreeSet;
 
@@ -14,21 +14,21 @@ use crate::domain::Units;
 /// Bytes of a bloom filter (Yellow Paper, 4.4.3).
 const BLOOM_BYTES: usize = 256;
 
-/// A token transfer to or from the wallet that a list shows of a transaction.
+/// A token transfer to or from the wallet in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TokenTransfer {
     pub(super) wallet: Account,
-    /// Shown by a log itself. Some indexes list native coin as a token too, which leaves no log.
+    /// A log shows it. Some indexes also list native coin as a token, without a log.
     pub(super) is_logged: bool,
 }
 
 impl TokenTransfer {
-    /// Whether a receipt has a log that can be the listed transfer.
+    /// Whether the receipt has a log that matches the listed transfer.
     pub(super) fn is_in(self, tx: &Transaction) -> bool {
         tx.succeeded && tx.logs.iter().any(|log| log.mentions(&self.wallet))
     }
 
-    /// Whether the listed transfer can be native coin, which leaves no log.
+    /// Whether the listed transfer can be one of native coin, which has no log.
     pub(super) fn may_be_native(self, tx: &Transaction) -> bool {
         tx.succeeded && !self.is_logged && tx.value != Units::ZERO
     }
@@ -51,8 +51,8 @@ struct Filter<'a> {
     logs_bloom: Option<&'a str>,
 }
 
-/// Whether both are of one block, as far as they name it, and of this chain, and a failed transaction
-/// left no logs.
+/// Whether transaction and receipt name the same block and this chain, as far as they name any, and
+/// a failed transaction has no logs.
 pub(super) fn are_of_one(
     chain_id: Option<u64>,
     [tx, receipt]: [&RawValue; 2],
@@ -61,14 +61,14 @@ pub(super) fn are_of_one(
     let (of_tx, of_receipt) = (place(tx), place(receipt));
     let blocks = of_tx.block_hash.zip(of_receipt.block_hash);
     let is_one = blocks.is_none_or(|(one, other)| one.eq_ignore_ascii_case(other));
-    // Old transactions name none.
+    // Old transactions name no chain.
     let named = of_tx.chain_id.and_then(wire::hex_number).filter(|chain| *chain > 0);
     let is_here = named.is_none() || chain_id.is_none() || named == chain_id;
     is_one && is_here && (parsed.succeeded || parsed.logs.is_empty())
 }
 
-/// Whether the logs explain each bit of the receipt's own filter. A chain without filters leaves
-/// them out, or empty.
+/// Whether the logs explain each bit of the receipt's bloom filter. Chains without filters omit it
+/// or leave it empty.
 pub(super) fn fills_filter(receipt: &RawValue, logs: &[Log]) -> bool {
     let filter: Option<Filter<'_>> = serde_json::from_str(receipt.get()).ok();
     let text = filter.and_then(|filter| filter.logs_bloom).unwrap_or_default();
@@ -92,9 +92,10 @@ pub(super) fn fills_filter(receipt: &RawValue, logs: &[Log]) -> bool {
     open == [0; BLOOM_BYTES]
 }
 
-/// Whether a trace names all of these accounts as ends of calls: what emitted an event has run.
+/// Whether a trace has calls from or to all of these accounts: a contract that emitted an event has
+/// run.
 pub(super) fn names_all(trace: &RawValue, accounts: &BTreeSet<Account>) -> bool {
     let text = trace.get().to_ascii_lowercase();
-    // Quoted: inputs and outputs hold addresses too, inside of longer texts.
+    // With quotes: inputs and outputs contain addresses too, within longer strings.
     accounts.iter().all(|account| text.contains(&format!("\"{}\"", wire::hex(account))))
 }

@@ -1,7 +1,8 @@
-//! Which of many wallets token transfers name, by `eth_getLogs` with lists of wallets as topics.
+//! Finds which of many wallets had token transfers, by `eth_getLogs` with lists of wallets as
+//! topics.
 //!
-//! Each scan looks at some blocks of the one before too, for endpoints whose logs lag behind their
-//! heads. One endpoint is asked, once.
+//! Scans overlap by some blocks, for endpoints whose log index lags behind their head. One endpoint
+//! is queried, once.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,25 +21,25 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
-/// Above which heights each wallet is looked for.
+/// The height above which each wallet is searched.
 pub(crate) type Tops = HashMap<Account, Height>;
 
-/// Wallets and blocks of one query.
+/// Wallets and blocks per query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     topics: usize,
     blocks: u64,
 }
 
-/// Why an endpoint's answers are of no use.
+/// Why an endpoint's answers cannot be used.
 enum Failure {
-    /// Smaller queries may be answered.
+    /// Smaller queries may succeed.
     TooMuch(Shrink),
     Endpoint(UpstreamError),
 }
 
 impl Size {
-    /// A smaller one; `None` where there is none.
+    /// A smaller size; `None` if there is none.
     fn shrink(self, shrink: Shrink, topics_min: usize) -> Option<Self> {
         match shrink {
             Shrink::To(blocks) | Shrink::AtMost(blocks) if blocks < self.blocks => {
@@ -107,7 +108,7 @@ impl EvmSource {
         self.note_log_topics(choice.on, size.topics);
     }
 
-    /// The logs of all wallets in a range, from one endpoint that has come so far.
+    /// Logs of all wallets in a range, from one endpoint that has reached its top.
     async fn scan_on(
         &self,
         choice: LogChoice,
@@ -133,7 +134,8 @@ impl EvmSource {
         Ok(logs)
     }
 
-    /// An endpoint that has not come so far gives no logs for blocks that it lacks.
+    /// An error if the endpoint has not reached the range's top: it returns no logs for blocks that
+    /// it lacks.
     fn check_head(
         &self,
         high: Height,
@@ -153,7 +155,7 @@ pub(crate) fn tops(targets: &[ScanTarget]) -> Tops {
     targets.iter().filter_map(top).collect()
 }
 
-/// A refusal that names no size may be about the number of topics.
+/// A refusal without a size may concern the number of topics.
 fn of_error(error: UpstreamError, (low, high): (Height, Height)) -> Failure {
     let UpstreamError::Rpc { code, message, .. } = &error else { return Failure::Endpoint(error) };
     let is_slow = ranges::is_time_out(*code, message);
@@ -161,7 +163,7 @@ fn of_error(error: UpstreamError, (low, high): (Height, Height)) -> Failure {
     Failure::TooMuch(shrink.unwrap_or(Shrink::Half))
 }
 
-/// Two queries for each window of blocks and group of wallets.
+/// Two queries per window of blocks and group of wallets.
 fn queries(
     tops: &Tops,
     (low, high): (Height, Height),
@@ -185,7 +187,7 @@ fn queries(
     queries
 }
 
-/// The highest block above its top in which each wallet moved a token or sent an operation.
+/// The highest height above its top at which each wallet moved a token or sent an operation.
 pub(crate) fn moved(tops: &Tops, logs: &[FoundLog]) -> HashMap<Account, Height> {
     let mut moved = HashMap::new();
     for log in logs {

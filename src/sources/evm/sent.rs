@@ -1,30 +1,30 @@
-//! Pure: the wallet's own transactions in a list, by their nonces, held against the number of them
-//! that the chain counts.
+//! Pure: compares the wallet's own transactions in a list, by their nonces, with the number that
+//! the chain counts.
 //!
-//! An account without code sends nonce after nonce, so that between two neighbouring ones in a list
-//! none is missing. The chain's count at the top of a read is the nonce after its newest one, the
-//! count below its lowest height that of its oldest.
+//! An account without code sends nonces without holes, so nothing is missing between two
+//! consecutive ones in a list. The chain's count at the top of a read is the nonce after its newest
+//! transaction, the count below its lowest height that of its oldest.
 
 use crate::domain::Height;
 
-/// Whether a row of a list is the wallet's own transaction.
+/// Whether a row is the wallet's own transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum SentNonce {
     #[default]
     No,
     Nonce(u64),
-    /// The list shows no nonces.
+    /// The list has no nonces.
     Unnumbered,
 }
 
-/// What a chain counts at both ends of a read; `None` where no endpoint shows it.
+/// The sent counts at both ends of a read; `None` if no endpoint returns them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct SentTotals {
-    /// Sent up to the highest height.
+    /// Transactions sent up to the highest height.
     pub(super) top: Option<u64>,
-    /// Sent below the lowest one.
+    /// Transactions sent below the lowest height.
     pub(super) bottom: Option<u64>,
-    /// Sent until now, asked where endpoints do not keep the counts of older blocks.
+    /// Transactions sent until now, if endpoints do not keep older counts.
     pub(super) latest: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct SentTotals {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct SentCount {
     counts: SentTotals,
-    /// The lowest nonce of what was delivered.
+    /// The lowest nonce delivered.
     lowest: Option<u64>,
 }
 
@@ -41,14 +41,14 @@ impl SentCount {
         self.counts = counts;
     }
 
-    /// A count at the top is known.
+    /// Whether the count at the top is known.
     pub(super) fn is_counted(&self) -> bool {
         self.counts.top.is_some()
     }
 
-    /// Whether the count at the top is less than the newest of these nonces shows, or the one of
-    /// today less than the oldest does, as a server that is behind may lack new ones: nonces are no
-    /// count of the wallet's transactions there.
+    /// Whether the count at the top is lower than the newest nonce shows, or the present one lower
+    /// than the oldest does (a lagging server may lack new transactions): nonces do not count this
+    /// wallet's transactions then.
     pub(super) fn is_refuted_by(&self, nonces: &[u64]) -> bool {
         let SentTotals { top, latest, .. } = self.counts;
         let is_below = |count: Option<u64>, nonce: Option<&u64>| {
@@ -57,7 +57,7 @@ impl SentCount {
         is_below(top, nonces.iter().max()) || is_below(latest, nonces.iter().min())
     }
 
-    /// Whether something is known of the next nonce down.
+    /// Whether the next nonce down is known.
     pub(super) fn has_next(&self) -> bool {
         self.expected().is_some()
     }
@@ -67,12 +67,12 @@ impl SentCount {
         self.lowest.or(self.counts.top)
     }
 
-    /// None is left to come.
+    /// Whether all sent transactions were passed.
     pub(super) fn is_exhausted(&self) -> bool {
         self.expected().is_some_and(|expected| self.counts.bottom == Some(expected))
     }
 
-    /// Whether these nonces, the next ones down, go on without a hole, also to what follows.
+    /// Whether these nonces, the next ones down, have no hole, also to what follows.
     pub(super) fn fits(&self, nonces: &[u64], follows: Follows) -> bool {
         let mut sorted = nonces.to_vec();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -97,18 +97,17 @@ impl SentCount {
     }
 }
 
-/// What a list shows below some of its rows.
+/// What follows below some rows of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Follows {
     Unknown,
     Nonce(u64),
-    /// The list has ended without another one.
+    /// The list has ended without another sent transaction.
     Nothing,
 }
 
-/// Down to where a list is held against its nonces: a hole may lie between the lowest one that is
-/// known and the next, so that heights from it down wait for that. `None`: nothing can be delivered
-/// yet.
+/// The height down to which a list agrees with its nonces: a hole may lie between the lowest known
+/// nonce and the next, so heights below it wait. `None`: nothing can be delivered yet.
 pub(super) fn proved_low(low: Height, top: Height, lowest_sent: Option<Height>) -> Option<Height> {
     let proved = low.max(lowest_sent?.saturating_add(1));
     (proved <= top).then_some(proved)

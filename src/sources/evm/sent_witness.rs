@@ -1,7 +1,7 @@
 //! The number of transactions that a wallet sent, as nodes count it at both ends of a read.
 //!
-//! One answer is a hint: only what two agree on is held against a list. Accounts with code are left
-//! out, as other transactions than their own raise the count.
+//! One answer is a hint; only counts that two answers agree on are compared with a list. Accounts
+//! with code are excluded, because other transactions than their own raise their count.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,29 +14,29 @@ use crate::domain::Height;
 use crate::rpc::error::unless_final;
 use crate::rpc::{Call, CallOptions, EndpointId, Lane, Pool, UpstreamError};
 
-/// Answers that agree.
+/// Answers that must agree.
 const ANSWERS: usize = 2;
 
-/// Which counts are asked for.
+/// Which counts are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     /// At both ends of the read.
     OfRange,
-    /// The count of today alone.
+    /// Only the present count.
     OfToday,
     All,
 }
 
-/// Who is asked about which heights of which wallet.
+/// Queries counts of one wallet at given heights.
 #[derive(Debug)]
 pub(super) struct SentWitness {
     nodes: Pool,
     wallet: String,
     lane: Lane,
     range: (Height, Height),
-    /// Two answers agree on the counts, or no more can be had.
+    /// Two answers agree on the counts, or no more are available.
     is_confirmed: bool,
-    /// No endpoint keeps the count at the top of the read: it is not asked for again.
+    /// No endpoint keeps the count at the top of the read, so it is not queried again.
     lacks_range: AtomicBool,
     has_code: Option<bool>,
 }
@@ -78,7 +78,7 @@ impl SentWitness {
         Ok(self.with_start(none))
     }
 
-    /// What two answers agree on, of two endpoints where there are some.
+    /// The counts that two answers agree on, from two endpoints if possible.
     pub(super) async fn confirm(&mut self) -> Result<SentTotals, UpstreamError> {
         self.is_confirmed = true;
         let lacks_range = *self.lacks_range.get_mut();
@@ -90,7 +90,7 @@ impl SentWitness {
                 Err(error) => last = Some(error),
             }
         }
-        // One that is alone with what it keeps answers twice.
+        // An endpoint that alone keeps the counts answers twice.
         let each: [fn(&SentTotals) -> Option<u64>; 3] =
             [|counts| counts.top, |counts| counts.bottom, |counts| counts.latest];
         let alone = each.map(|of| {
@@ -112,7 +112,7 @@ impl SentWitness {
         }))
     }
 
-    /// Two answers show code at the address.
+    /// Whether two answers show code at the address.
     pub(super) async fn has_code(&mut self) -> Result<bool, UpstreamError> {
         if let Some(known) = self.has_code {
             return Ok(known);
@@ -137,7 +137,7 @@ impl SentWitness {
         self.nodes.endpoints().into_iter().map(|status| status.id).collect()
     }
 
-    /// The counts of one endpoint, in one request. What it does not keep is unknown.
+    /// The counts of one endpoint, by one request; those that it does not keep are unknown.
     async fn ask(
         &self,
         on: Option<EndpointId>,
@@ -164,7 +164,7 @@ impl SentWitness {
     }
 }
 
-/// No endpoint shows the counts; an error where one may do so later.
+/// The result if no endpoint returned counts; an error if one may do so later.
 fn none_or(last: Option<UpstreamError>) -> Result<SentTotals, UpstreamError> {
     match last {
         Some(error) if !error.is_final() => Err(error),
@@ -172,7 +172,7 @@ fn none_or(last: Option<UpstreamError>) -> Result<SentTotals, UpstreamError> {
     }
 }
 
-/// The one that most endpoints give, at least two.
+/// The count that most endpoints return, at least two.
 fn agreed(seen: &[u64]) -> Option<u64> {
     let votes = |count: u64| seen.iter().filter(|other| **other == count).count();
     let best = seen.iter().copied().max_by_key(|count| votes(*count))?;

@@ -11,7 +11,7 @@ use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::FoundTx;
 
 impl EvmSource {
-    /// `None` where no node has it in a block. A failed one is given too.
+    /// One transaction; `None` if no node has it in a block. Failed ones are returned too.
     pub(crate) async fn single(
         &self,
         hash: Word,

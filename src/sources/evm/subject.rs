@@ -1,4 +1,4 @@
-//! Whose transactions are looked for, and what is known of others.
+//! The wallet whose transactions are searched, and the known contracts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Whether a trade may come in from this contract, or through it.
+    /// Whether a trade may come from this contract, or through it.
     pub(super) fn knows(&self, account: &Account) -> bool {
         let tables = self.registry.evm();
         tables.is_known(&self.chain, account) || tables.is_settlement(&self.chain, account)

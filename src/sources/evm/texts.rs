@@ -1,4 +1,4 @@
-//! Numbers and bytes as indexes write them: in decimal or in hex, quoted or not, absent or null.
+//! Numbers and bytes as indexes write them: decimal or hex, quoted or not, absent or null.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,5 @@
-//! Symbols and decimals of tokens, in bulk: many calls in one where the chain has the contract
-//! for it, else in batches.
+//! Symbols and decimals of tokens in bulk: many calls in one by the Multicall contract if the chain
+//! has it, else in batches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::rpc::error::unless_final;
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, UpstreamError};
 use crate::sources::reports::TokenMeta;
 
-/// Tokens in one call of the contract: two small calls each, far below any gas limit of a call.
+/// Tokens per Multicall: two small calls each, far below any gas limit.
 const TOKENS_PER_CALL: usize = 50;
-/// Bytes of one answer that are looked at: a symbol may be as long as its contract likes.
+/// Longest accepted result: a symbol may be of any length.
 const ANSWER_CHARS_MAX: usize = 1 << 20;
 const ASKED: [[u8; 4]; 2] = [abi::SYMBOL, abi::DECIMALS];
 
-/// What a token answered to one question.
+/// A token's answer about one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Given<T> {
-    /// Nothing, or nothing that can be read.
+    /// No answer, or one that cannot be decoded.
     #[default]
     Unanswered,
-    /// It reverts, or gives no data: it has none, if a second answer agrees.
+    /// The call reverts or returns no data: the token has no such field, if a second answer agrees.
     Nothing,
     Value(T),
 }
@@ -38,7 +38,7 @@ impl<T> Given<T> {
         match data {
             Given::Unanswered => Self::Unanswered,
             Given::Nothing => Self::Nothing,
-            // What cannot be read, in an answer of the token itself, is nothing too.
+            // Undecodable data from the token itself counts as no field.
             Given::Value(data) => read(data).map_or(Self::Nothing, Self::Value),
         }
     }
@@ -47,7 +47,7 @@ impl<T> Given<T> {
         matches!(self, Self::Value(_))
     }
 
-    /// Two answers as one: nothing only where both say so.
+    /// Combines two answers: the field is missing only if both say so.
     fn join(self, second: Self) -> Self {
         match (self, second) {
             (Self::Value(value), _) | (_, Self::Value(value)) => Self::Value(value),
@@ -56,7 +56,7 @@ impl<T> Given<T> {
         }
     }
 
-    /// An error where it is not known whether there is a value.
+    /// An error if it is unknown whether there is a value.
     fn known(self) -> Result<Option<T>, ()> {
         match self {
             Self::Value(value) => Ok(Some(value)),
@@ -69,7 +69,7 @@ impl<T> Given<T> {
 /// The data of an `eth_call`.
 pub(super) type Data = Given<Vec<u8>>;
 
-/// What each token answered.
+/// A token's answers.
 #[derive(Debug, Clone, Default)]
 struct TokenAnswer {
     symbol: Given<Arc<str>>,
@@ -91,8 +91,8 @@ impl TokenAnswer {
 
 type ByToken = HashMap<Account, TokenAnswer>;
 
-/// Two proper answers show that a token has no symbol or no decimals. Tokens of which that stays
-/// unanswered are left out; an error where no endpoint could be asked.
+/// Two valid answers show that a token has no symbol or no decimals. Tokens without an answer are
+/// left out; an error if no endpoint could be queried.
 pub(super) async fn tokens(
     pool: &Pool,
     chain: &Chain,
@@ -122,8 +122,7 @@ pub(super) async fn tokens(
     Ok(mints.iter().filter_map(meta).collect())
 }
 
-/// What the contract returned, the tokens of the calls that it could not make, and an endpoint that
-/// answered.
+/// By one Multicall: its results, the tokens of calls that it could not make, and the endpoint.
 async fn in_one(
     pool: &Pool,
     contract: Address,
@@ -158,7 +157,7 @@ async fn in_one(
     Ok((reported, left, by))
 }
 
-/// A call that reverted has no data.
+/// A reverted call has no data.
 fn owned(results: Vec<Option<&[u8]>>) -> Vec<Data> {
     let one = |data: Option<&[u8]>| match data {
         Some(data) if !data.is_empty() => Given::Value(data.to_vec()),
@@ -196,7 +195,7 @@ async fn one_by_one(
     Ok((reported.collect(), by))
 }
 
-/// The contract itself refuses: go-ethereum's code, or a text of it.
+/// Whether the contract itself refuses, by go-ethereum's code or by text.
 fn is_revert(code: i64, message: &str) -> bool {
     let text = message.to_lowercase();
     let words = ["revert", "vm execution error", "invalid opcode", "out of gas", "invalid jump"];

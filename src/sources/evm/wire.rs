@@ -1,4 +1,4 @@
-//! What nodes say, in their own form: hex numbers, blocks, logs.
+//! Decodes nodes' answers: hex numbers, blocks, logs.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ pub(super) fn hex_units(text: &str) -> Option<Units> {
     Units::from_str_radix(hex_digits(text)?, 16).ok()
 }
 
-/// The number parsers allow signs and underscores.
+/// The number parsers would accept signs and underscores.
 fn hex_digits(text: &str) -> Option<&str> {
     let digits = text.strip_prefix("0x")?;
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(digits)
@@ -50,7 +50,7 @@ pub(super) fn data(text: &str) -> Option<Vec<u8>> {
     hex::decode(text.strip_prefix("0x")?).ok()
 }
 
-/// What an `eth_call` gave.
+/// The return data of an `eth_call`.
 pub(crate) fn returned(raw: &RawValue) -> Option<Vec<u8>> {
     data(&serde_json::from_str::<String>(raw.get()).ok()?)
 }
@@ -64,7 +64,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode(bytes))
 }
 
-/// Of logs in a range of blocks, by what else they must have.
+/// A filter for logs in a range of blocks.
 pub(crate) fn log_filter(
     (low, high): (Height, Height),
     by: impl IntoIterator<Item = (&'static str, Value)>,
@@ -74,7 +74,7 @@ pub(crate) fn log_filter(
     range.into_iter().chain(by).collect()
 }
 
-/// A search for them.
+/// A log query.
 pub(super) fn logs_call<const N: usize>(
     range: (Height, Height),
     by: [(&'static str, Value); N],
@@ -97,7 +97,7 @@ pub(super) struct Block<'a> {
     transactions: Vec<&'a str>,
 }
 
-/// The head of a block, and the transactions in it.
+/// A block's header fields and transaction ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockHead {
     pub(super) number: Height,
@@ -108,7 +108,7 @@ pub(super) struct BlockHead {
     pub(super) transactions: Vec<Word>,
 }
 
-/// `Ok(None)` for a block that the node does not have.
+/// `Ok(None)` for a block that the node lacks.
 pub(super) fn block(raw: &RawValue) -> Result<Option<BlockHead>, ()> {
     let block: Option<Block<'_>> = serde_json::from_str(raw.get()).map_err(|_| ())?;
     let Some(block) = block else { return Ok(None) };
@@ -129,7 +129,7 @@ pub(super) fn block(raw: &RawValue) -> Result<Option<BlockHead>, ()> {
     read().map(Some).ok_or(())
 }
 
-/// One log of `eth_getLogs`, as far as finding transactions needs it.
+/// One log of `eth_getLogs`, with the fields that finding transactions needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundLog {
     pub(crate) address: Account,
@@ -152,7 +152,7 @@ struct RawLog<'a> {
     data: &'a str,
     block_number: &'a str,
     transaction_hash: &'a str,
-    // What is no text is not known.
+    // A field that is not a string counts as absent.
     #[serde(borrow)]
     transaction_index: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -160,7 +160,7 @@ struct RawLog<'a> {
     removed: Option<bool>,
 }
 
-/// `None` where it is no list of logs. Logs that a reorganisation took back are left out.
+/// `None` if it is no list of logs. Logs that a reorg removed are left out.
 pub(crate) fn logs(raw: &RawValue) -> Option<Vec<FoundLog>> {
     let all: Vec<RawLog<'_>> = serde_json::from_str(raw.get()).ok()?;
     all.iter().filter(|log| log.removed != Some(true)).map(found).collect()
@@ -203,19 +203,19 @@ fn named(all: &[&RawValue], hash: &Word) -> Option<Box<RawValue>> {
     all.iter().find(is_it).map(|raw| (*raw).to_owned())
 }
 
-/// A transaction of a whole block.
+/// One transaction of a full block.
 pub(super) fn transaction_in(block: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
     let block: Whole<'_> = serde_json::from_str(block.get()).ok()?;
     named(&block.transactions, hash)
 }
 
-/// A receipt out of those of a block.
+/// One receipt of a block's receipts.
 pub(super) fn receipt_in(receipts: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
     let receipts: Vec<&RawValue> = serde_json::from_str(receipts.get()).ok()?;
     named(&receipts, hash)
 }
 
-/// Which transaction it is, who sent it, and to whom.
+/// A transaction's hash, sender and recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) hash: Word,

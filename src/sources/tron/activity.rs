@@ -1,5 +1,5 @@
-//! The newest page of the index's list; where that is full, pages from further down too, and when
-//! the account was made.
+//! Estimates a wallet's activity: the newest page of the index's list; if it is full, also pages
+//! further down and the time when the account was created.
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -31,7 +31,7 @@ impl TronSource {
         Ok(Activity { transactions: extrapolate(&samples, made), is_rough: true })
     }
 
-    /// Pages at even distances between the newest one and the time at which the account was made.
+    /// Pages at even distances between the newest one and the account's creation.
     async fn samples(
         &self,
         wallet: Address,

@@ -1,4 +1,4 @@
-//! What a wallet holds of tokens now.
+//! Current token balances of a wallet.
 
 use super::TronSource;
 use super::wire::eth_call;
@@ -7,12 +7,12 @@ use crate::rpc::error::{Result, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::balances::balance;
 
-/// `balanceOf(address)`, and what leads a 20-byte argument.
+/// Selector of `balanceOf(address)`, with the padding of its 20-byte argument.
 const BALANCE_OF: &str = "0x70a08231000000000000000000000000";
 
 impl TronSource {
-    /// `None` where the contract does not report it, where the node has no JSON-RPC, and for TRC-10
-    /// tokens, which have no contract.
+    /// Balances in the order of the tokens; `None` if a contract does not report one, if the node
+    /// has no JSON-RPC, and for TRC-10 tokens, which have no contract.
     pub(crate) async fn balances(
         &self,
         wallet: Address,

@@ -1,4 +1,4 @@
-//! Blocks: the head, their hashes and times, the order of their transactions.
+//! Blocks: the head, hashes and times, the order of transactions.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::rpc::error::{Result, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::hash_check::HashAnswer;
 
-/// Between two blocks, or more.
+/// Shortest time between two blocks.
 pub(super) const BLOCK_MILLIS: u64 = 3000;
 
 impl TronSource {
@@ -22,7 +22,7 @@ impl TronSource {
         block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))
     }
 
-    /// Milliseconds of the block at a height; `None` where no node returns it.
+    /// Milliseconds of the block at a height; `None` if no node returns it.
     pub(super) async fn time_of(
         &self,
         height: Height,
@@ -50,7 +50,7 @@ impl TronSource {
         Ok(ids.into_iter().map(TxId::Tron).collect())
     }
 
-    /// A block without its transactions, as newer nodes return it, else the whole one; `None` where
+    /// A block without its transactions if the node supports that, else the full block; `None` if
     /// no node returns it.
     async fn header(
         &self,
@@ -58,7 +58,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Option<(Block, EndpointId)>> {
         let body = json!({"id_or_num": height.to_string(), "detail": false});
-        // Nodes that do not know the question answer with their newest block.
+        // Nodes that do not support the request return their newest block.
         if let Some(reply) = unless_final(self.post("wallet/getblock", &body, options).await)?
             && let Some(block) = self.read_block(&reply)?.filter(|block| block.height == height)
         {
@@ -67,15 +67,15 @@ impl TronSource {
         Ok(unless_final(self.whole_block(height, options).await)?.flatten())
     }
 
-    /// The lowest block from `low` to `high` that is returned, and `low` itself where that is;
-    /// `None` where none is. Kept blocks have no holes.
+    /// The lowest block from `low` to `high` that nodes return, `low` itself if possible; `None` if
+    /// they return none. Kept blocks have no holes.
     pub(super) async fn first_kept(
         &self,
         low: Height,
         high: Height,
         options: &CallOptions,
     ) -> Result<Option<Height>> {
-        // Nodes do not agree on whether the first block of all can be asked for.
+        // Nodes differ on whether the genesis block can be queried.
         if self.header(low.max(1).min(high), options).await?.is_some() {
             return Ok(Some(low));
         }

@@ -1,6 +1,6 @@
-//! How deep each endpoint keeps events. A node whose events were pruned, or that began to index them
-//! late, finds nothing below and gives no error: so an endpoint counts for a height only where it
-//! has shown events at least as deep.
+//! How far down each endpoint keeps events. A node that has pruned its events, or began to index
+//! them late, returns none below and no error: so an endpoint counts for a height only if it has
+//! shown events at least as deep.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,22 +16,21 @@ use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 
-/// Answers to a search that must agree, and where answers were seen to differ.
+/// Answers to a search that must agree, and the same for an endpoint whose answers differed before.
 const VOTES: usize = 2;
 pub(super) const VOTES_OF_UNSTEADY: usize = 4;
-/// That an endpoint keeps events, or shows none, is believed for so long: nodes drop old blocks as
-/// new ones come, and another server may answer at the same address.
+/// How long an endpoint counts as keeping events, or as having none: nodes prune blocks as new ones
+/// come, and another server may answer at the same address.
 const SHOWN_AGE_MAX: Duration = Duration::from_secs(30);
-/// An endpoint that gave no answer is passed over for so long.
+/// How long an endpoint that gave no answer is avoided.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
-/// What is known of an endpoint's events.
+/// How deep an endpoint keeps events.
 #[derive(Debug, Clone, Copy)]
 enum Depth {
-    /// They are kept from this height on, and further down as far as is known; `None`: none were
-    /// seen.
+    /// From this height up, perhaps further down; `None`: none were seen.
     From(Option<Height>),
-    /// It does not offer them.
+    /// The endpoint does not support event queries.
     NotOffered,
 }
 
@@ -39,10 +38,10 @@ enum Depth {
 #[derive(Debug, Clone, Copy)]
 struct Searched {
     depth: Depth,
-    /// The lowest height that was looked at.
+    /// The lowest height searched.
     low: Height,
     at: Instant,
-    /// The oldest events that it has shown.
+    /// The oldest events seen.
     witness: Option<Witness>,
 }
 
@@ -52,12 +51,12 @@ impl Searched {
         matches!(self.depth, Depth::From(Some(from)) if from <= low)
     }
 
-    /// Whether it answers for a height: it was seen to be kept, or something above it was seen to be
-    /// missing of late.
+    /// Whether the result decides about a height: events were seen at or below it, or were recently
+    /// seen to be missing there.
     fn answers(&self, low: Height, age_max: Duration) -> bool {
         let (is_known, age_max) = match self.depth {
             Depth::From(Some(from)) if from <= low => (true, SHOWN_AGE_MAX),
-            // A part of the range is missing: what is read ends there.
+            // Part of the range is missing: the read will end there.
             Depth::From(Some(from)) => (from > self.low, age_max),
             Depth::From(None) => (low >= self.low, age_max.min(SHOWN_AGE_MAX)),
             Depth::NotOffered => (true, age_max),
@@ -69,11 +68,11 @@ impl Searched {
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     searched: Option<Searched>,
-    /// A later search that looked only further up, and found events there.
+    /// A later search of higher blocks only, which found events there.
     above: Option<Searched>,
-    /// Where it has shown the chain's first events.
+    /// The height of the chain's first events, if the endpoint has shown them.
     begins: Option<Height>,
-    /// It gave no answer to a search.
+    /// The last search that the endpoint did not answer.
     failed_at: Option<Instant>,
     /// Of two answers to one search, one lacked events.
     is_unsteady: bool,
@@ -88,12 +87,12 @@ impl Known {
         [self.above, self.searched].into_iter().flatten().any(|searched| searched.shows(low))
     }
 
-    /// Whether events of a height were seen to be missing, by the last search of those that gave an
-    /// answer and those that failed.
+    /// Whether events of a height were seen to be missing, by the last search that was answered or
+    /// failed.
     fn lacks(self, low: Height) -> bool {
         self.searched.is_some_and(|searched| {
             let is_missing = match searched.depth {
-                // What was seen at the lowest height that was looked at says nothing of what is below.
+                // A result at the lowest searched height does not decide about heights below.
                 Depth::From(Some(from)) => from > low && from > searched.low,
                 Depth::From(None) => low >= searched.low,
                 Depth::NotOffered => true,
@@ -106,15 +105,15 @@ impl Known {
         self.searched.map(|searched| searched.depth)
     }
 
-    /// The search that still answers for a height.
+    /// The search that still decides about a height.
     fn answer(self, low: Height, age_max: Duration) -> Option<Depth> {
         let known = [self.above, self.searched].into_iter().flatten();
         let mut answers = known.filter(|searched| searched.answers(low, age_max));
         answers.next().map(|searched| searched.depth)
     }
 
-    /// A search that shows events at its lowest height says nothing of what was seen to be kept below
-    /// that, by which another read goes on.
+    /// Adds a result. A search that shows events at its lowest height keeps an earlier result about
+    /// deeper heights, by which another read continues.
     fn take(&mut self, searched: Searched) {
         let shown = |one: Searched| match one.depth {
             Depth::From(from) => from,
@@ -140,7 +139,7 @@ impl Depths {
         self.by.get(&id).copied().unwrap_or_default()
     }
 
-    /// Endpoints without those that gave no answer of late, where one of the others is enough.
+    /// Endpoints without those that recently gave no answer, if at least one remains.
     fn without_failing(
         &self,
         ids: Vec<EndpointId>,
@@ -152,7 +151,7 @@ impl Depths {
     }
 }
 
-/// Where events are read from.
+/// The lowest height of a read by events, and its evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventDepth {
     pub(super) from: Height,
@@ -163,14 +162,16 @@ pub(super) struct EventDepth {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Deep {
     pub(super) ids: Vec<EndpointId>,
-    /// There is one, and all others were seen not to keep them: it alone can confirm itself.
+    /// A single endpoint keeps them, all others were seen not to: its own second answer confirms
+    /// the first.
     pub(super) is_alone: bool,
     /// Answers that must agree.
     pub(super) votes: usize,
 }
 
 impl TronSource {
-    /// Down to where events from `low` to `high` can be read; `None` where no block is kept.
+    /// The height down to which events from `low` to `high` can be read; `None` if no block is
+    /// kept.
     pub(super) async fn events_kept(
         &self,
         low: Height,
@@ -179,7 +180,7 @@ impl TronSource {
     ) -> Result<Option<EventDepth>> {
         let wanted = low;
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
-        // Where blocks begin, nothing can be seen of events below.
+        // At the lowest kept block there can be no events below to show the depth.
         let floor = if low > wanted { low } else { 0 };
         let all = self.endpoint_ids();
         let shows = |known: Known| known.shows(low);
@@ -189,7 +190,7 @@ impl TronSource {
         let is_kept =
             |depth: &Result<Depth>| matches!(depth, Ok(Depth::From(Some(from))) if *from <= low);
         if !depths.iter().any(is_kept) {
-            // What those showed once they keep no more: one that failed may.
+            // An endpoint that failed may keep more than those that answered.
             let left = all.iter().filter(|id| !first.contains(id));
             depths.extend(join_all(left.map(learn)).await);
         }
@@ -203,13 +204,13 @@ impl TronSource {
         }
         match depths.into_iter().find_map(Result::err) {
             Some(error) => Err(error),
-            // A quiet chain, or one whose pools are not known: nothing shows how deep it goes.
+            // The chain is quiet, or its pools are unknown: no event shows the depth.
             None if !froms.is_empty() => Ok(Some(EventDepth { from: low, doubts: Doubts::DEPTH })),
             None => Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() }),
         }
     }
 
-    /// Who may be asked for events from a height on.
+    /// The endpoints to query for events from a height on.
     pub(super) fn deep(&self, low: Height) -> Deep {
         let depths = lock(&self.inner.depths);
         let known = |id: &EndpointId| depths.known(*id);
@@ -223,7 +224,7 @@ impl TronSource {
         };
         let mut ids = with(&|from| from.is_some_and(|from| from <= low));
         if ids.is_empty() && with(&|from| from.is_some()).is_empty() {
-            // None has shown any: then each counts as much as the other.
+            // None has shown events: all count equally.
             ids = with(&|from| from.is_none());
         }
         let mut others = all.iter().filter(|id| !ids.contains(id));
@@ -233,8 +234,8 @@ impl TronSource {
         Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
     }
 
-    /// Events that show again how deep an endpoint keeps them, for a request about blocks down to
-    /// a height.
+    /// Known events whose repetition shows that the endpoint still keeps events, for a request
+    /// about blocks down to a height.
     pub(super) fn sentinel(&self, id: EndpointId, low: Height) -> Option<Witness> {
         let known = lock(&self.inner.depths).known(id);
         let searches = [known.above, known.searched].into_iter().flatten();
@@ -242,7 +243,7 @@ impl TronSource {
         deep.next()?.witness
     }
 
-    /// What was found of an endpoint's events.
+    /// What was found of an endpoint's events, for the status.
     pub(super) fn events_of(&self, id: EndpointId) -> Ability {
         let known = lock(&self.inner.depths).known(id).depth();
         let new = |offered| Ability::new(AbilityKind::Events, offered);
@@ -256,17 +257,17 @@ impl TronSource {
         }
     }
 
-    /// An endpoint's answers to one search differ.
+    /// Records that an endpoint's answers to one search differ.
     pub(super) fn note_unsteady(&self, id: EndpointId) {
         lock(&self.inner.depths).by.entry(id).or_default().is_unsteady = true;
     }
 
-    /// An endpoint gave no answer to a search.
+    /// Records that an endpoint did not answer a search.
     pub(super) fn note_search_failure(&self, id: EndpointId) {
         lock(&self.inner.depths).by.entry(id).or_default().failed_at = Some(Instant::now());
     }
 
-    /// `Err`: nothing was learned now.
+    /// `Err`: nothing was learned.
     async fn learn_depth(
         &self,
         id: EndpointId,
@@ -278,7 +279,7 @@ impl TronSource {
         if let Some(depth) = known.answer(low, self.inner.limits.depth_age_max) {
             return Ok(depth);
         }
-        // Others show how deep they keep them.
+        // Other endpoints show their depth.
         let options = CallOptions { on: Some(id), is_replaceable: true, ..options.clone() };
         let (depth, found) =
             match self.search_depth((low, high), (floor, known.begins), &options).await {

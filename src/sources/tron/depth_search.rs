@@ -1,7 +1,7 @@
-//! Looks for events that show how deep an endpoint keeps them: of the reference pools, which are in
-//! nearly every range of late, else of blocks whose transactions say that they have some. Where the
-//! oldest of them begin is no cut: before the first contracts there is nothing to be kept, and what
-//! shows that is transactions down there whose infos are kept and name no event.
+//! Searches for events that show how deep an endpoint keeps them: of the reference pools, which are
+//! in nearly every recent range, else of blocks whose transaction infos name some. That no event is
+//! older than some height is not pruning if the chain had none before: transactions below, whose
+//! infos are kept and name no event, show that.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -19,19 +19,19 @@ use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::evm::wire as evm_wire;
 
-/// Answers without an event after which a range of the reference pools has none.
+/// Answers without an event after which a range has none of the reference pools.
 const EMPTY_ANSWERS: u32 = 3;
-/// Answers without an event that an info names after which it is not kept.
+/// Answers without an event that an info names, after which it counts as pruned.
 const NAMED_ANSWERS: u32 = 2;
-/// Blocks of a search where a node takes too long for more.
+/// Blocks per search if a node times out on more.
 const FEW_BLOCKS: u64 = 10;
-/// Places below the oldest events that are looked into for others, at even distances; and blocks of
-/// each, as of those that lie twice as far down as the one before.
+/// Number of places below the oldest events that are searched for others, at even distances, and
+/// blocks searched at each; as many places follow at doubling distances.
 const QUIET_PLACES: u64 = 24;
 const QUIET_BLOCKS: u64 = 2;
 
-/// Where events are looked for that show what an endpoint keeps. Events at or below a height show that
-/// it is kept, as nodes drop the oldest first; events above it where nothing lies below.
+/// Where to search for events that show an endpoint's depth: at or below a height, because nodes
+/// prune the oldest first; above it only if nothing lies below.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sight {
     pub(super) height: Height,
@@ -51,32 +51,32 @@ impl Sight {
     }
 }
 
-/// Events that an endpoint has shown, all of one block.
+/// Events of one block that an endpoint has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Witness {
     pub(super) height: Height,
-    /// Their first topic; `None`: those of the reference pools.
+    /// Their first topic; `None`: events of the reference pools.
     topic: Option<Word>,
 }
 
-/// What some blocks show of an endpoint's events.
+/// What some blocks show about an endpoint's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     Shown(Witness),
-    /// The infos of transactions are kept, and none of them names an event.
+    /// Infos of transactions are kept, and none names an event.
     Quiet,
-    /// There is nothing to be shown, or infos name events that are not shown.
+    /// No transactions, or events that infos name are missing.
     Nothing,
 }
 
 /// How deep an endpoint keeps events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FoundDepth {
-    /// `None`: it shows none.
+    /// `None`: it shows no events.
     pub(super) from: Option<Height>,
-    /// The oldest ones that it has shown.
+    /// The oldest events seen.
     pub(super) witness: Option<Witness>,
-    /// The chain has none below these, as far as the endpoint's infos show.
+    /// By the endpoint's infos the chain has no events below these.
     pub(super) begins: Option<Height>,
 }
 
@@ -87,8 +87,8 @@ impl FoundDepth {
 }
 
 impl TronSource {
-    /// The lowest height from `low` on at which the endpoint shows events. `begins`: where it has shown
-    /// the chain's first ones before.
+    /// The lowest height from `low` on at which the endpoint shows events. `begins`: the height of
+    /// the chain's first events, if it has shown them before.
     pub(super) async fn search_depth(
         &self,
         (low, high): (Height, Height),
@@ -106,7 +106,7 @@ impl TronSource {
         if let Look::Shown(one) = self.look_for_events(sight(bottom), options).await? {
             return Ok(FoundDepth::from(of_bottom, one, begins));
         }
-        // Right above the first block nothing may lie below to be shown: the first ones speak for it.
+        // Right above the first block there may be nothing below: the chain's first events decide.
         let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
         if is_near && let Look::Shown(one) = self.look_for_events(sight(first), options).await? {
             return Ok(FoundDepth::from(0, one, begins));
@@ -127,7 +127,7 @@ impl TronSource {
         }
     }
 
-    /// The lowest of the heights at which events are shown, given those of the highest one.
+    /// The lowest height with events, given those of the highest one.
     async fn oldest(
         &self,
         (bottom, high): (Height, Height),
@@ -146,8 +146,8 @@ impl TronSource {
         Ok((shown, oldest))
     }
 
-    /// The chain's first events, where nothing from `bottom` up to the oldest ones that are shown can
-    /// have any: each place that is looked into has transactions whose infos are kept, without events.
+    /// The chain's first events, if there are none from `bottom` up to the oldest ones seen: at
+    /// each searched place infos of transactions are kept and name no event.
     async fn first_of_chain(
         &self,
         (bottom, mut oldest): (Height, Witness),
@@ -217,13 +217,13 @@ impl TronSource {
         Ok(look)
     }
 
-    /// Whether the endpoint shows these events again.
+    /// Whether the endpoint returns these events again.
     pub(super) async fn shows(&self, witness: Witness, options: &CallOptions) -> Result<bool> {
         let range = (witness.height, witness.height);
         Ok(self.oldest_event(self.search_for(witness), range, options).await?.is_some())
     }
 
-    /// The search that shows these events again.
+    /// The search that returns these events again.
     pub(super) fn search_for(&self, Witness { height, topic }: Witness) -> Value {
         match topic {
             None => self.events_of_pools((height, height)),
@@ -238,7 +238,7 @@ impl TronSource {
         pool_filter(&self.inner.references.pools, range)
     }
 
-    /// The height of the oldest event that a search over some heights gives.
+    /// The height of the oldest event in a search's answer.
     async fn oldest_event(
         &self,
         filter: Value,
@@ -256,8 +256,8 @@ impl TronSource {
         Ok(heights.into_iter().filter(|height| (low..=high).contains(height)).min())
     }
 
-    /// Whether a block's transactions have events, as their infos say; unknown where that is not
-    /// offered.
+    /// Whether a block's transactions have events by their infos; unknown if the endpoint does not
+    /// support that query.
     async fn events_named(&self, height: Height, options: &CallOptions) -> Result<BlockEvents> {
         let body = json!({"num": height});
         let answer = self.post("wallet/gettransactioninfobyblocknum", &body, options).await;
@@ -266,8 +266,8 @@ impl TronSource {
     }
 }
 
-/// Heights from `bottom` up to the oldest events: at even distances, and more of them next to those
-/// events, where a node would be cut.
+/// Heights from `bottom` up to the oldest events: at even distances, and more of them close to
+/// those events, where pruning would begin.
 fn quiet_places(bottom: Height, oldest: Height) -> BTreeSet<Height> {
     let span = oldest.saturating_sub(bottom);
     let even = (0..QUIET_PLACES).map(|at| bottom + span / QUIET_PLACES * at);

@@ -1,13 +1,13 @@
-//! The wire form of a transaction in java-tron's HTTP API and the index over it, as far as lists are
-//! made of it.
+//! The wire form of a transaction in java-tron's HTTP API and in the index, with the fields that
+//! lists need.
 
 use std::borrow::Cow;
 use std::ops::Deref;
 
 use serde::Deserialize;
 
-/// A string of an answer: borrowed, and copied only where it has escapes. Inside `Option` and
-/// `Vec`, serde copies every `Cow`.
+/// A string borrowed from the answer, copied only if it has escapes. Within `Option` and `Vec`
+/// serde would copy every `Cow`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,6 +1,6 @@
-//! Whether the chain's state knows an account. One that exists was made by a transaction that names
-//! it, so lists without any entry of it are not believed. That it does not exist takes two answers, of
-//! different endpoints where there are such, by states that hold all blocks of the read.
+//! Whether the chain's state has an account. An account that exists was created by a transaction
+//! that names it, so empty lists are wrong then. That it does not exist requires two answers, from
+//! different endpoints if possible, whose states include all blocks of the read.
 
 use serde_json::json;
 
@@ -13,12 +13,12 @@ use crate::rpc::pool::CallOptions;
 
 const ACCOUNT: [&str; 2] = ["walletsolidity/getaccount", "wallet/getaccount"];
 const NEWEST: [&str; 2] = ["walletsolidity/getnowblock", "wallet/getnowblock"];
-/// Answers that an account is missing, and how many are asked for at most.
+/// Answers that an account is missing, and the most that are queried.
 const ANSWERS: u32 = 2;
 const TRIES: u32 = 4;
 
 impl TronSource {
-    /// What empty lists down from a time in milliseconds leave in doubt.
+    /// Doubts of a read whose lists were empty down from a time in milliseconds.
     pub(super) async fn doubts_of_nothing(
         &self,
         wallet: Address,
@@ -42,8 +42,8 @@ impl TronSource {
         Err(UpstreamError::Unavailable { attempts: TRIES, last })
     }
 
-    /// When the account was made, in milliseconds; accounts of the first block have no time. `None`
-    /// where the node does not have it.
+    /// When the account was created, in milliseconds; accounts of the genesis block have no time.
+    /// `None` if the node does not have it.
     pub(super) async fn account_state(
         &self,
         wallet: Address,
@@ -56,8 +56,7 @@ impl TronSource {
         Ok((made, reply.endpoint))
     }
 
-    /// Whether an endpoint has come to a time in milliseconds: else its state lacks what was made since
-    /// its newest block.
+    /// Whether an endpoint has reached a time in milliseconds: else its state lacks newer accounts.
     async fn has_come_to(&self, by: EndpointId, at: u64, options: &CallOptions) -> Result<bool> {
         let options = CallOptions { on: Some(by), ..options.clone() };
         let answer = self.post_solid(NEWEST, &json!({}), &options).await;

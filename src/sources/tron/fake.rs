@@ -1,4 +1,4 @@
-//! Nodes of unit tests, in this process: a function answers what is asked, by host, path and body.
+//! Simulated nodes for unit tests: a function answers by host, path and body.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) fn source(hosts: &[&str], nodes: &Arc<ScriptedNodes>, limits: TronLim
     TronSource::new(nodes.pool(hosts), chains.chain_named("tron").unwrap(), limits)
 }
 
-/// The answers to JSON-RPC calls, one or many: by method and first parameter.
+/// Answers JSON-RPC calls, single or batched, by method and first parameter.
 pub(super) fn rpc(body: &Value, answer: impl Fn(&str, &Value) -> Value) -> Answered {
     answers(body, |method, params| Ok(answer(method, &params[0])))
 }
@@ -26,7 +26,7 @@ pub(super) fn block(height: u64, millis: u64) -> Value {
            "block_header": {"raw_data": {"number": height, "timestamp": millis}}})
 }
 
-/// The answer to `wallet/getblock` of a chain with a block each three seconds.
+/// Answers `wallet/getblock` for a chain with a block every three seconds.
 pub(super) fn header(body: &Value) -> Answered {
     let height = body["id_or_num"].as_str().unwrap().parse().unwrap();
     (200, block(height, height * 3_000))

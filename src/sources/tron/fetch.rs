@@ -1,4 +1,4 @@
-//! Fetching: which listed transactions are worth it, and each with its info.
+//! Decides which listed transactions are needed, and fetches each with its info.
 
 use serde_json::json;
 
@@ -16,26 +16,26 @@ use crate::sources::chunk::{FoundTx, RawTx};
 const TRANSACTION: [&str; 2] = ["walletsolidity/gettransactionbyid", "wallet/gettransactionbyid"];
 const INFO: [&str; 2] = ["walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid"];
 
-/// What a listed transaction proved to be.
+/// The outcome of fetching a listed transaction.
 #[derive(Debug)]
 pub(super) enum Fetched {
     Transaction(Box<Transaction>),
     Failed(Box<Transaction>),
-    /// By what it asks for it cannot be a trade.
+    /// Its contract type cannot be a trade.
     Unwanted,
-    /// No node gives it by its id.
+    /// No node returns it by its id.
     Missing,
     /// Nor in the block of this height; or its trade cannot be read.
     Lost(Height),
 }
 
-/// Decides by the index's lists. To trade, a wallet gives and receives: tokens that only came in,
-/// in a transaction that the wallet did not send, are no trade.
+/// Decides by the index's lists. A trade gives and receives: tokens that only came in, by a
+/// transaction that the wallet did not send, are none.
 pub(super) fn want_listed(seen: &SeenTx) -> bool {
     seen.sent.as_ref().map_or(seen.gave || seen.inner, |sent| want_sent(seen, sent))
 }
 
-/// Decides by what each list has shown once: of one that is shown as failed two answers decide.
+/// Decides by the first answer of each list; that a transaction failed needs two answers.
 pub(super) fn want_shown(seen: &SeenTx) -> bool {
     let is_doubtful = seen.sent.as_ref().is_some_and(|sent| sent.failures > 0);
     !is_doubtful && want_listed(seen)
@@ -46,7 +46,7 @@ pub(super) fn want_found(seen: &SeenTx) -> bool {
     seen.gave || seen.got
 }
 
-/// That a transaction failed is not believed of one answer.
+/// Decides by the transaction itself: that it failed needs two answers.
 pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> bool {
     let wanted = match sent.kind {
         TxPurpose::Plain => false,
@@ -58,7 +58,7 @@ pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> bool {
 }
 
 impl TronSource {
-    /// A listed transaction with its info; `always`: whether it is wanted or not.
+    /// Fetches a listed transaction with its info; `always`: even if it is not needed.
     pub(super) async fn fetch(
         &self,
         id: Word,
@@ -70,7 +70,7 @@ impl TronSource {
         let Some(sent) = self.sent_of(id, wallet, &seen, options).await? else {
             return Ok(Fetched::Missing);
         };
-        // One that failed has no events.
+        // A failed transaction has no events.
         if sent.has_failed() && seen.sent.is_none() && (seen.gave || seen.got) {
             return Ok(Fetched::Missing);
         }
@@ -80,8 +80,8 @@ impl TronSource {
         self.with_info(id, &sent, (wallet, &seen), options).await
     }
 
-    /// One transaction by its id; `None` where no node has it among what is solid. A failed one is given
-    /// too.
+    /// One transaction by its id; `None` if no node has it among solid blocks. Failed ones are
+    /// returned too.
     pub(crate) async fn single(
         &self,
         id: Word,
@@ -98,8 +98,8 @@ impl TronSource {
         }
     }
 
-    /// A transaction as it is listed, else by its id; one that is said to have failed once more, by
-    /// another endpoint where there is one. `None` where no node gives it.
+    /// The transaction from the list, else by its id; one that seems to have failed is queried
+    /// again, at another endpoint if possible. `None` if no node returns it.
     async fn sent_of(
         &self,
         id: Word,
@@ -186,7 +186,7 @@ impl TronSource {
         Ok(Fetched::Transaction(Box::new(tx)))
     }
 
-    /// Which assets an exchange of the protocol has.
+    /// Sets the two assets of a protocol exchange.
     async fn set_exchange_assets(
         &self,
         exchange: ExchangeId,
@@ -199,7 +199,7 @@ impl TronSource {
             return Ok(());
         }
         let (body, mut options) = (json!({"id": exchange}), options.clone());
-        // The transaction went through: an exchange that a node does not know is asked for again.
+        // The transaction succeeded, so the exchange exists: a node that lacks it is not believed.
         for _ in 0..self.inner.limits.missing_tries_max {
             let answer = self.post("wallet/getexchangebyid", &body, &options).await;
             let Some(reply) = unless_final(answer)? else { return Ok(()) };

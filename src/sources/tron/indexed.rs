@@ -1,6 +1,6 @@
-//! How far the account lists have indexed, learned from the lists: by the newest entries of
-//! accounts that have some in nearly every block. A head that is reported next to them proves
-//! nothing of what they hold, and neither does one list of the other.
+//! How far the account lists are indexed, by the newest entries of accounts that have some in
+//! nearly every block. A reported head proves nothing about the lists, nor does one list about the
+//! other.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -18,22 +18,22 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
-/// Entries of a busy account that are looked at.
+/// Entries of a busy account per query.
 const BUSY: usize = 50;
-/// Rounds that count: several servers may answer for one endpoint, and one may be behind.
+/// Observations kept per list: several servers may answer for one endpoint, and one may lag.
 const ROUNDS_MAX: usize = 8;
 const ROUND_AGE_MAX: Duration = Duration::from_secs(600);
-/// Answers of the first round of an endpoint, and of each later one.
+/// Answers in an endpoint's first observation, and in each later one.
 const FIRST_ANSWERS: u64 = 4;
 const ANSWERS: u64 = 1;
-/// Questions for the reach of an endpoint that gave a page.
+/// Attempts to learn the indexed height of an endpoint that returned a page.
 const REACH_TRIES: u32 = 3;
-/// Answers without an entry of a busy account after which a list shows none.
+/// Answers without an entry of a busy account, after which a list counts as silent.
 const SILENT_ANSWERS: u64 = 3;
-/// Between them, where they stand for an endpoint that fails.
+/// Pause between them if they replace those of a failed endpoint.
 const SILENT_APART: Duration = Duration::from_secs(1);
 
-/// The newest and the oldest of the newest entries in the answers of one round, in milliseconds.
+/// The newest and the oldest of the newest entries in one observation, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     at: Instant,
@@ -41,7 +41,7 @@ struct Round {
     oldest: u64,
 }
 
-/// What an endpoint's list has shown in the last rounds.
+/// Recent observations of an endpoint's list.
 #[derive(Debug, Default)]
 struct Reach {
     rounds: VecDeque<Round>,
@@ -55,8 +55,8 @@ impl Reach {
         }
     }
 
-    /// The time up to which every server that answers for the endpoint is expected to have indexed:
-    /// the newest entry seen, less the most by which an answer was behind an earlier one.
+    /// The time up to which every server of the endpoint should have indexed: the newest entry
+    /// seen, less the largest lag of an answer behind an earlier one.
     fn time(&self, now: Instant) -> Option<u64> {
         let mut newest = 0;
         let mut behind = 0;
@@ -70,12 +70,12 @@ impl Reach {
     }
 }
 
-/// How far the lists of each endpoint have come, by when that was seen.
+/// Indexed times of each endpoint's lists, with the time of observation.
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
     by: HashMap<(EndpointId, ListKind), Reach>,
-    /// Answers in a row that show nothing of a busy account.
+    /// Consecutive answers without an entry of a busy account.
     empty: HashMap<(EndpointId, ListKind), u64>,
 }
 
@@ -84,7 +84,7 @@ impl Indexed {
         self.asked_at.is_some_and(|at| now.duration_since(at) < limits.indexed_age_max)
     }
 
-    /// Takes answers about a busy account, and what they show of how far the list has come.
+    /// Records answers about a busy account and the observation that they make.
     fn take(&mut self, of: (EndpointId, ListKind), answers: &[Shown], round: Option<Round>) {
         let is_given = |shown: &Shown| !matches!(shown, Shown::Failed | Shown::Refused);
         if let Some(round) = round {
@@ -95,7 +95,7 @@ impl Indexed {
         }
     }
 
-    /// It shows nothing of accounts that are busy elsewhere.
+    /// Whether the list shows no entry of accounts that are busy elsewhere.
     fn is_silent(&self, of: (EndpointId, ListKind)) -> bool {
         self.empty.get(&of).is_some_and(|answers| *answers >= SILENT_ANSWERS)
     }
@@ -104,31 +104,31 @@ impl Indexed {
         self.by.get(&(id, kind))?.time(now)
     }
 
-    /// The time up to which some endpoint has indexed a list.
+    /// The newest time to which some endpoint has indexed a list.
     fn farthest(&self, kind: ListKind, now: Instant) -> Option<u64> {
         let of_kind = self.by.iter().filter(|((_, of), _)| *of == kind);
         of_kind.filter_map(|(_, reach)| reach.time(now)).max()
     }
 }
 
-/// What one endpoint's list shows of a busy account.
+/// One answer about a busy account.
 #[derive(Debug)]
 pub(super) enum Shown {
-    /// The newest entry and the oldest of the page, and whether the page was full.
+    /// The newest and the oldest entry of the page, and whether the page was full.
     Entries { newest: u64, oldest: u64, is_full: bool },
-    /// An account without entries.
+    /// The account has no entries.
     Nothing,
-    /// The list is not given now. That shows nothing of what it holds.
+    /// The list was refused, which says nothing about its entries.
     Refused,
     /// No answer.
     Failed,
 }
 
-/// The answers about each list of one round.
+/// The answers of one observation by list.
 pub(super) type Newest = Vec<(EndpointId, ListKind, Vec<Shown>)>;
 
 impl TronSource {
-    /// The newest entries that the lists show; `None` where that was asked lately.
+    /// Queries the newest entries of all lists; `None` if that was done recently.
     pub(super) async fn newest_listed(&self, options: &CallOptions) -> Option<Newest> {
         let limits = &self.inner.limits;
         if self.has_no_lists() || lock(&self.inner.indexed).is_known(Instant::now(), limits) {
@@ -140,7 +140,7 @@ impl TronSource {
         }
         let mut newest = self.newest_of(&ids, options).await;
         if newest.iter().any(|(_, kind, _)| is_unshown(&newest, *kind)) {
-            // Which chain they are of may not have been known before.
+            // The chain of these endpoints may not have been checked before.
             let late: Vec<_> = self.awake().into_iter().filter(|id| !ids.contains(id)).collect();
             newest.extend(self.newest_of(&late, options).await);
             self.ask_silent(&mut newest, options).await;
@@ -163,13 +163,13 @@ impl TronSource {
         join_all(open.into_iter().map(show)).await.into_iter().flatten().collect()
     }
 
-    /// Nothing was learned of it yet.
+    /// Whether nothing is known of the list yet.
     fn is_new(&self, of: (EndpointId, ListKind)) -> bool {
         !lock(&self.inner.indexed).by.contains_key(&of)
     }
 
-    /// Asks on the endpoints that show nothing of an account where the others fail: several answers, some
-    /// time apart, show that it is not busy there.
+    /// Queries endpoints that show no entry while others fail several times, with pauses, to learn
+    /// whether the account is busy there.
     async fn ask_silent(&self, newest: &mut Newest, options: &CallOptions) {
         for kind in ListKind::BOTH {
             let account = self.busy_account(kind).filter(|_| is_unshown(newest, kind));
@@ -197,9 +197,9 @@ impl TronSource {
         options: &CallOptions,
     ) -> Vec<Shown> {
         let options = from_one(id, options);
-        // Each is another question with the same answer, so that no cache gives it.
+        // Each query differs in parameters but not in its answer, so that no cache answers it.
         let one = |nudge| self.show_one((id, kind), account, nudge, &options);
-        // An endpoint without the list is not asked for it again.
+        // An endpoint without the list is not queried for it again.
         let first = if self.is_new((id, kind)) { 1 } else { answers };
         let mut shown = join_all((0..first).map(one)).await;
         if matches!(shown.first(), Some(Shown::Entries { .. })) {
@@ -237,7 +237,7 @@ impl TronSource {
         }
     }
 
-    /// An account that has entries of a kind all the time.
+    /// An account that constantly has entries of a kind.
     fn busy_account(&self, kind: ListKind) -> Option<Address> {
         let references = &self.inner.references;
         let account = match kind {
@@ -247,8 +247,8 @@ impl TronSource {
         account.copied().map(Address::Tron)
     }
 
-    /// Fails where endpoints that gave pages have not come as far as a time by now: a server that fell
-    /// behind meanwhile left out the newest entries without a sign.
+    /// An error if endpoints that returned pages have not reached a time by now: a server that fell
+    /// behind meanwhile omitted the newest entries without a sign.
     pub(super) async fn check_reach(
         &self,
         given_by: &[(EndpointId, ListKind)],
@@ -263,7 +263,7 @@ impl TronSource {
         Err(UpstreamError::unavailable("lists are not known to have come so far"))
     }
 
-    /// Lists that have shown, since all were asked, that they have come to a time.
+    /// Lists that have reached a time by observations since all were queried.
     pub(super) fn lists_shown(&self, at: u64) -> Vec<(EndpointId, ListKind)> {
         let indexed = lock(&self.inner.indexed);
         let Some(since) = indexed.asked_at else { return Vec::new() };
@@ -272,8 +272,8 @@ impl TronSource {
         all.map(|(of, _)| *of).collect()
     }
 
-    /// Fails where lists gave their newest pages that have come so far since, as far as is known: they
-    /// may have fallen back after an earlier read, and left out the newest entries.
+    /// An error if lists that returned their newest pages are known to have reached the time only
+    /// since: they may have lagged before and omitted the newest entries.
     pub(super) fn check_seen(&self, unseen: &[(EndpointId, ListKind)], at: u64) -> Result<()> {
         let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let is_near = |known: u64| self.is_near(known, at);
@@ -291,7 +291,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> bool {
         let known = lock(&self.inner.indexed).farthest(kind, Instant::now());
-        // Nothing is known of accounts that are busy, or the read begins far below.
+        // No busy account is known, or the read begins far below the head.
         let is_far_below = |known: u64| !self.is_near(known, at);
         let Some(account) = self.busy_account(kind) else { return true };
         if known.is_some_and(is_far_below) {
@@ -310,8 +310,8 @@ impl TronSource {
         is_silent()
     }
 
-    /// A round of so many answers, which counts for how far the endpoint's list has come. `at`:
-    /// milliseconds, where nothing is known yet.
+    /// Makes an observation of `answers` answers. `at`: milliseconds, assumed if nothing is known
+    /// yet.
     async fn look(
         &self,
         of: (EndpointId, ListKind),
@@ -327,8 +327,8 @@ impl TronSource {
         round
     }
 
-    /// Looks again how far lists have come that are not known to have come to a time: a read that
-    /// began when they had would wait until what they were behind is forgotten.
+    /// Observes lists again that are not known to have reached a time, so that a read does not wait
+    /// until their earlier lag is forgotten.
     pub(super) async fn look_again(
         &self,
         ids: &[EndpointId],
@@ -341,7 +341,7 @@ impl TronSource {
         join_all(looks).await;
     }
 
-    /// Takes the answers of one round. False where nothing shows how far a list has come.
+    /// Records an observation of all lists; false if some list's indexed time is unknown.
     fn take_newest(&self, newest: Newest, at: u64) -> bool {
         let (now, mut silent) = (Instant::now(), Vec::new());
         let mut indexed = lock(&self.inner.indexed);
@@ -363,7 +363,7 @@ impl TronSource {
         are_answered
     }
 
-    /// Looks how far lists have come before the pages of a read that begins at a time near there.
+    /// Observes lists before the pages of a read that begins near their indexed time.
     pub(super) async fn look_before(&self, at: u64, options: &CallOptions) {
         let is_near = |kind: ListKind| {
             lock(&self.inner.indexed)
@@ -377,13 +377,13 @@ impl TronSource {
         }
     }
 
-    /// Whether a list that had come to the first time may lack entries of the second one now.
+    /// Whether a list known to have reached `known` may now lack entries of `at`.
     fn is_near(&self, known: u64, at: u64) -> bool {
         known.saturating_sub(at) <= millis(self.inner.limits.indexed_entry_age_max)
     }
 
-    /// The height up to which some endpoint's lists are complete: what they have shown, and not so
-    /// far up as lists may lack blocks where they show nothing.
+    /// The height up to which some endpoint's lists are complete: by observation, else the head
+    /// less the largest assumed lag.
     pub(super) fn indexed_to(&self, head: &Block, newest: Option<Newest>) -> Result<Height> {
         if newest.is_some_and(|newest| !self.take_newest(newest, head.millis)) {
             let last = "no endpoint shows how far its lists have come";
@@ -396,8 +396,7 @@ impl TronSource {
         Ok(head.height.saturating_sub(behind.max(self.inner.index_lag)))
     }
 
-    /// Those of some endpoints whose list is known to have come as far as a time; where that is
-    /// known of none, all.
+    /// Endpoints whose list is known to have reached a time; all of them if that is known of none.
     pub(super) fn indexed_at(
         &self,
         ids: &[EndpointId],
@@ -415,26 +414,26 @@ impl TronSource {
     }
 }
 
-/// Where it fails, others show how far their lists have come, and give the pages.
+/// Options for one endpoint that can be replaced: other endpoints report their lists and return the
+/// pages as well.
 fn from_one(id: EndpointId, options: &CallOptions) -> CallOptions {
     CallOptions { on: Some(id), is_replaceable: true, ..options.clone() }
 }
 
-/// Some endpoint gives no answer about a list.
+/// Whether some endpoint did not answer about a list.
 fn is_failed(newest: &Newest, kind: ListKind) -> bool {
     let mut of_kind = newest.iter().filter(|(_, of, _)| *of == kind);
     of_kind.any(|(_, _, shown)| shown.iter().any(|shown| matches!(shown, Shown::Failed)))
 }
 
-/// Some endpoint gives no answer about a list, and no other one shows an entry of it.
+/// Whether some endpoint did not answer about a list, and no other shows an entry of it.
 fn is_unshown(newest: &Newest, kind: ListKind) -> bool {
     let mut of_kind = newest.iter().filter(|(_, of, _)| *of == kind);
     is_failed(newest, kind)
         && !of_kind.any(|(_, _, shown)| matches!(shown.first(), Some(Shown::Entries { .. })))
 }
 
-/// What the answers of a round show. An account without an entry for long, and that is not busy,
-/// shows nothing.
+/// The observation that answers make; `None` if the account has no recent entry and so is not busy.
 fn round(answers: &[Shown], head: u64, now: Instant, limits: &TronLimits) -> Option<Round> {
     let age_max = millis(limits.indexed_entry_age_max);
     let span_max = millis(limits.indexed_span_max);

@@ -1,5 +1,5 @@
-//! Pure: what the infos of one transaction show together. One answer may end early, and java-tron
-//! keeps no internal transactions by default, so that a second answer may show more.
+//! Pure: combines the infos of one transaction. An info may be cut, and java-tron keeps no internal
+//! transactions by default, so a second answer may have more.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::decode::evm::{Account, Log, NativeFlows};
 use crate::decode::tron::Transaction;
 use crate::rpc::endpoint::EndpointId;
 
-/// Infos without a transfer that the list shows after which the transaction has none.
+/// Infos without a transfer that the list shows, after which the transaction counts as having none.
 const CUT_ANSWERS: u32 = 2;
 /// Which endpoints give internal transactions. Servers behind one address differ, so that one that gave
 /// some may give others; one that never did gives none by several answers over time.
@@ -48,12 +48,12 @@ impl InternalGivers {
     }
 }
 
-/// What one info shows; the greater, the better.
+/// What one info shows; greater is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Shown {
-    /// Every side of the wallet that the list shows.
+    /// It has every side of the wallet that the list shows.
     sides: bool,
-    /// Inner calls, or none is proven.
+    /// It has inner calls, or none are proved to exist.
     calls: bool,
 }
 
@@ -82,7 +82,7 @@ impl<'a> InfoAnswers<'a> {
         }
     }
 
-    /// Whether both sides are shown, or are not shown by enough answers.
+    /// Whether both sides are shown, or enough answers lack them.
     pub(super) fn is_settled(&self) -> bool {
         let is_whole = self.best.as_ref().is_some_and(|(shown, _)| shown.sides);
         is_whole || self.cut >= CUT_ANSWERS
@@ -101,7 +101,7 @@ impl<'a> InfoAnswers<'a> {
         self.best.as_ref().is_some_and(|(shown, _)| !shown.calls)
     }
 
-    /// Of a transfer of standard shape, topic 1 is where it came from, and topic 2 where it went.
+    /// In a standard transfer, topic 1 is the sender and topic 2 the recipient.
     fn shows_sides(&self, tx: &Transaction) -> bool {
         let is_at = |log: &Log, topic: usize| match log.topics.len() {
             3.. => log.topics.get(topic).is_some_and(|word| word.last_chunk() == Some(self.wallet)),

@@ -1,27 +1,26 @@
-//! Pure: one list of the index, walked downwards by time.
+//! Pure: one list of the index, read downwards by time.
 //!
-//! Each page is asked for from the time of the last entry, that entry included, so that pages
-//! overlap and none hangs on the index's own cursor (`fingerprint`), which is followed only where
-//! one moment fills more than a page. That a page names no cursor is no proof that nothing lies
-//! below it: the end is taken for known when answers to the same question, each with the overlap,
-//! agree that there is nothing more: two of different endpoints, or three of one. That there is
-//! nothing at all takes four.
+//! Each page starts at the time of the last entry, inclusive, so that pages overlap and do not
+//! depend on the index's cursor (`fingerprint`), which is used only if one moment fills more than a
+//! page. A page without a cursor does not prove the end: that requires equal answers to the same
+//! query, each with the overlap: two of different endpoints, or three of one; for an empty list,
+//! four.
 
 use super::wire::Page;
 use crate::decode::evm::Word;
 use crate::rpc::endpoint::EndpointId;
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
-/// Items on a page; the index gives no more (`TronGrid` documentation).
+/// Entries per page; the index's maximum (`TronGrid` documentation).
 pub(super) const PAGE_MAX: usize = 200;
-/// Answers for the newest entries.
+/// Answers for the newest page.
 const TOPS: u8 = 2;
 const END: Quorum = Quorum { from_several: 2, from_one: 3 };
 const RULES: PagerRules = PagerRules {
     quorum: END,
     quorum_without_entries: Quorum { from_several: 4, from_one: 4 },
     short_page_votes: false,
-    // The reader gives a list up by a limit of its own.
+    // The reader gives a list up by its own limit.
     misses_max: u32::MAX,
     pages_inside_max: 1000,
 };
@@ -29,7 +28,7 @@ const RULES: PagerRules = PagerRules {
 /// The index's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ListKind {
-    /// What the wallet sent, got as TRX or was called by.
+    /// Transactions that the wallet sent, or that paid TRX to it or called it.
     Transactions,
     /// Movements of its TRC-20 tokens.
     Transfers,
@@ -39,17 +38,17 @@ impl ListKind {
     pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
 }
 
-/// What to ask for.
+/// A query for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor {
-    /// Milliseconds: this moment and all below.
+    /// Milliseconds, inclusive: this moment and all below.
     pub(super) max: u64,
     pub(super) fingerprint: Option<String>,
-    /// Milliseconds to add to `max`: another question with the same answer, as blocks have whole
-    /// seconds, so that a cached answer is not counted twice.
+    /// Milliseconds to add to `max`: blocks have whole seconds, so the answer is the same but no
+    /// cache returns it.
     pub(super) nudge: u64,
-    /// No entry is known yet: entries below the wanted ones are asked for too, because a page with
-    /// any entry shows that the list is not empty by mistake.
+    /// No entry is known yet: entries below the wanted heights are requested too, because any entry
+    /// proves that the list is not empty by mistake.
     pub(super) is_first: bool,
 }
 
@@ -71,7 +70,7 @@ pub(super) struct IndexedList {
 }
 
 impl IndexedList {
-    /// From a moment downwards.
+    /// Starts a list down from a moment.
     pub(super) fn new(top: u64) -> Self {
         let cursor = ListCursor { is_first: true, ..ListCursor::at(top) };
         Self { pager: Pager::new(RULES, top), cursor, tops: 0, top_end: 0, cuts: Vec::new() }
@@ -81,7 +80,7 @@ impl IndexedList {
         self.pager.misses()
     }
 
-    /// Whether the next answer is to confirm the last one.
+    /// Whether the next answer confirms the last one.
     pub(super) fn is_second_look(&self) -> bool {
         self.pager.votes() > 0 || self.pager.misses() > 0 || self.tops == 1
     }
@@ -91,13 +90,13 @@ impl IndexedList {
         self.pager.has_ended() || !self.cursor.is_first
     }
 
-    /// The moment at and below which something may be unknown; `None`: all above `floor` is known.
+    /// The moment at and below which entries may be unknown; `None`: all above `floor` are known.
     pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
         let below = self.pager.edge();
         (!self.pager.has_ended() && below > floor).then_some(below)
     }
 
-    /// Above this moment the list was shown at least once; at its top, `u64::MAX` where it was not.
+    /// The moment above which the list was returned at least once; `u64::MAX` if it was not.
     pub(super) fn shown_above(&self) -> u64 {
         match self.tops {
             _ if self.is_begun() => self.pager.edge(),
@@ -106,7 +105,7 @@ impl IndexedList {
         }
     }
 
-    /// False where the page cannot be right: it has to be asked for again.
+    /// Processes a page; false if it cannot be right and must be queried again.
     pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> bool {
         if self.is_wrong(page) {
             return self.missed();
@@ -130,7 +129,7 @@ impl IndexedList {
             PageOutcome::Lower(lowest) => self.cursor = ListCursor::at(lowest),
             PageOutcome::Inside { .. } => self.cursor.fingerprint.clone_from(&page.fingerprint),
             PageOutcome::Nothing => {
-                // An index's own cursor goes with the very question that it came with.
+                // A cursor of the index is valid only with the same query.
                 let is_followed = self.cursor.fingerprint.is_some();
                 self.cursor.nudge = if is_followed { 0 } else { u64::from(self.pager.votes()) };
             }
@@ -170,8 +169,8 @@ impl IndexedList {
         false
     }
 
-    /// The newest entries are asked for twice: a server that is behind lacks some without a sign.
-    /// It goes on from where the shorter answer ended.
+    /// The newest page is queried twice, because a lagging server omits entries without a sign. The
+    /// list continues where the shorter answer ends.
     fn absorb_top(&mut self, page: &Page, lowest: u64) {
         self.tops += 1;
         self.top_end = self.top_end.max(lowest);
@@ -186,8 +185,8 @@ impl IndexedList {
         self.cursor = ListCursor::at(end);
     }
 
-    /// Whether the page must show something of the moment that it begins with: one that goes on from
-    /// the index's cursor need not, nor one that this moment fills, where others may come first.
+    /// Whether the page must contain entries of its first moment: not if it continues at the
+    /// index's cursor, or if that moment fills it, as others may come first.
     fn is_overlapped(&self, page: &Page) -> bool {
         let fills = page.fingerprint.is_some() && self.is_of_one_moment(page);
         self.cursor.fingerprint.is_none() && !fills

@@ -1,5 +1,5 @@
-//! What a read by account lists rests on: that the endpoints which gave the newest pages had indexed
-//! so far when they gave them, and that an account without transactions does not exist.
+//! The proof of a read by account lists: the endpoints of the newest pages had indexed up to its
+//! top, and an account without transactions does not exist.
 
 use std::time::Duration;
 
@@ -12,14 +12,13 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
-/// Answers that show, after the newest pages came, that none of an endpoint's servers has fallen
-/// behind.
+/// Answers after the newest pages that show that none of an endpoint's servers has fallen behind.
 const CHECK_ANSWERS: u64 = 4;
-/// The newest pages that come later than so long after the read began are of lists that may have
-/// fallen back since.
+/// Newest pages that arrive later than this after the read began may be from lists that have fallen
+/// back.
 const SHOWN_AGE_MAX: Duration = Duration::from_secs(60);
 
-/// How far a question has come.
+/// State of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Check<T> {
     Open,
@@ -27,20 +26,20 @@ enum Check<T> {
     Done(T),
 }
 
-/// A question that the read depends on.
+/// A query that the read's proof depends on.
 #[derive(Debug, Clone)]
 pub(super) enum Question {
-    /// Whether these endpoints' lists have come as far as the read begins.
+    /// Whether these endpoints' lists have reached the read's top.
     Reach {
         given_by: Vec<(EndpointId, ListKind)>,
-        /// Those of them that had not shown it before their pages.
+        /// Those that had not shown that before their pages.
         unseen: Vec<(EndpointId, ListKind)>,
     },
-    /// Whether the chain has an account of which the lists show no transaction.
+    /// Whether the chain has an account whose lists are empty.
     Existence,
 }
 
-/// The answer to a question.
+/// The answer to such a query.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Confirmed {
     Reach,
@@ -49,12 +48,12 @@ pub(super) enum Confirmed {
 
 #[derive(Debug)]
 pub(super) struct ListProof {
-    /// Milliseconds: where the lists begin.
+    /// Milliseconds: the top of the lists.
     pub(super) top_at: u64,
-    /// The list of transactions has shown an entry, at any height. That of token movements may be
-    /// without any.
+    /// The list of transactions had an entry, at any height. The list of token movements may be
+    /// empty.
     shows_account: bool,
-    /// Lists that had come so far when the read began.
+    /// Lists that had reached the top when the read began.
     shown: Vec<(EndpointId, ListKind)>,
     began_at: Instant,
     /// The endpoints that gave the newest pages.
@@ -76,7 +75,7 @@ impl ListProof {
         }
     }
 
-    /// A page was taken; `is_top`: it begins where the read begins.
+    /// Records a page; `is_top`: it starts at the read's top.
     pub(super) fn note(&mut self, kind: ListKind, by: EndpointId, items: usize, is_top: bool) {
         self.shows_account |= kind == ListKind::Transactions && items > 0;
         if is_top && self.began_at.elapsed() > SHOWN_AGE_MAX {
@@ -85,13 +84,13 @@ impl ListProof {
         }
         if is_top && !self.given_by.contains(&(by, kind)) {
             self.given_by.push((by, kind));
-            // Another endpoint's newest page counts as well.
+            // Newest pages of another endpoint count as well.
             self.reach = Check::Open;
         }
     }
 
-    /// The question to send now. `is_begun`: the newest pages of all lists are known; `has_ended`:
-    /// so are all others of the list of transactions.
+    /// The query to send now. `is_begun`: the newest pages of all lists are known; `has_ended`: so
+    /// are all other pages of the list of transactions.
     pub(super) fn question(&mut self, is_begun: bool, has_ended: bool) -> Option<Question> {
         if is_begun && self.reach == Check::Open {
             self.reach = Check::Requested;
@@ -114,7 +113,7 @@ impl ListProof {
         }
     }
 
-    /// Nothing may be delivered before.
+    /// Whether nothing may be delivered yet.
     pub(super) fn is_open(&self, has_ended: bool) -> bool {
         let is_known = self.shows_account || matches!(self.existence, Check::Done(_));
         !matches!(self.reach, Check::Done(())) || (has_ended && !is_known)
@@ -130,7 +129,7 @@ impl ListProof {
 }
 
 impl TronSource {
-    /// Answers a question about a read that begins at a time in milliseconds.
+    /// Answers a query about a read that begins at a time in milliseconds.
     pub(super) async fn confirm(
         &self,
         question: Question,

@@ -1,4 +1,4 @@
-//! How a wallet's transactions are found: by the index's two lists, or by events.
+//! Finds a wallet's transactions: by the index's two lists, or by events.
 
 use futures_util::future::join;
 use tokio::time::{Instant, sleep_until};
@@ -15,14 +15,14 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::exchange::Ask;
 use crate::rpc::pool::CallOptions;
 
-/// Milliseconds by which the second question for a page differs, so that no cache answers it.
+/// Milliseconds by which the second query of a page differs, so that no cache answers it.
 const NUDGE: u64 = 500;
 
-/// Answers that show, between the two answers for the newest entries, that the endpoint of the first
-/// has not fallen behind.
+/// Answers between the two for the newest page that show that the first one's endpoint has not
+/// fallen behind.
 const BETWEEN_ANSWERS: u64 = 2;
 
-/// A list with what is needed to ask for its next page.
+/// A list and the state of its next query.
 #[derive(Debug)]
 pub(super) struct OpenList {
     pub(super) kind: ListKind,
@@ -35,12 +35,12 @@ pub(super) struct OpenList {
 pub(super) enum Lister {
     Index {
         listings: Box<[OpenList; 2]>,
-        /// Milliseconds: what lies below is not wanted.
+        /// Milliseconds: nothing below is wanted.
         low_at: u64,
     },
     Events {
         windows: Windows,
-        /// Requests under way.
+        /// Requests in flight.
         asked: usize,
     },
 }
@@ -52,8 +52,8 @@ impl Lister {
         Self::Index { listings: Box::new(ListKind::BOTH.map(listing)), low_at }
     }
 
-    /// The place at and below which something may be unknown, given a place below which nothing is
-    /// wanted; `None`: all that is wanted is known.
+    /// The position at and below which entries may be unknown; `None`: everything wanted is known.
+    /// Nothing below `floor` is wanted.
     pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
         match self {
             Self::Index { listings, low_at } => {
@@ -64,8 +64,8 @@ impl Lister {
         }
     }
 
-    /// Above this place all lists have shown their newest entries once, while they are asked a second
-    /// time; `None` where nothing is asked a second time.
+    /// The position above which all lists have returned their newest entries once, while these are
+    /// queried a second time; `None` if no list is.
     pub(super) fn likely(&self) -> Option<u64> {
         let Self::Index { listings, .. } = self else { return None };
         let is_begun = listings.iter().all(|listing| listing.list.is_begun());
@@ -74,17 +74,17 @@ impl Lister {
     }
 }
 
-/// Why a page of a list was not given.
+/// Why a list's page was not returned.
 #[derive(Debug)]
 pub(super) enum ListError {
-    /// Each endpoint that may be asked now refuses lists.
+    /// Every endpoint that may be queried now refuses lists.
     Refused(String),
     Failed(UpstreamError),
 }
 
 impl TronSource {
-    /// Asks for a page of a list. It is never cut off where the wanted heights end: an entry below
-    /// them proves that the list was shown down to there.
+    /// Queries a page of a list. The query is not limited to the wanted heights: an entry below
+    /// them proves that the list was returned down to there.
     pub(super) async fn page(
         &self,
         wallet: Address,
@@ -102,9 +102,9 @@ impl TronSource {
         Ok((page, reply.endpoint))
     }
 
-    /// The same of the newest entries. Meanwhile the endpoint that gave them the last time shows how far
-    /// its list has come: one that was behind for both answers, and is not any more when all lists have
-    /// begun, left out entries without a sign.
+    /// The same for the newest page. Concurrently the endpoint of the last answer shows its indexed
+    /// height: one that lagged in both answers, and no longer when all lists have begun, would have
+    /// omitted entries without a sign.
     pub(super) async fn newest_page(
         &self,
         wallet: Address,
@@ -122,9 +122,9 @@ impl TronSource {
         Ok(page)
     }
 
-    /// The same by two answers, but for the newest entries, which are asked for twice in any case: a
-    /// server may leave an entry out in the middle of a page, with those around it there. One that fails,
-    /// or is empty where the other one is not, is asked for once more.
+    /// The same by two answers, as a server may omit entries in the middle of a page; the newest
+    /// pages are queried twice in any case. If one answer fails, or is empty while the other is
+    /// not, it is queried again.
     pub(super) async fn page_twice(
         &self,
         wallet: Address,
@@ -132,7 +132,7 @@ impl TronSource {
         cursor: &ListCursor,
         options: &CallOptions,
     ) -> Result<(Page, EndpointId), ListError> {
-        // An index's own cursor goes with the very question that it came with.
+        // A cursor of the index is valid only with the same query.
         let nudge = if cursor.fingerprint.is_some() { cursor.nudge } else { cursor.nudge + NUDGE };
         let other = ListCursor { nudge, ..cursor.clone() };
         let one = self.page(wallet, kind, cursor, PAGE_MAX, options);
@@ -148,7 +148,7 @@ impl TronSource {
         Ok((one.joined(two), by))
     }
 
-    /// Asks the endpoints that do not refuse lists now, and have indexed up to a time, until one
+    /// Tries the endpoints that do not refuse lists now and have indexed up to a time, until one
     /// answers.
     async fn ask_list(
         &self,
@@ -170,7 +170,7 @@ impl TronSource {
         }
         loop {
             let preferred = |id: &EndpointId| Some(*id) != options.avoid;
-            // All of them: the pool chooses.
+            // With all endpoints, the pool chooses.
             let on = match left.len() {
                 0 => return Err(ListError::Refused(last)),
                 count if options.on.is_some() || count == all.len() => options.on,
@@ -198,8 +198,8 @@ impl TronSource {
                 {
                     left.retain(|id| Some(*id) != on);
                 }
-                // The others refuse lists, and this one may never give any: another way is read
-                // meanwhile.
+                // The other endpoints refuse lists, and this one may not have any: another way is
+                // used meanwhile.
                 Err(error @ UpstreamError::Unavailable { .. })
                     if left.len() < all.len() && !self.has_lists() =>
                 {
@@ -210,8 +210,8 @@ impl TronSource {
         }
     }
 
-    /// Endpoints that may be asked for a list. Where lists have worked and all are paused after a
-    /// refusal, the first pause to end is waited for: it is short.
+    /// Endpoints that may be queried for a list. If lists have worked before and all endpoints are
+    /// paused after refusals, waits for the first pause to end, which is short.
     async fn open_lists(&self, all: &[EndpointId], kind: ListKind) -> Vec<EndpointId> {
         let open = lock(&self.inner.offers).open(all, kind, Instant::now());
         if !open.is_empty() || !self.has_lists() {
@@ -223,7 +223,7 @@ impl TronSource {
         lock(&self.inner.offers).open(all, kind, Instant::now())
     }
 
-    /// Notes a refusal of the endpoint that was asked, or of those with the label that gave it.
+    /// Records a refusal by the endpoint that was queried, or by those with the label in the error.
     fn note_refusal(
         &self,
         (on, kind): (Option<EndpointId>, ListKind),
@@ -244,7 +244,7 @@ impl TronSource {
         ids
     }
 
-    /// Asks the endpoints whether they have lists; true where each list is given by one.
+    /// Tests whether endpoints have lists; true if each list is returned by one.
     pub(super) async fn probe_lists(&self, wallet: Address, options: &CallOptions) -> bool {
         for kind in ListKind::BOTH {
             if !self.probe_list(wallet, kind, options).await {
@@ -272,7 +272,7 @@ impl TronSource {
         false
     }
 
-    /// No endpoint has lists, as far as that can be known.
+    /// Whether no endpoint has lists, as far as known.
     pub(super) fn has_no_lists(&self) -> bool {
         let limits = &self.inner.limits;
         match limits.discovery {
@@ -282,14 +282,14 @@ impl TronSource {
         }
     }
 
-    /// Some endpoint may be asked for each list now, though none was found to have it.
+    /// Whether some endpoint may be queried for each list now, even if none has returned it before.
     pub(super) fn may_ask_lists(&self) -> bool {
         let is_off = self.inner.limits.discovery == TronDiscovery::Events;
         let (ids, now, offers) = (self.endpoint_ids(), Instant::now(), lock(&self.inner.offers));
         !is_off && ListKind::BOTH.iter().all(|kind| !offers.open(&ids, *kind, now).is_empty())
     }
 
-    /// Lists are what this chain is read by, and a refusal is waited for.
+    /// Whether lists have worked, so that a refusal is waited out.
     pub(super) fn has_lists(&self) -> bool {
         let limits = &self.inner.limits;
         limits.discovery == TronDiscovery::Lists
@@ -333,7 +333,7 @@ fn question(wallet: Address, kind: ListKind, cursor: &ListCursor, limit: usize) 
         ListKind::Transactions => ("v1/accounts/transactions", "transactions"),
         ListKind::Transfers => ("v1/accounts/transactions/trc20", "transactions/trc20"),
     };
-    // One more, so that it does not matter whether the end itself is meant.
+    // One more, because endpoints differ on whether the end is inclusive.
     let max = cursor.max.saturating_add(1).saturating_add(cursor.nudge);
     let mut query = vec![
         ("only_confirmed", "true".to_owned()),
@@ -345,8 +345,8 @@ fn question(wallet: Address, kind: ListKind, cursor: &ListCursor, limit: usize) 
     Ask { name, path: format!("/v1/accounts/{wallet}/{tail}"), query, body: None }
 }
 
-/// As [`wire::reading`], but what an endpoint seems not to offer is a refusal: whether it has lists
-/// is decided by more than one answer ([`Offers`](super::offer::Offers)).
+/// As [`wire::reading`], but a missing list is a refusal: more than one answer decides whether an
+/// endpoint has lists ([`Offers`](super::offer::Offers)).
 fn list_reading(status: u16, body: &[u8]) -> ReplyClass {
     match wire::reading(status, body) {
         ReplyClass::Again(message)
@@ -368,7 +368,7 @@ fn list_reading(status: u16, body: &[u8]) -> ReplyClass {
     }
 }
 
-/// The code of a path that is not there, and of a key, a plan or a quota.
+/// Codes of a missing path, and of a missing key, plan or quota.
 const ABSENT: i64 = 404;
 const DENIED: i64 = 401;
 
@@ -376,12 +376,12 @@ fn is_absent(code: i64) -> bool {
     matches!(code, ABSENT | 405 | 501)
 }
 
-/// The question is refused, not the list.
+/// Whether the error concerns the request, not the list.
 fn is_of_request(code: i64) -> bool {
     matches!(code, 400 | 422)
 }
 
-/// The registry gives a Tron source to Tron chains only.
+/// The account of a wallet; the registry gives Tron sources only to Tron chains.
 pub(super) fn account(wallet: Address) -> [u8; 20] {
     wallet.bytes().try_into().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! A plain node's events: `eth_getLogs` of token transfers from and to the wallet, in windows of
-//! blocks, downwards.
+//! Finds transactions by a plain node's events: `eth_getLogs` of token transfers from and to the
+//! wallet, in windows of blocks, downwards.
 
 use std::collections::BTreeMap;
 
@@ -23,24 +23,25 @@ use crate::sources::evm::TRANSFER;
 use crate::sources::evm::wire::{self as evm_wire, FoundLog};
 use crate::sources::pager::RangeVotes;
 
-/// Calls of a request in which one is left for events that must be there.
+/// Batch size from which one call is left for sentinel events.
 const SENTINEL_BATCH_MIN: usize = 4;
-/// More than three hours: so far above a search, a head that was named of late is taken to stay above
-/// it.
+/// More than three hours: blocks by which a search must lie below a recently reported head to need
+/// no new one.
 const HEAD_MARGIN: u64 = 4_096;
 
-/// What a search gave.
+/// Result of a search.
 #[derive(Debug)]
 pub(super) enum Found {
     Rows(Vec<FoundRow>),
-    /// The node wants a smaller window, of so many blocks where it says so.
+    /// The endpoint requires a smaller window, of this many blocks if it names a number.
     TooMuch(Option<u64>),
-    /// It was in one request with far longer windows, which was too much.
+    /// The request also had far longer windows and was refused as a whole: repeat the search
+    /// without them.
     Unread,
 }
 
-/// A transaction that a search gave, and what it showed of it: itself, that tokens left the wallet,
-/// that they came to it.
+/// A transaction in a search's answer, and whether it is the wallet's own, tokens left the wallet, or
+/// came to it.
 type FoundPart = (Height, Word, LogShown);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,22 +51,23 @@ enum LogShown {
     Got,
 }
 
-/// What one endpoint gave of a window.
+/// One endpoint's answer about a window.
 #[derive(Debug, Default)]
 struct Answer {
     rows: Vec<FoundRow>,
-    /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
+    /// The endpoint requires a smaller window, of this many blocks if it names a number; 0: it does
+    /// not.
     too_much: Option<u64>,
-    /// It was in one request with far longer windows, which was too much.
+    /// The request also had far longer windows and was refused as a whole.
     is_unread: bool,
-    /// The server had not come so far, or did not show that it keeps events so deep.
+    /// The server had not reached the window's top, or did not show that it keeps events so deep.
     is_behind: bool,
-    /// Nothing shows how far the server had come, or how deep it goes.
+    /// Nothing shows the server's height, or its depth.
     is_apart: bool,
 }
 
 impl Answer {
-    /// Adds what another search of the same window gave.
+    /// Joins the answer to the window's other search.
     fn join(&mut self, mut other: Self) {
         self.rows.append(&mut other.rows);
         self.too_much = other.too_much.or(self.too_much);
@@ -75,31 +77,31 @@ impl Answer {
     }
 }
 
-/// What came of one endpoint's searches.
+/// How one endpoint's searches ended.
 #[derive(Debug)]
 enum SearchEnd {
     Answers(Vec<Answer>),
-    /// No answer in time: the windows are too much for it, or it hangs.
+    /// Timeout: the windows are too much for the endpoint, or it hangs.
     TimedOut(UpstreamError),
 }
 
 /// One of a window's two searches.
 #[derive(Debug)]
 struct Search {
-    /// The window's place among those that are searched.
+    /// Index of the window.
     at: usize,
     window: HeightRange,
     filter: Value,
 }
 
-/// One window's answers so far. Those of endpoints that have not come so far are no votes.
+/// The answers about one window. Those of endpoints that have not reached it do not count.
 #[derive(Debug)]
 struct Tally {
     window: HeightRange,
     votes: RangeVotes<FoundPart, Option<EndpointId>>,
     too_much: Option<u64>,
     is_unread: bool,
-    /// More answers have to agree.
+    /// More answers must agree.
     is_apart: bool,
 }
 
@@ -109,7 +111,7 @@ impl Tally {
         Self { window, votes, too_much: None, is_unread: false, is_apart: false }
     }
 
-    /// Two endpoints gave the same, or the one that has it gave it twice.
+    /// Two endpoints agree, or the only one that keeps the events gave the same answer twice.
     fn is_confirmed(&self, deep: &Deep) -> bool {
         let voters: Vec<EndpointId> = self.votes.agreeing().copied().flatten().collect();
         let first = voters.first();
@@ -126,9 +128,9 @@ impl Tally {
         self.too_much.is_some() || self.is_unread
     }
 
-    /// False where it, or one before it, lacked something.
+    /// Adds an answer; false if it, or one before it, lacked something.
     fn absorb(&mut self, answer: &Answer, by: EndpointId) -> bool {
-        // Of several servers at one address one is behind: others may be too, and not show it.
+        // If one of the servers at this address lags, others may too without a sign.
         self.is_apart |= answer.is_apart || answer.is_behind;
         if answer.too_much.is_some() {
             self.too_much = answer.too_much;
@@ -169,8 +171,8 @@ impl Tally {
 }
 
 impl TronSource {
-    /// Searches windows until two answers agree about each, of different endpoints where there are
-    /// such; with each, whether they did.
+    /// Searches windows until two answers agree about each, from different endpoints if possible;
+    /// returns with each whether they did.
     pub(super) async fn search(
         &self,
         wallet: &Account,
@@ -181,7 +183,7 @@ impl TronSource {
         let mut deep = self.deep(low);
         let mut tallies: Vec<Tally> = windows.iter().copied().map(Tally::new).collect();
         let mut failure = UpstreamError::Unavailable { attempts: 0, last: NONE_KEEPS.to_owned() };
-        // So that endpoints share the first answers.
+        // Different first endpoints for different reads, to share the load.
         let turn = windows
             .first()
             .map_or(0, |window| window.high / self.inner.limits.logs_range_max.max(1));
@@ -191,7 +193,7 @@ impl TronSource {
             let Some(on) = chosen(&deep.ids, turn + round).filter(|_| !open.is_empty()) else {
                 break;
             };
-            // Of one endpoint that is not alone, no further answer confirms anything.
+            // A further answer of an endpoint that is not the only one confirms nothing.
             if deep.ids.len() == 1
                 && !deep.is_alone
                 && open.iter().all(|tally| tally.votes.is_answered())
@@ -199,7 +201,7 @@ impl TronSource {
                 break;
             }
             let asked: Vec<HeightRange> = open.iter().map(|tally| tally.window).collect();
-            // What another one answers, or may, is not too much.
+            // If another endpoint can answer, the window need not be split.
             let is_last = deep.ids.len() < 2 && !open.iter().any(|one| one.votes.is_answered());
             match self.search_once(wallet, &asked, (on, options)).await {
                 Ok(SearchEnd::TimedOut(_)) if is_last && can_split(&asked) => {
@@ -229,9 +231,9 @@ impl TronSource {
         Ok(tallies.into_iter().map(|tally| tally.found(&deep)).collect())
     }
 
-    /// Searches windows in as few requests as the endpoint takes. What it was seen to keep it may have
-    /// dropped since, and it may fall back: it shows that it goes so deep in the same requests, else
-    /// behind them, and that it has come so far in the same, else around them.
+    /// Searches windows in as few requests as the endpoint takes. Its depth is shown in the same
+    /// requests or after them, as it may have pruned events since; its height is shown in the same
+    /// requests or around them, as it may have fallen behind.
     async fn search_once(
         &self,
         wallet: &Account,
@@ -267,7 +269,7 @@ impl TronSource {
         }
         if looks {
             let after = if before.is_some() { self.head_apart(low, &options).await? } else { None };
-            // One that names no head is below every window.
+            // An endpoint without a head counts as below every window.
             let reached = before.min(after);
             self.note_log_head(on, reached);
             for (window, answer) in windows.iter().zip(&mut answers) {
@@ -283,9 +285,9 @@ impl TronSource {
         Ok(SearchEnd::Answers(answers))
     }
 
-    /// Makes one request. A server that has not come to a block answers with nothing of it, and an
-    /// address may be that of several servers: only a head in the same request, and events that must be
-    /// there, speak for its answers.
+    /// Sends one request. A server that lacks a block returns nothing for it, and one address may
+    /// belong to several servers: only a head and sentinel events in the same request prove its
+    /// answers.
     async fn search_part(
         &self,
         wallet: &Account,
@@ -324,8 +326,8 @@ impl TronSource {
         Ok(SearchEnd::Answers(answers?))
     }
 
-    /// How far the server that answered has come: what one of the address was behind another of late,
-    /// the one that searched may be.
+    /// The height of the server that answered, which may lag by as much as one server of the
+    /// address recently did.
     fn reached(
         &self,
         endpoint: EndpointId,
@@ -339,8 +341,8 @@ impl TronSource {
         newest.map(|newest| late.unwrap_or(newest).min(newest))
     }
 
-    /// How far the endpoint's servers have come, by the head that it names in a request of its own;
-    /// `None` where it names none.
+    /// The height of the endpoint's servers, by the head that it reports in a separate request;
+    /// `None` if it reports none.
     async fn head_apart(&self, lowest: Height, options: &CallOptions) -> Result<Option<Height>> {
         let asked = self.rpc("eth_blockNumber", &[("eth_blockNumber", json!([]))], options).await;
         let (answers, endpoint) = match asked {
@@ -350,21 +352,21 @@ impl TronSource {
         Ok(self.reached(endpoint, wire::first_quantity(&answers), lowest))
     }
 
-    /// Whether nothing of late shows that an endpoint has come far above a height.
+    /// Whether no recent head shows that an endpoint is far above a height.
     fn may_lack_head(&self, id: EndpointId, high: Height) -> bool {
         let heads = lock(&self.inner.log_heads);
         let head = heads.get(&id).and_then(|head| head.get(Instant::now()));
         head < Some(high.saturating_add(HEAD_MARGIN))
     }
 
-    /// The lower one of two heads: one false answer makes no search do without them.
+    /// Records the lower of two heads: one false answer must not make searches go without them.
     fn note_log_head(&self, id: EndpointId, head: Option<Height>) {
         let Some(head) = head else { return };
         let mut heads = lock(&self.inner.log_heads);
         heads.entry(id).or_default().note(head, Instant::now());
     }
 
-    /// The events of a range; what lies outside was not asked for.
+    /// The events of an answer; an error if one is outside the range.
     pub(super) fn events(
         &self,
         raw: &RawValue,
@@ -398,7 +400,7 @@ impl TronSource {
     }
 }
 
-/// Non-fungible tokens have their number as a topic, and no amount.
+/// NFTs have their id as a topic, and no amount.
 fn row(event: &FoundLog, wallet: &Account) -> FoundRow {
     let moved = event.topics.len() == 3 && event.data.iter().any(|byte| *byte != 0);
     let end = |at: usize| event.topics.get(at).and_then(evm_wire::account_of);
@@ -407,11 +409,11 @@ fn row(event: &FoundLog, wallet: &Account) -> FoundRow {
     FoundRow { id: event.hash, at: event.block, height: Some(event.block), seen }
 }
 
-/// Calls that a request holds next to its searches.
+/// Calls that a request contains next to its searches.
 #[derive(Debug, Clone, Copy)]
 struct Extras {
     asks_head: bool,
-    /// Events that the endpoint has shown, and that are as deep.
+    /// Sentinel events at least as deep.
     sentinel: Option<Witness>,
 }
 
@@ -433,8 +435,8 @@ fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
     ids.get(at).copied()
 }
 
-/// An error for the whole request: that it asks for too much, or takes too long, concerns each of
-/// its windows. The range that it names.
+/// The range named by an error that concerns the whole request, being too large or too slow for
+/// each of its windows.
 fn whole_refused(windows: &[HeightRange], error: UpstreamError) -> Result<Option<u64>> {
     if let UpstreamError::Rpc { message, .. } = &error
         && is_too_wide(message)
@@ -449,8 +451,8 @@ fn can_split(windows: &[HeightRange]) -> bool {
     windows.iter().any(|window| window.low < window.high)
 }
 
-/// What a refusal of a whole request says of each window: it is the longest ones that are too much,
-/// and what is shorter by half or more is searched again without them.
+/// Assigns a refusal of the whole request to its windows: the longest ones are too large; those of
+/// at most half that length are searched again without them.
 fn refused_by_length(windows: &[HeightRange], range: u64) -> Vec<Answer> {
     let longest = windows.iter().map(|window| window.length()).max().unwrap_or(0);
     let answer = |window: &HeightRange| {
@@ -464,10 +466,10 @@ fn is_timeout(error: &UpstreamError) -> bool {
     matches!(error, UpstreamError::Unavailable { last, .. } if last.contains(TIMEOUT))
 }
 
-/// What the transport says of a request without an answer.
+/// The transport's text for a timeout.
 const TIMEOUT: &str = "no answer in time";
 
-/// Transfers from one wallet or one of some, and to such.
+/// Filters for transfers from the wallets, and to them.
 pub(super) fn filters(wallets: &Value, HeightRange { low, high }: HeightRange) -> [Value; 2] {
     [json!([TRANSFER, wallets]), json!([TRANSFER, null, wallets])]
         .map(|topics| evm_wire::log_filter((low, high), [("topics", topics)]))

@@ -1,4 +1,4 @@
-//! A listed transaction that is not found by its id: nodes may still give it by its block.
+//! A listed transaction that is not found by its id may still be found by its block.
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -17,11 +17,11 @@ use crate::rpc::pool::CallOptions;
 
 const INFOS: [&str; 2] =
     ["walletsolidity/gettransactioninfobyblocknum", "wallet/gettransactioninfobyblocknum"];
-/// Answers without it after which no node gives it.
+/// Answers without it, after which no node has it.
 const TRIES: u32 = 3;
 
 impl TronSource {
-    /// By the block in which the transaction is listed; `Fetched::Lost` where that gives none.
+    /// Fetches by the block in which the transaction is listed; `Fetched::Lost` if that fails too.
     pub(super) async fn fetch_by_block(
         &self,
         listed: &Taken,
@@ -35,7 +35,7 @@ impl TronSource {
         };
         let (mut options, mut failures) = (options.clone(), 0);
         let mut said_failed = seen.sent.as_ref().map_or(0, |sent| sent.failures);
-        // A row that says that it failed is one answer, and the block's transaction another one.
+        // The list's report that it failed is one answer, and the block's transaction another.
         let given = seen.sent.as_ref().filter(|sent| sent.failures == 0);
         for _ in 0..TRIES {
             let Some((info, by)) = self.info_in_block(height, &id, &mut options).await? else {
@@ -101,14 +101,14 @@ impl TronSource {
         Ok(found.map(|tx| tx.get().to_owned()))
     }
 
-    /// The block of a time in milliseconds.
+    /// The height of the block at a time in milliseconds.
     async fn height_at(&self, millis: u64, options: &CallOptions) -> Result<Height> {
         let head = self.solid_head(options).await?;
         if head.millis < millis {
             let last = "no endpoint has come to the block of a listed transaction";
             return Err(UpstreamError::unavailable(last));
         }
-        // Slots may be missed: a block is at most as far below the head as its time says.
+        // Slots may be missed, so a block is at most as far below the head as its time implies.
         let below = head.millis.saturating_sub(millis).div_ceil(BLOCK_MILLIS);
         let (mut low, mut high) = (head.height.saturating_sub(below), head.height);
         while low < high {

@@ -1,7 +1,7 @@
-//! Reads a Tron wallet's transactions: two lists by address where the nodes offer them (`TronGrid`),
+//! Reads a Tron wallet's transactions: two lists by address if the nodes have them (`TronGrid`),
 //! else events by block range; then each transaction with its info.
 //!
-//! A block is atomic: it is delivered only when every list has shown what lies below it.
+//! A block is atomic: it is delivered only once every list has been read below it.
 
 mod activity;
 mod balances;

@@ -1,6 +1,6 @@
-//! Pure: which endpoints offer account lists. A refusal is no lack of an ability: an endpoint lacks
-//! a list only where it has answered so several times, with pauses between, and never gave it. One
-//! list without the other one does not show what a wallet did.
+//! Pure: which endpoints have account lists. A refusal does not mean that a list is missing: that
+//! requires several such answers with pauses in between, and no page ever. One list without the
+//! other does not show what a wallet did.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use super::TronLimits;
 use super::list::ListKind;
 use crate::rpc::endpoint::EndpointId;
 
-/// How lists were refused.
+/// How a list was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListRefusal {
-    /// The path is not there.
+    /// The path does not exist.
     Absent,
-    /// By a key, a plan, or in words that are not known.
+    /// For lack of a key or a plan, or with an unknown text.
     Other,
 }
 
-/// Refusals that stand for an answer of their own: one in `lists_refusal_spacing`.
+/// Refusals that count separately: one per `lists_refusal_spacing`.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     count: u32,
@@ -51,7 +51,7 @@ struct Offer {
     has_worked: bool,
     refusals: u32,
     absences: Counted,
-    /// Of any kind.
+    /// Refusals of any kind.
     refused: Counted,
     paused_until: Option<Instant>,
 }
@@ -74,7 +74,7 @@ impl Offers {
         limits: &TronLimits,
     ) {
         let offer = self.by.entry(list).or_default();
-        // Pages that were asked for together are refused together: that is one refusal.
+        // Concurrent queries are refused together: that is one refusal.
         if offer.paused_until.is_none_or(|until| until <= now) {
             let doubled = 2_u32.saturating_pow(offer.refusals.min(16));
             let pause = limits.lists_pause_min.saturating_mul(doubled).min(limits.lists_pause_max);
@@ -87,7 +87,7 @@ impl Offers {
         }
     }
 
-    /// Whether an endpoint has both lists, where that is known.
+    /// Whether an endpoint has both lists, if known.
     pub(super) fn of(&self, id: EndpointId, limits: &TronLimits) -> Option<bool> {
         if ListKind::BOTH.iter().all(|kind| self.has_given((id, *kind))) {
             return Some(true);
@@ -95,12 +95,12 @@ impl Offers {
         self.is_absent(&[id], limits).then_some(false)
     }
 
-    /// A list was given by some endpoint in this process, and the other one too, or it was not refused for
-    /// long by all that answer.
+    /// Whether some endpoint has returned a list in this process, and the other one too, unless all
+    /// that answer have refused that for long.
     pub(super) fn has_worked(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let given =
             |kind: &ListKind| self.by.iter().any(|((_, of), offer)| of == kind && offer.has_worked);
-        // One that answers nothing about it may never give it.
+        // An endpoint without any answer about the list may not have it.
         let is_refused = |kind: &ListKind| {
             let mut known = all.iter().filter_map(|id| self.by.get(&(*id, *kind))).peekable();
             known.peek().is_some() && known.all(|offer| offer.refused.are_enough(limits))
@@ -113,7 +113,7 @@ impl Offers {
         self.by.get(&list).is_some_and(|offer| offer.has_worked)
     }
 
-    /// No endpoint has one of the lists, by several answers of each over `lists_absent_after`.
+    /// Whether no endpoint has one of the lists, by several refusals over `lists_absent_after`.
     pub(super) fn is_absent(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let is_absent = |list: &(EndpointId, ListKind)| {
             let offer = self.by.get(list);
@@ -128,12 +128,12 @@ impl Offers {
         all.iter().filter_map(|id| self.by.get(&(*id, kind))?.paused_until).min()
     }
 
-    /// Those that may be asked for a list now.
+    /// Endpoints that may be queried for a list now.
     pub(super) fn open(&self, all: &[EndpointId], kind: ListKind, now: Instant) -> Vec<EndpointId> {
         all.iter().copied().filter(|id| self.is_open((*id, kind), now)).collect()
     }
 
-    /// The lists that these may be asked for now.
+    /// Lists for which these endpoints may be queried now.
     pub(super) fn open_lists(
         &self,
         all: &[EndpointId],

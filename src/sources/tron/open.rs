@@ -1,4 +1,4 @@
-//! What must be known before anything is listed: the head, the wanted times, which chain it is.
+//! The beginning of a read: the head, the wanted times, and the chain check.
 
 use futures_util::FutureExt as _;
 use futures_util::future::join;
@@ -14,7 +14,7 @@ use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, Tip};
 
-/// Where a reading begins and ends.
+/// The range of a read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
     pub(super) high: Height,
@@ -25,9 +25,9 @@ pub(super) struct Opening {
     pub(super) tip: Option<Tip>,
 }
 
-/// Fifty minutes: a server that is further behind is not waited for.
+/// About fifty minutes: a server that lags more is not waited for.
 const EVENTS_BEHIND_MAX: u64 = 1_000;
-/// Names the chain by its number.
+/// Returns the chain's id.
 const CHAIN_METHOD: &str = "eth_chainId";
 
 impl TronSource {
@@ -73,24 +73,24 @@ impl TronSource {
         let tip = high.is_none().then_some(Tip { height, hash });
         let settled = settled.saturating_sub(self.events_behind());
         let high = high.map_or(settled, |high| high.min(settled));
-        // Blocks are at least so far apart.
+        // Shortest time between blocks.
         let below = height.saturating_sub(high).saturating_mul(BLOCK_MILLIS);
         Ok((high, millis.saturating_sub(below), tip))
     }
 
-    /// Blocks below the head down to which no server lacks events, of the endpoint whose servers are the
-    /// least apart; so many at most, as one false head is no reason to read nothing new.
+    /// Lag in blocks of the endpoint whose servers lag least; at most `EVENTS_BEHIND_MAX`, so that
+    /// one false head does not prevent new blocks from being read.
     fn events_behind(&self) -> u64 {
         let (reach, ids) = (&self.inner.node_reach, self.endpoint_ids());
         let known = ids.into_iter().filter(|id| reach.is_known(*id));
         known.map(|id| reach.lag(id)).min().unwrap_or(0).min(EVENTS_BEHIND_MAX)
     }
 
-    /// Asks each endpoint once which chain it is of; those that do not say are believed.
+    /// Checks the chain of each endpoint; those that do not report it are accepted.
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = self.inner.chain_id else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {
-            // Not of the source itself, which holds what is asked.
+            // Not a clone of the source itself, which owns the checks.
             let asker = self.rpc_asker(rpc_reading);
             let options = CallOptions { on: Some(id), ..options.clone() };
             async move {

@@ -1,5 +1,5 @@
-//! Price of the native coin from the chain's reference pools, by the nodes' JSON-RPC, which has
-//! pools in the form of EVM chains.
+//! Price of the native coin from the chain's reference pools, by the nodes' JSON-RPC, where pools
+//! have the form of EVM chains.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::sources::second_answers::Unconfirmed;
 /// `token0()` and `token1()`.
 const FIRST: &str = "0x0dfe1681";
 const SECOND: &str = "0xd21220a7";
-/// So old a block is one to which every server that answers has come.
+/// Age in seconds of a block that every server that answers has.
 const RECENT_SECONDS: u64 = 3 * 60 * 60;
 
-/// What is known of the chain's row.
+/// The cached reference pools of the chain's row.
 #[derive(Debug)]
 pub(super) struct References {
     pub(super) pools: Vec<Account>,
@@ -68,7 +68,7 @@ impl TronSource {
         Ok(self.inner.known_references.set(pools.collect(), row.pools.len()))
     }
 
-    /// The same by several answers where it is none: a node may not know it yet.
+    /// Confirms by several answers that a pool is none: a node may not have it yet.
     async fn confirmed_reference(
         &self,
         emitter: Account,
@@ -79,7 +79,7 @@ impl TronSource {
             match self.reference(emitter, &options).await {
                 Ok(Ok(pool)) => return Ok(Some(pool)),
                 Ok(Err(by)) => options.avoid = Some(by),
-                // A refusal of a request with one call.
+                // A request with a single call was refused.
                 Err(UpstreamError::Rpc { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -87,8 +87,8 @@ impl TronSource {
         Ok(None)
     }
 
-    /// What a pool and its coins say of themselves; an endpoint by which it is no pool of the native coin
-    /// and a stablecoin.
+    /// What a pool and its tokens report; `Err` names an endpoint by which it is no pool of the
+    /// native coin and a stablecoin.
     async fn reference(
         &self,
         emitter: Account,
@@ -122,7 +122,8 @@ impl TronSource {
         Ok(pool.ok_or(by))
     }
 
-    /// What contracts answer to calls without arguments, and by which endpoint; `None` where one does not.
+    /// Results of contracts' calls without arguments, and the endpoint; `None` if one has no
+    /// result.
     async fn constants(
         &self,
         asked: &[(Account, &str)],
@@ -134,14 +135,14 @@ impl TronSource {
         Ok((answers.iter().map(data).collect(), by))
     }
 
-    /// Whether some of these moments are so new that a server may not have come so far.
+    /// Whether some of these moments are so recent that a server may lack their blocks.
     fn is_recent(&self, at: &[Moment]) -> bool {
         let newest = at.iter().map(|moment| u64::from(moment.time.0)).max();
         let now = self.inner.pool.now().0 / 1_000;
         newest.is_some_and(|newest| newest.saturating_add(RECENT_SECONDS) > now)
     }
 
-    /// `asks_head`: that the server has come so far is shown in front of the events.
+    /// `asks_head`: the server must show its height before the events.
     async fn pool_events(
         &self,
         pools: &[ReferencePool],
@@ -161,7 +162,7 @@ impl TronSource {
             let calls: Vec<_> = asked.iter().map(call).collect();
             let high = asked.iter().map(|range| range.1).max().filter(|_| asks_head);
             let (answers, endpoint) = match self.confirmed_events(&calls, high, options).await {
-                // What is said of all of them.
+                // An error of the whole request.
                 Err(UpstreamError::Rpc { code, message, endpoint }) => {
                     let parts = smaller(&asked, &message);
                     left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
@@ -182,13 +183,13 @@ impl TronSource {
                 }
             }
         }
-        // Stable: inside a block they stay in the order in which they came.
+        // A stable sort: events of a block keep their order.
         events.sort_by_key(|event| event.height);
         Ok(events)
     }
 
-    /// Pools of reference are busy: that a range has no event takes a second answer, of another endpoint
-    /// where there is one. A price from events further away would be a wrong one.
+    /// Queries ranges without events again, at another endpoint if possible: reference pools are
+    /// busy, so an empty range needs confirmation. A price from more distant events would be wrong.
     async fn confirmed_events(
         &self,
         calls: &[(&str, Value)],
@@ -213,7 +214,7 @@ impl TronSource {
         Ok((answers, endpoint))
     }
 
-    /// Answers of a server that shows in front of them that it has come to a height.
+    /// Answers of a server that shows before them that it has reached a height.
     async fn events_up_to(
         &self,
         calls: &[(&str, Value)],
@@ -234,8 +235,8 @@ impl TronSource {
     }
 }
 
-/// Smaller ranges where the node says that these are too large and they can be split: of as many
-/// blocks as it names, else halves.
+/// Smaller ranges if the node refuses these as too large and they can be split: of as many blocks
+/// as it names, else halves.
 fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     let can_split = ranges.iter().any(|(low, high)| low < high);
     let named = wire::range_named(message);
@@ -249,7 +250,7 @@ fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     })
 }
 
-/// The events of pools in a range that show prices.
+/// A filter for price events of pools in a range.
 pub(super) fn pool_filter(pools: &[Account], range: Range) -> Value {
     let emitters: Vec<String> = pools.iter().map(|pool| evm_wire::hex(pool)).collect();
     let by = [("address", json!(emitters)), ("topics", json!([TOPICS]))];

@@ -1,4 +1,4 @@
-//! One gap of a wallet, read: decides what is requested next and what can be delivered.
+//! Reads one gap of a wallet: decides what is requested next and what can be delivered.
 
 use std::convert::Infallible;
 
@@ -28,13 +28,13 @@ use crate::sources::prefetch::{
 
 enum Event {
     Opened(Result<Opening>),
-    /// The lowest wanted block that nodes keep, looked up where nothing else shows how far down
-    /// events go.
+    /// The lowest wanted block that nodes keep, looked up if nothing else shows how deep events are
+    /// kept.
     Kept(Result<Option<EventDepth>>),
     Page(usize, Result<(Page, EndpointId), ListError>),
-    /// Whether an endpoint gave a list, while events are read.
+    /// Whether an endpoint returned lists while events are read.
     Probed(bool),
-    /// What the lists rest on.
+    /// The proof of the lists.
     Confirmed(Result<Confirmed>),
     Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>>),
     Fetched(Key, Result<Fetched>),
@@ -57,7 +57,7 @@ impl TronReader {
         next_chunk(&mut self.0).await
     }
 
-    /// Works on what is in flight without delivering; never ready.
+    /// Drives the requests in flight without delivering; never ready.
     pub(crate) async fn drive(&mut self) -> Infallible {
         drive(&mut self.0).await
     }
@@ -68,24 +68,24 @@ struct Reading {
     request: GapRequest,
     wallet: Account,
     options: CallOptions,
-    /// `None`: what must be known first is not known yet.
+    /// `None` until the opening is known.
     lister: Option<Lister>,
     timeline: Timeline,
     prefetcher: Prefetcher<Event>,
     /// Delivered with the first chunk.
     tip: Option<Tip>,
     ended: bool,
-    /// Nodes keep blocks only from here: what lies below stays unknown.
+    /// The lowest block that nodes keep: heights below stay unread.
     cut: Option<Height>,
-    /// What was not established of all that is read by events, and windows without two answers.
+    /// Doubts of everything read by events, and windows without two equal answers.
     doubts: Doubts,
     unconfirmed: Vec<HeightRange>,
     list_proof: ListProof,
-    /// Questions so far whether an endpoint has lists after all; `None`: that is not asked.
+    /// Number of queries for lists while events are read; `None`: no queries.
     probes: Option<u32>,
-    /// Listed transactions that no endpoint gave.
+    /// Number of listed transactions that no endpoint returned.
     missing: usize,
-    /// Grows, so that the first rows come early and later commits are few.
+    /// Grows from chunk to chunk, for early first rows and few later commits.
     chunk_min: usize,
 }
 
@@ -131,13 +131,13 @@ impl Reading {
             Ok(given) => given,
             Err(ListError::Refused(last)) if !self.source.has_lists() => {
                 tracing::info!(reason = %last, "account lists are refused: events are searched");
-                // Of what the other list showed, no more is wanted.
+                // Entries of the other list are discarded.
                 self.prefetcher.cancel_all();
                 self.search_events();
                 self.probe(0);
                 return Ok(());
             }
-            // Lists that have worked are waited for: events do not show all that they do.
+            // Lists that have worked are waited for, because events show less.
             Err(error) => return Err(self.source.list_error(error)),
         };
         let is_top = !listing.list.is_begun();
@@ -154,7 +154,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Goes on by events, from where this has come to.
+    /// Continues by events from the present position.
     fn search_events(&mut self) {
         self.lister = None;
         let (source, options) = (self.source.clone(), self.options.clone());
@@ -164,8 +164,7 @@ impl Reading {
         }));
     }
 
-    /// Asks for lists once more after a pause, until one is given or it is known that there are
-    /// none.
+    /// Queries lists again after a pause, until one is returned or they are known to be missing.
     fn probe(&mut self, asked: u32) {
         if self.source.has_no_lists() || asked >= PROBES_MAX {
             self.probes = None;
@@ -188,15 +187,16 @@ impl Reading {
         if self.ended {
             return;
         }
-        // What is left is read by lists; what was read by events is read again by the caller.
+        // The remaining heights are read by lists; the caller rereads those that were read by
+        // events.
         self.prefetcher.cancel_all();
         (self.lister, self.cut, self.doubts) = (None, None, Doubts::NONE);
         self.request.high = Some(self.timeline.next_high);
         self.begin(None);
     }
 
-    /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
-    /// nothing.
+    /// Continues by events, down to the depth that nodes keep: a search below finds nothing and
+    /// proves nothing.
     fn search_from(&mut self, kept: Option<EventDepth>) -> Result<()> {
         let (low, high) = (self.request.low, self.timeline.next_high);
         let Some(EventDepth { from: kept, doubts }) = kept.filter(|kept| kept.from <= high) else {
@@ -260,14 +260,14 @@ impl Reading {
             Ok(Fetched::Lost(height)) => return self.lost(key, height),
             Ok(Fetched::Missing) => "a listed transaction is given by no endpoint".to_owned(),
             Err(UpstreamError::Unavailable { last, .. }) => last,
-            // One transaction that nodes cannot give must not stop the others.
+            // One transaction that nodes do not return must not block the others.
             Err(error @ (UpstreamError::Rpc { .. } | UpstreamError::Malformed { .. })) => {
                 error.to_string()
             }
             Err(error) => return Err(error),
         };
         let attempts = self.timeline.mark_for_retry(key);
-        // The last of them is by its block.
+        // The last attempt is by its block.
         if attempts <= self.source.inner.limits.missing_tries_max {
             return Ok(());
         }
@@ -291,8 +291,8 @@ impl Reading {
         lister.map_or(Some(u64::MAX), |lister| lister.frontier(self.timeline.floor()))
     }
 
-    /// Whether the list of transactions has ended: one that has none is not waited for by that of
-    /// token movements, whose first rows would be delivered without the doubt.
+    /// Whether the list of transactions has ended. If it is empty, the first rows of the list of
+    /// token movements would otherwise be delivered without that doubt.
     fn has_all_transactions(&self) -> bool {
         let Some(Lister::Index { listings, .. }) = &self.lister else { return false };
         let of_kind = |one: &&OpenList| one.kind == ListKind::Transactions;
@@ -311,7 +311,7 @@ impl Reading {
         }));
     }
 
-    /// Nothing may be delivered yet.
+    /// Whether nothing may be delivered yet.
     fn is_unproved(&self) -> bool {
         match &self.lister {
             Some(Lister::Index { .. }) => self.list_proof.is_open(self.has_all_transactions()),
@@ -327,7 +327,7 @@ impl Reading {
         match &mut self.lister {
             Some(Lister::Index { listings, low_at }) => {
                 for (number, listing) in listings.iter_mut().enumerate() {
-                    // Only the list that holds up the others.
+                    // Only the list that delays the others.
                     let is_behind = listing.list.frontier(floor) == Some(frontier);
                     if listing.is_asked || !is_behind {
                         continue;
@@ -383,7 +383,7 @@ impl Reading {
             let Some(taken) = self.timeline.take() else { return };
             let (source, wallet, mut options) =
                 (self.source.clone(), self.wallet, self.options.clone());
-            // The newest is delivered first.
+            // The newest transaction is delivered first.
             options.lane = options.lane.ranked(u64::MAX - taken.key.0.0);
             let pause = limits.missing_pause * taken.tries;
             let by_block = taken.tries >= limits.missing_tries_max;
@@ -427,7 +427,7 @@ impl PrefetchReader for Reading {
         &mut self.prefetcher
     }
 
-    /// Whether what was read counts follows from whether there are lists at all.
+    /// Also waits for the result of queries for lists, which decides whether the read is accepted.
     fn has_ended(&self) -> bool {
         self.ended && self.probes.is_none()
     }
@@ -447,7 +447,7 @@ impl PrefetchReader for Reading {
         self.timeline.decide(frontier, limits.passed_max, want);
         let ahead = self.prefetcher.list_depth(limits.list_ahead_max, urgency);
         let likely = lister.likely();
-        // What is likely is not delivered before the lists are known.
+        // Prefetched transactions are not delivered before the lists are confirmed.
         if likely.is_some() || self.timeline.waiting(ahead) < ahead {
             self.ask_lists(frontier);
         }
@@ -523,7 +523,7 @@ impl PrefetchReader for Reading {
     }
 }
 
-/// Questions whether an endpoint has lists, in one read.
+/// Queries for lists in one read.
 const PROBES_MAX: u32 = 9;
 
 fn raw(tx: Transaction) -> RawTx {
@@ -531,7 +531,7 @@ fn raw(tx: Transaction) -> RawTx {
     RawTx::Tron(Box::new(tx), time)
 }
 
-/// The hint of where a reading goes on: the height it came to, and that block's time.
+/// A hint for where a later read continues: the height, and that block's time.
 fn hint((height, at): (Height, u64)) -> Resume {
     Resume([height.to_be_bytes(), at.to_be_bytes()].concat())
 }

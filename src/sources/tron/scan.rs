@@ -1,7 +1,8 @@
-//! Which of many wallets token transfers name, by `eth_getLogs` with lists of wallets as topics.
+//! Finds which of many wallets had token transfers, by `eth_getLogs` with lists of wallets as
+//! topics.
 //!
-//! One endpoint is asked, once; one that shows no events near the head counts for nothing, because
-//! nodes without an index of events return none and no error.
+//! One endpoint is queried, once; one without events near its head does not count, because nodes
+//! without an event index return none and no error.
 
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ impl TronSource {
         if low > high {
             return Ok(Scanned { low, high, moved: Vec::new() });
         }
-        // Also what an index of events that lags behind its head may have lacked.
+        // Includes blocks that a lagging event index may have lacked in the last scan.
         let window = HeightRange { low: low.saturating_sub(self.inner.index_lag), high };
         let tops = tops(targets);
         let mut last = UpstreamError::NotSupported { method: LOGS.to_owned() };
@@ -53,7 +54,7 @@ impl TronSource {
         Err(last)
     }
 
-    /// Endpoints that may offer events, those that work and are less busy first.
+    /// Endpoints that may have events, working and less busy ones first.
     fn with_events(&self) -> Vec<EndpointId> {
         let offers = |one: &EndpointStatus| !one.not_offered.iter().any(|method| method == LOGS);
         let mut all = self.inner.pool.endpoints();
@@ -74,7 +75,8 @@ impl TronSource {
             return Err(UpstreamError::unavailable("endpoint shows no events near the head"));
         }
         let mut logs = Vec::new();
-        // With the head they fit one request: one that is split may be answered by several servers.
+        // Few enough to fit into one request with the head: one that is split may be answered by
+        // several servers.
         let at_once = self.inner.pool.calls_at_once().saturating_sub(1);
         let batch = self.inner.limits.logs_batch_max.min(at_once).max(1);
         for searches in self.searches(tops, window).chunks(batch) {
@@ -83,7 +85,7 @@ impl TronSource {
         Ok(moved(tops, &logs))
     }
 
-    /// Searches in one request, from an endpoint that has come so far.
+    /// Searches in one request, at an endpoint that has reached the range's top.
     async fn transfers(
         &self,
         searches: &[Value],
@@ -107,7 +109,7 @@ impl TronSource {
         Ok(all)
     }
 
-    /// Two searches for each group of wallets and range of blocks.
+    /// Two searches per group of wallets and range of blocks.
     fn searches(&self, tops: &Tops, HeightRange { low, high }: HeightRange) -> Vec<Value> {
         let limits = &self.inner.limits;
         let mut accounts: Vec<&Account> = tops.keys().collect();

@@ -1,20 +1,20 @@
-//! Searches for events: the refusals of those that are too large.
+//! Classifies refusals of event searches that are too large.
 
 use super::wire;
 use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
 
-/// Of a search that a node or what stands before it ended.
+/// The text for a search that the node or its proxy ended.
 const TOO_LONG: &str = "the search takes too long";
 const TIMEOUT_WORDS: [&str; 5] =
     ["timeout", "timed out", "time-out", "deadline exceeded", "took too long"];
 
-/// A smaller range may be answered.
+/// Whether a smaller range may be answered.
 pub(super) fn is_too_wide(message: &str) -> bool {
     message == TOO_LONG || wire::is_too_much(message)
 }
 
-/// As [`wire::rpc_reading`], but a search that takes too long is not tried again as it is.
+/// As [`wire::rpc_reading`], but a search that timed out is not retried unchanged.
 pub(super) fn search_reading(status: u16, body: &[u8]) -> ReplyClass {
     let read = wire::rpc_reading(status, body);
     let (ReplyClass::Again(text)

@@ -1,10 +1,10 @@
-//! Pure: what lists and events show of a transaction before it is fetched. Several answers show it, and
-//! what one of them says is not the whole truth.
+//! Pure: what lists and events show of a transaction before it is fetched. It is merged from
+//! several answers, because one may be incomplete.
 
-/// Answers that say of a transaction that it failed after which it did.
+/// Answers that report a transaction as failed, after which it counts as failed.
 pub(super) const FAILED_ANSWERS: u32 = 2;
 
-/// A transaction's fields in lists.
+/// What lists show of a transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SeenTx {
     /// Tokens left the wallet.
@@ -16,14 +16,14 @@ pub(super) struct SeenTx {
     pub(super) sent: Option<SentTx>,
 }
 
-/// A transaction itself.
+/// The transaction itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SentTx {
     pub(super) json: String,
     pub(super) kind: TxPurpose,
-    /// The wallet sent it, or is the contract that it calls.
+    /// The wallet sent it, or is the called contract.
     pub(super) is_wallets: bool,
-    /// Answers that say that it failed, while none says that it did not.
+    /// Answers that report it as failed, while none reports success.
     pub(super) failures: u32,
 }
 
@@ -41,19 +41,19 @@ impl SentTx {
     }
 }
 
-/// What a transaction may be, by what it asks for.
+/// What a transaction may be, by its contract type and call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TxPurpose {
-    /// A payment, a vote, a freeze: no contract runs.
+    /// A payment, vote or freeze: no contract runs.
     Plain,
-    /// A contract is asked to move or release one token.
+    /// A call that moves or releases one token.
     TokenCall,
     Call,
-    /// A trade that the protocol itself makes.
+    /// A trade on the protocol's own exchange.
     NativeTrade,
 }
 
-/// Whether a transaction was shown on each side of the wallet, in an inner call and by itself.
+/// What was shown of a transaction: tokens out, tokens in, an inner call, the transaction itself.
 pub(super) type Sides = [bool; 4];
 
 impl SeenTx {

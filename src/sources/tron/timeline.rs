@@ -1,7 +1,7 @@
-//! Pure: the merged entries of all lists between what is delivered and what is known.
+//! Pure: the merged entries of all lists that are known but not delivered.
 //!
-//! Lists of the index are ordered by time and do not always contain heights, so entries stand by
-//! the position in their list, and a chunk ends at an entry whose height is known.
+//! The index's lists are ordered by time and do not always contain heights, so entries are ordered
+//! by their position in the list, and a chunk ends at an entry whose height is known.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::sources::prefetch::{ChunkSizes, Fetch, Ready, ReorderBuffer};
 
 pub(super) type ReadyCalls = Ready<Transaction, Word>;
 
-/// Where an entry stands: newest first, then by id.
+/// Order of entries: newest first, then by id.
 pub(super) type Key = (Reverse<u64>, Word);
 
 /// What the lists show of an entry.
@@ -23,23 +23,23 @@ pub(super) type Key = (Reverse<u64>, Word);
 struct Listed {
     height: Option<Height>,
     seen: SeenTx,
-    /// What was shown of it when it was requested last.
+    /// What was known of it when it was last requested.
     requested_for: Option<Sides>,
-    /// Looked at only to learn how far down it stands.
+    /// Fetched only to learn its height.
     is_probe: bool,
-    /// No endpoint gives it.
+    /// No endpoint returns it.
     is_lost: bool,
 }
 
 impl Listed {
-    /// Since it was requested, more of it was shown: what came then was held against less, and may lack
-    /// that.
+    /// Whether more was shown of it since it was requested: its answer was checked against less,
+    /// and may lack that.
     fn is_outdated(&self) -> bool {
         self.requested_for.is_some_and(|sides| sides != self.seen.sides())
     }
 }
 
-/// An entry to be asked for.
+/// An entry to request.
 #[derive(Debug, Clone)]
 pub(super) struct Taken {
     pub(super) key: Key,
@@ -56,15 +56,15 @@ pub(super) struct Timeline {
     pub(super) next_high: Height,
     planned: ReorderBuffer<Key, Listed, Box<Transaction>>,
     places: HashMap<Word, u64>,
-    /// Entries at and above this place are delivered.
+    /// Entries at and above this position are delivered.
     delivered_at: Option<u64>,
-    /// Passed over since an entry's height was known last.
+    /// Entries skipped since the last one with a known height.
     passed: usize,
-    /// The entry that the last chunk ended at: height and place.
+    /// The entry at which the last chunk ended: height and position.
     pub(super) edge: Option<(Height, u64)>,
     pub(super) done: bool,
     has_new: bool,
-    /// What was known when it was decided last.
+    /// The frontier of the last decision.
     decided_to: u64,
 }
 
@@ -77,7 +77,7 @@ impl Timeline {
         self.planned.under_way()
     }
 
-    /// Adds a list's rows; what is delivered already is left out.
+    /// Adds a list's rows, without those that are delivered already.
     pub(super) fn add(&mut self, rows: Vec<FoundRow>) {
         self.has_new = true;
         for FoundRow { id, at, height, seen } in rows {
@@ -97,7 +97,7 @@ impl Timeline {
         }
     }
 
-    /// Decides about entries that all lists have shown.
+    /// Decides which of the entries that all lists have shown are requested.
     pub(super) fn decide(
         &mut self,
         frontier: Option<u64>,
@@ -130,8 +130,8 @@ impl Timeline {
         }
     }
 
-    /// Has entries above a place asked for that are wanted by what was shown of them so far. Whether the
-    /// others are is decided once all lists are known.
+    /// Requests entries above a position that are wanted by what is known so far; the others are
+    /// decided once all lists are known.
     pub(super) fn expect(&mut self, likely: u64, want: impl Fn(&SeenTx) -> bool) {
         let above = self.planned.iter_mut().take_while(|((Reverse(at), _), _)| *at > likely);
         for (_, slot) in above {
@@ -143,12 +143,12 @@ impl Timeline {
         }
     }
 
-    /// Entries that wait to be asked for, counted up to `most`.
+    /// Number of entries that wait to be requested, counted up to `most`.
     pub(super) fn waiting(&self, most: usize) -> usize {
         self.planned.values().filter(|slot| slot.is_waiting()).take(most).count()
     }
 
-    /// The next entry to ask for.
+    /// The next entry to request.
     pub(super) fn take(&mut self) -> Option<Taken> {
         let (keys, tries) = self.planned.take_waiting(1);
         let key = keys.into_iter().next()?;
@@ -158,8 +158,8 @@ impl Timeline {
         Some(Taken { key, height, seen, tries, is_probe })
     }
 
-    /// Whether a transaction is of the block in which it is listed, or of its time where the list names
-    /// no block.
+    /// Whether a transaction is in the block in which it is listed, or has its time if the list
+    /// names no block.
     pub(super) fn is_of(&mut self, key: &Key, tx: &Transaction) -> bool {
         let Some(slot) = self.planned.get_mut(key) else { return false };
         match slot.known.height {
@@ -168,7 +168,7 @@ impl Timeline {
         }
     }
 
-    /// A transaction has come.
+    /// Stores a fetched transaction.
     pub(super) fn put(&mut self, key: &Key, tx: Box<Transaction>) {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = Some(tx.call.block);
@@ -179,7 +179,7 @@ impl Timeline {
         }
     }
 
-    /// It proved not to be wanted.
+    /// Marks an entry as not wanted.
     pub(super) fn pass(&mut self, key: &Key, height: Option<Height>) {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = slot.known.height.or(height);
@@ -190,7 +190,7 @@ impl Timeline {
         }
     }
 
-    /// No endpoint gives it, which is listed in the block of this height.
+    /// Marks an entry of this height that no endpoint returns.
     pub(super) fn lose(&mut self, key: &Key, height: Height) {
         if let Some(slot) = self.planned.get_mut(key) {
             (slot.known.height, slot.known.is_lost) = (Some(height), true);
@@ -198,20 +198,20 @@ impl Timeline {
         }
     }
 
-    /// No node gave it: it waits again. Returns how often it was tried.
+    /// Marks an entry that no node returned as waiting again; returns its number of attempts.
     pub(super) fn mark_for_retry(&mut self, key: &Key) -> u32 {
         self.planned.mark_for_retry(key)
     }
 
-    /// The highest place that is known to lie below the wanted heights; 0 where none is.
+    /// The highest position known to lie below the wanted heights; 0 if there is none.
     pub(super) fn floor(&self) -> u64 {
         let below = |listed: &Listed| listed.height.is_some_and(|height| height < self.low);
         let found = self.planned.iter().find(|(_, slot)| below(&slot.known));
         found.map_or(0, |((Reverse(at), _), _)| *at)
     }
 
-    /// The next chunk, given at and below which place something may be unknown (`None`: all that
-    /// is wanted is known).
+    /// The next chunk. `frontier`: the position at and below which entries may be unknown (`None`:
+    /// everything wanted is known).
     pub(super) fn deliver(
         &mut self,
         frontier: Option<u64>,
@@ -226,7 +226,7 @@ impl Timeline {
         let mut complete = frontier.is_none();
         for ((Reverse(at), _), slot) in self.planned.iter() {
             if previous != Some(*at) {
-                // All of one moment is settled: it may end the chunk.
+                // All entries of one moment are ready: the chunk may end here.
                 if let Some(edge) = pending.take() {
                     cut = Some(edge);
                 }
@@ -250,7 +250,7 @@ impl Timeline {
                     break;
                 }
             }
-            // An entry above what is wanted ends nothing.
+            // An entry above the wanted heights does not end a chunk.
             let wanted = slot.known.height.filter(|height| *height <= self.next_high);
             pending = wanted.map(|height| (height, *at, here, passed)).or(pending);
         }
@@ -273,8 +273,8 @@ impl Timeline {
         })
     }
 
-    /// Where places are heights: all that is known above one at and below which something may be unknown,
-    /// once it is so many blocks, few rows or none. A read that fails later does not read them again.
+    /// If positions are heights: everything known above the frontier, once it spans enough blocks,
+    /// even with few rows or none, so that it is not read again after a failure.
     pub(super) fn deliver_known(
         &mut self,
         frontier: Height,
@@ -292,14 +292,14 @@ impl Timeline {
         is_known.then(|| self.take_chunk(low, Some(low)))
     }
 
-    /// Takes all at and above a place as the chunk that ends at a height.
+    /// Takes everything at and above a position as the chunk that ends at a height.
     fn take_chunk(&mut self, low: Height, at: Option<u64>) -> ReadyCalls {
         let high = self.next_high;
         let below = at.and_then(|at| at.checked_sub(1)).map(|below| (Reverse(below), [0; 32]));
         let (mut txs, mut missing) = (Vec::new(), Vec::new());
         for ((_, id), slot) in self.planned.take_before(below.as_ref()) {
             self.places.remove(&id);
-            // Of a list ordered by time, some may stand outside.
+            // In a list ordered by time some entries may lie outside the heights.
             let is_inside = |height: &Height| (low..=high).contains(height);
             if let Fetch::Ready(tx) = slot.fetch {
                 txs.extend(Some(*tx).filter(|tx| is_inside(&tx.call.block)));

@@ -1,4 +1,4 @@
-//! Symbols and decimals: of contracts by read-only calls, of TRC-10 tokens by their number.
+//! Symbols and decimals: of contracts by read-only calls, of TRC-10 tokens by their id.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::sources::symbol::symbol;
 /// `symbol()` and `decimals()`.
 const SYMBOL: &str = "0x95d89b41";
 pub(super) const DECIMALS: &str = "0x313ce567";
-/// The lane of requests for no single wallet.
+/// The caller's address in read-only calls.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
-/// What was answered about a field of a token.
+/// An answer about one field of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer<T> {
     Value(T),
-    /// The contract has none, or refuses the question.
+    /// The contract has no such field, or rejects the call.
     Absent,
-    /// `null`, or nothing: the node did not say.
+    /// `null` or nothing: no answer.
     Silent,
 }
 
@@ -41,7 +41,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// A field of a token, over the answers about it.
+/// A field of a token over several answers.
 #[derive(Debug, Clone, Default)]
 struct Field<T> {
     value: Option<T>,
@@ -57,22 +57,22 @@ impl<T> Field<T> {
         }
     }
 
-    /// A value, or two answers that there is none.
+    /// Whether there is a value, or two answers that there is none.
     fn is_settled(&self) -> bool {
         self.value.is_some() || self.absences >= ABSENCES
     }
 }
 
-/// Answers that a token has no symbol, or no decimals, before it counts as having none.
+/// Answers that a token has no symbol or no decimals, after which it counts as having none.
 const ABSENCES: u32 = 2;
 
-/// A token that is asked about.
+/// A token in progress.
 #[derive(Debug, Clone)]
 struct Open {
     mint: Address,
     symbol: Field<Arc<str>>,
     decimals: Field<u8>,
-    /// By the HTTP interface, as TRC-10 tokens, and all where nodes speak no JSON-RPC.
+    /// Use the HTTP interface: for TRC-10 tokens, and for all if nodes have no JSON-RPC.
     by_http: bool,
 }
 
@@ -93,8 +93,7 @@ impl Open {
         self.decimals.take(decimals);
     }
 
-    /// A symbol that was not given is asked for again by the caller; without decimals nothing is
-    /// known.
+    /// The caller queries a missing symbol again; without decimals there is no result.
     fn meta(self) -> Option<TokenMeta> {
         let is_known = self.decimals.is_settled();
         let (symbol, decimals) = (self.symbol.value, self.decimals.value);
@@ -103,7 +102,7 @@ impl Open {
 }
 
 impl TronSource {
-    /// Tokens about which no endpoint gave an answer, in time, are left out.
+    /// Metadata of tokens; those without an answer in time are left out.
     pub(crate) async fn tokens(
         &self,
         mints: &[Address],
@@ -131,14 +130,14 @@ impl TronSource {
         failure.filter(|_| metas.is_empty()).map_or(Ok(metas), Err)
     }
 
-    /// Asks once about each: contracts and TRC-10 tokens at the same time.
+    /// Queries each token once: contracts and TRC-10 tokens concurrently.
     async fn token_round(&self, open: &mut [&mut Open], options: &mut CallOptions) -> Result<()> {
         let asked = options.clone();
         let each = open.iter_mut().map(|one| &mut **one);
         let (mut rest, mut contracts): (Vec<_>, Vec<_>) = each.partition(|one| one.by_http);
         let by_rpc = self.ask_contracts(&mut contracts, &asked, &mut options.avoid);
         let (by_rpc, by_http) = join(by_rpc, self.ask_one_by_one(&mut rest, &asked)).await;
-        // Not every node speaks JSON-RPC.
+        // Not every node has JSON-RPC.
         let mut turned: Vec<_> = contracts.into_iter().filter(|one| one.by_http).collect();
         self.ask_one_by_one(&mut turned, &asked).await.and(by_rpc).and(by_http)
     }
@@ -168,7 +167,7 @@ impl TronSource {
         outcome
     }
 
-    /// By the HTTP interface.
+    /// Queries tokens by the HTTP interface.
     async fn ask_one_by_one(&self, tokens: &mut [&mut Open], asked: &CallOptions) -> Result<()> {
         let mut outcome = Ok(());
         for group in tokens.chunks_mut(self.inner.limits.tokens_parallel.max(1)) {
@@ -184,7 +183,7 @@ impl TronSource {
         outcome
     }
 
-    /// Many contracts in one request.
+    /// Queries many contracts in one request.
     async fn contracts(
         &self,
         mints: &[Address],
@@ -211,7 +210,7 @@ impl TronSource {
                 return Ok((Answer::Absent, Answer::Absent));
             };
             let asset = serde_json::from_slice::<Asset>(&reply.body).ok();
-            // One that moved exists: nothing about it is no answer.
+            // A token that was moved exists: an empty answer is none.
             return Ok(match asset.filter(|asset| asset.id.is_some()).map(|one| one.meta(mint)) {
                 Some(meta) => (Answer::of(meta.symbol), Answer::of(meta.decimals)),
                 None => (Answer::Silent, Answer::Silent),
@@ -225,7 +224,7 @@ impl TronSource {
         Ok((symbol?, decimals?))
     }
 
-    /// What a contract answers to a call without arguments.
+    /// The result of a contract's call without arguments.
     async fn constant<T>(
         &self,
         contract: Address,
@@ -250,7 +249,7 @@ impl TronSource {
     }
 }
 
-/// An answer of JSON-RPC: an error is what the contract says, `null` is nothing.
+/// An answer of JSON-RPC: an error is the contract's answer, `null` is none.
 fn read<T>(answer: &CallOutcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
     match answer {
         Err(_) => Answer::Absent,
@@ -276,12 +275,12 @@ struct Transaction {
 
 #[derive(Deserialize)]
 struct Ret {
-    /// Only when it failed.
+    /// Set only if the call failed.
     ret: Option<String>,
 }
 
 impl Constant {
-    /// A call that reverted has a result too, and says so only inside.
+    /// A reverted call has a result too, with the failure inside.
     fn bytes(self) -> Option<Vec<u8>> {
         let failed = self.transaction.is_some_and(|tx| {
             tx.ret.iter().any(|ret| ret.ret.as_deref().is_some_and(|ret| ret != "SUCESS"))
@@ -297,7 +296,7 @@ struct Asset {
     abbr: String,
     #[serde(default)]
     name: String,
-    /// Left out where it is 0.
+    /// Omitted if 0.
     #[serde(default)]
     precision: u8,
 }

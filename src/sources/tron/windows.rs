@@ -1,19 +1,19 @@
-//! Pure: which windows of blocks are searched for events, downwards, and how large they are.
+//! Pure: which windows of blocks are searched for events, downwards, and their size.
 
 use std::collections::BTreeMap;
 
 use super::wire::HeightRange;
 use crate::domain::Height;
 
-/// What a window is shrunk by when it holds too much.
+/// Factor by which a window shrinks that is too large.
 const SHRINK: u64 = 2;
-/// Answered windows after which one of twice as many blocks is tried: at first, and at most, as the
-/// number doubles with each try that is refused.
+/// Answered windows before one of twice the size is tried: at first, and at most, as the number
+/// doubles with each refused try.
 const TRY_AFTER: u32 = 16;
 const TRY_AFTER_MAX: u32 = 1_024;
 
-/// How many blocks a window has: fewer after a refusal, and more again where those are answered, as
-/// what was too much for one endpoint, or took too long once, need not be so for the next window.
+/// The size of windows: smaller after a refusal, larger again after answers, because a size that
+/// one endpoint refused, or answered too late once, may work for the next window.
 #[derive(Debug)]
 struct WindowSize {
     blocks: u64,
@@ -21,7 +21,7 @@ struct WindowSize {
     /// Windows to be answered before a larger one is tried, now and after the next refusal.
     left: u32,
     rest: u32,
-    /// The larger one, while it is not answered.
+    /// The larger size, until it is answered.
     tried: Option<HeightRange>,
 }
 
@@ -31,7 +31,7 @@ impl WindowSize {
         Self { blocks, blocks_max: blocks, left: TRY_AFTER, rest: TRY_AFTER, tried: None }
     }
 
-    /// Blocks of a window that is tried now.
+    /// The larger size, if it is to be tried now.
     fn to_try(&self) -> Option<u64> {
         let is_due = self.left == 0 && self.tried.is_none() && self.blocks < self.blocks_max;
         is_due.then(|| (self.blocks * SHRINK).min(self.blocks_max))
@@ -46,15 +46,15 @@ impl WindowSize {
         }
     }
 
-    /// Blocks of the parts of a window that was too much: one that was tried goes back to what was
-    /// answered.
+    /// Size of the parts of a refused window: a larger size that was tried returns to the answered
+    /// one.
     fn smaller(&self, window: HeightRange) -> u64 {
         let length = window.length();
         let is_tried = self.tried == Some(window) && self.blocks < length;
         if is_tried { self.blocks } else { length / SHRINK }
     }
 
-    /// A window was too much, and is split into parts of so many blocks.
+    /// Records a refused window, which is split into parts of this many blocks.
     fn refused(&mut self, window: HeightRange, blocks: u64) {
         if self.tried == Some(window) {
             self.rest = (self.rest * 2).min(TRY_AFTER_MAX);
@@ -65,17 +65,17 @@ impl WindowSize {
     }
 }
 
-/// Pure: which windows are searched, and down to where all is known.
+/// Pure: which windows are searched, and down to which height everything is known.
 #[derive(Debug)]
 pub(super) struct Windows {
     low: Height,
-    /// The highest height that no window holds yet.
+    /// The highest height that is in no window yet.
     next: Option<Height>,
     size: WindowSize,
-    /// Windows of the next request: few at first, so that the first rows come early.
+    /// Windows of the next request: few at first, for early first rows.
     batch: usize,
     batch_max: usize,
-    /// By their upper ends.
+    /// By upper end.
     asked: BTreeMap<Height, HeightRange>,
     again: Vec<HeightRange>,
 }
@@ -86,7 +86,7 @@ impl Windows {
         Self { low, next: Some(high), size, batch: 1, batch_max, asked, again }
     }
 
-    /// The windows of the next request. A larger one than those that were answered is asked for alone.
+    /// The windows of the next request. A larger size is tried by a single window.
     pub(super) fn plan(&mut self) -> Vec<HeightRange> {
         let mut windows: Vec<HeightRange> = self.tried().into_iter().collect();
         let most = if windows.is_empty() { self.batch } else { 1 };
@@ -118,13 +118,13 @@ impl Windows {
         self.size.answered(window);
     }
 
-    /// A window that is to be searched again as it is.
+    /// Returns a window that is to be searched again unchanged.
     pub(super) fn mark_for_retry(&mut self, window: HeightRange) {
         self.asked.remove(&window.high);
         self.again.push(window);
     }
 
-    /// Splits a window that holds too much. False where it cannot be split.
+    /// Splits a window that is too large; false if it cannot be split.
     pub(super) fn shrink(&mut self, window: HeightRange, range: Option<u64>) -> bool {
         self.asked.remove(&window.high);
         let length = window.length();
@@ -139,12 +139,12 @@ impl Windows {
             let high = window.high - at * range;
             HeightRange { low: high.saturating_sub(range - 1).max(window.low), high }
         };
-        // Taken from the end: the highest first.
+        // Taken from the end, so the highest comes last.
         self.again.extend((0..length.div_ceil(range)).rev().map(part));
         true
     }
 
-    /// The height at and below which something may be unknown.
+    /// The height at and below which transactions may be unknown.
     pub(super) fn frontier(&self) -> Option<Height> {
         let asked = self.asked.keys().next_back().copied();
         let again = self.again.iter().map(|window| window.high).max();

@@ -1,5 +1,5 @@
-//! Shapes of the answers that the source reads: `TronGrid` v1, java-tron's HTTP API and its
-//! JSON-RPC (tronprotocol documentation), and what their errors mean.
+//! Decodes the answers of `TronGrid` v1, java-tron's HTTP API and its JSON-RPC (tronprotocol
+//! documentation), and classifies their errors.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::rpc::classify::words;
 use crate::rpc::jsonrpc::{CallOutcome, RpcError};
 use crate::sources::evm::wire as evm_wire;
 
-/// What answers with an error have in common: nodes use `Error`, the index `success` and `error`.
+/// Fields of error answers: nodes use `Error`, the index `success` and `error`.
 #[derive(Deserialize, Default)]
 struct Failed {
     #[serde(rename = "Error")]
@@ -32,16 +32,16 @@ struct Failed {
 
 const SLOW_DOWN: &[&str] =
     &["frequency limit", "suspended", "lack of computing resources", "rate limit", "too many"];
-/// A node that lacks a service, or has it switched off.
+/// A node lacks a service, or has it disabled.
 const NOT_OFFERED: &[&str] = &["not support", "is closed", "not open", "lite fullnode"];
 const AGAIN: &[&str] = &["internal", "nullpointer"];
 /// Errors of the request itself (java-tron's `Util` and contract calls).
 const OF_REQUEST: &[&str] =
     &["invalid address", "invalid hex", "invalid param", "revert", "no contract", "does not exist"];
 
-/// What a status and a body mean. An error may come with the status of a good answer.
+/// Classifies a status and a body. An error may come with status 200.
 pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
-    // An answer is an object or a list; an error is never a list.
+    // A valid answer is an object or a list; an error is never a list.
     let failed = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => serde_json::from_slice::<Failed>(body).ok(),
         Some(b'[') => Some(Failed::default()),
@@ -59,16 +59,17 @@ pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
     let failed = failed.unwrap_or_default();
     let code = failed.status.unwrap_or(i64::from(status));
     let text = failed.node.or(failed.error).unwrap_or_default();
-    // The text may follow JSON, as a bare line.
+    // The text may be a bare line after JSON.
     let text = if text.is_empty() { String::from_utf8_lossy(body).into_owned() } else { text };
     refusal(status, code, text)
 }
 
-/// Characters of a text that are read. All of it is handed on: the pool masks keys before it cuts.
+/// Characters of a text that are matched. The whole text is kept: the pool masks keys before it
+/// truncates.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// One table: the first line that fits. Status, code and text together; a page is about the server,
-/// so that only its status counts.
+/// One table; the first match decides by status, code and text. For an HTML page only the status
+/// counts.
 fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
     let lower = message.chars().take(TEXT_CHARS_MAX).collect::<String>().to_lowercase();
     let is_page = lower.trim_start().starts_with('<');
@@ -87,9 +88,9 @@ fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
         _ if holds(words::QUOTA) || holds(words::KEY) || holds(words::PLAN) => {
             ReplyClass::Denied(message)
         }
-        // Without a key the index answers so, and means it for half a minute.
+        // Without a key the index answers this way, and keeps it up for half a minute.
         (403, _) | (_, 403) => ReplyClass::SlowDown(Some(KEYLESS_REST)),
-        // Also with a page: a node without the index has one (Jetty).
+        // Also as an HTML page: a node without the index returns Jetty's.
         (404 | 405 | 410 | 501, _) => ReplyClass::NotOffered(message),
         (408 | 500.., _) => ReplyClass::Again(format!("HTTP status {status}")),
         _ if holds(OF_REQUEST) || is_too_much(&lower) => ReplyClass::Refused { code, message },
@@ -99,7 +100,8 @@ fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
     }
 }
 
-/// How long the index turns away who asked too often without a key (`TronGrid` documentation).
+/// How long the index rejects clients without a key after too many requests (`TronGrid`
+/// documentation).
 const KEYLESS_REST: Duration = Duration::from_secs(30);
 
 fn number_behind(text: &str, words: &str) -> Option<u64> {
@@ -108,7 +110,7 @@ fn number_behind(text: &str, words: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// An answer that is not of the shape that was asked for.
+/// An answer that does not have the expected form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
@@ -120,7 +122,7 @@ struct AccountState<'a> {
     create_time: u64,
 }
 
-/// When an account was made, in milliseconds; `None` where the node does not have it.
+/// When an account was created, in milliseconds; `None` if the node does not have it.
 pub(super) fn account_made(body: &[u8]) -> Result<Option<u64>, Unreadable> {
     let state: AccountState<'_> = serde_json::from_slice(body).map_err(|_| Unreadable)?;
     Ok(state.address.map(|_| state.create_time))
@@ -130,22 +132,21 @@ pub(super) fn account_made(body: &[u8]) -> Result<Option<u64>, Unreadable> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) rows: Vec<FoundRow>,
-    /// Items on it, those that say nothing included.
+    /// Entries on the page, including those that are skipped.
     pub(super) items: usize,
     pub(super) fingerprint: Option<String>,
 }
 
 impl Page {
-    /// All rows that this answer or another one to the same question holds, as far down as both
-    /// reach. Where one of them goes no further down, or has no order, the other one is judged alone:
-    /// an end takes two that show none.
+    /// All rows of two answers to one query, as far down as both reach. If one of them does not go
+    /// down, or is unordered, only the other counts: an end requires two answers that show it.
     pub(super) fn joined(self, other: Self) -> Self {
         let low = match (self.end(), other.end()) {
             (Some(end), Some(other)) => end.max(other),
             (None, Some(_)) => return other,
             (_, None) => return self,
         };
-        // Its cursor goes on from its own end.
+        // The cursor belongs to this answer's own end.
         let is_whole = self.end() == Some(low);
         let fingerprint = self.fingerprint.filter(|_| is_whole);
         let mut rows = self.rows;
@@ -164,7 +165,7 @@ impl Page {
         Self { items: self.items.max(rows.len()), rows, fingerprint }
     }
 
-    /// Where it ends, if that is below where it begins.
+    /// Position of its last entry, if that is below its first.
     fn end(&self) -> Option<u64> {
         let (first, last) = (self.rows.first()?.at, self.rows.last()?.at);
         let is_sorted = self.rows.is_sorted_by(|one, next| one.at >= next.at);
@@ -172,11 +173,11 @@ impl Page {
     }
 }
 
-/// One line of a list, or one event.
+/// One entry of a list, or one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundRow {
     pub(super) id: Word,
-    /// Where it stands: milliseconds of its block in the index's lists, a height elsewhere.
+    /// Its position: milliseconds of its block in the index's lists, a height in events.
     pub(super) at: u64,
     pub(super) height: Option<Height>,
     pub(super) seen: SeenTx,
@@ -206,7 +207,7 @@ struct Item<'a> {
     raw_data: Option<RawData<'a>>,
 }
 
-/// Calls that move or release one token and do nothing else: `transfer`, `approve` and its kin.
+/// Calls that only move or release one token: `transfer`, `approve` and the like.
 const TOKEN_CALLS: [&str; 6] =
     ["a9059cbb", "095ea7b3", "d73dd623", "66188463", "39509351", "a457c2d7"];
 
@@ -228,7 +229,7 @@ fn page<'a, T: Deserialize<'a>>(
 fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<FoundRow> {
     let item: Item<'_> = serde_json::from_str(raw.get()).ok()?;
     let sent = sent(&item.ret, item.raw_data.as_ref(), raw, wallet);
-    // An item of another shape stands for an inner call.
+    // An entry of another form is an inner call.
     let inner = sent.as_ref().is_none_or(|sent| !sent.is_wallets);
     let seen = SeenTx { inner, sent, ..SeenTx::default() };
     Some(FoundRow { id: word(&item.id)?, at: item.block_timestamp, height: item.height, seen })
@@ -258,7 +259,8 @@ fn sent(
     Some(SentTx { json: raw.get().to_owned(), kind, is_wallets, failures })
 }
 
-/// `/wallet/gettransactionbyid`; `None` inside where the node does not know it, or gives another one.
+/// `/wallet/gettransactionbyid`; `None` inside if the node does not know it, or returns another
+/// one.
 pub(super) fn transaction(
     body: &[u8],
     asked: &Word,
@@ -333,7 +335,7 @@ struct BlockTransaction<'a> {
     id: Text<'a>,
 }
 
-/// A block, as far as it is returned.
+/// A block, as far as the node returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) height: Height,
@@ -342,7 +344,7 @@ pub(super) struct Block {
     pub(super) ids: Vec<Word>,
 }
 
-/// `getnowblock`, `getblock`, `getblockbynum`; `None` inside for a block that is not there.
+/// `getnowblock`, `getblock`, `getblockbynum`; `None` inside for a block that does not exist.
 pub(super) fn block(body: &[u8]) -> Result<Option<Block>, Unreadable> {
     let answer: BlockAnswer<'_> = serde_json::from_slice(body).map_err(|_| Unreadable)?;
     let (Some(id), Some(header)) = (answer.id, answer.block_header) else { return Ok(None) };
@@ -352,7 +354,7 @@ pub(super) fn block(body: &[u8]) -> Result<Option<Block>, Unreadable> {
     Ok(Some(Block { height, hash, millis, ids }))
 }
 
-/// `getexchangebyid`; `None` inside where there is none, or its tokens have no numbers.
+/// `getexchangebyid`; `None` inside if it does not exist, or its tokens have no ids.
 pub(super) fn exchange(body: &[u8]) -> Result<Option<[Asset; 2]>, Unreadable> {
     #[derive(Deserialize)]
     struct Exchange {
@@ -374,12 +376,12 @@ pub(super) fn account(text: &str) -> Option<Account> {
     tron::account(text).ok()
 }
 
-/// A node that does not know what it was asked for answers `{}`.
+/// Whether the answer is `{}`, as nodes return for unknown items.
 pub(super) fn is_empty(body: &[u8]) -> bool {
     body.iter().filter(|byte| !byte.is_ascii_whitespace()).eq(b"{}")
 }
 
-/// A read-only call of a contract, by its data in hex.
+/// A read-only call of a contract with data in hex.
 pub(super) fn eth_call(to: &[u8], data: &str) -> (&'static str, Value) {
     ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
 }
@@ -389,7 +391,7 @@ pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
     hex_number(&serde_json::from_str::<Text<'_>>(raw.get()).ok()?)
 }
 
-/// That of the first of some answers.
+/// The quantity in the first of some answers.
 pub(super) fn first_quantity(answers: &[CallOutcome]) -> Option<u64> {
     quantity(answers.first()?.as_ref().ok()?)
 }
@@ -398,13 +400,13 @@ fn hex_number(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// What the infos of a block's transactions say of its events.
+/// Events of a block, by the infos of its transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockEvents {
     /// There are no infos.
     Unknown,
     None,
-    /// There are some; the first topic of one.
+    /// There are events; the first topic of one of them.
     Some(Word),
 }
 
@@ -428,7 +430,7 @@ pub(super) fn block_events(body: &[u8]) -> BlockEvents {
     topic.map_or(BlockEvents::Unknown, BlockEvents::Some)
 }
 
-/// The heights of some events.
+/// The heights of events.
 pub(super) fn heights(raw: &RawValue) -> Option<Vec<Height>> {
     #[derive(Deserialize)]
     struct At<'a> {
@@ -439,7 +441,7 @@ pub(super) fn heights(raw: &RawValue) -> Option<Vec<Height>> {
     events.iter().map(|event| hex_number(&event.height)).collect()
 }
 
-/// The text of the one of a block's transactions, or of its infos, that has an id under a name.
+/// The item of a block's transactions, or of its infos, whose field `name` is this id.
 pub(super) fn of_block(list: &RawValue, name: &str, id: &Word) -> Option<Box<RawValue>> {
     let all: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
     let is = |item: &&&RawValue| {
@@ -451,7 +453,7 @@ pub(super) fn of_block(list: &RawValue, name: &str, id: &Word) -> Option<Box<Raw
     all.iter().find(is).map(|item| (*item).to_owned())
 }
 
-/// The transactions of a block; `None` where it has none, or is not given.
+/// The transactions of a block; `None` if it has none, or is not returned.
 pub(super) fn block_transactions(body: &[u8]) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     struct Whole<'a> {
@@ -461,7 +463,7 @@ pub(super) fn block_transactions(body: &[u8]) -> Option<Box<RawValue>> {
     serde_json::from_slice::<Whole<'_>>(body).ok()?.transactions.map(ToOwned::to_owned)
 }
 
-/// As [`reading`], for JSON-RPC: where one call of many was refused for its rate, all go again.
+/// As [`reading`], for JSON-RPC: if one call of a batch was refused for its rate, all are retried.
 pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
     #[derive(Deserialize)]
     struct Answer {
@@ -476,7 +478,7 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
             Err(_) => return ReplyClass::Again("an answer that is no JSON-RPC".to_owned()),
         },
         Some(_) => match serde_json::from_slice::<Answer>(body) {
-            // One error for the whole batch.
+            // An error for the whole batch.
             Ok(Answer { error: Some(RpcError { code, message }) }) => {
                 let read = refusal(status, code, message);
                 let ReplyClass::NotOffered(message) = read else { return read };
@@ -494,7 +496,7 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
     errors.iter().filter(too_much).map(class_of).find(is_slow).unwrap_or(ReplyClass::Good)
 }
 
-/// java-tron's texts for a search over too many blocks, or that finds too much.
+/// java-tron's texts for a search over too many blocks, or with too many results.
 const TOO_MUCH: &[&str] =
     &["block range", "range limit", "too many results", "query returned more", "exceeds the limit"];
 
@@ -502,7 +504,7 @@ pub(super) fn is_too_much(message: &str) -> bool {
     words::holds(&message.to_lowercase(), TOO_MUCH)
 }
 
-/// The blocks that a node allows: "exceed max block range: 5000".
+/// The limit that a node names: "exceed max block range: 5000".
 pub(super) fn range_named(message: &str) -> Option<u64> {
     number_behind(message, "range: ").filter(|range| *range > 0)
 }
