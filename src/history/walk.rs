@@ -137,7 +137,7 @@ struct SeenRecord {
     checked_at: Option<UnixMillis>,
 }
 
-/// Why a walk ends before the end of its history; `None`: it does not.
+/// Why a walk ends before the end of its history; `None`: without a reason to report.
 #[derive(Debug, Clone)]
 struct Ending(Option<HistoryError>);
 

@@ -508,8 +508,7 @@ impl Worker {
         let Self { inner, source, lane, pumps, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
         let left_out = ingest.uncovered_late(&raw);
-        // Late transactions are stored before the accounts that revealed them: after a crash they
-        // are found again.
+        // Stored before the accounts that revealed them, so that a crash cannot lose them.
         for late in ingest.late_chunks(&mut raw).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
                 inner.metrics.chunks_stale.add(1);
@@ -521,8 +520,8 @@ impl Worker {
         if let Some(pump) = pumps.get_mut(at).filter(|_| reread.is_none()) {
             read = neighbours::join_below(&ingest, pump, read).await;
         }
-        let (low, reached, news) =
-            (read.raw.low, read.reached(), StoredChunk::of(&read.raw, left_out));
+        let (low, reached) = (read.raw.low, read.reached());
+        let news = StoredChunk::of(&read.raw, left_out);
         let mut chunk = ingest.enrich(read, reread, checked_at).await?;
         let _alone = anchor_lock.lock().await;
         if let Some(anchor) = anchor {
@@ -531,8 +530,7 @@ impl Worker {
         }
         let is_proved = source.accepts(chunk.proof) && chunk.missing.is_empty();
         inner.make_room().await?;
-        let written = inner.store.write_chunk(chunk).await?;
-        if matches!(written, Written::Stale) {
+        if matches!(inner.store.write_chunk(chunk).await?, Written::Stale) {
             inner.metrics.chunks_stale.add(1);
             self.pumps.clear();
             return Ok(false);

@@ -37,7 +37,7 @@ impl RecentHead {
 
 /// The newest and the oldest height among the answers about one list at one time.
 #[derive(Debug, Clone, Copy)]
-struct HeightRange<L> {
+struct HeightSpread<L> {
     at: Instant,
     list: L,
     newest: Height,
@@ -51,7 +51,7 @@ pub(super) struct ServerReach<L>(Mutex<HashMap<EndpointId, Observations<L>>>);
 /// Observed heights of one endpoint.
 #[derive(Debug)]
 struct Observations<L> {
-    recent: VecDeque<HeightRange<L>>,
+    recent: VecDeque<HeightSpread<L>>,
     /// The newest height of each list, of any age.
     newest: HashMap<L, Height>,
 }
@@ -66,7 +66,7 @@ impl<L: Copy + Eq + Hash> Observations<L> {
     fn lag(&mut self) -> u64 {
         self.recent.retain(|observation| observation.at.elapsed() < AGE_MAX);
         let mut newest: HashMap<L, Height> = HashMap::new();
-        let lag = |observation: &HeightRange<L>| {
+        let lag = |observation: &HeightSpread<L>| {
             let known = newest.entry(observation.list).or_default();
             *known = observation.newest.max(*known);
             known.saturating_sub(observation.oldest)
@@ -91,7 +91,7 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
             return;
         };
         let observation =
-            HeightRange { at: Instant::now(), list, newest: *newest, oldest: *oldest };
+            HeightSpread { at: Instant::now(), list, newest: *newest, oldest: *oldest };
         let known = observations.newest.entry(list).or_default();
         *known = observation.newest.max(*known);
         observations.recent.push_back(observation);

@@ -16,7 +16,7 @@ impl RowBuffers {
         lock(&self.0).pop().unwrap_or_default()
     }
 
-    /// Returns a buffer from [`Rooms::take`].
+    /// Returns a buffer from [`RowBuffers::take`].
     pub(super) fn put(&self, room: Rows) {
         let mut kept = lock(&self.0);
         if kept.len() < BUFFERS_KEPT_MAX {

@@ -22,7 +22,7 @@ const SPACING: Duration = Duration::from_secs(10);
 const LOST_AFTER: Duration = Duration::from_secs(600);
 /// Windows are not prefetched before they are proved for this long after one proved to be
 /// different.
-const UNPROVED_REST: Duration = Duration::from_secs(300);
+const UNPROVED_PAUSE: Duration = Duration::from_secs(300);
 
 /// What was learned about each way: whether it lists inner calls, and how far its lists are
 /// synchronized.
@@ -60,7 +60,7 @@ impl Abilities {
 
     /// Whether expected windows were proved unchanged recently.
     pub(super) fn are_proved(&self) -> bool {
-        lock(&self.unproved_at).is_none_or(|at| at.elapsed() >= UNPROVED_REST)
+        lock(&self.unproved_at).is_none_or(|at| at.elapsed() >= UNPROVED_PAUSE)
     }
 
     pub(super) fn note_calls(&self, kind: Discovery) {

@@ -129,7 +129,7 @@ impl AlchemyLister {
             let done = match answers.as_deref() {
                 Ok([one]) => self.absorb_end(side, ask.end, one).await,
                 Ok(several) => self.absorb(side, ask.end, several).await,
-                Err(error) => self.amend(side, ask, with_calls, error.clone()),
+                Err(error) => self.adapt_to_error(side, ask, with_calls, error.clone()),
             };
             first_error = first_error.and(done);
         }
@@ -273,8 +273,8 @@ impl AlchemyLister {
             keys.push((endpoint, page.rows.len(), page.key));
             fullest = Some(match fullest {
                 None => (at, page.rows),
-                Some(best) => match merge::fuller(best, (at, page.rows)) {
-                    Ok(fuller) => fuller,
+                Some(best) => match merge::more_complete(best, (at, page.rows)) {
+                    Ok(more_complete) => more_complete,
                     Err(_) => return self.miss(endpoint),
                 },
             });
@@ -395,7 +395,7 @@ impl AlchemyLister {
     }
 
     /// Adapts the list to an error.
-    fn amend(
+    fn adapt_to_error(
         &mut self,
         side: TransferSide,
         ask: PageAsk,

@@ -49,7 +49,7 @@ pub(super) enum DescentOutcome {
 
 /// Why a list cannot be continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum ListFault {
     #[error("rows are not in the order asked for")]
     Disordered,
     #[error("pages repeat each other")]
@@ -65,7 +65,7 @@ pub(super) struct Descent {
     /// Known rows, newest first.
     rows: Vec<ListRow>,
     /// Rows of the edge's block on pages that contain no other block.
-    inside: Option<Inside>,
+    inside: Option<SingleBlockPages>,
     /// Rows of the edge's block on the last page, if it held other blocks too: they are taken with
     /// the next page, which is shorter and so not cut.
     edge_rows: Vec<ListRow>,
@@ -73,7 +73,7 @@ pub(super) struct Descent {
 }
 
 #[derive(Debug, Clone)]
-struct Inside {
+struct SingleBlockPages {
     page: u32,
     /// Number of rows on each page.
     size: usize,
@@ -157,9 +157,9 @@ impl Descent {
         &mut self,
         page: Vec<ListRow>,
         is_whole: bool,
-    ) -> Result<DescentOutcome, Fault> {
+    ) -> Result<DescentOutcome, ListFault> {
         if !self.is_in_order(&page) {
-            return Err(Fault::Disordered);
+            return Err(ListFault::Disordered);
         }
         self.expects_end = false;
         if self.inside.is_some() {
@@ -187,7 +187,7 @@ impl Descent {
         &mut self,
         page: Vec<ListRow>,
         is_whole: bool,
-    ) -> Result<DescentOutcome, Fault> {
+    ) -> Result<DescentOutcome, ListFault> {
         let edge = self.pager.edge();
         // A page that was cut inside the edge's block may lack some of its known rows.
         let is_cut = !is_whole && page.last().is_some_and(|row| row.block == edge);
@@ -199,7 +199,7 @@ impl Descent {
         };
         match self.pager.absorb(&view) {
             PageOutcome::Miss => return Ok(DescentOutcome::Missed),
-            PageOutcome::Lost => return Err(Fault::Misses),
+            PageOutcome::Lost => return Err(ListFault::Misses),
             PageOutcome::Lower(lowest) => {
                 let above = page.partition_point(|row| row.block > lowest);
                 self.edge_rows =
@@ -208,7 +208,8 @@ impl Descent {
             }
             PageOutcome::Inside { .. } => {
                 let (size, rows) = (page.len(), page.clone());
-                self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
+                self.inside =
+                    Some(SingleBlockPages { page: 2, size, rows, last: page, repeats: 0 });
             }
             PageOutcome::Nothing if page.is_empty() => {}
             PageOutcome::Nothing => {
@@ -223,7 +224,7 @@ impl Descent {
         &mut self,
         page: Vec<ListRow>,
         is_whole: bool,
-    ) -> Result<DescentOutcome, Fault> {
+    ) -> Result<DescentOutcome, ListFault> {
         let Some(mut inside) = self.inside.take() else { return Ok(DescentOutcome::Taken) };
         let lowest = page.last().map(|row| row.block);
         match lowest {
@@ -233,7 +234,7 @@ impl Descent {
             }
             Some(lowest) if lowest < self.pager.edge() => {
                 self.rows.append(&mut inside.rows);
-                self.go_on_at(lowest, page);
+                self.continue_at(lowest, page);
             }
             Some(_) if is_whole => {
                 self.rows.append(&mut inside.rows);
@@ -243,7 +244,7 @@ impl Descent {
             Some(_) => {
                 inside.repeats = if page == inside.last { inside.repeats + page.len() } else { 0 };
                 if inside.repeats > REPEATS_MAX || inside.page >= PAGES_MAX {
-                    return Err(Fault::Repeats);
+                    return Err(ListFault::Repeats);
                 }
                 inside.page += 1;
                 inside.rows.extend(page.iter().cloned());
@@ -255,7 +256,7 @@ impl Descent {
     }
 
     /// Continues at the page's lowest block, in which the page may have been cut.
-    fn go_on_at(&mut self, lowest: Height, page: Vec<ListRow>) {
+    fn continue_at(&mut self, lowest: Height, page: Vec<ListRow>) {
         let above = page.partition_point(|row| row.block > lowest);
         self.pager.move_to(lowest, page.iter().skip(above).map(|row| row.hash));
         self.edge_rows.clear();
@@ -398,15 +399,15 @@ mod tests {
             assert_eq!(list.absorb(vec![], false), Ok(DescentOutcome::Missed));
             assert_eq!(list.known_from(), Some(8));
         }
-        assert_eq!(list.absorb(vec![row(7, 3)], true), Err(Fault::Misses));
+        assert_eq!(list.absorb(vec![row(7, 3)], true), Err(ListFault::Misses));
     }
 
     #[test]
     fn pages_in_another_order_are_refused() {
         let mut list = Descent::new(5, 20);
-        assert_eq!(list.absorb(vec![row(7, 1), row(9, 2)], false), Err(Fault::Disordered));
-        assert_eq!(list.absorb(vec![row(21, 1)], false), Err(Fault::Disordered));
-        assert_eq!(list.absorb(vec![row(4, 1)], false), Err(Fault::Disordered));
+        assert_eq!(list.absorb(vec![row(7, 1), row(9, 2)], false), Err(ListFault::Disordered));
+        assert_eq!(list.absorb(vec![row(21, 1)], false), Err(ListFault::Disordered));
+        assert_eq!(list.absorb(vec![row(4, 1)], false), Err(ListFault::Disordered));
     }
 
     #[test]
@@ -414,6 +415,6 @@ mod tests {
         let mut list = Descent::new(0, 9);
         let page: Vec<ListRow> = (0..100).map(|id| row(9, id)).collect();
         list.absorb(page.clone(), false).unwrap();
-        assert_eq!(list.absorb(page, false), Err(Fault::Repeats));
+        assert_eq!(list.absorb(page, false), Err(ListFault::Repeats));
     }
 }

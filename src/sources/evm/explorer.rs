@@ -112,8 +112,8 @@ impl ExplorerLister {
             if self.merge.is_done() {
                 return Ok(None);
             }
-            self.look_for_calls().await?;
-            self.look_at_counts().await?;
+            self.check_for_calls().await?;
+            self.check_counts().await?;
             Box::pin(self.check_top()).await?;
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.client.subject, until) {
@@ -128,8 +128,8 @@ impl ExplorerLister {
     /// Cancel safe as [`Self::next`] is.
     pub(super) async fn likely(&mut self) -> Result<Option<Window>, UpstreamError> {
         while !self.is_top_checked && !self.merge.is_done() {
-            self.look_for_calls().await?;
-            self.look_at_counts().await?;
+            self.check_for_calls().await?;
+            self.check_counts().await?;
             if self.merge.is_ready() {
                 let window = self.merge.clone().take(&self.client.subject, self.calls_until());
                 return Ok(window.map(|window| self.doubted(window)));
@@ -169,7 +169,9 @@ impl ExplorerLister {
             let done = match answers {
                 (Ok(one), Some(Ok(two))) => self.absorb(list, ask, [one, two], &known).await,
                 (Ok(one), None) => self.absorb_end(list, ask, one, &known).await,
-                (Err(error), _) | (_, Some(Err(error))) => self.amend(list, ask, error).await,
+                (Err(error), _) | (_, Some(Err(error))) => {
+                    self.adapt_to_error(list, ask, error).await
+                }
             };
             first_error = first_error.and(done);
         }
@@ -178,7 +180,7 @@ impl ExplorerLister {
 
     /// If the list lacks transactions that the sent count includes: checks whether the count can be
     /// compared, and gets a second answer.
-    async fn look_at_counts(&mut self) -> Result<(), UpstreamError> {
+    async fn check_counts(&mut self) -> Result<(), UpstreamError> {
         let Some(witness) = self.witness.as_mut() else { return Ok(()) };
         let is_doubtful = self.merge.lacks_counts() || self.merge.refutes_counts();
         if is_doubtful && !witness.is_confirmed() {
@@ -215,7 +217,7 @@ impl ExplorerLister {
     ) -> Result<(), UpstreamError> {
         let [one, two] = replies;
         for reply in [&one, &two] {
-            if !self.has_come(reply.endpoint, ask.end, known).await? {
+            if !self.had_reached(reply.endpoint, ask.end, known).await? {
                 return Ok(());
             }
             if !self.is_top_checked {
@@ -229,7 +231,7 @@ impl ExplorerLister {
         let is_whole =
             count < ask.rows.unwrap_or(self.rows) && ![one.0, two.0].into_iter().any(is_cut);
         let is_short = one.1 == two.1 && is_whole;
-        match merge::fuller(one, two) {
+        match merge::more_complete(one, two) {
             Ok((endpoint, page)) => {
                 let done = self.absorb_page(list, ask, endpoint, page).await;
                 if is_short {
@@ -249,7 +251,7 @@ impl ExplorerLister {
         reply: Reply,
         known: &BTreeSet<EndpointId>,
     ) -> Result<(), UpstreamError> {
-        if !self.has_come(reply.endpoint, ask.end, known).await? {
+        if !self.had_reached(reply.endpoint, ask.end, known).await? {
             return Ok(());
         }
         let (endpoint, page) = self.rows_of(list, &reply)?;
@@ -261,7 +263,7 @@ impl ExplorerLister {
 
     /// Whether an endpoint had reached a height before it answered; if not, the page is queried
     /// again.
-    async fn has_come(
+    async fn had_reached(
         &mut self,
         endpoint: EndpointId,
         height: Height,
@@ -269,7 +271,7 @@ impl ExplorerLister {
     ) -> Result<bool, UpstreamError> {
         let reach = self.reach.of(endpoint, height, known).await?;
         if reach == Reach::Behind {
-            self.lag(endpoint).await?;
+            self.wait_for_lagging(endpoint).await?;
         }
         Ok(reach == Reach::Reached)
     }
@@ -321,7 +323,7 @@ impl ExplorerLister {
 
     /// Adapts the lists to an error. A refusal does not prove that the index lists no calls: a read
     /// without them has a doubt.
-    async fn amend(
+    async fn adapt_to_error(
         &mut self,
         list: ExplorerList,
         ask: PageAsk,
@@ -354,11 +356,11 @@ impl ExplorerLister {
         if !self.is_top_checked {
             self.reach.forget();
         }
-        self.lag(endpoint).await
+        self.wait_for_lagging(endpoint).await
     }
 
     /// Tries another endpoint next, or the same one after a pause.
-    async fn lag(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+    async fn wait_for_lagging(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
         self.lags += 1;
         self.avoid = Some(endpoint);
         if self.lags > LAGS_MAX {
@@ -381,17 +383,18 @@ impl ExplorerLister {
             return Ok(());
         }
         for endpoint in self.top.clone() {
-            if self.look_at_calls(endpoint).await? {
+            if self.check_calls_reach(endpoint).await? {
                 return Ok(());
             }
             let lists = ExplorerList::ALL.into_iter().filter(|list| self.is_read(*list));
             let lists: Vec<ExplorerList> = lists.collect();
-            let looks = lists.iter().map(|list| self.reach.fallen(endpoint, *list, self.high));
+            let looks =
+                lists.iter().map(|list| self.reach.rollback_since_look(endpoint, *list, self.high));
             let looks = join_all(looks).await;
             for (list, fallen) in lists.into_iter().zip(looks) {
                 if let Some(heights) = fallen? {
                     self.client.abilities.reach.note(endpoint, list, &heights);
-                    return Err(self.fallen_behind(endpoint, list));
+                    return Err(self.discard_endpoint(endpoint, list));
                 }
             }
         }
@@ -401,27 +404,27 @@ impl ExplorerLister {
 
     /// Queries the height of an endpoint's list of calls again, if it was unknown before its pages.
     /// True if it is known now: the pages may be from a list that lagged, and are queried again.
-    async fn look_at_calls(&mut self, endpoint: EndpointId) -> Result<bool, UpstreamError> {
+    async fn check_calls_reach(&mut self, endpoint: EndpointId) -> Result<bool, UpstreamError> {
         let is_done = self.is_looked_again || !self.is_read(ExplorerList::Calls);
-        if is_done || self.reach.knew_calls(endpoint, self.high) {
+        if is_done || self.reach.calls_were_known(endpoint, self.high) {
             return Ok(false);
         }
         let reached = Box::pin(self.reach.head(Some(endpoint))).await?;
         self.is_looked_again = true;
         if reached.is_some_and(|reached| reached < self.high) {
-            return Err(self.fallen_behind(endpoint, ExplorerList::Calls));
+            return Err(self.discard_endpoint(endpoint, ExplorerList::Calls));
         }
         let shows = self.reach.shows_calls();
         if shows {
-            self.begin_again();
+            self.restart_lists();
         }
         Ok(shows)
     }
 
     /// Discards everything that the endpoint returned; a later query shows how far it is
     /// synchronized.
-    fn fallen_behind(&mut self, endpoint: EndpointId, list: ExplorerList) -> UpstreamError {
-        self.begin_again();
+    fn discard_endpoint(&mut self, endpoint: EndpointId, list: ExplorerList) -> UpstreamError {
+        self.restart_lists();
         self.is_looked_again = false;
         self.reach.forget();
         let last =
@@ -429,7 +432,7 @@ impl ExplorerLister {
         UpstreamError::Unavailable { attempts: 1, last }
     }
 
-    fn begin_again(&mut self) {
+    fn restart_lists(&mut self) {
         self.merge.set_high(self.high);
         self.top.clear();
     }
@@ -441,7 +444,7 @@ impl ExplorerLister {
 
     /// Checks the wrapped coin's contract if the wallet has no call: it gives native coin
     /// constantly, so if it has no call either, the index lists none.
-    async fn look_for_calls(&mut self) -> Result<(), UpstreamError> {
+    async fn check_for_calls(&mut self) -> Result<(), UpstreamError> {
         let is_ended = self.merge.on_list(ExplorerList::Calls, |list| list.is_ended());
         if self.calls != Calls::Unseen || is_ended == Some(false) {
             return Ok(());

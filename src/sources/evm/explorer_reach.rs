@@ -68,27 +68,27 @@ impl BusyAsk {
 
 /// Newest rows of a busy account in one list.
 #[derive(Debug, Default)]
-struct Newest {
+struct NewestRows {
     /// Height of the newest row in each answer.
     rows: Vec<Height>,
     /// Number of blocks that its newest rows span, if there are enough rows; the maximum if the
     /// account has so few rows in all.
-    used: Option<u64>,
+    spanned_blocks: Option<u64>,
     /// The rows were requested only up to this height.
     end: Option<Height>,
     /// No answer was available.
     is_refused: bool,
 }
 
-impl Newest {
+impl NewestRows {
     /// `is_all`: the account has no other rows.
     fn add(&mut self, page: &[Height], is_all: bool) {
         self.rows.extend(page.first());
         let (Some(first), Some(last)) = (page.first(), page.last()) else { return };
         if page.len() >= USED_ROWS_MIN {
-            self.used = Some(first.saturating_sub(*last));
+            self.spanned_blocks = Some(first.saturating_sub(*last));
         } else if is_all {
-            self.used = Some(u64::MAX);
+            self.spanned_blocks = Some(u64::MAX);
         }
     }
 
@@ -101,23 +101,24 @@ impl Newest {
     fn reach(&self, by_head: Option<Height>, lag: u64) -> Option<Height> {
         let is_reach = |row: &Height| {
             let behind = behind(*row, by_head);
-            let is_pause = |used: u64| behind <= used.max(1).saturating_mul(PAUSES);
-            behind <= lag * QUIET || !self.used.is_some_and(is_pause)
+            let is_pause =
+                |spanned_blocks: u64| behind <= spanned_blocks.max(1).saturating_mul(PAUSES);
+            behind <= lag * QUIET || !self.spanned_blocks.is_some_and(is_pause)
         };
         self.newest().filter(is_reach).or(by_head)
     }
 
     /// Whether the rows are old and more are needed to distinguish a lagging list from a little
     /// used account.
-    fn is_open(&self, by_head: Option<Height>, lag: u64) -> bool {
+    fn needs_more_rows(&self, by_head: Option<Height>, lag: u64) -> bool {
         let is_old = |row: Height| behind(row, by_head) > lag * QUIET;
-        self.used.is_none() && self.newest().is_some_and(is_old)
+        self.spanned_blocks.is_none() && self.newest().is_some_and(is_old)
     }
 
     /// Whether the list's height is known. A list without any row of the account counts as lagging
     /// by no more than the chain's usual lag.
     fn shows_reach(&self, by_head: Option<Height>, lag: u64) -> bool {
-        !self.is_refused && !self.is_open(by_head, lag)
+        !self.is_refused && !self.needs_more_rows(by_head, lag)
     }
 }
 
@@ -131,14 +132,19 @@ pub(super) struct ExplorerReach {
     /// Height of each endpoint's lists and the time of the observation; `None` if unknown.
     heads: Mutex<HashMap<EndpointId, (Option<Height>, Instant)>>,
     /// Endpoints whose list of calls did not show its height.
-    silent: Mutex<BTreeSet<EndpointId>>,
+    unknown_calls: Mutex<BTreeSet<EndpointId>>,
     /// The oldest of the newest rows that each list showed before pages were queried.
     shown: Mutex<HashMap<(EndpointId, ExplorerList), Height>>,
 }
 
 impl ExplorerReach {
     pub(super) fn new(client: ListClient) -> Self {
-        Self { client, heads: Mutex::default(), silent: Mutex::default(), shown: Mutex::default() }
+        Self {
+            client,
+            heads: Mutex::default(),
+            unknown_calls: Mutex::default(),
+            shown: Mutex::default(),
+        }
     }
 
     /// Endpoints whose height was queried.
@@ -212,7 +218,7 @@ impl ExplorerReach {
         let (shown, heads) = (lock(&self.shown), lock(&self.heads));
         let lists = |id: &EndpointId| shown.contains_key(&(*id, ExplorerList::Calls));
         let are_alike = heads.keys().all(lists) || !heads.keys().any(lists);
-        are_alike && lock(&self.silent).is_empty()
+        are_alike && lock(&self.unknown_calls).is_empty()
     }
 
     /// Whether some endpoint lists calls of the wrapped coin.
@@ -222,26 +228,26 @@ impl ExplorerReach {
 
     /// Whether the list of calls of an endpoint was known to reach a height before its pages; by
     /// earlier reads if this one did not query it.
-    pub(super) fn knew_calls(&self, endpoint: EndpointId, height: Height) -> bool {
+    pub(super) fn calls_were_known(&self, endpoint: EndpointId, height: Height) -> bool {
         if lock(&self.heads).contains_key(&endpoint) {
-            return !lock(&self.silent).contains(&endpoint);
+            return !lock(&self.unknown_calls).contains(&endpoint);
         }
         self.client.abilities.reach.newest(endpoint, ExplorerList::Calls) >= Some(height)
     }
 
     /// Whether a list no longer shows rows as new as before its pages; returns the height then and
     /// now. Calls that are not available now are ignored.
-    pub(super) async fn fallen(
+    pub(super) async fn rollback_since_look(
         &self,
         endpoint: EndpointId,
         list: ExplorerList,
         high: Height,
     ) -> Result<Option<[Height; 2]>, UpstreamError> {
         let is_calls = list == ExplorerList::Calls;
-        if is_calls && lock(&self.silent).contains(&endpoint) {
+        if is_calls && lock(&self.unknown_calls).contains(&endpoint) {
             return Ok(None);
         }
-        let Some(shown) = self.shown_before(endpoint, list, high) else { return Ok(None) };
+        let Some(shown) = self.newest_before_pages(endpoint, list, high) else { return Ok(None) };
         let before = shown.min(high);
         let low = before.saturating_sub(FALL_MAX);
         // Calls of newer blocks may be in work, and a query that includes them is refused.
@@ -253,7 +259,7 @@ impl ExplorerReach {
                 Ok((newest < before).then_some([before, newest]))
             }
             Err(error) if is_calls && error.is_final() => {
-                lock(&self.silent).insert(endpoint);
+                lock(&self.unknown_calls).insert(endpoint);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -262,7 +268,7 @@ impl ExplorerReach {
 
     /// The height that a list showed before its pages; by earlier reads if this one did not query
     /// it, as far as they concern these heights.
-    fn shown_before(
+    fn newest_before_pages(
         &self,
         endpoint: EndpointId,
         list: ExplorerList,
@@ -298,18 +304,19 @@ impl ExplorerReach {
         };
         let mut newest = [transactions, tokens, calls];
         for (list, newest) in ExplorerList::ALL.into_iter().zip(&mut newest) {
-            self.look_again(list, newest, by_head, &here).await?;
-            self.note_rows(endpoint, list, newest);
+            self.query_more_rows(list, newest, by_head, &here).await?;
+            self.record_rows(endpoint, list, newest);
             if let Some(shown) = newest.rows.iter().min() {
                 lock(&self.shown).insert((endpoint, list), *shown);
             }
         }
-        Ok(self.note_reach(endpoint, &newest, by_head))
+        Ok(self.record_reach(endpoint, &newest, by_head))
     }
 
-    /// Records newest rows. Rows that were requested only up to a height are compared with the
-    /// list's earlier height as if both ended there, so that the list does not seem to lag.
-    fn note_rows(&self, endpoint: EndpointId, list: ExplorerList, newest: &Newest) {
+    /// Records newest rows. Rows that were requested only up to a height are shifted up by the
+    /// distance from there to the newest height that the list has shown, so that the list does not
+    /// seem to lag.
+    fn record_rows(&self, endpoint: EndpointId, list: ExplorerList, newest: &NewestRows) {
         let reach = &self.client.abilities.reach;
         let most = newest.end.map(|end| end.saturating_sub(1));
         let above = reach.newest(endpoint, list).zip(most);
@@ -329,10 +336,10 @@ impl ExplorerReach {
     }
 
     /// Height of all lists that show one; calls that do not are unknown.
-    fn note_reach(
+    fn record_reach(
         &self,
         endpoint: EndpointId,
-        newest: &[Newest; 3],
+        newest: &[NewestRows; 3],
         by_head: Option<Height>,
     ) -> Option<Height> {
         let lag = self.client.subject.chain.index_lag;
@@ -341,9 +348,9 @@ impl ExplorerReach {
         });
         let reached: Vec<_> = known.map(|(_, newest)| newest.reach(by_head, lag)).collect();
         if reached.len() < newest.len() {
-            lock(&self.silent).insert(endpoint);
+            lock(&self.unknown_calls).insert(endpoint);
         } else {
-            lock(&self.silent).remove(&endpoint);
+            lock(&self.unknown_calls).remove(&endpoint);
         }
         let behind = self.client.abilities.reach.lag(endpoint);
         let lowest = reached.into_iter().min().flatten();
@@ -360,32 +367,34 @@ impl ExplorerReach {
         refused: &UpstreamError,
         height: Option<Height>,
         options: &CallOptions,
-    ) -> Result<Newest, UpstreamError> {
+    ) -> Result<NewestRows, UpstreamError> {
         let low = height.unwrap_or(0).saturating_sub(self.client.subject.chain.index_lag * QUIET);
         let ends = [None, height];
         for end in ends.into_iter().skip(usize::from(is_worked_on(refused))) {
             let range = (Some(low), end.unwrap_or(NEWEST));
             match self.newest_rows(ExplorerList::Calls, range, options).await {
-                Ok(rows) => return Ok(Newest { end, is_refused: rows.rows.is_empty(), ..rows }),
+                Ok(rows) => {
+                    return Ok(NewestRows { end, is_refused: rows.rows.is_empty(), ..rows });
+                }
                 Err(error) if is_worked_on(&error) => {}
                 Err(error) if error.is_final() => break,
                 Err(error) => return Err(error),
             }
         }
-        Ok(Newest { is_refused: true, ..Newest::default() })
+        Ok(NewestRows { is_refused: true, ..NewestRows::default() })
     }
 
     /// Old rows mean a list that lags or a little used account. An answer too short to decide is
     /// requested again, with more rows below.
-    async fn look_again(
+    async fn query_more_rows(
         &self,
         list: ExplorerList,
-        newest: &mut Newest,
+        newest: &mut NewestRows,
         by_head: Option<Height>,
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
         for more in 1..=SHORT_MAX {
-            if !newest.is_open(by_head, self.client.subject.chain.index_lag) {
+            if !newest.needs_more_rows(by_head, self.client.subject.chain.index_lag) {
                 return Ok(());
             }
             match self.whole_page(list, USED_ROWS + more, options).await {
@@ -423,7 +432,7 @@ impl ExplorerReach {
         list: ExplorerList,
         (low, end): (Option<Height>, Height),
         options: &CallOptions,
-    ) -> Result<Newest, UpstreamError> {
+    ) -> Result<NewestRows, UpstreamError> {
         let page = |rows| self.newest_page(list, BusyAsk { low, end, rows }, options);
         let seen =
             options.on.and_then(|endpoint| self.client.abilities.reach.newest(endpoint, list));
@@ -431,7 +440,7 @@ impl ExplorerReach {
             Some(_) => (&[], &NEWEST_ROWS),
             None => NEWEST_ROWS.split_at(1),
         };
-        let mut newest = Newest::default();
+        let mut newest = NewestRows::default();
         for rows in [first, rest] {
             for (page, _) in try_join_all(rows.iter().map(|rows| page(*rows))).await? {
                 newest.add(&page, false);

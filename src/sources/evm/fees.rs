@@ -15,7 +15,7 @@ const WITH_DATA_FEE: [u64; 9] = [10, 130, 480, 8453, 34443, 42220, 57073, 534_35
 const GAS_ALONE: [u64; 9] = [1, 56, 100, 137, 146, 999, 42_161, 43_114, 80_094];
 /// Chains whose fees or balances cannot be derived: mantle (data fee in another coin's unit), blast
 /// (balances yield interest).
-const NOT_TOLD: [u64; 2] = [5000, 81457];
+const NOT_DERIVABLE: [u64; 2] = [5000, 81457];
 /// Transaction types that pay no fee, or pay it in a token: OP stack deposits, Celo's own (CIP-64).
 const OWN_TYPES: [&str; 2] = ["0x7e", "0x7b"];
 
@@ -37,7 +37,9 @@ pub(super) fn fee(chain_id: Option<u64>, receipt: &RawValue) -> Option<Units> {
     let fee: Paid<'_> = serde_json::from_str(receipt.get()).ok()?;
     let is_of = |chains: &[u64]| chain_id.is_some_and(|id| chains.contains(&id));
     let lacks_data_fee = is_of(&WITH_DATA_FEE) && fee.l1_fee.is_none();
-    if is_of(&NOT_TOLD) || lacks_data_fee || fee.kind.is_some_and(|kind| OWN_TYPES.contains(&kind))
+    if is_of(&NOT_DERIVABLE)
+        || lacks_data_fee
+        || fee.kind.is_some_and(|kind| OWN_TYPES.contains(&kind))
     {
         return None;
     }
@@ -49,12 +51,12 @@ pub(super) fn fee(chain_id: Option<u64>, receipt: &RawValue) -> Option<Units> {
 
 /// Whether balances on the chain also change by other means than transactions and fees.
 pub(super) fn moves_otherwise(chain_id: Option<u64>) -> bool {
-    chain_id.is_none_or(|id| NOT_TOLD.contains(&id))
+    chain_id.is_none_or(|id| NOT_DERIVABLE.contains(&id))
 }
 
 /// The fee from a gateway's transaction: its type, gas used and gas price. `None` if other parts
 /// may exist: data fees of rollups, blobs, chain-specific types.
-pub(super) fn of_gateway(
+pub(super) fn gateway_fee(
     chain_id: Option<u64>,
     kind: Option<u64>,
     gas: Option<(Units, Units)>,
@@ -91,12 +93,12 @@ mod tests {
     #[test]
     fn a_gateway_shows_the_fee_where_it_is_gas_alone() {
         let gas = Some((Units::from(100_u64), Units::from(3_u64)));
-        assert_eq!(of_gateway(Some(1), Some(2), gas), Some(Units::from(300_u64)));
+        assert_eq!(gateway_fee(Some(1), Some(2), gas), Some(Units::from(300_u64)));
         // A blob's part, a rollup's data, a type that is not known.
-        assert_eq!(of_gateway(Some(1), Some(3), gas), None);
-        assert_eq!(of_gateway(Some(8453), Some(2), gas), None);
-        assert_eq!(of_gateway(Some(1), None, gas), None);
-        assert_eq!(of_gateway(Some(1), Some(2), None), None);
+        assert_eq!(gateway_fee(Some(1), Some(3), gas), None);
+        assert_eq!(gateway_fee(Some(8453), Some(2), gas), None);
+        assert_eq!(gateway_fee(Some(1), None, gas), None);
+        assert_eq!(gateway_fee(Some(1), Some(2), None), None);
     }
 
     #[test]

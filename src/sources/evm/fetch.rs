@@ -53,7 +53,7 @@ pub(super) struct CandidateTx {
 
 /// Outcome of fetching some candidates.
 #[derive(Default)]
-struct Given {
+struct FetchResult {
     fetched: Vec<Fetched>,
     times: BlockTimes,
     /// Those that no endpoint gives.
@@ -99,7 +99,7 @@ impl EvmSource {
         let proof = if lacks_calls && self.may_list_calls() {
             proof
         } else {
-            self.settle_inner_calls((&wallet, high), proof, &options).await
+            self.clear_inner_call_doubt((&wallet, high), proof, &options).await
         };
         let (txs, untimed) = timed(given.fetched, &given.times);
         let missing = given.missing.into_iter().chain(untimed);
@@ -132,7 +132,7 @@ impl EvmSource {
         self.add_native(wallet, &mut given.fetched, &alone, options).await;
         self.add_producers(wallet, &mut given, options).await;
         if let Some(one) = given.fetched.first_mut() {
-            self.hold_against_logs(wallet, &mut one.tx, options).await;
+            self.verify_by_logs(wallet, &mut one.tx, options).await;
         }
         let fee = given.fetched.first().and_then(|one| one.fee);
         Ok(timed(given.fetched, &given.times).0.pop().map(|tx| (tx, fee)))
@@ -168,7 +168,7 @@ impl EvmSource {
         &self,
         wanted: Vec<CandidateTx>,
         options: &CallOptions,
-    ) -> Result<Given, UpstreamError> {
+    ) -> Result<FetchResult, UpstreamError> {
         let untimed: BTreeSet<Height> = wanted
             .iter()
             .filter(|one| one.candidate.time.is_none())
@@ -176,7 +176,7 @@ impl EvmSource {
             .collect();
         let ((fetched, missing), times) =
             try_join(self.fetch(wanted, options), self.times(untimed, options)).await?;
-        Ok(Given { fetched, times, missing })
+        Ok(FetchResult { fetched, times, missing })
     }
 
     async fn fetch(
@@ -286,7 +286,7 @@ impl EvmSource {
     /// Whether inner movements of some transaction remain unknown to nodes and to this list: a way
     /// that lists calls may have them.
     fn lacks_calls(&self, fetched: &[Fetched]) -> bool {
-        fetched.iter().any(|one| self.is_open(&one.tx))
+        fetched.iter().any(|one| self.lacks_native(&one.tx))
     }
 
     /// Whether some configured list may have calls, because recent answers have not shown the
@@ -299,13 +299,13 @@ impl EvmSource {
         })
     }
 
-    fn is_open(&self, tx: &Transaction) -> bool {
+    fn lacks_native(&self, tx: &Transaction) -> bool {
         matches!(tx.native, NativeFlows::Unknown | NativeFlows::Gone) && self.may_trade(tx)
     }
 
     /// Leaves values open that a way with calls will read, or may have read before.
     fn leave_to_lists(&self, fetched: &mut [Fetched]) {
-        for one in fetched.iter_mut().filter(|one| self.is_open(&one.tx)) {
+        for one in fetched.iter_mut().filter(|one| self.lacks_native(&one.tx)) {
             one.tx.native = NativeFlows::Gone;
         }
     }
@@ -395,7 +395,7 @@ impl CandidateTx {
     ) -> Option<EndpointId> {
         let tx = self.tx.as_ref()?;
         let (hash, block) = (self.candidate.hash, self.candidate.block);
-        let is_listed = |seen: &wire::Seen| seen.hash == hash && seen.block == Some(block);
+        let is_listed = |seen: &wire::TxHeader| seen.hash == hash && seen.block == Some(block);
         if !wire::seen(&tx.result).is_some_and(|seen| is_listed(&seen)) {
             return self.tx.take().map(|answer| answer.endpoint);
         }

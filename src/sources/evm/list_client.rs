@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::abilities::Abilities;
-use super::descent::Fault;
+use super::descent::ListFault;
 use super::sent_witness::SentWitness;
 use super::subject::Subject;
 use crate::domain::Height;
@@ -38,7 +38,7 @@ impl ListClient {
     }
 
     /// The error of a list that cannot be continued.
-    pub(super) fn unreadable(&self, by: EndpointId, list: &str, fault: Fault) -> UpstreamError {
+    pub(super) fn unreadable(&self, by: EndpointId, list: &str, fault: ListFault) -> UpstreamError {
         let message = format!("{list}: {fault}");
         UpstreamError::Rpc { endpoint: self.pool.label(by), code: 0, message }
     }

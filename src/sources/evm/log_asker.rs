@@ -68,12 +68,12 @@ impl From<UpstreamError> for SearchFault {
 }
 
 /// Logs by the index of their query.
-type Found = Vec<(usize, Vec<FoundLog>)>;
+type LogsByQuery = Vec<(usize, Vec<FoundLog>)>;
 
 /// The answers to some queries of a search.
 #[derive(Default)]
 pub(super) struct Answers {
-    pub(super) logs: Found,
+    pub(super) logs: LogsByQuery,
     /// Queries whose answers came without the head of their server.
     pub(super) apart: Vec<usize>,
     /// Queries whose answers came without sentinel logs.
@@ -270,12 +270,12 @@ impl LogAsker<'_> {
     /// The top of the search for busy logs, if the queries are probably near the endpoint's head.
     fn near(&self, choice: LogChoice) -> Option<Height> {
         let high = self.range.1;
-        let head = self.source.log_head(choice.on).filter(|head| *head < self.far_above(high));
+        let head = self.source.log_head(choice.on).filter(|head| *head < self.certain_head(high));
         self.source.nearest_busy(high).or(head).filter(|_| choice.asks_head)
     }
 
     /// A height so far above that a server with this head has the logs: its index lags no further.
-    fn far_above(&self, high: Height) -> Height {
+    fn certain_head(&self, high: Height) -> Height {
         high.saturating_add(self.source.inner.chain.index_lag)
     }
 
@@ -314,14 +314,14 @@ impl LogAsker<'_> {
         let range = above.map_or((high, high), |(_, range)| range);
         let shown = shown.iter().flatten().filter(|one| !blocks_within(one, range).is_empty());
         let shown_in: BTreeSet<u64> = shown.map(|answer| answer.request).collect();
-        let (sure_in, near) = sure_in(&heads, &shown_in, self.far_above(high));
+        let (sure_in, near) = sure_in(&heads, &shown_in, self.certain_head(high));
         let margin = self.source.inner.limits.log_head_margin;
         let is_open = choice.asks_head && !are_from(&heads, high.saturating_add(margin));
         let apart = if is_open { apart(open, &found, &sure_in) } else { Vec::new() };
         let read = |((at, query), answer): (&(usize, &Query), _)| {
             Ok((*at, self.read(answer, (query.low, query.high))?))
         };
-        let logs: Result<Found, SearchFault> = queries.iter().zip(found).map(read).collect();
+        let logs: Result<LogsByQuery, SearchFault> = queries.iter().zip(found).map(read).collect();
         // An error for the whole batch concerns the queries, not the head.
         if matches!(logs, Ok(_) | Err(SearchFault::Failed(_))) {
             for head in heads {

@@ -18,10 +18,10 @@ use crate::sources::server_reach::RecentHead;
 
 /// How long an endpoint counts as lacking old logs: it may be resynchronized, or one answer may be
 /// wrong.
-const LACKING_REST: Duration = Duration::from_secs(30);
+const LACKING_VALID_FOR: Duration = Duration::from_secs(30);
 /// How long an endpoint counts as keeping them: nodes prune blocks as new ones come, and another
 /// server may answer at the same address.
-const KEPT_REST: Duration = Duration::from_secs(30);
+const KEPT_VALID_FOR: Duration = Duration::from_secs(30);
 
 /// Batch size from which the head of the server is requested too, even far below a head that was
 /// reported this long ago: the server may have been restarted from older blocks since.
@@ -32,16 +32,16 @@ const HEAD_FRESH: Duration = Duration::from_secs(5);
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
 
 /// An observation and its expiry.
-type Noted<T> = Option<(T, Instant)>;
+type Expiring<T> = Option<(T, Instant)>;
 
-fn of_late<T>(noted: Noted<T>, now: Instant) -> Option<T> {
+fn if_current<T>(noted: Expiring<T>, now: Instant) -> Option<T> {
     noted.filter(|(_, until)| *until > now).map(|(seen, _)| seen)
 }
 
 #[derive(Debug, Default)]
 struct LogNode {
     /// The limit that the endpoint named recently; it may be that of one of several servers.
-    named: Noted<u64>,
+    named: Expiring<u64>,
     /// The most topics in one position; `None`: it has refused no number of them.
     topics_max: Option<usize>,
     head: RecentHead,
@@ -49,15 +49,15 @@ struct LogNode {
     head_at: Option<Instant>,
     failed_until: Option<Instant>,
     /// A range of this many blocks timed out recently.
-    slow: Noted<u64>,
+    slow: Expiring<u64>,
     /// A range of this many blocks was refused recently without a named limit.
-    refused: Noted<u64>,
+    refused: Expiring<u64>,
     /// The longest range answered recently.
-    answered: Noted<u64>,
+    answered: Expiring<u64>,
     /// A height from which up it was seen to keep logs, until this time.
-    kept: Noted<Height>,
+    kept: Expiring<Height>,
     /// A height from which down it was seen to lack logs.
-    lacking: Noted<Height>,
+    lacking: Expiring<Height>,
     /// It was seen to leave logs out of an answer.
     doubted_until: Option<Instant>,
 }
@@ -65,21 +65,21 @@ struct LogNode {
 impl LogNode {
     /// The largest range, as far as known.
     fn blocks_max(&self, now: Instant) -> Option<u64> {
-        let fits = of_late(self.slow, now).map(|blocks| (blocks / 2).max(1));
-        of_late(self.named, now).into_iter().chain(fits).min()
+        let fits = if_current(self.slow, now).map(|blocks| (blocks / 2).max(1));
+        if_current(self.named, now).into_iter().chain(fits).min()
     }
 
     /// The largest range that will probably be answered.
     fn blocks_likely(&self, now: Instant) -> Option<u64> {
-        let below = of_late(self.refused, now).map(|blocks| blocks.saturating_sub(1));
+        let below = if_current(self.refused, now).map(|blocks| blocks.saturating_sub(1));
         self.blocks_max(now).into_iter().chain(below).min()
     }
 
     fn depth(&self, low: Height, now: Instant) -> Option<Kept> {
-        if of_late(self.lacking, now).is_some_and(|lacking| low <= lacking) {
+        if if_current(self.lacking, now).is_some_and(|lacking| low <= lacking) {
             return Some(Kept::No);
         }
-        of_late(self.kept, now).is_some_and(|kept| kept <= low).then_some(Kept::Yes)
+        if_current(self.kept, now).is_some_and(|kept| kept <= low).then_some(Kept::Yes)
     }
 }
 
@@ -202,7 +202,7 @@ impl EvmSource {
     pub(super) fn note_log_blocks(&self, id: EndpointId, most: u64) {
         let now = Instant::now();
         self.with_log_node(id, |node, until| {
-            let least = of_late(node.named, now).unwrap_or(most).min(most).max(1);
+            let least = if_current(node.named, now).unwrap_or(most).min(most).max(1);
             node.named = Some((least, until));
         });
     }
@@ -222,7 +222,7 @@ impl EvmSource {
         let (now, limits) = (Instant::now(), &self.inner.limits);
         let answered = |node: &LogNode| {
             let is_short = node.lacking.is_some();
-            let blocks = of_late(node.answered, now).filter(|_| !is_short)?;
+            let blocks = if_current(node.answered, now).filter(|_| !is_short)?;
             Some(blocks.min(node.blocks_likely(now).unwrap_or(u64::MAX)))
         };
         let known = lock(&self.inner.log_nodes).0.values().filter_map(answered).max();
@@ -266,7 +266,7 @@ impl EvmSource {
 
     /// The lowest height from which the endpoint is known to keep logs now.
     pub(super) fn logs_kept_from(&self, id: EndpointId) -> Option<Height> {
-        of_late(lock(&self.inner.log_nodes).0.get(&id)?.kept, Instant::now())
+        if_current(lock(&self.inner.log_nodes).0.get(&id)?.kept, Instant::now())
     }
 
     /// Whether the endpoint keeps its logs at a height, as far as known.
@@ -292,13 +292,13 @@ impl EvmSource {
     pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height) {
         let now = Instant::now();
         self.with_log_node(id, |node, _| {
-            let is_lower = of_late(node.kept, now).is_none_or(|kept| from < kept);
-            node.kept = if is_lower { Some((from, now + KEPT_REST)) } else { node.kept };
+            let is_lower = if_current(node.kept, now).is_none_or(|kept| from < kept);
+            node.kept = if is_lower { Some((from, now + KEPT_VALID_FOR)) } else { node.kept };
         });
     }
 
     pub(super) fn note_logs_lacking(&self, id: EndpointId, at: Height) {
-        let until = Instant::now() + LACKING_REST;
+        let until = Instant::now() + LACKING_VALID_FOR;
         let label = self.inner.pool.label(id);
         tracing::warn!(endpoint = %label, height = at, "endpoint does not keep logs as old as this");
         self.with_log_node(id, |node, _| node.lacking = Some((at, until)));
@@ -380,7 +380,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_an_endpoint_keeps_is_believed_for_half_a_minute() {
         let now = Instant::now();
-        let node = LogNode { kept: Some((100, now + KEPT_REST)), ..LogNode::default() };
+        let node = LogNode { kept: Some((100, now + KEPT_VALID_FOR)), ..LogNode::default() };
         let after = |seconds| now + Duration::from_secs(seconds);
         assert_eq!(node.depth(100, after(29)), Some(Kept::Yes));
         assert_eq!(node.depth(99, after(29)), None);

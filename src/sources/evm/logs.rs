@@ -42,10 +42,10 @@ pub(super) struct LogLister {
 }
 
 /// Endpoints that lack logs of a window, and those on cooldown.
-type Left<'a> = (&'a BTreeSet<EndpointId>, &'a BTreeSet<EndpointId>);
+type Excluded<'a> = (&'a BTreeSet<EndpointId>, &'a BTreeSet<EndpointId>);
 
 /// Whether an error is a cooldown that the call did not wait for, which is no failure of the logs.
-fn is_rest(error: &UpstreamError) -> bool {
+fn is_cooldown(error: &UpstreamError) -> bool {
     matches!(error, UpstreamError::Unavailable { attempts: 0, .. })
 }
 
@@ -107,7 +107,7 @@ impl LogLister {
                 }
                 Err(SearchFault::Lacks) => drop(lacking.insert(choice.on)),
                 // The endpoint is on cooldown: it remains a choice for the next window.
-                Err(SearchFault::Failed(error)) if is_rest(&error) => {
+                Err(SearchFault::Failed(error)) if is_cooldown(&error) => {
                     rests.insert(choice.on);
                     last = error;
                 }
@@ -117,7 +117,7 @@ impl LogLister {
                     }
                     self.shrink(shrink, choice);
                 }
-                Err(SearchFault::TooSlow) => last = self.slow(choice),
+                Err(SearchFault::TooSlow) => last = self.handle_timeout(choice),
                 Err(SearchFault::Pruned(error)) => {
                     last = error;
                     self.pruned.insert(choice.on);
@@ -154,7 +154,7 @@ impl LogLister {
 
     /// Chooses an endpoint; those that lack logs of the window come last, and their answers have a
     /// doubt.
-    fn best(&self, high: Height, (lacking, rests): Left<'_>) -> Option<LogChoice> {
+    fn best(&self, high: Height, (lacking, rests): Excluded<'_>) -> Option<LogChoice> {
         let blocks =
             self.sizes.blocks.saturating_mul(u64::try_from(self.sizes.ranges).unwrap_or(1));
         let range = (high.saturating_sub(blocks - 1).max(self.listing.low), high);
@@ -278,7 +278,7 @@ impl LogLister {
     }
 
     fn note_fault(&self, by: LogChoice, error: &UpstreamError) {
-        if !is_rest(error) {
+        if !is_cooldown(error) {
             self.source.note_log_failure(by.on);
         }
     }
@@ -320,7 +320,11 @@ impl LogLister {
 
     /// The next endpoint; if all others have pruned these blocks, the range is cut at the oldest
     /// block that they keep.
-    fn choice(&mut self, high: Height, left: Left<'_>) -> Result<Option<LogChoice>, UpstreamError> {
+    fn choice(
+        &mut self,
+        high: Height,
+        left: Excluded<'_>,
+    ) -> Result<Option<LogChoice>, UpstreamError> {
         let choice = self.best(high, left);
         if choice.is_some() || self.pruned.is_empty() {
             return Ok(choice);
@@ -339,7 +343,7 @@ impl LogLister {
     }
 
     /// Handles a timeout: halves the range, or changes the endpoint if no size is fast enough.
-    fn slow(&mut self, choice: LogChoice) -> UpstreamError {
+    fn handle_timeout(&mut self, choice: LogChoice) -> UpstreamError {
         self.time_outs += 1;
         if self.time_outs > TIME_OUTS_MAX || self.sizes.blocks <= 1 {
             self.time_outs = 0;
@@ -401,7 +405,7 @@ impl LogLister {
     /// something by it or got it from a contract that fills orders.
     fn concerns(&self, log: &FoundLog) -> Option<bool> {
         let [kind, from, to] = log.topics.as_slice() else {
-            // A token contract can emit a log with the same topic count.
+            // `UserOperationEvent` has four topics, as NFT transfers do, which are no candidates.
             let [kind, ..] = log.topics.as_slice() else { return None };
             return (wire::hex(kind) == USER_OPERATION).then_some(true);
         };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::descent::{Descent, DescentOutcome, Fault, PageAsk};
+use super::descent::{Descent, DescentOutcome, ListFault, PageAsk};
 use super::discovery::{Candidate, Window};
 use super::list_row::{ListRow, What};
 use super::receipts::TokenTransfer;
@@ -16,19 +16,19 @@ use crate::domain::{Doubts, Height, Units, UnixSeconds};
 const APPROVALS: [[u8; 4]; 2] = [[0x09, 0x5e, 0xa7, 0xb3], [0xa2, 0x2c, 0xb4, 0x65]];
 
 /// The most rows held back for the next transaction that the wallet sent.
-const HELD_MAX: usize = 5_000;
+const HELD_BACK_MAX: usize = 5_000;
 
 /// Of two answers to one query, the one that contains all rows of the other. If neither does, or
 /// one repeats a row that the other has once, returns the second's endpoint: a repeated row would
 /// double an amount.
-pub(super) fn fuller<T: Copy>(
+pub(super) fn more_complete<T: Copy>(
     one: (T, Vec<ListRow>),
     two: (T, Vec<ListRow>),
 ) -> Result<(T, Vec<ListRow>), T> {
     let [from_one, of_two] = [&one.1, &two.1].map(|page| by_hash(page));
-    if holds(&from_one, &of_two) {
+    if contains_all(&from_one, &of_two) {
         Ok(one)
-    } else if holds(&of_two, &from_one) {
+    } else if contains_all(&of_two, &from_one) {
         Ok(two)
     } else {
         Err(two.0)
@@ -46,7 +46,7 @@ fn by_hash(page: &[ListRow]) -> ByHash<'_> {
 }
 
 /// Whether a page contains each row of `part`, at least as often.
-fn holds(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
+fn contains_all(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
     let times =
         |rows: &[&ListRow], row: &ListRow| rows.iter().filter(|other| ***other == *row).count();
     part.iter().all(|(hash, rows)| {
@@ -58,7 +58,7 @@ fn holds(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
 /// All rows of one transaction.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "five things that were seen or not")]
-struct Sight {
+struct TxRows {
     index: Option<u32>,
     time: Option<UnixSeconds>,
     sent: bool,
@@ -76,7 +76,7 @@ struct Sight {
 }
 
 /// Classification of a transaction.
-enum Verdict {
+enum TxClass {
     Candidate,
     /// It only received something, from an unknown sender.
     Spam,
@@ -84,7 +84,7 @@ enum Verdict {
     Nothing,
 }
 
-impl Sight {
+impl TxRows {
     fn add(&mut self, row: &ListRow, wallet: &Account) {
         self.index = self.index.or(row.index);
         self.time = self.time.or(row.time);
@@ -128,22 +128,22 @@ impl Sight {
     }
 
     /// Classifies the transaction; `hides`: outgoing movements may be missing from the lists.
-    fn verdict(&self, subject: &Subject, hides: bool) -> Verdict {
+    fn classify(&self, subject: &Subject, hides: bool) -> TxClass {
         if self.failed {
-            return Verdict::Nothing;
+            return TxClass::Nothing;
         }
         let known = || self.comes_from_known(subject);
         if self.sent && (self.has_token || self.may_move || !self.inner_calls().is_empty()) {
-            return Verdict::Candidate;
+            return TxClass::Candidate;
         }
         match (self.has_token, self.gave || self.sent) {
-            (true, true) => Verdict::Candidate,
-            (true, false) if hides || known() => Verdict::Candidate,
-            (true, false) => Verdict::Spam,
+            (true, true) => TxClass::Candidate,
+            (true, false) if hides || known() => TxClass::Candidate,
+            (true, false) => TxClass::Spam,
             // Without a token there is no trade, unless a known contract may hold tokens for the
             // wallet.
-            (false, _) if self.sent && known() => Verdict::Candidate,
-            (false, _) => Verdict::Nothing,
+            (false, _) if self.sent && known() => TxClass::Candidate,
+            (false, _) => TxClass::Nothing,
         }
     }
 }
@@ -193,7 +193,7 @@ impl<L: Copy + Eq> Merge<L> {
         list: L,
         page: Vec<ListRow>,
         is_whole: bool,
-    ) -> Result<DescentOutcome, Fault> {
+    ) -> Result<DescentOutcome, ListFault> {
         let sends =
             |row: &ListRow| matches!(row.what, What::Outer { from, .. } if from == subject.wallet);
         self.sends |= page.iter().any(sends);
@@ -281,7 +281,7 @@ impl<L: Copy + Eq> Merge<L> {
         let low = known.max().unwrap_or(self.low).max(self.low);
         let waits = |sent: SentCount| {
             let held = self.descents().map(|list| list.rows().len()).max();
-            let is_long = held.is_some_and(|held| held >= HELD_MAX);
+            let is_long = held.is_some_and(|held| held >= HELD_BACK_MAX);
             let has_next = sent.has_next() || self.sent_rows().next().is_some();
             let is_open = !self.is_first_ended() && !sent.is_exhausted() && has_next;
             is_open && !self.is_unnumbered() && !is_long
@@ -307,15 +307,15 @@ impl<L: Copy + Eq> Merge<L> {
             sent.pass(&nonces);
         }
         self.top = low.checked_sub(1).filter(|below| *below >= self.low);
-        let mut sights: BTreeMap<(Height, Word), Sight> = BTreeMap::new();
+        let mut sights: BTreeMap<(Height, Word), TxRows> = BTreeMap::new();
         for row in self.lists.iter_mut().flat_map(|(_, list)| list.take_from(low)) {
             sights.entry((row.block, row.hash)).or_default().add(&row, &subject.wallet);
         }
         let mut window = Window { low, high: top, found: Vec::new(), skipped: 0, doubts };
         let shown = TokenTransfer { wallet: subject.wallet, is_logged: false };
         for ((block, hash), sight) in sights {
-            match sight.verdict(subject, calls_until.is_none() && !self.sends) {
-                Verdict::Candidate => window.found.push(Candidate {
+            match sight.classify(subject, calls_until.is_none() && !self.sends) {
+                TxClass::Candidate => window.found.push(Candidate {
                     hash,
                     block,
                     index: sight.index,
@@ -327,8 +327,8 @@ impl<L: Copy + Eq> Merge<L> {
                         .is_some_and(|until| block <= until)
                         .then(|| sight.inner_calls()),
                 }),
-                Verdict::Spam => window.skipped += 1,
-                Verdict::Nothing => {}
+                TxClass::Spam => window.skipped += 1,
+                TxClass::Nothing => {}
             }
         }
         window.found.sort_by_key(|found| std::cmp::Reverse((found.block, found.index)));
@@ -345,18 +345,18 @@ mod tests {
     fn of_two_pages_the_one_with_all_rows_of_the_other_counts() {
         let (short, long) = (page(&[1, 2]), page(&[1, 2, 3]));
         for (one, two, by) in [(&short, &long, 2), (&long, &short, 1), (&long, &long, 1)] {
-            let taken = fuller((1, one.clone()), (2, two.clone()));
+            let taken = more_complete((1, one.clone()), (2, two.clone()));
             let longer = if one.len() < two.len() { two } else { one };
             assert_eq!(taken, Ok((by, longer.clone())));
         }
-        assert_eq!(fuller((1, page(&[])), (2, short.clone())), Ok((2, short)));
+        assert_eq!(more_complete((1, page(&[])), (2, short.clone())), Ok((2, short)));
     }
 
     #[test]
     fn of_two_pages_that_each_lack_a_row_of_the_other_none_counts() {
-        assert_eq!(fuller((1, page(&[1, 2])), (2, page(&[1, 3]))), Err(2));
-        assert_eq!(fuller((1, page(&[1])), (2, page(&[2, 3]))), Err(2));
+        assert_eq!(more_complete((1, page(&[1, 2])), (2, page(&[1, 3]))), Err(2));
+        assert_eq!(more_complete((1, page(&[1])), (2, page(&[2, 3]))), Err(2));
         // A row that one of them repeats would count twice.
-        assert_eq!(fuller((1, page(&[1, 2])), (2, page(&[1, 2, 2]))), Err(2));
+        assert_eq!(more_complete((1, page(&[1, 2])), (2, page(&[1, 2, 2]))), Err(2));
     }
 }

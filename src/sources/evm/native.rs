@@ -118,7 +118,7 @@ impl EvmSource {
             let answers = self.inner.pool.batch(&calls, &options).await;
             for ((one, partial), answer) in std::mem::take(&mut open).into_iter().zip(answers) {
                 if self.is_gone(&answer, one.tx.block) {
-                    self.note_dropped(Past::Traces, &answer, one.tx.block);
+                    self.record_pruned(Past::Traces, &answer, one.tx.block);
                 } else {
                     offered = offered.min(one.tx.block);
                 }
@@ -159,7 +159,7 @@ impl EvmSource {
     }
 
     /// Records such an answer; a method that no endpoint supports has pruned nothing.
-    pub(super) fn note_dropped(&self, what: Past, answer: &CallAnswer, height: Height) {
+    pub(super) fn record_pruned(&self, what: Past, answer: &CallAnswer, height: Height) {
         if matches!(answer, Err(UpstreamError::Rpc { .. })) {
             let mut dropped = lock(&self.inner.dropped);
             let top = dropped.entry(what).or_default();
@@ -168,7 +168,7 @@ impl EvmSource {
     }
 
     /// Whether a node may have had the data for this height in an earlier read.
-    pub(super) fn is_dropped(&self, what: Past, height: Height) -> bool {
+    pub(super) fn was_pruned(&self, what: Past, height: Height) -> bool {
         lock(&self.inner.dropped).get(&what).is_some_and(|top| height <= *top)
     }
 

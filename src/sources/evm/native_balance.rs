@@ -27,14 +27,14 @@ enum Balances {
 
 /// Transactions by the result of their balances.
 #[derive(Default)]
-struct Asked<'a> {
+struct ByBalances<'a> {
     given: Vec<(Traced<'a>, NativeFlows)>,
     gone: Vec<Traced<'a>>,
     open: Vec<Traced<'a>>,
     odd: Vec<Traced<'a>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ByBalances<'a> {
     fn take(&mut self, answers: Vec<(Traced<'a>, Balances)>) {
         for (one, balances) in answers {
             match balances {
@@ -61,7 +61,7 @@ impl EvmSource {
             .partition(|one| is_alone(wallet, one) && !self.is_pruned(Past::States, one.tx.block));
         let are_all_asked = !self.awaits_endpoint();
         let asked = self.ask_balances(wallet, wanted, options).await;
-        let Asked { given, gone, mut open, odd } = asked;
+        let ByBalances { given, gone, mut open, odd } = asked;
         // Two answers contradict the transaction: something else changed the balance.
         left.extend(odd);
         if are_all_asked && !self.awaits_endpoint() {
@@ -73,13 +73,13 @@ impl EvmSource {
         } else {
             open.extend(gone);
         }
-        let (crowded, unseen) = self.hold_against_blocks(wallet, given, options).await;
+        let (crowded, unseen) = self.verify_by_blocks(wallet, given, options).await;
         left.extend(crowded);
         open.extend(unseen);
         for one in left {
             if !self.is_pruned(Past::Traces, one.tx.block) {
                 open.push(one);
-            } else if self.was_shown(wallet, &one) {
+            } else if self.may_have_been_known(wallet, &one) {
                 one.tx.native = NativeFlows::Gone;
             }
         }
@@ -87,13 +87,13 @@ impl EvmSource {
     }
 
     /// Whether a trace or balances may have shown an earlier read what is missing now.
-    fn was_shown(&self, wallet: &Account, one: &Traced<'_>) -> bool {
+    fn may_have_been_known(&self, wallet: &Account, one: &Traced<'_>) -> bool {
         let block = one.tx.block;
         let by_states = is_alone(wallet, one) && self.is_pruned(Past::States, block);
         // Without the fee, as gateways return it, balances were not queried.
         let is_unasked = one.alone && one.tx.from == *wallet && one.fee.is_none();
-        self.is_dropped(Past::Traces, block)
-            || by_states && self.is_dropped(Past::States, block)
+        self.was_pruned(Past::Traces, block)
+            || by_states && self.was_pruned(Past::States, block)
             || is_unasked && self.may_show_balances()
     }
 
@@ -109,8 +109,8 @@ impl EvmSource {
         wallet: &Account,
         wanted: Vec<Traced<'a>>,
         options: &CallOptions,
-    ) -> Asked<'a> {
-        let mut asked = Asked::default();
+    ) -> ByBalances<'a> {
+        let mut asked = ByBalances::default();
         asked.take(self.balances_once(wallet, wanted, options).await);
         let odd = std::mem::take(&mut asked.odd);
         asked.take(self.balances_once(wallet, odd, options).await);
@@ -156,7 +156,7 @@ impl EvmSource {
         let is_lost = |answer: &CallAnswer| self.is_lost(answer, one.tx.block);
         if [&before, &after].into_iter().any(is_lost) {
             for answer in [&before, &after].into_iter().filter(|answer| is_lost(answer)) {
-                self.note_dropped(Past::States, answer, one.tx.block);
+                self.record_pruned(Past::States, answer, one.tx.block);
             }
             return Balances::Gone;
         }
@@ -178,7 +178,7 @@ impl EvmSource {
     /// Removes flows found by balances if logs of the block show, or may show, another transaction
     /// that concerns the wallet: a contract may have paid it there without a visible trace in the
     /// block.
-    pub(super) async fn hold_against_logs(
+    pub(super) async fn verify_by_logs(
         &self,
         wallet: &Account,
         tx: &mut Transaction,
@@ -191,7 +191,7 @@ impl EvmSource {
             Some(false) => {}
             // A trace cannot assign the balance change either.
             Some(true) if self.is_pruned(Past::Traces, tx.block) => {
-                let was_traced = self.is_dropped(Past::Traces, tx.block);
+                let was_traced = self.was_pruned(Past::Traces, tx.block);
                 tx.native = if was_traced { NativeFlows::Gone } else { NativeFlows::Unknown };
             }
             Some(true) | None => tx.native = NativeFlows::Refused,
@@ -223,7 +223,7 @@ impl EvmSource {
 
     /// Sets the flows of transactions whose block contains nothing else of the wallet. Returns the
     /// others, and those whose block was not available.
-    async fn hold_against_blocks<'a>(
+    async fn verify_by_blocks<'a>(
         &self,
         wallet: &Account,
         given: Vec<(Traced<'a>, NativeFlows)>,

@@ -26,7 +26,7 @@ const INDEX_LATE: u64 = 16;
 
 /// What to read; its top is not known yet.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct ReadTarget {
     pub(super) wallet: Account,
     pub(super) low: Height,
     /// `None`: up to the final head.
@@ -39,7 +39,7 @@ pub(super) struct Wanted {
 }
 
 /// An open list.
-pub(super) struct Opened {
+pub(super) struct OpenedList {
     pub(super) kind: Discovery,
     pub(super) lister: Lister,
     /// The lowest height to read by it: another way reads what lies below.
@@ -60,14 +60,14 @@ struct Reach {
 
 impl EvmSource {
     /// Opens the first list that works; the last error if none does.
-    pub(super) async fn open(self, wanted: Wanted) -> Result<Opened, UpstreamError> {
+    pub(super) async fn open(self, wanted: ReadTarget) -> Result<OpenedList, UpstreamError> {
         let open = || self.open_any(wanted.clone());
         Box::pin(checked(self.check_chain(&wanted.options), open)).await
     }
 
-    async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
+    async fn open_any(&self, mut wanted: ReadTarget) -> Result<OpenedList, UpstreamError> {
         let (mut last, lowest) = (UpstreamError::NoEndpoint, wanted.low);
-        let mut behind: Option<Opened> = None;
+        let mut behind: Option<OpenedList> = None;
         // Recently failed ways come last.
         let fresh = |kind: &&Discovery| !self.comes_later(**kind);
         let (first, later): (Vec<&Discovery>, Vec<&Discovery>) =
@@ -102,7 +102,7 @@ impl EvmSource {
         match (wanted.high, wanted.error) {
             // Nothing is known of heights above the list's head.
             (Some(high), _) if high != opened.high => {
-                let Opened { kind, high, .. } = opened;
+                let OpenedList { kind, high, .. } = opened;
                 Err(UpstreamError::unavailable(format!("{kind} knows blocks up to {high} only")))
             }
             // This way has nothing new, and the way that would find something has failed.
@@ -113,7 +113,7 @@ impl EvmSource {
     }
 
     /// Blocks by which a list may lag behind the final head, if it reports its height.
-    fn late_max(&self, kind: Discovery) -> Option<u64> {
+    fn lag_max(&self, kind: Discovery) -> Option<u64> {
         let lag = self.inner.chain.index_lag;
         match kind {
             Discovery::Portal => Some(lag),
@@ -128,17 +128,21 @@ impl EvmSource {
         self.note_list_failure(kind);
     }
 
-    async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
-        let Wanted { wallet, low, high, ref options, .. } = *wanted;
+    async fn open_list(
+        &self,
+        kind: Discovery,
+        wanted: &ReadTarget,
+    ) -> Result<OpenedList, UpstreamError> {
+        let ReadTarget { wallet, low, high, ref options, .. } = *wanted;
         let listing =
             ListRequest { wallet, low, high: high.unwrap_or(0), options: options.clone() };
         let mut lister = Lister::new(kind, self, listing)?;
         let Some(mut high) = high else {
             let Reach { high, head, tip } = self.reach(kind, &mut lister, options).await?;
             lister.set_high(high);
-            let late_max = self.late_max(kind);
+            let late_max = self.lag_max(kind);
             let is_behind = late_max.is_some_and(|most| head > high.saturating_add(most));
-            return Ok(Opened { kind, lister, low, high, is_behind, tip });
+            return Ok(OpenedList { kind, lister, low, high, is_behind, tip });
         };
         let mut is_behind = false;
         // `LogLister` checks the height of each node itself.
@@ -152,7 +156,7 @@ impl EvmSource {
                 return Err(UpstreamError::unavailable(last));
             }
         }
-        Ok(Opened { kind, lister, low, high, is_behind, tip: None })
+        Ok(OpenedList { kind, lister, low, high, is_behind, tip: None })
     }
 
     /// The height up to which a list contains everything final. A node's head is a number that may

@@ -27,7 +27,7 @@ const ASKED_MAX: usize = 3;
 impl EvmSource {
     /// Removes the doubt about inner calls from a proof if the wallet cannot have any up to a
     /// height. Queries only if that doubt keeps the span from being accepted.
-    pub(super) async fn settle_inner_calls(
+    pub(super) async fn clear_inner_call_doubt(
         &self,
         (wallet, high): (&Account, Height),
         proof: Proof,
@@ -50,7 +50,7 @@ impl EvmSource {
         }
         let (mut options, mut lowest) = (options.clone(), Height::MAX);
         for _ in 0..ANSWERS {
-            let Some((seen, on)) = self.seen_plain(wallet, high, &options).await else {
+            let Some((seen, on)) = self.block_without_code(wallet, high, &options).await else {
                 return false;
             };
             lowest = lowest.min(seen);
@@ -66,7 +66,7 @@ impl EvmSource {
 
     /// A block at or above the height in which the wallet has no code, and the endpoint that
     /// reported it.
-    async fn seen_plain(
+    async fn block_without_code(
         &self,
         wallet: &Account,
         high: Height,

@@ -104,7 +104,7 @@ impl EvmSource {
                 tracing::debug!(chain, %error, "pools are read by the gateway");
                 while let Some(range) = left.pop_front() {
                     let told = events_by_portal(portal, emitters, range, options).await;
-                    events.extend(told.map_err(|told| sooner(error, told))?);
+                    events.extend(told.map_err(|told| more_temporary(error, told))?);
                 }
             } else {
                 // No source keeps events so old: the next source of prices is used.
@@ -193,7 +193,7 @@ impl EvmSource {
             let answer = answer.as_ref().ok().filter(|answer| is_nothing(answer))?;
             Some((*range, answer.endpoint))
         });
-        let unshown = self.unshown(&empty.collect(), choice, asked_with).await?;
+        let unshown = self.not_seen_to_keep(&empty.collect(), choice, asked_with).await?;
         let mut first_error = None;
         for (range, answer) in asked.iter().zip(answers) {
             let is_unshown = |answer: &CallResponse| {
@@ -218,7 +218,7 @@ impl EvmSource {
     /// A node that has pruned old receipts returns no events and no error. Returns the endpoints
     /// that are not seen to keep the lowest block without events, and the highest such block; none
     /// if the chosen endpoint keeps it.
-    async fn unshown(
+    async fn not_seen_to_keep(
         &self,
         empty: &BTreeMap<Range, EndpointId>,
         choice: LogChoice,
@@ -316,7 +316,7 @@ impl LeftOut {
 }
 
 /// Of the errors of nodes and gateway, the one that may end sooner.
-fn sooner(nodes: &UpstreamError, gateway: UpstreamError) -> UpstreamError {
+fn more_temporary(nodes: &UpstreamError, gateway: UpstreamError) -> UpstreamError {
     if gateway.is_final() { nodes.clone() } else { gateway }
 }
 

@@ -12,7 +12,7 @@ use super::discovery::{Discovery, Window};
 use super::list_client::ListClient;
 use super::portal_answers::read_agreed;
 use super::portal_sent::{Checked, SentCheck};
-use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, Trouble};
+use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, WindowError};
 use super::portal_wire::NativeBy;
 use crate::domain::{Doubts, Height};
 use crate::rpc::error::UpstreamError;
@@ -26,7 +26,7 @@ const GROWTH: u64 = 4;
 /// Refusals of a query, without a window in between, after which less is requested.
 const REFUSALS: usize = 2;
 
-type Read = (Height, Result<PortalWindow, Trouble>);
+type Read = (Height, Result<PortalWindow, WindowError>);
 
 pub(super) struct PortalLister {
     gateway: Arc<Gateway>,
@@ -121,7 +121,7 @@ impl PortalLister {
                     self.check_first(top).await?;
                 }
                 self.begin_windows();
-                self.arrive().await;
+                self.receive_window().await;
             }
             let Some((top, _)) = &self.arrived else { return Ok(None) };
             // Below its first block a gateway returns nothing, without an error.
@@ -131,7 +131,7 @@ impl PortalLister {
             }
             let lowest = self.lowest();
             if let (Some(sent), Some((_, Ok(window)))) = (&mut self.sent, &self.arrived) {
-                sent.look_at_counts(window, window.low <= lowest).await;
+                sent.check_counts(window, window.low <= lowest).await;
             }
             match self.arrived.take() {
                 Some((_, Ok(window))) => {
@@ -139,7 +139,7 @@ impl PortalLister {
                         return Ok(Some(window));
                     }
                 }
-                Some((_, Err(trouble))) => self.amend(trouble, top).await?,
+                Some((_, Err(trouble))) => self.adapt_to_error(trouble, top).await?,
                 None => return Ok(None),
             }
         }
@@ -147,7 +147,7 @@ impl PortalLister {
 
     /// Receives the oldest window in flight; concurrently with the first one, queries the sent
     /// count and the gateway's first block.
-    async fn arrive(&mut self) {
+    async fn receive_window(&mut self) {
         let Self { gateway, in_flight, arrived, sent, first, .. } = self;
         if in_flight.is_empty() {
             *arrived = None;
@@ -173,7 +173,7 @@ impl PortalLister {
             None => Checked::Deliver(window, Doubts::NONE),
         };
         match checked {
-            Checked::Deliver(window, doubts) => Some(self.give(window, doubts)),
+            Checked::Deliver(window, doubts) => Some(self.deliver_window(window, doubts)),
             Checked::Held => None,
             Checked::Again(top) => {
                 self.begin_again(top);
@@ -211,14 +211,18 @@ impl PortalLister {
     }
 
     /// Handles a window that could not be read.
-    async fn amend(&mut self, trouble: Trouble, top: Height) -> Result<(), UpstreamError> {
+    async fn adapt_to_error(
+        &mut self,
+        trouble: WindowError,
+        top: Height,
+    ) -> Result<(), UpstreamError> {
         let error = match trouble {
-            Trouble::Dense(span) => {
+            WindowError::Dense(span) => {
                 self.span = span.max(1);
                 self.begin_again(top);
                 return Ok(());
             }
-            Trouble::Error(error) => error,
+            WindowError::Error(error) => error,
         };
         if self.mode.finalized_only && matches!(error, UpstreamError::NotSupported { .. }) {
             self.mode.finalized_only = false;
@@ -242,12 +246,12 @@ impl PortalLister {
         if !was_known && self.first.is_some_and(|first| first > self.low) {
             return Ok(());
         }
-        self.weaken(error)
+        self.request_less(error)
     }
 
     /// Requests less once enough refusals agree. That the gateway has no traces is recorded only if
     /// each refusal names them.
-    fn weaken(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
+    fn request_less(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
         let Some(weaker) = self.mode.native.weaker() else { return Err(error) };
         self.refusals.push(names_traces(&error));
         if self.refusals.len() < REFUSALS {
@@ -288,7 +292,7 @@ impl PortalLister {
         self.span = self.span.clamp(1, SPAN_MAX);
     }
 
-    fn give(&mut self, window: PortalWindow, doubts: Doubts) -> Window {
+    fn deliver_window(&mut self, window: PortalWindow, doubts: Doubts) -> Window {
         self.refusals.clear();
         if self.mode.native == NativeBy::Traces {
             self.abilities.note_calls(Discovery::Portal);
@@ -302,7 +306,7 @@ impl PortalLister {
             high: window.high,
             found,
             skipped: window.skipped,
-            // Changes of balances do not show that nothing else changed.
+            // State diffs do not prove that the balance changed nowhere else.
             doubts: match self.mode.native {
                 NativeBy::Traces => doubts,
                 NativeBy::StateDiffs | NativeBy::Nothing => doubts.union(Doubts::INNER_CALLS),

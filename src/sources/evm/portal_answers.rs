@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::join;
 
 use super::discovery::Candidate;
-use super::portal_window::{Gateway, GatewayMode, PortalWindow, Trouble, read_window};
+use super::portal_window::{Gateway, GatewayMode, PortalWindow, WindowError, read_window};
 use crate::decode::evm::Word;
 use crate::domain::{Doubts, Height};
 
@@ -23,7 +23,7 @@ pub(super) async fn read_agreed(
     gateway: Arc<Gateway>,
     mode: GatewayMode,
     range: (Height, Height),
-) -> Result<PortalWindow, Trouble> {
+) -> Result<PortalWindow, WindowError> {
     let read = || read_window(Arc::clone(&gateway), mode, range);
     let (mut seen, mut failures) = (Vec::new(), 0);
     let (one, two) = join(read(), read()).await;
@@ -31,7 +31,7 @@ pub(super) async fn read_agreed(
     loop {
         match open.pop() {
             Some(Ok(window)) => seen.push(window),
-            Some(Err(trouble @ Trouble::Dense(_))) => return Err(trouble),
+            Some(Err(trouble @ WindowError::Dense(_))) => return Err(trouble),
             Some(Err(trouble)) => {
                 failures += 1;
                 // Both first requests failed, or too many later ones.
@@ -42,20 +42,20 @@ pub(super) async fn read_agreed(
             }
             None => open.push(read().await),
         }
-        if let Some((one, two)) = agreed(&seen) {
+        if let Some((one, two)) = agreeing_pair(&seen) {
             let two = seen.swap_remove(two);
-            return Ok(filled(seen.swap_remove(one), two));
+            return Ok(complemented(seen.swap_remove(one), two));
         }
         if seen.len() >= ANSWERS_MAX
             && let Some(last) = seen.pop()
         {
-            return Ok(joined(last, seen));
+            return Ok(merged_in_doubt(last, seen));
         }
     }
 }
 
 /// Two equal answers that contain everything that any answer contains, the earlier one first.
-fn agreed(seen: &[PortalWindow]) -> Option<(usize, usize)> {
+fn agreeing_pair(seen: &[PortalWindow]) -> Option<(usize, usize)> {
     let all: BTreeSet<Word> = seen.iter().flat_map(hashes).collect();
     let most = seen.iter().map(|window| window.blocks).max();
     let full = |window: &&PortalWindow| {
@@ -90,7 +90,7 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
 
 /// Adds inner calls that only the other answer has, and removes details that only one answer has:
 /// they may lack logs, which no other answer would show. Nodes are queried for those.
-fn filled(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
+fn complemented(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
     for (known, other) in one.found.iter_mut().zip(two.found) {
         known.whole = known.whole.take().zip(other.whole).map(|(one, _)| one);
         known.calls = known.calls.take().or(other.calls);
@@ -100,7 +100,7 @@ fn filled(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
 }
 
 /// All transactions of all answers, with a doubt. Sent nonces are unknown if answers differ.
-fn joined(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWindow {
+fn merged_in_doubt(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWindow {
     let place = |one: Candidate| ((one.block, one.index, one.hash), one);
     let mut found: BTreeMap<_, Candidate> = all.found.drain(..).map(place).collect();
     for window in others {
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn two_answers_alike_count_where_none_holds_more() {
         let agree = |seen: &[&[Height]]| {
-            agreed(&seen.iter().map(|blocks| window(blocks)).collect::<Vec<_>>())
+            agreeing_pair(&seen.iter().map(|blocks| window(blocks)).collect::<Vec<_>>())
         };
         assert_eq!(agree(&[&[1, 2]]), None, "one answer");
         assert_eq!(agree(&[&[1, 2], &[1, 2]]), Some((0, 1)));
@@ -159,9 +159,13 @@ mod tests {
     #[test]
     fn readings_that_ended_at_two_places_before_the_first_candidate_are_not_alike() {
         let ended = |blocks| PortalWindow { blocks, ..window(&[]) };
-        assert_eq!(agreed(&[ended(40), ended(12)]), None);
-        assert_eq!(agreed(&[ended(12), ended(40), ended(12)]), None, "another one held more");
-        assert_eq!(agreed(&[ended(40), ended(12), ended(40)]), Some((0, 2)));
+        assert_eq!(agreeing_pair(&[ended(40), ended(12)]), None);
+        assert_eq!(
+            agreeing_pair(&[ended(12), ended(40), ended(12)]),
+            None,
+            "another one held more"
+        );
+        assert_eq!(agreeing_pair(&[ended(40), ended(12), ended(40)]), Some((0, 2)));
     }
 
     #[test]
@@ -182,7 +186,7 @@ mod tests {
         one.found[0].calls = None;
         two.found[1].calls = None;
         two.found[1].time = Some(UnixSeconds(7));
-        let both = filled(one, two);
+        let both = complemented(one, two);
         assert!(both.found.iter().all(|known| known.calls.is_some()));
         assert_eq!(both.found[1].time, Some(UnixSeconds(7)));
     }
@@ -216,14 +220,14 @@ mod tests {
         };
         let (one, two) = (detailed(&[1, 2]), detailed(&[2, 3]));
         assert!(is_alike(&one, &two), "what is not there differs from nothing");
-        let both = filled(one, two);
+        let both = complemented(one, two);
         let has = both.found.iter().map(|known| known.whole.is_some());
         assert_eq!(has.collect::<Vec<_>>(), [false, true, false]);
     }
 
     #[test]
     fn what_no_two_answers_agree_on_is_joined_and_in_doubt() {
-        let all = joined(window(&[3]), vec![window(&[1]), window(&[2, 3])]);
+        let all = merged_in_doubt(window(&[3]), vec![window(&[1]), window(&[2, 3])]);
         assert_eq!(all.found.iter().map(|one| one.block).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!((all.sent, all.doubts), (None, Doubts::UNCONFIRMED));
     }

@@ -25,7 +25,7 @@ pub(super) fn arrivals(block: &Block, wallet: &Account) -> Vec<Arrival> {
 
 /// The parts of one transaction in a block.
 #[derive(Default)]
-struct Sight {
+struct TxParts {
     tx: Option<Tx>,
     logs: Vec<PlacedLog>,
     traces: Vec<Trace>,
@@ -47,7 +47,7 @@ pub(super) fn balance_changes(block: &Block, subject: &Subject) -> Vec<(u32, Nat
         let tx = block.txs.iter().find(|tx| tx.index == diff.tx)?;
         let is_only = own().filter(|other| other.tx == diff.tx).count() == 1;
         let fee = if tx.from == wallet {
-            fees::of_gateway(chain_id, tx.kind, tx.gas)?
+            fees::gateway_fee(chain_id, tx.kind, tx.gas)?
         } else {
             Units::ZERO
         };
@@ -66,7 +66,7 @@ pub(super) fn candidates(
     subject: &Subject,
     is_detailed: bool,
 ) -> Option<(Vec<Candidate>, usize)> {
-    let mut sights: BTreeMap<u32, Sight> = BTreeMap::new();
+    let mut sights: BTreeMap<u32, TxParts> = BTreeMap::new();
     for (at, change) in balance_changes(&block, subject) {
         sights.entry(at).or_default().change = Some(change);
     }
@@ -102,7 +102,7 @@ struct Spam;
 
 fn candidate(
     tx: &Tx,
-    sight: Sight,
+    sight: TxParts,
     (block, time): (Height, Option<UnixSeconds>),
     (subject, is_detailed): (&Subject, bool),
 ) -> Option<Result<Candidate, Spam>> {

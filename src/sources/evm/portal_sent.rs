@@ -7,7 +7,7 @@ use super::sent_witness::SentWitness;
 use crate::domain::{Doubts, Height};
 
 /// The most transactions held back for the next one below that the wallet sent.
-const HELD_MAX: usize = 5_000;
+const HELD_BACK_MAX: usize = 5_000;
 
 /// What to do with a window.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl SentCheck {
 
     /// If nonces and count differ: checks whether the count can be compared, and gets a second
     /// answer.
-    pub(super) async fn look_at_counts(&mut self, window: &PortalWindow, is_last: bool) {
+    pub(super) async fn check_counts(&mut self, window: &PortalWindow, is_last: bool) {
         self.count().await;
         let is_uncounted = self.count.is_some_and(|count| !count.is_counted());
         let is_doubtful = is_uncounted || self.is_refuted(window);
@@ -124,7 +124,7 @@ impl SentCheck {
         let has_next = |count: SentCount| count.has_next() || self.sent(window).next().is_some();
         let waits =
             |count: SentCount| !count.is_exhausted() && has_next(count) && window.sent.is_some();
-        if is_last || held > HELD_MAX || !self.count.is_some_and(waits) {
+        if is_last || held > HELD_BACK_MAX || !self.count.is_some_and(waits) {
             return Some(window.low);
         }
         let lowest = self.sent(window).map(|(height, _)| height).min();

@@ -92,13 +92,13 @@ impl PortalWindow {
 
 /// Why a window could not be read.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum WindowError {
     /// It has too many transactions: use windows of this many blocks.
     Dense(u64),
     Error(UpstreamError),
 }
 
-impl From<UpstreamError> for Trouble {
+impl From<UpstreamError> for WindowError {
     fn from(error: UpstreamError) -> Self {
         Self::Error(error)
     }
@@ -153,11 +153,11 @@ pub(super) async fn read_window(
     gateway: Arc<Gateway>,
     mode: GatewayMode,
     (low, high): (Height, Height),
-) -> Result<PortalWindow, Trouble> {
+) -> Result<PortalWindow, WindowError> {
     let wallet = gateway.subject.wallet;
     let (mut found, mut skipped, mut full, mut next) = (Vec::new(), 0, 0, low);
     let mut sent = Some(Vec::new());
-    let (mut came, mut changes) = (Came::default(), HashMap::new());
+    let (mut came, mut changes) = (KnownArrivals::default(), HashMap::new());
     while next <= high {
         let query = wire::query(&wallet, (next, high), mode.native);
         let mut blocks = gateway.blocks(mode, &query, (next, high)).await?;
@@ -180,7 +180,7 @@ pub(super) async fn read_window(
         next = last.saturating_add(1);
         if found.len() > FOUND_MAX && last < high {
             // The blocks above are probably as dense: half of the read length suffices.
-            return Err(Trouble::Dense((last - low) / 2));
+            return Err(WindowError::Dense((last - low) / 2));
         }
     }
     add_details(&gateway, mode, &mut found, &came).await;
@@ -220,12 +220,12 @@ fn add_changes(found: &mut [Candidate], changes: &mut HashMap<Word, NativeFlows>
 
 /// Tokens received through known contracts, and their senders.
 #[derive(Debug, Default)]
-struct Came {
+struct KnownArrivals {
     tokens: BTreeSet<Account>,
     senders: BTreeSet<Account>,
 }
 
-impl Came {
+impl KnownArrivals {
     fn note(&mut self, found: &[Candidate], seen: &[Arrival]) {
         for open in found.iter().filter(|candidate| candidate.whole.is_none()) {
             for (_, token, sender) in seen.iter().filter(|(hash, ..)| *hash == open.hash) {
@@ -238,7 +238,12 @@ impl Came {
 
 /// Completes candidates that were received. Parts that the gateway does not return are left to the
 /// nodes.
-async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate], came: &Came) {
+async fn add_details(
+    gateway: &Gateway,
+    mode: GatewayMode,
+    found: &mut [Candidate],
+    came: &KnownArrivals,
+) {
     let open = |found: &[Candidate]| {
         let blocks = found.iter().filter(|one| one.whole.is_none()).map(|one| one.block);
         blocks.clone().min().zip(blocks.max())
@@ -270,9 +275,9 @@ async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidat
     }
 }
 
-/// Sets the recipient by a transaction's input if neither calls nor balances show the wallet's
-/// payment. Parts that the gateway does not return are left to the nodes; after a refusal the
-/// amount stays unknown.
+/// Sets the terms (receiver, kept fee) from a transaction's input if neither calls nor balances
+/// show the wallet's payment. Inputs that the gateway does not return are left to the nodes; after
+/// a refusal the amount stays unknown.
 async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate]) {
     let wallet = gateway.subject.wallet;
     let Subject { chain, registry, .. } = &gateway.subject;
@@ -298,7 +303,7 @@ async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate
     }
 }
 
-/// Recipients in the inputs of the wallet's transactions, as far as the gateway returns them.
+/// Terms in the inputs of the wallet's transactions, as far as the gateway returns them.
 async fn inputs(
     gateway: &Gateway,
     mode: GatewayMode,

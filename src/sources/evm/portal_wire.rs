@@ -163,7 +163,7 @@ pub(super) struct Tx {
     pub(super) to: Option<Account>,
     pub(super) value: Units,
     pub(super) selector: Option<[u8; 4]>,
-    /// The recipient that its input names, if requested.
+    /// The terms (receiver, kept fee) in its input, if requested.
     pub(super) terms: Option<Terms>,
     pub(super) failed: bool,
     pub(super) nonce: Option<u64>,

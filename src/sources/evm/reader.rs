@@ -10,7 +10,7 @@ use super::EvmSource;
 use super::discovery::{Candidate, Discovery, Window};
 use super::fetch::Batch;
 use super::lister::Lister;
-use super::open::{Opened, Wanted};
+use super::open::{OpenedList, ReadTarget};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height, Proof};
 use crate::rpc::error::UpstreamError;
@@ -91,7 +91,7 @@ struct Reading {
 }
 
 enum Event {
-    Opened(Result<Opened, UpstreamError>),
+    OpenedList(Result<OpenedList, UpstreamError>),
     /// A window that is not proved yet.
     Likely(Discovery, Listed),
     Listed(Discovery, Listed),
@@ -152,7 +152,7 @@ impl Reading {
     fn request_window(&mut self) {
         match std::mem::replace(&mut self.listing, Listing::InFlight) {
             Listing::Closed(high) => {
-                let wanted = Wanted {
+                let wanted = ReadTarget {
                     wallet: self.wallet,
                     low: self.request.low,
                     high,
@@ -161,7 +161,7 @@ impl Reading {
                     options: self.options(),
                 };
                 let opened = self.source.clone().open(wanted);
-                self.prefetcher.push(opened.map(Event::Opened).boxed());
+                self.prefetcher.push(opened.map(Event::OpenedList).boxed());
             }
             Listing::Open(kind, mut lister) if self.may_expect() => self.prefetcher.push(
                 async move {
@@ -183,7 +183,7 @@ impl Reading {
 
     /// Prefetches the reference pools, which the prices of a wallet's first rows need. A failure is
     /// ignored: prices query them again.
-    fn learn_references(&mut self) {
+    fn prefetch_references(&mut self) {
         if !self.request.first {
             return;
         }
@@ -192,11 +192,11 @@ impl Reading {
         self.prefetcher.set_background_work(learned.map(drop).boxed());
     }
 
-    fn opened(&mut self, opened: Opened) {
-        let Opened { kind, lister, low, high, tip, .. } = opened;
+    fn opened(&mut self, opened: OpenedList) {
+        let OpenedList { kind, lister, low, high, tip, .. } = opened;
         // A log search chooses its first endpoint by the requests in flight at each.
         if kind != Discovery::Logs {
-            self.learn_references();
+            self.prefetch_references();
         }
         self.tip = tip.or(self.tip);
         self.floor = low;
@@ -224,7 +224,7 @@ impl Reading {
     }
 
     /// Whether a window equals the prefetched one; else its requests are discarded.
-    fn proves_likely(&mut self, window: &Result<Option<Window>, UpstreamError>) -> bool {
+    fn matches_prefetched(&mut self, window: &Result<Option<Window>, UpstreamError>) -> bool {
         let Some(likely) = self.likely.take() else { return false };
         if matches!(window, Ok(Some(window)) if *window == likely) {
             return true;
@@ -240,7 +240,7 @@ impl Reading {
     }
 
     fn listed(&mut self, kind: Discovery, (lister, window): Listed) {
-        if self.proves_likely(&window) {
+        if self.matches_prefetched(&window) {
             self.listing = Listing::Idle(kind, lister);
             return;
         }
@@ -278,7 +278,7 @@ impl Reading {
                 Some(chunk)
             }
             Err(error) => {
-                self.cut_off(error);
+                self.stop_listing(error);
                 None
             }
         }
@@ -295,7 +295,7 @@ impl Reading {
     }
 
     /// Stops the list after an error: anything below would leave a gap.
-    fn cut_off(&mut self, error: UpstreamError) {
+    fn stop_listing(&mut self, error: UpstreamError) {
         self.waiting.clear();
         self.prefetcher.cancel_all();
         self.chunks.take_before(None);
@@ -333,7 +333,7 @@ impl Reading {
     /// Cuts a window into batches of whole heights.
     fn take(&mut self, kind: Discovery, window: Window) {
         if kind == Discovery::Logs && self.listed_to.is_none() {
-            self.learn_references();
+            self.prefetch_references();
         }
         let Window { low, high, found, skipped, doubts } = window;
         let proof = Proof::of(kind.way()).with(doubts).with(kind.blind_spots());
@@ -395,8 +395,8 @@ impl PrefetchReader for Reading {
 
     fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
         match event {
-            Event::Opened(Ok(opened)) => self.opened(opened),
-            Event::Opened(Err(error)) => self.fail(error),
+            Event::OpenedList(Ok(opened)) => self.opened(opened),
+            Event::OpenedList(Err(error)) => self.fail(error),
             Event::Likely(kind, listed) => self.likely(kind, listed),
             Event::Listed(kind, listed) => self.listed(kind, listed),
             Event::Fetched(number, chunk) => self.chunks.put(&number, chunk),

@@ -217,7 +217,7 @@ pub(super) fn receipt_in(receipts: &RawValue, hash: &Word) -> Option<Box<RawValu
 
 /// A transaction's hash, sender and recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct TxHeader {
     pub(super) hash: Word,
     /// `None`: it is not in a block yet.
     pub(super) block: Option<Height>,
@@ -234,9 +234,9 @@ struct RawSeen<'a> {
     to: Option<&'a str>,
 }
 
-pub(super) fn seen(raw: &RawValue) -> Option<Seen> {
+pub(super) fn seen(raw: &RawValue) -> Option<TxHeader> {
     let tx: RawSeen<'_> = serde_json::from_str(raw.get()).ok()?;
-    Some(Seen {
+    Some(TxHeader {
         hash: word(tx.hash)?,
         block: tx.block_number.and_then(hex_number),
         from: account(tx.from)?,

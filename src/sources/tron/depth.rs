@@ -21,7 +21,7 @@ const VOTES: usize = 2;
 pub(super) const VOTES_OF_UNSTEADY: usize = 4;
 /// How long an endpoint counts as keeping events, or as having none: nodes prune blocks as new ones
 /// come, and another server may answer at the same address.
-const SHOWN_AGE_MAX: Duration = Duration::from_secs(30);
+const DEPTH_AGE_MAX: Duration = Duration::from_secs(30);
 /// How long an endpoint that gave no answer is avoided.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
@@ -36,7 +36,7 @@ enum Depth {
 
 /// The result of one search for an endpoint's depth.
 #[derive(Debug, Clone, Copy)]
-struct Searched {
+struct DepthSearch {
     depth: Depth,
     /// The lowest height searched.
     low: Height,
@@ -45,7 +45,7 @@ struct Searched {
     witness: Option<Witness>,
 }
 
-impl Searched {
+impl DepthSearch {
     /// Whether events were seen to be kept down to a height.
     fn shows(&self, low: Height) -> bool {
         matches!(self.depth, Depth::From(Some(from)) if from <= low)
@@ -55,10 +55,10 @@ impl Searched {
     /// seen to be missing there.
     fn answers(&self, low: Height, age_max: Duration) -> bool {
         let (is_known, age_max) = match self.depth {
-            Depth::From(Some(from)) if from <= low => (true, SHOWN_AGE_MAX),
+            Depth::From(Some(from)) if from <= low => (true, DEPTH_AGE_MAX),
             // Part of the range is missing: the read will end there.
             Depth::From(Some(from)) => (from > self.low, age_max),
-            Depth::From(None) => (low >= self.low, age_max.min(SHOWN_AGE_MAX)),
+            Depth::From(None) => (low >= self.low, age_max.min(DEPTH_AGE_MAX)),
             Depth::NotOffered => (true, age_max),
         };
         is_known && self.at.elapsed() < age_max
@@ -66,10 +66,10 @@ impl Searched {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Known {
-    searched: Option<Searched>,
+struct EndpointDepth {
+    searched: Option<DepthSearch>,
     /// A later search of higher blocks only, which found events there.
-    above: Option<Searched>,
+    above: Option<DepthSearch>,
     /// The height of the chain's first events, if the endpoint has shown them.
     begins: Option<Height>,
     /// The last search that the endpoint did not answer.
@@ -78,7 +78,7 @@ struct Known {
     is_unsteady: bool,
 }
 
-impl Known {
+impl EndpointDepth {
     fn is_failing(self) -> bool {
         self.failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE)
     }
@@ -114,8 +114,8 @@ impl Known {
 
     /// Adds a result. A search that shows events at its lowest height keeps an earlier result about
     /// deeper heights, by which another read continues.
-    fn take(&mut self, searched: Searched) {
-        let shown = |one: Searched| match one.depth {
+    fn take(&mut self, searched: DepthSearch) {
+        let shown = |one: DepthSearch| match one.depth {
             Depth::From(from) => from,
             Depth::NotOffered => None,
         };
@@ -131,19 +131,19 @@ impl Known {
 
 #[derive(Debug, Default)]
 pub(super) struct Depths {
-    by: HashMap<EndpointId, Known>,
+    by: HashMap<EndpointId, EndpointDepth>,
 }
 
 impl Depths {
-    fn known(&self, id: EndpointId) -> Known {
+    fn known(&self, id: EndpointId) -> EndpointDepth {
         self.by.get(&id).copied().unwrap_or_default()
     }
 
-    /// Endpoints without those that recently gave no answer, if at least one remains.
+    /// Endpoints without those that recently gave no answer, if one of the remaining suffices.
     fn without_failing(
         &self,
         ids: Vec<EndpointId>,
-        is_enough: impl Fn(Known) -> bool,
+        is_enough: impl Fn(EndpointDepth) -> bool,
     ) -> Vec<EndpointId> {
         let working = ids.iter().copied().filter(|id| !self.known(*id).is_failing());
         let working: Vec<EndpointId> = working.collect();
@@ -160,7 +160,7 @@ pub(super) struct EventDepth {
 
 /// The endpoints that keep events of a height.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Deep {
+pub(super) struct EventEndpoints {
     pub(super) ids: Vec<EndpointId>,
     /// A single endpoint keeps them, all others were seen not to: its own second answer confirms
     /// the first.
@@ -183,7 +183,7 @@ impl TronSource {
         // At the lowest kept block there can be no events below to show the depth.
         let floor = if low > wanted { low } else { 0 };
         let all = self.endpoint_ids();
-        let shows = |known: Known| known.shows(low);
+        let shows = |known: EndpointDepth| known.shows(low);
         let first = lock(&self.inner.depths).without_failing(all.clone(), shows);
         let learn = |id: &EndpointId| self.learn_depth(*id, (low, high), floor, options);
         let mut depths = join_all(first.iter().map(learn)).await;
@@ -211,7 +211,7 @@ impl TronSource {
     }
 
     /// The endpoints to query for events from a height on.
-    pub(super) fn deep(&self, low: Height) -> Deep {
+    pub(super) fn event_endpoints(&self, low: Height) -> EventEndpoints {
         let depths = lock(&self.inner.depths);
         let known = |id: &EndpointId| depths.known(*id);
         let all = self.endpoint_ids();
@@ -231,7 +231,7 @@ impl TronSource {
         let is_alone = ids.len() == 1 && others.all(|id| known(id).lacks(low));
         let ids = depths.without_failing(ids, |_| true);
         let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
-        Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
+        EventEndpoints { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
     }
 
     /// Known events whose repetition shows that the endpoint still keeps events, for a request
@@ -258,12 +258,12 @@ impl TronSource {
     }
 
     /// Records that an endpoint's answers to one search differ.
-    pub(super) fn note_unsteady(&self, id: EndpointId) {
+    pub(super) fn record_unsteady(&self, id: EndpointId) {
         lock(&self.inner.depths).by.entry(id).or_default().is_unsteady = true;
     }
 
     /// Records that an endpoint did not answer a search.
-    pub(super) fn note_search_failure(&self, id: EndpointId) {
+    pub(super) fn record_search_failure(&self, id: EndpointId) {
         lock(&self.inner.depths).by.entry(id).or_default().failed_at = Some(Instant::now());
     }
 
@@ -286,12 +286,12 @@ impl TronSource {
                 Ok(found) => (Depth::From(found.from), Some(found)),
                 Err(UpstreamError::NotSupported { .. }) => (Depth::NotOffered, None),
                 Err(error) => {
-                    self.note_search_failure(id);
+                    self.record_search_failure(id);
                     return Err(error);
                 }
             };
         let witness = found.and_then(|found| found.witness);
-        let searched = Searched { depth, low, at: Instant::now(), witness };
+        let searched = DepthSearch { depth, low, at: Instant::now(), witness };
         let mut depths = lock(&self.inner.depths);
         let known = depths.by.entry(id).or_default();
         known.take(searched);
@@ -346,9 +346,9 @@ mod tests {
         let source = source([("one", &Arc::default())]);
         assert_eq!(from(&source, 0).await, 0);
         for low in [50_000, 99_000] {
-            tokio::time::advance(SHOWN_AGE_MAX).await;
+            tokio::time::advance(DEPTH_AGE_MAX).await;
             assert_eq!(from(&source, low).await, low);
-            assert_eq!(source.deep(10).ids, [EndpointId(0)]);
+            assert_eq!(source.event_endpoints(10).ids, [EndpointId(0)]);
         }
         assert_eq!(source.events_of(EndpointId(0)).from, Some(0));
     }
@@ -359,10 +359,13 @@ mod tests {
         let source = source([("one", &kept_from)]);
         assert_eq!(from(&source, 0).await, 0);
         kept_from.store(70_000, Ordering::Relaxed);
-        tokio::time::advance(SHOWN_AGE_MAX).await;
+        tokio::time::advance(DEPTH_AGE_MAX).await;
         assert!((70_000..71_000).contains(&from(&source, 50_000).await));
-        assert!(source.deep(10).ids.is_empty() && source.deep(69_000).ids.is_empty());
-        assert_eq!(source.deep(71_000).ids, [EndpointId(0)]);
+        assert!(
+            source.event_endpoints(10).ids.is_empty()
+                && source.event_endpoints(69_000).ids.is_empty()
+        );
+        assert_eq!(source.event_endpoints(71_000).ids, [EndpointId(0)]);
     }
 
     /// That it was seen to keep events from a height on, where nothing below was looked at, says nothing
@@ -372,19 +375,19 @@ mod tests {
         let (one, two) = (Arc::default(), Arc::default());
         let source = source([("one", &one), ("two", &two)]);
         assert_eq!(from(&source, 50_000).await, 50_000);
-        tokio::time::advance(SHOWN_AGE_MAX).await;
+        tokio::time::advance(DEPTH_AGE_MAX).await;
         two.store(FAILS, Ordering::Relaxed);
         assert_eq!(from(&source, 0).await, 0);
-        let deep = source.deep(10);
+        let deep = source.event_endpoints(10);
         assert_eq!((deep.ids, deep.is_alone), (vec![EndpointId(0)], false));
         // It answers again, and has dropped them.
         two.store(70_000, Ordering::Relaxed);
-        tokio::time::advance(SHOWN_AGE_MAX).await;
+        tokio::time::advance(DEPTH_AGE_MAX).await;
         assert_eq!(from(&source, 0).await, 0);
-        assert!(source.deep(10).is_alone);
-        tokio::time::advance(SHOWN_AGE_MAX).await;
-        source.note_search_failure(EndpointId(1));
-        assert!(!source.deep(10).is_alone, "another server may answer there now");
+        assert!(source.event_endpoints(10).is_alone);
+        tokio::time::advance(DEPTH_AGE_MAX).await;
+        source.record_search_failure(EndpointId(1));
+        assert!(!source.event_endpoints(10).is_alone, "another server may answer there now");
     }
 
     /// The one that showed them has dropped them since.
@@ -394,9 +397,9 @@ mod tests {
         let source = source([("one", &one), ("two", &two)]);
         assert_eq!(from(&source, 0).await, 0);
         one.store(70_000, Ordering::Relaxed);
-        tokio::time::advance(SHOWN_AGE_MAX * 100).await;
-        source.note_search_failure(EndpointId(1));
+        tokio::time::advance(DEPTH_AGE_MAX * 100).await;
+        source.record_search_failure(EndpointId(1));
         assert_eq!(from(&source, 0).await, 0);
-        assert_eq!(source.deep(10).ids, [EndpointId(1)]);
+        assert_eq!(source.event_endpoints(10).ids, [EndpointId(1)]);
     }
 }

@@ -25,22 +25,22 @@ const EMPTY_ANSWERS: u32 = 3;
 const NAMED_ANSWERS: u32 = 2;
 /// Blocks per search if a node times out on more.
 const FEW_BLOCKS: u64 = 10;
-/// Number of places below the oldest events that are searched for others, at even distances, and
-/// blocks searched at each; as many places follow at doubling distances.
+/// Places below the oldest events that are searched for others, at even distances, and blocks
+/// searched at each; further places lie at doubling distances below those events.
 const QUIET_PLACES: u64 = 24;
 const QUIET_BLOCKS: u64 = 2;
 
 /// Where to search for events that show an endpoint's depth: at or below a height, because nodes
 /// prune the oldest first; above it only if nothing lies below.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sight {
+pub(super) struct SearchPlace {
     pub(super) height: Height,
     /// Below this height no contract ran, or no block is kept.
     pub(super) lowest: Height,
     pub(super) high: Height,
 }
 
-impl Sight {
+impl SearchPlace {
     fn range(&self, blocks: u64) -> (Height, Height) {
         let more = blocks.saturating_sub(1);
         if self.height <= self.lowest {
@@ -61,7 +61,7 @@ pub(super) struct Witness {
 
 /// What some blocks show about an endpoint's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum EventLook {
     Shown(Witness),
     /// Infos of transactions are kept, and none names an event.
     Quiet,
@@ -102,19 +102,24 @@ impl TronSource {
         let bottom = low.max(first);
         let lowest = first.max(floor);
         let of_bottom = if bottom <= first { 0 } else { bottom };
-        let sight = |height| Sight { height, lowest, high };
-        if let Look::Shown(one) = self.look_for_events(sight(bottom), options).await? {
+        let sight = |height| SearchPlace { height, lowest, high };
+        if let EventLook::Shown(one) = self.look_for_events(sight(bottom), options).await? {
             return Ok(FoundDepth::from(of_bottom, one, begins));
         }
         // Right above the first block there may be nothing below: the chain's first events decide.
         let is_near = (1..=limits.sentinel_blocks).contains(&(bottom - first));
-        if is_near && let Look::Shown(one) = self.look_for_events(sight(first), options).await? {
+        if is_near
+            && let EventLook::Shown(one) = self.look_for_events(sight(first), options).await?
+        {
             return Ok(FoundDepth::from(0, one, begins));
         }
         let top = sight(high);
-        let look =
-            if bottom < high { self.look_for_events(top, options).await? } else { Look::Nothing };
-        let Look::Shown(shown) = look else {
+        let look = if bottom < high {
+            self.look_for_events(top, options).await?
+        } else {
+            EventLook::Nothing
+        };
+        let EventLook::Shown(shown) = look else {
             return Ok(FoundDepth { from: None, witness: None, begins });
         };
         let (from, oldest) = self.oldest((bottom, high), (lowest, shown), options).await?;
@@ -137,10 +142,10 @@ impl TronSource {
         let (mut missing, mut shown) = (bottom, high);
         while shown - missing > self.inner.limits.sentinel_blocks {
             let middle = missing.midpoint(shown);
-            let sight = Sight { height: middle, lowest, high };
+            let sight = SearchPlace { height: middle, lowest, high };
             match self.look_for_events(sight, options).await? {
-                Look::Shown(one) => (shown, oldest) = (middle, one),
-                Look::Quiet | Look::Nothing => missing = middle,
+                EventLook::Shown(one) => (shown, oldest) = (middle, one),
+                EventLook::Quiet | EventLook::Nothing => missing = middle,
             }
         }
         Ok((shown, oldest))
@@ -156,9 +161,9 @@ impl TronSource {
         for low in quiet_places(bottom, oldest.height).into_iter().rev() {
             let blocks = low..=oldest.height.min(low + QUIET_BLOCKS) - 1;
             match self.look_into(blocks, options).await? {
-                Look::Shown(one) => oldest = one,
-                Look::Quiet => {}
-                Look::Nothing => return Ok(None),
+                EventLook::Shown(one) => oldest = one,
+                EventLook::Quiet => {}
+                EventLook::Nothing => return Ok(None),
             }
         }
         Ok(Some(oldest).filter(|oldest| oldest.height > bottom))
@@ -167,9 +172,9 @@ impl TronSource {
     /// Whether the endpoint has events at a height or near it.
     pub(super) async fn look_for_events(
         &self,
-        sight: Sight,
+        sight: SearchPlace,
         options: &CallOptions,
-    ) -> Result<Look> {
+    ) -> Result<EventLook> {
         let limits = &self.inner.limits;
         let mut blocks = limits.sentinel_blocks.min(limits.logs_range_max);
         for _ in 0..EMPTY_ANSWERS {
@@ -178,7 +183,7 @@ impl TronSource {
             }
             let range = sight.range(blocks);
             match self.oldest_event(self.events_of_pools(range), range, options).await {
-                Ok(Some(height)) => return Ok(Look::Shown(Witness { height, topic: None })),
+                Ok(Some(height)) => return Ok(EventLook::Shown(Witness { height, topic: None })),
                 Ok(None) => {}
                 Err(UpstreamError::Rpc { message, .. })
                     if is_too_wide(&message) && blocks > FEW_BLOCKS =>
@@ -197,20 +202,20 @@ impl TronSource {
         &self,
         blocks: RangeInclusive<Height>,
         options: &CallOptions,
-    ) -> Result<Look> {
-        let mut look = Look::Nothing;
+    ) -> Result<EventLook> {
+        let mut look = EventLook::Nothing;
         for height in blocks {
             match self.events_named(height, options).await? {
                 BlockEvents::Unknown => {}
-                BlockEvents::None => look = Look::Quiet,
+                BlockEvents::None => look = EventLook::Quiet,
                 BlockEvents::Some(topic) => {
                     let witness = Witness { height, topic: Some(topic) };
                     for _ in 0..NAMED_ANSWERS {
                         if self.shows(witness, options).await? {
-                            return Ok(Look::Shown(witness));
+                            return Ok(EventLook::Shown(witness));
                         }
                     }
-                    return Ok(Look::Nothing);
+                    return Ok(EventLook::Nothing);
                 }
             }
         }

@@ -19,7 +19,7 @@ const TRIES: u32 = 4;
 
 impl TronSource {
     /// Doubts of a read whose lists were empty down from a time in milliseconds.
-    pub(super) async fn doubts_of_nothing(
+    pub(super) async fn doubts_of_empty_lists(
         &self,
         wallet: Address,
         top_at: u64,
@@ -32,7 +32,7 @@ impl TronSource {
             if made.is_some_and(|made| made <= top_at) {
                 return Ok(Doubts::UNCONFIRMED);
             }
-            missing += u32::from(self.has_come_to(by, top_at, &options).await?);
+            missing += u32::from(self.has_reached(by, top_at, &options).await?);
             if missing >= ANSWERS {
                 return Ok(Doubts::NONE);
             }
@@ -57,7 +57,7 @@ impl TronSource {
     }
 
     /// Whether an endpoint has reached a time in milliseconds: else its state lacks newer accounts.
-    async fn has_come_to(&self, by: EndpointId, at: u64, options: &CallOptions) -> Result<bool> {
+    async fn has_reached(&self, by: EndpointId, at: u64, options: &CallOptions) -> Result<bool> {
         let options = CallOptions { on: Some(by), ..options.clone() };
         let answer = self.post_solid(NEWEST, &json!({}), &options).await;
         let Some(reply) = unless_final(answer)? else { return Ok(false) };
@@ -93,7 +93,7 @@ mod tests {
         let source = fake::source(&["one", "other"], &nodes(states), TronLimits::default());
         // So that the first answer comes from the first of them.
         let options = CallOptions { avoid: Some(EndpointId(1)), ..options() };
-        source.doubts_of_nothing(WALLET, 1_000, &options).await
+        source.doubts_of_empty_lists(WALLET, 1_000, &options).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -36,7 +36,7 @@ pub(super) fn want_listed(seen: &SeenTx) -> bool {
 }
 
 /// Decides by the first answer of each list; that a transaction failed needs two answers.
-pub(super) fn want_shown(seen: &SeenTx) -> bool {
+pub(super) fn want_by_first_answers(seen: &SeenTx) -> bool {
     let is_doubtful = seen.sent.as_ref().is_some_and(|sent| sent.failures > 0);
     !is_doubtful && want_listed(seen)
 }
@@ -148,7 +148,7 @@ impl TronSource {
             }
             let listed = (sent.json.as_str(), wallet, seen);
             let info = (reply.body.as_ref(), reply.endpoint);
-            let fetched = self.joined(id, listed, info, &options).await?;
+            let fetched = self.joined_with_info(id, listed, info, &options).await?;
             failures += 1;
             if failures >= FAILED_ANSWERS || !matches!(fetched, Fetched::Failed(_)) {
                 return Ok((fetched, reply.endpoint));

@@ -21,8 +21,8 @@ use crate::rpc::pool::CallOptions;
 /// Entries of a busy account per query.
 const BUSY: usize = 50;
 /// Observations kept per list: several servers may answer for one endpoint, and one may lag.
-const ROUNDS_MAX: usize = 8;
-const ROUND_AGE_MAX: Duration = Duration::from_secs(600);
+const OBSERVATIONS_MAX: usize = 8;
+const OBSERVATION_AGE_MAX: Duration = Duration::from_secs(600);
 /// Answers in an endpoint's first observation, and in each later one.
 const FIRST_ANSWERS: u64 = 4;
 const ANSWERS: u64 = 1;
@@ -35,7 +35,7 @@ const SILENT_APART: Duration = Duration::from_secs(1);
 
 /// The newest and the oldest of the newest entries in one observation, in milliseconds.
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct ListObservation {
     at: Instant,
     newest: u64,
     oldest: u64,
@@ -44,13 +44,13 @@ struct Round {
 /// Recent observations of an endpoint's list.
 #[derive(Debug, Default)]
 struct Reach {
-    rounds: VecDeque<Round>,
+    rounds: VecDeque<ListObservation>,
 }
 
 impl Reach {
-    fn note(&mut self, round: Round) {
+    fn note(&mut self, round: ListObservation) {
         self.rounds.push_back(round);
-        while self.rounds.len() > ROUNDS_MAX {
+        while self.rounds.len() > OBSERVATIONS_MAX {
             self.rounds.pop_front();
         }
     }
@@ -62,7 +62,7 @@ impl Reach {
         let mut behind = 0;
         for round in &self.rounds {
             newest = newest.max(round.newest);
-            if now.duration_since(round.at) < ROUND_AGE_MAX {
+            if now.duration_since(round.at) < OBSERVATION_AGE_MAX {
                 behind = behind.max(newest - round.oldest.min(newest));
             }
         }
@@ -85,8 +85,14 @@ impl Indexed {
     }
 
     /// Records answers about a busy account and the observation that they make.
-    fn take(&mut self, of: (EndpointId, ListKind), answers: &[Shown], round: Option<Round>) {
-        let is_given = |shown: &Shown| !matches!(shown, Shown::Failed | Shown::Refused);
+    fn take(
+        &mut self,
+        of: (EndpointId, ListKind),
+        answers: &[BusyAnswer],
+        round: Option<ListObservation>,
+    ) {
+        let is_given =
+            |shown: &BusyAnswer| !matches!(shown, BusyAnswer::Failed | BusyAnswer::Refused);
         if let Some(round) = round {
             self.by.entry(of).or_default().note(round);
             self.empty.remove(&of);
@@ -113,7 +119,7 @@ impl Indexed {
 
 /// One answer about a busy account.
 #[derive(Debug)]
-pub(super) enum Shown {
+pub(super) enum BusyAnswer {
     /// The newest and the oldest entry of the page, and whether the page was full.
     Entries { newest: u64, oldest: u64, is_full: bool },
     /// The account has no entries.
@@ -125,7 +131,7 @@ pub(super) enum Shown {
 }
 
 /// The answers of one observation by list.
-pub(super) type Newest = Vec<(EndpointId, ListKind, Vec<Shown>)>;
+pub(super) type Newest = Vec<(EndpointId, ListKind, Vec<BusyAnswer>)>;
 
 impl TronSource {
     /// Queries the newest entries of all lists; `None` if that was done recently.
@@ -158,7 +164,7 @@ impl TronSource {
         let show = |(id, kind): (EndpointId, ListKind)| async move {
             let account = self.busy_account(kind)?;
             let answers = if self.is_new((id, kind)) { FIRST_ANSWERS } else { ANSWERS };
-            Some((id, kind, self.show_often((id, kind), account, answers, options).await))
+            Some((id, kind, self.busy_answers((id, kind), account, answers, options).await))
         };
         join_all(open.into_iter().map(show)).await.into_iter().flatten().collect()
     }
@@ -180,29 +186,29 @@ impl TronSource {
                 }
                 let options = from_one(*id, options);
                 for nudge in 1..SILENT_ANSWERS {
-                    if matches!(shown.last(), Some(Shown::Nothing)) {
+                    if matches!(shown.last(), Some(BusyAnswer::Nothing)) {
                         sleep(SILENT_APART).await;
-                        shown.push(self.show_one((*id, kind), account, nudge, &options).await);
+                        shown.push(self.busy_answer((*id, kind), account, nudge, &options).await);
                     }
                 }
             }
         }
     }
 
-    async fn show_often(
+    async fn busy_answers(
         &self,
         (id, kind): (EndpointId, ListKind),
         account: Address,
         answers: u64,
         options: &CallOptions,
-    ) -> Vec<Shown> {
+    ) -> Vec<BusyAnswer> {
         let options = from_one(id, options);
         // Each query differs in parameters but not in its answer, so that no cache answers it.
-        let one = |nudge| self.show_one((id, kind), account, nudge, &options);
+        let one = |nudge| self.busy_answer((id, kind), account, nudge, &options);
         // An endpoint without the list is not queried for it again.
         let first = if self.is_new((id, kind)) { 1 } else { answers };
         let mut shown = join_all((0..first).map(one)).await;
-        if matches!(shown.first(), Some(Shown::Entries { .. })) {
+        if matches!(shown.first(), Some(BusyAnswer::Entries { .. })) {
             shown.extend(join_all((first..answers).map(one)).await);
         } else {
             shown.truncate(1);
@@ -210,13 +216,13 @@ impl TronSource {
         shown
     }
 
-    async fn show_one(
+    async fn busy_answer(
         &self,
         (id, kind): (EndpointId, ListKind),
         account: Address,
         nudge: u64,
         options: &CallOptions,
-    ) -> Shown {
+    ) -> BusyAnswer {
         let limits = &self.inner.limits;
         let is_new = self.is_new((id, kind));
         let wait = if is_new { limits.indexed_first_wait } else { limits.indexed_wait };
@@ -227,13 +233,13 @@ impl TronSource {
                 let times = || page.rows.iter().map(|row| row.at);
                 match (times().max(), times().min()) {
                     (Some(newest), Some(oldest)) => {
-                        Shown::Entries { newest, oldest, is_full: page.rows.len() >= BUSY }
+                        BusyAnswer::Entries { newest, oldest, is_full: page.rows.len() >= BUSY }
                     }
-                    _ => Shown::Nothing,
+                    _ => BusyAnswer::Nothing,
                 }
             }
-            Ok(Err(ListError::Refused(_))) => Shown::Refused,
-            Ok(Err(ListError::Failed(_))) | Err(_) => Shown::Failed,
+            Ok(Err(ListError::Refused(_))) => BusyAnswer::Refused,
+            Ok(Err(ListError::Failed(_))) | Err(_) => BusyAnswer::Failed,
         }
     }
 
@@ -267,7 +273,7 @@ impl TronSource {
     pub(super) fn lists_shown(&self, at: u64) -> Vec<(EndpointId, ListKind)> {
         let indexed = lock(&self.inner.indexed);
         let Some(since) = indexed.asked_at else { return Vec::new() };
-        let is_shown = |round: &Round| round.at >= since && round.oldest >= at;
+        let is_shown = |round: &ListObservation| round.at >= since && round.oldest >= at;
         let all = indexed.by.iter().filter(|(_, reach)| reach.rounds.iter().any(is_shown));
         all.map(|(of, _)| *of).collect()
     }
@@ -318,11 +324,11 @@ impl TronSource {
         account: Address,
         (answers, at): (u64, u64),
         options: &CallOptions,
-    ) -> Option<Round> {
+    ) -> Option<ListObservation> {
         let now = Instant::now();
         let known = lock(&self.inner.indexed).farthest(of.1, now);
-        let shown = self.show_often(of, account, answers, options).await;
-        let round = round(&shown, known.unwrap_or(at), Instant::now(), &self.inner.limits);
+        let shown = self.busy_answers(of, account, answers, options).await;
+        let round = observation_of(&shown, known.unwrap_or(at), Instant::now(), &self.inner.limits);
         lock(&self.inner.indexed).take(of, &shown, round);
         round
     }
@@ -347,7 +353,7 @@ impl TronSource {
         let mut indexed = lock(&self.inner.indexed);
         let failed = ListKind::BOTH.map(|kind| (kind, is_failed(&newest, kind)));
         for (id, kind, answers) in newest {
-            let round = round(&answers, at, now, &self.inner.limits);
+            let round = observation_of(&answers, at, now, &self.inner.limits);
             indexed.take((id, kind), &answers, round);
             if indexed.is_silent((id, kind)) {
                 silent.push(kind);
@@ -423,29 +429,34 @@ fn from_one(id: EndpointId, options: &CallOptions) -> CallOptions {
 /// Whether some endpoint did not answer about a list.
 fn is_failed(newest: &Newest, kind: ListKind) -> bool {
     let mut of_kind = newest.iter().filter(|(_, of, _)| *of == kind);
-    of_kind.any(|(_, _, shown)| shown.iter().any(|shown| matches!(shown, Shown::Failed)))
+    of_kind.any(|(_, _, shown)| shown.iter().any(|shown| matches!(shown, BusyAnswer::Failed)))
 }
 
 /// Whether some endpoint did not answer about a list, and no other shows an entry of it.
 fn is_unshown(newest: &Newest, kind: ListKind) -> bool {
     let mut of_kind = newest.iter().filter(|(_, of, _)| *of == kind);
     is_failed(newest, kind)
-        && !of_kind.any(|(_, _, shown)| matches!(shown.first(), Some(Shown::Entries { .. })))
+        && !of_kind.any(|(_, _, shown)| matches!(shown.first(), Some(BusyAnswer::Entries { .. })))
 }
 
 /// The observation that answers make; `None` if the account has no recent entry and so is not busy.
-fn round(answers: &[Shown], head: u64, now: Instant, limits: &TronLimits) -> Option<Round> {
+fn observation_of(
+    answers: &[BusyAnswer],
+    head: u64,
+    now: Instant,
+    limits: &TronLimits,
+) -> Option<ListObservation> {
     let age_max = millis(limits.indexed_entry_age_max);
     let span_max = millis(limits.indexed_span_max);
-    let shows = |shown: &Shown| match shown {
-        Shown::Entries { newest, oldest, is_full } => {
+    let shows = |shown: &BusyAnswer| match shown {
+        BusyAnswer::Entries { newest, oldest, is_full } => {
             let is_busy = *is_full && newest - oldest <= span_max;
             (is_busy || head.saturating_sub(*newest) <= age_max).then_some(*newest)
         }
-        Shown::Nothing | Shown::Refused | Shown::Failed => None,
+        BusyAnswer::Nothing | BusyAnswer::Refused | BusyAnswer::Failed => None,
     };
     let times = || answers.iter().filter_map(shows);
-    Some(Round { at: now, newest: times().max()?, oldest: times().min()? })
+    Some(ListObservation { at: now, newest: times().max()?, oldest: times().min()? })
 }
 
 fn millis(time: Duration) -> u64 {
@@ -462,23 +473,23 @@ mod tests {
     use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
-    fn round(newest: u64, oldest: u64) -> Round {
-        Round { at: Instant::now(), newest, oldest }
+    fn observation_of(newest: u64, oldest: u64) -> ListObservation {
+        ListObservation { at: Instant::now(), newest, oldest }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_is_behind_counts_against_its_endpoint() {
         let mut reach = Reach::default();
         assert_eq!(reach.time(Instant::now()), None);
-        reach.note(round(1_000, 1_000));
+        reach.note(observation_of(1_000, 1_000));
         assert_eq!(reach.time(Instant::now()), Some(1_000));
         // One of two servers lacks the last 300.
-        reach.note(round(1_100, 800));
+        reach.note(observation_of(1_100, 800));
         assert_eq!(reach.time(Instant::now()), Some(800));
         // What was once shown stays so: a later answer of the one behind lowers nothing further.
-        reach.note(round(900, 900));
+        reach.note(observation_of(900, 900));
         assert_eq!(reach.time(Instant::now()), Some(800));
-        tokio::time::advance(ROUND_AGE_MAX).await;
+        tokio::time::advance(OBSERVATION_AGE_MAX).await;
         assert_eq!(reach.time(Instant::now()), Some(1_100));
     }
 
@@ -486,14 +497,14 @@ mod tests {
     fn one_empty_answer_of_a_busy_account_shows_nothing_of_its_list() {
         let mut indexed = Indexed::default();
         let of = (EndpointId(0), ListKind::Transfers);
-        indexed.take(of, &[Shown::Nothing], None);
-        indexed.take(of, &[Shown::Failed], None);
-        indexed.take(of, &[Shown::Refused], None);
-        indexed.take(of, &[Shown::Nothing], None);
+        indexed.take(of, &[BusyAnswer::Nothing], None);
+        indexed.take(of, &[BusyAnswer::Failed], None);
+        indexed.take(of, &[BusyAnswer::Refused], None);
+        indexed.take(of, &[BusyAnswer::Nothing], None);
         assert!(!indexed.is_silent(of));
-        indexed.take(of, &[Shown::Nothing], None);
+        indexed.take(of, &[BusyAnswer::Nothing], None);
         assert!(indexed.is_silent(of) && !indexed.is_silent((EndpointId(1), of.1)));
-        indexed.take(of, &[Shown::Nothing], Some(round(1_000, 1_000)));
+        indexed.take(of, &[BusyAnswer::Nothing], Some(observation_of(1_000, 1_000)));
         assert!(!indexed.is_silent(of), "it shows some now");
     }
 
@@ -531,7 +542,7 @@ mod tests {
     fn one_list_says_nothing_of_the_other() {
         let mut indexed = Indexed::default();
         let (id, now) = (EndpointId(0), Instant::now());
-        indexed.by.entry((id, ListKind::Transfers)).or_default().note(round(1_000, 1_000));
+        indexed.by.entry((id, ListKind::Transfers)).or_default().note(observation_of(1_000, 1_000));
         assert_eq!(indexed.farthest(ListKind::Transfers, now), Some(1_000));
         assert_eq!(indexed.farthest(ListKind::Transactions, now), None);
     }

@@ -50,7 +50,7 @@ impl InternalGivers {
 
 /// What one info shows; greater is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Shown {
+struct InfoQuality {
     /// It has every side of the wallet that the list shows.
     sides: bool,
     /// It has inner calls, or none are proved to exist.
@@ -62,7 +62,7 @@ pub(super) struct InfoAnswers<'a> {
     wallet: &'a Account,
     seen: &'a SeenTx,
     kind: TxPurpose,
-    best: Option<(Shown, Box<Transaction>)>,
+    best: Option<(InfoQuality, Box<Transaction>)>,
     cut: u32,
     /// An endpoint that may have inner calls failed.
     pub(super) is_refused: bool,
@@ -75,7 +75,7 @@ impl<'a> InfoAnswers<'a> {
 
     pub(super) fn add(&mut self, tx: Box<Transaction>) {
         let calls = has_internal(&tx) || !self.is_inner_call_proven(&tx);
-        let shown = Shown { sides: self.shows_sides(&tx), calls };
+        let shown = InfoQuality { sides: self.shows_sides(&tx), calls };
         self.cut += u32::from(!shown.sides);
         if self.best.as_ref().is_none_or(|(best, _)| shown > *best) {
             self.best = Some((shown, tx));

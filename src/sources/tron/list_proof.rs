@@ -20,7 +20,7 @@ const SHOWN_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// State of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Check<T> {
+enum QueryState<T> {
     Open,
     Requested,
     Done(T),
@@ -28,7 +28,7 @@ enum Check<T> {
 
 /// A query that the read's proof depends on.
 #[derive(Debug, Clone)]
-pub(super) enum Question {
+pub(super) enum ProofQuery {
     /// Whether these endpoints' lists have reached the read's top.
     Reach {
         given_by: Vec<(EndpointId, ListKind)>,
@@ -41,7 +41,7 @@ pub(super) enum Question {
 
 /// The answer to such a query.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Confirmed {
+pub(super) enum ProofAnswer {
     Reach,
     Existence(Doubts),
 }
@@ -58,8 +58,8 @@ pub(super) struct ListProof {
     began_at: Instant,
     /// The endpoints that gave the newest pages.
     given_by: Vec<(EndpointId, ListKind)>,
-    reach: Check<()>,
-    existence: Check<Doubts>,
+    reach: QueryState<()>,
+    existence: QueryState<Doubts>,
 }
 
 impl ListProof {
@@ -70,8 +70,8 @@ impl ListProof {
             shown,
             began_at: Instant::now(),
             given_by: Vec::new(),
-            reach: Check::Open,
-            existence: Check::Open,
+            reach: QueryState::Open,
+            existence: QueryState::Open,
         }
     }
 
@@ -80,49 +80,49 @@ impl ListProof {
         self.shows_account |= kind == ListKind::Transactions && items > 0;
         if is_top && self.began_at.elapsed() > SHOWN_AGE_MAX {
             self.shown.clear();
-            self.reach = Check::Open;
+            self.reach = QueryState::Open;
         }
         if is_top && !self.given_by.contains(&(by, kind)) {
             self.given_by.push((by, kind));
             // Newest pages of another endpoint count as well.
-            self.reach = Check::Open;
+            self.reach = QueryState::Open;
         }
     }
 
     /// The query to send now. `is_begun`: the newest pages of all lists are known; `has_ended`: so
     /// are all other pages of the list of transactions.
-    pub(super) fn question(&mut self, is_begun: bool, has_ended: bool) -> Option<Question> {
-        if is_begun && self.reach == Check::Open {
-            self.reach = Check::Requested;
+    pub(super) fn question(&mut self, is_begun: bool, has_ended: bool) -> Option<ProofQuery> {
+        if is_begun && self.reach == QueryState::Open {
+            self.reach = QueryState::Requested;
             let given_by = self.given_by.clone();
             let is_unseen = |of: &&(EndpointId, ListKind)| !self.shown.contains(of);
             let unseen = given_by.iter().filter(is_unseen).copied().collect();
-            return Some(Question::Reach { given_by, unseen });
+            return Some(ProofQuery::Reach { given_by, unseen });
         }
-        if has_ended && !self.shows_account && self.existence == Check::Open {
-            self.existence = Check::Requested;
-            return Some(Question::Existence);
+        if has_ended && !self.shows_account && self.existence == QueryState::Open {
+            self.existence = QueryState::Requested;
+            return Some(ProofQuery::Existence);
         }
         None
     }
 
-    pub(super) fn confirm(&mut self, confirmed: Confirmed) {
+    pub(super) fn confirm(&mut self, confirmed: ProofAnswer) {
         match confirmed {
-            Confirmed::Reach => self.reach = Check::Done(()),
-            Confirmed::Existence(doubts) => self.existence = Check::Done(doubts),
+            ProofAnswer::Reach => self.reach = QueryState::Done(()),
+            ProofAnswer::Existence(doubts) => self.existence = QueryState::Done(doubts),
         }
     }
 
     /// Whether nothing may be delivered yet.
     pub(super) fn is_open(&self, has_ended: bool) -> bool {
-        let is_known = self.shows_account || matches!(self.existence, Check::Done(_));
-        !matches!(self.reach, Check::Done(())) || (has_ended && !is_known)
+        let is_known = self.shows_account || matches!(self.existence, QueryState::Done(_));
+        !matches!(self.reach, QueryState::Done(())) || (has_ended && !is_known)
     }
 
     pub(super) fn proof(&self) -> Proof {
         let doubts = match self.existence {
-            Check::Done(doubts) if !self.shows_account => doubts,
-            Check::Done(_) | Check::Open | Check::Requested => Doubts::NONE,
+            QueryState::Done(doubts) if !self.shows_account => doubts,
+            QueryState::Done(_) | QueryState::Open | QueryState::Requested => Doubts::NONE,
         };
         Proof::of(Way::Lists).with(doubts)
     }
@@ -132,19 +132,19 @@ impl TronSource {
     /// Answers a query about a read that begins at a time in milliseconds.
     pub(super) async fn confirm(
         &self,
-        question: Question,
+        question: ProofQuery,
         (wallet, top_at): (Address, u64),
         options: &CallOptions,
-    ) -> Result<Confirmed> {
+    ) -> Result<ProofAnswer> {
         match question {
-            Question::Reach { given_by, unseen } => {
+            ProofQuery::Reach { given_by, unseen } => {
                 self.check_reach(&given_by, (top_at, CHECK_ANSWERS), options).await?;
                 self.check_seen(&unseen, top_at)?;
-                Ok(Confirmed::Reach)
+                Ok(ProofAnswer::Reach)
             }
-            Question::Existence => {
-                let doubts = self.doubts_of_nothing(wallet, top_at, options).await?;
-                Ok(Confirmed::Existence(doubts))
+            ProofQuery::Existence => {
+                let doubts = self.doubts_of_empty_lists(wallet, top_at, options).await?;
+                Ok(ProofAnswer::Existence(doubts))
             }
         }
     }
@@ -164,10 +164,10 @@ mod tests {
         assert!(proof.question(false, false).is_none() && proof.is_open(false));
         let asked = proof.question(true, false);
         let from_one = [(ONE, ListKind::Transactions)];
-        let Some(Question::Reach { given_by, unseen }) = asked else { panic!("{asked:?}") };
+        let Some(ProofQuery::Reach { given_by, unseen }) = asked else { panic!("{asked:?}") };
         assert_eq!((given_by.as_slice(), unseen.is_empty()), (&from_one[..], true));
         assert!(proof.question(true, true).is_none() && proof.is_open(false));
-        proof.confirm(Confirmed::Reach);
+        proof.confirm(ProofAnswer::Reach);
         assert!(!proof.is_open(false) && !proof.is_open(true));
         // Pages further down need no such answer, another newest page does.
         proof.note(ListKind::Transfers, OTHER, 3, false);
@@ -175,7 +175,7 @@ mod tests {
         proof.note(ListKind::Transfers, OTHER, 3, true);
         let asked = proof.question(true, false);
         let of_other = [(OTHER, ListKind::Transfers)];
-        assert!(matches!(asked, Some(Question::Reach { unseen, .. }) if unseen == of_other));
+        assert!(matches!(asked, Some(ProofQuery::Reach { unseen, .. }) if unseen == of_other));
         assert!(proof.is_open(false));
     }
 
@@ -187,7 +187,7 @@ mod tests {
             tokio::time::advance(SHOWN_AGE_MAX + late).await;
             proof.note(ListKind::Transactions, ONE, 3, true);
             let asked = proof.question(true, false);
-            let Some(Question::Reach { unseen, .. }) = asked else { panic!("{asked:?}") };
+            let Some(ProofQuery::Reach { unseen, .. }) = asked else { panic!("{asked:?}") };
             assert_eq!(unseen.len(), unseen_count, "{late:?}");
         }
     }
@@ -198,10 +198,10 @@ mod tests {
         proof.note(ListKind::Transactions, ONE, 0, true);
         proof.note(ListKind::Transfers, ONE, 3, true);
         assert!(proof.question(true, false).is_some());
-        proof.confirm(Confirmed::Reach);
+        proof.confirm(ProofAnswer::Reach);
         assert!(!proof.is_open(false) && proof.is_open(true));
-        assert!(matches!(proof.question(true, true), Some(Question::Existence)));
-        proof.confirm(Confirmed::Existence(Doubts::UNCONFIRMED));
+        assert!(matches!(proof.question(true, true), Some(ProofQuery::Existence)));
+        proof.confirm(ProofAnswer::Existence(Doubts::UNCONFIRMED));
         assert!(!proof.is_open(true));
         assert_eq!(proof.proof().doubts, Doubts::UNCONFIRMED);
     }

@@ -24,7 +24,7 @@ const BETWEEN_ANSWERS: u64 = 2;
 
 /// A list and the state of its next query.
 #[derive(Debug)]
-pub(super) struct OpenList {
+pub(super) struct ListState {
     pub(super) kind: ListKind,
     pub(super) list: IndexedList,
     pub(super) is_asked: bool,
@@ -34,7 +34,7 @@ pub(super) struct OpenList {
 #[derive(Debug)]
 pub(super) enum Lister {
     Index {
-        listings: Box<[OpenList; 2]>,
+        listings: Box<[ListState; 2]>,
         /// Milliseconds: nothing below is wanted.
         low_at: u64,
     },
@@ -48,7 +48,7 @@ pub(super) enum Lister {
 impl Lister {
     pub(super) fn index(top: u64, low_at: u64) -> Self {
         let listing =
-            |kind| OpenList { kind, list: IndexedList::new(top), is_asked: false, last_by: None };
+            |kind| ListState { kind, list: IndexedList::new(top), is_asked: false, last_by: None };
         Self::Index { listings: Box::new(ListKind::BOTH.map(listing)), low_at }
     }
 

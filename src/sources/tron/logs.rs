@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::TronSource;
-use super::depth::{Deep, VOTES_OF_UNSTEADY};
+use super::depth::{EventEndpoints, VOTES_OF_UNSTEADY};
 use super::depth_search::Witness;
 use super::search::{is_too_wide, search_reading};
 use super::seen::SeenTx;
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     /// Two endpoints agree, or the only one that keeps the events gave the same answer twice.
-    fn is_confirmed(&self, deep: &Deep) -> bool {
+    fn is_confirmed(&self, deep: &EventEndpoints) -> bool {
         let voters: Vec<EndpointId> = self.votes.agreeing().copied().flatten().collect();
         let first = voters.first();
         let others = voters.iter().any(|voter| Some(voter) != first);
@@ -120,7 +120,7 @@ impl Tally {
         voters.len() >= votes && (others || deep.is_alone)
     }
 
-    fn is_open(&self, deep: &Deep) -> bool {
+    fn is_open(&self, deep: &EventEndpoints) -> bool {
         !self.is_refused() && !self.is_confirmed(deep)
     }
 
@@ -151,7 +151,7 @@ impl Tally {
         self.votes.add(parts.collect(), Some(by).filter(|_| !answer.is_behind))
     }
 
-    fn found(self, deep: &Deep) -> (Found, bool) {
+    fn found(self, deep: &EventEndpoints) -> (Found, bool) {
         if let Some(range) = self.too_much {
             return (Found::TooMuch(Some(range).filter(|range| *range > 0)), true);
         }
@@ -180,7 +180,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Vec<(Found, bool)>> {
         let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
-        let mut deep = self.deep(low);
+        let mut deep = self.event_endpoints(low);
         let mut tallies: Vec<Tally> = windows.iter().copied().map(Tally::new).collect();
         let mut failure = UpstreamError::Unavailable { attempts: 0, last: NONE_KEEPS.to_owned() };
         // Different first endpoints for different reads, to share the load.
@@ -212,14 +212,14 @@ impl TronSource {
                 Ok(SearchEnd::Answers(answers)) => {
                     for (tally, answer) in open.iter_mut().zip(&answers) {
                         if !tally.absorb(answer, on) {
-                            self.note_unsteady(on);
-                            deep.votes = self.deep(low).votes;
+                            self.record_unsteady(on);
+                            deep.votes = self.event_endpoints(low).votes;
                         }
                     }
                 }
                 Ok(SearchEnd::TimedOut(error)) | Err(error) => {
                     deep.ids.retain(|id| *id != on);
-                    self.note_search_failure(on);
+                    self.record_search_failure(on);
                     failure = error;
                 }
             }

@@ -58,7 +58,7 @@ impl TronSource {
             }
             let info = (info.get().as_bytes(), by);
             let listed = (sent.json.as_str(), wallet, seen);
-            match self.joined(id, listed, info, &options).await? {
+            match self.joined_with_info(id, listed, info, &options).await? {
                 Fetched::Missing => {}
                 failed @ Fetched::Failed(_) => {
                     failures += 1;

@@ -47,23 +47,23 @@ impl Counted {
 
 /// What is known of one list of an endpoint.
 #[derive(Debug, Default)]
-struct Offer {
+struct ListOffer {
     has_worked: bool,
     refusals: u32,
-    absences: Counted,
+    absences: SpacedRefusals,
     /// Refusals of any kind.
-    refused: Counted,
+    refused: SpacedRefusals,
     paused_until: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Offers {
-    by: HashMap<(EndpointId, ListKind), Offer>,
+    by: HashMap<(EndpointId, ListKind), ListOffer>,
 }
 
 impl Offers {
     pub(super) fn worked(&mut self, list: (EndpointId, ListKind)) {
-        self.by.insert(list, Offer { has_worked: true, ..Offer::default() });
+        self.by.insert(list, ListOffer { has_worked: true, ..ListOffer::default() });
     }
 
     pub(super) fn refused(

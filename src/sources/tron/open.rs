@@ -16,7 +16,7 @@ use crate::sources::chunk::{GapRequest, Tip};
 
 /// The range of a read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opening {
+pub(super) struct ReadRange {
     pub(super) high: Height,
     /// Milliseconds: blocks up to `high` are not later; blocks above it may be earlier too.
     pub(super) top_at: u64,
@@ -36,7 +36,7 @@ impl TronSource {
         request: &GapRequest,
         resume_at: Option<u64>,
         options: &CallOptions,
-    ) -> Result<Opening> {
+    ) -> Result<ReadRange> {
         let low_at = || async {
             match request.low {
                 0 => Ok(None),
@@ -46,7 +46,7 @@ impl TronSource {
         let open = || async {
             let (top, low_at) = join(self.top(request.high, resume_at, options), low_at()).await;
             let (high, top_at, tip) = top?;
-            Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0), tip })
+            Ok(ReadRange { high, top_at, low_at: low_at?.unwrap_or(0), tip })
         };
         checked(self.check_chain(options), open).await
     }

@@ -6,12 +6,12 @@ use tokio::time::sleep;
 
 use super::TronSource;
 use super::depth::EventDepth;
-use super::fetch::{Fetched, want_found, want_listed, want_shown};
+use super::fetch::{Fetched, want_by_first_answers, want_found, want_listed};
 use super::list::{ListKind, PAGE_MAX};
-use super::list_proof::{Confirmed, ListProof};
-use super::lister::{ListError, Lister, OpenList, account};
+use super::list_proof::{ListProof, ProofAnswer};
+use super::lister::{ListError, ListState, Lister, account};
 use super::logs::Found;
-use super::open::Opening;
+use super::open::ReadRange;
 use super::timeline::{Key, Taken, Timeline};
 use super::windows::Windows;
 use super::wire::{HeightRange, Page};
@@ -27,7 +27,7 @@ use crate::sources::prefetch::{
 };
 
 enum Event {
-    Opened(Result<Opening>),
+    Opened(Result<ReadRange>),
     /// The lowest wanted block that nodes keep, looked up if nothing else shows how deep events are
     /// kept.
     Kept(Result<Option<EventDepth>>),
@@ -35,7 +35,7 @@ enum Event {
     /// Whether an endpoint returned lists while events are read.
     Probed(bool),
     /// The proof of the lists.
-    Confirmed(Result<Confirmed>),
+    ProofAnswer(Result<ProofAnswer>),
     Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>>),
     Fetched(Key, Result<Fetched>),
 }
@@ -282,7 +282,7 @@ impl Reading {
             return Err(UpstreamError::unavailable(last));
         }
         tracing::warn!(height, id = %hex::encode(key.1), "no endpoint gives a listed transaction");
-        self.timeline.lose(key, height);
+        self.timeline.mark_missing(key, height);
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl Reading {
     /// token movements would otherwise be delivered without that doubt.
     fn has_all_transactions(&self) -> bool {
         let Some(Lister::Index { listings, .. }) = &self.lister else { return false };
-        let of_kind = |one: &&OpenList| one.kind == ListKind::Transactions;
+        let of_kind = |one: &&ListState| one.kind == ListKind::Transactions;
         listings.iter().find(of_kind).is_some_and(|one| one.list.frontier(0).is_none())
     }
 
@@ -307,7 +307,7 @@ impl Reading {
         let (source, options) = (self.source.clone(), self.options.clone());
         let about = (self.request.wallet, self.list_proof.top_at);
         self.prefetcher.push(Box::pin(async move {
-            Event::Confirmed(source.confirm(question, about, &options).await)
+            Event::ProofAnswer(source.confirm(question, about, &options).await)
         }));
     }
 
@@ -452,7 +452,7 @@ impl PrefetchReader for Reading {
             self.ask_lists(frontier);
         }
         if let Some(likely) = likely {
-            self.timeline.expect(likely, want_shown);
+            self.timeline.expect(likely, want_by_first_answers);
         }
         self.ask_transactions(urgency);
         self.ask_proof();
@@ -461,7 +461,7 @@ impl PrefetchReader for Reading {
     fn absorb(&mut self, event: Event) -> Result<()> {
         match event {
             Event::Opened(opening) => {
-                let Opening { high, top_at, low_at, tip } = opening?;
+                let ReadRange { high, top_at, low_at, tip } = opening?;
                 self.tip = tip;
                 self.list_proof = ListProof::new(top_at, self.source.lists_shown(top_at));
                 if high < self.request.low {
@@ -478,7 +478,7 @@ impl PrefetchReader for Reading {
             Event::Kept(kept) => self.search_from(kept?)?,
             Event::Page(number, page) => self.page(number, page)?,
             Event::Probed(has_lists) => self.probed(has_lists),
-            Event::Confirmed(confirmed) => self.list_proof.confirm(confirmed?),
+            Event::ProofAnswer(confirmed) => self.list_proof.confirm(confirmed?),
             Event::Searched(windows, found) => self.searched(windows, found)?,
             Event::Fetched(key, fetched) => self.fetched(&key, fetched)?,
         }

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::TronSource;
-use super::depth_search::{Look, Sight};
+use super::depth_search::{EventLook, SearchPlace};
 use super::logs::filters;
 use super::search::search_reading;
 use super::wire;
@@ -70,8 +70,8 @@ impl TronSource {
         window: HeightRange,
         options: &CallOptions,
     ) -> Result<Tops> {
-        let sight = Sight { height: window.high, lowest: 0, high: window.high };
-        if !matches!(self.look_for_events(sight, options).await?, Look::Shown(_)) {
+        let sight = SearchPlace { height: window.high, lowest: 0, high: window.high };
+        if !matches!(self.look_for_events(sight, options).await?, EventLook::Shown(_)) {
             return Err(UpstreamError::unavailable("endpoint shows no events near the head"));
         }
         let mut logs = Vec::new();

@@ -191,7 +191,7 @@ impl Timeline {
     }
 
     /// Marks an entry of this height that no endpoint returns.
-    pub(super) fn lose(&mut self, key: &Key, height: Height) {
+    pub(super) fn mark_missing(&mut self, key: &Key, height: Height) {
         if let Some(slot) = self.planned.get_mut(key) {
             (slot.known.height, slot.known.is_lost) = (Some(height), true);
             self.planned.pass(key);

@@ -68,7 +68,7 @@ const ABSENCES: u32 = 2;
 
 /// A token in progress.
 #[derive(Debug, Clone)]
-struct Open {
+struct PendingToken {
     mint: Address,
     symbol: Field<Arc<str>>,
     decimals: Field<u8>,
@@ -78,7 +78,7 @@ struct Open {
 
 type Fields = (Answer<Arc<str>>, Answer<u8>);
 
-impl Open {
+impl PendingToken {
     fn new(mint: Address) -> Self {
         let by_http = mint.as_tron_asset().is_some();
         Self { mint, symbol: Field::default(), decimals: Field::default(), by_http }
@@ -113,10 +113,11 @@ impl TronSource {
         let is_paced = self.inner.pool.calls_at_once() < limits.tokens_batch;
         let until =
             Instant::now() + if is_paced { limits.tokens_wait_paced } else { limits.tokens_wait };
-        let mut all: Vec<Open> = mints.iter().copied().map(Open::new).collect();
+        let mut all: Vec<PendingToken> = mints.iter().copied().map(PendingToken::new).collect();
         let mut failure = None;
         for _ in 0..self.inner.limits.token_rounds {
-            let mut open: Vec<&mut Open> = all.iter_mut().filter(|one| !one.is_settled()).collect();
+            let mut open: Vec<&mut PendingToken> =
+                all.iter_mut().filter(|one| !one.is_settled()).collect();
             if open.is_empty() {
                 break;
             }
@@ -126,12 +127,16 @@ impl TronSource {
                 Err(_) => break,
             }
         }
-        let metas: Vec<TokenMeta> = all.into_iter().filter_map(Open::meta).collect();
+        let metas: Vec<TokenMeta> = all.into_iter().filter_map(PendingToken::meta).collect();
         failure.filter(|_| metas.is_empty()).map_or(Ok(metas), Err)
     }
 
     /// Queries each token once: contracts and TRC-10 tokens concurrently.
-    async fn token_round(&self, open: &mut [&mut Open], options: &mut CallOptions) -> Result<()> {
+    async fn token_round(
+        &self,
+        open: &mut [&mut PendingToken],
+        options: &mut CallOptions,
+    ) -> Result<()> {
         let asked = options.clone();
         let each = open.iter_mut().map(|one| &mut **one);
         let (mut rest, mut contracts): (Vec<_>, Vec<_>) = each.partition(|one| one.by_http);
@@ -144,7 +149,7 @@ impl TronSource {
 
     async fn ask_contracts(
         &self,
-        contracts: &mut [&mut Open],
+        contracts: &mut [&mut PendingToken],
         asked: &CallOptions,
         avoid: &mut Option<EndpointId>,
     ) -> Result<()> {
@@ -168,7 +173,11 @@ impl TronSource {
     }
 
     /// Queries tokens by the HTTP interface.
-    async fn ask_one_by_one(&self, tokens: &mut [&mut Open], asked: &CallOptions) -> Result<()> {
+    async fn ask_one_by_one(
+        &self,
+        tokens: &mut [&mut PendingToken],
+        asked: &CallOptions,
+    ) -> Result<()> {
         let mut outcome = Ok(());
         for group in tokens.chunks_mut(self.inner.limits.tokens_parallel.max(1)) {
             let answers = group.iter().map(|one| self.token(one.mint, asked));
