@@ -424,33 +424,6 @@ async fn a_trace_that_leaves_out_calls_is_asked_for_elsewhere() {
     assert_eq!(paid(&two).await, 29);
 }
 
-/// That a trace leaves out calls is believed by two such traces, and one that cannot be read is none.
-#[tokio::test(start_paused = true)]
-async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one() {
-    let router = [0x55; 20];
-    let hollow = Ways { hollow_traces: true, keeps_states: false, ..Ways::default() };
-    let garbled = Ways { traces: Traces::Garbled, keeps_states: false, ..Ways::default() };
-    for (other, believed) in [(garbled, 0), (hollow.clone(), 15)] {
-        let mut chain = Chain::new(HEAD);
-        // One batch, which is asked of one endpoint and then of the other.
-        for at in 1..=15 {
-            let sale = chain.add(at * 1_000, &WALLET, &router).swap();
-            sale.transfer(&WALLET, &UNKNOWN, 7).call(&router, &WALLET, 5);
-        }
-        let net = Net::new(chain, vec![other, hollow.clone()]);
-        let source = source(&net, 2);
-        let (mut reader, mut traced) = (source.read(all_of(Address::Evm(WALLET))), 0);
-        while let Some(chunk) = reader.next().await.unwrap() {
-            let is_traced = |tx: &&RawTx| {
-                let RawTx::Evm(tx, _) = tx else { panic!("of another family") };
-                matches!(&tx.native, NativeFlows::Calls(_))
-            };
-            traced += chunk.txs.iter().filter(is_traced).count();
-        }
-        assert_eq!(traced, believed);
-    }
-}
-
 /// Logs in place of a gateway are enough for an account without code, and code may come to it.
 #[tokio::test(start_paused = true)]
 async fn that_an_account_has_no_code_is_believed_for_a_minute() {

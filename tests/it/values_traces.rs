@@ -218,7 +218,7 @@ async fn a_refused_trace_leaves_its_rows_waiting_until_it_is_given() {
         (-32005, "rate limit exceeded"),
         (-32000, "execution timeout"),
         (-32603, "internal error"),
-        // Not tried again at once, so that a second look ends without it.
+        // Of no table.
         (-32050, "this transaction cannot be traced"),
     ];
     for refusal in refusals {

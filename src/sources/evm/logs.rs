@@ -420,3 +420,39 @@ impl LogLister {
         Some(wire::account_of(from).is_some_and(known))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::lists_model::{WALLET, lane};
+    use super::super::node_model::nodes;
+    use super::super::texts::hex_text;
+    use super::*;
+    use crate::rpc::CallOptions;
+
+    /// One that takes no ranges so long gives no second answer about them, which would show the depth.
+    #[tokio::test(start_paused = true)]
+    async fn logs_that_an_endpoint_does_not_keep_are_read_by_shorter_ranges_of_one_that_does() {
+        let nodes = nodes(|host, method, params| {
+            let log = json!({
+                "address": hex_text(&[7; 20]), "topics": [hex_text(&[1; 32])], "data": "0x",
+                "blockNumber": params[0]["toBlock"], "transactionHash": hex_text(&[3; 32]),
+                "logIndex": "0x0", "transactionIndex": "0x0", "blockHash": hex_text(&[4; 32]),
+                "removed": false,
+            });
+            Ok(match (host, method) {
+                (_, "eth_blockNumber") => json!("0x186a0"),
+                ("archive", "eth_getLogs") => json!([log]),
+                (_, "eth_getLogs") => json!([]),
+                _ => Value::Null,
+            })
+        });
+        let source = nodes.source(&["pruned", "archive"]);
+        source.note_log_blocks(EndpointId(1), 500);
+        let (low, high, options) = (1_000, 2_000, CallOptions::new(lane()));
+        let mut lister = LogLister::new(source, ListRequest { wallet: WALLET, low, high, options });
+        let window = lister.next().await.unwrap().unwrap();
+        assert_eq!((window.low, window.doubts), (1_501, Doubts::NONE));
+    }
+}

@@ -219,6 +219,26 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     }
 }
 
+/// That a trace leaves out calls is believed by two such traces, and one that cannot be read is none.
+#[tokio::test(start_paused = true)]
+async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one() {
+    let (wallet, router) = (hex_text(&WALLET), hex_text(&ROUTER));
+    let hollow = json!([{
+        "type": "call", "subtraces": 1, "traceAddress": [],
+        "action": {"callType": "call", "from": wallet, "to": router, "value": "0x0"},
+    }]);
+    let none = NativeFlows::Calls(Vec::new());
+    for (first, expected) in [(json!("cut"), NativeFlows::Refused), (hollow.clone(), none)] {
+        let (is_asked, hollow) = (AtomicBool::new(false), hollow.clone());
+        let nodes = nodes(move |_, method, _| match method {
+            "trace_transaction" if is_asked.swap(true, Ordering::Relaxed) => Ok(hollow.clone()),
+            "trace_transaction" => Ok(first.clone()),
+            _ => Err(NO_METHOD),
+        });
+        assert_eq!(flows(&nodes.source(&["one"])).await, expected);
+    }
+}
+
 /// The same where traces are known to be gone already.
 #[tokio::test(start_paused = true)]
 async fn states_that_the_others_lack_are_open_while_an_endpoint_is_left_out() {

@@ -250,8 +250,6 @@ impl Chain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Traces {
     Tree,
-    /// Nothing that can be read.
-    Garbled,
     Flat,
     None,
 }
@@ -539,7 +537,6 @@ impl Node<'_> {
                 }
                 Ok(tree)
             }
-            "debug_traceTransaction" if self.ways.traces == Traces::Garbled => Ok(json!("cut")),
             "eth_getCode" if self.ways.code.is_some() => Ok(json!(self.ways.code)),
             "trace_transaction" if self.ways.traces == Traces::Flat => {
                 self.past(self.chain.find(&params[0]).unwrap().block)?;
