@@ -82,6 +82,22 @@ fn a_token_that_buys_another_is_no_supply_of_a_launch() {
     check(&tx, "w", &[row(sold), row(bought)]);
 }
 
+/// The same where what they bought goes on to another account: the rest of them is not bought for SOL.
+#[test]
+fn a_token_that_buys_another_for_others_is_no_supply_of_a_launch() {
+    let mut tx = Tx::new("w");
+    tx.account("w usd", "USD", "w", 0).account("p usd", "USD", "p", 0);
+    tx.account("w new", "NEW", "w", 0).account("p new", "NEW", "p", 700);
+    tx.account("o new", "NEW", "o", 0).account("p sol", WSOL, "p", 50_000);
+    tx.mint_to(1, "USD", "w usd", 100);
+    let accounts = ["w", "w usd", "p usd", "w new", "p new", "o new", "p sol", "p"];
+    tx.call(HEAVEN, &accounts, &[1]);
+    tx.transfer(2, "w usd", "p usd", "w", 100).pay(2, "w", "p sol", 530_000);
+    tx.transfer(2, "p new", "w new", "p", 700).transfer(2, "w new", "o new", "w", 700);
+    tx.transfer(2, "p usd", "w usd", "p", 5);
+    assert_eq!(run(&tx, "w").trades, []);
+}
+
 /// META to a pool and USDC from it by two calls of a smart wallet.
 fn dealt(calls: [&str; 2]) -> Tx {
     let mut tx = Tx::new("w");

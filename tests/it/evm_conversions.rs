@@ -141,6 +141,20 @@ fn a_conversion_of_the_wallets_own_is_no_part_of_a_trade_next_to_it() {
     case([converted(), own].concat()).gives(&rows);
 }
 
+/// Another account converts more than the wallet exchanged, and others swap other tokens.
+#[test]
+fn a_conversion_of_another_account_is_no_part_of_a_trade() {
+    const DEALER: Account = [0xc4; 20];
+    let own = vec![transfer(AAA, WALLET, DEALER, 10), transfer(BBB, DEALER, WALLET, 9)];
+    let converted = vec![
+        transfer(AAA, ROUTER, JOIN, HELD),
+        transfer(BBB, MODULE, ROUTER, MINTED),
+        says("SellGem"),
+    ];
+    let others = swap(POOL, (CCC, 500, ROUTER), ([0xc5; 20], 100, ROUTER));
+    case([own, converted, others].concat()).gives_none(None);
+}
+
 /// An aggregator that takes a fee of what it has converted, and an event that names both tokens
 /// (Spark's PSM3: `Swap(assetIn, assetOut, sender, receiver, amountIn, amountOut, referral)`).
 #[test]

@@ -110,7 +110,7 @@ CHOOSER = """
 #[doc(hidden)]
 pub fn planted(number: u32) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
-    let chosen = || std::env::var("BLOTTER_PLANTED").ok()?.parse().ok();
+    let chosen = || std::env::var("PLANTED_DEFECT").ok()?.parse().ok();
     *CHOSEN.get_or_init(chosen) == Some(number)
 }
 """
@@ -224,7 +224,7 @@ def main():
         if row["name"] not in numbers:
             with alone:
                 return try_alone(copy, row, modes, args.seeds)
-        return judge(copy, row, modes, args.seeds, binaries, BLOTTER_PLANTED=str(numbers[row["name"]]))
+        return judge(copy, row, modes, args.seeds, binaries, PLANTED_DEFECT=str(numbers[row["name"]]))
 
     alone = threading.Lock()
     # Those with a build of their own come last: tests that start the program start what was built last.
