@@ -4,7 +4,7 @@ use blotter::decode::NoteKind;
 use blotter::domain::Side;
 use sha2::Digest as _;
 
-use crate::decode::{JUPITER, LIMIT, PUMP, RAYDIUM, check, run};
+use crate::decode::{JUPITER, LIMIT, PUMP, RAYDIUM, WHIRLPOOL, check, run};
 use crate::support::solana::{Tx, WSOL};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
@@ -22,6 +22,7 @@ const LEND_EARN: &str = "jup3YeL8QhtSx1e253b2FDvsMNC87fDrgQZivbrndc9";
 const SQUADS: &str = "SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf";
 const DLMM: &str = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo";
 const EXPONENT: &str = "ExponentnaRg3CQbW6dqQNZKXp7gtZ9DGMp1cwC4HAS7";
+const PERPS: &str = "PERPHjGBqRHArX4DySjwM6UJHiR3sWAatqfdBS2qQJu";
 const EXPONENT_CLMM: &str = "XPC1MM4dYACDfykNuXYZ5una2DsMDWL24CrYubCvarC";
 /// The venue of `RAYDIUM`.
 const POOL: &str = "Raydium AMM v4";
@@ -319,6 +320,78 @@ fn lamports_that_are_claimed_in_the_call_of_a_purchase_are_no_part_of_its_price(
         tx.transfer(3, "p new", "w new", "p", 700).pay(3, "w", "p", 40_000_000);
         check(&tx, "w", &[(Side::Buy, "NEW", 700, Some(40_000_000), venue)]);
     }
+}
+
+/// SOL to WETH, which is laid into a pool for its share, by the accounts of `owner`. Amounts of
+/// `2kai9Wa4rc433U3J…`.
+fn laid_in_by(program: &str, owner: &str) -> Tx {
+    let mut tx = Tx::new("w");
+    for (party, [sol, weth, share, usdc]) in [
+        ("w", [500_000_000, 0, 0, 0]),
+        ("hub", [0, 0, 0, 0]),
+        ("p", [900_000_000, 9_000_000, 90_000_000, 90_000_000]),
+    ] {
+        for (mint, units) in [(WSOL, sol), ("WETH", weth), ("JLP", share), ("USDC", usdc)] {
+            tx.account(&format!("{party} {mint}"), mint, party, units);
+        }
+    }
+    tx.call(program, &["w"], &[1]);
+    if owner != "w" {
+        tx.transfer(2, &format!("w {WSOL}"), &format!("{owner} {WSOL}"), "w", 500_000_000);
+    }
+    step(&mut tx, owner, (WSOL, 500_000_000), ("WETH", 2_945_866));
+    tx.inner(2, PERPS, &["p", owner], &named("add_liquidity2"));
+    tx.transfer(3, &format!("{owner} WETH"), "p WETH", owner, 2_945_866);
+    tx.mint_to(3, "JLP", &format!("{owner} JLP"), 23_753_244);
+    tx
+}
+
+fn step(tx: &mut Tx, owner: &str, (sold, gave): (&str, u64), (bought, got): (&str, u64)) {
+    let [from, to] = [sold, bought].map(|mint| format!("{owner} {mint}"));
+    let [into, out] = [sold, bought].map(|mint| format!("p {mint}"));
+    tx.inner(2, WHIRLPOOL, &[&from, &into, &out, &to, owner, "p"], &[9]);
+    tx.transfer(3, &from, &into, owner, gave).transfer(3, &out, &to, "p", got);
+}
+
+#[test]
+fn what_an_aggregator_lays_into_a_pool_is_a_step_of_its_route() {
+    let mut tx = laid_in_by(JUPITER, "w");
+    check(&tx, "w", &[(Side::Buy, "JLP", 23_753_244, Some(500_000_000), "Jupiter Perps")]);
+    step(&mut tx, "w", ("JLP", 23_753_244), ("USDC", 76_612_586));
+    check(&tx, "w", &[(Side::Buy, "USDC", 76_612_586, Some(500_000_000), "Orca Whirlpool")]);
+    // By the aggregator's accounts, through which as much went as came.
+    let mut tx = laid_in_by(JUPITER, "hub");
+    step(&mut tx, "hub", ("JLP", 23_753_244), ("USDC", 76_612_586));
+    tx.transfer(2, "hub USDC", "w USDC", "hub", 76_612_586);
+    check(&tx, "w", &[(Side::Buy, "USDC", 76_612_586, Some(500_000_000), "Orca Whirlpool")]);
+    assert_eq!(run(&tx, "hub").trades, []);
+    // Who adds liquidity by another program gets a share for what was bought.
+    let tx = laid_in_by(AXIOM, "w");
+    check(&tx, "w", &[(Side::Buy, "WETH", 2_945_866, Some(500_000_000), "Orca Whirlpool")]);
+}
+
+#[test]
+fn what_an_aggregator_takes_out_of_a_pool_is_a_step_of_its_route() {
+    let taken_out = |routed: bool| {
+        let mut tx = Tx::new("w");
+        tx.account("w share", "JLP", "w", 700).account("w sol", WSOL, "w", 0);
+        tx.account("p sol", WSOL, "p", 9_000);
+        let height = 1 + u8::from(routed);
+        if routed {
+            tx.call(JUPITER, &["w share", "w sol", "w"], &[1]);
+        }
+        tx.inner(height, PERPS, &["w share", "w sol", "p sol"], &named("remove_liquidity2"));
+        tx.burn(height + 1, "JLP", "w share", 700).transfer(
+            height + 1,
+            "p sol",
+            "w sol",
+            "p",
+            5_000,
+        );
+        tx
+    };
+    check(&taken_out(true), "w", &[(Side::Sell, "JLP", 700, Some(5_000), "Jupiter Perps")]);
+    check(&taken_out(false), "w", &[]);
 }
 
 /// A member has a multisig's vault execute what follows at height 2.

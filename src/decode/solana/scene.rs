@@ -65,7 +65,8 @@ impl<'a> Scene<'a> {
                 tables.moves_liquidity(data)
                     || program.is_some_and(|program| program.moves_position(data))
             };
-            scene.liquidity.push(above || calls && pool && moves(&tx.data_of(instruction)));
+            let moves = calls && pool && moves(&tx.data_of(instruction));
+            scene.liquidity.push(above || moves && !scene.is_step(at));
         }
         Some(scene)
     }
@@ -80,6 +81,20 @@ impl<'a> Scene<'a> {
 
     pub(super) fn moves_liquidity(&self, at: usize) -> bool {
         self.liquidity.get(at).copied().unwrap_or(false)
+    }
+
+    /// Whether an aggregator is among the callers of an instruction.
+    pub(super) fn is_routed(&self, at: usize) -> bool {
+        self.callers(at).any(|at| self.kind(at) == Some(ProgramKind::Aggregator))
+    }
+
+    /// Whether a pool's call mints or burns for an aggregator, to which a share is a token like others:
+    /// what it lays in and takes out is a step of its route.
+    fn is_step(&self, at: usize) -> bool {
+        let calls = self.tx.instructions.get(self.tx.subtree(at)).unwrap_or_default();
+        let shares =
+            |call: &Instruction| matches!(call.action, Action::Mint { .. } | Action::Burn { .. });
+        calls.iter().any(shares) && self.is_routed(at)
     }
 
     /// Whether an order book's own outer call takes; the others place and cancel orders.

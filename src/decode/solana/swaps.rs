@@ -265,8 +265,8 @@ impl Scene<'_> {
 
     /// Whether a mint or burn in this instruction creates or redeems a share of a pool.
     fn is_share(&self, at: usize) -> bool {
-        let routed = self.callers(at).any(|at| self.kind(at) == Some(ProgramKind::Aggregator));
-        !routed && self.leaf(at).is_none_or(|(_, program)| program.kind != ProgramKind::Curve)
+        !self.is_routed(at)
+            && self.leaf(at).is_none_or(|(_, program)| program.kind != ProgramKind::Curve)
     }
 
     /// Lamports that programs gave the wallet out of their own accounts, which takes no
