@@ -125,6 +125,76 @@ fn dust_of_sol_on_the_route_does_not_hide_its_value() {
     }
 }
 
+/// The wallet, an aggregator's account, a pool and a market maker, with accounts of each token.
+fn parties() -> Tx {
+    let mut tx = Tx::new("w");
+    for (owner, [a, b, sol, usdc]) in [
+        ("w", [5_239_400_000, 0, 0, 0]),
+        ("hub", [0; 4]),
+        ("p", [0, 900, 9_000_000_000, 900_000_000]),
+        ("m", [0, 0, 0, 900_000_000]),
+    ] {
+        let named = |token: &str| format!("{owner} {token}");
+        tx.account(&named("a"), "A", owner, a).account(&named("b"), "B", owner, b);
+        tx.account(&named("sol"), WSOL, owner, sol).account(&named("usdc"), "USDC", owner, usdc);
+    }
+    tx.call(JUPITER, &["w a", "w usdc", "w b", "w"], &[1]);
+    tx
+}
+
+/// A step of the aggregator's route at a venue's pool or market maker.
+fn step(tx: &mut Tx, at: &str, (sold, gave): (&str, u64), (bought, got): (&str, u64)) {
+    let [from, into] = ["hub", at].map(|owner| format!("{owner} {sold}"));
+    let [out, to] = [at, "hub"].map(|owner| format!("{owner} {bought}"));
+    let venue = if at == "m" { WHIRLPOOL } else { RAYDIUM };
+    tx.inner(2, venue, &[&from, &into, &out, &to, "hub", at], &[9]);
+    tx.transfer(3, &from, &into, "hub", gave).transfer(3, &out, &to, at, got);
+}
+
+/// The rest of a token goes straight to a market maker, whose part has not the value of all that went by
+/// way of SOL. Amounts of `2pbFktFoaNbT7Wuo…`.
+#[test]
+fn one_leg_of_a_split_route_has_not_the_value_of_the_others() {
+    let mut tx = parties();
+    tx.transfer(2, "w a", "hub a", "w", 5_239_400_000);
+    step(&mut tx, "p", ("a", 3_840_044_344), ("sol", 999_382_179));
+    step(&mut tx, "m", ("a", 219_437_000), ("usdc", 4_838_213));
+    step(&mut tx, "p", ("a", 1_179_918_656), ("sol", 307_573_873));
+    step(&mut tx, "p", ("sol", 1_306_956_052), ("usdc", 110_401_136));
+    tx.transfer(2, "hub usdc", "w usdc", "hub", 115_239_349);
+    let rows = [
+        (Side::Sell, "USDC", 4_838_213, None, "Orca Whirlpool"),
+        (Side::Buy, "A", 219_437_000, None, "Orca Whirlpool"),
+    ];
+    check(&tx, "m", &rows);
+    // 5,019,963,000 of 5,239,400,000 went by way of 1,306,956,052 lamports.
+    let value = Some(1_364_086_854);
+    let rows = [
+        (Side::Sell, "A", 5_239_400_000, value, "Raydium AMM v4"),
+        (Side::Buy, "USDC", 115_239_349, value, "Raydium AMM v4"),
+    ];
+    check(&tx, "w", &rows);
+}
+
+/// A platform takes up to a tenth of what comes; more is another's.
+#[test]
+fn a_platforms_fee_of_what_is_received_is_in_the_value() {
+    for (fee, value) in [(9, Some(5_000)), (12, None)] {
+        let mut tx = parties();
+        tx.account("fees b", "B", "platform", 0).transfer(2, "w a", "hub a", "w", 700);
+        step(&mut tx, "m", ("a", 700), ("usdc", 300));
+        step(&mut tx, "p", ("usdc", 300), ("sol", 5_000));
+        step(&mut tx, "p", ("sol", 5_000), ("b", 100));
+        tx.transfer(2, "hub b", "fees b", "hub", fee);
+        tx.transfer(2, "hub b", "w b", "hub", 100 - fee);
+        let rows = [
+            (Side::Sell, "A", 700, value, "Orca Whirlpool"),
+            (Side::Buy, "B", 100 - fee, value, "Raydium AMM v4"),
+        ];
+        check(&tx, "w", &rows);
+    }
+}
+
 /// Who calls the market takes an order. Its maker gave what is sold when the order was placed.
 #[test]
 fn an_order_of_a_market_is_a_trade_of_who_takes_and_of_who_placed_it() {

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use super::Swap;
 use super::balances::{Asset, Flow, Ledger, Means};
 use super::scene::Scene;
 use super::swaps::Net;
+use super::{PLATFORM_FEE_PART_MIN, Swap};
 
-/// Lamports of the route that the wallet keeps, or adds, are at most one part in so many of its value.
+/// Lamports of the route that the wallet keeps, or adds, are at most one part in so many of its value; so
+/// is what its venues exchanged of a token more than the wallet gave.
 const REST_PART_MIN: i128 = 100;
 
 /// A call that exchanged one token with lamports, of a venue or of a conversion such as an unstaking; the
@@ -34,11 +35,7 @@ pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> O
 pub(super) fn value_of_fill(scene: &Scene<'_>, ledger: &Ledger, net: &Net) -> Option<i128> {
     let sides = sides(net)?;
     let hops = hops(scene, ledger, std::slice::from_ref(&scene.whole));
-    let exceeds = |(mint, units): &(usize, i128)| {
-        let tokens: u128 = of_mint(&hops, *mint).map(|hop| u128::from(hop.tokens)).sum();
-        let units = units.unsigned_abs();
-        tokens.saturating_sub(units) > units / REST_PART_MIN.unsigned_abs()
-    };
+    let exceeds = |moved: &(usize, i128)| exceeds(&hops, *moved, REST_PART_MIN);
     if net.tokens.iter().any(exceeds) { None } else { value(net, sides, &hops) }
 }
 
@@ -54,25 +51,34 @@ fn sides(net: &Net) -> Option<[(usize, i128); 2]> {
 }
 
 fn value(net: &Net, sides: [(usize, i128); 2], hops: &[Hop]) -> Option<i128> {
-    let by_side = |(mint, units): (usize, i128)| by_token(hops, mint, units.unsigned_abs());
-    let value = sides.into_iter().find_map(by_side)?;
+    let value = sides.into_iter().find_map(|side| by_token(hops, side))?;
     let rest = net.native.checked_abs()?.checked_mul(REST_PART_MIN)?;
     (rest <= value).then_some(value)
 }
 
-fn of_mint(hops: &[Hop], mint: usize) -> impl Iterator<Item = &Hop> {
-    hops.iter().filter(move |hop| hop.mint == mint)
+fn sum(hops: &[Hop], mint: usize, of: fn(&Hop) -> u64) -> u128 {
+    hops.iter().filter(|hop| hop.mint == mint).map(|hop| u128::from(of(hop))).sum()
 }
 
-fn by_token(hops: &[Hop], mint: usize, units: u128) -> Option<i128> {
-    let tokens: u128 = of_mint(hops, mint).map(|hop| u128::from(hop.tokens)).sum();
-    let lamports: u128 = of_mint(hops, mint).map(|hop| u128::from(hop.lamports)).sum();
-    if lamports == 0 || tokens.checked_mul(2)? < units {
+/// Whether the hops exchanged more of a token than the wallet moved, by more than one part in so many.
+fn exceeds(hops: &[Hop], (mint, units): (usize, i128), part: i128) -> bool {
+    let units = units.unsigned_abs();
+    sum(hops, mint, |hop| hop.tokens).saturating_sub(units) > units / part.unsigned_abs()
+}
+
+/// `None` also where the hops exchanged more than the wallet's, which is then one leg of another's route.
+fn by_token(hops: &[Hop], (mint, units): (usize, i128)) -> Option<i128> {
+    // A platform may take its fee of what is received.
+    let part = if units < 0 { REST_PART_MIN } else { PLATFORM_FEE_PART_MIN };
+    let tokens = sum(hops, mint, |hop| hop.tokens);
+    let lamports = sum(hops, mint, |hop| hop.lamports);
+    let whole = units.unsigned_abs();
+    if lamports == 0 || tokens.checked_mul(2)? < whole || exceeds(hops, (mint, units), part) {
         return None;
     }
     // A fee that a venue takes of the token before it swaps is part of the price.
-    let whole = if tokens >= units { lamports } else { lamports.checked_mul(units)? / tokens };
-    i128::try_from(whole).ok()
+    let value = if tokens >= whole { lamports } else { lamports.checked_mul(whole)? / tokens };
+    i128::try_from(value).ok()
 }
 
 /// The calls of venues, and of conversions, that exchanged a single token with lamports.
