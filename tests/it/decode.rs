@@ -234,6 +234,34 @@ fn a_curve_pays_without_an_instruction() {
     check(&tx, "w", &expected);
 }
 
+/// What a curve's own account bought is worth all that it paid, fees included.
+#[test]
+fn a_curves_own_account_pays_without_an_instruction() {
+    let bought = [(Side::Buy, "BONK", 1_000, Some(600_000), "Pump.fun")];
+    check(&sold_to_curve(), "curve", &bought);
+    // Two sales to it are one row; the supply of a launch is none of it.
+    let again = |tx: &mut Tx| {
+        tx.account("v bonk", "BONK", "v", 500);
+        tx.call(PUMP, &["v bonk", "c bonk", "curve", "fees", "v"], &[51]);
+        tx.transfer(2, "v bonk", "c bonk", "v", 500).drift("curve", -200_000).drift("v", 200_000);
+    };
+    let mut tx = sold_to_curve();
+    again(&mut tx);
+    tx.call(PUMP, &["curve", "c bonk"], &[24]).mint_to(2, "BONK", "c bonk", 9_000);
+    check(&tx, "curve", &[(Side::Buy, "BONK", 1_500, Some(800_000), "Pump.fun")]);
+    // What it sells in the same transaction is netted.
+    for (sold, got, rows) in [
+        (1_000, 600_001, vec![]),
+        (300, 200_000, vec![(Side::Buy, "BONK", 700, Some(400_000), "Pump.fun")]),
+    ] {
+        let mut tx = sold_to_curve();
+        tx.account("v bonk", "BONK", "v", 0);
+        tx.call(PUMP, &["v bonk", "c bonk", "curve", "fees", "v"], &[102]);
+        tx.transfer(2, "c bonk", "v bonk", "curve", sold).pay(2, "v", "curve", got);
+        check(&tx, "curve", &rows);
+    }
+}
+
 /// A curve's price may pay for more than the wallet held before.
 #[test]
 fn a_price_without_an_instruction_may_be_spent_at_once() {

@@ -16,7 +16,8 @@
 //!    of one order book that are no swap by themselves are merged, because it takes and settles in two
 //!    calls; so are those of a router that takes in one call and swaps in the next.
 //! 5. Lamports that a program gave without an instruction (a curve's price) are assigned to the
-//!    group that was given the accounts which paid them.
+//!    group that was given the accounts which paid them; those that a curve's own account gave so, to
+//!    the groups in which it got tokens.
 //! 6. Fills of the wallet's orders by keepers ([`orders`]) count what the order's account lost.
 //! 7. A platform's fee in the traded tokens outside the swap is added to it.
 //! 8. What a take gave out of [`free_funds`] at the exchange is added, or marked as unknown.
@@ -90,6 +91,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     let mut swaps = candidates(&scene, &ledger);
     join_two_calls(&scene, &ledger, &mut swaps);
     add_uninstructed(&scene, &ledger, &mut swaps, wallet);
+    add_own_payment(&scene, &ledger, &mut swaps);
     let (mut swaps, closings) = sorted_out(&scene, &ledger, swaps, &mut notes);
     add_platform_fees(&scene, &ledger, &mut swaps);
     if swaps.iter().any(|swap| swap.net.unvalued) {
@@ -285,6 +287,31 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
         } else {
             swap.net.unvalued = true;
         }
+    }
+}
+
+/// A curve's own account pays without an instruction for the tokens that it gets.
+fn add_own_payment(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
+    let mut payers = scene.payers(ledger).into_iter();
+    let own = payers.find(|(account, _)| ledger.wallet == Some(*account));
+    let Some((_, lamports)) = own else { return };
+    let sold = |flow: &&Flow| {
+        let venue = scene.leaf(flow.instruction).map(|(_, program)| program.kind);
+        let comes = !ledger.is_own(flow.from) && ledger.is_own(flow.to);
+        // A launch mints the supply.
+        let is_token = flow.means == Means::Transfer && flow.asset != Asset::Native;
+        comes && is_token && venue == Some(ProgramKind::Curve)
+    };
+    let sales: Vec<usize> = ledger.flows.iter().filter(sold).map(|flow| flow.instruction).collect();
+    let bought = |swap: &&mut Swap| {
+        swap.ranges.iter().any(|range| sales.iter().any(|at| range.contains(at)))
+    };
+    let mut bought = swaps.iter_mut().filter(bought);
+    let Some(first) = bought.next() else { return };
+    first.net.native -= lamports;
+    for other in bought {
+        first.net.merge(&std::mem::take(&mut other.net));
+        first.ranges.append(&mut other.ranges);
     }
 }
 
