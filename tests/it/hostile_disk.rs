@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::program::{Answer, Place, Server, planted};
+use crate::support::program::{Answer, Place, Server};
 
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
 /// Who owns nothing.
@@ -147,8 +147,7 @@ fn what_is_no_store_of_ours_is_refused_and_left_as_it_was() {
 fn unprivileged(place: &Place, args: &[&str]) -> Command {
     let program = place.path().join("blotter");
     let mut command = Command::new(&program);
-    command.args(args).current_dir(place.path()).env_clear().envs(planted());
-    command.stdin(Stdio::null());
+    command.args(args).current_dir(place.path()).env_clear().stdin(Stdio::null());
     if is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }

@@ -105,7 +105,7 @@ def switch(number, row):
 
 
 # The programs that tests start have an environment of their own, which has to name the plant too.
-BARE, PASSED = ".env_clear()", '.env_clear().envs(std::env::var("BLOTTER_PLANTED").map(|one| ("BLOTTER_PLANTED", one)))'
+BARE, PASSED = ".env_clear()", '.env_clear().envs(std::env::var("PLANTED_DEFECT").map(|one| ("PLANTED_DEFECT", one)))'
 CHOOSER = """
 #[doc(hidden)]
 pub fn planted(number: u32) -> bool {

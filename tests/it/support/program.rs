@@ -1,6 +1,5 @@
 //! The real binary, started in a folder of its own.
 
-use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -16,11 +15,6 @@ pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-}
-
-/// The defect that `tests/planted/run.py` has chosen, which is in the program too.
-pub(crate) fn planted() -> Option<(&'static str, OsString)> {
-    std::env::var_os("PLANTED_DEFECT").map(|number| ("PLANTED_DEFECT", number))
 }
 
 /// A working folder for the program, with no other environment.
@@ -51,7 +45,7 @@ impl Place {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_blotter"));
         command.args(args).current_dir(self.path()).env_clear().stdin(Stdio::null());
-        command.envs(self.variables.iter().map(|(name, value)| (name, value))).envs(planted());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -65,7 +59,7 @@ impl Place {
         let mut command = Command::new("timeout");
         command.args(["-s", "TERM", &seconds.to_string(), env!("CARGO_BIN_EXE_blotter")]);
         command.args(args).current_dir(self.path()).env_clear().stdin(Stdio::null());
-        command.envs(self.variables.iter().map(|(name, value)| (name, value))).envs(planted());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         Self::ran(command)
     }
 
@@ -86,7 +80,7 @@ impl Place {
         let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
         command.args(["-c", script, &blocks.to_string(), env!("CARGO_BIN_EXE_blotter")]).args(args);
         command.current_dir(self.path()).env_clear().stdin(Stdio::null());
-        command.envs(self.variables.iter().map(|(name, value)| (name, value))).envs(planted());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         self.serve_by(command, args[0])
     }
 
