@@ -508,6 +508,20 @@ mod tests {
         assert!(!indexed.is_silent(of), "it shows some now");
     }
 
+    /// They may have fallen back before their pages, and have come there again since.
+    #[tokio::test(start_paused = true)]
+    async fn newest_pages_of_lists_that_had_not_shown_how_far_they_were_count_far_below_alone() {
+        let (limits, newest) = (TronLimits::default(), 1_700_000_000_000);
+        let far = newest - millis(limits.indexed_entry_age_max) - 1;
+        let nodes = ScriptedNodes::new(|_| (404, "<html></html>".into()));
+        let source = fake::source(&["one"], &nodes, limits);
+        let of = (EndpointId(0), ListKind::Transfers);
+        assert!(source.check_seen(&[of], newest).is_ok(), "its accounts are not busy");
+        lock(&source.inner.indexed).take(of, &[], Some(round(newest, newest)));
+        assert!(source.check_seen(&[of], newest).is_err());
+        assert!(source.check_seen(&[of], far).is_ok() && source.check_seen(&[], newest).is_ok());
+    }
+
     /// How long a look takes at an endpoint that fails next to one whose list is empty, or fails too
     /// after some answers, and whether it shows enough.
     async fn look(answers: usize) -> (Duration, bool) {
