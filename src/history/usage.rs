@@ -65,7 +65,7 @@ pub(super) struct Usage {
     store: Store,
     keys: Mutex<HashMap<KeyId, KeyUsage>>,
     /// Wallets that are being forgotten: nothing is counted of them. Locked inside `keys`.
-    leaving: Mutex<HashSet<WalletId>>,
+    uncounted: Mutex<HashSet<WalletId>>,
     /// Counts what left memory: what was read of the store before that may be older than what left.
     removals: AtomicU64,
     /// Held by the one flush that runs.
@@ -82,7 +82,7 @@ pub(super) struct ForgettingWallet<'a> {
     wallet: WalletId,
 }
 
-impl Leaving<'_> {
+impl ForgettingWallet<'_> {
     /// It was forgotten: from now on the store does not know its number, which is never given again.
     pub(super) fn finish(self) {
         self.usage.forget(self.wallet);
@@ -92,7 +92,7 @@ impl Leaving<'_> {
 impl Drop for ForgettingWallet<'_> {
     fn drop(&mut self) {
         let _keys = lock(&self.usage.keys);
-        lock(&self.usage.leaving).remove(&self.wallet);
+        lock(&self.usage.uncounted).remove(&self.wallet);
     }
 }
 
@@ -121,9 +121,10 @@ pub(super) struct Delivery<'a, K> {
 
 impl Usage {
     pub(super) fn new(store: Store, wallets_cached_max: usize, ranges_max: usize) -> Self {
-        let (keys, leaving, removals) = (Mutex::default(), Mutex::default(), AtomicU64::default());
+        let (keys, uncounted, removals) =
+            (Mutex::default(), Mutex::default(), AtomicU64::default());
         let flushing = tokio::sync::Mutex::default();
-        Self { store, keys, leaving, removals, flushing, wallets_cached_max, ranges_max }
+        Self { store, keys, uncounted, removals, flushing, wallets_cached_max, ranges_max }
     }
 
     /// Counts a delivery and returns how many of its rows the quota allows.
@@ -141,7 +142,7 @@ impl Usage {
             if let Some(allowed) = self.count_cached(delivery)? {
                 return Ok(allowed);
             }
-            self.make_room();
+            self.evict_if_full();
             let loaded = self.load(delivery.key, delivery.wallet).await?;
             self.keep(delivery.key, delivery.wallet, loaded);
         }
@@ -271,8 +272,8 @@ impl Usage {
     /// Stops counting for a wallet until the guard is dropped unfinished.
     pub(super) fn stop_counting(&self, wallet: WalletId) -> ForgettingWallet<'_> {
         let _keys = lock(&self.keys);
-        lock(&self.leaving).insert(wallet);
-        Leaving { usage: self, wallet }
+        lock(&self.uncounted).insert(wallet);
+        ForgettingWallet { usage: self, wallet }
     }
 
     /// Removes a forgotten wallet from memory.

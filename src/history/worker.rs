@@ -132,7 +132,7 @@ impl Worker {
     /// Gives the wallet back, however its work ended. A process that stops gives all back at once.
     pub(super) async fn end(mut self) {
         if !self.inner.tasks.is_cancelled() {
-            self.holding.let_go(&self.inner.store).await;
+            self.wallet_lock.release_lock(&self.inner.store).await;
         }
     }
 

@@ -199,18 +199,18 @@ async fn nothing_is_counted_of_a_wallet_that_is_being_forgotten() {
     let late = Delivery { key: KEY, quota, wallet: one, after, below: None, rows: &rows };
     let is_refused =
         async || matches!(usage.deliver(&late).await, Err(StoreError::UnknownWallet(_)));
-    let leaving = usage.leave(one);
+    let uncounted = usage.stop_counting(one);
     assert!(is_refused().await);
     deliver(&usage, other, 0, 1).await;
     assert_eq!(usage.total(KEY).await.unwrap(), 3);
     // It could not be forgotten.
-    drop(leaving);
+    drop(uncounted);
     assert_eq!(usage.deliver(&late).await.unwrap(), 2);
-    let leaving = usage.leave(one);
+    let uncounted = usage.stop_counting(one);
     usage.store.forget(wallet_of(1), [1; 4]).await.unwrap();
-    leaving.finish();
+    uncounted.finish();
     // By the store: memory keeps nothing of it.
-    assert!(lock(&usage.leaving).is_empty());
+    assert!(lock(&usage.uncounted).is_empty());
     assert!(is_refused().await);
     assert_eq!((usage.total(KEY).await.unwrap(), held(&usage).1), (5, vec![other]));
 }
@@ -230,9 +230,9 @@ async fn what_was_read_before_a_wallet_left_memory_does_not_come_back() {
     deliver(&usage, one, 0, 3).await;
     assert_eq!(usage.total(KEY).await.unwrap(), 4);
     let late = usage.load(KEY, one).await.unwrap();
-    let leaving = usage.leave(one);
+    let uncounted = usage.stop_counting(one);
     usage.store.forget(wallet_of(1), [1; 4]).await.unwrap();
-    leaving.finish();
+    uncounted.finish();
     usage.keep(KEY, one, late);
     assert!(held(&usage).1.is_empty());
 }

@@ -337,7 +337,7 @@ impl EvmSource {
     async fn add_producers(
         &self,
         wallet: &Account,
-        given: &mut Given,
+        given: &mut FetchResult,
         options: &CallOptions,
     ) -> bool {
         let may_tip = |tx: &&mut Transaction| {
@@ -511,7 +511,7 @@ mod tests {
             let paid = evm::NativeMove { from: WALLET, to: [3; 20], value: Units::from(5_u64) };
             tx.native = NativeFlows::Calls(vec![paid]);
             let fetched = vec![Fetched { candidate: one.candidate, tx, fee }];
-            let mut given = Given { fetched, ..Given::default() };
+            let mut given = FetchResult { fetched, ..FetchResult::default() };
             let (source, options) = (nodes.source(&["one"]), CallOptions::new(lane()));
             let is_open = source.add_producers(&WALLET, &mut given, &options).await;
             assert_eq!((given.fetched[0].tx.producer, is_open), expected);

@@ -159,7 +159,7 @@ impl TronSource {
 
     /// A transaction and its info; `Fetched::Missing` where that lacks what the list shows, and
     /// `Fetched::Lost` where no endpoint gives what its exchange exchanges.
-    pub(super) async fn joined(
+    pub(super) async fn joined_with_info(
         &self,
         id: Word,
         (tx, wallet, seen): (&str, &Account, &SeenTx),
@@ -460,7 +460,7 @@ pub(super) mod tests {
             info["exchange_received_amount"] = 42.into();
             let (of, by) = ((tx.as_str(), &WALLET, &seen), EndpointId(0));
             let info = info.to_string();
-            let joined = source.joined(ID, of, (info.as_bytes(), by), &options()).await;
+            let joined = source.joined_with_info(ID, of, (info.as_bytes(), by), &options()).await;
             assert!(matches!(joined, Ok(Fetched::Lost(9))), "{status}: {joined:?}");
         }
     }

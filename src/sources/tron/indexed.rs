@@ -517,7 +517,7 @@ mod tests {
         let source = fake::source(&["one"], &nodes, limits);
         let of = (EndpointId(0), ListKind::Transfers);
         assert!(source.check_seen(&[of], newest).is_ok(), "its accounts are not busy");
-        lock(&source.inner.indexed).take(of, &[], Some(round(newest, newest)));
+        lock(&source.inner.indexed).take(of, &[], Some(observation_of(newest, newest)));
         assert!(source.check_seen(&[of], newest).is_err());
         assert!(source.check_seen(&[of], far).is_ok() && source.check_seen(&[], newest).is_ok());
     }

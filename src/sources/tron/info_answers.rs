@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use super::TronLimits;
-use super::offer::Counted;
+use super::offer::SpacedRefusals;
 use super::seen::{SeenTx, TxPurpose};
 use crate::decode::evm::{Account, Log, NativeFlows};
 use crate::decode::tron::Transaction;
@@ -25,7 +25,7 @@ pub(super) struct InternalGivers {
 struct Giver {
     has_given: bool,
     /// Answers without any where there are some.
-    lacked: Counted,
+    lacked: SpacedRefusals,
 }
 
 impl InternalGivers {

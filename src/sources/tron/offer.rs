@@ -22,13 +22,13 @@ pub(super) enum ListRefusal {
 
 /// Refusals that count separately: one per `lists_refusal_spacing`.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct SpacedRefusals {
     count: u32,
     first_at: Option<Instant>,
     last_at: Option<Instant>,
 }
 
-impl Counted {
+impl SpacedRefusals {
     pub(super) fn note(&mut self, now: Instant, limits: &TronLimits) {
         let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
         if self.last_at.is_none_or(is_apart) {
