@@ -91,7 +91,8 @@ pub struct Event {
     pub pays: Option<Payout>,
     /// What an account's order sold, of tokens that lay at the venue since an earlier transaction.
     pub escrow: Option<Payout>,
-    /// The word that is the account which acted by an operation, where that is not the emitter.
+    /// The word that is the account which acted by an operation, where that is not the emitter, or which
+    /// sent assets to another chain.
     pub actor: Option<usize>,
     /// The word that is the account which paid the network for an operation; zero where none did.
     pub sponsor: Option<usize>,
@@ -104,8 +105,12 @@ pub struct Event {
     /// The words that are amounts, where others repeat what was asked for; empty where all may be.
     #[serde(default)]
     pub amounts: Vec<usize>,
+    /// The words that say with their signs what a pool gave, and what it took as a negative number.
+    pub deltas: Option<[usize; 2]>,
     /// The word that states native coin which the account in another word paid as a fee.
     pub charges: Option<usize>,
+    /// The word that states native coin given back of what was sent.
+    pub refunds: Option<usize>,
     /// The word that is positive where a contract of positions, which the event names, adds liquidity.
     pub grows: Option<usize>,
     /// What a conversion took for a token that it minted, less a fee.

@@ -23,6 +23,7 @@ mod fixed_rate;
 mod ledger;
 mod native;
 mod own;
+mod pool_coin;
 mod pools;
 mod raw;
 mod rows;

@@ -2,6 +2,7 @@
 
 use super::ledger::{Asset, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own, TWO};
+use super::pool_coin;
 use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, CoinTo, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, word, words};
@@ -30,7 +31,8 @@ pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
             (false, !pays_others(scene) && may_have_got(scene))
         }
         Measure::None | Measure::Unknown => {
-            let spent = !scene.ledger.wraps.is_empty() || gives_native(scene);
+            let mut pools = scene.venues.iter().filter(|venue| exchanges(venue.event.kind));
+            let spent = !scene.ledger.wraps.is_empty() || pools.any(moves_one);
             // What came along may be all that was spent, and was not the wallet's.
             let own_coin = scene.acts_inside() && scene.came_along().is_zero();
             (own.got() && !own.gave() && own_coin && spent, false)
@@ -76,7 +78,7 @@ fn states_another(scene: &Scene<'_>) -> bool {
 
 /// Whether native coin left the route and no other account took it.
 fn may_have_got(scene: &Scene<'_>) -> bool {
-    if scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge) {
+    if scene.venues.iter().any(|venue| is_sent_on(scene, venue)) {
         return false;
     }
     let unwrapped = !scene.ledger.unwraps.is_empty();
@@ -84,13 +86,13 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
         return scene.fills() && (unwrapped || is_taken_by_filler(scene));
     }
     if scene.calls_router() {
-        return unwrapped || gives_native(scene);
+        return unwrapped || pool_coin::is_left(scene, moves_one);
     }
     // Of a contract outside the tables: an emitter after the unwrap may have taken the coin.
     let is_unwrap = |log: &Log| scene.ledger.unwraps_by(log).is_some();
     let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else {
         // Nothing was unwrapped: a pool of unwrapped coin paid.
-        return scene.venues.iter().any(|v| exchanges(v.event.kind) && v.may_move_native());
+        return pool_coin::is_left(scene, Venue::may_move_native);
     };
     let (logs, behind) = scene.tx.logs.split_at(after + 1);
     let unwrapped = logs.last().and_then(|log| word(log, 0)).map(units).unwrap_or_default();
@@ -101,6 +103,14 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
             || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
             || is_of_less(log, unwrapped)
     })
+}
+
+/// Whether a bridge took what the call exchanged. In a bundle another account's deposit says nothing about
+/// the wallet.
+fn is_sent_on(scene: &Scene<'_>, venue: &Venue<'_>) -> bool {
+    let by = venue.event.actor.and_then(|at| venue.account(at));
+    venue.event.kind == EventKind::Bridge
+        && (scene.tx.from == *scene.wallet || by.is_none_or(|by| by == *scene.wallet))
 }
 
 /// Whether a settlement's event names the wallet and the account that took all that the wallet gave, and
@@ -133,18 +143,20 @@ fn is_taken_by_filler(scene: &Scene<'_>) -> bool {
 /// Whether an event states amounts of coin, and each is less than half of what was unwrapped: a fee.
 /// One that states none may be a bridge's.
 fn is_of_less(log: &Log, unwrapped: Units) -> bool {
-    let absolute = |units: Units| if units.bit(255) { units.wrapping_neg() } else { units };
     let is_coin = |units: &Units| (COIN_MIN..COIN_LIMIT).contains(units);
     let mut amounts = words(log).map(|word| absolute(units(word))).filter(is_coin).peekable();
     amounts.peek().is_some() && amounts.all(|amount| amount < unwrapped / TWO)
 }
 
-/// Whether a pool may have given native coin that was never wrapped: such pools log the movement of
+/// A signed amount without its sign.
+pub(super) fn absolute(units: Units) -> Units {
+    if units.bit(255) { units.wrapping_neg() } else { units }
+}
+
+/// Whether a pool may have moved native coin that was never wrapped: such pools log the movement of
 /// one of their two assets only.
-fn gives_native(scene: &Scene<'_>) -> bool {
-    scene.venues.iter().any(|venue| {
-        exchanges(venue.event.kind) && (venue.assets.len() < 2 || venue.may_move_native())
-    })
+fn moves_one(venue: &Venue<'_>) -> bool {
+    venue.assets.len() < 2 || venue.may_move_native()
 }
 
 /// The native value of a trade against native coin alone, where the wallet's balance is unknown.
@@ -219,8 +231,12 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
             words(venue.log).enumerate().filter(|(at, _)| only.is_empty() || only.contains(at));
         amounts.any(|(_, word)| units(word) == value || units(word) == value.wrapping_neg())
     };
-    if unwrapped.is_zero() && pools().any(whole) {
-        return Some(value);
+    if let Some(pool) = pools().find(|venue| unwrapped.is_zero() && whole(venue)) {
+        let back = pool.event.refunds.and_then(|at| words(pool.log).nth(at)).map(units);
+        // A contract in between may keep it.
+        let comes = |back: &Units| back.is_zero() || Some(pool.log.address) == scene.tx.to;
+        let back = back.unwrap_or_default();
+        return if comes(&back) { value.checked_sub(back) } else { None };
     }
     let by_called = |who: &Account| Some(*who) == scene.tx.to;
     let exact = scene.called.is_some_and(|called| called.is_exact(scene.tx.selector));

@@ -365,6 +365,11 @@ fn venue<'a>(
             moved.made.iter().filter(|(asset, amount)| named(amount) && !assets.contains(asset));
         assets.extend(made.map(|(asset, _)| *asset).collect::<Vec<_>>());
     }
+    // A curve that wraps a fee of coin: what it keeps and pays is not wrapped.
+    let mut wraps = ledger.wraps.iter().take(STATED_COUNT_MAX);
+    if event.kind == EventKind::Curve && wraps.any(|(who, _)| *who == holder) {
+        assets.push(Asset::Native);
+    }
     assets.retain(|asset| Some(*asset) != share);
     Some(Venue { log, event, contract, holder, assets })
 }
