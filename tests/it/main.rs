@@ -37,6 +37,7 @@ mod doors_program;
 mod dropin;
 mod endurance;
 mod estimates;
+mod evm_bridges;
 mod evm_by_others;
 mod evm_conversions;
 mod evm_corpus;
