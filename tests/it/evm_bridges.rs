@@ -99,7 +99,7 @@ fn a_route_to_a_bridge_whose_coin_was_wrapped_again_is_no_sale() {
         given.map(|amount| [call(manager(), SETTLER, amount), call(SETTLER, coin(), amount)]);
     let mut bridged = routed(DEPOSITORY);
     bridged.push(deposit(WALLET));
-    for logs in [bridged, routed(DEPOSITORY), routed(CCC)] {
+    for logs in [bridged, routed(DEPOSITORY), routed(POOL_2)] {
         let by_operation = operated(logs.clone());
         by_operation.clone().calls(calls.as_flattened()).gives_none(Some(NoteKind::OneSided));
         by_operation.unknown().gives_none(Some(NoteKind::OneSided));
