@@ -5,7 +5,7 @@ use super::own::{Leg, Measure, Own, TWO};
 use super::pool_coin;
 use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, CoinTo, Log};
-use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, word, words};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, words};
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Payout};
 
@@ -146,11 +146,6 @@ fn is_of_less(log: &Log, unwrapped: Units) -> bool {
     let is_coin = |units: &Units| (COIN_MIN..COIN_LIMIT).contains(units);
     let mut amounts = words(log).map(|word| absolute(units(word))).filter(is_coin).peekable();
     amounts.peek().is_some() && amounts.all(|amount| amount < unwrapped / TWO)
-}
-
-/// A signed amount without its sign.
-pub(super) fn absolute(units: Units) -> Units {
-    if units.bit(255) { units.wrapping_neg() } else { units }
 }
 
 /// Whether a pool may have moved native coin that was never wrapped: such pools log the movement of

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::ledger::{Asset, Move};
-use super::native::absolute;
 use super::scene::{Scene, Venue, exchanges};
 use super::transaction::Account;
-use super::words::{units, words};
+use super::words::{absolute, units, words};
 use crate::domain::Units;
 use crate::registry::EventKind;
 

@@ -17,6 +17,11 @@ pub(in crate::decode) fn units(word: &Word) -> Units {
     Units::from_be_bytes(*word)
 }
 
+/// A signed amount without its sign.
+pub(super) fn absolute(units: Units) -> Units {
+    if units.bit(255) { units.wrapping_neg() } else { units }
+}
+
 /// The word at an index of an event's data.
 pub(in crate::decode) fn word(log: &Log, at: usize) -> Option<&Word> {
     let (words, _) = log.data.as_chunks::<32>();
