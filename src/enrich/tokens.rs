@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::rows::DecodedTx;
 use super::{EnrichError, Lookups};
 use crate::domain::{Address, ChainId, Doubts};
-use crate::rpc::UpstreamError;
+use crate::sources::TokenMeta;
 use crate::store::{StoreError, TokenRecord};
 
 type Tokens = BTreeMap<Address, TokenRecord>;
@@ -22,7 +23,7 @@ pub(super) async fn look_up(
     let mut tokens = contained(lookups.chain.id, txs);
     let unknown = unknown(lookups, &tokens).await?;
     if !unknown.is_empty() {
-        ask(lookups, &unknown, &mut tokens).await?;
+        ask(lookups, &unknown, &mut tokens).await;
     }
     let is_answered = unanswered(&unknown, &tokens).is_empty();
     let doubts = if is_answered { Doubts::NONE } else { Doubts::UNCONFIRMED };
@@ -62,49 +63,37 @@ async fn unknown(lookups: &Lookups<'_>, tokens: &Tokens) -> Result<Vec<Address>,
 
 /// A symbol that is not returned in time is fetched again later. Without decimals there is no
 /// amount: then the chunk waits for nodes that fail only for a while, and requests tokens again
-/// that a limited endpoint left out.
-async fn ask(
-    lookups: &Lookups<'_>,
-    mints: &[Address],
-    tokens: &mut Tokens,
-) -> Result<(), UpstreamError> {
+/// that a limited endpoint left out. What is still open then is a doubt, no error.
+async fn ask(lookups: &Lookups<'_>, mints: &[Address], tokens: &mut Tokens) {
     let limits = &lookups.enricher.limits;
     let until = Instant::now() + limits.decimals_wait_max;
-    ask_once(lookups, mints, tokens, limits.decimals_wait_max).await?;
+    let is_open = !unanswered(mints, tokens).is_empty();
+    // Half of the time: the rest is for tokens that are asked for alone.
+    let mut wait = if is_open { limits.decimals_wait_max / 2 } else { limits.token_wait_max };
+    let (mut open, mut size) = (mints.to_vec(), mints.len());
     loop {
-        let open = unanswered(mints, tokens);
+        let groups = open.chunks(size.max(1)).map(|group| metas(lookups, group, wait));
+        let answers = join_all(groups).await;
+        let is_given = answers.iter().all(Option::is_some);
+        take(lookups, answers.into_iter().flatten().flatten(), tokens);
+        open = unanswered(mints, tokens);
         let left = until.saturating_duration_since(Instant::now());
         if open.is_empty() || left <= limits.decimals_pause {
-            return Ok(());
+            return;
         }
         sleep(limits.decimals_pause).await;
-        // What is still open then is a doubt, no error.
-        if ask_once(lookups, &open, tokens, left).await.is_err() {
-            return Ok(());
-        }
+        // One that every node fails on holds up none of the others.
+        (wait, size) = (left, if is_given { open.len() } else { 1 });
     }
 }
 
-async fn ask_once(
-    lookups: &Lookups<'_>,
-    mints: &[Address],
-    tokens: &mut Tokens,
-    decimals_wait: Duration,
-) -> Result<(), UpstreamError> {
-    let enricher = lookups.enricher;
-    let lacks_decimals =
-        mints.iter().any(|mint| tokens.get(mint).is_some_and(|token| token.decimals.is_none()));
-    let wait = if lacks_decimals { decimals_wait } else { enricher.limits.token_wait_max };
-    let metas = match timeout(wait, lookups.source.tokens(mints, lookups.lane)).await {
-        Ok(Ok(metas)) => metas,
-        Ok(Err(error)) if lacks_decimals && !error.is_final() => return Err(error),
-        Err(_) if lacks_decimals => {
-            let last = "the decimals of tokens were not returned in time";
-            return Err(UpstreamError::unavailable(last));
-        }
-        Ok(Err(_)) | Err(_) => return Ok(()),
-    };
-    let asked_at = Some(enricher.clock.now());
+/// `None` where they were not given in time.
+async fn metas(lookups: &Lookups<'_>, mints: &[Address], wait: Duration) -> Option<Vec<TokenMeta>> {
+    timeout(wait, lookups.source.tokens(mints, lookups.lane)).await.ok()?.ok()
+}
+
+fn take(lookups: &Lookups<'_>, metas: impl Iterator<Item = TokenMeta>, tokens: &mut Tokens) {
+    let asked_at = Some(lookups.enricher.clock.now());
     for meta in metas {
         if let Some(token) = tokens.get_mut(&meta.mint) {
             token.symbol = meta.symbol;
@@ -112,7 +101,6 @@ async fn ask_once(
             token.asked_at = asked_at;
         }
     }
-    Ok(())
 }
 
 /// Tokens whose decimals are not known, and for which no endpoint answered.

@@ -2,7 +2,7 @@
 //!
 //! Not guaranteed: that a call is sent once. All calls only read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::classify::classify;
 use super::endpoint::EndpointId;
@@ -21,6 +21,9 @@ use super::jsonrpc::{self, DecodeError, RpcError};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall, Sent};
+
+/// How long a caller waits to learn whether it is the endpoints that fail.
+const PROBE_WAIT: Duration = Duration::from_secs(5);
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -80,6 +83,40 @@ impl Pool {
             }
         }
         results.into_iter().map(|one| one.unwrap_or(Err(UpstreamError::NoEndpoint))).collect()
+    }
+
+    /// Many calls; `None` for one that fails while another one of its method is answered, if only one with
+    /// `probe` in place of its parameters: it fails by itself, and the endpoints do not.
+    pub(crate) async fn batch_of_own(
+        &self,
+        calls: &[Call],
+        probe: &Value,
+        options: &CallOptions,
+    ) -> Result<Vec<Option<CallResponse>>, UpstreamError> {
+        let answers = self.batch(calls, options).await;
+        let answered = calls.iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
+        let mut answering: BTreeSet<&str> = answered.map(|(call, _)| call.method).collect();
+        let mut given = Vec::with_capacity(calls.len());
+        for (Call { method, .. }, answer) in calls.iter().zip(answers) {
+            given.push(match answer {
+                Err(error) if error.may_be_of_call() => {
+                    let probe = Call { method, params: probe.clone() };
+                    if !answering.contains(method) && !self.is_answering(probe, options).await {
+                        return Err(error);
+                    }
+                    answering.insert(method);
+                    None
+                }
+                answer => Some(answer?),
+            });
+        }
+        Ok(given)
+    }
+
+    /// Whether a call is answered now.
+    pub(crate) async fn is_answering(&self, probe: Call, options: &CallOptions) -> bool {
+        let asked = self.call(probe.method, probe.params, options);
+        matches!(timeout(PROBE_WAIT, asked).await, Ok(Ok(_)))
     }
 
     /// Splits calls into batches of the current size, each of calls that exclude the same

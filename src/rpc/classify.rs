@@ -252,7 +252,16 @@ pub(crate) fn may_be_behind(code: i64, message: &str) -> bool {
     is_missing && !words::holds(&text, words::OLD)
 }
 
+/// Whether an error of `eth_call` means that the contract itself fails, on every node.
+pub(crate) fn is_revert(code: i64, message: &str) -> bool {
+    of_call("eth_call", code, message) == RetryDecision::Fatal
+}
+
 fn of_logs(code: i64, message: &str) -> RetryDecision {
+    of_call("eth_getLogs", code, message)
+}
+
+fn of_call(method: &str, code: i64, message: &str) -> RetryDecision {
     let failure = Failure::Rpc { status: 200, code, message: message.to_owned() };
-    classify(&failure, "eth_getLogs", false)
+    classify(&failure, method, false)
 }

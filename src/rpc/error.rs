@@ -37,6 +37,11 @@ impl UpstreamError {
         Self::Unavailable { attempts: 1, last: last.into() }
     }
 
+    /// What was asked for may fail, and not the endpoints: they were asked, and gave no answer to it.
+    pub(crate) fn may_be_of_call(&self) -> bool {
+        matches!(self, Self::Rpc { .. } | Self::Unavailable { attempts: 1.., .. })
+    }
+
     /// Whether a retry soon would give the same error.
     pub fn is_final(&self) -> bool {
         match self {

@@ -58,7 +58,7 @@ const CATEGORY: &[&str] = &["categor", "internal transfer"];
 /// The EVM execution fails, on every node.
 const REVERTED: &[&str] = &["execution reverted", "transaction reverted", "vm execution error"];
 /// The same in the words of the clients (go-ethereum `core/vm/errors.go`, Nethermind, Besu).
-const FAULTS: &[&str] = &[
+pub(super) const FAULTS: &[&str] = &[
     "out of gas",
     "invalid opcode",
     "invalid jump",

@@ -5,7 +5,7 @@ use super::super::policy::RetryDecision::{
     self, Fatal, ReduceBatch, ReduceRange, Refused, Retry, RetryElsewhere, SlowDown, Unknown,
     Unsupported,
 };
-use super::{classify, is_pruned, may_be_behind};
+use super::{classify, is_pruned, is_revert, may_be_behind};
 use crate::rpc::transport::TransportError;
 
 #[track_caller]
@@ -60,6 +60,17 @@ fn a_missing_key_plan_or_quota_is_a_refusal_whatever_status_and_code() {
         http(method, 401, "invalid project id", Refused);
         http(method, 403, "<html>this address is not allowed</html>", Refused);
         http(method, 200, "max usage reached", Refused);
+    }
+}
+
+#[test]
+fn a_call_that_fails_on_every_node_is_a_revert_by_any_clients_text() {
+    for fault in super::evm::FAULTS {
+        assert!(is_revert(-32000, &format!("err: {fault} (supplied gas 50000000)")), "{fault}");
+    }
+    assert!(is_revert(-32000, "stack underflow (0 <=> 4)") && is_revert(3, "no words"));
+    for other in ["execution aborted (timeout = 5s)", "header not found", "internal error"] {
+        assert!(!is_revert(-32000, other), "{other}");
     }
 }
 

@@ -12,6 +12,7 @@ use super::texts::{self, hex_text};
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::registry::Chain;
+use crate::rpc::classify::is_revert;
 use crate::rpc::error::unless_final;
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, UpstreamError};
 use crate::sources::reports::TokenMeta;
@@ -105,12 +106,13 @@ pub(super) async fn tokens(
         Some(contract) => in_one(pool, contract, &accounts, options).await?,
         None => (HashMap::new(), accounts.clone(), None),
     };
-    let (more, later) = one_by_one(pool, &left, options).await?;
+    let probe = chain.wrapped_native;
+    let (more, later) = one_by_one(pool, &left, probe, options).await?;
     first.extend(more);
     let is_open = |token: &Account| !first.get(token).is_some_and(TokenAnswer::is_whole);
     let open: Vec<Account> = accounts.into_iter().filter(is_open).collect();
     let elsewhere = CallOptions { avoid: by.or(later), ..options.clone() };
-    let (mut second, _) = one_by_one(pool, &open, &elsewhere).await?;
+    let (mut second, _) = one_by_one(pool, &open, probe, &elsewhere).await?;
     let meta = |mint: &Address| {
         let account: Account = mint.bytes().try_into().ok()?;
         let one = first.remove(&account).unwrap_or_default();
@@ -140,7 +142,12 @@ async fn in_one(
     let (mut reported, mut left, mut by) = (HashMap::new(), Vec::new(), None);
     for (group, answer) in groups.into_iter().zip(pool.batch(&calls, options).await) {
         by = answer.as_ref().ok().map(|answer| answer.endpoint).or(by);
-        let results = match unless_final(answer)?.map(|answer| data(&answer)) {
+        let answer = match answer {
+            // One of its tokens may take too long on every node.
+            Err(UpstreamError::Unavailable { .. }) => None,
+            answer => unless_final(answer)?,
+        };
+        let results = match answer.map(|answer| data(&answer)) {
             Some(Given::Value(data)) => abi::results(&data, group.len() * 2).map(owned),
             Some(Given::Nothing | Given::Unanswered) | None => None,
         };
@@ -166,14 +173,17 @@ fn owned(results: Vec<Option<&[u8]>>) -> Vec<Data> {
     results.into_iter().map(one).collect()
 }
 
+/// A call that fails while others, or the one of `probe`, are answered is one that the token fails on.
 async fn one_by_one(
     pool: &Pool,
     tokens: &[Account],
+    probe: Address,
     options: &CallOptions,
 ) -> Result<(ByToken, Option<EndpointId>), UpstreamError> {
     let each = tokens.iter().flat_map(|token| ASKED.map(|selector| call(token, &selector)));
     let answers = pool.batch(&each.collect::<Vec<_>>(), options).await;
     let (mut given, mut by) = (Vec::with_capacity(answers.len()), None);
+    let mut failed = None;
     for answer in answers {
         given.push(match answer {
             Ok(answer) => {
@@ -184,8 +194,18 @@ async fn one_by_one(
                 Given::Nothing
             }
             Err(UpstreamError::Rpc { .. }) => Given::Unanswered,
+            Err(error @ UpstreamError::Unavailable { .. }) => {
+                failed = Some(error);
+                Given::Unanswered
+            }
             Err(error) => return Err(error),
         });
+    }
+    let are_open = given.iter().all(|one| *one == Given::Unanswered);
+    if let Some(error) = failed.filter(|_| are_open)
+        && !pool.is_answering(call(probe.bytes(), &abi::DECIMALS), options).await
+    {
+        return Err(error);
     }
     let pairs = tokens.iter().zip(given.chunks(2));
     let reported = pairs.filter_map(|(token, pair)| match pair {
@@ -193,13 +213,6 @@ async fn one_by_one(
         _ => None,
     });
     Ok((reported.collect(), by))
-}
-
-/// Whether the contract itself refuses, by go-ethereum's code or by text.
-fn is_revert(code: i64, message: &str) -> bool {
-    let text = message.to_lowercase();
-    let words = ["revert", "vm execution error", "invalid opcode", "out of gas", "invalid jump"];
-    code == 3 || words.iter().any(|word| text.contains(word))
 }
 
 pub(super) fn call(to: &[u8], data: &[u8]) -> Call {
@@ -222,6 +235,7 @@ pub(super) fn data(answer: &CallResponse) -> Data {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeInclusive;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::super::lists_model::subject;
@@ -232,13 +246,17 @@ mod tests {
     const REVERTED: NodeFault = NodeFault::Rpc(3, "execution reverted");
 
     /// Tokens by their first byte: 1 is USDC with 6 decimals, 2 has a symbol of 32 bytes and no
-    /// decimals, all others revert.
+    /// decimals, 0xc0 is the wrapped coin, all others revert.
     #[derive(Debug, Default)]
     struct Contracts {
         multicall: bool,
         /// Answers with null: every so-maniest call, and every call.
         null_every: usize,
         is_silent: bool,
+        /// A token on whose calls every node works too long, alone or with others in one.
+        endless: Option<u8>,
+        /// No answer at all.
+        is_down: bool,
     }
 
     fn word(value: u8) -> Vec<u8> {
@@ -258,6 +276,7 @@ mod tests {
             (1, true) => Some([word(32), word(4), fixed(b"USDC")].concat()),
             (1, false) => Some(word(6)),
             (2, true) => Some(fixed(b"MKR")),
+            (0xc0, false) => Some(word(18)),
             _ => None,
         }
     }
@@ -306,7 +325,16 @@ mod tests {
             if contracts.is_silent || every > 0 && number.is_multiple_of(every) {
                 return Ok(Value::Null);
             }
-            let data = contracts.call(&hex("to"), &hex("data"));
+            let (to, data) = (hex("to"), hex("data"));
+            let is_about =
+                |token: u8| to == [token; 20] || data.windows(20).any(|bytes| bytes == [token; 20]);
+            if contracts.is_down {
+                return Err(NodeFault::Broken);
+            }
+            if contracts.endless.is_some_and(is_about) {
+                return Err(NodeFault::Rpc(-32000, "execution aborted (timeout = 5s)"));
+            }
+            let data = contracts.call(&to, &data);
             data.map(|data| hex_text(&data).into()).ok_or(REVERTED)
         });
         contracts.pool(&["one"])
@@ -314,10 +342,44 @@ mod tests {
 
     /// What 60 tokens are, on a chain that has the contract or not.
     async fn metas(has_contract: bool, contracts: Contracts) -> Vec<TokenMeta> {
+        metas_of(1..=60, has_contract, contracts).await.unwrap()
+    }
+
+    async fn metas_of(
+        numbers: RangeInclusive<u8>,
+        has_contract: bool,
+        contracts: Contracts,
+    ) -> Result<Vec<TokenMeta>, UpstreamError> {
         let chain = (*subject().chain).clone();
         let chain = Chain { multicall: chain.multicall.filter(|_| has_contract), ..chain };
-        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
-        tokens(&pool(contracts), &chain, &mints, &options()).await.unwrap()
+        let mints: Vec<Address> = numbers.map(|byte| Address::Evm([byte; 20])).collect();
+        tokens(&pool(contracts), &chain, &mints, &options()).await
+    }
+
+    /// It is left out: it may have decimals.
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_every_node_fails_on_holds_up_no_others() {
+        for multicall in [true, false] {
+            let endless = || Contracts { multicall, endless: Some(60), ..Contracts::default() };
+            let metas = metas(multicall, endless()).await;
+            assert_eq!(metas.len(), 59);
+            let usdc = (metas[0].symbol.as_deref(), metas[0].decimals);
+            assert_eq!(usdc, (Some("USDC"), Some(6)));
+            // The wrapped coin answers.
+            assert_eq!(metas_of(60..=60, multicall, endless()).await, Ok(Vec::new()));
+            let is_down = Contracts { multicall, is_down: true, ..Contracts::default() };
+            let failed = metas_of(60..=60, multicall, is_down).await;
+            assert!(matches!(failed, Err(UpstreamError::Unavailable { .. })), "{failed:?}");
+        }
+    }
+
+    /// A client's text for a call that fails on every node.
+    #[tokio::test(start_paused = true)]
+    async fn a_token_whose_code_breaks_off_has_no_decimals() {
+        let nodes = nodes(|_, _, _| Err(NodeFault::Rpc(-32000, "stack underflow (0 <=> 4)")));
+        let (chain, mint) = (subject().chain, Address::Evm([9; 20]));
+        let metas = tokens(&nodes.pool(&["one"]), &chain, &[mint], &options()).await;
+        assert_eq!(metas, Ok(vec![TokenMeta { mint, symbol: None, decimals: None }]));
     }
 
     /// The same whether the chain has the contract, lacks it, or answers nothing for it.
@@ -339,7 +401,8 @@ mod tests {
     async fn a_token_without_an_answer_is_left_out_and_never_without_decimals() {
         for (multicall, null_every) in [(true, 1), (true, 2), (false, 3), (false, 4), (true, 0)] {
             let is_silent = null_every == 0;
-            let metas = metas(multicall, Contracts { multicall, null_every, is_silent }).await;
+            let contracts = Contracts { multicall, null_every, is_silent, ..Contracts::default() };
+            let metas = metas(multicall, contracts).await;
             assert!(metas.len() < 60 || null_every == 2, "{null_every}");
             assert!(!is_silent || metas.is_empty());
             for meta in metas {
