@@ -24,6 +24,9 @@ defaults! {
         pub log_blocks_max: u64 = 1 << 40,
         /// Logs per answer below which the next query covers more blocks.
         pub log_few: usize = 500,
+        /// Logs in an answer from which it may have been cut without an error: its range is also
+        /// queried in two parts.
+        pub log_many: usize = 100,
         /// Smaller queries after which a size that was too large is tried again, at first and at
         /// most; doubles each time.
         pub log_queries_small: u32 = 16,

@@ -3,6 +3,7 @@
 //! A node that lags, has pruned or fails may return fewer logs without an error. So a query counts
 //! as answered once several answers hold every log that any answer holds. A query whose range ends
 //! at the lowest known log above must return that log, which shows that the answer was not cut.
+//! A node that cuts long answers alike each time is found by querying the range in two parts.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -55,6 +56,10 @@ pub(super) type Witness = (Height, Word);
 /// Identifies a log.
 type Key = (Height, Word, Account, Vec<Word>);
 
+fn key(log: &FoundLog) -> Key {
+    (log.block, log.hash, log.address, log.topics.clone())
+}
+
 /// One filter over one range.
 #[derive(Debug)]
 pub(super) struct Query {
@@ -64,6 +69,8 @@ pub(super) struct Query {
     /// The log that every answer must contain.
     pub(super) witness: Option<Witness>,
     logs: Vec<FoundLog>,
+    /// Logs of the longest answer.
+    most: usize,
     votes: RangeVotes<Key, EndpointId>,
     /// Endpoints whose answers lacked the witness.
     refuted: Vec<EndpointId>,
@@ -79,7 +86,7 @@ impl Query {
     ) -> Self {
         let high = witness.map_or(high, |(block, _)| high.max(block));
         let (logs, votes, refuted) = (Vec::new(), RangeVotes::new(), Vec::new());
-        Self { side, low, high, witness, logs, votes, refuted, is_apart: false }
+        Self { side, low, high, witness, logs, most: 0, votes, refuted, is_apart: false }
     }
 
     pub(super) fn call(&self, wallet: &Account) -> Call {
@@ -97,15 +104,28 @@ impl Query {
             self.refuted.push(by);
             return;
         }
+        self.most = self.most.max(logs.len());
         let mut distinct = HashSet::new();
         for log in logs {
-            let key = (log.block, log.hash, log.address, log.topics.clone());
+            let key = key(&log);
             let is_new = !self.votes.holds(&key);
             if distinct.insert(key) && is_new {
                 self.logs.push(log);
             }
         }
         self.votes.add(distinct, by);
+    }
+
+    /// The query in two parts, if an answer held at least `many` logs of more than one block. They
+    /// are split at the median log, so that the logs which a cut answer lacks fit into a part.
+    fn parts(&self, many: usize) -> Option<[Self; 2]> {
+        let mut heights: Vec<Height> = self.logs.iter().map(|log| log.block).collect();
+        heights.sort_unstable();
+        let middle = *heights.get(heights.len() / 2)?;
+        let upper = middle.max(self.low + 1);
+        let part = |range| Self::new(self.side, range, None);
+        (self.most >= many && self.low < self.high)
+            .then(|| [part((self.low, upper - 1)), part((upper, self.high))])
     }
 
     /// Endpoints whose answers lack known logs.
@@ -159,6 +179,22 @@ impl LogSearch {
     /// Whether the window is a single range, so that a further answer is cheap.
     fn is_wide(&self) -> bool {
         self.queries.len() <= TransferSide::BOTH.len()
+    }
+
+    /// Its queries of which an answer held so many logs, each in two parts.
+    pub(super) fn parts(&self, many: usize) -> Self {
+        let parts = self.queries.iter().filter_map(|query| query.parts(many));
+        Self::new(parts.flatten().collect(), false)
+    }
+
+    /// Whether these parts of its queries, in their order, hold the same logs.
+    pub(super) fn is_as(&self, parts: &Self, many: usize) -> bool {
+        let whole = self.queries.iter().filter(|query| query.parts(many).is_some());
+        whole.zip(parts.queries.chunks(2)).all(|(query, parts)| {
+            let held = parts.iter().flat_map(|part| &part.logs);
+            held.clone().count() == query.logs.len()
+                && held.map(key).all(|key| query.votes.holds(&key))
+        })
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&Query> {
@@ -251,6 +287,56 @@ mod tests {
             search.add(vec![(0, vec![log(12, 1)])], ONE);
             assert_eq!(search.open().len(), left);
         }
+    }
+
+    /// What an answer of four logs at most leaves out lies far below, next to what it gives, or in its
+    /// lowest block.
+    #[test]
+    fn a_cut_answer_is_shown_by_its_parts_wherever_its_logs_lie() {
+        for heights in
+            [[10, 11, 19, 20, 20, 20], [16, 17, 18, 18, 19, 20], [12, 12, 12, 12, 13, 20]]
+        {
+            let cut = |low: Height, high: Height| {
+                let within = (1_u8..).zip(heights).filter(|(_, at)| (low..=high).contains(at));
+                let found: Vec<FoundLog> = within.map(|(number, at)| log(at, number)).collect();
+                found[found.len().saturating_sub(4)..].to_vec()
+            };
+            let mut whole = search(None);
+            assert!(whole.parts(4).open().is_empty(), "nothing was found");
+            whole.add(vec![(0, cut(10, 20))], ONE);
+            let mut parts = whole.parts(4);
+            assert_eq!(parts.open(), [0, 1]);
+            let ranges: Vec<_> = parts.queries.iter().map(|part| (part.low, part.high)).collect();
+            assert_eq!((ranges[0].0, ranges[0].1 + 1, ranges[1].1), (10, ranges[1].0, 20));
+            let answers = (0..).zip(&ranges).map(|(at, (low, high))| (at, cut(*low, *high)));
+            parts.add(answers.collect(), ONE);
+            assert!(!whole.is_as(&parts, 4), "{heights:?}");
+            let mut few = search(None);
+            few.add(vec![(0, cut(18, 18))], ONE);
+            assert!(few.parts(4).open().is_empty(), "fewer than four");
+        }
+    }
+
+    #[test]
+    fn parts_that_hold_the_same_show_that_nothing_was_cut() {
+        let (mut whole, logs) = (search(None), [10, 10, 14, 20].map(|at| log(at, 1)));
+        let numbered = |(number, mut log): (u8, FoundLog)| {
+            log.topics = vec![[number; 32]];
+            log
+        };
+        let logs: Vec<FoundLog> = (1..).zip(logs).map(numbered).collect();
+        whole.add(vec![(0, logs.clone())], ONE);
+        let mut parts = whole.parts(4);
+        let (lower, upper) = (logs[..2].to_vec(), logs[2..].to_vec());
+        parts.add(vec![(0, lower.clone()), (1, upper)], OTHER);
+        assert!(whole.is_as(&parts, 4));
+        let mut short = whole.parts(4);
+        short.add(vec![(0, lower), (1, vec![])], OTHER);
+        assert!(!whole.is_as(&short, 4));
+        let one_block = Query::new(TransferSide::Gave, (10, 10), None);
+        let mut one_block = LogSearch::new(vec![one_block], false);
+        one_block.add(vec![(0, logs[..2].to_vec())], ONE);
+        assert!(one_block.parts(2).open().is_empty());
     }
 
     #[test]

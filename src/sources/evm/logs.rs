@@ -1,7 +1,7 @@
 //! Finds transactions by `eth_getLogs`: every token transfer to or from the wallet.
 //!
 //! One answer proves nothing: two endpoints are queried, or one twice, and answers that differ are
-//! merged and queried again. Ranges grow while answers are small and shrink by the limits that
+//! merged and queried again. Long answers are compared with those for two parts of the range. Ranges grow while answers are small and shrink by the limits that
 //! errors name. If an endpoint takes only small ranges, several are queried concurrently.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -225,12 +225,36 @@ impl LogLister {
         let is_kept = is_kept(&search, kept_by_both, doubted);
         self.confirm(&mut search, (low, high), second.on, failed).await;
         let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
+        if doubts == Doubts::NONE {
+            self.check_parts(&search, (low, high), choice).await?;
+        }
         if !is_kept || choice.lacks {
             doubts = doubts.union(Doubts::DEPTH);
         }
         let (logs, witnesses) = search.finish(high);
         self.witnesses.extend(witnesses);
         Ok((logs, doubts))
+    }
+
+    /// Compares long answers with those for parts of their ranges: an endpoint that caps its answers
+    /// without an error returns the same logs each time.
+    async fn check_parts(
+        &self,
+        search: &LogSearch,
+        range: (Height, Height),
+        choice: LogChoice,
+    ) -> Result<(), SearchFault> {
+        let many = self.source.inner.limits.log_many;
+        let mut parts = search.parts(many);
+        let open = parts.open();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let (asker, requests) = (self.asker(range), [open]);
+        let answers = asker.ask_again(&parts, &requests, choice, true).await.outcome?;
+        parts.add(answers.logs, choice.on);
+        let is_whole = search.is_as(&parts, many);
+        if is_whole { Ok(()) } else { Err(SearchFault::TooMuch(Shrink::Half)) }
     }
 
     /// Queries further answers until enough agree, alternating between endpoints if there are
