@@ -12,7 +12,7 @@ use blotter::sources::{
     AbilityKind, Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, Offered, RawTx, Source,
 };
 
-use crate::support::evm_node::{Chain, Net, Traces, UNKNOWN, WALLET, Ways, Word};
+use crate::support::evm_node::{Chain, Net, Traces, UNKNOWN, WALLET, Ways, Word, hex};
 use crate::support::reading::all_of;
 use crate::support::script::Epoch;
 
@@ -375,6 +375,49 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
     given.retain(|one| *one != lacks);
     assert_eq!(got.found, given);
     assert!(net.calls("eth_getTransactionByHash") < 620, "bounded");
+}
+
+/// One on which every endpoint fails for good: by its hash alone, by every way, or on its block's time.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_every_endpoint_fails_on_hides_nothing_below_it() {
+    let one = chain().truth(150_000, 150_000)[0];
+    let (hash, block) = (hex(&one.1), format!("{:#x}", one.0));
+    let cases = [
+        ("eth_getTransactionReceipt", &hash, false, true),
+        ("eth_getTransactionReceipt", &hash, true, false),
+        ("eth_getTransactionByHash", &hash, true, false),
+        ("eth_getBlockByNumber", &block, false, false),
+    ];
+    // An error that passes elsewhere, and one that no table knows.
+    for says in ["internal error", "rlp: element is larger than containing list"] {
+        for (method, on, lacks, is_given) in cases {
+            let breaks = Some((method, on.clone(), says));
+            let lacks = lacks.then_some(one.1);
+            let net = Net::new(chain(), vec![Ways { breaks, lacks, ..Ways::default() }]);
+            let source = source(&net, 1);
+            let got = read(&source, 0).await;
+            assert_eq!((got.error.clone(), got.low), (None, 0), "{method} {says}");
+            let mut given = truth(&net);
+            given.retain(|tx| is_given || *tx != one);
+            assert_eq!(got.found, given, "{method} {says}");
+            let missing = if is_given { vec![] } else { vec![(one.0, TxId::Evm(one.1))] };
+            assert_eq!(got.missing, missing, "{method} {says}");
+        }
+    }
+}
+
+/// Some services give the newest logs of a range alone, and the same ones to each answer.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_cut_alike_each_time_is_not_believed() {
+    for logs_cap in [100, 120, 200] {
+        for nodes in [1, 2] {
+            let ways = Ways { logs_cap, ..Ways::default() };
+            let net = Net::new(chain(), vec![ways; nodes]);
+            let source = source(&net, nodes);
+            is_true(&source, &net, &read(&source, 0).await);
+            assert!(net.calls("eth_getLogs") < 400, "{}", net.calls("eth_getLogs"));
+        }
+    }
 }
 
 /// A receipt that lacks what the list shows of its transaction is no answer.

@@ -130,18 +130,29 @@ impl EvmSource {
             self.pause_for_missing(attempt).await;
             let calls: Vec<Call> = wanted.iter().map(|height| block_call(*height, false)).collect();
             let options = CallOptions { avoid, ..options.clone() };
-            for (height, answer) in wanted.iter().zip(self.inner.pool.batch(&calls, &options).await)
-            {
-                let answer = answer?;
+            let probe = json!(["latest", false]);
+            let answers = self.inner.pool.batch_of_own(&calls, &probe, &options).await?;
+            let mut open = BTreeSet::new();
+            for (height, answer) in wanted.into_iter().zip(answers) {
+                // A block on which every endpoint fails is queried once more.
+                let Some(answer) = answer else {
+                    if attempt == 0 {
+                        open.insert(height);
+                    }
+                    continue;
+                };
                 // A block that one node lacks is queried on another.
                 match wire::block(&answer.result) {
-                    Ok(Some(block)) if block.number == *height => {
+                    Ok(Some(block)) if block.number == height => {
                         times.insert(block.number, (block.time, block.producer));
                     }
-                    Ok(_) | Err(()) => avoid = Some(answer.endpoint),
+                    Ok(_) | Err(()) => {
+                        avoid = Some(answer.endpoint);
+                        open.insert(height);
+                    }
                 }
             }
-            wanted.retain(|height| !times.contains_key(height));
+            wanted = open;
         }
         Ok(times)
     }

@@ -47,6 +47,8 @@ pub(super) struct CandidateTx {
     pub(super) tx: Option<CallResponse>,
     pub(super) receipt: Option<CallResponse>,
     done: Option<(Transaction, Option<Units>)>,
+    /// Whether the last look-up by hash ended with an error.
+    pub(super) fails: bool,
     /// Number of receipts whose logs did not match their bloom filter.
     unfilled: u32,
 }
@@ -199,8 +201,8 @@ impl EvmSource {
         Ok((fetched, missing))
     }
 
-    /// Queries transactions, and receipts where needed. What a node lacks, or returns with another
-    /// block, is queried elsewhere, by its position, and repeatedly. Returns what no endpoint has.
+    /// Queries transactions, and receipts where needed. What a node lacks, fails on, or returns
+    /// with another block, is queried elsewhere, by its position, and repeatedly. Returns what no endpoint has.
     async fn ask_until(
         &self,
         all: &mut [CandidateTx],
@@ -210,8 +212,11 @@ impl EvmSource {
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
         for attempt in 0..=tries {
-            let mut open: Vec<&mut CandidateTx> =
-                all.iter_mut().filter(|one| !one.is_done(with_receipts)).collect();
+            // Endpoints that fail on one, and not for a while, are asked for it by its place once more.
+            let is_open = |one: &&mut CandidateTx| {
+                !one.is_done(with_receipts) && (attempt <= BY_PLACE || !one.fails)
+            };
+            let mut open: Vec<&mut CandidateTx> = all.iter_mut().filter(is_open).collect();
             if open.is_empty() {
                 break;
             }
@@ -222,7 +227,8 @@ impl EvmSource {
                 open.extract_if(.., |one| is_lacked || self.is_forgotten(one, attempt)).collect();
             if !placed.is_empty() {
                 self.ask_by_place(&mut placed, (with_receipts, is_lacked), &options).await;
-                open.extend(placed.into_iter().filter(|one| !one.is_done(with_receipts)));
+                let is_left = |one: &&mut CandidateTx| !one.is_done(with_receipts) && !one.fails;
+                open.extend(placed.into_iter().filter(is_left));
             }
             if attempt == 0 && with_receipts {
                 let (mut crowded, mut single) = self.by_block(open, &options);
@@ -258,17 +264,23 @@ impl EvmSource {
             return Ok(None);
         }
         let calls: Vec<Call> = open.iter().flat_map(|one| one.calls(with_receipts)).collect();
-        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let probe = json!([wire::hex(&[0; 32])]);
+        let mut answers = self.inner.pool.batch_of_own(&calls, &probe, options).await?.into_iter();
         let mut avoid = None;
         for one in open {
+            let mut fails = false;
             for part in one.open_parts(with_receipts) {
-                let answer = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
-                if answer.result.get().trim() == "null" {
-                    avoid = Some(answer.endpoint);
-                } else {
-                    *part = Some(answer);
+                match answers.next().flatten() {
+                    Some(answer) if answer.result.get().trim() == "null" => {
+                        avoid = Some(answer.endpoint);
+                    }
+                    answer => {
+                        fails |= answer.is_none();
+                        *part = answer;
+                    }
                 }
             }
+            one.fails = fails;
             if let Some(wrong) = one.settle(self.inner.chain.chain_id, with_receipts) {
                 avoid = Some(wrong);
             }
@@ -361,7 +373,7 @@ impl EvmSource {
 
 impl CandidateTx {
     fn new(candidate: Candidate) -> Self {
-        Self { candidate, tx: None, receipt: None, done: None, unfilled: 0 }
+        Self { candidate, tx: None, receipt: None, done: None, fails: false, unfilled: 0 }
     }
 
     pub(super) fn is_done(&self, with_receipt: bool) -> bool {

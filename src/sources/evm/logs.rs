@@ -1,8 +1,9 @@
 //! Finds transactions by `eth_getLogs`: every token transfer to or from the wallet.
 //!
 //! One answer proves nothing: two endpoints are queried, or one twice, and answers that differ are
-//! merged and queried again. Long answers are compared with those for two parts of the range. Ranges grow while answers are small and shrink by the limits that
-//! errors name. If an endpoint takes only small ranges, several are queried concurrently.
+//! merged and queried again. Long answers are compared with those for two parts of the range.
+//! Ranges grow while answers are small and shrink by the limits that errors name. If an endpoint
+//! takes only small ranges, several are queried concurrently.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -49,7 +49,8 @@ impl EvmSource {
             }
             one.settle(self.inner.chain.chain_id, with_receipts);
             // Near the head, lagging nodes may not know the hash yet.
-            if lacked && one.is_done(with_receipts) && self.is_far_down(one.candidate.block) {
+            let is_lacked = lacked && !one.fails;
+            if is_lacked && one.is_done(with_receipts) && self.is_far_down(one.candidate.block) {
                 self.note_pruned(Past::Hashes, one.candidate.block);
             }
         }

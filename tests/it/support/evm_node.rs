@@ -283,6 +283,8 @@ pub(crate) struct Ways {
     pub(crate) too_many_every: u64,
     /// A transaction that is listed and never given.
     pub(crate) lacks: Option<Word>,
+    /// A method that fails on one first parameter, and what it says.
+    pub(crate) breaks: Option<(&'static str, String, &'static str)>,
     /// A transaction whose logs are left out of every answer.
     pub(crate) hides_logs_of: Option<Word>,
     /// Receipts of another block.
@@ -317,6 +319,8 @@ pub(crate) struct Ways {
     pub(crate) short_logs_every: u64,
     /// The same for all of a request, but each so many-th one.
     pub(crate) full_requests_every: u64,
+    /// The newest so many logs alone where there are more, without an error.
+    pub(crate) logs_cap: usize,
     /// Blocks by which the logs are behind the newest block, always.
     pub(crate) logs_lag: Height,
     /// No contract has logs but those of the wallet's transactions.
@@ -345,6 +349,7 @@ impl Default for Ways {
             null_every: 0,
             too_many_every: 0,
             lacks: None,
+            breaks: None,
             hides_logs_of: None,
             misplaces_every: 0,
             bare_every: 0,
@@ -364,6 +369,7 @@ impl Default for Ways {
             empty_logs_every: 0,
             short_logs_every: 0,
             full_requests_every: 0,
+            logs_cap: usize::MAX,
             logs_lag: 0,
             quiet: false,
             refuses_blocks: None,
@@ -509,6 +515,12 @@ impl Node<'_> {
 
     fn reply(&self, method: &str, params: &Value) -> Reply {
         let absent = || Err((-32601, format!("the method {method} does not exist")));
+        if let Some((broken, on, says)) = &self.ways.breaks
+            && *broken == method
+            && params[0] == json!(on)
+        {
+            return Err((-32000, (*says).to_owned()));
+        }
         match method {
             "eth_chainId" => Ok(json!(quantity(self.ways.chain_id))),
             "eth_blockNumber" => Ok(json!(quantity(self.newest()))),
@@ -712,6 +724,7 @@ impl Node<'_> {
         if hits(self.ways.short_logs_every, self.count) {
             found.truncate(found.len() / 2);
         }
+        found.drain(..found.len().saturating_sub(self.ways.logs_cap));
         Ok(Value::Array(found))
     }
 }
