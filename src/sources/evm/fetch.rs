@@ -202,7 +202,8 @@ impl EvmSource {
     }
 
     /// Queries transactions, and receipts where needed. What a node lacks, fails on, or returns
-    /// with another block, is queried elsewhere, by its position, and repeatedly. Returns what no endpoint has.
+    /// with another block, is queried elsewhere, by its position, and repeatedly. Returns what no
+    /// endpoint has.
     async fn ask_until(
         &self,
         all: &mut [CandidateTx],
