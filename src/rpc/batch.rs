@@ -22,8 +22,9 @@ use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall, Sent};
 
-/// How long a caller waits to learn whether it is the endpoints that fail.
-const PROBE_WAIT: Duration = Duration::from_secs(5);
+/// How long a caller waits to learn whether it is the endpoints that fail: longer than the cooldown of one
+/// that has just failed.
+const PROBE_WAIT: Duration = Duration::from_secs(10);
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
