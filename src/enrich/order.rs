@@ -93,7 +93,7 @@ async fn positions(
                     return Ok(positions);
                 }
             }
-            Err(error) if error.is_final() => {
+            Err(error) if is_lasting(lookups, &error).await => {
                 tracing::warn!(height, %error, "no node returns the order inside this block; rows are ordered by transaction id");
                 return Ok(HashMap::new());
             }
@@ -103,4 +103,10 @@ async fn positions(
     // Better an order by id than a wallet that never gets past this block.
     tracing::warn!(height, "the block came back without transactions that are in it");
     Ok(HashMap::new())
+}
+
+/// No node will return the order: each says so, or refuses blocks while it answers other requests.
+async fn is_lasting(lookups: &Lookups<'_>, error: &UpstreamError) -> bool {
+    let is_refused = matches!(error, UpstreamError::Refused { .. });
+    error.is_final() || is_refused && lookups.source.head(lookups.lane).await.is_ok()
 }

@@ -67,24 +67,39 @@ pub(super) struct AnchorComparison {
     differs: bool,
     last_good: Option<Height>,
     undecided: Option<Height>,
+    is_unasked: bool,
+    /// The highest block that no node keeps.
+    dropped: Option<Height>,
 }
 
 /// What follows from the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReorgOutcome {
-    NoReorg,
+    /// No anchor differs. The blocks of anchors up to this height, if any, are kept by no endpoint.
+    NoReorg(Option<Height>),
     /// The chain was reorged: all heights above this one must be read again.
     RollBackTo(Height),
     /// The answers do not show whether the block at this height is still on the chain. New anchors
     /// would hide the question.
     Undecided(Height),
+    /// No endpoint offers blocks. New anchors would hide the question here too.
+    Unasked,
 }
 
 impl AnchorComparison {
     /// `rested`: time since the wallet was last compared with the chain, if known.
     pub(super) fn new(rested: Option<Duration>) -> Self {
         let may_be_pruned = rested.is_none_or(|rested| rested > KEPT_FOR);
-        Self { may_be_pruned, checked: 0, differs: false, last_good: None, undecided: None }
+        let (last_good, undecided, dropped) = (None, None, None);
+        Self {
+            may_be_pruned,
+            checked: 0,
+            differs: false,
+            last_good,
+            undecided,
+            is_unasked: false,
+            dropped,
+        }
     }
 
     /// Adds the check of the next lower anchor. Returns true if no lower anchor needs a check.
@@ -94,7 +109,8 @@ impl AnchorComparison {
             // A match above does not prove what was read before that block was fetched.
             HashCheck::Differs => (self.differs, self.last_good) = (true, None),
             HashCheck::Same => self.last_good = self.last_good.or(Some(height)),
-            HashCheck::Gone if self.may_be_pruned => {}
+            HashCheck::Gone if self.may_be_pruned => self.dropped = self.dropped.or(Some(height)),
+            HashCheck::NotOffered => self.is_unasked = true,
             HashCheck::Gone | HashCheck::Unknown => {
                 self.undecided = self.undecided.or(Some(height))
             }
@@ -107,7 +123,8 @@ impl AnchorComparison {
         match self.undecided {
             _ if self.differs => ReorgOutcome::RollBackTo(self.last_good.unwrap_or(0)),
             Some(height) => ReorgOutcome::Undecided(height),
-            None => ReorgOutcome::NoReorg,
+            None if self.is_unasked => ReorgOutcome::Unasked,
+            None => ReorgOutcome::NoReorg(self.dropped),
         }
     }
 }
@@ -132,13 +149,13 @@ mod tests {
     fn two_that_stand_end_the_look_and_one_that_differs_goes_on_to_the_next_good_one() {
         use HashCheck::{Differs, Gone, Same};
         let judge = |checks: &[HashCheck]| judge(None, checks);
-        assert_eq!(judge(&[Same, Same, Differs]), (2, ReorgOutcome::NoReorg));
-        assert_eq!(judge(&[Gone, Gone, Differs]), (2, ReorgOutcome::NoReorg));
+        assert_eq!(judge(&[Same, Same, Differs]), (2, ReorgOutcome::NoReorg(None)));
+        assert_eq!(judge(&[Gone, Gone, Differs]), (2, ReorgOutcome::NoReorg(Some(10))));
         assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, ReorgOutcome::RollBackTo(7)));
         assert_eq!(judge(&[Differs, Same, Same]), (2, ReorgOutcome::RollBackTo(9)));
         assert_eq!(judge(&[Differs, Gone, Same]), (3, ReorgOutcome::RollBackTo(8)));
         assert_eq!(judge(&[Differs, Differs]), (2, ReorgOutcome::RollBackTo(0)));
-        assert_eq!(judge(&[Same]), (1, ReorgOutcome::NoReorg));
+        assert_eq!(judge(&[Same]), (1, ReorgOutcome::NoReorg(None)));
     }
 
     #[test]
@@ -151,7 +168,20 @@ mod tests {
             assert_eq!(judge(rested, &[Unknown, Differs, Same]), (3, ReorgOutcome::RollBackTo(8)));
         }
         assert_eq!(judge(lately, &[Gone, Same]), (2, ReorgOutcome::Undecided(10)));
-        assert_eq!(judge(long_ago, &[Gone, Same]), (2, ReorgOutcome::NoReorg));
+        assert_eq!(judge(long_ago, &[Gone, Same]), (2, ReorgOutcome::NoReorg(Some(10))));
+    }
+
+    #[test]
+    fn what_no_endpoint_offers_hides_no_other_answer() {
+        use HashCheck::{Differs, NotOffered, Same, Unknown};
+        for (checks, outcome) in [
+            (&[NotOffered, NotOffered][..], ReorgOutcome::Unasked),
+            (&[Same, NotOffered], ReorgOutcome::Unasked),
+            (&[NotOffered, Unknown], ReorgOutcome::Undecided(9)),
+            (&[NotOffered, Differs, Same], ReorgOutcome::RollBackTo(8)),
+        ] {
+            assert_eq!(judge(None, checks).1, outcome, "{checks:?}");
+        }
     }
 
     #[test]

@@ -109,6 +109,8 @@ struct Inner {
     row_buffers: walk::RowBuffers,
     rereads: proven::Rereads,
     audits: audit::Audits,
+    /// Chains of which it was logged that no endpoint offers blocks.
+    blockless: Mutex<HashSet<ChainId>>,
     following: Following,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: no reader may attend them.
@@ -136,6 +138,7 @@ impl History {
             tallies: walk::Tallies::default(),
             row_buffers: walk::RowBuffers::default(),
             rereads: proven::Rereads::default(),
+            blockless: Mutex::default(),
             audits: audit::Audits::default(),
             following: Following::default(),
             boards: Mutex::default(),

@@ -53,6 +53,10 @@ pub(super) struct Worker {
     standing: Option<Standing>,
     /// Held while anchors are read and written: two concurrent writers would lose an anchor.
     anchor_lock: Arc<Mutex<()>>,
+    /// No endpoint offers blocks, so anchors were not compared with the chain.
+    is_unchecked: bool,
+    /// The highest anchor whose block no endpoint keeps any more.
+    dropped: Option<Height>,
     /// The wallet's record when the worker was last idle.
     idle_record: Option<WalletRecord>,
     /// When the last read from the head began, and when the last successful one began.
@@ -105,6 +109,8 @@ impl Worker {
             wallet_lock,
             standing: None,
             anchor_lock: Arc::default(),
+            is_unchecked: false,
+            dropped: None,
             idle_record: None,
             opened_at: Instant::now(),
             read_at: None,
@@ -358,9 +364,10 @@ impl Worker {
             [raw.high].into_iter().chain(raw.txs.first().map(RawTx::height)).collect();
         // Also without rows: a block that a reorg replaces later may hold a trade then.
         let anchor = anchors::from_chunk(&raw);
+        let anchor = anchor.filter(|_| !self.is_unchecked);
         let stored = self.store(record, raw, ChunkKind::Checked(checked_at), at, anchor).await?;
         self.read_at = if stored { Some(self.opened_at) } else { self.read_at };
-        if stored && anchor.is_none() {
+        if stored && anchor.is_none() && !self.is_unchecked {
             self.anchor(record, heights);
         }
         Ok(stored)
@@ -505,7 +512,7 @@ impl Worker {
         };
         let reread = matches!(stored, ChunkKind::Again).then(|| raw.ids());
         let anchor_lock = Arc::clone(&self.anchor_lock);
-        let Self { inner, source, lane, pumps, .. } = &mut *self;
+        let Self { inner, source, lane, pumps, dropped, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
         let left_out = ingest.uncovered_late(&raw);
         // Stored before the accounts that revealed them, so that a crash cannot lose them.
@@ -525,8 +532,7 @@ impl Worker {
         let mut chunk = ingest.enrich(read, reread, checked_at).await?;
         let _alone = anchor_lock.lock().await;
         if let Some(anchor) = anchor {
-            let kept = inner.view()?.anchors(record.id).await?;
-            chunk.anchors = Some(anchors::add(&kept, anchor, inner.limits.anchors_max));
+            chunk.anchors = Some(inner.anchors_with(record.id, anchor, *dropped).await?);
         }
         let is_proved = source.accepts(chunk.proof) && chunk.missing.is_empty();
         inner.make_room().await?;

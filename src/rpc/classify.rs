@@ -23,6 +23,8 @@ enum Methods {
     Traces,
     /// Executions of a contract, which fail by themselves.
     Runs,
+    /// Solana's blocks, of which one may be missing for good.
+    Blocks,
     /// `alchemy_getAssetTransfers`, whose categories differ by network.
     Transfers,
     /// `getTransactionsForAddress`, whose filters and page sizes differ by provider.
@@ -37,6 +39,7 @@ impl Methods {
             Self::Ranges => method == "eth_getLogs",
             Self::Traces => is_trace,
             Self::Past => is_trace || PAST.contains(&method),
+            Self::Blocks => method == "getBlock",
             Self::Transfers => method == "alchemy_getAssetTransfers",
             Self::Pages => method == "getTransactionsForAddress",
             Self::Runs => matches!(method, "eth_call" | "eth_estimateGas"),

@@ -17,6 +17,8 @@ pub enum HashCheck {
     Unknown,
     /// No endpoint returns the block.
     Gone,
+    /// No endpoint offers blocks.
+    NotOffered,
 }
 
 /// The block's hash, if the endpoint returned one, and the endpoint, if it is known.
@@ -61,6 +63,11 @@ impl HashQuestion {
             self.queried().for_each(|id| without.insert(id));
         }
         CallOptions { avoid: self.avoid, without, ..options.clone() }
+    }
+
+    /// Nothing has answered it.
+    pub(super) fn is_new(&self) -> bool {
+        self.answers.is_empty()
     }
 
     fn queried(&self) -> impl Iterator<Item = EndpointId> {

@@ -13,7 +13,7 @@ use super::hash_check::{HashCheck, HashQuestion};
 use super::prefetch::RunAhead;
 use super::reports::{SourceStatus, TokenMeta};
 use super::scan::{ScanTarget, Scanned};
-use super::solana::{DROPPED, SolanaReader, SolanaSource};
+use super::solana::{DROPPED, NOT_AVAILABLE, SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
 use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units};
 use crate::rpc::chain_check::ChainChecks;
@@ -113,7 +113,15 @@ impl Source {
             let asked = each!(Self, self, source => source.block_hash(height, &options).await);
             let answer = match (self, asked) {
                 // The wallet was idle for longer than nodes keep blocks.
-                (Self::Solana(_), Err(UpstreamError::Rpc { code: DROPPED, .. })) => (None, None),
+                (
+                    Self::Solana(_),
+                    Err(UpstreamError::Rpc { code: DROPPED | NOT_AVAILABLE, .. }),
+                ) => (None, None),
+                (_, Err(UpstreamError::NotSupported { .. } | UpstreamError::Refused { .. }))
+                    if question.is_new() =>
+                {
+                    return Ok(HashCheck::NotOffered);
+                }
                 (_, asked) => asked?,
             };
             if let Some(check) = question.add(answer, pool, rest) {

@@ -485,3 +485,67 @@ async fn the_hash_that_is_kept_lies_above_what_was_read_without_rows() {
     let kept = view.anchors(record.id).await.unwrap();
     assert_eq!(kept.last().map(|anchor| anchor.height), Some(10_000));
 }
+
+/// What a walk holds that began later, and left the reading time to end.
+async fn count_later(history: &History, wallet: Wallet) -> usize {
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let (rows, end) = finish(&mut history.walk(World::request(wallet, Extent::All)).unwrap()).await;
+    assert!(end.complete, "{end:?}");
+    rows.len()
+}
+
+/// The node refuses blocks for some time. Then the block whose hash is kept is another one, or missing
+/// for good.
+#[tokio::test(start_paused = true)]
+async fn a_wallet_is_read_on_without_blocks_and_checked_once_they_are_given() {
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
+    for (hash_salt, no_block, cuts) in [(1, None, 1), (0, Some(10_000), 0)] {
+        let ways = Ways { null_tips: Some(0), ..Ways::default() };
+        let net = Net::new(Chain::new(10_000), vec![ways.clone()]);
+        let goes_on = |head: Height, coin: &str| {
+            let mut chain = net.chain.lock().unwrap();
+            chain.add(head - 5_000, &buyer(coin)).shows(bought(coin).json());
+            chain.add(head, &[[5; 32]]);
+            chain.set_head(head);
+        };
+        goes_on(10_000, "WIF");
+        let loaded = history(&net);
+        let mut walk = loaded.walk(World::request(wallet, Extent::All)).unwrap();
+        assert_eq!(finish(&mut walk).await.0.len(), 2);
+        drop(walk);
+        net.set(0, Ways { without: Some("getBlock"), hash_salt, ..ways.clone() });
+        for (head, coin, rows) in [(20_000, "JUP", 4), (30_000, "BONK", 6)] {
+            goes_on(head, coin);
+            assert_eq!(count_later(&loaded, wallet).await, rows, "{coin}");
+        }
+        assert_eq!(loaded.metrics().reorganisations.get(), 0);
+        net.set(0, Ways { hash_salt, no_block, ..ways });
+        for (head, coin, rows) in [(40_000, "PYTH", 8), (50_000, "RAY", 10)] {
+            goes_on(head, coin);
+            assert_eq!(count_later(&loaded, wallet).await, rows, "{coin}");
+        }
+        assert_eq!(loaded.metrics().reorganisations.get(), cuts);
+    }
+}
+
+/// Both trades of a slot whose block is not available: far below the head for good.
+#[tokio::test(start_paused = true)]
+async fn a_block_that_is_missing_for_good_hides_nothing_and_one_near_the_head_is_waited_for() {
+    let wallet = Wallet { chain: ChainId(1), address: Address::Solana(key("w")) };
+    for (slot, is_missing) in [(8_000, true), (9_000, false)] {
+        let mut chain = Chain::new(10_000);
+        chain.add(1_000, &buyer("WIF")).shows(bought("WIF").json());
+        for coin in ["JUP", "BONK"] {
+            chain.add(slot, &buyer(coin)).shows(unplaced(&bought(coin)));
+        }
+        let ways = Ways { no_block: Some(slot), ..Ways::default() };
+        let net = Net::new(chain, vec![ways]);
+        let history = history(&net);
+        let (rows, end) = read(&history, wallet).await;
+        assert_eq!((rows.len(), end.complete), (if is_missing { 6 } else { 0 }, is_missing));
+        net.set(0, Ways::default());
+        assert_eq!(count_later(&history, wallet).await, 6);
+    }
+}

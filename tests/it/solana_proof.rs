@@ -251,14 +251,24 @@ async fn what_the_lists_have_not_indexed_is_not_claimed() {
     for (list_lag, batch) in [(5, 10), (5, 1), (300, 10), (300, 1)] {
         let net = Net::new(busy_chain(), vec![Ways { list_lag, ..Ways::default() }]);
         let one = asking(&net, 1, batch);
-        let got = read(&one).await;
-        assert_eq!((got.found, got.low), (vec![], None), "nothing is claimed");
-        let Some(UpstreamError::Unavailable { last, .. }) = got.error else { panic!("no error") };
-        assert_eq!(last, format!("the lists of http://node0 are {list_lag} slots behind it"));
+        let (got, high) = (read(&one).await, 1000 - list_lag);
+        let listed = net.chain.lock().unwrap().truth(&[WALLET], 0, high);
+        assert_eq!((got.error, got.found, got.low), (None, listed, Some(0)));
+        assert_eq!(got.high, Some(high), "nothing above is claimed");
         net.set(0, Ways::default());
         let got = read(&one).await;
         assert_eq!((got.error, got.low, got.found), (None, Some(0), truth(&net)));
     }
+}
+
+/// The blocks above are missing at the only node for good: a list needs none of them.
+#[tokio::test(start_paused = true)]
+async fn a_missing_block_above_holds_up_no_read_below_the_head() {
+    let net = Net::new(chain(), vec![Ways { no_block: Some(60), ..Ways::default() }]);
+    let gap = GapRequest { high: Some(57), first: false, ..all_of(Address::Solana(WALLET)) };
+    let got = read_gap(&source(&net, 1), gap).await;
+    let wanted = net.chain.lock().unwrap().truth(&[WALLET], 0, 57);
+    assert_eq!((got.error, got.low, got.found), (None, Some(0), wanted));
 }
 
 #[tokio::test(start_paused = true)]

@@ -274,6 +274,25 @@ async fn an_account_closed_in_a_transaction_joins_below_it() {
     assert_eq!(net.lists_of(account), 2, "its page, and that nothing follows");
 }
 
+/// What is stored says that its list ended above a transaction that closes it.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_is_closed_below_its_oldest_transaction_is_listed_again() {
+    let account = key(3);
+    let mut chain = Chain::new(10_000);
+    for slot in [100, 300, 600, 900] {
+        chain.add(slot, &[[5; 32], account]);
+    }
+    chain.add(400, &[WALLET]).closes(account);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let known = SourceAccount { account, amount: Some(5), oldest: Some(900) };
+    let gap = GapRequest { high: Some(700), accounts: vec![known], first: false, ..all() };
+    let got = read(&source_with(&net, 1, 10), gap).await;
+    // Those above the heights of the read as well: 600 is of its own, 900 is late.
+    got.is(truth(&net, &[WALLET, account], 0, 10_000));
+    let whole = SourceAccount { oldest: Some(100), ..known };
+    assert_eq!(got.known(), [whole]);
+}
+
 /// The answer about the lower one of two that close it comes first.
 #[tokio::test(start_paused = true)]
 async fn an_account_that_was_closed_twice_joins_below_the_upper_one() {

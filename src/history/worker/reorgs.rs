@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::Worker;
-use crate::domain::Height;
+use crate::domain::{Height, lock};
 use crate::history::Inner;
 use crate::history::Result;
 use crate::history::anchors::{self, AnchorComparison, ReorgOutcome};
@@ -22,13 +22,15 @@ impl Worker {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
         let (id, epoch, lock) = (record.id, record.epoch, Arc::clone(&self.anchor_lock));
+        let dropped = self.dropped;
         self.inner.tasks.spawn(async move {
             for height in heights {
                 let asked = inner.tasks.run(source.block_hash(height, &lane)).await;
                 let Some(Ok(hash)) = asked else { return };
                 let Some(hash) = hash else { continue };
                 let _alone = lock.lock().await;
-                let written = inner.keep_anchor(id, epoch, Anchor { height, hash }).await;
+                let written =
+                    inner.keep_anchor((id, epoch), Anchor { height, hash }, dropped).await;
                 if let Err(error) = written {
                     tracing::warn!(%error, "a block hash could not be kept");
                 }
@@ -38,14 +40,21 @@ impl Worker {
     }
 
     /// Compares the anchors with the chain; if one differs, rolls back to the highest matching one.
-    pub(super) async fn roll_back_reorg(&self, record: &WalletRecord) -> Result<bool, IngestError> {
+    pub(super) async fn roll_back_reorg(
+        &mut self,
+        record: &WalletRecord,
+    ) -> Result<bool, IngestError> {
         let kept = anchors::newest_first(&self.inner.view()?.anchors(record.id).await?);
+        let (source, lane) = (&self.source, &self.lane);
         let check = |anchor: Anchor| async move {
-            let checked = self.source.check_hash(anchor.height, anchor.hash, &self.lane).await;
+            let checked = source.check_hash(anchor.height, anchor.hash, lane).await;
             checked.map(|check| (anchor.height, check))
         };
         let now = self.inner.clock.now();
-        let mut comparison = AnchorComparison::new(record.checked_at.map(|at| now.since(at)));
+        // Reads without blocks kept no anchor, so the last read does not show how old these are.
+        let is_of_last = |newest: &Anchor| Some(newest.height) >= record.coverage.top();
+        let checked_at = record.checked_at.filter(|_| kept.first().is_none_or(is_of_last));
+        let mut comparison = AnchorComparison::new(checked_at.map(|at| now.since(at)));
         let (loose, rest) = kept.split_at(kept.len().min(anchors::ALWAYS_CHECKED));
         let first = try_join_all(loose.iter().map(|anchor| check(*anchor))).await?;
         let mut settled = rest.is_empty();
@@ -59,8 +68,20 @@ impl Worker {
             let (height, check_result) = check(*anchor).await?;
             settled = comparison.add(height, check_result);
         }
-        let above = match comparison.outcome() {
-            ReorgOutcome::NoReorg => return Ok(false),
+        let outcome = comparison.outcome();
+        (self.is_unchecked, self.dropped) = (outcome == ReorgOutcome::Unasked, None);
+        let above = match outcome {
+            ReorgOutcome::NoReorg(dropped) => {
+                self.dropped = dropped;
+                return Ok(false);
+            }
+            ReorgOutcome::Unasked => {
+                let chain = self.board.wallet.chain;
+                if lock(&self.inner.blockless).insert(chain) {
+                    tracing::warn!(?chain, "no endpoint offers blocks: reorgs go unnoticed");
+                }
+                return Ok(false);
+            }
             ReorgOutcome::RollBackTo(above) => above,
             ReorgOutcome::Undecided(height) => {
                 let last = format!("the nodes do not agree on block {height}");
@@ -76,10 +97,27 @@ impl Worker {
 }
 
 impl Inner {
-    async fn keep_anchor(&self, id: WalletId, epoch: u64, anchor: Anchor) -> Result<()> {
-        let kept = self.view()?.anchors(id).await?;
-        let anchors = Some(anchors::add(&kept, anchor, self.limits.anchors_max));
+    async fn keep_anchor(
+        &self,
+        (id, epoch): (WalletId, u64),
+        anchor: Anchor,
+        dropped: Option<Height>,
+    ) -> Result<()> {
+        let anchors = Some(self.anchors_with(id, anchor, dropped).await?);
         let patch = WalletPatch { anchors, ..WalletPatch::default() };
         Ok(self.store.update_wallet(id, epoch, patch).await.map(drop)?)
+    }
+
+    /// Those that are kept with a new one, without what no node keeps: the next check, which follows no
+    /// rest, would leave these open.
+    pub(super) async fn anchors_with(
+        &self,
+        id: WalletId,
+        anchor: Anchor,
+        dropped: Option<Height>,
+    ) -> Result<Vec<Anchor>> {
+        let mut kept = self.view()?.anchors(id).await?;
+        kept.retain(|one| dropped.is_none_or(|dropped| one.height > dropped));
+        Ok(anchors::add(&kept, anchor, self.limits.anchors_max))
     }
 }

@@ -22,6 +22,7 @@ pub(super) const TABLE: &[Rule] = &[
     // Blocks cleaned up; slots skipped, or missing in a snapshot or in long-term storage; excluded
     // from an index; an unknown transaction version; an unknown signature.
     Rule::code(&[-32001, -32007, -32009, -32010, -32015, -32020], RetryElsewhere),
+    Rule::code(&[-32004], RetryElsewhere).on(Methods::Blocks),
     // Not available yet, unhealthy, behind, or without its long-term storage.
     Rule::code(&[-32004, -32005, -32014, -32016, -32019], Retry),
     Rule::code(&[-32429], Refused),

@@ -270,6 +270,8 @@ fn codes_of_solana_are_read_by_its_own_table() {
     }
     let kept = "Transaction history is not available from this node";
     of("getTransaction", 200, -32011, kept, Unsupported);
+    of("getBlock", 200, -32004, "Block not available for slot 5", RetryElsewhere);
+    of("getBlockTime", 200, -32004, "Block not available for slot 5", Retry);
     of("getSlot", 200, -32005, "Node is behind by 42 slots", Retry);
     of("getSlot", 200, -32016, "Minimum context slot has not been reached", Retry);
     of("getSlot", 200, -32019, "long-term storage cannot be reached", Retry);

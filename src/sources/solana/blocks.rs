@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
 use super::{SolanaSource, if_offered};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
+use crate::rpc::batch::CallResponse;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
@@ -20,6 +22,8 @@ use crate::sources::hash_check::HashAnswer;
 pub(super) const NO_BLOCK: [i64; 2] = [-32007, -32009];
 /// That for a block which the node keeps no longer (custom error -32001).
 pub(in crate::sources) const DROPPED: i64 = -32001;
+/// That for a block which the node does not have, yet or for good (custom error -32004).
+pub(in crate::sources) const NOT_AVAILABLE: i64 = -32004;
 
 impl SolanaSource {
     pub(crate) async fn block_hash(
@@ -27,7 +31,10 @@ impl SolanaSource {
         height: Height,
         options: &CallOptions,
     ) -> Result<HashAnswer> {
-        let (block, by) = self.block(height, "none", options).await?.unzip();
+        let (block, by) = match self.fetch_block(height, "none", options).await {
+            Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => (None, None),
+            reported => reported?.unzip(),
+        };
         Ok((block.and_then(|block| wire::pubkey(&block.blockhash)), by))
     }
 
@@ -42,33 +49,16 @@ impl SolanaSource {
         Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
     }
 
-    /// A signature from a block above a height, from which lists can start; `None` where no block
-    /// above is returned.
-    pub(super) async fn anchor_above(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<Option<TxId>> {
+    /// A signature from a block above a height, from which lists can start. `None` where no such block
+    /// is returned, for whatever reason: lists start at the top then.
+    pub(super) async fn anchor_above(&self, height: Height, options: &CallOptions) -> Option<TxId> {
+        let pool = &self.inner.pool;
         let params = json!([height.saturating_add(1), 1, {"commitment": "finalized"}]);
-        let answer = self.inner.pool.call("getBlocksWithLimit", params, options).await;
-        let Some(answer) = unless_final(answer)? else { return Ok(None) };
-        let slots: Vec<Height> = serde_json::from_str(answer.result.get()).unwrap_or_default();
-        let Some(&slot) = slots.first() else { return Ok(None) };
-        let block = self.block(slot, "signatures", options).await?;
-        Ok(block.and_then(|(block, _)| TxId::parse_solana(block.signatures.last()?)))
-    }
-
-    /// A slot's block, with its endpoint; `None` where the slot has none.
-    async fn block(
-        &self,
-        slot: Height,
-        details: &str,
-        options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>> {
-        match self.fetch_block(slot, details, options).await {
-            Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => Ok(None),
-            reported => reported,
-        }
+        let answer = pool.call("getBlocksWithLimit", params, options).await.ok()?;
+        let slots: Vec<Height> = serde_json::from_str(answer.result.get()).ok()?;
+        let params = block_params(*slots.first()?, "signatures");
+        let answer = pool.call("getBlock", params, options).await.ok()?;
+        TxId::parse_solana(wire::block(&answer.result).ok()??.signatures.last()?)
     }
 
     async fn fetch_block(
@@ -77,10 +67,40 @@ impl SolanaSource {
         details: &str,
         options: &CallOptions,
     ) -> Result<Option<(Block, EndpointId)>> {
-        let answer = self.inner.pool.call("getBlock", block_params(slot, details), options).await?;
+        let answer = self.ask_block(slot, details, options).await?;
         match wire::block(&answer.result) {
             Ok(block) => Ok(block.map(|block| (block, answer.endpoint))),
             Err(_) => Err(self.malformed(answer.endpoint, "getBlock gave no block")),
+        }
+    }
+
+    /// One that no node has yet is asked for again: near the head it comes, far below it is missing for
+    /// good.
+    pub(super) async fn ask_block(
+        &self,
+        slot: Height,
+        details: &str,
+        options: &CallOptions,
+    ) -> Result<CallResponse> {
+        let limits = &self.inner.limits;
+        let mut tries = 1;
+        loop {
+            let params = block_params(slot, details);
+            let asked = self.inner.pool.call("getBlock", params, options).await;
+            let Err(UpstreamError::Rpc { code: NOT_AVAILABLE, message, .. }) = &asked else {
+                return asked;
+            };
+            if tries >= limits.missing_tries_max {
+                let is_near =
+                    self.head(options).await? <= slot.saturating_add(limits.block_late_max);
+                return if is_near {
+                    Err(UpstreamError::unavailable(message.as_str()))
+                } else {
+                    asked
+                };
+            }
+            sleep(limits.missing_pause * tries).await;
+            tries += 1;
         }
     }
 

@@ -200,7 +200,8 @@ impl SolanaSource {
     }
 
     /// Waits until a list of an endpoint has come to a slot, by what it shows. Returns the slot; where
-    /// the list shows nothing, the chain's lag below it. `is_last`: no other one is asked.
+    /// the list shows nothing, the chain's lag below it; where it stays behind, and no other one is asked
+    /// (`is_last`), the slot that it has come to.
     pub(super) async fn listed_to(
         &self,
         of: (EndpointId, IndexedList),
@@ -223,7 +224,7 @@ impl SolanaSource {
         let is_alone = self.inner.pool.endpoints().len() < 2;
         let most = if is_alone || is_last { NEARLY_ALONE } else { NEARLY };
         let began = Instant::now();
-        let (mut behind, mut waits, mut silent) = (None, 0, 0);
+        let (mut listed, mut waits, mut silent) = (None, 0, 0);
         loop {
             let is_given = given.is_some();
             let answer = match given.take() {
@@ -232,9 +233,7 @@ impl SolanaSource {
             };
             match self.note_reach(of, &answer, slot) {
                 shown if shown.has_reached(slot) => return Ok(slot),
-                Shown::Newest(newest) | Shown::Reached(newest) => {
-                    behind = Some(slot.saturating_sub(newest));
-                }
+                Shown::Newest(newest) | Shown::Reached(newest) => listed = Some(newest),
                 Shown::Nothing | Shown::Failed if self.inner.reach.is_silent(of) => {
                     let listed = slot.saturating_sub(busy.lag);
                     self.inner.reach.presume(of, listed);
@@ -249,14 +248,18 @@ impl SolanaSource {
                 Shown::Failed if !is_given && !is_alone => break,
                 Shown::Nothing | Shown::Failed => {}
             }
-            if began.elapsed() >= WAIT_MAX || behind.is_some_and(|behind| behind > most) {
+            let is_far = |listed: Height| slot.saturating_sub(listed) > most;
+            if began.elapsed() >= WAIT_MAX || listed.is_some_and(is_far) {
                 break;
             }
             waits += 1;
             sleep(WAIT.saturating_mul(waits).min(WAIT_EACH_MAX)).await;
         }
-        let label = self.inner.pool.label(of.0);
-        Err(UpstreamError::unavailable(lacking(&label, behind)))
+        // None has come farther: what it has shown is read, and nothing above is claimed.
+        listed.filter(|_| is_alone || is_last).ok_or_else(|| {
+            let behind = listed.map(|listed| slot.saturating_sub(listed));
+            UpstreamError::unavailable(lacking(&self.inner.pool.label(of.0), behind))
+        })
     }
 
     /// Answers about the newest entries of lists, each of an index that had come to a slot: by what the

@@ -17,13 +17,15 @@ defaults! {
         pub chunk_max: usize = 200,
         /// Entries skipped (failed transactions) after which an empty chunk reports the progress.
         pub skipped_max: usize = 5000,
-        /// Tries for a listed transaction that no node gives.
+        /// Tries for a listed transaction, or a block, that no node gives.
         pub missing_tries_max: u32 = 6,
         /// Those in a row, with none between them that is given, after which a read that has delivered
         /// them ends at the next one.
         pub missing_max: usize = 64,
         /// Pause before such a try, times its number.
         pub missing_pause: Duration = Duration::from_millis(300),
+        /// A block so many slots below the head (about ten minutes) that is still not available is missing.
+        pub block_late_max: u64 = 1_500,
         /// Lower slots that are asked for a block time where a slot has none.
         pub time_slots_max: u64 = 8,
         /// Transactions of one reader that pages hold or request ahead, and of all readers together.

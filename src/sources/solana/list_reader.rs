@@ -39,7 +39,7 @@ pub(super) enum ListEvent {
     Opened(Result<Opening>),
     /// The open accounts of a read that begins below the head.
     Accounts(Result<Opening>),
-    Anchored(Result<Option<TxId>>),
+    Anchored(Option<TxId>),
     Pages(Vec<(usize, PageReply)>),
     Fetched(Result<Vec<FetchedEntry>>),
     /// The first block kept by the endpoints that reported the ends of these lists.

@@ -38,7 +38,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub(super) use blocks::DROPPED;
+pub(super) use blocks::{DROPPED, NOT_AVAILABLE};
 pub use limits::SolanaLimits;
 pub(super) use reader::SolanaReader;
 

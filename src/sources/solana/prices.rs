@@ -7,10 +7,9 @@ use std::sync::Mutex;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use serde_json::Value;
 
 use super::SolanaSource;
-use super::blocks::{NO_BLOCK, block_params};
+use super::blocks::NO_BLOCK;
 use super::price_wire::{self, Mints, Vaults};
 use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
@@ -102,8 +101,7 @@ impl SolanaSource {
     async fn price_below(&self, slot: Height, options: &CallOptions) -> Result<Option<Price>> {
         let References { pools, mints, .. } = self.references.as_ref();
         for slot in (slot.saturating_sub(SLOTS_MAX - 1)..=slot).rev() {
-            let params = block_params(slot, "accounts");
-            let Some(answer) = self.price_block(params, options).await? else { continue };
+            let Some(answer) = self.price_block(slot, options).await? else { continue };
             let price = price_wire::price(&answer.result, pools, mints)
                 .map_err(|()| self.malformed(answer.endpoint, "getBlock gave no block"))?;
             if price.is_some() {
@@ -117,12 +115,12 @@ impl SolanaSource {
     /// none, or that no node keeps it, takes two answers: servers of one address start and prune apart.
     async fn price_block(
         &self,
-        params: Value,
+        slot: Height,
         options: &CallOptions,
     ) -> Result<Option<CallResponse>> {
         let (mut options, mut refusals) = (options.clone(), 0);
         for _ in 0..BLOCK_TRIES {
-            match self.inner.pool.call("getBlock", params.clone(), &options).await {
+            match self.ask_block(slot, "accounts", &options).await {
                 // What a node does not know now it may know later.
                 Ok(answer) if answer.result.get() == "null" => {
                     options.avoid = Some(answer.endpoint);

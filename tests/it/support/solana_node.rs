@@ -223,6 +223,8 @@ pub(crate) struct Ways {
     /// Requests answered with status 429.
     pub(crate) too_many_every: u64,
     pub(crate) lists_token_accounts: bool,
+    /// A slot whose block is not available, now or ever.
+    pub(crate) no_block: Option<Height>,
     /// A method that it does not support.
     pub(crate) without: Option<&'static str>,
     /// Whether a list can be asked from a signature that is not in it.
@@ -259,6 +261,7 @@ impl Default for Ways {
             null_every: 0,
             too_many_every: 0,
             lists_token_accounts: true,
+            no_block: None,
             without: None,
             knows_foreign_cursors: true,
             lacks: None,
@@ -430,6 +433,9 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
             let slot = params[0].as_u64().unwrap();
             if slot < ways.first_block {
                 return Err((-32001, format!("Block {slot} cleaned up, does not exist on node")));
+            }
+            if ways.no_block == Some(slot) {
+                return Err((-32004, format!("Block not available for slot {slot}")));
             }
             let ids: Vec<String> =
                 chain.txs.iter().filter(|tx| tx.slot == slot).map(|tx| tx.id.to_string()).collect();

@@ -35,19 +35,19 @@ impl ListReader {
         let is_from_head = self.request.high.is_none();
         let is_delivered = slot > self.timeline.next_high;
         for account in tx.closed_token_accounts(&self.wallet) {
-            let known = self.known.get(&account);
-            // Its list was read to an end above this slot: this close is not in it.
-            if known.is_none_or(|known| known.oldest.is_none_or(|oldest| oldest <= slot)) {
-                // Of one that is open again, and holds what it did, nothing above is listed yet.
-                let is_open = known.is_some_and(|known| known.amount.is_some());
-                let is_late = if is_delivered {
-                    // What those above a read have reported was theirs to list.
-                    is_from_head || known.is_none()
-                } else {
-                    is_from_head && is_open
-                };
-                self.list_found(account, slot, is_late);
-            }
+            let mut known = self.known.get_mut(&account);
+            // Its list was read to an end above this slot, which was none: this close is not in it.
+            let ended = known.as_mut().and_then(|known| known.oldest.take_if(|end| *end > slot));
+            // Of one that is open again, and holds what it did, nothing above is listed yet.
+            let is_open = known.as_ref().is_some_and(|known| known.amount.is_some());
+            let may_lack = if is_delivered {
+                // What those above a read have reported was theirs to list.
+                is_from_head || known.is_none()
+            } else {
+                is_from_head && is_open
+            };
+            let is_late = may_lack || ended.is_some();
+            self.list_found(account, slot, is_late);
         }
         for (account, amounts) in tx.held_token_accounts(&self.wallet) {
             let is_found = match self.known.get(&account) {
