@@ -54,8 +54,8 @@ pub(super) fn newest_first(anchors: &[Anchor]) -> Vec<Anchor> {
     all
 }
 
-/// Nodes keep blocks for longer than this: if no node returns a block that was on the chain within
-/// this time, it is queried again.
+/// Nodes keep blocks for longer than this: a block that was on the chain within this time, and that
+/// no node returns, is queried again.
 const KEPT_FOR: Duration = Duration::from_secs(3600);
 
 /// The result of comparing anchors with the chain, from the newest down.
@@ -68,7 +68,7 @@ pub(super) struct AnchorComparison {
     last_good: Option<Height>,
     undecided: Option<Height>,
     is_unasked: bool,
-    /// The highest block that no node keeps.
+    /// The highest block that no endpoint keeps.
     dropped: Option<Height>,
 }
 
@@ -82,7 +82,7 @@ pub(super) enum ReorgOutcome {
     /// The answers do not show whether the block at this height is still on the chain. New anchors
     /// would hide the question.
     Undecided(Height),
-    /// No endpoint offers blocks. New anchors would hide the question here too.
+    /// No endpoint supports block queries. New anchors would hide the question as well.
     Unasked,
 }
 

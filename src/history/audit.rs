@@ -232,7 +232,7 @@ impl Audit {
         let another = Some(span.proof.way);
         let first = match self.read(&record, (span.low, high), another).await {
             Ok(chunk) => chunk,
-            // The other ways fail: the same way is used again.
+            // The other ways fail: any way is allowed.
             Err(_) => self.read(&record, (span.low, high), None).await?,
         };
         let low = first.as_ref().map_or(span.low, |chunk| chunk.low);
@@ -251,8 +251,8 @@ impl Audit {
         Ok(Some(found))
     }
 
-    /// The highest finished span at or below a height, if read by the present decoder, and its
-    /// upper end.
+    /// The highest finished span that begins at or below a height and was read by the present
+    /// decoder, with its upper end or that height, whichever is lower.
     fn span<'a>(&self, record: &'a WalletRecord, from: Height) -> Option<(&'a Span, Height)> {
         let decoder = decode::version(self.wallet.address.family());
         let fits = |span: &&Span| {

@@ -22,7 +22,7 @@ pub(super) struct Demand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckAge {
     Fresh,
-    /// The last step was a check that took longer than it stays young: checks alternate with gaps.
+    /// The last step was a check that took longer than it stays fresh: checks alternate with gaps.
     Slow,
     Old,
 }
@@ -32,7 +32,7 @@ pub(super) enum CheckAge {
 pub(super) struct PlanInput<'a> {
     pub(super) coverage: &'a Coverage,
     pub(super) check: CheckAge,
-    /// A follower needs no check: a scan found nothing new, or the last check is young.
+    /// A follower needs no check: a scan found nothing new, or the last check is fresh.
     pub(super) is_current: bool,
     /// No endpoint keeps heights below this one at present.
     pub(super) cut: Option<Height>,

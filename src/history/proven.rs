@@ -19,7 +19,8 @@ const REMEMBERED_MAX: usize = 4096;
 pub(super) enum Completeness {
     /// Some heights are not covered.
     Gap,
-    /// All heights are covered, some with a doubt; the error names it.
+    /// All heights are covered, some with a doubt, so that they are to be read again, whichever the
+    /// error is.
     Unproved(HistoryError),
     Complete,
 }
@@ -106,8 +107,8 @@ pub(super) fn next_reread(spans: &[&Span], below: Option<Height>) -> Option<(Hei
     Some((from.get(last)?.low, from.first()?.high))
 }
 
-/// Whether an earlier read queried all open token accounts: spans of reads that could not have that
-/// doubt.
+/// Whether an earlier read queried all open token accounts: reads that could not do so leave a
+/// doubt on the spans that they store.
 pub(super) fn knows_accounts(record: &WalletRecord, accounts: &[SourceAccount]) -> bool {
     let lacks = |span: &Span| span.proof.doubts.contains(Doubts::TOKEN_ACCOUNTS);
     !accounts.is_empty() && !record.coverage.spans().iter().any(lacks)

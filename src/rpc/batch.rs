@@ -22,8 +22,8 @@ use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall, Sent};
 
-/// How long a caller waits to learn whether it is the endpoints that fail: longer than the cooldown of one
-/// that has just failed.
+/// How long a caller waits for a probe that shows whether the endpoints fail: longer than the
+/// cooldown of an endpoint that has just failed.
 const PROBE_WAIT: Duration = Duration::from_secs(10);
 
 /// A method with its parameters.
@@ -86,8 +86,8 @@ impl Pool {
         results.into_iter().map(|one| one.unwrap_or(Err(UpstreamError::NoEndpoint))).collect()
     }
 
-    /// Many calls; `None` for one that fails while another one of its method is answered, if only one with
-    /// `probe` in place of its parameters: it fails by itself, and the endpoints do not.
+    /// Makes many calls; `None` for a call that fails by itself: another call of its method was
+    /// answered, if only one with `probe` as its parameters. An error if the endpoints fail.
     pub(crate) async fn batch_of_own(
         &self,
         calls: &[Call],
@@ -114,7 +114,7 @@ impl Pool {
         Ok(given)
     }
 
-    /// Whether a call is answered now.
+    /// Whether an endpoint answers a call now.
     pub(crate) async fn is_answering(&self, probe: Call, options: &CallOptions) -> bool {
         let asked = self.call(probe.method, probe.params, options);
         matches!(timeout(PROBE_WAIT, asked).await, Ok(Ok(_)))

@@ -75,7 +75,8 @@ pub struct CallCounts {
 
 /// How far requests may run ahead of the rate.
 const BURST: Duration = Duration::from_millis(100);
-/// Consecutive answers that report another chain, after which an endpoint cannot serve any call.
+/// Consecutive answers that report another chain, after which an endpoint no longer counts among
+/// those that may serve a call.
 const WRONG_CHAIN_ANSWERS: u32 = 2;
 /// A cooldown longer than any wait, for an endpoint that reports another chain.
 const WRONG_CHAIN_REST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -266,7 +267,7 @@ impl Endpoint {
     }
 
     /// Whether the endpoint's cooldown makes it silent for longer than `wait_max`, counted from
-    /// `since`.
+    /// `since` or from its first cooldown after a success, whichever is later.
     pub(super) fn is_silent_too_long(
         &self,
         method: &str,
@@ -304,7 +305,8 @@ impl Endpoint {
         (self.next_lease, calls)
     }
 
-    /// Calls per 1,000 seconds that recent refusals named; a single refusal does not count.
+    /// Calls per 1,000 seconds that recent refusals named; a single refusal does not count, as it
+    /// may be accidental.
     fn rate_by_refusals(&self, now: Instant) -> Option<u32> {
         let named = self.named_rate.filter(|named| named.refusals > 1 && now < named.until);
         named.map(|named| named.millihertz)

@@ -38,7 +38,7 @@ impl Lane {
         Self::new(0, Arc::new(priority))
     }
 
-    /// Number of calls that were sent for this lane.
+    /// Number of calls for which this lane was granted a permit so far.
     pub fn calls_sent(&self) -> u32 {
         self.priority.calls()
     }
@@ -392,7 +392,8 @@ impl State {
     /// Returns an error if waiting for this request is useless.
     fn check(&self, needs: &Needs, limits: &PoolLimits, now: Instant) -> Result<(), UpstreamError> {
         let is_replaced = self.is_replaced(needs, now);
-        // An endpoint in a single pause will answer soon, so it gets the longer wait.
+        // An endpoint in its first pauses will answer soon, and its answer counts, so it gets the
+        // longer wait.
         let wait_max = |one: &Endpoint| {
             let fails = one.failed_in_a_row() >= limits.replaceable_failures_max;
             match (is_replaced, fails) {

@@ -1,5 +1,5 @@
-//! Native coin that pools gave without wrapping it, where the inner calls are unknown: what was wrapped at
-//! once, or went into another pool, is left for no account.
+//! Native coin that pools paid out unwrapped, if inner calls are unknown: coin that was wrapped at
+//! once, or went into another pool, reached no account.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,20 @@ use super::words::{absolute, units, words};
 use crate::domain::Units;
 use crate::registry::EventKind;
 
-/// Pools and movements that are compared: more than any route has, and any contract may log thousands.
+/// The most pools and movements to compare: more than any route has, but a contract may log
+/// thousands.
 const COUNT_MAX: usize = 256;
-/// A pool's hook takes or adds less than this part of what the pool states.
+/// A pool's hook takes or adds less than one eighth of the amount that the pool states.
 const HOOK_PART: Units = Units::from_limbs([8, 0, 0, 0]);
 
-/// What a pool gave, or what it took.
+/// An amount that a pool paid out or took in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Side {
     is_given: bool,
     amount: Units,
 }
 
-/// Whether some of these pools' coin may be left.
+/// Whether an account may have received coin of these pools.
 pub(super) fn is_left<'a>(scene: &Scene<'a>, may_give: impl Fn(&Venue<'a>) -> bool) -> bool {
     let gives = |venue: &&Venue<'a>| exchanges(venue.event.kind) && may_give(venue);
     let mut wraps: Vec<(Account, Units)> = scene.ledger.wraps.clone();
@@ -53,7 +54,7 @@ pub(super) fn is_left<'a>(scene: &Scene<'a>, may_give: impl Fn(&Venue<'a>) -> bo
     !open.is_empty() && given != taken && given != taken.saturating_add(wrapped)
 }
 
-/// Both sides of an event that states them with their signs.
+/// Both sides of an event that states signed amounts.
 fn sides(venue: &Venue<'_>) -> Option<[Side; 2]> {
     let side = |at: usize| {
         let stated = words(venue.log).nth(at).map(units)?;
@@ -64,8 +65,8 @@ fn sides(venue: &Venue<'_>) -> Option<[Side; 2]> {
     (sides[0].is_given != sides[1].is_given).then_some(sides)
 }
 
-/// Whether another account wrapped what a pool states. A launchpad states fees too, which are wrapped
-/// next to what it pays.
+/// Whether another account wrapped an amount that a pool states. A launchpad also states fees,
+/// which are wrapped separately from what it pays out.
 fn is_wrapped(venue: &Venue<'_>, wraps: &mut Vec<(Account, Units)>) -> bool {
     let states = |amount: Units| words(venue.log).any(|word| absolute(units(word)) == amount);
     let of_it = |(who, amount): &(Account, Units)| *who != venue.holder && states(*amount);
@@ -73,8 +74,8 @@ fn is_wrapped(venue: &Venue<'_>, wraps: &mut Vec<(Account, Units)>) -> bool {
         && wraps.iter().position(of_it).map(|at| wraps.swap_remove(at)).is_some()
 }
 
-/// Leaves out the sides that are movements of tokens, those between two of the pools, and last those
-/// that such a movement is near: a hook kept the difference.
+/// Removes the sides that equal token movements, those between two of the pools, and last those
+/// that such a movement nearly equals, because a hook kept the difference.
 fn drop_tokens(open: &mut Vec<Side>, moves: &[Move], holders: &BTreeSet<Account>) {
     let of_token = |m: &&Move| m.asset != Asset::Native;
     let side = |m: &Move| {

@@ -1,4 +1,4 @@
-//! Coin paid to who produced the block: a fee for a place in it, and no part of a trade.
+//! Coin paid to the block's producer: a fee for inclusion, not part of a trade.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,9 @@ use super::words::ZERO;
 use crate::domain::Units;
 use crate::registry::Chain;
 
-/// Whether a trade of the wallet may hang on who produced the block: it paid coin to accounts that may
-/// have, or who paid it gave them more.
+/// Whether a trade of the wallet may depend on who produced the block: the wallet paid coin to
+/// accounts that may be the producer, or the payer of its coin paid such accounts more than the
+/// wallet.
 pub fn may_tip(chain: &Chain, wallet: &Account, tx: &Transaction) -> bool {
     let Some(ledger) = Ledger::read(tx, chain) else { return false };
     let of_own = |m: &&Move| m.asset == Asset::Native && m.to == *wallet;
@@ -21,12 +22,13 @@ pub fn may_tip(chain: &Chain, wallet: &Account, tx: &Transaction) -> bool {
     tx.from == *wallet && gets_less || !to_takers(&ledger, tx, |who| who == wallet).is_empty()
 }
 
-/// Whether the wallet paid coin to accounts that may have produced the block, where that is not known.
+/// Whether the wallet paid coin to accounts that may be the producer, while the producer is
+/// unknown.
 pub(super) fn is_open(scene: &Scene<'_>) -> bool {
     scene.tx.producer.is_none() && !by_wallet(scene).is_empty()
 }
 
-/// What the wallet itself paid to who produced the block.
+/// Amount that the wallet itself paid to the producer.
 pub(super) fn paid(scene: &Scene<'_>) -> Units {
     let mut paid = by_wallet(scene);
     paid.retain(|m| Some(m.to) == scene.tx.producer);
@@ -37,7 +39,7 @@ fn by_wallet<'a>(scene: &Scene<'a>) -> Vec<&'a Move> {
     to_takers(scene.ledger, scene.tx, |who| who == scene.wallet)
 }
 
-/// Coin that these accounts paid by inner calls to accounts that gave and logged nothing.
+/// Coin that these accounts paid by inner calls to accounts that paid nothing and logged nothing.
 fn to_takers<'a>(
     ledger: &'a Ledger,
     tx: &Transaction,

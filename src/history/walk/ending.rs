@@ -64,7 +64,7 @@ impl Walk {
             self.inner.continue_in_background(&self.request, error);
         }
         if self.request.follow {
-            // The history may end before the window does: new rows are still to be requested.
+            // The window may end together with the history: new rows are still to be requested.
             return Step::End(End { complete: false, more: true, first_trade: None, ..end });
         }
         Step::End(end)

@@ -119,7 +119,7 @@ impl Descent {
         Some(PageAsk { low: self.low, end, page, rows, confirms_end })
     }
 
-    /// Ends the list: nothing below is needed.
+    /// Ends the list and drops its rows, which are not needed.
     pub(super) fn give_up(&mut self) {
         self.rows.clear();
         self.inside = None;

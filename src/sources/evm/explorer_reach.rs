@@ -20,8 +20,8 @@ use crate::rpc::pool::{CallOptions, Pool};
 
 /// A height above all blocks: indexes take it as "up to the newest".
 const NEWEST: Height = 999_999_999_999;
-/// Factor of the chain's lag within which an account's newest row shows that the list is current;
-/// below, the account may be little used.
+/// Factor of the chain's lag within which an account's newest row is the list's height; an older
+/// row may only mean that the account is little used.
 const QUIET: u64 = 16;
 /// Newest rows by which an account's use is measured, and their minimum. The list is behind if the
 /// account has had no row for several times the blocks that these span.
@@ -168,8 +168,8 @@ impl ExplorerReach {
         lock(&self.heads).clear();
     }
 
-    /// Queries the height of a single endpoint before pages up to a height: it may have fallen back
-    /// since an earlier read, and caught up again by the end of this one.
+    /// Queries the height of the only endpoint, if there is one alone, before pages up to a height:
+    /// it may have fallen back since an earlier read, and caught up again by the end of this one.
     pub(super) async fn look_before(&self, height: Height) -> Result<(), UpstreamError> {
         let all = self.client.pool.endpoints();
         let [only] = all.as_slice() else { return Ok(()) };
@@ -250,7 +250,8 @@ impl ExplorerReach {
         let Some(shown) = self.newest_before_pages(endpoint, list, high) else { return Ok(None) };
         let before = shown.min(high);
         let low = before.saturating_sub(FALL_MAX);
-        // Calls of newer blocks may be in work, and a query that includes them is refused.
+        // Calls of newer blocks may still be being indexed; a query that includes them is refused
+        // as a whole.
         let end = if is_calls { shown.saturating_add(1) } else { NEWEST };
         let asked = BusyAsk { low: Some(low), end, rows: NEWEST_ROWS.len() + 1 };
         match self.newest_page(list, asked, &self.client.on(endpoint)).await {
@@ -359,9 +360,9 @@ impl ExplorerReach {
         lowest
     }
 
-    /// Queries the newest calls after all queries were refused: only those near a height, which is
-    /// cheaper; or only those below the chain's lag, if the index is still working on the newest
-    /// blocks.
+    /// Queries the newest calls after the query for all calls was refused: only those near a
+    /// height, which is cheaper for an index; if it is still working on the newest blocks, as it
+    /// nearly always is, only those below the chain's lag.
     async fn near_calls(
         &self,
         refused: &UpstreamError,
@@ -449,8 +450,8 @@ impl ExplorerReach {
         Ok(newest)
     }
 
-    /// Rows from a little below the newest ones of a busy account, whose blocks may be indexed in
-    /// part.
+    /// Heights of the newest rows of a busy account, each less one: the row's own block may be
+    /// indexed in part.
     async fn newest_page(
         &self,
         list: ExplorerList,
@@ -464,8 +465,9 @@ impl ExplorerReach {
         Ok((heights, reply.endpoint))
     }
 
-    /// Queries a few rows. A timeout of so small a query is repeated; calls of the wrapped coin are
-    /// the heaviest query, so fewer are requested next.
+    /// Queries a few rows. A query this small that timed out is repeated, as it succeeds later. The
+    /// one for all calls of the wrapped coin is the heaviest of all and is not: the caller requests
+    /// fewer calls next.
     pub(super) async fn busy_page(
         &self,
         list: ExplorerList,

@@ -19,9 +19,10 @@ use crate::domain::Height;
 use crate::rpc::classify;
 use crate::rpc::{CallAnswer, CallOptions, CallResponse, UpstreamError};
 
-/// How often queries are repeated whose answers lack sentinel logs that a depth look shows.
+/// How often queries are sent in all while their answers lack sentinel logs that a depth look
+/// shows.
 const SILENT_MAX: u32 = 4;
-/// How often queries near the head are repeated until logs of busy contracts arrive with them.
+/// How often queries near the head are sent until logs of busy contracts arrive with them.
 const ABOVE_MAX: u32 = 3;
 /// Batch size from which one call is a sentinel, if a window needs many queries.
 const SENTINEL_BATCH_MIN: usize = 8;
@@ -35,7 +36,8 @@ pub(super) struct LogAsker<'a> {
     pub(super) range: (Height, Height),
     /// Blocks of one query.
     pub(super) blocks: u64,
-    /// This many blocks are probably refused, so the endpoint's depth is not checked before.
+    /// This many blocks are probably refused, so the endpoint's depth is checked only once they are
+    /// answered.
     pub(super) is_tried: bool,
 }
 
@@ -76,7 +78,7 @@ pub(super) struct Answers {
     pub(super) logs: LogsByQuery,
     /// Queries whose answers came without the head of their server.
     pub(super) apart: Vec<usize>,
-    /// Queries whose answers came without sentinel logs.
+    /// Queries whose answers came without sentinel logs, which exist wherever logs so old are kept.
     unproven: Vec<usize>,
 }
 

@@ -76,7 +76,7 @@ impl DepthLook {
     }
 }
 
-/// A block with a transaction.
+/// A block with a transaction or, by its bloom filter, a log.
 #[derive(Debug)]
 struct Filled {
     height: Height,
@@ -199,8 +199,8 @@ impl EvmSource {
         nearest.is_some()
     }
 
-    /// A query for busy logs from `high` up to the newest block: a log in the answer shows that the
-    /// server has the logs of `high`.
+    /// A query for busy logs in the `BUSY_BLOCKS` blocks from `high` up, at most up to a block that
+    /// is known to exist: a log in the answer shows that the server has the logs of `high`.
     pub(super) fn busy_above(&self, high: Height, newest: Height) -> (Call, (Height, Height)) {
         let range = (high, newest.min(high.saturating_add(BUSY_BLOCKS - 1)).max(high));
         let emitters = self.busy_groups().into_iter().flat_map(|(_, emitters)| emitters);

@@ -16,7 +16,7 @@ use crate::rpc::{
 };
 use crate::sources::server_reach::RecentHead;
 
-/// How long an endpoint counts as lacking old logs: it may be resynchronized, or one answer may be
+/// How long an endpoint counts as lacking old logs: it may be backfilled, or one answer may be
 /// wrong.
 const LACKING_VALID_FOR: Duration = Duration::from_secs(30);
 /// How long an endpoint counts as keeping them: nodes prune blocks as new ones come, and another
@@ -45,7 +45,7 @@ struct LogNode {
     /// The most topics in one position; `None`: it has refused no number of them.
     topics_max: Option<usize>,
     head: RecentHead,
-    /// When the endpoint last named a limit.
+    /// When the endpoint last reported a head.
     head_at: Option<Instant>,
     failed_until: Option<Instant>,
     /// A range of this many blocks timed out recently.

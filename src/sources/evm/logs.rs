@@ -237,8 +237,8 @@ impl LogLister {
         Ok((logs, doubts))
     }
 
-    /// Compares long answers with those for parts of their ranges: an endpoint that caps its answers
-    /// without an error returns the same logs each time.
+    /// Compares long answers with answers for parts of their ranges: an endpoint that truncates
+    /// answers without an error returns the same logs each time.
     async fn check_parts(
         &self,
         search: &LogSearch,

@@ -188,7 +188,7 @@ impl PortalLister {
     }
 
     /// Requests further windows. Their length follows from the first one; until it arrives each is
-    /// longer than the one above.
+    /// longer than the one above, as it will be if the first one has few transactions.
     fn begin_windows(&mut self) {
         while self.in_flight.len() < self.windows_max {
             let Some(top) = self.top else { return };
@@ -249,8 +249,8 @@ impl PortalLister {
         self.request_less(error)
     }
 
-    /// Requests less once enough refusals agree. That the gateway has no traces is recorded only if
-    /// each refusal names them.
+    /// Requests less after enough refusals. That the gateway has no traces is recorded only if each
+    /// refusal names them.
     fn request_less(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
         let Some(weaker) = self.mode.native.weaker() else { return Err(error) };
         self.refusals.push(names_traces(&error));
@@ -276,7 +276,8 @@ impl PortalLister {
         if first > top { Err(UpstreamError::HistoryCut { first }) } else { Ok(()) }
     }
 
-    /// The lowest block with transactions: the genesis block has none.
+    /// The first block of the gateway, once known; 0 if it is block 1 or lower, because the genesis
+    /// block has no transactions.
     fn first_used(&self) -> Height {
         self.first.filter(|first| *first > 1).unwrap_or(0)
     }

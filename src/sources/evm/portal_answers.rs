@@ -89,7 +89,8 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
 }
 
 /// Adds inner calls that only the other answer has, and removes details that only one answer has:
-/// they may lack logs, which no other answer would show. Nodes are queried for those.
+/// they may lack the first or last logs, which only a second answer would show. Nodes are queried
+/// for those.
 fn complemented(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
     for (known, other) in one.found.iter_mut().zip(two.found) {
         known.whole = known.whole.take().zip(other.whole).map(|(one, _)| one);

@@ -33,8 +33,9 @@ struct TxParts {
     change: Option<NativeFlows>,
 }
 
-/// The wallet's balance change by each transaction of a block. Empty if balances change by other
-/// means than transactions and fees, or a fee is unknown.
+/// The wallet's balance change by each transaction of a block, without those whose fee is unknown.
+/// Empty if balances of the chain change by other means than transactions and fees, or if the
+/// wallet may be the block's producer.
 pub(super) fn balance_changes(block: &Block, subject: &Subject) -> Vec<(u32, NativeFlows)> {
     let (wallet, chain_id) = (subject.wallet, subject.chain.chain_id);
     // The block's producer gets a part of each fee.

@@ -68,8 +68,8 @@ impl SentCheck {
         }
     }
 
-    /// If nonces and count differ: checks whether the count can be compared, and gets a second
-    /// answer.
+    /// If nonces and count differ: checks whether the count is one of transactions (that of a
+    /// contract is not), and gets a second answer about it.
     pub(super) async fn check_counts(&mut self, window: &PortalWindow, is_last: bool) {
         self.count().await;
         let is_uncounted = self.count.is_some_and(|count| !count.is_counted());

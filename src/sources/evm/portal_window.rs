@@ -55,8 +55,8 @@ pub(super) struct PortalWindow {
     pub(super) high: Height,
     pub(super) found: Vec<Candidate>,
     pub(super) skipped: usize,
-    /// Number of blocks in its answers, with candidates or not: an answer that ended early
-    /// contained fewer, even if no candidate is missing.
+    /// Number of blocks with content in its answers, with candidates or not: an answer that ended
+    /// early contained fewer, even if no candidate is missing.
     pub(super) blocks: usize,
     /// Height and nonce of everything that the wallet sent; `None` if an answer lacks nonces.
     pub(super) sent: Option<Vec<(Height, u64)>>,
@@ -190,7 +190,7 @@ pub(super) async fn read_window(
     Ok(PortalWindow { low, high, found, skipped, blocks, sent, doubts })
 }
 
-/// Adds the nonces that the wallet sent in a block; `None` if one is missing.
+/// Adds height and nonce of the wallet's transactions in a block; `None` if a nonce is missing.
 fn with_nonces(
     mut sent: Vec<(Height, u64)>,
     block: &Block,

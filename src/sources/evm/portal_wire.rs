@@ -311,7 +311,8 @@ fn block(line: &str) -> Option<Block> {
     })
 }
 
-/// Whether positions are unique: of two transactions at one position, one would be lost.
+/// Whether each position has a single transaction: two at one position would share their logs, and
+/// one would be lost.
 fn has_one_a_place(txs: &[Tx]) -> bool {
     let mut places: HashMap<u32, Word> = HashMap::new();
     txs.iter().all(|tx| *places.entry(tx.index).or_insert(tx.hash) == tx.hash)

@@ -63,7 +63,7 @@ struct Reading {
     request: GapRequest,
     wallet: Account,
     listing: Listing,
-    /// Lower end of what is listed, exclusive; `None` if nothing is.
+    /// The lowest height that is listed; `None` if nothing is.
     listed_to: Option<Height>,
     /// The first window until it is proved: its transactions are prefetched but not delivered.
     likely: Option<Window>,
@@ -75,7 +75,7 @@ struct Reading {
     /// Batches cut from windows, to be fetched when there is room.
     waiting: VecDeque<Batch>,
     prefetcher: Prefetcher<Event>,
-    /// Chunks by number, each with the transactions that it counts in the window.
+    /// Chunks by number, each with its number of transactions, as it counts in `under_way`.
     chunks: ReorderBuffer<u64, usize, Chunk>,
     next_number: u64,
     /// An error that is reported after all chunks before it.
@@ -223,7 +223,8 @@ impl Reading {
         }
     }
 
-    /// Whether a window equals the prefetched one; else its requests are discarded.
+    /// Whether a window equals the prefetched one; if not, the requests of the prefetched one are
+    /// discarded.
     fn matches_prefetched(&mut self, window: &Result<Option<Window>, UpstreamError>) -> bool {
         let Some(likely) = self.likely.take() else { return false };
         if matches!(window, Ok(Some(window)) if *window == likely) {

@@ -20,9 +20,9 @@ use crate::sources::hash_check::HashAnswer;
 /// Error codes for a slot without a block: skipped, or missing in long-term storage
 /// (agave `rpc-client-api`, custom errors -32007 and -32009).
 pub(super) const NO_BLOCK: [i64; 2] = [-32007, -32009];
-/// That for a block which the node keeps no longer (custom error -32001).
+/// The error code for a block that the node has pruned (custom error -32001).
 pub(in crate::sources) const DROPPED: i64 = -32001;
-/// That for a block which the node does not have, yet or for good (custom error -32004).
+/// The error code for a block that the node lacks, yet or for good (custom error -32004).
 pub(in crate::sources) const NOT_AVAILABLE: i64 = -32004;
 
 impl SolanaSource {
@@ -43,14 +43,15 @@ impl SolanaSource {
         height: Height,
         options: &CallOptions,
     ) -> Result<Vec<TxId>> {
-        // An error where the slot is said to have no block: `null` may be another answer soon.
+        // An error if the slot is reported to have no block. A `null` result is no order: another
+        // answer may have the block soon.
         let block = self.fetch_block(height, "signatures", options).await?;
         let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
         Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
     }
 
-    /// A signature from a block above a height, from which lists can start. `None` where no such block
-    /// is returned, for whatever reason: lists start at the top then.
+    /// A signature of a block above a height, as the start of lists. `None` if no such block is
+    /// returned, for any reason: then lists start at the top.
     pub(super) async fn anchor_above(&self, height: Height, options: &CallOptions) -> Option<TxId> {
         let pool = &self.inner.pool;
         let params = json!([height.saturating_add(1), 1, {"commitment": "finalized"}]);
@@ -74,8 +75,8 @@ impl SolanaSource {
         }
     }
 
-    /// One that no node has yet is asked for again: near the head it comes, far below it is missing for
-    /// good.
+    /// Fetches a block. One that no node has is queried again: near the head it arrives later, far
+    /// below it is missing for good.
     pub(super) async fn ask_block(
         &self,
         slot: Height,
@@ -104,8 +105,8 @@ impl SolanaSource {
         }
     }
 
-    /// The time of a slot's block: as it is reported, else as its block has it; `None` where there is
-    /// none.
+    /// The time of a slot's block: the reported one, else its own, else that of the nearest lower
+    /// slot with a time; `None` if there is none.
     pub(super) async fn time_of(
         &self,
         slot: Height,
@@ -133,8 +134,8 @@ impl SolanaSource {
         Ok(None)
     }
 
-    /// The first block that each of those nodes keeps; none of one that cannot say. An error only
-    /// where none of them answers.
+    /// The first block that each of these nodes keeps, without nodes that do not support the query.
+    /// An error only if none answers.
     pub(super) async fn first_kept(
         &self,
         by: [Option<EndpointId>; 2],
@@ -142,7 +143,7 @@ impl SolanaSource {
     ) -> Result<Vec<(EndpointId, Height)>> {
         let nodes: BTreeSet<EndpointId> = by.into_iter().flatten().collect();
         let asked = nodes.into_iter().map(|id| async move {
-            // Another one may confirm the end in its place.
+            // Another node can confirm the end instead.
             let options = CallOptions { on: Some(id), is_replaceable: true, ..options.clone() };
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
             let Some(answer) = if_offered(asked.await)? else { return Ok(None) };
@@ -155,7 +156,7 @@ impl SolanaSource {
         let (mut reported, mut failed) = (Vec::new(), Vec::new());
         while let Some(answer) = asked.next().await {
             match answer {
-                // One that keeps the whole chain is enough.
+                // One node that keeps the whole chain suffices.
                 Ok(Some((id, first))) if first <= FIRST_HEIGHTS => return Ok(vec![(id, first)]),
                 Ok(kept) => reported.extend(kept),
                 Err(error) => failed.push(error),
@@ -165,7 +166,7 @@ impl SolanaSource {
     }
 }
 
-/// Asks for a slot's block with so much of its transactions.
+/// Parameters of `getBlock` for a slot, with this level of transaction details.
 pub(super) fn block_params(slot: Height, details: &str) -> Value {
     let how = json!({
         "transactionDetails": details,

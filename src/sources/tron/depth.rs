@@ -87,8 +87,8 @@ impl EndpointDepth {
         [self.above, self.searched].into_iter().flatten().any(|searched| searched.shows(low))
     }
 
-    /// Whether events of a height were seen to be missing, by the last search that was answered or
-    /// failed.
+    /// Whether events of a height were seen to be missing by the last search; false if a search has
+    /// failed since.
     fn lacks(self, low: Height) -> bool {
         self.searched.is_some_and(|searched| {
             let is_missing = match searched.depth {
@@ -151,7 +151,7 @@ impl Depths {
     }
 }
 
-/// The lowest height of a read by events, and its evidence.
+/// The lowest height of a read by events, and its doubts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventDepth {
     pub(super) from: Height,

@@ -23,7 +23,7 @@ use crate::sources::evm::wire as evm_wire;
 const EMPTY_ANSWERS: u32 = 3;
 /// Answers without an event that an info names, after which it counts as pruned.
 const NAMED_ANSWERS: u32 = 2;
-/// Blocks per search if a node times out on more.
+/// Blocks per search if a node refuses more or times out on them.
 const FEW_BLOCKS: u64 = 10;
 /// Places below the oldest events that are searched for others, at even distances, and blocks
 /// searched at each; further places lie at doubling distances below those events.
@@ -65,7 +65,7 @@ pub(super) enum EventLook {
     Shown(Witness),
     /// Infos of transactions are kept, and none names an event.
     Quiet,
-    /// No transactions, or events that infos name are missing.
+    /// No infos of transactions, or events that they name are missing.
     Nothing,
 }
 

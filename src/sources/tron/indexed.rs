@@ -174,8 +174,8 @@ impl TronSource {
         !lock(&self.inner.indexed).by.contains_key(&of)
     }
 
-    /// Queries endpoints that show no entry while others fail several times, with pauses, to learn
-    /// whether the account is busy there.
+    /// Queries endpoints that show no entry several times, with pauses, if the other endpoints
+    /// fail: only that shows that the account is not busy there.
     async fn ask_silent(&self, newest: &mut Newest, options: &CallOptions) {
         for kind in ListKind::BOTH {
             let account = self.busy_account(kind).filter(|_| is_unshown(newest, kind));
@@ -278,8 +278,9 @@ impl TronSource {
         all.map(|(of, _)| *of).collect()
     }
 
-    /// An error if lists that returned their newest pages are known to have reached the time only
-    /// since: they may have lagged before and omitted the newest entries.
+    /// An error if lists returned their newest pages before an observation showed that they had
+    /// reached the time, unless all are known to be far above it: they may have fallen back after
+    /// an earlier read and omitted the newest entries.
     pub(super) fn check_seen(&self, unseen: &[(EndpointId, ListKind)], at: u64) -> Result<()> {
         let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let is_near = |known: u64| self.is_near(known, at);
@@ -316,8 +317,8 @@ impl TronSource {
         is_silent()
     }
 
-    /// Makes an observation of `answers` answers. `at`: milliseconds, assumed if nothing is known
-    /// yet.
+    /// Makes an observation of `answers` answers and records it. `at`: milliseconds, assumed if
+    /// nothing is known yet.
     async fn look(
         &self,
         of: (EndpointId, ListKind),
@@ -347,7 +348,8 @@ impl TronSource {
         join_all(looks).await;
     }
 
-    /// Records an observation of all lists; false if some list's indexed time is unknown.
+    /// Records an observation of all lists; false if an endpoint failed for a list whose indexed
+    /// time is not known from any other.
     fn take_newest(&self, newest: Newest, at: u64) -> bool {
         let (now, mut silent) = (Instant::now(), Vec::new());
         let mut indexed = lock(&self.inner.indexed);
@@ -388,8 +390,9 @@ impl TronSource {
         known.saturating_sub(at) <= millis(self.inner.limits.indexed_entry_age_max)
     }
 
-    /// The height up to which some endpoint's lists are complete: by observation, else the head
-    /// less the largest assumed lag.
+    /// The height up to which some endpoint's lists are complete: the head less the larger of the
+    /// observed lag and the chain's assumed one, because lists may lack blocks that no observation
+    /// shows.
     pub(super) fn indexed_to(&self, head: &Block, newest: Option<Newest>) -> Result<Height> {
         if newest.is_some_and(|newest| !self.take_newest(newest, head.millis)) {
             let last = "no endpoint shows how far its lists have come";
@@ -439,7 +442,8 @@ fn is_unshown(newest: &Newest, kind: ListKind) -> bool {
         && !of_kind.any(|(_, _, shown)| matches!(shown.first(), Some(BusyAnswer::Entries { .. })))
 }
 
-/// The observation that answers make; `None` if the account has no recent entry and so is not busy.
+/// The observation that answers make; `None` if no answer has a recent entry or a full page of
+/// closely spaced ones: an account that is not busy and has no recent entry shows nothing.
 fn observation_of(
     answers: &[BusyAnswer],
     head: u64,

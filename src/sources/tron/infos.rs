@@ -1,4 +1,4 @@
-//! Infos of transactions: several answers where one may lack a side or inner calls, which not all
+//! Transaction infos, from several answers if one lacks a side or inner calls, which not all
 //! endpoints keep.
 
 use tokio::time::sleep;
@@ -14,13 +14,13 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
-/// Answers without a transaction after which an endpoint does not have it for now.
+/// Answers without a transaction, after which an endpoint counts as lacking it for now.
 const LACKING_ANSWERS: u32 = 3;
 
 impl TronSource {
-    /// A transaction with its info, which is asked for once more, of another endpoint where there is
-    /// one, where it lacks a side of the wallet that the list shows, and of each endpoint that may give
-    /// internal transactions, where inner calls are proven and it has none.
+    /// A transaction with its info. The info is queried again, on another endpoint if there is one,
+    /// if it lacks a side of the wallet that the list shows; and on each endpoint that may return
+    /// internal transactions, if inner calls are proven and it has none.
     pub(super) async fn with_info(
         &self,
         id: Word,
@@ -38,7 +38,8 @@ impl TronSource {
             self.add_info(&mut answers, tx, by);
             any.avoid = Some(by);
         }
-        // Servers behind one address differ too: the last one is asked again after the others.
+        // Servers behind one address differ too: the endpoint of the last answer is queried again,
+        // after the others.
         let mut givers = self.internal_givers();
         givers.sort_by_key(|id| Some(*id) == any.avoid);
         for on in givers {
@@ -47,7 +48,8 @@ impl TronSource {
             }
             match self.info_on(id, sent, (wallet, seen), &options.first_on(on)).await {
                 Ok(Some(tx)) => self.add_info(&mut answers, tx, on),
-                // What fails may have them. One that never gives any, for long, has none.
+                // An endpoint that fails may have inner calls. One that has returned none for long
+                // counts as having none.
                 lacking => {
                     answers.is_refused = true;
                     if lacking.map_or_else(|error| error.is_final(), |_| true) {
@@ -67,7 +69,8 @@ impl TronSource {
         answers.add(tx);
     }
 
-    /// What one endpoint shows of a transaction that another one gave; `None` where it does not have it.
+    /// One endpoint's answer about a transaction that another endpoint returned; `None` if it lacks
+    /// the transaction.
     async fn info_on(
         &self,
         id: Word,
@@ -85,14 +88,15 @@ impl TronSource {
         Ok(None)
     }
 
-    /// The endpoints that may give internal transactions.
+    /// The endpoints that may return internal transactions.
     pub(super) fn internal_givers(&self) -> Vec<EndpointId> {
         let (mut ids, givers) = (self.endpoint_ids(), lock(&self.inner.internal_givers));
         ids.retain(|id| givers.may_give(*id, &self.inner.limits));
         ids
     }
 
-    /// What is open of inner calls of these transactions: a sale for TRX is none without its payment.
+    /// The doubts about inner calls of these transactions: without its payment, a sale for TRX is
+    /// not recognized.
     pub(super) fn doubts_of_calls(&self, txs: &[Transaction]) -> Doubts {
         let are_any = |native| txs.iter().any(|tx| tx.call.native == native);
         let has_givers = lock(&self.inner.internal_givers).has_any();
@@ -120,7 +124,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_gives_no_internal_transactions_by_answers_over_time() {
-        // The first answer, and one more of each endpoint, for three transactions.
+        // The first answer, and one more from each endpoint, for three transactions.
         for (hosts, asked_for_three, asked_for_four) in [(&HOSTS[..1], 6, 7), (&HOSTS[..], 9, 11)] {
             let nodes = info_nodes(|_, _| sale(TOKEN, false));
             let source = fake::source(hosts, &nodes, TronLimits::default());
@@ -140,7 +144,8 @@ mod tests {
         }
     }
 
-    /// What one endpoint fails to give stays open, however often another one has answered without.
+    /// A failed query stays a doubt, however often another endpoint has answered without inner
+    /// calls.
     #[tokio::test(start_paused = true)]
     async fn internal_transactions_that_an_endpoint_fails_to_give_are_waited_for() {
         let limited = json!({"Error": "the query server is suspended for 5s"});
@@ -168,7 +173,8 @@ mod tests {
         }
     }
 
-    /// The pool asks another endpoint after a failure: its answer is none of the one that failed.
+    /// After a failure the pool queries another endpoint, whose answer does not count for the
+    /// failed one.
     #[tokio::test(start_paused = true)]
     async fn one_failure_costs_no_internal_transactions() {
         for status in [429, 503] {
@@ -186,7 +192,8 @@ mod tests {
         }
     }
 
-    /// An endpoint that is behind has it later; one that keeps no such blocks shows so over time.
+    /// An endpoint that lags has the info later; one that keeps no such blocks is recognized over
+    /// time.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_without_the_transaction_may_be_behind() {
         let nodes =

@@ -65,7 +65,7 @@ pub(super) struct IndexedList {
     /// Answers for the newest entries, and where the shortest of them ended.
     tops: u8,
     top_end: u64,
-    /// Moments that filled a page which named no cursor: nothing shows what else is of them.
+    /// Moments that filled a page without a cursor, so that further entries of them may be missing.
     cuts: Vec<u64>,
 }
 
@@ -142,7 +142,7 @@ impl IndexedList {
         true
     }
 
-    /// Goes on below a moment that may have more entries than are shown.
+    /// Continues below a moment that may have more entries than the list returned.
     fn pass_moment(&mut self) {
         let moment = self.cursor.max;
         self.cuts.push(moment);
@@ -155,14 +155,15 @@ impl IndexedList {
         }
     }
 
-    /// Whether a moment at or above this one was shown in part; each counts once.
+    /// Whether a moment at or above this one was returned in part; each is reported once.
     pub(super) fn take_cuts(&mut self, reached: u64) -> bool {
         let before = self.cuts.len();
         self.cuts.retain(|at| *at < reached);
         self.cuts.len() < before
     }
 
-    /// What was known to stand at the cursor may have been taken for final too early.
+    /// Counts a miss. The known entries of the current moment may have been taken for complete too
+    /// early, so it is read from its first page again.
     fn missed(&mut self) -> bool {
         self.pager.miss();
         self.cursor.fingerprint = None;
@@ -201,12 +202,13 @@ impl IndexedList {
         let unordered = !page.rows.is_sorted_by(|one, next| one.at >= next.at);
         let above = page.rows.iter().any(|row| row.at > *max);
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
-        // The newest entries were shown before.
+        // An earlier answer had entries.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
         unordered || vanished || above || circles || (self.is_cut(page) && self.pager.misses() == 0)
     }
 
-    /// A full page of one moment that names no cursor shows nothing of what lies below.
+    /// Whether a page is full, of one moment, and without a cursor: then it shows nothing below,
+    /// and the moment may have more entries.
     fn is_cut(&self, page: &Page) -> bool {
         let is_full = page.items >= PAGE_MAX && !page.rows.is_empty();
         is_full && page.fingerprint.is_none() && self.is_of_one_moment(page)

@@ -289,7 +289,8 @@ impl TronSource {
         !is_off && ListKind::BOTH.iter().all(|kind| !offers.open(&ids, *kind, now).is_empty())
     }
 
-    /// Whether lists have worked, so that a refusal is waited out.
+    /// Whether this chain is read by lists, by configuration or because they have worked, so that a
+    /// refusal is waited out.
     pub(super) fn has_lists(&self) -> bool {
         let limits = &self.inner.limits;
         limits.discovery == TronDiscovery::Lists
@@ -333,7 +334,7 @@ fn question(wallet: Address, kind: ListKind, cursor: &ListCursor, limit: usize) 
         ListKind::Transactions => ("v1/accounts/transactions", "transactions"),
         ListKind::Transfers => ("v1/accounts/transactions/trc20", "transactions/trc20"),
     };
-    // One more, because endpoints differ on whether the end is inclusive.
+    // One more, so that it does not matter whether the end is inclusive.
     let max = cursor.max.saturating_add(1).saturating_add(cursor.nudge);
     let mut query = vec![
         ("only_confirmed", "true".to_owned()),

@@ -95,12 +95,12 @@ impl Offers {
         self.is_absent(&[id], limits).then_some(false)
     }
 
-    /// Whether some endpoint has returned a list in this process, and the other one too, unless all
-    /// that answer have refused that for long.
+    /// Whether some endpoint has returned a list in this process, and the other list was returned
+    /// too or has not been refused for long by all that answer about it.
     pub(super) fn has_worked(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let given =
             |kind: &ListKind| self.by.iter().any(|((_, of), offer)| of == kind && offer.has_worked);
-        // An endpoint without any answer about the list may not have it.
+        // Endpoints that have not answered about the list do not count: they may never return it.
         let is_refused = |kind: &ListKind| {
             let mut known = all.iter().filter_map(|id| self.by.get(&(*id, *kind))).peekable();
             known.peek().is_some() && known.all(|offer| offer.refused.are_enough(limits))
@@ -113,7 +113,8 @@ impl Offers {
         self.by.get(&list).is_some_and(|offer| offer.has_worked)
     }
 
-    /// Whether no endpoint has one of the lists, by several refusals over `lists_absent_after`.
+    /// Whether no endpoint has one of the lists, by several answers of each over
+    /// `lists_absent_after` that the path does not exist.
     pub(super) fn is_absent(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let is_absent = |list: &(EndpointId, ListKind)| {
             let offer = self.by.get(list);

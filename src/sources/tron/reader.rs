@@ -68,7 +68,7 @@ struct Reading {
     request: GapRequest,
     wallet: Account,
     options: CallOptions,
-    /// `None` until the opening is known.
+    /// `None` until it is known from where to read, and how deep if by events.
     lister: Option<Lister>,
     timeline: Timeline,
     prefetcher: Prefetcher<Event>,
@@ -402,7 +402,7 @@ impl Reading {
         }
     }
 
-    /// Of a moment in the chunk that was just taken, which a list may not have shown whole.
+    /// Doubt of a chunk that was just taken if a list may have returned one of its moments in part.
     fn doubts_of_cuts(&mut self) -> Doubts {
         let Some(Lister::Index { listings, .. }) = &mut self.lister else { return Doubts::NONE };
         let edge = self.timeline.edge.filter(|_| !self.ended);
