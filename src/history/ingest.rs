@@ -76,7 +76,8 @@ impl<'a> Ingest<'a> {
         for trade in &trades {
             self.inner.metrics.values.add(trade.valued);
         }
-        // Only a reread can find a stored transaction to be none of the wallet's.
+        // Only rows that are stored already can come from an earlier read that saw native movements
+        // which no endpoint shows now.
         let again = raw.txs.iter().filter(|_| reread.is_some());
         let is_unshown = |tx: &&RawTx| tx.is_unshown(&self.inner.registry, &self.record.wallet);
         let unshown = again.filter(is_unshown).filter_map(RawTx::id).collect();

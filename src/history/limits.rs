@@ -28,8 +28,8 @@ defaults! {
         pub scan_wait_min: Duration = Duration::from_secs(30),
         pub scan_wait_each: Duration = Duration::from_millis(250),
         pub scan_wait_max: Duration = Duration::from_secs(180),
-        /// A followed wallet in which scans find nothing is read itself after this long, at most this many
-        /// wallets per scan.
+        /// A followed wallet in which scans find nothing is read itself after this long, at most
+        /// this many wallets per scan.
         pub follow_read_after: Duration = Duration::from_secs(60),
         pub follow_reads_per_scan: usize = 50,
         /// A wallet whose worker did not call for this long is no longer scanned.

@@ -211,7 +211,8 @@ async fn run(
                     Some(()) => break,
                     None => return,
                 },
-                // `changed` marks the value as seen, so that `forward_run_ahead` does not forward it again.
+                // `changed` marks the value as seen, so that `forward_run_ahead` does not forward
+                // it again.
                 changed = wanted.changed() => match changed {
                     Ok(()) => reader.set_run_ahead(*wanted.borrow_and_update()),
                     Err(_) => return,

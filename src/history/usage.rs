@@ -83,7 +83,8 @@ pub(super) struct ForgettingWallet<'a> {
 }
 
 impl ForgettingWallet<'_> {
-    /// It was forgotten: from now on the store does not know its number, which is never given again.
+    /// The wallet was forgotten: the store no longer knows its number, which is never assigned
+    /// again.
     pub(super) fn finish(self) {
         self.usage.forget(self.wallet);
     }

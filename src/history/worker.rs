@@ -135,7 +135,8 @@ impl Worker {
         }
     }
 
-    /// Gives the wallet back, however its work ended. A process that stops gives all back at once.
+    /// Releases the wallet's lock, however the work ended. A process that stops releases all locks
+    /// at once.
     pub(super) async fn end(mut self) {
         if !self.inner.tasks.is_cancelled() {
             self.wallet_lock.release_lock(&self.inner.store).await;

@@ -79,7 +79,8 @@ type Round = Shared<BoxFuture<'static, ()>>;
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
     reported: Arc<Answers>,
-    /// The pending queries; polled by each task that waits for them, and by [`ChainChecks::drive_queries`].
+    /// The pending queries; polled by each task that waits for them, and by
+    /// [`ChainChecks::drive_queries`].
     round: Mutex<Option<Round>>,
 }
 
@@ -176,8 +177,8 @@ impl Answers {
             ChainCheck::Odd if self.has_right() => {}
             ChainCheck::Odd => self.store_check(id, true, Basis::Odd, ODD_CHAIN_KEPT),
             ChainCheck::Match | ChainCheck::Silent => {
-                // Stored before the release: `exclude_unconfirmed`, which may exclude the endpoint meanwhile,
-                // checks the result again.
+                // Stored before the release: `exclude_unconfirmed`, which may exclude the endpoint
+                // meanwhile, checks the result again.
                 self.store_check(id, true, Basis::Reported, RIGHT_CHAIN_KEPT);
                 lock(&self.known).retain(|_, known| known.basis != Basis::Odd);
                 // A cooldown of an endpoint that was confirmed before has another cause and is
@@ -221,8 +222,8 @@ impl ChainChecks {
         let (unknown, before) = (self.due_for_check(pool), self.known());
         if !unknown.is_empty() {
             let round = self.join_or_start(pool, &unknown, (method, ask));
-            // If none of the queried endpoints was known, an outdated confirmation does not end the
-            // wait.
+            // If some queried endpoint was never known, an outdated confirmation of another one
+            // does not end the wait.
             let are_known = unknown.iter().all(|id| before.contains_key(id));
             let enough = self.wait_for_confirmation(round, are_known);
             // An endpoint that does not report its chain can still serve the read.

@@ -23,7 +23,7 @@ enum Methods {
     Traces,
     /// Executions of a contract, which fail by themselves.
     Runs,
-    /// Solana's blocks, of which one may be missing for good.
+    /// Solana's blocks; a block may be missing for good.
     Blocks,
     /// `alchemy_getAssetTransfers`, whose categories differ by network.
     Transfers,
@@ -247,8 +247,8 @@ pub(crate) fn is_pruned(code: i64, message: &str) -> bool {
         && !text.contains("invalid block range")
 }
 
-/// Whether a node that has not come so far may say the same: that something is missing, without a
-/// word of states or of old data.
+/// Whether a node that lags may return the same error: one that something is missing, without a
+/// word of states or old data.
 pub(crate) fn may_be_behind(code: i64, message: &str) -> bool {
     let text = message.to_lowercase();
     let is_missing = MISSING_CODES.contains(&code) || words::holds(&text, words::MISSING);

@@ -37,7 +37,8 @@ impl UpstreamError {
         Self::Unavailable { attempts: 1, last: last.into() }
     }
 
-    /// What was asked for may fail, and not the endpoints: they were asked, and gave no answer to it.
+    /// Whether the call may be at fault and not the endpoints: they were queried, and returned an
+    /// error for it or no answer.
     pub(crate) fn may_be_of_call(&self) -> bool {
         matches!(self, Self::Rpc { .. } | Self::Unavailable { attempts: 1.., .. })
     }

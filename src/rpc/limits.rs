@@ -39,8 +39,9 @@ defaults! {
         pub waiting_max: usize = 100_000,
         /// One of this many permits goes to background work while both kinds wait.
         pub background_share: u32 = 8,
-        /// A request is hedged with another endpoint after four times its usual latency, but not before
-        /// this; for an endpoint without a measurement the usual latency is that of the fastest.
+        /// A request is hedged with another endpoint after four times its usual latency, but not
+        /// before this; for an endpoint without a measurement the usual latency is that of the
+        /// fastest.
         pub hedge_after_min: Duration = Duration::from_millis(500),
         /// The same where the answer should come from another endpoint than the last one.
         pub hedge_other_after_min: Duration = Duration::from_secs(2),

@@ -124,7 +124,7 @@ impl Pool {
         self.inner.admission.dispatch();
     }
 
-    /// Ends an endpoint's cooldown and exclusion.
+    /// Enables an endpoint again: ends its cooldown and its exclusion.
     pub(crate) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));
         self.inner.admission.dispatch();

@@ -23,7 +23,8 @@ pub(super) enum Logged {
     Unknown,
 }
 
-/// Methods that the caller can replace without loss: their first refusal counts as final.
+/// Methods that the caller can replace without loss: the first answer that they are unsupported
+/// counts as final.
 const REPLACEABLE: &[&str] = &["getTransactionsForAddress"];
 
 /// Shortest time between two log lines of one kind about one endpoint.
@@ -179,7 +180,7 @@ impl Refusals {
         self.worked.iter().map(|method| (*method).to_owned()).collect()
     }
 
-    /// Whether a refusal is due to be logged.
+    /// Whether a refusal is due to be logged, by [`LOG_EVERY`]; if so, records that it is.
     pub(super) fn is_log_due(&mut self, what: Logged, now: Instant) -> bool {
         let last = self.logged_at.get(&what);
         let is_due = last.is_none_or(|at| now.saturating_duration_since(*at) >= LOG_EVERY);

@@ -215,8 +215,8 @@ async fn nothing_is_counted_of_a_wallet_that_is_being_forgotten() {
     assert_eq!((usage.total(KEY).await.unwrap(), held(&usage).1), (5, vec![other]));
 }
 
-/// A wallet is forgotten, or one that was counted further leaves memory, between a load's look at the
-/// store and its end.
+/// A wallet is forgotten, or one that was counted further leaves memory, between a load's look at
+/// the store and its end.
 #[tokio::test(start_paused = true)]
 async fn what_was_read_before_a_wallet_left_memory_does_not_come_back() {
     let (_folder, usage, [one, other]) = open(1, 64).await;

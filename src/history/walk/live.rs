@@ -96,8 +96,8 @@ impl Walk {
         self.unless_late((&view, &record, top), count, Look::Rows(rows)).await
     }
 
-    /// Whether a failed load ends the walk once all stored rows are delivered: no endpoint keeps the
-    /// heights right below the gap's upper edge, or the store is full.
+    /// Whether a failed load ends the walk once all stored rows are delivered: no endpoint keeps
+    /// the heights right below the gap's upper edge, or the store is full.
     pub(super) async fn ends_live(&mut self, error: &HistoryError) -> Result<bool> {
         Ok(if let HistoryError::HistoryCut { first } = error {
             matches!(self.look_live().await?, Look::Edge(Some(low)) if low <= *first)

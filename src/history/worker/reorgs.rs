@@ -51,7 +51,8 @@ impl Worker {
             checked.map(|check| (anchor.height, check))
         };
         let now = self.inner.clock.now();
-        // Reads without blocks kept no anchor, so the last read does not show how old these are.
+        // Reads without blocks kept no anchor, so the time of the last read does not bound the age
+        // of these.
         let is_of_last = |newest: &Anchor| Some(newest.height) >= record.coverage.top();
         let checked_at = record.checked_at.filter(|_| kept.first().is_none_or(is_of_last));
         let mut comparison = AnchorComparison::new(checked_at.map(|at| now.since(at)));
@@ -108,8 +109,8 @@ impl Inner {
         Ok(self.store.update_wallet(id, epoch, patch).await.map(drop)?)
     }
 
-    /// Those that are kept with a new one, without what no node keeps: the next check, which follows no
-    /// rest, would leave these open.
+    /// The kept anchors and a new one, without those whose blocks no endpoint keeps: a later check
+    /// soon after this one would leave them undecided.
     pub(super) async fn anchors_with(
         &self,
         id: WalletId,

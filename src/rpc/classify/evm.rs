@@ -44,7 +44,8 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::text(TEMPORARY, Retry),
     // Ranges: BlockPI, QuickNode, Arbitrum's and Moonbeam's gateways.
     Rule::code(&[-32062, -32614, -32012], ReduceRange).on(Methods::Ranges),
-    // EIP-4444; PublicNode, Nethermind, EIP-1474's missing resource, dRPC's unknown block and state.
+    // EIP-4444; PublicNode, Nethermind, EIP-1474's missing resource, dRPC's unknown block and
+    // state.
     Rule::code(&[4444, -32701, -32801, -32001, -32002, 26, 27], RetryElsewhere).on(Methods::Past),
     // Infura, proxyd, Ankr, QuickNode.
     Rule::code(&[-32005, -32016, -32029, -32090, -32097, -32007], SlowDown),

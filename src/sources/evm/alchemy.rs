@@ -33,13 +33,13 @@ const AGREEING: usize = 2;
 /// Answers that must agree near the chain's head: even the calls of one request may be answered by
 /// several servers, some of which lag. Answers that show the same end confirm it.
 const AGREEING_NEAR: usize = 3;
-/// Answers that must agree if the server's head came in another request than the page: each page may
-/// be from a server that lags, and each head from one that does not.
+/// Answers that must agree if the server's head came in another request than the page: each page
+/// may be from a server that lags, and each head from one that does not.
 const AGREEING_APART: usize = 6;
 /// Blocks between a page and a known head above which no new head is needed; below, another server
 /// behind the address may lag.
 const HEAD_MARGIN: u64 = 4_096;
-/// Consecutive pages without known rows.
+/// Consecutive pages that lack known rows.
 const LAGS_MAX: u32 = 8;
 /// Page length that no provider cuts, even if it does not report where it cuts.
 const UNCUT_MAX: usize = 100;
@@ -72,7 +72,7 @@ enum Reach {
     Certain,
     /// A head of the same server, or of another request but far above the page.
     Head(Height),
-    /// A head from another request, perhaps from another server, and later than the page.
+    /// A head from another request, and so perhaps from another server and later than the page.
     Apart,
     /// Heads of the endpoint, reported before the page was queried and after it arrived.
     Around([Height; 2]),
@@ -462,7 +462,8 @@ mod tests {
         assert_eq!(far_head(&both, own, 1_000), None, "the lower one counts");
     }
 
-    /// A head that was named before the page was asked for shows nothing of the server that gave it.
+    /// A head that was named before the page was asked for shows nothing of the server that gave
+    /// it.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_fell_back_is_asked_for_its_head_again() {
         let ways = Ways { lag: [("one".to_owned(), 664)].into(), ..Ways::default() };

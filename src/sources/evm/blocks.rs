@@ -13,7 +13,7 @@ use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
 use crate::sources::chunk::Tip;
 use crate::sources::hash_check::HashAnswer;
 
-/// By height, with who takes the fees of the block.
+/// Time and fee recipient of blocks by height.
 pub(super) type BlockTimes = HashMap<Height, (UnixSeconds, Option<Account>)>;
 
 impl EvmSource {
@@ -114,7 +114,8 @@ impl EvmSource {
         Ok((block, answer.endpoint))
     }
 
-    /// The times and producers of blocks, each asked for once; without those that no endpoint gives.
+    /// The times and producers of blocks, each queried once; without blocks that no endpoint
+    /// returns.
     pub(super) async fn times(
         &self,
         heights: BTreeSet<Height>,

@@ -52,7 +52,7 @@ pub(super) struct ExplorerLister {
     /// Rows to request per page, and their maximum.
     rows: usize,
     rows_max: usize,
-    /// Number of pages of this read.
+    /// Page sizes seen in this read.
     page_sizes: PageSizes,
     reach: ExplorerReach,
     avoid: Option<EndpointId>,
@@ -178,8 +178,8 @@ impl ExplorerLister {
         first_error
     }
 
-    /// If the list lacks transactions that the sent count includes: checks whether the count can be
-    /// compared, and gets a second answer.
+    /// If the list lacks transactions that the sent count includes: checks whether the count is one
+    /// of transactions (that of a contract is not), and gets a second answer about it.
     async fn check_counts(&mut self) -> Result<(), UpstreamError> {
         let Some(witness) = self.witness.as_mut() else { return Ok(()) };
         let is_doubtful = self.merge.lacks_counts() || self.merge.refutes_counts();
@@ -376,8 +376,8 @@ impl ExplorerLister {
         Ok(())
     }
 
-    /// Checks that the endpoints of the newest pages still show rows as new as before: if a list has
-    /// fallen back meanwhile, its pages may lack the newest rows.
+    /// Checks that the endpoints of the newest pages still show rows as new as before: if a list
+    /// has fallen back meanwhile, its pages may lack the newest rows.
     async fn check_top(&mut self) -> Result<(), UpstreamError> {
         if self.is_top_checked || !self.merge.is_ready() {
             return Ok(());
@@ -394,7 +394,7 @@ impl ExplorerLister {
             for (list, fallen) in lists.into_iter().zip(looks) {
                 if let Some(heights) = fallen? {
                     self.client.abilities.reach.note(endpoint, list, &heights);
-                    return Err(self.discard_endpoint(endpoint, list));
+                    return Err(self.discard_rows(endpoint, list));
                 }
             }
         }
@@ -412,7 +412,7 @@ impl ExplorerLister {
         let reached = Box::pin(self.reach.head(Some(endpoint))).await?;
         self.is_looked_again = true;
         if reached.is_some_and(|reached| reached < self.high) {
-            return Err(self.discard_endpoint(endpoint, ExplorerList::Calls));
+            return Err(self.discard_rows(endpoint, ExplorerList::Calls));
         }
         let shows = self.reach.shows_calls();
         if shows {
@@ -421,9 +421,9 @@ impl ExplorerLister {
         Ok(shows)
     }
 
-    /// Discards everything that the endpoint returned; a later query shows how far it is
-    /// synchronized.
-    fn discard_endpoint(&mut self, endpoint: EndpointId, list: ExplorerList) -> UpstreamError {
+    /// Discards all rows read so far, as those of this endpoint do not count; a later query shows
+    /// how far it is synchronized.
+    fn discard_rows(&mut self, endpoint: EndpointId, list: ExplorerList) -> UpstreamError {
         self.restart_lists();
         self.is_looked_again = false;
         self.reach.forget();

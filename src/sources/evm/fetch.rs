@@ -17,7 +17,7 @@ use crate::domain::{Doubts, Height, Proof, TxId, Units};
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
 use crate::sources::chunk::{LateAccounts, RawChunk, RawTx};
 
-/// Attempt from which transactions are also queried by their position, after two empty answers by
+/// Attempt at which transactions are also queried by their position, after two empty answers by
 /// hash.
 const BY_PLACE: u32 = 2;
 /// Answers rejected because their logs do not match the bloom filter.
@@ -58,7 +58,7 @@ pub(super) struct CandidateTx {
 struct FetchResult {
     fetched: Vec<Fetched>,
     times: BlockTimes,
-    /// Those that no endpoint gives.
+    /// Transactions that no endpoint returns.
     missing: Vec<(Height, Word)>,
 }
 
@@ -88,7 +88,8 @@ impl EvmSource {
         self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
         let is_open = self.add_producers(&wallet, &mut given, &options).await;
         let is_refused = |one: &Fetched| one.tx.native == NativeFlows::Refused;
-        // A sale for native coin is none without its payment: the read is not the last word.
+        // Without its payment a sale for native coin is not recognized, so such a read keeps a
+        // doubt.
         let proof = if is_open || given.fetched.iter().any(is_refused) {
             proof.with(Doubts::UNCONFIRMED)
         } else {
@@ -213,7 +214,8 @@ impl EvmSource {
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
         for attempt in 0..=tries {
-            // Endpoints that fail on one, and not for a while, are asked for it by its place once more.
+            // A transaction on which endpoints fail is queried once more by its position, and not
+            // again after that.
             let is_open = |one: &&mut CandidateTx| {
                 !one.is_done(with_receipts) && (attempt <= BY_PLACE || !one.fails)
             };
@@ -345,8 +347,8 @@ impl EvmSource {
         }
     }
 
-    /// Sets who produced the blocks of trades that may hang on it. Only those that were not read for their
-    /// times take a call. Returns whether one was not to be had.
+    /// Sets the block producers of trades that may depend on them. Costs a call for each block that
+    /// was not read for its time. Returns whether a block was not available.
     async fn add_producers(
         &self,
         wallet: &Account,
@@ -390,7 +392,7 @@ impl CandidateTx {
         methods.map(move |method| Call { method, params: json!([hash]) })
     }
 
-    /// Indexes of the answers, in the order of `calls`.
+    /// Where the answers are stored, in the order of `calls`.
     fn open_parts(
         &mut self,
         with_receipt: bool,
@@ -438,7 +440,8 @@ impl CandidateTx {
     }
 }
 
-/// Newest first, each with the time of its block; and those whose block no endpoint gives.
+/// Transactions, newest first, each with the time of its block; and those whose block no endpoint
+/// returns.
 fn timed(fetched: Vec<Fetched>, times: &BlockTimes) -> (Vec<RawTx>, Vec<(Height, Word)>) {
     let (mut timed, mut untimed) = (Vec::with_capacity(fetched.len()), Vec::new());
     for one in fetched {
@@ -465,8 +468,8 @@ mod tests {
 
     const WALLET: Account = [5; 20];
 
-    /// Settles answers about a purchase for native coin, of which a list shows the token that came. The
-    /// receipt has its transfer or no log at all.
+    /// Settles answers about a purchase for native coin, of which a list shows the token that came.
+    /// The receipt has its transfer or no log at all.
     fn settled(one: &mut CandidateTx, has_log: bool) -> Option<EndpointId> {
         let hash = hex_text(&[1; 32]);
         let topics = [hex_text(&[2; 32]), hex_text(&[0; 32]), wire::topic(&WALLET)];
@@ -485,7 +488,8 @@ mod tests {
         one.settle(Some(1), true)
     }
 
-    /// Some indexes list native coin as a token, which leaves no log; and one answer may lack the log.
+    /// Some indexes list native coin as a token, which leaves no log; and one answer may lack the
+    /// log.
     #[test]
     fn that_a_listed_token_left_no_log_takes_two_answers() {
         let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: false });

@@ -34,8 +34,8 @@ defaults! {
         /// Log queries per window if an endpoint takes no larger ones.
         pub log_queries_max: usize = 64,
         /// Blocks below an endpoint's newest known head from which queries need no head in the same
-        /// request: closer to it another server behind the address may lag. Transactions that are
-        /// not found this far below the head count as gone.
+        /// request: closer to it another server behind the address may lag. Data that is not found
+        /// this far below the head counts as gone.
         pub log_head_margin: u64 = 4_096,
         /// Gateway windows that one reader reads concurrently, after the first.
         pub portal_windows_max: usize = 3,

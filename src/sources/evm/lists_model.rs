@@ -90,7 +90,8 @@ defaults! {
         pub(super) lag: HashMap<String, u64> = HashMap::new(),
         /// How far below the head that the index reports its lists are.
         pub(super) list_lag: u64 = 0,
-        /// Every so-maniest answer to an account list is of a server so many blocks behind; 0: none.
+        /// Every so-maniest answer to an account list is of a server so many blocks behind; 0:
+        /// none.
         pub(super) behind_every: usize = 0,
         pub(super) behind: u64 = 0,
         /// Answers to the list of calls that refuse it, at first; then it is there.

@@ -357,8 +357,8 @@ mod tests {
     use super::super::node_model::{NO_METHOD, nodes};
     use super::*;
 
-    /// Servers behind one address differ by some blocks: a head that has just come to the range, named
-    /// by one of them, says nothing of the others.
+    /// Servers behind one address differ by some blocks: a head that has just come to the range,
+    /// named by one of them, says nothing of the others.
     #[tokio::test(start_paused = true)]
     async fn a_range_near_the_last_head_is_searched_with_the_head_of_its_server() {
         let (now, limits) = (Instant::now(), EvmLimits::default());
@@ -387,7 +387,8 @@ mod tests {
         assert_eq!(node.depth(100, after(31)), None);
     }
 
-    /// What is answered again and again is shorter, and keeps no long range alive that is refused now.
+    /// What is answered again and again is shorter, and keeps no long range alive that is refused
+    /// now.
     #[tokio::test(start_paused = true)]
     async fn a_read_begins_with_a_range_that_was_answered_of_late_and_not_refused_since() {
         let source = nodes(|_, _, _| Err(NO_METHOD)).source(&["one"]);

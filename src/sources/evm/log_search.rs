@@ -181,13 +181,13 @@ impl LogSearch {
         self.queries.len() <= TransferSide::BOTH.len()
     }
 
-    /// Its queries of which an answer held so many logs, each in two parts.
+    /// The queries for which an answer had at least `many` logs, each in two parts.
     pub(super) fn parts(&self, many: usize) -> Self {
         let parts = self.queries.iter().filter_map(|query| query.parts(many));
         Self::new(parts.flatten().collect(), false)
     }
 
-    /// Whether these parts of its queries, in their order, hold the same logs.
+    /// Whether `parts`, in the order of the queries, contain the same logs as these.
     pub(super) fn is_as(&self, parts: &Self, many: usize) -> bool {
         let whole = self.queries.iter().filter(|query| query.parts(many).is_some());
         whole.zip(parts.queries.chunks(2)).all(|(query, parts)| {
@@ -289,8 +289,8 @@ mod tests {
         }
     }
 
-    /// What an answer of four logs at most leaves out lies far below, next to what it gives, or in its
-    /// lowest block.
+    /// What an answer of four logs at most leaves out lies far below, next to what it gives, or in
+    /// its lowest block.
     #[test]
     fn a_cut_answer_is_shown_by_its_parts_wherever_its_logs_lie() {
         for heights in

@@ -8,7 +8,7 @@ use super::ranges::Shrink;
 pub(super) struct LogSizes {
     /// Blocks of the next range.
     pub(super) blocks: u64,
-    /// Ranges that are asked for at once.
+    /// Ranges that are queried concurrently.
     pub(super) ranges: usize,
     /// The last size that was answered.
     answered: u64,
@@ -95,7 +95,7 @@ impl LogSizes {
         }
     }
 
-    /// A size half-way to the lowest refused one, if that is far from the present size.
+    /// A size half-way to the first refused one, if that is far from the present size.
     fn between(&self, limits: &EvmLimits) -> Option<u64> {
         let refused = self.refused.filter(|_| self.rest == limits.log_queries_small)?;
         let half = refused.blocks.saturating_sub(self.blocks) / 2;
@@ -112,8 +112,8 @@ impl LogSizes {
 mod tests {
     use super::*;
 
-    /// Queries of one range: two filters, each of which takes two answers, and three where the first
-    /// range of a size is asked for alone.
+    /// Queries of one range: two filters, each of which takes two answers, and three where the
+    /// first range of a size is asked for alone.
     const QUERIES: [u64; 2] = [6, 4];
 
     /// Queries until so many blocks are searched at an endpoint that takes `takes` of them.

@@ -343,8 +343,8 @@ impl LogLister {
         other.or_else(|| self.source.log_choice(range, &same).filter(takes))
     }
 
-    /// The next endpoint; if all others have pruned these blocks, the range is cut at the oldest
-    /// block that they keep.
+    /// The next endpoint. If only endpoints remain that have pruned some of these blocks, one of
+    /// them with a smaller range, down to the oldest block that they keep.
     fn choice(
         &mut self,
         high: Height,
@@ -456,7 +456,8 @@ mod tests {
     use super::*;
     use crate::rpc::CallOptions;
 
-    /// One that takes no ranges so long gives no second answer about them, which would show the depth.
+    /// One that takes no ranges so long gives no second answer about them, which would show the
+    /// depth.
     #[tokio::test(start_paused = true)]
     async fn logs_that_an_endpoint_does_not_keep_are_read_by_shorter_ranges_of_one_that_does() {
         let nodes = nodes(|host, method, params| {

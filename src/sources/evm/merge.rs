@@ -25,10 +25,10 @@ pub(super) fn more_complete<T: Copy>(
     one: (T, Vec<ListRow>),
     two: (T, Vec<ListRow>),
 ) -> Result<(T, Vec<ListRow>), T> {
-    let [from_one, of_two] = [&one.1, &two.1].map(|page| by_hash(page));
-    if contains_all(&from_one, &of_two) {
+    let [of_one, of_two] = [&one.1, &two.1].map(|page| by_hash(page));
+    if contains_all(&of_one, &of_two) {
         Ok(one)
-    } else if contains_all(&of_two, &from_one) {
+    } else if contains_all(&of_two, &of_one) {
         Ok(two)
     } else {
         Err(two.0)
@@ -45,7 +45,8 @@ fn by_hash(page: &[ListRow]) -> ByHash<'_> {
     rows
 }
 
-/// Whether a page contains each row of `part`, at least as often.
+/// Whether a page contains each row of `part` exactly as often: a repeated row would double an
+/// amount.
 fn contains_all(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
     let times =
         |rows: &[&ListRow], row: &ListRow| rows.iter().filter(|other| ***other == *row).count();
@@ -200,7 +201,7 @@ impl<L: Copy + Eq> Merge<L> {
         self.on_list(list, |list| list.absorb(page, is_whole)).unwrap_or(Ok(DescentOutcome::Taken))
     }
 
-    /// Runs `change` on one of the lists; `None` if there is no such list.
+    /// Runs `work` on one of the lists; `None` if there is no such list.
     pub(super) fn on_list<T>(
         &mut self,
         list: L,

@@ -30,8 +30,8 @@ pub(super) struct Traced<'a> {
 const CHAIN_PATIENCE: Duration = Duration::from_secs(2);
 /// Attempts for a trace that cannot be decoded or lacks calls.
 const TRACE_TRIES: u32 = 2;
-/// Answers that a transaction is too old to be traced, after which older ones are not traced for a
-/// while.
+/// Answers that a transaction is too old to be traced, after which those in its block and below are
+/// not traced for a while.
 const PRUNED_ANSWERS: u32 = 2;
 
 /// Decodes a method's answer.
@@ -43,8 +43,9 @@ impl EvmSource {
         evm::may_trade(self.inner.registry.evm(), &self.inner.chain, tx)
     }
 
-    /// Whether a trace contains calls of every contract that must have run: the recipient and the
-    /// pools that report a trade. A trace without some calls would hide their payments.
+    /// Whether a trace contains calls of every contract that must have run (the recipient and the
+    /// pools that report a trade), and as many calls as it states. A trace without some calls would
+    /// hide their payments.
     fn shows_calls(&self, trace: &RawValue, tx: &Transaction) -> bool {
         let tables = self.inner.registry.evm();
         let pools = tx.logs.iter().filter(|log| evm::is_known_event(tables, log));

@@ -1,5 +1,5 @@
 //! Native coin by the change of the wallet's balance across a block, if no endpoint traces the
-//! transaction and nothing else in the block can have changed the balance.
+//! transaction and nothing else of the wallet is known in the block or shown by it.
 
 use std::collections::BTreeSet;
 
@@ -176,8 +176,7 @@ impl EvmSource {
     }
 
     /// Removes flows found by balances if logs of the block show, or may show, another transaction
-    /// that concerns the wallet: a contract may have paid it there without a visible trace in the
-    /// block.
+    /// that concerns the wallet: a contract may have paid it there, which the block does not show.
     pub(super) async fn verify_by_logs(
         &self,
         wallet: &Account,
@@ -189,7 +188,7 @@ impl EvmSource {
         }
         match self.logs_another(wallet, tx, options).await {
             Some(false) => {}
-            // A trace cannot assign the balance change either.
+            // No trace is available that would assign the balance change.
             Some(true) if self.is_pruned(Past::Traces, tx.block) => {
                 let was_traced = self.was_pruned(Past::Traces, tx.block);
                 tx.native = if was_traced { NativeFlows::Gone } else { NativeFlows::Unknown };

@@ -178,8 +178,8 @@ async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
     }
 }
 
-/// A server without a state that gives zero for it, once. Before the sale the wallet had 100, after it
-/// 130, and 1 of it was the fee.
+/// A server without a state that gives zero for it, once. Before the sale the wallet had 100, after
+/// it 130, and 1 of it was the fee.
 #[tokio::test(start_paused = true)]
 async fn a_balance_that_cannot_be_is_no_amount() {
     for lacking in [BLOCK - 1, BLOCK] {
@@ -219,7 +219,8 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     }
 }
 
-/// That a trace leaves out calls is believed by two such traces, and one that cannot be read is none.
+/// That a trace leaves out calls is believed by two such traces, and one that cannot be read is
+/// none.
 #[tokio::test(start_paused = true)]
 async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one() {
     let (wallet, router) = (hex_text(&WALLET), hex_text(&ROUTER));
@@ -264,7 +265,8 @@ fn sold(hash: &[u8; 32]) -> Value {
     })
 }
 
-/// The sale read by its hash at an archive node without traces, where the block has these transfers.
+/// The sale read by its hash at an archive node without traces, where the block has these
+/// transfers.
 async fn reread(transfers: Vec<Value>) -> NativeFlows {
     let nodes = nodes(move |_, method, params| match method {
         "eth_getTransactionByHash" => Ok(json!({

@@ -107,7 +107,7 @@ impl EvmSource {
             }
             // This way has nothing new, and the way that would find something has failed.
             (None, Some(error)) if opened.high < lowest => Err(error),
-            // Without another way its own head is the final one.
+            // Without another way its own head is the highest one known.
             (Some(_) | None, _) => Ok(opened),
         }
     }

@@ -147,7 +147,8 @@ impl EvmSource {
                         out.failed.insert(choice.on);
                         self.note_log_failure(choice.on);
                     }
-                    // A node that does not answer does not show that its events are pruned.
+                    // A temporary error is kept over a final one: that a node fails for good says
+                    // nothing about another that may be back soon.
                     last = last.filter(|last| !last.is_final()).or(Some(error));
                 }
             }

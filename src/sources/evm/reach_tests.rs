@@ -52,8 +52,8 @@ async fn calls_that_are_behind_and_worked_on_are_not_known() {
     check_sales(high, &windows, false);
 }
 
-/// It has shown its newest blocks before: that it does not show them now is no sign of a server that
-/// is behind.
+/// It has shown its newest blocks before: that it does not show them now is no sign of a server
+/// that is behind.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_asked_up_to_a_height_alone_is_not_behind_by_what_is_above_it() {
     let model = model(&sales(), 20_000, newest_worked_on());
@@ -110,7 +110,8 @@ async fn calls_that_are_behind_by_a_later_look_count_no_more_than_the_pages_befo
     check_sales(high, &windows, true);
 }
 
-/// An account with few rows in all, the newest of them old, shows nothing of how far its list has come.
+/// An account with few rows in all, the newest of them old, shows nothing of how far its list has
+/// come.
 #[tokio::test(start_paused = true)]
 async fn the_old_rows_of_an_account_that_has_few_of_them_are_passed_over() {
     for action in ["txlist", "tokentx", "txlistinternal"] {
@@ -158,8 +159,8 @@ async fn how_far_a_list_has_come_goes_down_and_counts_for_a_while() {
     assert!(source.is_far_down(4_900), "the chain has not become shorter");
 }
 
-/// Seed 691 of account lists: its pages were asked again and again, long after that look, and it had
-/// come up again when it was looked at after them.
+/// Seed 691 of account lists: its pages were asked again and again, long after that look, and it
+/// had come up again when it was looked at after them.
 #[tokio::test(start_paused = true)]
 async fn an_index_that_falls_back_between_the_looks_before_and_after_its_pages_hides_nothing() {
     let model = model(&sales(), 20_000, Ways::default());

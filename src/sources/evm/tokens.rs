@@ -143,7 +143,7 @@ async fn in_one(
     for (group, answer) in groups.into_iter().zip(pool.batch(&calls, options).await) {
         by = answer.as_ref().ok().map(|answer| answer.endpoint).or(by);
         let answer = match answer {
-            // One of its tokens may take too long on every node.
+            // One of its tokens may time out on every node.
             Err(UpstreamError::Unavailable { .. }) => None,
             answer => unless_final(answer)?,
         };
@@ -173,7 +173,8 @@ fn owned(results: Vec<Option<&[u8]>>) -> Vec<Data> {
     results.into_iter().map(one).collect()
 }
 
-/// A call that fails while others, or the one of `probe`, are answered is one that the token fails on.
+/// Queries fields token by token. If any call, or that of `probe`, is answered, a failed one is the
+/// token's failure and not the endpoints'.
 async fn one_by_one(
     pool: &Pool,
     tokens: &[Account],

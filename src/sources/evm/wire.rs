@@ -103,7 +103,7 @@ pub(super) struct BlockHead {
     pub(super) number: Height,
     pub(super) hash: Word,
     pub(super) time: UnixSeconds,
-    /// Who takes its fees. Some chains (Polygon) show nothing but zeros.
+    /// The recipient of its fees; `None` if the node reports zeros, as on some chains (Polygon).
     pub(super) producer: Option<Account>,
     pub(super) transactions: Vec<Word>,
 }

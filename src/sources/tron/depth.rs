@@ -368,8 +368,8 @@ mod tests {
         assert_eq!(source.event_endpoints(71_000).ids, [EndpointId(0)]);
     }
 
-    /// That it was seen to keep events from a height on, where nothing below was looked at, says nothing
-    /// of what is below.
+    /// That it was seen to keep events from a height on, where nothing below was looked at, says
+    /// nothing of what is below.
     #[tokio::test(start_paused = true)]
     async fn one_is_not_alone_next_to_another_whose_depth_is_not_known() {
         let (one, two) = (Arc::default(), Arc::default());

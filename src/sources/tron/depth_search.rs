@@ -294,8 +294,8 @@ mod tests {
     const FIRST: Height = 3_100_000;
     const POOLS: Height = 5_000_000;
 
-    /// A node of a chain whose every block has one transaction: it keeps events and infos from these
-    /// heights on.
+    /// A node of a chain whose every block has one transaction: it keeps events and infos from
+    /// these heights on.
     fn node(events: Height, infos: Height) -> Arc<ScriptedNodes> {
         let topic = "ab".repeat(32);
         let info = move |height: Height| match height {

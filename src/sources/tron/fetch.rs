@@ -21,7 +21,7 @@ const INFO: [&str; 2] = ["walletsolidity/gettransactioninfobyid", "wallet/gettra
 pub(super) enum Fetched {
     Transaction(Box<Transaction>),
     Failed(Box<Transaction>),
-    /// Its contract type cannot be a trade.
+    /// By its contract type and what is shown of it, it cannot be a trade.
     Unwanted,
     /// No node returns it by its id.
     Missing,
@@ -130,8 +130,8 @@ impl TronSource {
         }
     }
 
-    /// A transaction with its info; an info that alone says that it failed is asked for once more, of
-    /// another endpoint where there is one.
+    /// A transaction with its info. If only the info reports that it failed, the info is queried
+    /// again, at another endpoint if possible.
     pub(super) async fn confirmed_info(
         &self,
         id: Word,
@@ -157,8 +157,8 @@ impl TronSource {
         }
     }
 
-    /// A transaction and its info; `Fetched::Missing` where that lacks what the list shows, and
-    /// `Fetched::Lost` where no endpoint gives what its exchange exchanges.
+    /// A transaction joined with its info; `Fetched::Missing` if the info lacks what the list
+    /// shows, `Fetched::Lost` if no endpoint returns the assets of its exchange.
     pub(super) async fn joined_with_info(
         &self,
         id: Word,

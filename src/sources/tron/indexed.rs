@@ -279,8 +279,8 @@ impl TronSource {
     }
 
     /// An error if lists returned their newest pages before an observation showed that they had
-    /// reached the time, unless all are known to be far above it: they may have fallen back after
-    /// an earlier read and omitted the newest entries.
+    /// reached the time, and the lists' indexed time is known to be near it: they may have fallen
+    /// back after an earlier read and omitted the newest entries.
     pub(super) fn check_seen(&self, unseen: &[(EndpointId, ListKind)], at: u64) -> Result<()> {
         let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let is_near = |known: u64| self.is_near(known, at);
@@ -348,8 +348,8 @@ impl TronSource {
         join_all(looks).await;
     }
 
-    /// Records an observation of all lists; false if an endpoint failed for a list whose indexed
-    /// time is not known from any other.
+    /// Records an observation of all lists. False if an endpoint failed for a list whose indexed
+    /// time is unknown and which is silent at no endpoint.
     fn take_newest(&self, newest: Newest, at: u64) -> bool {
         let (now, mut silent) = (Instant::now(), Vec::new());
         let mut indexed = lock(&self.inner.indexed);
@@ -526,8 +526,8 @@ mod tests {
         assert!(source.check_seen(&[of], far).is_ok() && source.check_seen(&[], newest).is_ok());
     }
 
-    /// How long a look takes at an endpoint that fails next to one whose list is empty, or fails too
-    /// after some answers, and whether it shows enough.
+    /// How long a look takes at an endpoint that fails next to one whose list is empty, or fails
+    /// too after some answers, and whether it shows enough.
     async fn look(answers: usize) -> (Duration, bool) {
         let left = AtomicUsize::new(answers);
         let nodes = ScriptedNodes::new(move |(host, path, _)| {

@@ -14,8 +14,9 @@ use crate::rpc::endpoint::EndpointId;
 
 /// Infos without a transfer that the list shows, after which the transaction counts as having none.
 const CUT_ANSWERS: u32 = 2;
-/// Which endpoints give internal transactions. Servers behind one address differ, so that one that gave
-/// some may give others; one that never did gives none by several answers over time.
+/// Which endpoints return internal transactions. Servers behind one address differ, so an endpoint
+/// that returned some may return more; one that never did counts as without them only after several
+/// answers over time.
 #[derive(Debug, Default)]
 pub(super) struct InternalGivers {
     by: HashMap<EndpointId, Giver>,
@@ -24,7 +25,7 @@ pub(super) struct InternalGivers {
 #[derive(Debug, Default)]
 struct Giver {
     has_given: bool,
-    /// Answers without any where there are some.
+    /// Answers without internal transactions although there are some.
     lacked: SpacedRefusals,
 }
 
@@ -42,7 +43,7 @@ impl InternalGivers {
         !self.by.get(&id).is_some_and(gives_none)
     }
 
-    /// Some endpoint gave some.
+    /// Whether some endpoint has returned any.
     pub(super) fn has_any(&self) -> bool {
         self.by.values().any(|giver| giver.has_given)
     }
@@ -88,7 +89,7 @@ impl<'a> InfoAnswers<'a> {
         is_whole || self.cut >= CUT_ANSWERS
     }
 
-    /// The best of them; where it lacks inner calls, with why.
+    /// The best answer; if it lacks inner calls, marked with the reason.
     pub(super) fn into_best(self) -> Option<Box<Transaction>> {
         let ((shown, mut tx), is_refused) = (self.best?, self.is_refused);
         if !shown.calls {
@@ -113,7 +114,7 @@ impl<'a> InfoAnswers<'a> {
 
     /// By the list, or by an event of another contract than the called one.
     pub(super) fn is_inner_call_proven(&self, tx: &Transaction) -> bool {
-        // A payment is listed at whom it is paid to without any inner call.
+        // The recipient's list shows a plain payment without any inner call.
         let by_list = self.seen.inner && self.kind != TxPurpose::Plain;
         let is_others = |called| tx.call.logs.iter().any(|log| log.address != called);
         by_list || tx.call.to.is_some_and(is_others)

@@ -73,7 +73,8 @@ defaults! {
         pub logs_ahead_min: usize = 4,
         /// Wanted transactions per further concurrent request.
         pub logs_ahead_for: usize = 6,
-        /// Blocks with few rows or none that are delivered before the window is complete.
+        /// Fewest known blocks that are delivered even with few rows or none, while more is
+        /// unknown.
         pub sparse_blocks: u64 = 100_000,
         /// Answers per search for events, until two endpoints agree.
         pub logs_votes_max: u32 = 12,

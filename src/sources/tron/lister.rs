@@ -443,8 +443,8 @@ mod tests {
         }
     }
 
-    /// An endpoint that had come so far falls behind and gives the newest entries: that shows at once,
-    /// and not only when all lists have begun, as it may have caught up by then.
+    /// An endpoint that had come so far falls behind and gives the newest entries: that shows at
+    /// once, and not only when all lists have begun, as it may have caught up by then.
     #[tokio::test(start_paused = true)]
     async fn newest_entries_of_lists_that_fell_behind_are_not_taken_from_a_second_answer() {
         let top = 1_000_060_000;
@@ -463,8 +463,8 @@ mod tests {
         assert!(matches!(refused, Err(ListError::Failed(_))), "{refused:?}");
     }
 
-    /// A read began when the lists had come to its top; a later look met a server that was behind. It
-    /// does not wait until that is forgotten.
+    /// A read began when the lists had come to its top; a later look met a server that was behind.
+    /// It does not wait until that is forgotten.
     #[tokio::test(start_paused = true)]
     async fn lists_that_were_behind_are_looked_at_again_before_a_page_is_refused() {
         let lists = Arc::new(Lists { newest: AtomicU64::new(1_000_000_000), ..Lists::default() });

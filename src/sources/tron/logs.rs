@@ -40,8 +40,8 @@ pub(super) enum Found {
     Unread,
 }
 
-/// A transaction in a search's answer, and whether it is the wallet's own, tokens left the wallet, or
-/// came to it.
+/// A transaction in a search's answer, with one thing that the answer shows: the transaction
+/// itself, that tokens left the wallet, or that tokens came to it.
 type FoundPart = (Height, Word, LogShown);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -183,7 +183,7 @@ impl TronSource {
         let mut deep = self.event_endpoints(low);
         let mut tallies: Vec<Tally> = windows.iter().copied().map(Tally::new).collect();
         let mut failure = UpstreamError::Unavailable { attempts: 0, last: NONE_KEEPS.to_owned() };
-        // Different first endpoints for different reads, to share the load.
+        // Different first endpoints for different windows, to share the load.
         let turn = windows
             .first()
             .map_or(0, |window| window.high / self.inner.limits.logs_range_max.max(1));
@@ -498,8 +498,8 @@ mod tests {
 
     const WALLET: Account = [7; 20];
 
-    /// A node that kept events of the reference pools when it was asked how deep it keeps them, and has
-    /// none of the wallet; since then it has dropped the old ones.
+    /// A node that kept events of the reference pools when it was asked how deep it keeps them, and
+    /// has none of the wallet; since then it has dropped the old ones.
     async fn confirmed(has_dropped: bool) -> bool {
         let dropped = Arc::new(AtomicBool::new(false));
         let is_dropped = Arc::clone(&dropped);
@@ -529,9 +529,9 @@ mod tests {
         assert!(!confirmed(true).await);
     }
 
-    /// Searches a window on a node that takes one call a second, has events of the reference pools and
-    /// none of the wallet, and names these heads by turns. Whether that is confirmed, and how often it
-    /// was asked for its head.
+    /// Searches a window on a node that takes one call a second, has events of the reference pools
+    /// and none of the wallet, and names these heads by turns. Whether that is confirmed, and how
+    /// often it was asked for its head.
     async fn paced(searched: HeightRange, heads: [Option<Height>; 2]) -> (bool, usize) {
         let (refusals, asked) = (AtomicUsize::new(2), Arc::new(AtomicUsize::new(0)));
         let count = Arc::clone(&asked);
@@ -562,8 +562,8 @@ mod tests {
         (*is_confirmed, asked.load(Ordering::Relaxed))
     }
 
-    /// Four answers have to agree, with a head before and one after each. A window that is in doubt is
-    /// searched twelve times.
+    /// Four answers have to agree, with a head before and one after each. A window that is in doubt
+    /// is searched twelve times.
     #[tokio::test(start_paused = true)]
     async fn a_node_of_one_call_a_request_shows_around_each_search_how_far_it_has_come() {
         let top = window(199_000, 200_000);

@@ -151,8 +151,8 @@ impl TronSource {
         self.blind_spots().contains(proof.doubts)
     }
 
-    /// What the strongest way cannot see: events, where no endpoint has lists, and inner calls where
-    /// none gives internal transactions.
+    /// What the strongest way cannot find: events, if no endpoint has lists; inner calls, if no
+    /// endpoint returns internal transactions.
     pub(super) fn blind_spots(&self) -> Doubts {
         let when = |is_blind, doubt| if is_blind { doubt } else { Doubts::NONE };
         when(self.has_no_lists(), Doubts::TRC10)
@@ -228,8 +228,8 @@ struct RpcAsker {
 }
 
 impl RpcAsker {
-    /// Asks for many things in one request, or in several of one endpoint where it allows fewer calls
-    /// a second; each has an answer of its own.
+    /// Makes many calls in one request, or in several at one endpoint if it allows fewer calls per
+    /// second; each call has its own answer.
     async fn ask(
         &self,
         name: &'static str,
@@ -245,8 +245,8 @@ impl RpcAsker {
         Ok((answers, endpoint))
     }
 
-    /// Answers that do not fit what was asked are no answer: it is asked again, elsewhere where there
-    /// is such.
+    /// Answers that do not match the calls do not count: the calls are made again, at another
+    /// endpoint if possible.
     async fn ask_at_once(
         &self,
         name: &'static str,

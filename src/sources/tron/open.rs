@@ -73,7 +73,7 @@ impl TronSource {
         let tip = high.is_none().then_some(Tip { height, hash });
         let settled = settled.saturating_sub(self.events_behind());
         let high = high.map_or(settled, |high| high.min(settled));
-        // Shortest time between blocks.
+        // Blocks are at least this far apart.
         let below = height.saturating_sub(high).saturating_mul(BLOCK_MILLIS);
         Ok((high, millis.saturating_sub(below), tip))
     }

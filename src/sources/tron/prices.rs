@@ -28,7 +28,7 @@ const SECOND: &str = "0xd21220a7";
 /// Age in seconds of a block that every server that answers has.
 const RECENT_SECONDS: u64 = 3 * 60 * 60;
 
-/// The cached reference pools of the chain's row.
+/// The chain's reference pools, stablecoins and wrapped coin, by its row in the registry.
 #[derive(Debug)]
 pub(super) struct References {
     pub(super) pools: Vec<Account>,

@@ -118,7 +118,7 @@ impl Windows {
         self.size.answered(window);
     }
 
-    /// Returns a window that is to be searched again unchanged.
+    /// Puts a window back that is to be searched again unchanged.
     pub(super) fn mark_for_retry(&mut self, window: HeightRange) {
         self.asked.remove(&window.high);
         self.again.push(window);
@@ -139,7 +139,7 @@ impl Windows {
             let high = window.high - at * range;
             HeightRange { low: high.saturating_sub(range - 1).max(window.low), high }
         };
-        // Taken from the end, so the highest comes last.
+        // Taken from the end: the highest part comes last, so that it is searched first.
         self.again.extend((0..length.div_ceil(range)).rev().map(part));
         true
     }
