@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::rows::DecodedTx;
 use super::{EnrichError, Lookups};
 use crate::domain::{Address, ChainId, Doubts};
+use crate::rpc::UpstreamError;
 use crate::sources::TokenMeta;
 use crate::store::{StoreError, TokenRecord};
+
+/// Groups of tokens that are queried concurrently.
+const GROUPS_AT_ONCE: usize = 8;
 
 type Tokens = BTreeMap<Address, TokenRecord>;
 
@@ -23,7 +28,7 @@ pub(super) async fn look_up(
     let mut tokens = contained(lookups.chain.id, txs);
     let unknown = unknown(lookups, &tokens).await?;
     if !unknown.is_empty() {
-        ask(lookups, &unknown, &mut tokens).await;
+        ask(lookups, &unknown, &mut tokens).await?;
     }
     let is_answered = unanswered(&unknown, &tokens).is_empty();
     let doubts = if is_answered { Doubts::NONE } else { Doubts::UNCONFIRMED };
@@ -61,33 +66,45 @@ async fn unknown(lookups: &Lookups<'_>, tokens: &Tokens) -> Result<Vec<Address>,
     Ok(unknown)
 }
 
-/// A symbol that is not returned in time is fetched again later. Without decimals there is no
-/// amount: then the chunk waits for nodes that fail only for a while, and requests tokens again
-/// that a limited endpoint left out. What is still open then is a doubt, no error.
-async fn ask(lookups: &Lookups<'_>, mints: &[Address], tokens: &mut Tokens) {
+/// Queries tokens. A symbol that is not returned in time is fetched again later. Without decimals
+/// there is no amount: the chunk waits for endpoints that fail for a while, and tokens that a
+/// limited endpoint left out are queried again. What is still open then is a doubt if the endpoints
+/// answer other requests, else an error.
+async fn ask(
+    lookups: &Lookups<'_>,
+    mints: &[Address],
+    tokens: &mut Tokens,
+) -> Result<(), UpstreamError> {
     let limits = &lookups.enricher.limits;
     let until = Instant::now() + limits.decimals_wait_max;
     let is_open = !unanswered(mints, tokens).is_empty();
-    // Half of the time: the rest is for tokens that are asked for alone.
+    // Half of the time: the rest is for tokens that are queried one by one.
     let mut wait = if is_open { limits.decimals_wait_max / 2 } else { limits.token_wait_max };
     let (mut open, mut size) = (mints.to_vec(), mints.len());
     loop {
         let groups = open.chunks(size.max(1)).map(|group| metas(lookups, group, wait));
-        let answers = join_all(groups).await;
+        let groups: Vec<_> = groups.collect();
+        let answers: Vec<_> = stream::iter(groups).buffered(GROUPS_AT_ONCE).collect().await;
         let is_given = answers.iter().all(Option::is_some);
         take(lookups, answers.into_iter().flatten().flatten(), tokens);
         open = unanswered(mints, tokens);
+        if open.is_empty() {
+            return Ok(());
+        }
         let left = until.saturating_duration_since(Instant::now());
-        if open.is_empty() || left <= limits.decimals_pause {
-            return;
+        if left <= limits.decimals_pause {
+            break;
         }
         sleep(limits.decimals_pause).await;
-        // One that every node fails on holds up none of the others.
+        // A token on which every endpoint fails must not hold up the others.
         (wait, size) = (left, if is_given { open.len() } else { 1 });
     }
+    let answers = timeout(limits.token_wait_max, lookups.source.head(lookups.lane)).await;
+    let late = || UpstreamError::unavailable("the decimals of tokens were not returned in time");
+    answers.unwrap_or_else(|_| Err(late())).map(drop)
 }
 
-/// `None` where they were not given in time.
+/// The answer about some tokens; `None` if it failed or was late.
 async fn metas(lookups: &Lookups<'_>, mints: &[Address], wait: Duration) -> Option<Vec<TokenMeta>> {
     timeout(wait, lookups.source.tokens(mints, lookups.lane)).await.ok()?.ok()
 }

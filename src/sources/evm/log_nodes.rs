@@ -60,6 +60,8 @@ struct LogNode {
     lacking: Expiring<Height>,
     /// It was seen to leave logs out of an answer.
     doubted_until: Option<Instant>,
+    /// Logs of the longest answer recently confirmed by parts: it does not cap shorter ones.
+    whole: Expiring<usize>,
 }
 
 impl LogNode {
@@ -307,6 +309,19 @@ impl EvmSource {
     /// Records that the endpoint left out logs that another answer had.
     pub(super) fn note_logs_left_out(&self, id: EndpointId) {
         self.with_log_node(id, |node, until| node.doubted_until = Some(until));
+    }
+
+    /// Number of logs up to which the endpoint's answers are known to be uncapped.
+    pub(super) fn whole_logs(&self, id: EndpointId) -> usize {
+        let nodes = lock(&self.inner.log_nodes);
+        let whole = nodes.0.get(&id).and_then(|node| if_current(node.whole, Instant::now()));
+        whole.unwrap_or(0)
+    }
+
+    /// Records that an answer with this many logs held all of its range.
+    pub(super) fn note_whole_logs(&self, id: EndpointId, logs: usize) {
+        let logs = logs.max(self.whole_logs(id));
+        self.with_log_node(id, |node, until| node.whole = Some((logs, until)));
     }
 
     pub(super) fn is_log_node_doubted(&self, id: EndpointId) -> bool {

@@ -187,6 +187,11 @@ impl LogSearch {
         Self::new(parts.flatten().collect(), false)
     }
 
+    /// Number of logs of the longest answer.
+    pub(super) fn longest(&self) -> usize {
+        self.queries.iter().map(|query| query.most).max().unwrap_or(0)
+    }
+
     /// Whether `parts`, in the order of the queries, contain the same logs as these.
     pub(super) fn is_as(&self, parts: &Self, many: usize) -> bool {
         let whole = self.queries.iter().filter(|query| query.parts(many).is_some());

@@ -227,7 +227,9 @@ impl LogLister {
         self.confirm(&mut search, (low, high), second.on, failed).await;
         let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
         if doubts == Doubts::NONE {
-            self.check_parts(&search, (low, high), choice).await?;
+            // An endpoint that lacks known logs cannot confirm them.
+            let lacks = search.lacking().contains(&choice.on);
+            self.check_parts(&search, (low, high), if lacks { second } else { choice }).await?;
         }
         if !is_kept || choice.lacks {
             doubts = doubts.union(Doubts::DEPTH);
@@ -245,7 +247,9 @@ impl LogLister {
         range: (Height, Height),
         choice: LogChoice,
     ) -> Result<(), SearchFault> {
-        let many = self.source.inner.limits.log_many;
+        // The cap of an endpoint is no lower than an answer that was whole.
+        let whole = self.source.whole_logs(choice.on);
+        let many = self.source.inner.limits.log_many.max(whole + 1);
         let mut parts = search.parts(many);
         let open = parts.open();
         if open.is_empty() {
@@ -254,8 +258,11 @@ impl LogLister {
         let (asker, requests) = (self.asker(range), [open]);
         let answers = asker.ask_again(&parts, &requests, choice, true).await.outcome?;
         parts.add(answers.logs, choice.on);
-        let is_whole = search.is_as(&parts, many);
-        if is_whole { Ok(()) } else { Err(SearchFault::TooMuch(Shrink::Half)) }
+        if !search.is_as(&parts, many) {
+            return Err(SearchFault::TooMuch(Shrink::Half));
+        }
+        self.source.note_whole_logs(choice.on, search.longest());
+        Ok(())
     }
 
     /// Queries further answers until enough agree, alternating between endpoints if there are
