@@ -518,7 +518,8 @@ async fn fetches_only_so_far_ahead() {
     }
 }
 
-/// Head and chain, logs, transactions, traces.
+/// Head and chain, logs, transactions, traces; the first time that an endpoint answers so long, the
+/// parts of that answer too.
 #[tokio::test(start_paused = true)]
 async fn the_first_rows_come_after_four_round_trips() {
     let mut chain = Chain::new(2_000_000);
@@ -528,10 +529,12 @@ async fn the_first_rows_come_after_four_round_trips() {
     chain.add(5, &OTHER, &UNKNOWN);
     let net = Net::new(chain, vec![Ways::default()]);
     let source = source_with(&net, 1, 100);
-    let began = Instant::now();
-    let chunk = source.read(all()).next().await.unwrap().unwrap();
-    assert!(!chunk.txs.is_empty());
-    assert_eq!(began.elapsed().as_millis() / 100, 4);
+    for round_trips in [5, 4] {
+        let began = Instant::now();
+        let chunk = source.read(all()).next().await.unwrap().unwrap();
+        assert!(!chunk.txs.is_empty());
+        assert_eq!(began.elapsed().as_millis() / 100, round_trips);
+    }
 }
 
 fn calls(value: u64) -> NativeFlows {
