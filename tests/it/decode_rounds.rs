@@ -5,7 +5,7 @@ use blotter::decode::NoteKind;
 use blotter::domain::{Address, Side, Units};
 
 use crate::decode::{JUPITER, RAYDIUM, Row, WHIRLPOOL, check, run};
-use crate::support::solana::{TOKEN, Tx, WSOL, key};
+use crate::support::solana::{TOKEN, TOKEN_2022, Tx, WSOL, key};
 
 const MARINADE: &str = "MarBmsSgKXdrN1egZf5sqe1TMai9K1rChYNDJgjq7aD";
 const SANCTUM: &str = "stkitrT1Uoy18Dk1fTrgPw8W6MVzoCfYoAFT4MLsmhq";
@@ -193,6 +193,22 @@ fn a_platforms_fee_of_what_is_received_is_in_the_value() {
         ];
         check(&tx, "w", &rows);
     }
+}
+
+/// The mint may take more than a platform.
+#[test]
+fn a_tax_of_what_is_received_is_in_the_value() {
+    let mut tx = parties();
+    tx.lamports(TOKEN_2022, 1).transfer(2, "w a", "hub a", "w", 700);
+    step(&mut tx, "m", ("a", 700), ("usdc", 300));
+    step(&mut tx, "p", ("usdc", 300), ("sol", 5_000));
+    step(&mut tx, "p", ("sol", 5_000), ("b", 100));
+    tx.transfer_less_fee(2, ["hub b", "w b", "hub"], "B", 100, 12);
+    let rows = [
+        (Side::Sell, "A", 700, Some(5_000), "Orca Whirlpool"),
+        (Side::Buy, "B", 88, Some(5_000), "Raydium AMM v4"),
+    ];
+    check(&tx, "w", &rows);
 }
 
 /// Who calls the market takes an order. Its maker gave what is sold when the order was placed.
@@ -383,6 +399,8 @@ fn what_free_funds_pay_in_part_is_open() {
     assert_eq!(sold("USDC", whole), [(Some(Units::from(whole)), None), (got, None)]);
     assert_eq!(sold("USDC", whole - 1_000_000), [(None, None), (got, None)]);
     assert_eq!(sold(WSOL, whole - 1_000_000), [(None, got)]);
+    // A multiple of the lots, but no power of ten for each.
+    assert_eq!(sold("USDC", whole / 5 * 3), [(None, None), (got, None)]);
     // The price of a purchase, without what lay at the exchange.
     let bought = |paid: u64| {
         let mut tx = take(WSOL, (0, 15_716), ("v base", "w base", "vault", 800));
@@ -393,6 +411,28 @@ fn what_free_funds_pay_in_part_is_open() {
     let units = Some(Units::from(800_u64));
     assert_eq!(bought(224_924_885), [(units, got)]);
     assert_eq!(bought(224_924_885 - 70), [(units, None)]);
+}
+
+/// 12 lots of 10 are sold, of which free funds pay 20, next to a purchase for 1,000 lamports.
+#[test]
+fn what_free_funds_add_to_a_sale_of_what_was_bought_is_sold() {
+    let next_to = |quote: &str, bought: u64| {
+        let mut tx = take(quote, (0, 12), ("v quote", "w quote", "vault", 1_200));
+        tx.account("w base", "BASE", "w", 100).transfer(2, "w base", "v base", "w", 100);
+        tx.account("w sol", WSOL, "w", 100_000).account("p sol", WSOL, "p", 90_000);
+        tx.account("p base", "BASE", "p", 900);
+        swap(&mut tx, ("w sol", 1_000), ("w base", bought));
+        let trades = run(&tx, "w").trades.into_iter();
+        trades.map(|row| (row.side, row.units, row.native)).collect::<Vec<_>>()
+    };
+    let units = |units: u64| Some(Units::from(units));
+    let got = (Side::Buy, units(1_200), None);
+    assert_eq!(next_to(WSOL, 100), [(Side::Sell, None, None)]);
+    assert_eq!(next_to("USDC", 100), [(Side::Sell, None, None), got]);
+    assert_eq!(next_to(WSOL, 90), [(Side::Sell, None, units(200))]);
+    // More may have been bought than was sold.
+    assert_eq!(next_to(WSOL, 150), []);
+    assert_eq!(next_to("USDC", 150), [got]);
 }
 
 #[test]

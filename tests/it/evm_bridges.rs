@@ -138,6 +138,9 @@ fn coin_that_a_pool_without_signs_gave_and_the_route_wrapped_is_no_sale() {
     let signature = "TokenExchange(address,int128,uint256,int128,uint256)";
     let amounts = [number(1), number(500), number(0), number(100)];
     let given = log(POOL, signature, &[word(ROUTER)], &amounts);
+    // A wrap of 1 is no amount of the pool, but its index of a token.
+    let dust = vec![transfer(AAA, WALLET, POOL, 500), given.clone(), wrap(ROUTER, 1)];
+    case(dust).unknown().gives(&[('s', AAA, 500, None)]);
     let mut logs = vec![transfer(AAA, WALLET, POOL, 500), given, wrap(ROUTER, 100)];
     logs.extend(swap(POOL_2, (weth(), 100, ROUTER), (BBB, 7, OTHER)));
     case(logs.clone()).unknown().gives_none(Some(NoteKind::OneSided));

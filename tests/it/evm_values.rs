@@ -146,6 +146,23 @@ fn a_balance_shows_whether_what_came_with_a_call_stays() {
     balance(bought(), 3).gives(&[('b', AAA, 500, Some(60))]);
     balance(sold(), 3).gives(&[('s', AAA, 500, Some(60))]);
     balance(sold(), 5).gives(&[('s', AAA, 500, None)]);
+    let fee = [bought(), vec![transfer(weth(), WALLET, OTHER, 1)]].concat();
+    balance(fee, 3).gives(&[('b', AAA, 500, Some(61))]);
+}
+
+#[test]
+fn a_balance_shows_that_a_called_wallet_pays_or_gets_more_than_came() {
+    let net = |logs: Vec<Log>, gained: u64, lost: u64| {
+        let (gained, lost) = (Units::from(gained), Units::from(lost));
+        called_with(3, logs).native(NativeFlows::Net { gained, lost })
+    };
+    let mut purchase = vec![wrap(ROUTER, 60)];
+    purchase.extend(swap(POOL, (weth(), 60, ROUTER), (AAA, 500, WALLET)));
+    net(purchase.clone(), 0, 60).gives(&[('b', AAA, 500, None)]);
+    net(purchase, 0, 0).gives_none(Some(NoteKind::OneSided));
+    let sale = swap(POOL, (AAA, 500, WALLET), (weth(), 60, ROUTER));
+    net(sale.clone(), 63, 0).gives(&[('s', AAA, 500, None)]);
+    net(sale, 3, 0).gives_none(Some(NoteKind::OneSided));
 }
 
 #[test]

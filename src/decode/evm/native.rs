@@ -4,7 +4,7 @@ use super::ledger::{Asset, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own, TWO};
 use super::pool_coin;
 use super::scene::{Scene, Venue, exchanges};
-use super::transaction::{Account, CoinTo, Log};
+use super::transaction::{Account, CoinTo, Log, NativeFlows};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, words};
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Payout};
@@ -19,6 +19,17 @@ const COIN_LIMIT: Units = Units::from_limbs([0, 0, 1, 0]);
 
 /// Whether the wallet gave, and whether it received, native coin, as far as that is known.
 pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
+    let came = scene.came_along();
+    if let NativeFlows::Net { gained, lost } = scene.tx.native
+        && !came.is_zero()
+    {
+        // A loss is the wallet's own, and so is a gain above what came along.
+        match (own.gave(), own.got()) {
+            (false, true) if !lost.is_zero() => return (true, false),
+            (true, false) if gained > came => return (false, true),
+            (true | false, true | false) => {}
+        }
+    }
     let measure = match Measure::from(own.known) {
         Measure::None | Measure::Unknown => value(scene, own),
         Measure::Gave(_) if is_fee(scene, own) => Measure::Unknown,
@@ -34,7 +45,7 @@ pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
             let mut pools = scene.venues.iter().filter(|venue| exchanges(venue.event.kind));
             let spent = !scene.ledger.wraps.is_empty() || pools.any(moves_one);
             // What came along may be all that was spent, and was not the wallet's.
-            let own_coin = scene.acts_inside() && scene.came_along().is_zero();
+            let own_coin = scene.acts_inside() && came.is_zero();
             (own.got() && !own.gave() && own_coin && spent, false)
         }
     }

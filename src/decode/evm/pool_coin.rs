@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::ledger::{Asset, Move};
+use super::own::TWO;
 use super::scene::{Scene, Venue, exchanges};
 use super::transaction::Account;
 use super::words::{absolute, units, words};
@@ -66,10 +67,12 @@ fn sides(venue: &Venue<'_>) -> Option<[Side; 2]> {
 }
 
 /// Whether another account wrapped an amount that a pool states. A launchpad also states fees,
-/// which are wrapped separately from what it pays out.
+/// which are wrapped separately from what it pays out. Words of 0 and 1 may also be indexes or flags.
 fn is_wrapped(venue: &Venue<'_>, wraps: &mut Vec<(Account, Units)>) -> bool {
     let states = |amount: Units| words(venue.log).any(|word| absolute(units(word)) == amount);
-    let of_it = |(who, amount): &(Account, Units)| *who != venue.holder && states(*amount);
+    let of_it = |(who, amount): &(Account, Units)| {
+        *who != venue.holder && *amount >= TWO && states(*amount)
+    };
     venue.event.kind == EventKind::Pool
         && wraps.iter().position(of_it).map(|at| wraps.swap_remove(at)).is_some()
 }

@@ -16,7 +16,8 @@ pub fn may_tip(chain: &Chain, wallet: &Account, tx: &Transaction) -> bool {
     let Some(ledger) = Ledger::read(tx, chain) else { return false };
     let of_own = |m: &&Move| m.asset == Asset::Native && m.to == *wallet;
     let own: Vec<&Move> = ledger.moves.iter().filter(of_own).collect();
-    let mut by_payers = to_takers(&ledger, tx, |who| own.iter().any(|m| m.from == *who));
+    let payers: BTreeSet<Account> = own.iter().map(|m| m.from).collect();
+    let mut by_payers = to_takers(&ledger, tx, |who| payers.contains(who));
     by_payers.retain(|m| m.to != *wallet);
     let gets_less = sum(&by_payers) > sum(&own);
     tx.from == *wallet && gets_less || !to_takers(&ledger, tx, |who| who == wallet).is_empty()

@@ -6,7 +6,7 @@ use super::ledger::{Asset, Ledger, Move};
 use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
 use super::side_legs::without_tax;
-use super::transaction::Account;
+use super::transaction::{Account, NativeFlows};
 use crate::decode::flow::Flow;
 use crate::decode::is_part;
 use crate::domain::{Side, Units};
@@ -21,7 +21,9 @@ pub(super) fn of_legs(
 ) -> Vec<Option<Units>> {
     let has = |side| legs.iter().any(|leg| leg.side == side);
     // Unseen, what came along may have gone on: only the token's own pools show that it did not.
-    let is_seen = scene.ledger.native_known || scene.came_along().is_zero();
+    let came = scene.came_along();
+    let stays = matches!(scene.tx.native, NativeFlows::Net { gained, .. } if gained == came);
+    let is_seen = scene.ledger.native_known || came.is_zero() || stays;
     match (legs, measure) {
         ([leg], Measure::Gave(units)) if leg.side == Side::Buy && is_seen => vec![Some(units)],
         ([leg], Measure::Got(units)) if leg.side == Side::Sell => vec![Some(units)],

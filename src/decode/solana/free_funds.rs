@@ -58,8 +58,8 @@ fn take(scene: &Scene<'_>, ledger: &Ledger, group: &Range<usize>) -> Option<(Swa
     Some((Swap { ranges: vec![group.clone()], net }, got, gave))
 }
 
-/// Marks what a swap gave more of than moved. All lots of a side have one size: what moved for all of
-/// them is a multiple of their number.
+/// Marks what a swap gave more of than moved. All lots of a side have one size, a power of ten: what
+/// moved for all of them is that many times their number.
 pub(super) fn mark_paid_in_part(scene: &Scene<'_>, ledger: &Ledger, swap: &mut Swap) {
     for at in swap.ranges.iter().flat_map(Range::clone) {
         let call = scene.tx.subtree(at);
@@ -67,7 +67,8 @@ pub(super) fn mark_paid_in_part(scene: &Scene<'_>, ledger: &Ledger, swap: &mut S
             let inside = ledger.flows.iter().filter(|flow| call.contains(&flow.instruction));
             let paid = inside.filter(|flow| flow.from == Some(account));
             let paid = paid.fold(0_u64, |sum, flow| sum.saturating_add(flow.amount));
-            let is_part = paid.checked_rem(lots).is_some_and(|rest| rest > 0);
+            let is_whole = (0..20).any(|n| lots.checked_mul(10_u64.pow(n)) == Some(paid));
+            let is_part = paid > 0 && lots > 0 && !is_whole;
             if let Some(asset) = asset.filter(|_| is_part) {
                 swap.net.leave_open(asset);
             }

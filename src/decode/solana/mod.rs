@@ -94,10 +94,6 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     add_own_payment(&scene, &ledger, &mut swaps);
     let (mut swaps, closings) = sorted_out(&scene, &ledger, swaps, &mut notes);
     add_platform_fees(&scene, &ledger, &mut swaps);
-    if swaps.iter().any(|swap| swap.net.unvalued) {
-        let detail = "several curves paid and the split is unknown";
-        notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
-    }
     for swap in &mut swaps {
         free_funds::mark_paid_in_part(&scene, &ledger, swap);
     }
@@ -105,6 +101,10 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     if fills.is_empty() {
         leave_out_lent(&scene, &ledger, &mut swaps, &mut notes);
         free_funds::add_takes(&scene, &ledger, &mut swaps, &mut notes);
+    }
+    if swaps.iter().any(|swap| swap.net.unvalued) {
+        let detail = "how many of the lamports that moved belong to a swap is unknown";
+        notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
     }
     let mut rows = RowSums::default();
     for swap in swaps.iter().chain(&closings) {

@@ -27,7 +27,7 @@ struct Hop {
 /// either, or more of them than dust were on a side.
 pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<i128> {
     let sides = sides(&swap.net)?;
-    value(&swap.net, sides, &hops(scene, ledger, &swap.ranges))
+    value(ledger, &swap.net, sides, &hops(scene, ledger, &swap.ranges))
 }
 
 /// The same of an order's fill, which the keeper may have routed anywhere in the transaction. `None`
@@ -36,7 +36,7 @@ pub(super) fn value_of_fill(scene: &Scene<'_>, ledger: &Ledger, net: &Net) -> Op
     let sides = sides(net)?;
     let hops = hops(scene, ledger, std::slice::from_ref(&scene.whole));
     let exceeds = |moved: &(usize, i128)| exceeds(&hops, *moved, REST_PART_MIN);
-    if net.tokens.iter().any(exceeds) { None } else { value(net, sides, &hops) }
+    if net.tokens.iter().any(exceeds) { None } else { value(ledger, net, sides, &hops) }
 }
 
 /// The token that was given and the one that was received, where there are no others.
@@ -50,8 +50,8 @@ fn sides(net: &Net) -> Option<[(usize, i128); 2]> {
     Some(if one.1 < 0 { [*one, *other] } else { [*other, *one] })
 }
 
-fn value(net: &Net, sides: [(usize, i128); 2], hops: &[Hop]) -> Option<i128> {
-    let value = sides.into_iter().find_map(|side| by_token(hops, side))?;
+fn value(ledger: &Ledger, net: &Net, sides: [(usize, i128); 2], hops: &[Hop]) -> Option<i128> {
+    let value = sides.into_iter().find_map(|side| by_token(ledger, hops, side))?;
     let rest = net.native.checked_abs()?.checked_mul(REST_PART_MIN)?;
     (rest <= value).then_some(value)
 }
@@ -67,13 +67,19 @@ fn exceeds(hops: &[Hop], (mint, units): (usize, i128), part: i128) -> bool {
 }
 
 /// `None` also where the hops exchanged more than the wallet's, which is then one leg of another's route.
-fn by_token(hops: &[Hop], (mint, units): (usize, i128)) -> Option<i128> {
-    // A platform may take its fee of what is received.
+fn by_token(ledger: &Ledger, hops: &[Hop], (mint, units): (usize, i128)) -> Option<i128> {
+    // A platform may take its fee of what is received, and the mint any part, at each transfer.
+    let taxed = |flow: &Flow| {
+        let comes = flow.asset == Asset::Token(mint) && ledger.is_own(flow.to);
+        comes && flow.received < flow.amount
+    };
+    let is_taxed = units > 0 && ledger.flows.iter().any(taxed);
     let part = if units < 0 { REST_PART_MIN } else { PLATFORM_FEE_PART_MIN };
     let tokens = sum(hops, mint, |hop| hop.tokens);
     let lamports = sum(hops, mint, |hop| hop.lamports);
     let whole = units.unsigned_abs();
-    if lamports == 0 || tokens.checked_mul(2)? < whole || exceeds(hops, (mint, units), part) {
+    let is_leg = !is_taxed && exceeds(hops, (mint, units), part);
+    if lamports == 0 || tokens.checked_mul(2)? < whole || is_leg {
         return None;
     }
     // A fee that a venue takes of the token before it swaps is part of the price.

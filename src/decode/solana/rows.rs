@@ -29,7 +29,7 @@ struct Sum {
     mint: usize,
     /// Positive where the wallet received tokens.
     units: i128,
-    /// They are not all.
+    /// They are not all: the wallet gave more.
     is_open: bool,
     /// Positive where the wallet received lamports; `None` once the share of one swap is unknown.
     native: Option<i128>,
@@ -81,7 +81,8 @@ impl RowSums {
     /// Of several swaps that leave one token, native coin is the other side: of all of them together
     /// it is known. Where it is none, or came with what is left, they went round.
     fn settle(&mut self) {
-        if self.swaps < 2 || self.unvalued {
+        let may_be_sold = |row: &Sum| row.is_open && row.units >= 0;
+        if self.swaps < 2 || self.unvalued || self.sums.iter().any(may_be_sold) {
             return;
         }
         let mut left: Vec<&mut Sum> = self.sums.iter_mut().filter(|row| row.units != 0).collect();
@@ -103,13 +104,19 @@ impl RowSums {
     ) -> Decoded {
         self.settle();
         let mut decoded = Decoded { notes, ..Decoded::default() };
-        for row in self.sums.iter().filter(|row| row.units != 0) {
+        // Of a token that came, an unknown amount that was given may be more.
+        let has_side = |row: &&Sum| match row.units {
+            0 => row.is_open,
+            units => units < 0 || !row.is_open,
+        };
+        for row in self.sums.iter().filter(has_side) {
             let Some(key) = ledger.mints.get(row.mint) else { continue };
             let mint = Address::Solana(*key);
             let side = if row.units > 0 { Side::Buy } else { Side::Sell };
             // Native coin on the same side as the token is not a price, nor is more than all
-            // lamports that moved.
-            let native = row.native.filter(|native| (*native < 0) == (row.units > 0));
+            // lamports that moved, nor what is left where the token's amounts that are known cancel.
+            let native = row.native.filter(|_| row.units != 0);
+            let native = native.filter(|native| (*native < 0) == (row.units > 0));
             let native =
                 native.filter(|native| native.unsigned_abs() <= scene.tx.lamports_in_all());
             decoded.trades.push(DecodedTrade {
