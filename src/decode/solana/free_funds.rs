@@ -58,8 +58,8 @@ fn take(scene: &Scene<'_>, ledger: &Ledger, group: &Range<usize>) -> Option<(Swa
     Some((Swap { ranges: vec![group.clone()], net }, got, gave))
 }
 
-/// Marks what a swap gave more of than moved. All lots of a side have one size, a power of ten: what
-/// moved for all of them is that many times their number.
+/// Marks what a swap gave more of than moved. All lots of a side have one size: what moved for all of
+/// them is that many times their number. Markets choose powers of ten; any other is left open.
 pub(super) fn mark_paid_in_part(scene: &Scene<'_>, ledger: &Ledger, swap: &mut Swap) {
     for at in swap.ranges.iter().flat_map(Range::clone) {
         let call = scene.tx.subtree(at);
