@@ -1,7 +1,5 @@
 //! Fetching: pages of lists, and transactions in batches.
 
-use std::time::Duration;
-
 use futures_util::future::{join, try_join_all};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -14,7 +12,7 @@ use super::timeline::Timed;
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
-use crate::rpc::batch::{Call, CallResponse};
+use crate::rpc::batch::{Call, CallResponse, PROBE_WAIT};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
@@ -26,9 +24,6 @@ const TOKEN_BALANCES_FROM: Height = 100_000_000;
 
 /// Agave's code for a signature that the node does not know; older ones answer `[]` or `null`.
 pub(super) const UNKNOWN_SIGNATURE: i64 = -32020;
-
-/// How long a read waits to learn whether it is the endpoints that fail.
-const PROBE_WAIT: Duration = Duration::from_secs(5);
 
 /// A page that is asked for.
 #[derive(Debug, Clone)]
