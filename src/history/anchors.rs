@@ -68,15 +68,16 @@ pub(super) struct AnchorComparison {
     last_good: Option<Height>,
     undecided: Option<Height>,
     is_unasked: bool,
-    /// The highest block that no endpoint keeps.
-    dropped: Option<Height>,
+    /// The lowest and the highest block that no endpoint keeps.
+    dropped: Option<(Height, Height)>,
 }
 
 /// What follows from the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReorgOutcome {
-    /// No anchor differs. The blocks of anchors up to this height, if any, are kept by no endpoint.
-    NoReorg(Option<Height>),
+    /// No anchor differs. The blocks of anchors from the lower to the higher of these heights, if
+    /// any, are kept by no endpoint.
+    NoReorg(Option<(Height, Height)>),
     /// The chain was reorged: all heights above this one must be read again.
     RollBackTo(Height),
     /// The answers do not show whether the block at this height is still on the chain. New anchors
@@ -109,7 +110,9 @@ impl AnchorComparison {
             // A match above does not prove what was read before that block was fetched.
             HashCheck::Differs => (self.differs, self.last_good) = (true, None),
             HashCheck::Same => self.last_good = self.last_good.or(Some(height)),
-            HashCheck::Gone if self.may_be_pruned => self.dropped = self.dropped.or(Some(height)),
+            HashCheck::Gone if self.may_be_pruned => {
+                self.dropped = Some((height, self.dropped.map_or(height, |(_, high)| high)));
+            }
             HashCheck::NotOffered => self.is_unasked = true,
             HashCheck::Gone | HashCheck::Unknown => {
                 self.undecided = self.undecided.or(Some(height))
@@ -124,6 +127,10 @@ impl AnchorComparison {
             _ if self.differs => ReorgOutcome::RollBackTo(self.last_good.unwrap_or(0)),
             Some(height) => ReorgOutcome::Undecided(height),
             None if self.is_unasked => ReorgOutcome::Unasked,
+            // Nodes prune old blocks first: where no checked block is kept, none below them is.
+            None if self.last_good.is_none() => {
+                ReorgOutcome::NoReorg(self.dropped.map(|(_, high)| (0, high)))
+            }
             None => ReorgOutcome::NoReorg(self.dropped),
         }
     }
@@ -150,7 +157,7 @@ mod tests {
         use HashCheck::{Differs, Gone, Same};
         let judge = |checks: &[HashCheck]| judge(None, checks);
         assert_eq!(judge(&[Same, Same, Differs]), (2, ReorgOutcome::NoReorg(None)));
-        assert_eq!(judge(&[Gone, Gone, Differs]), (2, ReorgOutcome::NoReorg(Some(10))));
+        assert_eq!(judge(&[Gone, Gone, Differs]), (2, ReorgOutcome::NoReorg(Some((0, 10)))));
         assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, ReorgOutcome::RollBackTo(7)));
         assert_eq!(judge(&[Differs, Same, Same]), (2, ReorgOutcome::RollBackTo(9)));
         assert_eq!(judge(&[Differs, Gone, Same]), (3, ReorgOutcome::RollBackTo(8)));
@@ -168,7 +175,8 @@ mod tests {
             assert_eq!(judge(rested, &[Unknown, Differs, Same]), (3, ReorgOutcome::RollBackTo(8)));
         }
         assert_eq!(judge(lately, &[Gone, Same]), (2, ReorgOutcome::Undecided(10)));
-        assert_eq!(judge(long_ago, &[Gone, Same]), (2, ReorgOutcome::NoReorg(Some(10))));
+        assert_eq!(judge(long_ago, &[Gone, Same]), (2, ReorgOutcome::NoReorg(Some((10, 10)))));
+        assert_eq!(judge(long_ago, &[Same, Gone]), (2, ReorgOutcome::NoReorg(Some((9, 9)))));
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub(super) struct Worker {
     anchor_lock: Arc<Mutex<()>>,
     /// No endpoint offers blocks, so anchors were not compared with the chain.
     is_unchecked: bool,
-    /// The highest anchor whose block no endpoint keeps any more.
-    dropped: Option<Height>,
+    /// The lowest and the highest anchor whose blocks no endpoint keeps any more.
+    dropped: Option<(Height, Height)>,
     /// The wallet's record when the worker was last idle.
     idle_record: Option<WalletRecord>,
     /// When the last read from the head began, and when the last successful one began.

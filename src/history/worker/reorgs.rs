@@ -14,6 +14,11 @@ use crate::history::ingest::IngestError;
 use crate::rpc::UpstreamError;
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord};
 
+/// How far below the top of the coverage the newest anchor of the last read may lie: its block may
+/// be the one of the newest row, or of a node that was behind. Nodes keep more
+/// blocks than these.
+const ANCHOR_SLACK: u64 = 1_000;
+
 impl Worker {
     /// Stores the hash of the first of these blocks that nodes return, for sources that report no
     /// hash before the read: a reorg between the read and this query is not detected. Runs
@@ -53,7 +58,10 @@ impl Worker {
         let now = self.inner.clock.now();
         // Reads without blocks kept no anchor, so the time of the last read does not bound the age
         // of these.
-        let is_of_last = |newest: &Anchor| Some(newest.height) >= record.coverage.top();
+        let is_of_last = |newest: &Anchor| {
+            let reach = newest.height.saturating_add(ANCHOR_SLACK);
+            record.coverage.top().is_none_or(|top| reach >= top)
+        };
         let checked_at = record.checked_at.filter(|_| kept.first().is_none_or(is_of_last));
         let mut comparison = AnchorComparison::new(checked_at.map(|at| now.since(at)));
         let (loose, rest) = kept.split_at(kept.len().min(anchors::ALWAYS_CHECKED));
@@ -102,7 +110,7 @@ impl Inner {
         &self,
         (id, epoch): (WalletId, u64),
         anchor: Anchor,
-        dropped: Option<Height>,
+        dropped: Option<(Height, Height)>,
     ) -> Result<()> {
         let anchors = Some(self.anchors_with(id, anchor, dropped).await?);
         let patch = WalletPatch { anchors, ..WalletPatch::default() };
@@ -115,10 +123,10 @@ impl Inner {
         &self,
         id: WalletId,
         anchor: Anchor,
-        dropped: Option<Height>,
+        dropped: Option<(Height, Height)>,
     ) -> Result<Vec<Anchor>> {
         let mut kept = self.view()?.anchors(id).await?;
-        kept.retain(|one| dropped.is_none_or(|dropped| one.height > dropped));
+        kept.retain(|one| dropped.is_none_or(|(low, high)| !(low..=high).contains(&one.height)));
         Ok(anchors::add(&kept, anchor, self.limits.anchors_max))
     }
 }
