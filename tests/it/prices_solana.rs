@@ -149,3 +149,27 @@ async fn one_answer_without_a_block_is_no_price_that_is_not_there() {
     let shown = source_by(transport, true).native_prices(&at, &lane()).await;
     assert!(shown.is_err(), "{shown:?}");
 }
+
+/// The blocks of the two highest slots are missing at every try; those below are there.
+#[tokio::test(start_paused = true)]
+async fn a_block_that_is_missing_for_good_leaves_the_price_to_the_next_lower_one() {
+    let model = SolanaModel::new(11);
+    let node = DemoNode::new(model.clone(), 1);
+    let sides = sides(&model, 200, true);
+    let limits = SolanaLimits::default();
+    let (error, tries) =
+        (json!({"code": -32004, "message": "not here"}), 2 * limits.missing_tries_max);
+    let (mut asked, mut found) = (0, 0);
+    for (moment, ..) in sides.iter().rev().step_by(20) {
+        let node = DemoTransport::new([("demo.test/sol".to_owned(), node.clone())]);
+        let (says, left) = (("error", error.clone()), Mutex::new(tries));
+        let source = source_by(Arc::new(Pruned { node, says, left }), true);
+        let head = model.head();
+        if head > moment.height + limits.block_late_max + 64 {
+            asked += 1;
+            let prices = source.native_prices(&[*moment], &lane()).await.unwrap();
+            found += prices.iter().flatten().count();
+        }
+    }
+    assert!(asked > 3 && found * 4 > asked * 3, "{found} of {asked}");
+}

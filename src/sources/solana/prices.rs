@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 
 use super::SolanaSource;
-use super::blocks::NO_BLOCK;
+use super::blocks::{NO_BLOCK, NOT_AVAILABLE};
 use super::price_wire::{self, Mints, Vaults};
 use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
@@ -111,8 +111,9 @@ impl SolanaSource {
         Ok(None)
     }
 
-    /// A slot's block; `None` where it has none, or one that is longer than an answer may be. That it has
-    /// none, or that no node keeps it, takes two answers: servers of one address start and prune apart.
+    /// A slot's block; `None` where it has none, where nodes lack it for good, or where it is
+    /// longer than an answer may be. That it has none, or that no node keeps it, takes two answers:
+    /// servers of one address start and prune apart.
     async fn price_block(
         &self,
         slot: Height,
@@ -126,7 +127,12 @@ impl SolanaSource {
                     options.avoid = Some(answer.endpoint);
                 }
                 Ok(answer) => return Ok(Some(answer)),
-                Err(UpstreamError::Rpc { code: TOO_LARGE, .. }) => return Ok(None),
+                // Another block serves as well.
+                Err(UpstreamError::Rpc { code, .. })
+                    if [TOO_LARGE, NOT_AVAILABLE].contains(&code) =>
+                {
+                    return Ok(None);
+                }
                 Err(UpstreamError::Rpc { .. }) if refusals == 0 => refusals += 1,
                 Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => {
                     return Ok(None);
