@@ -432,3 +432,28 @@ async fn an_account_that_is_open_above_the_head_is_listed_by_the_next_read() {
     let wanted = net.chain.lock().unwrap().truth(&[account], 951, 1000);
     assert_eq!((got.error, got.found, wanted.len()), (None, wanted, 1));
 }
+
+/// The lists of the only node are behind its accounts, and the account closed between the two.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_closed_above_lists_that_are_behind_is_listed_by_the_next_read() {
+    let account = [7; 32];
+    let mut chain = busy_chain();
+    for slot in [650, 985] {
+        chain.add(slot, &[[5; 32], account]);
+    }
+    let net = Net::new(chain, vec![Ways { list_lag: 300, ..Ways::default() }]);
+    let one = asking(&net, 1, 10);
+    let mut known = SourceAccount { account, amount: Some(5), oldest: None };
+    for (low, high, wanted) in [(601, 700, 1), (701, 1000, 11)] {
+        let all = all_of(Address::Solana(WALLET));
+        let gap = GapRequest { low, accounts: vec![known], first: false, ..all };
+        let got = read_gap(&one, gap).await;
+        let truth = net.chain.lock().unwrap().truth(&[WALLET, account], low, high);
+        assert_eq!((got.error, got.high, got.found), (None, Some(high), truth.clone()));
+        assert_eq!(truth.len(), wanted);
+        known = *got.accounts.iter().rfind(|one| one.account == account).unwrap();
+        let is_open = known.amount == Some(SourceAccount::OPEN);
+        assert_eq!((is_open, known.amount.is_none()), (high == 700, high == 1000));
+        net.set(0, Ways::default());
+    }
+}

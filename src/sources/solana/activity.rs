@@ -43,7 +43,7 @@ impl SolanaSource {
         slot: Height,
         options: &CallOptions,
     ) -> Option<Sample> {
-        let before = self.anchor_above(slot, options).await?;
+        let before = self.anchor_above(slot, options).await.ok()??;
         let page = self.page_below(wallet, Some(before), options).await.ok()?;
         Some(sample(slot, &page))
     }

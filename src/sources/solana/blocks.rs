@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
-use super::{SolanaSource, if_offered};
+use super::{SolanaSource, if_offered, if_offered_now};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
 use crate::rpc::batch::CallResponse;
 use crate::rpc::endpoint::EndpointId;
@@ -50,16 +50,23 @@ impl SolanaSource {
         Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
     }
 
-    /// A signature of a block above a height, as the start of lists. `None` if no such block is
-    /// returned, for any reason: then lists start at the top.
-    pub(super) async fn anchor_above(&self, height: Height, options: &CallOptions) -> Option<TxId> {
+    /// A signature of a block above a height, as the start of lists. `None` if nodes refuse or lack
+    /// such a block: then lists start at the top, which may be far above. A passing failure is an
+    /// error, for a later retry.
+    pub(super) async fn anchor_above(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<Option<TxId>> {
         let pool = &self.inner.pool;
         let params = json!([height.saturating_add(1), 1, {"commitment": "finalized"}]);
-        let answer = pool.call("getBlocksWithLimit", params, options).await.ok()?;
-        let slots: Vec<Height> = serde_json::from_str(answer.result.get()).ok()?;
-        let params = block_params(*slots.first()?, "signatures");
-        let answer = pool.call("getBlock", params, options).await.ok()?;
-        TxId::parse_solana(wire::block(&answer.result).ok()??.signatures.last()?)
+        let answer = if_offered_now(pool.call("getBlocksWithLimit", params, options).await)?;
+        let slots = answer.and_then(|it| serde_json::from_str::<Vec<Height>>(it.result.get()).ok());
+        let Some(slot) = slots.and_then(|slots| slots.first().copied()) else { return Ok(None) };
+        let params = block_params(slot, "signatures");
+        let answer = if_offered_now(pool.call("getBlock", params, options).await)?;
+        let block = answer.and_then(|answer| wire::block(&answer.result).ok()?);
+        Ok(block.and_then(|block| TxId::parse_solana(block.signatures.last()?)))
     }
 
     async fn fetch_block(

@@ -39,7 +39,7 @@ pub(super) enum ListEvent {
     Opened(Result<Opening>),
     /// The open accounts of a read that begins below the head.
     Accounts(Result<Opening>),
-    Anchored(Option<TxId>),
+    Anchored(Result<Option<TxId>>),
     Pages(Vec<(usize, PageReply)>),
     Fetched(Result<Vec<FetchedEntry>>),
     /// The first block kept by the endpoints that reported the ends of these lists.
@@ -234,7 +234,7 @@ impl ListReader {
     }
 
     fn opened(&mut self, opening: Opening) {
-        let Opening { head, endpoint, accounts, tip } = opening;
+        let Opening { head, known_to, endpoint, accounts, tip } = opening;
         if accounts.is_none() {
             self.doubts = Doubts::TOKEN_ACCOUNTS;
         }
@@ -263,7 +263,9 @@ impl ListReader {
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
             self.list_account(known.account, head);
-            self.news.insert(known.account, SourceAccount { amount: None, ..known });
+            // What closed above the head is listed by the next read.
+            let amount = (known_to > head).then_some(SourceAccount::OPEN);
+            self.news.insert(known.account, SourceAccount { amount, ..known });
         }
     }
 

@@ -153,6 +153,14 @@ fn if_offered<T>(answered: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// The same; `None` too where all endpoints that offer the method rest: they may rest for long.
+fn if_offered_now<T>(answered: Result<T>) -> Result<Option<T>> {
+    match answered {
+        Err(UpstreamError::Unavailable { attempts: 0, .. }) => Ok(None),
+        answered => if_offered(answered),
+    }
+}
+
 /// No endpoint serves the method, or the node refuses the question: to ask again changes nothing.
 fn is_refusal(error: &UpstreamError) -> bool {
     matches!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
-use super::{SolanaSource, if_offered};
+use super::{SolanaSource, if_offered, if_offered_now};
 use crate::domain::{Address, Height};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
@@ -32,6 +32,8 @@ const TRIES_MAX: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) head: Height,
+    /// The slot at which the accounts are known: at or above the head, which lists limit.
+    pub(super) known_to: Height,
     /// An endpoint that has come there: lists up to the head are requested from the same one.
     pub(super) endpoint: Option<EndpointId>,
     /// Token accounts that are open at the head with their balances; `None` where no node lists them.
@@ -146,27 +148,22 @@ impl SolanaSource {
         let accounts = joined(accounts, self.both(next(), next())?);
         // Balances of a lagging node say nothing about what moved them above its own head; what closed
         // between the head and the slot of the balances would be in no list that is read.
-        let head = accounts.as_ref().map_or(reported, |(known_to, _)| *known_to);
+        let known_to = accounts.as_ref().map_or(reported, |(known_to, _)| *known_to);
         let of = (slot.endpoint, list);
-        let listed = self.listed_to(of, (head, is_last), reach, options).await;
+        let listed = self.listed_to(of, (known_to, is_last), reach, options).await;
         if listed.is_err() {
             behind.push(slot.endpoint);
         }
         let head = listed?;
         let accounts = accounts.map(|(_, accounts)| accounts);
         let endpoint = Some(slot.endpoint).filter(|_| reported >= head);
-        Ok(Opening { head, endpoint, accounts, tip })
+        Ok(Opening { head, known_to, endpoint, accounts, tip })
     }
 
     /// The newest block; `None` where no node supports the method. Without it a reorg while the
     /// rows are read goes unnoticed.
     fn tip(&self, reported: Result<CallResponse>) -> Result<Option<Tip>> {
-        let answer = match reported {
-            // None that offers it, or none of those now: they may rest for long.
-            Err(UpstreamError::Unavailable { attempts: 0, .. }) => None,
-            reported => if_offered(reported)?,
-        };
-        let Some(answer) = answer else { return Ok(None) };
+        let Some(answer) = if_offered_now(reported)? else { return Ok(None) };
         let what = "getLatestBlockhash gave no block";
         let (height, hash) = wire::latest_blockhash(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, what))?;

@@ -192,3 +192,29 @@ async fn the_end_of_a_list_is_asked_of_another_node_than_one_that_does_not_say_w
     let pool = nodes.pool(&["silent", "whole"]);
     assert_eq!(read_by(pool, 0, None).await, Ok((OWN.to_vec(), Doubts::NONE)));
 }
+
+/// A list from its top may begin far above: not for a failure that passes.
+#[tokio::test(start_paused = true)]
+async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
+    for (fails, code, waits) in [
+        ("getBlocksWithLimit", -32603, true),
+        ("getBlocksWithLimit", -32601, false),
+        ("getBlock", -32603, true),
+        ("getBlock", -32004, false),
+    ] {
+        let node = Node::new(HEAD, true);
+        let nodes = ScriptedNodes::new(move |(_, _, body)| {
+            rpc(body, |method, params| match node.result(method, params) {
+                Some(result) if method != fails => Ok(result),
+                Some(_) => Err(NodeFault::Rpc(code, "not here")),
+                None => Err(NO_METHOD),
+            })
+        });
+        let got = read_by(nodes.pool(&["one"]), 400, Some(600)).await;
+        if waits {
+            assert!(matches!(got, Err(UpstreamError::Unavailable { .. })), "{fails}: {got:?}");
+        } else {
+            assert_eq!(got, Ok((vec![500], Doubts::NONE)), "{fails}");
+        }
+    }
+}

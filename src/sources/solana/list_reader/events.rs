@@ -44,7 +44,7 @@ impl PrefetchReader for ListReader {
             ListEvent::Anchored(anchor) => {
                 let high = self.request.high.unwrap_or_default();
                 let list = List::new(Kind::Wallet, self.request.low, high);
-                match anchor {
+                match anchor? {
                     Some(above) => self.start(high, list.from(above)),
                     None => self.start(high, list),
                 }
