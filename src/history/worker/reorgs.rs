@@ -15,8 +15,7 @@ use crate::rpc::UpstreamError;
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord};
 
 /// How far below the top of the coverage the newest anchor of the last read may lie: its block may
-/// be the one of the newest row, or of a node that was behind. Nodes keep more
-/// blocks than these.
+/// be the one of the newest row, or of a node that was behind. Nodes keep more blocks than these.
 const ANCHOR_SLACK: u64 = 1_000;
 
 impl Worker {
