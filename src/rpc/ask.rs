@@ -76,7 +76,8 @@ impl Pool {
             };
             let failure = failure.masked(&self.secrets(sent.endpoint));
             sent.rest = sent.rest.or(rest.map(|rest| rest.min(self.inner.limits.retry_after_max)));
-            let observation = Observation { decision, method: ask.name, failure };
+            let is_repeated = open.fails_repeatedly(&failure);
+            let observation = Observation { decision, method: ask.name, failure, is_repeated };
             self.record_observations(sent, &[], std::slice::from_ref(&observation));
             let (again, pause) = self.decide_retry(open, options, sent, &observation)?;
             open = again;

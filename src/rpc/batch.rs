@@ -251,7 +251,8 @@ fn outcomes_by_call(
     let in_batch = sending.len() > 1;
     let observe = |open: &PendingCall, failure: &Failure, shown: Failure| {
         let decision = classify(failure, method(open), in_batch);
-        Observation { decision, method: method(open), failure: shown }
+        let is_repeated = open.fails_repeatedly(failure);
+        Observation { decision, method: method(open), failure: shown, is_repeated }
     };
     match match_answers(received, sending.len()) {
         Ok(answers) => {

@@ -18,6 +18,10 @@ use super::pool::{CallOptions, Pool};
 use super::refusals::{Logged, RefusalKind};
 use super::scheduler::Needs;
 
+/// Failed attempts of one call that count against the endpoint, where it answers with a JSON-RPC
+/// error: it is up, and the call may fail by itself.
+const REPEATED_FAILURES: u32 = 3;
+
 /// A call that has no result yet.
 #[derive(Clone, Copy)]
 pub(super) struct PendingCall {
@@ -63,6 +67,11 @@ impl PendingCall {
         Self { attempts, time_spent, avoid: Some(sent.endpoint), ..self }
     }
 
+    /// Whether the call alone failed at several attempts before, and now with a JSON-RPC error.
+    pub(super) fn fails_repeatedly(&self, failure: &Failure) -> bool {
+        self.failures >= REPEATED_FAILURES && matches!(failure, Failure::Rpc { .. })
+    }
+
     pub(super) fn needs(&self, options: &CallOptions, method: &'static str, calls: usize) -> Needs {
         Needs {
             lane: options.lane.clone(),
@@ -97,6 +106,9 @@ pub(super) struct Observation {
     pub(super) decision: RetryDecision,
     pub(super) method: &'static str,
     pub(super) failure: Failure,
+    /// The call alone has failed so often with JSON-RPC errors that this shows nothing more about
+    /// the endpoint.
+    pub(super) is_repeated: bool,
 }
 
 impl Pool {
@@ -108,7 +120,7 @@ impl Pool {
         sent: Sent,
         observation: &Observation,
     ) -> Result<(PendingCall, Duration), UpstreamError> {
-        let Observation { decision, method, failure } = observation;
+        let Observation { decision, method, failure, .. } = observation;
         let limits = &self.inner.limits;
         let mut again = open.after(sent);
         if is_time_out(failure) && self.has_smaller_batch(sent) {
@@ -176,7 +188,7 @@ impl Pool {
         sent: Sent,
         observation: &Observation,
     ) -> UpstreamError {
-        let Observation { decision, method, failure } = observation;
+        let Observation { decision, method, failure, .. } = observation;
         let (label, is_clear) = (self.label(sent.endpoint), !open.has_endpoint_failure);
         match decision {
             RetryElsewhere if is_clear => return failure.refusal(label),
@@ -234,6 +246,8 @@ impl Pool {
             };
             let slow = of(|decision| decision == SlowDown);
             let failed = of(RetryDecision::is_failure).filter(|_| worked.is_empty());
+            // A call on which every node fails must not put the endpoint on cooldown for others.
+            let failed = failed.filter(|_| !observations.iter().all(|one| one.is_repeated));
             let fatal = of(|decision| decision == Fatal);
             if let Some(slow) = slow {
                 let times = endpoint.slowed_down(slow.failure.to_string(), sent.began, now);
@@ -259,7 +273,7 @@ fn record_observation(
     now: Instant,
 ) {
     let Endpoint { refusals, limits, .. } = endpoint;
-    let Observation { decision, method, failure } = observation;
+    let Observation { decision, method, failure, .. } = observation;
     let times = (sent.began, now);
     match decision {
         ReduceBatch => endpoint.reduce_batch(sent.calls / 2, now),
