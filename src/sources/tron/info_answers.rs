@@ -10,6 +10,7 @@ use super::offer::SpacedRefusals;
 use super::seen::{SeenTx, TxPurpose};
 use crate::decode::evm::{Account, Log, NativeFlows};
 use crate::decode::tron::Transaction;
+use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 
 /// Infos without a transfer that the list shows, after which the transaction counts as having none.
@@ -96,6 +97,11 @@ impl<'a> InfoAnswers<'a> {
             tx.call.native = if is_refused { NativeFlows::Refused } else { NativeFlows::Gone };
         }
         Some(tx)
+    }
+
+    /// The transaction's block.
+    pub(super) fn block(&self) -> Option<Height> {
+        self.best.as_ref().map(|(_, tx)| tx.call.block)
     }
 
     pub(super) fn lacks_calls(&self) -> bool {

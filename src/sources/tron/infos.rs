@@ -9,13 +9,16 @@ use super::info_answers::{InfoAnswers, has_internal};
 use super::seen::{SeenTx, SentTx};
 use crate::decode::evm::{Account, NativeFlows, Word};
 use crate::decode::tron::Transaction;
-use crate::domain::{Doubts, lock};
+use crate::domain::{Doubts, Height, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
 /// Answers without a transaction, after which an endpoint counts as lacking it for now.
 const LACKING_ANSWERS: u32 = 3;
+/// Blocks by which the head of such an endpoint must be above the transaction, so that the endpoint
+/// does not lack it because it is behind.
+const LACKING_DEPTH: Height = 20;
 
 impl TronSource {
     /// A transaction with its info. The info is queried again, on another endpoint if there is one,
@@ -52,7 +55,11 @@ impl TronSource {
                 // counts as having none.
                 lacking => {
                     answers.is_refused = true;
-                    if lacking.map_or_else(|error| error.is_final(), |_| true) {
+                    let has_none = match lacking {
+                        Err(error) => error.is_final(),
+                        Ok(_) => self.is_far_above(on, answers.block(), options).await,
+                    };
+                    if has_none {
                         lock(&self.inner.internal_givers).note(on, false, &self.inner.limits);
                     }
                 }
@@ -61,7 +68,12 @@ impl TronSource {
         Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction))
     }
 
-    fn add_info(&self, answers: &mut InfoAnswers<'_>, tx: Box<Transaction>, by: EndpointId) {
+    pub(super) fn add_info(
+        &self,
+        answers: &mut InfoAnswers<'_>,
+        tx: Box<Transaction>,
+        by: EndpointId,
+    ) {
         if has_internal(&tx) || answers.is_inner_call_proven(&tx) {
             let mut givers = lock(&self.inner.internal_givers);
             givers.note(by, has_internal(&tx), &self.inner.limits);
@@ -81,11 +93,27 @@ impl TronSource {
         for tries in 1..=LACKING_ANSWERS {
             match self.confirmed_info(id, sent, of, options).await?.0 {
                 Fetched::Transaction(tx) => return Ok(Some(tx)),
-                Fetched::Missing => sleep(self.inner.limits.missing_pause * tries).await,
-                Fetched::Failed(_) | Fetched::Unwanted | Fetched::Lost(_) => break,
+                Fetched::Missing if tries < LACKING_ANSWERS => {
+                    sleep(self.inner.limits.missing_pause * tries).await;
+                }
+                Fetched::Missing | Fetched::Failed(_) | Fetched::Unwanted | Fetched::Lost(_) => {
+                    break;
+                }
             }
         }
         Ok(None)
+    }
+
+    /// Whether the endpoint's own head is far above the block.
+    async fn is_far_above(
+        &self,
+        id: EndpointId,
+        block: Option<Height>,
+        options: &CallOptions,
+    ) -> bool {
+        let head = self.solid_head(&options.first_on(id)).await;
+        let is_above = |block: Height| head.is_ok_and(|head| head.height >= block + LACKING_DEPTH);
+        block.is_some_and(is_above)
     }
 
     /// The endpoints that may return internal transactions.
@@ -192,23 +220,31 @@ mod tests {
         }
     }
 
-    /// An endpoint that lags has the info later; one that keeps no such blocks is recognized over
-    /// time.
+    /// An endpoint that lags has the info later; one that keeps no such blocks, although its head is
+    /// far above them, is recognized over time.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_without_the_transaction_may_be_behind() {
-        let nodes =
-            info_nodes(|_, host| if host == "other" { json!({}) } else { sale(TOKEN, false) });
-        let source = fake::source(&HOSTS, &nodes, TronLimits::default());
-        let mut shown = Vec::new();
-        for _ in 0..20 {
-            let seen = listed(&["SUCCESS"]);
-            let fetched = source.fetch(ID, &WALLET, seen, false, &options()).await.unwrap();
-            if let Fetched::Transaction(tx) = fetched {
-                shown.push(tx.call.native);
+        // The transaction is of block 9.
+        for (head, last) in [(28, NativeFlows::Refused), (29, NativeFlows::Gone)] {
+            let nodes = ScriptedNodes::new(move |(host, path, _)| match path {
+                "walletsolidity/gettransactioninfobyid" if host == "other" => (200, json!({})),
+                "walletsolidity/gettransactioninfobyid" => (200, sale(TOKEN, false)),
+                "walletsolidity/getnowblock" if host == "other" => (200, fake::block(head, 90_000)),
+                "walletsolidity/getnowblock" => (200, fake::block(1_000, 3_000_000)),
+                _ => (404, json!({"error": "not found"})),
+            });
+            let source = fake::source(&HOSTS, &nodes, TronLimits::default());
+            let mut shown = Vec::new();
+            for _ in 0..20 {
+                let seen = listed(&["SUCCESS"]);
+                let fetched = source.fetch(ID, &WALLET, seen, false, &options()).await.unwrap();
+                if let Fetched::Transaction(tx) = fetched {
+                    shown.push(tx.call.native);
+                }
+                sleep(Duration::from_secs(3)).await;
             }
-            sleep(Duration::from_secs(3)).await;
+            assert_eq!(shown.first(), Some(&NativeFlows::Refused), "{head}");
+            assert_eq!(shown.last(), Some(&last), "{head}");
         }
-        assert_eq!(shown.first(), Some(&NativeFlows::Refused));
-        assert_eq!(shown.last(), Some(&NativeFlows::Gone));
     }
 }

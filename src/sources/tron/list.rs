@@ -6,6 +6,7 @@
 //! query, each with the overlap: two of different endpoints, or three of one; for an empty list,
 //! four.
 
+use super::blocks::BLOCK_MILLIS;
 use super::wire::Page;
 use crate::decode::evm::Word;
 use crate::rpc::endpoint::EndpointId;
@@ -142,11 +143,12 @@ impl IndexedList {
         true
     }
 
-    /// Continues below a moment that may have more entries than the list returned.
+    /// Continues at the time of the next lower block, as this moment may have more entries than the
+    /// list returned. Queries reach past the cursor's time by less than that.
     fn pass_moment(&mut self) {
         let moment = self.cursor.max;
         self.cuts.push(moment);
-        match moment.checked_sub(1) {
+        match moment.checked_sub(BLOCK_MILLIS) {
             Some(below) => {
                 self.pager.move_to(below, []);
                 self.cursor = ListCursor::at(below);
@@ -318,17 +320,20 @@ mod tests {
 
     #[test]
     fn a_moment_that_fills_a_page_without_a_cursor_ends_no_list() {
-        let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
-        let full: Vec<(u64, u8)> = (0..200).map(|number| (80, number)).collect();
+        let mut list = IndexedList::new(10_000);
+        for _ in 0..2 {
+            list.absorb(&page(&[(9_000, 1), (6_000, 2)], Some("a")), ONE);
+        }
+        let full: Vec<(u64, u8)> = (0..200).map(|number| (6_000, number)).collect();
         assert!(!list.absorb(&page(&full, None), ONE), "asked for again");
         for by in [ONE, OTHER] {
             assert!(list.absorb(&page(&full, None), by) == (by == ONE), "it is above the cursor");
-            assert_eq!((&list.cursor, list.frontier(0)), (&ListCursor::at(79), Some(79)));
+            assert_eq!((&list.cursor, list.frontier(0)), (&ListCursor::at(3_000), Some(3_000)));
         }
-        assert!(list.absorb(&page(&[(70, 3)], None), ONE));
-        assert_eq!(list.frontier(0), Some(70));
+        assert!(list.absorb(&page(&[(3_000, 3), (700, 4)], None), ONE));
+        assert_eq!(list.frontier(0), Some(700));
         // What else is of that moment is not known.
-        assert_eq!([81, 80, 80].map(|at| list.take_cuts(at)), [false, true, false]);
+        assert_eq!([6_001, 6_000, 6_000].map(|at| list.take_cuts(at)), [false, true, false]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
 use super::fetch::{Fetched, want_sent};
+use super::info_answers::InfoAnswers;
 use super::seen::FAILED_ANSWERS;
 use super::timeline::Taken;
 use super::wire;
@@ -37,6 +38,7 @@ impl TronSource {
         let mut said_failed = seen.sent.as_ref().map_or(0, |sent| sent.failures);
         // The list's report that it failed is one answer, and the block's transaction another.
         let given = seen.sent.as_ref().filter(|sent| sent.failures == 0);
+        let (mut answers, mut givers) = (None::<InfoAnswers<'_>>, self.internal_givers());
         for _ in 0..TRIES {
             let Some((info, by)) = self.info_in_block(height, &id, &mut options).await? else {
                 continue;
@@ -60,18 +62,29 @@ impl TronSource {
             let listed = (sent.json.as_str(), wallet, seen);
             match self.joined_with_info(id, listed, info, &options).await? {
                 Fetched::Missing => {}
+                Fetched::Transaction(tx) => {
+                    let new = || InfoAnswers::new(wallet, seen, sent.kind);
+                    let answers = answers.get_or_insert_with(new);
+                    self.add_info(answers, tx, by);
+                    // Inner calls that it lacks may come from an endpoint that has not answered.
+                    givers.retain(|id| *id != by);
+                    answers.is_refused = !givers.is_empty();
+                    if !answers.lacks_calls() || givers.is_empty() {
+                        break;
+                    }
+                }
+                _ if answers.is_some() => {}
                 failed @ Fetched::Failed(_) => {
                     failures += 1;
                     if failures >= FAILED_ANSWERS {
                         return Ok(failed);
                     }
                 }
-                fetched @ (Fetched::Transaction(_) | Fetched::Unwanted | Fetched::Lost(_)) => {
-                    return Ok(fetched);
-                }
+                fetched @ (Fetched::Unwanted | Fetched::Lost(_)) => return Ok(fetched),
             }
         }
-        Ok(Fetched::Lost(height))
+        let best = answers.and_then(InfoAnswers::into_best);
+        Ok(best.map_or(Fetched::Lost(height), Fetched::Transaction))
     }
 
     async fn info_in_block(

@@ -385,7 +385,8 @@ impl Net {
     }
 
     fn infos(&self, body: &Value) -> Value {
-        self.inside(body["num"].as_u64().unwrap()).map(Placed::info).collect()
+        let inside = self.inside(body["num"].as_u64().unwrap());
+        inside.map(|tx| self.without_calls(tx.info())).collect()
     }
 
     /// A page of an account that has an entry in every block, or none.
@@ -431,6 +432,11 @@ impl Net {
         if asked <= self.ways.bare_infos && info["log"].is_array() {
             info["log"] = json!([]);
         }
+        self.without_calls(info)
+    }
+
+    /// An info as this node keeps it.
+    fn without_calls(&self, mut info: Value) -> Value {
         let hidden = info.as_object_mut().filter(|_| self.ways.no_inner_calls);
         hidden.and_then(|info| info.remove("internal_transactions"));
         info
