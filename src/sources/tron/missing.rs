@@ -74,13 +74,10 @@ impl TronSource {
                     }
                 }
                 _ if answers.is_some() => {}
-                failed @ Fetched::Failed(_) => {
-                    failures += 1;
-                    if failures >= FAILED_ANSWERS {
-                        return Ok(failed);
-                    }
+                Fetched::Failed(_) if failures + 1 < FAILED_ANSWERS => failures += 1,
+                fetched @ (Fetched::Failed(_) | Fetched::Unwanted | Fetched::Lost(_)) => {
+                    return Ok(fetched);
                 }
-                fetched @ (Fetched::Unwanted | Fetched::Lost(_)) => return Ok(fetched),
             }
         }
         let best = answers.and_then(InfoAnswers::into_best);
