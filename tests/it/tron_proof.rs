@@ -489,25 +489,21 @@ async fn inner_calls_that_an_endpoint_fails_to_give_are_read_again() {
 /// What no endpoint ever gave is a blind spot, and none once one gives it.
 #[tokio::test(start_paused = true)]
 async fn inner_calls_that_no_endpoint_gives_are_a_blind_spot() {
-    // Found by their ids, and by their blocks alone.
-    for lost_ids in [Vec::new(), (0..60).collect()] {
-        let ways = Ways { no_inner_calls: true, lost_ids, ..Ways::default() };
-        let net = net(shown(30), ways);
-        let source = source(&[("node", &net)]);
-        let truth = net.chain.truth(0, u64::MAX);
-        let first = read(&source, all()).await;
-        assert!(first.error.is_none() && first.found == truth);
-        assert!(are_open(&first, &source, &truth), "one answer is no proof: {:?}", first.spans);
-        for _ in 0..4 {
-            sleep(Duration::from_secs(6)).await;
-            read(&source, all()).await;
-        }
-        assert_eq!(source.blind_spots(), Doubts::INNER_CALLS);
-        assert!(!are_open(&first, &source, &truth));
-        let got = read(&source, all()).await;
-        assert!(got.spans.iter().any(|(.., proof)| proof.doubts == Doubts::INNER_CALLS));
-        got.is_proof_of(&source, &truth);
+    let net = net(shown(30), Ways { no_inner_calls: true, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    let truth = net.chain.truth(0, u64::MAX);
+    let first = read(&source, all()).await;
+    assert!(first.error.is_none() && first.found == truth);
+    assert!(are_open(&first, &source, &truth), "one answer is no proof: {:?}", first.spans);
+    for _ in 0..4 {
+        sleep(Duration::from_secs(6)).await;
+        read(&source, all()).await;
     }
+    assert_eq!(source.blind_spots(), Doubts::INNER_CALLS);
+    assert!(!are_open(&first, &source, &truth));
+    let got = read(&source, all()).await;
+    assert!(got.spans.iter().any(|(.., proof)| proof.doubts == Doubts::INNER_CALLS));
+    got.is_proof_of(&source, &truth);
 }
 
 /// An index that names no cursor shows no end by a page that one moment fills, nor all of that moment.

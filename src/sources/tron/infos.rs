@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// An endpoint that lags has the info later; one that keeps no such blocks, although its head is
+    /// An endpoint that lags has the info later; one that keeps no such blocks, and whose head is
     /// far above them, is recognized over time.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_without_the_transaction_may_be_behind() {
