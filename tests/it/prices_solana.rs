@@ -160,7 +160,7 @@ async fn a_block_that_is_missing_for_good_leaves_the_price_to_the_next_lower_one
     let (error, tries) =
         (json!({"code": -32004, "message": "not here"}), 2 * limits.missing_tries_max);
     let (mut asked, mut found) = (0, 0);
-    for (moment, ..) in sides.iter().rev().step_by(20) {
+    for (moment, ..) in sides.iter().rev().step_by(5) {
         let node = DemoTransport::new([("demo.test/sol".to_owned(), node.clone())]);
         let (says, left) = (("error", error.clone()), Mutex::new(tries));
         let source = source_by(Arc::new(Pruned { node, says, left }), true);
