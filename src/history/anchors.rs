@@ -115,7 +115,7 @@ impl AnchorComparison {
             }
             HashCheck::NotOffered => self.is_unasked = true,
             HashCheck::Gone | HashCheck::Unknown => {
-                self.undecided = self.undecided.or(Some(height))
+                self.undecided = self.undecided.or(Some(height));
             }
         }
         let is_settled = self.last_good.is_some() || !self.differs;

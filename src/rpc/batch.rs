@@ -75,7 +75,7 @@ impl Pool {
         let mut in_flight = FuturesUnordered::new();
         let all: Vec<PendingCall> =
             (0..calls.len()).map(|at| PendingCall::new(at, options)).collect();
-        for group in self.into_batches(all) {
+        for group in self.split_into_batches(all) {
             in_flight.push(self.send_batch(calls, group, options, Duration::ZERO));
         }
         while let Some(outcome) = in_flight.next().await {
@@ -122,7 +122,7 @@ impl Pool {
 
     /// Splits calls into batches of the current size, each of calls that exclude the same
     /// endpoints.
-    fn into_batches(&self, open: Vec<PendingCall>) -> Vec<Vec<PendingCall>> {
+    fn split_into_batches(&self, open: Vec<PendingCall>) -> Vec<Vec<PendingCall>> {
         let size = self.batch_size();
         let mut alike: BTreeMap<EndpointSet, Vec<PendingCall>> = BTreeMap::new();
         for one in open {
@@ -199,8 +199,11 @@ impl Pool {
         for (open, error) in refused {
             set_result(results, open.at, Err(error));
         }
-        let mut again: Vec<_> =
-            self.into_batches(unsent).into_iter().map(|group| (group, Duration::ZERO)).collect();
+        let mut again: Vec<_> = self
+            .split_into_batches(unsent)
+            .into_iter()
+            .map(|group| (group, Duration::ZERO))
+            .collect();
         let Some(sent) = sent else { return again };
         let (mut worked, mut observations, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (open, outcome) in outcomes {
@@ -229,7 +232,7 @@ impl Pool {
                 Err(error) => set_result(results, open.at, Err(error)),
             }
         }
-        again.extend(self.into_batches(retry).into_iter().map(|group| (group, pause)));
+        again.extend(self.split_into_batches(retry).into_iter().map(|group| (group, pause)));
         again
     }
 }

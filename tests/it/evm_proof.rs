@@ -393,7 +393,7 @@ async fn a_transaction_that_every_endpoint_fails_on_hides_nothing_below_it() {
         for (method, on, lacks, is_given) in cases {
             let breaks = Some((method, on.clone(), says));
             let lacks = lacks.then_some(one.1);
-            let net = Net::new(chain(), vec![Ways { breaks, lacks, ..Ways::default() }]);
+            let net = Net::new(chain(), vec![Ways { lacks, breaks, ..Ways::default() }]);
             let source = source(&net, 1);
             let got = read(&source, 0).await;
             assert_eq!((got.error.clone(), got.low), (None, 0), "{method} {says}");

@@ -160,8 +160,8 @@ async fn a_wallet_whose_worker_panicked_is_free_for_other_processes() {
     let Some(url) = arms::database().await else { return };
     let (one, two) = (Process::start(&url).await, Process::start(&url).await);
     let clock = Arc::new(Breakable(TestClock::start(), AtomicBool::new(false)));
-    let (store, of_history) = (Some(one.store.clone()), Some(Arc::clone(&clock) as _));
-    let world = Build { store, clock: of_history, ..Build::default() }.world();
+    let (store, of_history): (_, Arc<dyn Clock>) = (Some(one.store.clone()), clock.clone());
+    let world = Build { store, clock: Some(of_history), ..Build::default() }.world();
     world.set_faults(Faults::latency(Duration::from_millis(50)));
     let large = world.add("large", WalletPlan::trades(50_000));
     let mut walk = world.walk(large, Extent::All, None);

@@ -521,7 +521,7 @@ async fn a_wallet_is_read_on_without_blocks_and_checked_once_they_are_given() {
             assert_eq!(count_later(&loaded, wallet).await, rows, "{coin}");
         }
         assert_eq!(loaded.metrics().reorganisations.get(), 0);
-        net.set(0, Ways { hash_salt, no_block, ..ways });
+        net.set(0, Ways { no_block, hash_salt, ..ways });
         for (head, coin, rows) in [(40_000, "PYTH", 8), (50_000, "RAY", 10)] {
             goes_on(head, coin);
             assert_eq!(count_later(&loaded, wallet).await, rows, "{coin}");

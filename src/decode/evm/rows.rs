@@ -19,10 +19,12 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
     let mut decoded = Decoded::default();
     let both = |side| legs.iter().any(|leg| leg.side == side);
     let against_native = !(both(Side::Buy) && both(Side::Sell));
-    let measure = match own.measure {
-        Measure::Unknown if against_native => native::value(scene, own),
-        _ if against_native && tips::is_open(scene) => Measure::Unknown,
-        measure => measure,
+    let measure = if own.measure == Measure::Unknown && against_native {
+        native::value(scene, own)
+    } else if against_native && tips::is_open(scene) {
+        Measure::Unknown
+    } else {
+        own.measure
     };
     if !against_native {
         decoded.side_payment = match own.measure {
