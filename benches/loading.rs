@@ -227,8 +227,7 @@ const QUESTIONS: [(Way, u32, [f64; 2]); 7] = [
     (Way::SolanaPages, 2, [5.5, 3.5]),
     (Way::Evm(Discovery::Portal), 4, [5.5, 5.5]),
     (Way::Evm(Discovery::Explorer), 4, [5.5, 4.5]),
-    // The first long answer of an endpoint is also held against its parts.
-    (Way::Evm(Discovery::Logs), 6, [10.5, 7.5]),
+    (Way::Evm(Discovery::Logs), 6, [9.5, 7.5]),
     (Way::TronLists, 5, [9.5, 6.5]),
     (Way::TronEvents, 6, [12.5, 11.5]),
 ];
