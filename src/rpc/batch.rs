@@ -24,7 +24,7 @@ use super::retry::{Observation, PendingCall, Sent};
 
 /// How long a caller waits for a probe that shows whether the endpoints fail: longer than the
 /// cooldown of an endpoint that has just failed.
-pub(crate) const PROBE_WAIT: Duration = Duration::from_secs(10);
+const PROBE_WAIT: Duration = Duration::from_secs(10);
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -116,8 +116,12 @@ impl Pool {
 
     /// Whether an endpoint answers a call now.
     pub(crate) async fn is_answering(&self, probe: Call, options: &CallOptions) -> bool {
-        let asked = self.call(probe.method, probe.params, options);
-        matches!(timeout(PROBE_WAIT, asked).await, Ok(Ok(_)))
+        matches!(self.probe(probe, options).await, Some(Ok(_)))
+    }
+
+    /// The outcome of a call that shows whether endpoints answer; `None` if it is late.
+    pub(crate) async fn probe(&self, probe: Call, options: &CallOptions) -> Option<CallAnswer> {
+        timeout(PROBE_WAIT, self.call(probe.method, probe.params, options)).await.ok()
     }
 
     /// Splits calls into batches of the current size, each of calls that exclude the same

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use blotter::demo::Faults;
 use blotter::demo::solana::WalletPlan;
-use blotter::domain::{Clock, KeyId, Position, TradeKey, UnixMillis};
-use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Tasks};
+use blotter::domain::{Clock, KeyId, Position, TradeKey, UnixMillis, Wallet};
+use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Tasks, Walk};
 use blotter::store::{Counted, DeliveredRange, Store, StoreError, UsageUpdate, WalletId, Written};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -18,7 +18,7 @@ use crate::store::{HEIGHTS, WALLETS, check_model_on, ops};
 use crate::support::arms;
 use crate::support::paused::TestClock;
 use crate::support::trades::{chunk, stored, trade, wallet};
-use crate::support::world::{Build, finish};
+use crate::support::world::{Build, World, finish};
 
 /// Until a process is taken for dead, and some.
 const LEASE: Duration = Duration::from_secs(12);
@@ -128,10 +128,7 @@ async fn a_wallet_that_waits_for_its_turn_is_free_for_other_processes() {
     let limits = HistoryLimits { background_loads_max: 0, ..HistoryLimits::default() };
     let store = Some(one.store.clone());
     let world = Build { limits, store, ..Build::default() }.world();
-    world.set_faults(Faults::latency(Duration::from_millis(50)));
-    let large = world.add("large", WalletPlan::trades(50_000));
-    let mut walk = world.walk(large, Extent::All, None);
-    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let (large, mut walk) = reads_a_large_wallet(&world).await;
     let id = two.store.intern(&large).await.unwrap().id;
     assert!(!two.store.hold(id).await.unwrap(), "its reader is being served");
     // What its window leaves is for the background.
@@ -154,6 +151,15 @@ impl Clock for Breakable {
     }
 }
 
+/// A wallet that is still being loaded, and a walk that has its first rows.
+async fn reads_a_large_wallet(world: &World) -> (Wallet, Walk) {
+    world.set_faults(Faults::latency(Duration::from_millis(50)));
+    let large = world.add("large", WalletPlan::trades(50_000));
+    let mut walk = world.walk(large, Extent::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    (large, walk)
+}
+
 /// Its process lives on, and tries again only after a while.
 #[tokio::test]
 async fn a_wallet_whose_worker_panicked_is_free_for_other_processes() {
@@ -162,10 +168,7 @@ async fn a_wallet_whose_worker_panicked_is_free_for_other_processes() {
     let clock = Arc::new(Breakable(TestClock::start(), AtomicBool::new(false)));
     let (store, of_history): (_, Arc<dyn Clock>) = (Some(one.store.clone()), clock.clone());
     let world = Build { store, clock: Some(of_history), ..Build::default() }.world();
-    world.set_faults(Faults::latency(Duration::from_millis(50)));
-    let large = world.add("large", WalletPlan::trades(50_000));
-    let mut walk = world.walk(large, Extent::All, None);
-    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let (large, _walk) = reads_a_large_wallet(&world).await;
     let id = two.store.intern(&large).await.unwrap().id;
     assert!(!two.store.hold(id).await.unwrap(), "its reader is being served");
     clock.1.store(true, Ordering::Relaxed);
@@ -178,10 +181,7 @@ async fn a_wallet_that_could_not_be_forgotten_is_free_for_other_processes() {
     let Some(url) = arms::database().await else { return };
     let (one, two) = (Process::start(&url).await, Process::start(&url).await);
     let world = Build { store: Some(one.store.clone()), ..Build::default() }.world();
-    world.set_faults(Faults::latency(Duration::from_millis(50)));
-    let large = world.add("large", WalletPlan::trades(50_000));
-    let mut walk = world.walk(large, Extent::All, None);
-    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let (large, mut walk) = reads_a_large_wallet(&world).await;
     let id = two.store.intern(&large).await.unwrap().id;
     assert!(!two.store.hold(id).await.unwrap(), "its reader is being served");
     let refusal = "CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -330,10 +330,7 @@ async fn a_wallet_that_another_process_forgets_ends_its_readers_and_stays_forgot
     let Some(url) = arms::database().await else { return };
     let (one, two) = (Process::start(&url).await, arms::connect(&url).await);
     let world = Build { store: Some(one.store.clone()), ..Build::default() }.world();
-    world.set_faults(Faults::latency(Duration::from_millis(50)));
-    let large = world.add("large", WalletPlan::trades(50_000));
-    let mut walk = world.walk(large, Extent::All, None);
-    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let (large, mut walk) = reads_a_large_wallet(&world).await;
     assert!(two.forget(large, [1; 4]).await.unwrap().is_some());
     let (_, end) = finish(&mut walk).await;
     assert_eq!(end.error, Some(HistoryError::Changed));

@@ -103,8 +103,8 @@ impl EvmSource {
                 let chain = &self.inner.chain.slug;
                 tracing::debug!(chain, %error, "pools are read by the gateway");
                 while let Some(range) = left.pop_front() {
-                    let told = events_by_portal(portal, emitters, range, options).await;
-                    events.extend(told.map_err(|told| more_temporary(error, told))?);
+                    let read = events_by_portal(portal, emitters, range, options).await;
+                    events.extend(read.map_err(|by_portal| more_temporary(error, by_portal))?);
                 }
             } else {
                 // No source keeps events so old: the next source of prices is used.

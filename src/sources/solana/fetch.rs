@@ -2,7 +2,6 @@
 
 use futures_util::future::{join, try_join_all};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use super::SolanaSource;
 use super::index_reach::IndexedList;
@@ -12,7 +11,7 @@ use super::timeline::Timed;
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
-use crate::rpc::batch::{Call, CallResponse, PROBE_WAIT};
+use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
@@ -171,10 +170,9 @@ impl SolanaSource {
 
     /// Whether an endpoint answers a request for a transaction now: for one that does not exist.
     async fn answers_for_transactions(&self, options: &CallOptions) -> bool {
-        let call = transaction_call(TxId::solana(&[0; 64]));
-        let asked = self.inner.pool.call(call.method, call.params, options);
-        let answered = timeout(PROBE_WAIT, asked).await;
-        matches!(answered, Ok(Ok(_) | Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })))
+        let probe = transaction_call(TxId::solana(&[0; 64]));
+        let answer = self.inner.pool.probe(probe, options).await;
+        matches!(answer, Some(Ok(_) | Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })))
     }
 
     /// One transaction by its signature; `None` where no node has it among what is final. A failed one
