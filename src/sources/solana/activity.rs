@@ -1,4 +1,5 @@
-//! The newest page of the wallet's own list; where that is full, pages from further down too.
+//! Estimates a wallet's activity from the newest page of its own list and, where that is full, from
+//! pages further down.
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -31,12 +32,12 @@ impl SolanaSource {
         let samples: Vec<Sample> =
             [first].into_iter().chain(deeper.into_iter().flatten()).collect();
         let entries = u128::from(extrapolate(&samples, None));
-        // As many of the others failed.
+        // The share of failed entries is taken from the newest page.
         let done = entries * u128::from(count(all - failed)) / u128::from(count(all).max(1));
         Ok(Activity { transactions: u64::try_from(done).unwrap_or(u64::MAX), is_rough: true })
     }
 
-    /// A page from a slot downwards; `None` where no node gives it.
+    /// A page from a slot downwards; `None` where no node returns one.
     async fn sample_below(
         &self,
         wallet: Address,

@@ -1,4 +1,4 @@
-//! What a wallet holds of tokens now.
+//! A wallet's present token balances.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ struct Amount {
 }
 
 impl SolanaSource {
-    /// Over all of its accounts of both token programs; zero where it has none.
+    /// Sums over all of its accounts of both token programs; zero where it has none.
     pub(crate) async fn balances(
         &self,
         wallet: Address,

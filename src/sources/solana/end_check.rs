@@ -1,8 +1,8 @@
-//! The end of full-transaction pages, held against the wallet's list of signatures: a provider that
-//! keeps the newest epochs alone ends its pages early and agrees with itself.
+//! Checks the end of full-transaction pages against the wallet's list of signatures: a provider
+//! that keeps only the newest epochs ends its pages early and agrees with itself.
 //!
-//! A transaction that names token accounts alone follows an order of the wallet, which names it: where
-//! the wallet's own list has ended, nothing of it lies below.
+//! A transaction that names only token accounts fills an order of the wallet, and the order's own
+//! transaction names the wallet: where the wallet's list has ended, no such transaction lies below.
 
 use super::fetch::{PageReply, PageRequest};
 use super::full_pages::FIRST_SLOT;
@@ -15,21 +15,21 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::sources::pager::PageOutcome;
 
-/// What the list shows of the end of pages.
+/// What the list shows about the end of the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndVerdict {
     Open,
-    /// Nothing lies below, on the word of nodes that keep the whole chain.
+    /// Nothing lies below, according to nodes that keep the whole chain.
     Confirmed,
-    /// Nothing lies below that pages can have, and something below that.
+    /// Nothing lies below that pages can return, but something lies below the first slot of pages.
     GoesOn,
-    /// Something lies below that pages should have.
+    /// Something lies below that pages should have returned.
     Contradicted,
-    /// The list itself has no end that can be believed.
+    /// The list has no end that is proved.
     Lost,
 }
 
-/// The next question.
+/// The next request.
 #[derive(Debug)]
 pub(super) enum EndQuestion {
     Page(PageRequest, Option<EndpointId>),
@@ -42,7 +42,7 @@ pub(super) struct EndCheck {
     listing: Listing,
     low: Height,
     high: Height,
-    /// The lowest slot that pages have shown.
+    /// The lowest slot that pages have returned.
     oldest: Option<Height>,
     is_proof_asked: bool,
     pub(super) verdict: EndVerdict,
@@ -50,8 +50,8 @@ pub(super) struct EndCheck {
 }
 
 impl EndCheck {
-    /// Goes on below the two lowest entries of pages that name the wallet; from the top where there
-    /// are no two. `avoid`: an endpoint that gave the pages.
+    /// Continues below the two lowest entries of pages that name the wallet; begins at the top
+    /// where there are no two. `avoid`: an endpoint that returned the pages.
     pub(super) fn new(
         wallet: [u8; 32],
         (low, high): (Height, Height),
@@ -81,7 +81,7 @@ impl EndCheck {
             return None;
         }
         self.listing.state = PageState::Asked { is_first: false };
-        // Where there are pages, they have shown what is newest.
+        // Where there are pages, they have already returned the newest transactions.
         let request = self.listing.request(0, self.high, false);
         Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
     }

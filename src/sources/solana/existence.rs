@@ -1,5 +1,5 @@
-//! Whether the chain's state knows an account. One that exists was made by a transaction that names
-//! it, so lists without any entry of it are not believed.
+//! Whether the chain's state has an account. An account that exists was created by a transaction
+//! that names it, so lists without any entry of it are not believed.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::domain::Address;
 use crate::rpc::error::Result;
 use crate::rpc::pool::CallOptions;
 
-/// What is known of it.
+/// State of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Existence {
     Open,
@@ -17,7 +17,7 @@ pub(super) enum Existence {
 }
 
 impl SolanaSource {
-    /// Where no endpoint offers the method, it may exist.
+    /// True too where no endpoint offers the method.
     pub(super) async fn may_exist(&self, wallet: Address, options: &CallOptions) -> Result<bool> {
         let none = json!({"offset": 0, "length": 0});
         let how = json!({"encoding": "base64", "commitment": "finalized", "dataSlice": none});

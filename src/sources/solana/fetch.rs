@@ -1,4 +1,4 @@
-//! Fetching: pages of lists, and transactions in batches.
+//! Fetches pages of lists, and transactions in batches.
 
 use futures_util::future::{join, try_join_all};
 use serde_json::{Value, json};
@@ -17,14 +17,14 @@ use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{FoundTx, RawTx};
 
-/// Nodes recorded token balances with each transaction long before this slot (October 2021); without
-/// them nothing shows what was traded.
+/// Nodes recorded token balances with each transaction long before this slot (October 2021);
+/// without token balances a transaction does not show what was traded.
 const TOKEN_BALANCES_FROM: Height = 100_000_000;
 
 /// Agave's code for a signature that the node does not know; older ones answer `[]` or `null`.
 pub(super) const UNKNOWN_SIGNATURE: i64 = -32020;
 
-/// A page that is asked for.
+/// A request for a page of a list.
 #[derive(Debug, Clone)]
 pub(super) struct PageRequest {
     /// Number of the list.
@@ -33,26 +33,28 @@ pub(super) struct PageRequest {
     pub(super) before: Option<TxId>,
     /// The node must know at least this slot.
     pub(super) min_slot: Option<Height>,
-    /// The lowest slot that the list has shown so far.
+    /// The lowest slot that the list has returned so far.
     pub(super) lowest: Option<Height>,
-    /// It shows the newest entries: its list must be known to have come to that slot.
+    /// The page shows the newest entries: the node's list must be known to have reached `min_slot`.
     pub(super) is_newest: bool,
 }
 
-/// What came of one.
+/// The result of such a request.
 pub(super) type PageReply = Result<ListPage>;
 
 /// A requested transaction: received, or returned by no endpoint.
 pub(super) type FetchedEntry = (Entry, Option<Timed>);
 
-/// The same as one answer has it.
+/// The transaction in one answer.
 type Read = Result<Option<Timed>>;
 
-/// A requested transaction, whose answer it is (`None`: every endpoint failed), and what it holds.
+/// A requested transaction, the endpoint that answered (`None`: every endpoint failed), and its
+/// answer.
 type AskedTx = (Entry, Option<EndpointId>, Read);
 
 impl SolanaSource {
-    /// Pages with the newest entries count where their list is known to have come as far as is wanted.
+    /// Pages with the newest entries are accepted only once their node's list is known to have
+    /// reached the wanted slot.
     pub(super) async fn pages(
         &self,
         asked: Vec<PageRequest>,
@@ -75,9 +77,9 @@ impl SolanaSource {
         asked.into_iter().map(|request| request.list).zip(pages).collect()
     }
 
-    /// One page by two answers: a node may leave an entry out in the middle of a page, with those around
-    /// it there. One that fails, or goes no further down where the other one does, is asked for once
-    /// more.
+    /// Joins one page from two answers: a node may leave out an entry in the middle of a page, with
+    /// its neighbours there. An answer that fails, or does not reach below the list's lowest slot
+    /// where the other one does, is requested once more.
     pub(super) async fn page_twice(
         &self,
         asked: PageRequest,
@@ -102,8 +104,9 @@ impl SolanaSource {
         page.map_or(Err(UpstreamError::NoEndpoint), |(_, page)| page)
     }
 
-    /// What one node does not give, or not as it should, is asked of a second one, and then of those
-    /// that are left, before it counts as missing. `is_retry`: none of them was given before.
+    /// A transaction that one node does not return, or returns wrongly, is requested from a second
+    /// one, and then from those that are left, before it counts as missing. `is_retry`: no endpoint
+    /// returned it before.
     pub(super) async fn transactions(
         &self,
         entries: Vec<Entry>,
@@ -120,7 +123,7 @@ impl SolanaSource {
             let entries = missing.iter().map(|(entry, _)| *entry).collect();
             match self.ask_transactions(entries, &options, (false, is_retry)).await {
                 Ok(answers) => missing = received(answers, &mut fetched)?,
-                // Two have been asked: what fails now is no reason to wait.
+                // Two endpoints have answered: a failure now is no reason to wait.
                 Err(_) if round > 1 => break,
                 Err(error) => return Err(error),
             }
@@ -140,11 +143,12 @@ impl SolanaSource {
     ) -> Result<Vec<AskedTx>> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
-        // Where others are given, an earlier try had no other reason, or another one is answered for,
-        // it is the transaction that every endpoint fails on, and not the endpoints that fail.
+        // Where others are returned, where an earlier attempt failed too, or where another request
+        // for a transaction is answered, it is this transaction that every endpoint fails on, and
+        // the endpoints work.
         let is_its_own = is_retry || calls.len() == 1 || answers.iter().any(Result::is_ok);
         let is_its_own = is_its_own || self.answers_for_transactions(options).await;
-        // In parallel, because a block time may have to be asked for.
+        // In parallel, because a block time may have to be requested.
         let read = entries.into_iter().zip(answers).map(|(entry, answer)| async move {
             let answer = match answer {
                 Err(UpstreamError::Rpc { .. } | UpstreamError::Unavailable { .. })
@@ -156,7 +160,8 @@ impl SolanaSource {
             };
             let by = answer.endpoint;
             let read = self.transaction(entry, answer, options).await;
-            // One answer against the list makes no transaction a failed or an older one.
+            // One answer that contradicts the list does not make a transaction a failed or an older
+            // one.
             let is_odd = |tx: &Transaction| {
                 let is_other = tx.block_time().zip(entry.time).is_some_and(|(of, at)| of != at);
                 tx.failed() || is_other
@@ -168,15 +173,16 @@ impl SolanaSource {
         try_join_all(read).await
     }
 
-    /// Whether an endpoint answers a request for a transaction now: for one that does not exist.
+    /// Whether some endpoint answers a request for a transaction now: requests one that does not
+    /// exist.
     async fn answers_for_transactions(&self, options: &CallOptions) -> bool {
         let probe = transaction_call(TxId::solana(&[0; 64]));
         let answer = self.inner.pool.probe(probe, options).await;
         matches!(answer, Some(Ok(_) | Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })))
     }
 
-    /// One transaction by its signature; `None` where no node has it among what is final. A failed one
-    /// is given too.
+    /// One transaction by its signature, also a failed one; `None` where no node has it among
+    /// finalized ones.
     pub(crate) async fn single(&self, id: TxId, options: &CallOptions) -> Result<Option<FoundTx>> {
         let call = transaction_call(id);
         let answer = self.inner.pool.call(call.method, call.params, options).await?;
@@ -212,7 +218,8 @@ impl SolanaSource {
     }
 }
 
-/// Takes what came; returns what did not, with who was asked.
+/// Takes the fetched transactions; returns the others, with the endpoints that have answered for
+/// them.
 fn received(
     answers: Vec<AskedTx>,
     fetched: &mut Vec<FetchedEntry>,
@@ -223,7 +230,7 @@ fn received(
             Ok(Some(tx)) => fetched.push((entry, Some(tx))),
             Ok(None) | Err(UpstreamError::Malformed { .. }) => match by {
                 Some(by) => missing.push((entry, by)),
-                // All have been asked.
+                // All endpoints have answered.
                 None => fetched.push((entry, None)),
             },
             Err(error) => return Err(error),
@@ -232,7 +239,8 @@ fn received(
     Ok(missing)
 }
 
-/// Asks a node that knows a slot for the newest entries of a list, or for those below one.
+/// Requests, from a node that has reached `min_slot`, the newest entries of a list, or those below
+/// `before`.
 pub(super) fn page_call(
     address: Address,
     limit: usize,

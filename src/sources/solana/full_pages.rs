@@ -1,9 +1,9 @@
-//! `getTransactionsForAddress`: full transactions by slot range, token accounts included (helius.dev,
-//! "getTransactionsForAddress"), and what each endpoint offers of it.
+//! `getTransactionsForAddress`: full transactions by slot range, token accounts included
+//! (helius.dev, "getTransactionsForAddress"), and what each endpoint supports of it.
 //!
 //! Providers differ: some take 1,000 transactions a page and some 100, some keep the newest epochs
-//! alone, some ignore `tokenAccounts`. So each endpoint is asked once with the very filters that are
-//! used, and pages prove transactions that name token accounts alone only where the endpoint has
+//! alone, some ignore `tokenAccounts`. So each endpoint is probed once with the very filters that
+//! are used, and pages prove transactions that name only token accounts only where the endpoint has
 //! returned one.
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,11 +26,11 @@ use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
-/// Below this slot the method knows nothing of token accounts: lists are read there.
+/// Below this slot the method does not cover token accounts: lists are read there.
 pub(super) const FIRST_SLOT: Height = 111_491_819;
 /// Transactions in a page, largest first: what providers document.
 const PAGE_SIZES: [usize; 2] = [1000, 100];
-/// Of the first page, so that the first rows come early.
+/// Size of the first page: small, so that the first rows come early.
 pub(super) const PAGE_FIRST: usize = 100;
 
 /// A page to be requested.
@@ -42,13 +42,13 @@ pub(super) struct PageQuery {
     /// Oldest first.
     pub(super) ascending: bool,
     pub(super) token: Option<String>,
-    /// What a node must know to give the page: one that lags would leave out the newest without a
-    /// sign.
+    /// The slot that a node must have reached to return the page: one that lags would leave out the
+    /// newest transactions without a sign.
     pub(super) known_to: Option<Height>,
 }
 
 impl PageQuery {
-    /// It begins with the newest transactions that are wanted.
+    /// Whether the page begins with the newest wanted transactions.
     fn is_newest(&self) -> bool {
         !self.ascending && self.token.is_none() && self.known_to == Some(self.high)
     }
@@ -81,7 +81,7 @@ pub(super) struct FullPage {
     pub(super) txs: Vec<Timed>,
     pub(super) token: Option<String>,
     pub(super) by: EndpointId,
-    /// No index is so far behind that it may lack what lies at its lowest slot and below.
+    /// No index lags so far that it could lack transactions at or below the page's lowest slot.
     pub(super) is_deep: bool,
 }
 
@@ -99,15 +99,15 @@ struct Reply<'a> {
     token: Option<String>,
 }
 
-/// Reads by pages that left a doubt, after which lists read a wallet.
+/// Number of reads by pages that left a doubt, after which a wallet is read by lists.
 const DOUBTFUL_READS: u32 = 2;
 
-/// What one endpoint offers.
+/// What one endpoint supports.
 #[derive(Debug, Clone, Copy)]
 enum PageOffer {
-    /// Pages of at most so many transactions; of fewer than it once took, until then.
+    /// Pages of at most this many transactions; until the given time fewer than it took before.
     Takes(usize, Option<Instant>),
-    /// Nothing that can be used, until then.
+    /// No usable pages, until the given time.
     Lacks(Instant),
 }
 
@@ -120,28 +120,29 @@ impl PageOffer {
     }
 }
 
-/// Where full-transaction pages are requested.
+/// The endpoints from which full-transaction pages are requested.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PagePlan {
     pub(super) limit: usize,
     pub(super) without: EndpointSet,
 }
 
-/// What was learned of the endpoints' pages.
+/// What probes and reads have shown about the endpoints' pages.
 #[derive(Debug, Default)]
 pub(super) struct PageOffers(Mutex<Learned>);
 
 #[derive(Debug, Default)]
 struct Learned {
     offers: BTreeMap<EndpointId, PageOffer>,
-    /// These have returned transactions that name token accounts alone.
+    /// Endpoints that have returned transactions which name only token accounts.
     by_owner: EndpointSet,
-    /// Reads by pages that left a doubt, by wallet: after two, or one that ended, lists read it.
+    /// Number of reads by pages that left a doubt, by wallet: after two, or one that ended, the
+    /// wallet is read by lists.
     unproved: HashMap<[u8; 32], u32>,
 }
 
 impl SolanaSource {
-    /// Transactions on a page of one endpoint, where that is known.
+    /// Transactions on a page of one endpoint, where known.
     pub(super) fn page_size(&self, id: EndpointId) -> Option<u64> {
         let limit = lock(&self.inner.page_offers.0).offers.get(&id)?.limit()?;
         u64::try_from(limit).ok()
@@ -160,13 +161,13 @@ impl SolanaSource {
         Some(PagePlan { limit, without })
     }
 
-    /// The list that shows the newest transactions: pages, where each endpoint offers them.
+    /// The list that shows the newest transactions: pages, where every endpoint offers them.
     pub(super) fn newest_list(&self) -> IndexedList {
         let all = self.page_plan().is_some_and(|plan| plan.without == EndpointSet::default());
         if all { IndexedList::FullPages } else { IndexedList::Signatures }
     }
 
-    /// The endpoints of which nothing is known, or not any more.
+    /// The endpoints whose support is not known, or not any more.
     pub(super) fn unprobed(&self) -> Vec<EndpointId> {
         let (learned, now) = (lock(&self.inner.page_offers.0), Instant::now());
         let is_open = |id: &EndpointId| match learned.offers.get(id) {
@@ -177,8 +178,8 @@ impl SolanaSource {
         self.inner.pool.endpoints().into_iter().map(|status| status.id).filter(is_open).collect()
     }
 
-    /// Asks each of these endpoints for an empty range, with the filters and the page size that are
-    /// used. Whether any offers pages is known then.
+    /// Probes each of these endpoints with an empty range, and the filters and page size that reads
+    /// use. Returns whether any offers pages.
     pub(super) async fn probe_pages(
         &self,
         endpoints: Vec<EndpointId>,
@@ -206,24 +207,25 @@ impl SolanaSource {
                     lock(&self.inner.page_offers.0).offers.insert(id, takes);
                     return;
                 }
-                // Another page size may do.
+                // Another page size may be accepted.
                 Err(UpstreamError::Rpc { .. }) => {}
                 Err(error) if error.is_final() => break,
-                // No page is no answer; what is not available now may be next time.
+                // An answer without a page is no answer; what is unavailable now may be available
+                // next time.
                 Ok(_) | Err(_) => return,
             }
         }
         self.give_up_pages(id);
     }
 
-    /// The endpoint's pages are not used for a while.
+    /// Does not use the endpoint's pages for a while.
     pub(super) fn give_up_pages(&self, id: EndpointId) {
         let until = Instant::now() + self.inner.limits.full_pages_recheck;
         lock(&self.inner.page_offers.0).offers.insert(id, PageOffer::Lacks(until));
     }
 
-    /// A page was larger than is taken, or came at a bad time: smaller ones are requested for a while,
-    /// where there is a smaller size.
+    /// A page was larger than the limit, or failed: smaller ones are requested for a while, where
+    /// there is a smaller size.
     pub(super) fn shrink_pages(&self, limit: usize) -> bool {
         let until = Instant::now() + self.inner.limits.full_pages_recheck;
         let mut learned = lock(&self.inner.page_offers.0);
@@ -236,21 +238,22 @@ impl SolanaSource {
         true
     }
 
-    /// Whether each of these has returned a transaction that names token accounts alone.
+    /// Whether each of these has returned a transaction that names only token accounts.
     pub(super) fn finds_by_owner(&self, endpoints: &[EndpointId]) -> bool {
         let by_owner = lock(&self.inner.page_offers.0).by_owner;
         endpoints.iter().all(|id| by_owner.contains(*id))
     }
 
-    /// No endpoint's pages are used for a while.
+    /// Uses no endpoint's pages for a while.
     pub(super) fn give_up_all_pages(&self) {
         for status in self.inner.pool.endpoints() {
             self.give_up_pages(status.id);
         }
     }
 
-    /// Pages of a wallet left a doubt that only lists remove. One read that goes on is not stopped by
-    /// it; a re-read ends with its first doubt, and would begin with the same pages for ever.
+    /// Notes that pages of a wallet left a doubt that only lists remove. A read in progress
+    /// continues; a re-read ends with its first doubt, and would otherwise begin with the same
+    /// pages for ever.
     pub(super) fn note_unproved_by_pages(&self, wallet: [u8; 32], has_ended: bool) {
         let mut learned = lock(&self.inner.page_offers.0);
         if learned.unproved.len() >= self.inner.limits.unproved_wallets_max {
@@ -265,7 +268,8 @@ impl SolanaSource {
         unproved.get(wallet.bytes()).is_some_and(|reads| *reads >= DOUBTFUL_READS)
     }
 
-    /// The page with the newest transactions counts where the index is known to have come to them.
+    /// The page with the newest transactions is accepted only once the node's index is known to
+    /// have reached them.
     async fn ask_full_page(
         &self,
         wallet: Address,
@@ -281,7 +285,7 @@ impl SolanaSource {
         answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))
     }
 
-    /// One page; a transaction without a time gets its block's.
+    /// One page; a transaction without a time gets that of its block.
     pub(super) async fn full_page(
         &self,
         wallet: ([u8; 32], Address),
@@ -304,7 +308,7 @@ impl SolanaSource {
             if tx.failed() {
                 continue;
             }
-            // Without them it would look like one that moved no token.
+            // Without token balances it would look like one that moved no token.
             if !wire::has_token_balances(raw.get()) {
                 return Err(bad("getTransactionsForAddress gave no token balances"));
             }

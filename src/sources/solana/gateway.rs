@@ -1,9 +1,9 @@
-//! An open data gateway next to the nodes: the transactions of some slots in which an account of a
-//! wallet had a balance of a token, whether or not they name the wallet. Lists of signatures cannot
-//! show those of accounts that no list of the wallet names.
+//! An open data gateway next to the nodes: it returns the transactions of some slots in which an
+//! account of a wallet had a token balance, also those that do not name the wallet. Lists of
+//! signatures cannot show these for accounts that are in no list of the wallet.
 //!
-//! A supplement: what the gateway leaves out is left to the lists, and each transaction that it names
-//! counts only as a node returns it.
+//! A supplement: the lists do not depend on it, and a transaction that it lists counts only once a
+//! node returns it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +25,8 @@ use crate::sources::gateway::{RawHead, classify_stream, lines};
 pub(super) type Owned = ([u8; 32], Entry);
 
 const STREAM: &str = "/finalized-stream";
-/// Slots above a range that are requested too: slots without a block have no line, so that a block
-/// above the range shows that all of it was looked at.
+/// Slots above a range that are requested too: slots without a block have no line, so only a block
+/// above the range shows that all of the range was scanned.
 const SLOTS_ABOVE: Height = 64;
 
 #[derive(Deserialize)]
@@ -59,20 +59,20 @@ struct RawBalance<'a> {
 }
 
 impl SolanaSource {
-    /// Reads such transactions too, by a gateway.
+    /// Also reads such transactions, from a gateway.
     #[must_use]
     pub fn with_gateway(self, gateway: Option<Pool>) -> Self {
         Self { gateway, ..self }
     }
 
-    /// Whether a gateway is asked about these slots: it scans all of them for any wallet.
+    /// Whether a gateway is queried for these slots: a query scans all of them, for any wallet.
     pub(super) fn is_scanned(&self, (low, high): (Height, Height)) -> bool {
         let slots = self.inner.limits.gateway_slots_max;
         self.gateway.is_some() && low <= high && high - low < slots
     }
 
     /// Transactions of these slots in which the wallets owned token balances. An error where the
-    /// gateway has not all of the slots, or not in time.
+    /// gateway does not return all of the slots, or not in time.
     pub(super) async fn owned(
         &self,
         wallets: &[Address],
@@ -135,8 +135,8 @@ fn query(owners: &[&String], (low, high): (Height, Height)) -> Value {
     })
 }
 
-/// The last slot of an answer, and what its rows show. What belongs to no wallet that was asked for is
-/// left out: filters may be ignored.
+/// The last slot of an answer, and its entries. Rows of other wallets are left out: the gateway may
+/// ignore filters.
 fn read(
     body: &[u8],
     owners: &BTreeMap<String, [u8; 32]>,

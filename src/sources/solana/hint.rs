@@ -1,11 +1,11 @@
-//! The hint of where a reading goes on, in bytes that the store keeps.
+//! The resume hint of a read, in bytes that the store keeps.
 
 use crate::domain::{Family, Height, Resume, TxId};
 
 /// An entry of a list of signatures.
 pub(super) type Mark = (Height, TxId);
 
-/// The hint of where a reading goes on: the two lowest entries of the wallet's list.
+/// Encodes the resume hint: the two lowest entries of the wallet's list.
 pub(super) fn hint(above: Mark, tail: Mark) -> Resume {
     let mut bytes = Vec::with_capacity(2 * (8 + 64));
     for (slot, id) in [above, tail] {

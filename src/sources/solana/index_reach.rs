@@ -1,6 +1,7 @@
-//! How far the lists of an endpoint have come, learned from them: by the newest entries of an account
-//! that transactions name in every block. A slot that is reported next to a list proves nothing of
-//! what the list holds, and neither does that `minContextSlot` is obeyed.
+//! How far the lists of each endpoint reach, learned from the lists themselves: by the newest
+//! entries of an account that transactions name in every block. A slot that is reported next to a
+//! list does not prove what the list holds, and neither does it prove that `minContextSlot` is
+//! obeyed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -21,39 +22,44 @@ use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 pub(super) const FULL_PAGES: &str = "getTransactionsForAddress";
-/// Entries of the account that are asked for, and so many at least that show how much it is used.
+/// Entries of that account to request, and the least number that shows how busy it is.
 const ENTRIES: usize = 25;
 const ENTRIES_MIN: usize = 10;
-/// Slots of those entries at most, of an account that is used all the time.
+/// The most slots that those entries may span for a busy account.
 const BUSY_SLOTS: u64 = 64;
-/// Answers in a row that show nothing, after which an endpoint's list does not show the account.
+/// Answers in a row without entries, after which an endpoint's list counts as one without the
+/// account.
 const SILENT_ANSWERS: u32 = 3;
-/// Requests for what a list that is behind does not show, and the pause after each, times its number:
-/// most have come as far a second later.
+/// Attempts to get an answer from a list that reaches far enough, and the pause after each, times
+/// its number: most lists have caught up a second later.
 const REACH_TRIES: u32 = 6;
 const REACH_PAUSE: Duration = Duration::from_millis(300);
-/// Of those, so many for an answer in the same request, of an endpoint that takes several calls.
+/// Attempts in which the proof must come with the same request, where an endpoint takes several
+/// calls.
 const JOINT_TRIES: u32 = 3;
-/// An endpoint that showed the account is waited for so long where it does not any more.
+/// How long after it showed the account an endpoint is still expected to show it.
 const SHOWN_FOR: Duration = Duration::from_secs(3_600);
-/// A list that is behind by so many slots at most is waited for, for so long at most; the only one, and
-/// the last one that is asked, by up to a minute's slots. The pause before each question, times its number.
+/// The most slots by which a list may be behind to be waited for, and the longest wait. The only
+/// endpoint, and the last one, may be behind by up to a minute's slots. `WAIT` is the pause before
+/// each attempt, times its number.
 const NEARLY: u64 = 8;
 const NEARLY_ALONE: u64 = 150;
 const WAIT_MAX: Duration = Duration::from_secs(45);
 const WAIT: Duration = Duration::from_millis(400);
 const WAIT_EACH_MAX: Duration = Duration::from_secs(4);
-/// Slots by which a list may fall back: of what is further below its newest entry it is not asked.
+/// Slots by which a list may fall back: a list that has reached further than this above a slot is
+/// not checked again.
 const FALL_MAX: u64 = 9_000;
 
-/// The lists of an endpoint, which come from indexes of their own.
+/// The kinds of lists of an endpoint; each comes from an index of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum IndexedList {
     Signatures,
     FullPages,
 }
 
-/// The account that is used all the time, and the chain's lag where a list does not show it.
+/// The busy account, and the chain's index lag, which is presumed where a list does not show the
+/// account.
 #[derive(Debug, Clone)]
 pub(super) struct BusyAccount {
     address: String,
@@ -63,9 +69,10 @@ pub(super) struct BusyAccount {
 /// What one answer shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// The account is used all the time, and the list has come to this slot.
+    /// The account is busy, and the list has reached this slot.
     Newest(Height),
-    /// The list has come to this slot, which is as far as is wanted.
+    /// The list has reached this slot, which is as far as wanted; how busy the account is remains
+    /// open.
     Reached(Height),
     Nothing,
     /// No answer.
@@ -78,15 +85,15 @@ impl Shown {
     }
 }
 
-/// One request for what is not proved yet.
+/// One attempt for the answers that are not proved yet.
 #[derive(Debug)]
 struct Round {
     list: IndexedList,
     slot: Height,
-    /// Endpoints that had shown to have come there before it was sent.
+    /// Endpoints that had reached the slot before the request was sent.
     before: BTreeSet<EndpointId>,
     tries: u32,
-    /// What it shows of the busy account, by the number of the request.
+    /// What the busy account showed, and the number of the request that it came with.
     shown: Option<(u64, Shown)>,
 }
 
@@ -94,13 +101,14 @@ struct Round {
 struct Known {
     newest: Height,
     shown_at: Option<Instant>,
-    /// Answers in a row that show nothing.
+    /// Answers in a row without entries.
     silent: u32,
-    /// The chain's lag below a head of its own, for which it was taken while it showed nothing.
+    /// The reach that was presumed while the list showed nothing: the chain's lag below the
+    /// endpoint's own head.
     presumed: Height,
 }
 
-/// What the lists of each endpoint have shown.
+/// What is known about the lists of each endpoint.
 #[derive(Debug, Default)]
 pub(super) struct IndexReach(Mutex<HashMap<(EndpointId, IndexedList), Known>>);
 
@@ -119,7 +127,7 @@ impl IndexReach {
         }
     }
 
-    /// The list does not show the account, by several answers.
+    /// Whether several answers had nothing of the account.
     fn is_silent(&self, of: (EndpointId, IndexedList)) -> bool {
         lock(&self.0).get(&of).is_some_and(|known| {
             let is_old = known.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR);
@@ -127,8 +135,9 @@ impl IndexReach {
         })
     }
 
-    /// One that does not show the account is taken for a slot that stands the chain's lag below its own
-    /// head, or below the farthest that another one has shown of late; where none shows any, for each.
+    /// A list that does not show the account is presumed to reach the chain's lag below its
+    /// endpoint's head, or below the farthest list that showed it lately; where no list shows it,
+    /// any slot.
     fn is_presumed(&self, of: (EndpointId, IndexedList), slot: Height, lag: u64) -> bool {
         let all = lock(&self.0);
         let is_new = |known: &&Known| known.shown_at.is_some_and(|at| at.elapsed() < SHOWN_FOR);
@@ -140,28 +149,28 @@ impl IndexReach {
         slot <= own.max(farthest.saturating_sub(lag))
     }
 
-    /// A read begins there by an endpoint that does not show the account.
+    /// Records the presumed reach of a list without the account.
     fn presume(&self, of: (EndpointId, IndexedList), slot: Height) {
         let mut all = lock(&self.0);
         let known = all.entry(of).or_default();
         known.presumed = known.presumed.max(slot);
     }
 
-    /// Endpoints whose list has shown to have come to a slot.
+    /// Endpoints whose list has reached a slot.
     fn reached(&self, list: IndexedList, slot: Height) -> BTreeSet<EndpointId> {
         let all = lock(&self.0);
         let reached = all.iter().filter(|((_, of), known)| *of == list && known.newest >= slot);
         reached.map(|((endpoint, _), _)| *endpoint).collect()
     }
 
-    /// Of these endpoints the one whose list has come farthest.
+    /// The one of these endpoints whose list reaches farthest.
     pub(super) fn farthest(&self, list: IndexedList, of: &[EndpointId]) -> Option<EndpointId> {
         let all = lock(&self.0);
         let newest = |id: &EndpointId| all.get(&(*id, list)).map_or(0, |known| known.newest);
         of.iter().copied().max_by_key(newest)
     }
 
-    /// It has come so far above a slot that it cannot have fallen below it.
+    /// Whether the list has reached so far above a slot that it cannot have fallen below it.
     fn is_far_above(&self, of: (EndpointId, IndexedList), slot: Height) -> bool {
         let newest = lock(&self.0).get(&of).map_or(0, |known| known.newest);
         newest >= slot.saturating_add(FALL_MAX)
@@ -169,14 +178,15 @@ impl IndexReach {
 }
 
 impl SolanaSource {
-    /// Lists are asked how far they have come.
+    /// Enables the checks of how far lists reach.
     #[must_use]
     pub fn with_busy_account(self, chain: &Chain) -> Self {
         let (address, lag) = (chain.wrapped_native.to_string(), chain.index_lag);
         Self { busy: Some(BusyAccount { address, lag }), ..self }
     }
 
-    /// `None` where no account is known, or the slot is far below what every endpoint has shown.
+    /// The call that shows the reach; `None` where there is no busy account, or the slot is far
+    /// below the reach of every endpoint.
     fn reach_call(&self, list: IndexedList, slot: Height) -> Option<Call> {
         let of_list = |endpoint: EndpointId| (endpoint, list);
         let all = self.inner.pool.endpoints();
@@ -185,23 +195,23 @@ impl SolanaSource {
         self.busy.as_ref().filter(|_| is_asked).map(|busy| call(list, busy))
     }
 
-    /// The whole pages of each endpoint that may be asked for them have come far above a slot.
+    /// Whether the full pages of each endpoint in use reach far above a slot.
     pub(super) fn have_pages_passed(&self, slot: Height, without: EndpointSet) -> bool {
         let all = self.inner.pool.endpoints();
         let mut open = all.iter().map(|status| status.id).filter(|id| !without.contains(*id));
         open.all(|id| self.inner.reach.is_far_above((id, IndexedList::FullPages), slot))
     }
 
-    /// Asked before a read begins. Of pages by endpoints of one call a request alone: others show it in
-    /// the request that gives the newest page.
+    /// The call to send before a read begins. For pages, only to endpoints of one call a request:
+    /// others show the reach in the request for the newest page.
     pub(super) fn opening_call(&self, list: IndexedList) -> Option<Call> {
         let is_shown_later = list == IndexedList::FullPages && self.inner.pool.batch_size() > 1;
         self.reach_call(list, Height::MAX).filter(|_| !is_shown_later)
     }
 
-    /// Waits until a list of an endpoint has come to a slot, by what it shows. Returns the slot; where
-    /// the list shows nothing, the chain's lag below it; where it stays behind, and no other one is asked
-    /// (`is_last`), the slot that it has come to.
+    /// Waits until an endpoint's list reaches a slot. Returns the slot; for a list without the
+    /// account, the slot less the chain's lag; for a list that stays behind, where no other
+    /// endpoint is left (`is_last`), the slot that it reaches.
     pub(super) async fn listed_to(
         &self,
         of: (EndpointId, IndexedList),
@@ -210,7 +220,8 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> Result<Height> {
         let Some(busy) = &self.busy else { return Ok(slot) };
-        // Pages that are behind, or refused, are not read: lists take their place, and prove their own.
+        // Pages that lag or are refused are not read: lists take their place, and their reach is
+        // checked.
         if of.1 == IndexedList::FullPages {
             if let Some(Ok(answer)) = answer {
                 self.note_reach((answer.endpoint, of.1), &Ok(answer), slot);
@@ -239,12 +250,12 @@ impl SolanaSource {
                     self.inner.reach.presume(of, listed);
                     return Ok(listed);
                 }
-                // The next answer may show it, or that none does.
+                // The next answer may show the account, or complete the evidence that none does.
                 Shown::Nothing if silent < SILENT_ANSWERS => {
                     silent += 1;
                     continue;
                 }
-                // Another endpoint's lists may show it.
+                // Another endpoint's lists may show the account.
                 Shown::Failed if !is_given && !is_alone => break,
                 Shown::Nothing | Shown::Failed => {}
             }
@@ -255,16 +266,16 @@ impl SolanaSource {
             waits += 1;
             sleep(WAIT.saturating_mul(waits).min(WAIT_EACH_MAX)).await;
         }
-        // None has come farther: what it has shown is read, and nothing above is claimed.
+        // No list reaches farther: what it holds is read, and nothing above it is claimed.
         listed.filter(|_| is_alone || is_last).ok_or_else(|| {
             let behind = listed.map(|listed| slot.saturating_sub(listed));
             UpstreamError::unavailable(lacking(&self.inner.pool.label(of.0), behind))
         })
     }
 
-    /// Answers about the newest entries of lists, each of an index that had come to a slot: by what the
-    /// same request shows of the busy account, so that one server gave both. Of an endpoint of one
-    /// call a request, by what it showed before and after.
+    /// Answers about the newest entries of lists, each from an index that had reached a slot: shown
+    /// by the busy account in the same request, so that one server gave both answers; for an
+    /// endpoint of one call a request, by requests before and after.
     pub(super) async fn answers_up_to(
         &self,
         (list, slot): (IndexedList, Height),
@@ -275,7 +286,7 @@ impl SolanaSource {
         let Some(reach) = self.reach_call(list, slot) else {
             return pool.batch(calls, options).await;
         };
-        // First, where a request takes fewer calls than there are.
+        // First in the batch, where a request takes fewer calls than there are.
         let reach = (pool.batch_size() > 1).then_some(reach);
         let mut results: BTreeMap<usize, Result<CallResponse>> = BTreeMap::new();
         let mut options = options.clone();
@@ -310,7 +321,7 @@ impl SolanaSource {
         (0..calls.len()).map(|at| results.remove(&at).unwrap_or_else(missing)).collect()
     }
 
-    /// What an answer about the busy account shows, and the request that it is part of.
+    /// What an answer about the busy account shows, with the number of its request.
     fn shows(
         &self,
         list: IndexedList,
@@ -380,7 +391,7 @@ impl SolanaSource {
     }
 }
 
-/// Newest entries of the account, of any status.
+/// The newest entries of the account, also failed ones.
 fn call(list: IndexedList, busy: &BusyAccount) -> Call {
     match list {
         IndexedList::Signatures => {
@@ -421,8 +432,8 @@ fn slots(list: IndexedList, raw: &RawValue) -> Option<Vec<Height>> {
     }
 }
 
-/// What the slots of the newest entries show: an account with few, or old ones far apart, may be one
-/// that is little used.
+/// What the slots of the newest entries show. Few entries, or old ones far apart, may be those of
+/// an account that is seldom used.
 fn shown(slots: &[Height], slot: Height) -> Shown {
     let (Some(newest), Some(oldest)) = (slots.iter().max(), slots.iter().min()) else {
         return Shown::Nothing;
@@ -435,7 +446,7 @@ fn shown(slots: &[Height], slot: Height) -> Shown {
     }
 }
 
-/// Why heights are not taken for listed.
+/// The error for heights up to which no list reaches.
 fn lacking(label: &str, behind: Option<Height>) -> String {
     match behind {
         Some(behind) => format!("the lists of {label} are {behind} slots behind it"),

@@ -1,8 +1,8 @@
 //! Transactions of accounts that were found late, in heights that are delivered already.
 //!
-//! An account that another authority closed in a transaction that does not name the wallet is neither
-//! open at the head nor seen to close. The newest transaction that names both shows it; what its list
-//! has above that place is delivered apart from the heights in order.
+//! An account that another authority closed in a transaction that does not name the wallet is
+//! neither open at the head nor seen to close. It is found by the newest transaction that names
+//! both; the entries of its list above that place are delivered apart from the heights in order.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,14 +15,14 @@ use crate::domain::{Height, TxId};
 pub(super) struct LateEntries {
     seen: BTreeSet<Mark>,
     waiting: Vec<Entry>,
-    /// Requested ones, and how often no endpoint returned one that waits.
+    /// Requested transactions, and how often no endpoint returned one that waits.
     in_flight: HashSet<TxId>,
     retries: HashMap<TxId, u32>,
     ready: Vec<Timed>,
 }
 
 impl LateEntries {
-    /// Adds the entries above a height that executed.
+    /// Adds the entries above a height whose transactions did not fail.
     pub(super) fn add(&mut self, entries: &[Entry], above: Height) {
         for entry in entries {
             if entry.slot > above && !entry.failed && self.seen.insert((entry.slot, entry.id)) {
@@ -31,8 +31,8 @@ impl LateEntries {
         }
     }
 
-    /// Leaves out transactions that are delivered while a list of a late account is read: others list
-    /// them too.
+    /// Leaves out transactions that are delivered while a late account's list is read: other lists
+    /// have them too.
     pub(super) fn skip(&mut self, delivered: impl Iterator<Item = Mark>) {
         self.seen.extend(delivered);
     }
@@ -44,7 +44,7 @@ impl LateEntries {
         }
     }
 
-    /// Whether anything is not received yet.
+    /// Whether any transaction has not been received yet.
     pub(super) fn is_open(&self) -> bool {
         !self.waiting.is_empty() || !self.in_flight.is_empty()
     }
@@ -53,7 +53,7 @@ impl LateEntries {
         self.in_flight.contains(id)
     }
 
-    /// Takes up to `count` entries to be requested, and the most that one of them was retried.
+    /// Takes up to `count` entries to request, and the highest number of retries among them.
     pub(super) fn take(&mut self, count: usize) -> (Vec<Entry>, u32) {
         let at = self.waiting.len().saturating_sub(count);
         let taken = self.waiting.split_off(at);
@@ -68,7 +68,7 @@ impl LateEntries {
         self.ready.push(tx);
     }
 
-    /// No endpoint returned it: it waits again. Returns how often that was so.
+    /// No endpoint returned the transaction: it waits again. Returns how often this happened.
     pub(super) fn mark_for_retry(&mut self, entry: Entry) -> u32 {
         self.in_flight.remove(&entry.id);
         self.waiting.push(entry);
@@ -77,12 +77,12 @@ impl LateEntries {
         *retries
     }
 
-    /// Asks no more for an entry that no endpoint returns.
+    /// Gives up an entry that no endpoint returns.
     pub(super) fn give_up(&mut self, id: &TxId) {
         self.waiting.retain(|entry| entry.id != *id);
     }
 
-    /// All that was received, newest first.
+    /// All received transactions, newest first.
     pub(super) fn take_ready(&mut self) -> Vec<Timed> {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));

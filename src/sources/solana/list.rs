@@ -1,27 +1,28 @@
 //! Pure: one address's list of signatures, read page by page.
 //!
 //! Nodes order the signatures of a slot differently, lose or repeat some where pages meet, and
-//! answer `[]` for a cursor that they do not know. So the next page is asked from two slots above
-//! the lowest one seen, and must hold what is known of that one; and a list has ended only when two
-//! answers agree that nothing follows. A page that is merely short says so only once: nodes give up
-//! early, or give fewer than was asked for.
+//! answer `[]` for a cursor that they do not know. So the next page is requested from two slots
+//! above the lowest one seen, and must hold the known entries of the lowest slot; and a list ends
+//! only when two answers agree that nothing follows. A page that is merely short counts as one such
+//! answer only: nodes give up early, or return fewer entries than requested.
 
 use crate::domain::{Height, TxId};
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
-/// Signatures in a page: the most that nodes give.
+/// Signatures in a page: the most that nodes return.
 pub(super) const PAGE_MAX: usize = 1000;
-/// Full pages in a row without anything new, after which a list is given up: a node that ignores the
-/// cursor gives the same page for ever.
+/// Full pages in a row without a new entry, after which a list is given up: a node that ignores the
+/// cursor returns the same page for ever.
 const REPEATS_MAX: u32 = 6;
-/// A wallet's own list: a page that is cut short counts as one answer, and the next, cut short
-/// where it overlaps that one, as another.
+/// A wallet's own list: a page that is cut short counts as one vote for the end, and the next page,
+/// cut short where it overlaps that one, as another.
 const WALLET_RULES: PagerRules =
     PagerRules { quorum: Quorum { from_several: 3, from_one: 3 }, ..RULES };
 const RULES: PagerRules = PagerRules {
     quorum: Quorum { from_several: 2, from_one: 2 },
-    // Of a list without any entry: an account that is there was once made, and an address is seldom
-    // asked for that was never used, so that this is a lie or the node has pruned the blocks.
+    // For a list without any entry. An account that exists was created by some transaction, and an
+    // unused address is seldom queried: an empty answer is likely false, or of a node that pruned
+    // the blocks.
     quorum_without_entries: Quorum { from_several: 4, from_one: 4 },
     short_page_votes: true,
     misses_max: 4,
@@ -36,11 +37,11 @@ pub(super) struct Entry {
     pub(super) failed: bool,
 }
 
-/// Whose list it is.
+/// The owner of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Wallet,
-    /// A token account; its list is mostly the wallet's.
+    /// A token account; most of its entries are in the wallet's list too.
     Account,
 }
 
@@ -50,12 +51,12 @@ pub(super) struct List {
     pager: Pager<Height, TxId>,
     /// Entry of the slot right above the lowest one.
     above: Option<TxId>,
-    /// Entry of a slot above that: where the next page is asked from, so that the entry which a
-    /// node may lose behind its cursor is one of a slot that is known whole.
+    /// Entry of a slot above that one, from which the next page is requested: a node may lose the
+    /// entry right behind its cursor, which then is one of a slot that was read whole.
     cursor: Option<TxId>,
-    /// The cursor is no entry of this list: a node that does not know it answers `[]`.
+    /// The cursor is not an entry of this list: a node that does not know it answers `[]`.
     is_anchored: bool,
-    /// The last entries that were seen of the lowest slot.
+    /// The last entries seen in the lowest slot.
     tail: [Option<TxId>; 2],
     /// The lowest slot seen.
     pub(super) lowest: Option<Height>,
@@ -66,9 +67,9 @@ pub(super) struct List {
     pub(super) high: Height,
     /// Heights below this one are not wanted.
     low: Height,
-    /// The lowest slot fills pages by itself: go on inside it.
+    /// The lowest slot fills whole pages: the next page continues inside it.
     inside: bool,
-    /// Full pages in a row without anything new.
+    /// Full pages in a row without a new entry.
     repeats: u32,
 }
 
@@ -81,7 +82,7 @@ impl List {
         };
         Self {
             kind,
-            // Entries above what is wanted come first.
+            // The first entries may lie above the wanted heights.
             pager: Pager::new(rules, Height::MAX),
             above: None,
             cursor: None,
@@ -97,18 +98,19 @@ impl List {
         }
     }
 
-    /// Goes on where an earlier reading stopped: `tail` is its lowest entry, `above` the one over it.
+    /// Continues where an earlier read stopped: `tail` is its lowest entry, `above` the one above
+    /// it.
     pub(super) fn resumed(mut self, above: TxId, tail: (Height, TxId)) -> Self {
         self.pager.move_to(tail.0, [tail.1]);
         Self { cursor: Some(above), tail: [None, Some(tail.1)], lowest: Some(tail.0), ..self }
     }
 
-    /// From a signature of the chain that stands right above what is wanted.
+    /// Begins at a signature of the chain right above the wanted heights.
     pub(super) fn from(self, above: TxId) -> Self {
         Self { cursor: Some(above), is_anchored: true, ..self }
     }
 
-    /// Slots above this one are known; `None`: all that is wanted is.
+    /// All entries above this slot are known; `None`: all wanted entries are.
     pub(super) fn frontier(&self) -> Option<Height> {
         (!self.has_ended()).then_some(self.pager.edge().min(self.high))
     }
@@ -117,7 +119,7 @@ impl List {
         self.pager.has_ended()
     }
 
-    /// Whether all of it above the heights that it was begun for is known.
+    /// Whether all entries above the heights that the list was begun for are known.
     pub(super) fn is_known_above(&self) -> bool {
         self.frontier().is_none_or(|open| open < self.high)
     }
@@ -127,68 +129,71 @@ impl List {
         self.cursor_at.unwrap_or(Height::MAX)
     }
 
-    /// Whether it was read below what is wanted: no matter then where it ends.
+    /// Whether the list was read below the wanted heights; its end does not matter then.
     pub(super) fn is_passed(&self) -> bool {
         self.lowest.is_some_and(|lowest| lowest < self.low)
     }
 
-    /// The slot at and below which only the word of the node that ended it says that nothing is.
+    /// At and below this slot, the only evidence that nothing follows is the answer that ended the
+    /// list.
     pub(super) fn end(&self) -> Height {
         self.lowest.map_or(self.high, |lowest| lowest.saturating_sub(1))
     }
 
-    /// No more of it is wanted.
+    /// Ends the list: no more of it is wanted.
     pub(super) fn end_here(&mut self) {
         self.pager.end();
     }
 
-    /// Its end was reported by a node that cannot know: it is requested once more.
+    /// Requests the end once more: it was reported by a node that may have pruned what follows.
     pub(super) fn reopen(&mut self) {
         self.pager.reopen();
     }
 
-    /// The signature that the next page is asked from.
+    /// The signature from which the next page is requested.
     pub(super) fn before(&self) -> Option<TxId> {
         let [above_last, _] = self.tail;
         if self.inside { above_last } else { self.cursor }
     }
 
-    /// Begun at a signature that is no entry of it, and nothing has come: the page shows by no entry
-    /// that the list has come so far. A node that finds the signature in its blocks gives what its
-    /// index has below it, also where that is behind.
+    /// The list began at a signature that is not one of its entries, and no entry has come: no
+    /// entry of the page can show how far the node's index has come. A node that finds the
+    /// signature in its blocks returns what its index has below it, also where the index is behind.
     fn is_blind(&self) -> bool {
         self.is_anchored && self.lowest.is_none()
     }
 
-    /// What a node must know to answer the next page: asked from the top, or from a foreign signature,
-    /// one that lags would leave out the newest entries without a sign.
+    /// The slot that a node must have reached to answer the next page. From the top, or from a
+    /// signature that is not an entry, a node that lags would leave out the newest entries without
+    /// a sign.
     pub(super) fn min_slot(&self) -> Option<Height> {
         (self.is_blind() || self.before().is_none()).then_some(self.high)
     }
 
-    /// The next page decides what is newest: the first one, and where nothing is listed each answer.
+    /// Whether the next page decides what is newest: the first page does, and while the list has no
+    /// entry, every page.
     pub(super) fn is_newest(&self, is_first: bool) -> bool {
         self.is_blind() || self.before().is_none() && (is_first || self.lowest.is_none())
     }
 
-    /// The end was reported, and not often enough: the next answer is requested from another
+    /// The end was reported, but not by enough answers: the next one is requested from another
     /// endpoint.
     pub(super) fn wants_second_answer(&self) -> bool {
         self.pager.wants_more_votes()
     }
 
-    /// The last page lacked what is known, or repeated it: another endpoint may do better.
+    /// The last page lacked known entries or repeated them: another endpoint may do better.
     pub(super) fn missed(&self) -> bool {
         self.pager.misses() > 0 || self.repeats > 1
     }
 
-    /// A page that cannot be understood is no answer.
+    /// Counts a page that cannot be read as a miss.
     pub(super) fn miss(&mut self) -> PageOutcome<Height> {
         self.pager.miss()
     }
 
-    /// `goes_on`: more may follow the page. It is lost too where nothing comes of a foreign signature that
-    /// was asked from.
+    /// Adds a page. `goes_on`: more may follow it. The list is lost as well where a signature that
+    /// is not one of its entries returns nothing.
     pub(super) fn absorb(&mut self, page: &[Entry], goes_on: bool) -> PageOutcome<Height> {
         let [_, last] = self.tail;
         if page.is_empty() && last.is_none() && self.is_anchored {

@@ -1,4 +1,4 @@
-//! Pure: a page of a list of signatures, by one answer or by two.
+//! Pure: a page of a list of signatures, from one answer or joined from two.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use crate::rpc::endpoint::EndpointId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListPage {
     pub(super) entries: Vec<Entry>,
-    /// More may follow: it is full, or another answer shows more.
+    /// More may follow: the page is full, or another answer holds more.
     pub(super) goes_on: bool,
     pub(super) by: EndpointId,
 }
@@ -20,8 +20,8 @@ impl ListPage {
         Self { goes_on: entries.len() >= PAGE_MAX, entries, by }
     }
 
-    /// Where it ends, if that is below the lowest slot that the list has shown so far and its entries
-    /// are in order.
+    /// Where the page ends, if that is below the lowest slot of the list so far and its entries are
+    /// in order.
     pub(super) fn end_below(&self, lowest: Option<Height>) -> Option<Height> {
         let end = self.end()?;
         let is_below = lowest.is_none_or(|lowest| end < lowest);
@@ -33,9 +33,9 @@ impl ListPage {
         Some(self.entries.last()?.slot)
     }
 
-    /// All that two answers to one page hold, as far down as both reach. Where one of them goes no
-    /// further down than the list has come, or has no order, the other one is taken alone: a node that
-    /// keeps no more must not hide what follows.
+    /// The union of two answers to one page, as far down as both reach. An answer that does not
+    /// reach below the list's lowest slot, or is not in order, is ignored in favour of the other
+    /// one: a node that keeps no more must not hide what follows.
     pub(super) fn joined(self, other: Self, lowest: Option<Height>) -> Self {
         let low = match (self.end_below(lowest), other.end_below(lowest)) {
             (Some(end), Some(other)) => end.max(other),

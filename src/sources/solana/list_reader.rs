@@ -1,4 +1,4 @@
-//! One gap of a wallet by lists of signatures: decides what is requested next and what can be
+//! Reads one gap of a wallet by lists of signatures: decides what is requested next and what can be
 //! delivered.
 
 mod accounts;
@@ -32,7 +32,7 @@ use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::pager::PageOutcome;
 use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
 
-/// Accounts whose newest pages are asked for together, also where each is a request of its own.
+/// Accounts whose newest pages are requested together, also where each takes a request of its own.
 const NEWEST_GROUP: usize = 16;
 
 pub(super) enum ListEvent {
@@ -46,7 +46,7 @@ pub(super) enum ListEvent {
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>>),
     /// Whether the account exists.
     Exists(Result<bool>),
-    /// What a gateway names, and what nodes return of it.
+    /// The transactions that a gateway lists, or those of them that nodes returned.
     Owned(Result<Vec<Owned>>),
     OwnedFetched(Result<Vec<FetchedEntry>>),
 }
@@ -58,35 +58,36 @@ pub(super) struct ListReader {
     wallet: [u8; 32],
     phase: Phase,
     options: CallOptions,
-    /// Where the read begins.
+    /// The slot at which the read begins.
     head: Height,
-    /// The endpoint that reported it, for the first pages.
+    /// The endpoint that reported it, which gives the first pages.
     head_by: Option<EndpointId>,
-    /// One that reports heads and does not list.
+    /// An endpoint that reported the head and then gave no lists.
     without_lists: Option<EndpointId>,
-    /// Lists of which no endpoint that was asked says which blocks it keeps.
+    /// Number of lists whose ends only endpoints reported that do not say which blocks they keep.
     ends_in_vain: usize,
-    /// Some chunk was, and the accounts that came with it are known.
+    /// A chunk was delivered, and with it the accounts known then.
     has_delivered: bool,
-    /// What the reading cannot establish.
+    /// Doubts that this read leaves.
     doubts: Doubts,
-    /// Of the wallet, where its list is empty.
+    /// Whether the wallet exists, where its list is empty.
     existence: Existence,
     listings: Vec<Listing>,
-    /// The number of the listing of each address.
+    /// Index of the listing of each address.
     listed: HashMap<[u8; 32], usize>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
-    /// Listed transactions in a row that no endpoint gives, and those of them that are delivered.
+    /// Listed transactions in a row that no endpoint returned, and how many of them were delivered
+    /// as missing.
     missing: usize,
     missing_delivered: usize,
     late: LateEntries,
-    /// Of delivered heights, and given by no endpoint.
+    /// Missing transactions of delivered heights.
     late_missing: Vec<Mark>,
     owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
-    /// Grows, so that the first rows come early and later commits are few.
+    /// Grows with each chunk, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Delivered with the first chunk.
     tip: Option<Tip>,
@@ -130,7 +131,7 @@ impl ListReader {
         reader
     }
 
-    /// What must be known first: the head, or a place in the chain to list from.
+    /// Requests what a read needs first: the head, or a signature of the chain to list from.
     fn begin(&mut self) {
         let source = self.source.clone();
         let options = CallOptions { avoid: self.without_lists, ..self.options.clone() };
@@ -156,7 +157,7 @@ impl ListReader {
         }
     }
 
-    /// Begins to list: the wallet, and the accounts that may hold what is wanted.
+    /// Starts the lists: the wallet's, and those of the accounts that may hold wanted entries.
     fn start(&mut self, high: Height, wallet: List) {
         self.phase = Phase::Reading;
         self.list_by(Listing::new(self.wallet, wallet));
@@ -171,7 +172,7 @@ impl ListReader {
         }
     }
 
-    /// Asks the gateway about a gap that is short enough.
+    /// Queries the gateway, if the gap is short enough.
     fn ask_owned(&mut self, high: Height) {
         self.owned = OwnedState::Done;
         let range = (self.request.low, high);
@@ -187,7 +188,7 @@ impl ListReader {
 
     fn fetch_owned(&mut self) {
         let frontier = self.lists_frontier();
-        // Where the lists are cut nothing more comes of them.
+        // Where the lists are cut, nothing more comes from them.
         let frontier = frontier.filter(|_| self.cut_at(frontier).is_none());
         let unlisted = self.owned.take_unlisted(frontier, &mut self.timeline);
         let Some(entries) = unlisted else { return };
@@ -197,7 +198,7 @@ impl ListReader {
         }));
     }
 
-    /// Lists an account from the top: no cursor, behind which a node could lose an entry.
+    /// Lists an account from the top: without a cursor, behind which a node could lose an entry.
     fn list_account(&mut self, account: [u8; 32], high: Height) {
         if !self.listed.contains_key(&account) {
             let list = List::new(Kind::Account, self.request.low, high);
@@ -215,8 +216,8 @@ impl ListReader {
         has_another && !self.has_delivered && self.without_lists.is_none()
     }
 
-    /// The endpoint that reported the head gives no lists now: another one's head is as good. Begins
-    /// anew, once, while nothing was delivered.
+    /// The endpoint that reported the head gives no lists now: starts anew from the head of another
+    /// one, once, before anything is delivered.
     fn open_elsewhere(&mut self, error: UpstreamError) -> Result<()> {
         let Some(by) = self.head_by.filter(|_| self.may_begin_anew()) else { return Err(error) };
         self.without_lists = Some(by);
@@ -250,20 +251,20 @@ impl ListReader {
         let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
         for Balance { account, amount, at } in accounts {
             let known = gone.remove(&account);
-            // What it holds above the head says nothing of what moved it below.
+            // A balance from above the head does not show whether the account moved below it.
             let same = at <= head && known.is_some_and(|known| known.held(amount));
             if !same || self.request.low == 0 {
                 self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
-                // A balance from above the head would hide what changed it from the next read; that
-                // the account exists must be known to every read below.
+                // A balance from above the head would hide its change from the next read; but every
+                // later read needs to know that the account exists.
                 let held = if at <= head { amount } else { SourceAccount::OPEN };
                 self.news.insert(account, SourceAccount { account, amount: Some(held), oldest });
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
             self.list_account(known.account, head);
-            // What closed above the head is listed by the next read.
+            // An account that closed above the head is listed by the next read.
             let amount = (known_to > head).then_some(SourceAccount::OPEN);
             self.news.insert(known.account, SourceAccount { amount, ..known });
         }
@@ -290,7 +291,7 @@ impl ListReader {
                     listing.state = PageState::New;
                 }
             }
-            // The hint that the reading began from is of no use here: from the top.
+            // The resume hint did not work: starts from the top.
             PageOutcome::Lost if listing.is_fresh && resumed.is_some() => {
                 listing.begin_anew(low, self.timeline.next_high);
             }
@@ -301,8 +302,8 @@ impl ListReader {
         Ok(())
     }
 
-    /// A page that cannot be understood is asked for again: of many lists, one answer that is
-    /// `null` must not end the reading of all.
+    /// A page that cannot be read is requested again: of many lists, one answer of `null` must not
+    /// end the read.
     fn torn(&mut self, number: usize, error: UpstreamError) -> Result<()> {
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
         let is_first = listing.state == PageState::Asked { is_first: true };
@@ -310,12 +311,12 @@ impl ListReader {
         if listing.list.miss() == PageOutcome::Lost { Err(error) } else { Ok(()) }
     }
 
-    /// From now on it is asked of all endpoints; false where it was before.
+    /// Stops leaving endpoints out for this list; false where none was left out.
     fn asks_all(&mut self, number: usize) -> bool {
         self.listings.get_mut(number).is_some_and(Listing::ask_all)
     }
 
-    /// No endpoint knows the signature that the page was asked from: from the top, where it is a hint.
+    /// No endpoint knows the cursor: starts from the top where the cursor was a hint.
     fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<()> {
         let high = self.timeline.next_high;
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
@@ -326,8 +327,9 @@ impl ListReader {
         self.torn(number, error)
     }
 
-    /// Many in a row may be missing because no endpoint gives any now. The read ends only once it has
-    /// delivered so many, however many one request or slot holds: the next one begins below them.
+    /// Many in a row may be missing because no endpoint returns any transaction now. The read ends
+    /// only once it has delivered more than `missing_max` of them, however many one request or slot
+    /// holds: so the next read begins below them.
     fn take_fetched(&mut self, fetched: Vec<FetchedEntry>) -> Result<()> {
         for (entry, tx) in fetched {
             self.fetched(entry, tx);
@@ -356,7 +358,7 @@ impl ListReader {
             let (slot, id) = (entry.slot, entry.id);
             tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
             if is_late {
-                // Its heights are delivered already.
+                // Its heights are already delivered.
                 self.late.give_up(&id);
                 self.late_missing.push((slot, id));
             } else {
@@ -364,7 +366,8 @@ impl ListReader {
             }
             return;
         };
-        // Some endpoint gives transactions: it is those before that none has.
+        // An endpoint returns transactions now: those before it are missing for reasons of their
+        // own.
         (self.missing, self.missing_delivered) = (0, 0);
         self.list_shown(&tx.0, entry.slot);
         if is_late {
@@ -374,7 +377,7 @@ impl ListReader {
         }
     }
 
-    /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
+    /// The slot at and below which entries may be unknown; `None`: everything wanted is known.
     fn frontier(&self) -> Option<Height> {
         let next = self.owned.is_open().then_some(self.timeline.next_high);
         next.or_else(|| self.lists_frontier())
@@ -384,9 +387,9 @@ impl ListReader {
         self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
     }
 
-    /// The wallet's list has ended without any entry. It was read from the top, whichever heights are
-    /// wanted, as one that began at a signature begins anew where nothing comes: so it lacks the
-    /// entries above and below those heights too.
+    /// Whether the wallet's list has ended without any entry. Such a list was read from the top,
+    /// whichever heights are wanted (one that begins at a signature and gets nothing restarts
+    /// there), so it shows no entry above or below those heights either.
     fn is_nothing_listed(&self) -> bool {
         let is_empty = |wallet: &Listing| wallet.list.has_ended() && wallet.list.lowest.is_none();
         self.listings.first().is_some_and(is_empty)
@@ -404,20 +407,20 @@ impl ListReader {
         }));
     }
 
-    /// Asks for the pages that hold up the delivery, while there is room for their entries.
+    /// Requests the pages that delay the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
         let frontier = self.lists_frontier();
         let ahead = self.prefetcher.list_depth(self.source.inner.limits.list_ahead_max, urgency);
         let room = self.timeline.wants_entries(frontier, ahead);
-        // What that one does not give is read anew by another one's head.
+        // A failure of this endpoint is answered by a new start from another one's head.
         let is_replaceable = self.may_begin_anew();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
             let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
             let is_first = listing.state == PageState::New;
             let due = is_first || (listing.state == PageState::Paged && blocks);
-            // That nothing follows is asked about early, as it takes no room; of accounts, of which
-            // there may be many, once the first rows are out.
+            // That nothing follows is confirmed early, as it takes no room; for accounts, of which
+            // there may be many, after the first rows.
             let is_early = listing.list.kind == Kind::Wallet || self.prefetcher.delivered > 0;
             let is_end =
                 is_early && listing.list.wants_second_answer() && listing.state == PageState::Paged;
@@ -433,7 +436,7 @@ impl ListReader {
             let avoid = listing.last_by.filter(|_| second);
             let of = (on, avoid, listing.without(&self.source.inner.pool));
             // Accounts are found one after another while rows are delivered: to wait for a slow
-            // node at the end of each would make all as slow as that one.
+            // node at the end of each would make the whole read as slow as that node.
             let in_time = !(listing.list.missed() || listing.was_reopened());
             if listing.list.kind == Kind::Account {
                 accounts.entry((of, in_time, is_newest)).or_default().push(request);
@@ -457,8 +460,8 @@ impl ListReader {
         }
     }
 
-    /// Lists whose pages are asked for at once; how far they have come is asked once for all of a group,
-    /// in the same request.
+    /// Number of lists whose pages are requested together; how far they reach is requested once for
+    /// the group, in the same request.
     fn group_size(&self, is_newest: bool) -> usize {
         let is_asked = is_newest && self.source.busy.is_some();
         match self.source.inner.pool.batch_size() {
@@ -484,7 +487,7 @@ impl ListReader {
         }
     }
 
-    /// Requests what is late: nothing is delivered before it is here.
+    /// Requests late transactions: nothing is delivered before they are here.
     fn ask_late(&mut self) {
         let batch = self.source.inner.pool.batch_size().max(1);
         loop {
@@ -497,7 +500,7 @@ impl ListReader {
     }
 
     fn push_transactions(&mut self, entries: Vec<Entry>, retries: u32) {
-        // The newest is delivered first.
+        // Requests for the newest transactions go first, as these are delivered first.
         let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
         let (source, mut options) = (self.source.clone(), self.options.clone());
         options.lane = options.lane.ranked(rank);
@@ -510,7 +513,7 @@ impl ListReader {
         }));
     }
 
-    /// The first height that can be had, where lower ones are wanted and no node keeps them.
+    /// The lowest height that is available, where lower ones are wanted and no node keeps them.
     fn cut_at(&self, frontier: Option<Height>) -> Option<Height> {
         let frontier = frontier?;
         let low = self.request.low;
@@ -550,7 +553,8 @@ fn raw(txs: Vec<Timed>) -> Vec<RawTx> {
     txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
 }
 
-/// The endpoint that is named, where one is; else another one than the next, and none of the last.
+/// Uses the endpoint `on`, where there is one; else prefers another one than `avoid`, and leaves
+/// out `without`.
 fn on_or_any(
     (on, avoid, without): (Option<EndpointId>, Option<EndpointId>, EndpointSet),
     is_replaceable: bool,

@@ -1,4 +1,4 @@
-//! A list with what is needed to ask for its next page, and whether its end can be believed.
+//! A list together with the state of its requests, and of the proof of its end.
 
 use super::fetch::PageRequest;
 use super::list::{Kind, List};
@@ -7,13 +7,13 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::endpoint_set::EndpointSet;
 use crate::rpc::pool::Pool;
 
-/// Slots that a node which keeps everything may name as its first.
+/// The highest first slot by which a node counts as one that keeps the whole chain.
 pub(super) const FIRST_HEIGHTS: Height = 1;
 
-/// How far a read has come.
+/// The stage of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Waits for what must be known before anything is listed.
+    /// Waits for the head and the accounts, before anything is listed.
     Opening,
     Reading,
     Ended,
@@ -24,17 +24,18 @@ pub(super) struct Listing {
     pub(super) address: [u8; 32],
     pub(super) list: List,
     pub(super) state: PageState,
-    /// Not yet begun anew from the top.
+    /// Not yet restarted from the top.
     pub(super) is_fresh: bool,
     pub(super) late: LateState,
-    /// A chunk reported that it is read to its end.
+    /// A chunk has reported that the list was read to its end.
     pub(super) is_reported: bool,
-    /// Who gave the last page.
+    /// The endpoint of the last page.
     pub(super) last_by: Option<EndpointId>,
-    /// Who gave the last two pages that held what they must.
+    /// The endpoints of the last two pages that overlapped as they must.
     pub(super) answered_by: [Option<EndpointId>; 2],
     pub(super) proof: EndProof,
-    /// Those that reported an end, and do not keep what is wanted or do not say so.
+    /// Endpoints that reported an end, and do not keep the wanted heights or do not say what they
+    /// keep.
     pruned: EndpointSet,
     reopened: usize,
 }
@@ -49,23 +50,23 @@ pub(super) enum PageState {
     Paged,
 }
 
-/// Whether what a list has above the delivered heights belongs to the wallet too.
+/// Whether the list's entries above the delivered heights belong to the wallet too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LateState {
     Unwanted,
     Wanted,
-    /// It was wanted, and is here.
+    /// They were wanted, and have all come.
     Known,
 }
 
-/// What the end of a list stands on.
+/// The evidence for the end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndProof {
     Open,
     Asked,
-    /// The first block kept by one of the endpoints that reported it.
+    /// The lowest first block of the endpoints that reported the end.
     Kept(Height),
-    /// None of them says what it keeps.
+    /// None of these endpoints says what it keeps.
     Unknown,
 }
 
@@ -90,24 +91,26 @@ impl Listing {
         self.late == LateState::Wanted
     }
 
-    /// From the top.
+    /// Restarts from the top.
     pub(super) fn begin_anew(&mut self, low: Height, high: Height) {
         let list = List::new(self.list.kind, low, high);
         *self = Self { is_fresh: false, late: self.late, ..Self::new(self.address, list) };
     }
 
-    /// Another listing of the same account takes its place: it holds nothing up, and reports nothing.
+    /// Ends this listing because another one of the same account replaces it: it delays no
+    /// delivery, and reports nothing.
     pub(super) fn retire(&mut self) {
         self.list.end_here();
         (self.proof, self.is_reported) = (EndProof::Unknown, true);
     }
 
-    /// None is left out any more; false where none was.
+    /// Stops leaving endpoints out; false where none was left out.
     pub(super) fn ask_all(&mut self) -> bool {
         std::mem::take(&mut self.pruned) != EndpointSet::default()
     }
 
-    /// The slot at and below which something may be unknown; `None`: all down to `low` is known.
+    /// The slot at and below which entries may be unknown; `None`: everything down to `low` is
+    /// known.
     pub(super) fn frontier(&self, low: Height) -> Option<Height> {
         let open = self.list.frontier();
         if open.is_some() || self.list.is_passed() {
@@ -120,17 +123,17 @@ impl Listing {
         }
     }
 
-    /// The slot at and below which no node that was asked keeps what is wanted.
+    /// The slot at and below which none of the endpoints that answered keeps the wanted heights.
     pub(super) fn cut(&self, low: Height) -> Option<Height> {
         let EndProof::Kept(first) = self.proof else { return None };
         let is_ended = self.list.has_ended() && !self.list.is_passed();
         (is_ended && first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
     }
 
-    /// The next page, of the list of this number in a read that begins at `head`.
+    /// The request for the next page, as list `number` of a read that begins at `head`.
     pub(super) fn request(&self, number: usize, head: Height, is_first: bool) -> PageRequest {
         let list = &self.list;
-        // A late list is of all that is above it too.
+        // A late list includes everything above the read's heights too.
         let min_slot = |slot: Height| if self.is_late() { slot.max(head) } else { slot };
         PageRequest {
             list: number,
@@ -146,7 +149,7 @@ impl Listing {
         self.list.has_ended() && !self.list.is_passed() && self.proof == EndProof::Open
     }
 
-    /// Who said that nothing follows.
+    /// The endpoints that reported the end.
     pub(super) fn ended_by(&self) -> [Option<EndpointId>; 2] {
         match self.list.kind {
             Kind::Wallet => self.answered_by,
@@ -154,7 +157,8 @@ impl Listing {
         }
     }
 
-    /// The endpoints that reported the end keep blocks from these on; another one may have more.
+    /// Takes the first blocks that the endpoints which reported the end keep; where they keep too
+    /// little, another endpoint may have more.
     pub(super) fn prove(&mut self, kept: &[(EndpointId, Height)], low: Height, endpoints: usize) {
         let first = kept.iter().map(|(_, first)| *first).min();
         self.proof = first.map_or(EndProof::Unknown, EndProof::Kept);
@@ -166,14 +170,14 @@ impl Listing {
         }
     }
 
-    /// Its end is asked for once more, of other endpoints than those that reported it. False: that was
-    /// done often enough.
+    /// Requests the end once more, from other endpoints than those that reported it. False: this
+    /// was done often enough.
     pub(super) fn reopen_elsewhere(&mut self, endpoints: usize) -> bool {
         self.ended_by().into_iter().flatten().for_each(|id| self.pruned.insert(id));
         self.reopen_once_more(endpoints)
     }
 
-    /// As often as there are endpoints, of which each may keep more than the others.
+    /// At most as often as there are endpoints, of which each may keep more than the others.
     fn reopen_once_more(&mut self, endpoints: usize) -> bool {
         let may = endpoints > 1 && self.reopened < endpoints;
         if may {
@@ -184,7 +188,7 @@ impl Listing {
         may
     }
 
-    /// Endpoints that it is not asked of, while there are others.
+    /// Endpoints to leave out of requests, while there are others.
     pub(super) fn without(&self, pool: &Pool) -> EndpointSet {
         let is_pruned = |id: EndpointId| self.pruned.contains(id);
         let is_any = self.pruned != EndpointSet::default();
@@ -192,12 +196,12 @@ impl Listing {
         if is_any && has_others() { self.pruned } else { EndpointSet::default() }
     }
 
-    /// Others than those who reported its end are waited for.
+    /// Whether its end was requested again: then slow endpoints are waited for too.
     pub(super) fn was_reopened(&self) -> bool {
         self.reopened > 0
     }
 
-    /// Read to its very end, from nodes that keep the whole chain.
+    /// Whether the list was read to its end, from nodes that keep the whole chain.
     pub(super) fn is_whole(&self) -> bool {
         let all_kept = matches!(self.proof, EndProof::Kept(first) if first <= FIRST_HEIGHTS);
         self.list.has_ended() && !self.list.is_passed() && all_kept

@@ -1,6 +1,6 @@
 //! Reads a Solana wallet's transactions: lists of signatures, merged; transactions, fetched ahead.
 //!
-//! A slot is atomic: it is delivered only when every list has shown what lies below it.
+//! A slot is atomic: it is delivered only once every list has been read below it.
 
 mod activity;
 mod balances;

@@ -1,4 +1,5 @@
-//! The first round trip of a read: head, token accounts, what the address is, which chain it is.
+//! The first round trip of a read: the head, the token accounts, the kind of the address, and the
+//! chain's identity.
 
 use std::collections::BTreeMap;
 
@@ -25,16 +26,16 @@ const CHAIN_METHOD: &str = "getGenesisHash";
 /// Bytes of a mint and of a token account under the first token program (SPL Token source).
 const MINT_BYTES: usize = 82;
 const TOKEN_ACCOUNT_BYTES: usize = 165;
-/// How often it is asked where an answer cannot be understood.
+/// Attempts where an answer cannot be read.
 const TRIES_MAX: u32 = 4;
 
 /// The results of the first round trip.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) head: Height,
-    /// The slot at which the accounts are known: at or above the head, which lists limit.
+    /// The slot for which the accounts are known: at or above the head, up to which lists are read.
     pub(super) known_to: Height,
-    /// An endpoint that has come there: lists up to the head are requested from the same one.
+    /// An endpoint that has reached this slot: lists up to the head are requested from it.
     pub(super) endpoint: Option<EndpointId>,
     /// Token accounts that are open at the head with their balances; `None` where no node lists them.
     pub(super) accounts: Option<Vec<Balance>>,
@@ -42,7 +43,7 @@ pub(super) struct Opening {
 }
 
 impl SolanaSource {
-    /// `list`: the one that is read up to the head.
+    /// Opens a read. `list`: the list that is read up to the head.
     pub(super) async fn open(
         &self,
         wallet: Address,
@@ -59,7 +60,7 @@ impl SolanaSource {
                 match self.ask_opening(wallet, how, &mut behind, &options).await {
                     Err(UpstreamError::Malformed { .. }) => {}
                     Err(UpstreamError::Unavailable { .. }) if !is_alone && !behind.is_empty() => {
-                        // Another endpoint's lists may have come far enough, unless none answers.
+                        // Lists of another endpoint may reach far enough, unless none answers.
                         if behind.last().copied() == known {
                             break;
                         }
@@ -75,8 +76,8 @@ impl SolanaSource {
         checked(self.check_chain(options), open).await
     }
 
-    /// Whether there is an endpoint that works, none of those whose lists were behind. `or_new`: or that
-    /// has not shown yet whether it works.
+    /// Whether some working endpoint is not among those whose lists were behind; with `or_new`, one
+    /// that has not been used yet counts too.
     fn has_unasked(&self, behind: &[EndpointId], or_new: bool) -> bool {
         let is_new = |one: &EndpointStatus| one.answered_ago.is_none() && one.last_error.is_none();
         let is_usable = |one: &EndpointStatus| !one.resting || (or_new && is_new(one));
@@ -84,8 +85,8 @@ impl SolanaSource {
         all.iter().any(|one| is_usable(one) && !behind.contains(&one.id))
     }
 
-    /// Asks none of those whose lists were behind while another one works; then another one than the
-    /// last of them.
+    /// Leaves out endpoints whose lists were behind while another one works; then prefers another
+    /// than the last of them.
     fn past(&self, behind: &[EndpointId], options: &CallOptions) -> CallOptions {
         let avoid = behind.last().copied().or(options.avoid);
         let mut options = CallOptions { avoid, ..options.clone() };
@@ -118,18 +119,18 @@ impl SolanaSource {
             let how = json!({"encoding": "base64", "commitment": "finalized"});
             calls.push(Call { method: "getAccountInfo", params: json!([owner, how]) });
         }
-        // An account that one answer leaves out would not be listed: two are joined.
+        // Joins two answers: an account that one answer leaves out would not be listed.
         let pool = &self.inner.pool;
         let is_alone = pool.endpoints().len() < 2;
         if is_alone {
             calls.extend(programs.iter().cloned());
         }
-        // After the accounts: the head is the slot at which they are known.
+        // In the batch after the accounts, so that the accounts are at or above the head.
         calls.push(Call { method: "getSlot", params: finalized() });
         let reach = self.opening_call(list);
         let asks_reach = reach.is_some();
         calls.extend(reach);
-        // Of any endpoint: one whose lists are behind may be the only one that lists accounts.
+        // From any endpoint: one whose lists are behind may be the only one that lists accounts.
         let (on, without) = (None, EndpointSet::default());
         let any = CallOptions { on, without, is_replaceable: false, ..options.clone() };
         let again = async { if is_alone { Vec::new() } else { pool.batch(&programs, &any).await } };
@@ -146,8 +147,8 @@ impl SolanaSource {
             self.inspect(next())?;
         }
         let accounts = joined(accounts, self.both(next(), next())?);
-        // Balances of a lagging node say nothing about what moved them above its own head; what closed
-        // between the head and the slot of the balances would be in no list that is read.
+        // Balances from a lagging node do not cover changes above its own head; and an account that
+        // closed between the head and the slot of the balances would be in no list that is read.
         let known_to = accounts.as_ref().map_or(reported, |(known_to, _)| *known_to);
         let of = (slot.endpoint, list);
         let listed = self.listed_to(of, (known_to, is_last), reach, options).await;
@@ -175,7 +176,7 @@ impl SolanaSource {
     fn both(&self, classic: Result<CallResponse>, newer: Result<CallResponse>) -> Result<Accounts> {
         let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
-            // A service that wants more for it than for the rest.
+            // Some services require another plan for this method than for the rest.
             let Some(answer) = if_offered(answer)? else { return Ok(None) };
             let what = "getTokenAccountsByOwner gave no accounts";
             let (at, accounts) = wire::token_accounts(&answer.result)
@@ -210,7 +211,8 @@ impl SolanaSource {
         }
     }
 
-    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
+    /// Checks once for each endpoint whether it is a node of this chain; endpoints of other chains
+    /// are not used.
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = &self.inner.genesis_hash else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {
@@ -228,8 +230,8 @@ impl SolanaSource {
 
 type Accounts = Option<(Height, Vec<Balance>)>;
 
-/// All accounts of two answers, known up to the lower slot; each with its newest balance, and the
-/// first slot at which it was seen to hold that.
+/// The union of the accounts of two answers, known up to the lower slot; each with its newest
+/// balance, and the first slot at which it was seen with that balance.
 fn joined(one: Accounts, two: Accounts) -> Accounts {
     let (Some(one), Some(two)) = (&one, &two) else { return one.or(two) };
     let mut all: BTreeMap<[u8; 32], Balance> = BTreeMap::new();

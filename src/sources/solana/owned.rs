@@ -1,5 +1,5 @@
-//! What a gateway shows of a gap next to the lists: fetched from nodes once the lists are read, and
-//! delivered with the rest.
+//! Transactions of a gap that a gateway lists next to the signature lists: they are fetched from
+//! nodes once the lists are read, and delivered with the rest.
 
 use super::fetch::FetchedEntry;
 use super::list::Entry;
@@ -7,22 +7,22 @@ use super::timeline::Timeline;
 use crate::domain::Height;
 use crate::rpc::error::Result;
 
-/// Transactions that a gateway names as holding the wallet's token balances.
+/// Transactions that a gateway lists because they hold token balances of the wallet.
 pub(super) enum OwnedState {
-    /// None are asked for, or all have come.
+    /// None are wanted, or all have come.
     Done,
     InFlight,
-    /// Those that no list names are fetched once the lists are read.
+    /// Those that are in no list are fetched once the lists are read.
     Listed(Vec<Entry>),
 }
 
 impl OwnedState {
-    /// Rows wait for it.
+    /// Whether the delivery of rows waits for it.
     pub(super) fn is_open(&self) -> bool {
         !matches!(self, Self::Done)
     }
 
-    /// What is to be fetched: what no list names, once the lists are read down to it.
+    /// Takes the transactions to fetch: those in no list, once the lists are read down to them.
     pub(super) fn take_unlisted(
         &mut self,
         frontier: Option<Height>,
@@ -41,7 +41,8 @@ impl OwnedState {
     }
 }
 
-/// What nodes returned. A gateway that fails, or names what no node has, is no reason to stop.
+/// The transactions that nodes returned. A gateway that fails, or lists transactions that no node
+/// has, does not stop the read.
 pub(super) fn returned(fetched: Result<Vec<FetchedEntry>>) -> Vec<FetchedEntry> {
     match fetched {
         Ok(fetched) => fetched.into_iter().filter(|(_, tx)| tx.is_some()).collect(),

@@ -1,5 +1,5 @@
-//! One gap by pages of full transactions, as far down as the method reaches: segments at once, in
-//! order, their end held against the wallet's list of signatures.
+//! Reads one gap by pages of full transactions, as far down as the method reaches: segments in
+//! parallel, delivered in order, their end checked against the wallet's list of signatures.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urgency};
 
-/// Ends of pages that may prove false in one read.
+/// False ends of pages in one read, after which lists take over.
 const FALSE_ENDS_MAX: u32 = 2;
 
 pub(super) enum PageEvent {
     Opened(Result<Opening>),
-    /// More endpoints were asked what they offer.
+    /// Further endpoints were probed.
     Probed,
     Page(u64, usize, Result<FullPage>),
     Oldest(Result<FullPage>),
@@ -38,7 +38,7 @@ pub(super) enum PageEvent {
 #[derive(Debug)]
 pub(super) enum PageStep {
     Chunk(Box<RawChunk>),
-    /// What is left is for the lists.
+    /// The rest is read by lists.
     Lists(Box<GapRequest>),
 }
 
@@ -57,11 +57,11 @@ pub(super) struct PageReader {
     /// The lowest delivered entry that names the wallet.
     lowest_named: Option<Mark>,
     is_from_head: bool,
-    /// Lists read on from this height.
+    /// The height from which lists continue.
     lists_from: Option<Height>,
     has_ended: bool,
     accounts: Vec<SourceAccount>,
-    /// The same, until a chunk has reported them.
+    /// Those that no chunk has reported yet.
     news: Vec<SourceAccount>,
     tip: Option<Tip>,
 }
@@ -135,8 +135,8 @@ impl PageReader {
         }
         self.tip = tip;
         let accounts = accounts.unwrap_or_default();
-        // A balance from above the head would hide what changed it from the next read; that the
-        // account exists must be known to every read below.
+        // A balance from above the head would hide its change from the next read; but every later
+        // read needs to know that the account exists.
         let seen = |balance: &Balance| SourceAccount {
             account: balance.account,
             amount: Some(if balance.at <= head { balance.amount } else { SourceAccount::OPEN }),
@@ -147,7 +147,8 @@ impl PageReader {
         self.start(head);
     }
 
-    /// How much may be read at once, by what the endpoints take in the time of one answer.
+    /// How much may be read in parallel, by the requests that endpoints take in the time of one
+    /// answer.
     fn room(&self, urgency: Urgency) -> Option<(PageRoom, CallOptions)> {
         let plan = self.source.page_plan()?;
         let limits = &self.source.inner.limits;
@@ -198,7 +199,7 @@ impl PageReader {
         async move { source.full_page(wallet, &query, &options).await }
     }
 
-    /// Holds the end of the pages against the list, as soon as they have one.
+    /// Checks the end of the pages against the list, once the pages have ended.
     fn request_end(&mut self) {
         let Some(segments) = &self.segments else { return };
         if self.end.is_none() && segments.end().is_some() {
@@ -208,7 +209,7 @@ impl PageReader {
             let oldest = segments.oldest();
             let marks = self.lowest_marks();
             if marks.is_none() && !self.is_from_head {
-                // The list would be read from the head down to here.
+                // Without marks, the list would be read from the head down to here.
                 return self.go_to_lists();
             }
             self.end = Some(EndCheck::new(self.wallet, (low, high), oldest, marks, avoid));
@@ -227,7 +228,8 @@ impl PageReader {
         });
     }
 
-    /// The lowest entry that names the wallet, after one of a slot above it.
+    /// The lowest entry that names the wallet, and one in a slot above it, in the order (above,
+    /// lowest).
     fn lowest_marks(&self) -> Option<(Mark, Mark)> {
         let held = self.segments.iter().flat_map(Segments::oldest_held);
         let named = held.filter_map(|tx| self.named(tx)).chain(self.lowest_named);
@@ -257,14 +259,14 @@ impl PageReader {
         self.go_to_lists();
     }
 
-    /// Lists read what is not delivered.
+    /// Leaves all that is not delivered to lists.
     fn go_to_lists(&mut self) {
         let next = self.segments.take().and_then(|segments| segments.next_high());
         self.lists_from = next.or(self.lists_from).or(self.request.high);
         self.prefetcher.cancel_all();
     }
 
-    /// What follows from the list of signatures.
+    /// Acts on the verdict of the list of signatures.
     fn check_end(&mut self) {
         let Some(segments) = &mut self.segments else { return };
         match self.end.as_ref().map(|end| end.verdict) {
@@ -323,9 +325,9 @@ impl PageReader {
         }
     }
 
-    /// The heights that lists have to read, from `high` down.
+    /// The request for the heights that lists have to read, from `high` down.
     fn rest(&self, high: Height) -> GapRequest {
-        // One that was open at an earlier head and is closed now may have moved in what is left.
+        // An account that was open at an earlier head and is closed now may have moved in the rest.
         let was_open = |known: &&SourceAccount| self.accounts.is_empty() || known.amount.is_some();
         let known = self.request.accounts.iter().filter(was_open);
         let mut accounts: BTreeMap<_, SourceAccount> =
@@ -338,7 +340,8 @@ impl PageReader {
             resume: None,
             first: false,
             accounts: accounts.into_values().collect(),
-            // From the head they were asked for here: what an earlier read knew may lack new ones.
+            // This read requested the accounts at the head: those that an earlier read knew may
+            // lack new ones.
             knows_accounts: !self.accounts.is_empty()
                 || !self.is_from_head && self.request.knows_accounts,
             ..self.request.clone()
@@ -380,7 +383,7 @@ impl PrefetchReader for PageReader {
                     segments.set_oldest(page);
                 }
             }
-            // It only makes the rest quicker.
+            // Failures here only make the read slower.
             PageEvent::Oldest(Err(_)) | PageEvent::Probed => {}
             PageEvent::Signatures(page) => {
                 if let Some(end) = &mut self.end {
@@ -390,7 +393,7 @@ impl PrefetchReader for PageReader {
             }
             PageEvent::FirstKept(kept) => {
                 if let Some(end) = &mut self.end {
-                    // Where none of them says what it keeps, lists ask others.
+                    // Where none of these endpoints says what it keeps, lists ask others.
                     end.prove(&kept.unwrap_or_default());
                 }
                 self.check_end();

@@ -1,4 +1,5 @@
-//! Pure: what a block's transactions did to the vaults of reference pools, and the price in that.
+//! Pure: the changes that a block's transactions made to the vaults of reference pools, and the
+//! price that follows.
 
 use std::borrow::Cow;
 
@@ -13,23 +14,23 @@ use crate::domain::Price;
 pub(super) struct Vaults {
     pub(super) native: [u8; 32],
     pub(super) stable: [u8; 32],
-    /// What the pool keeps of what comes in, in millionths.
+    /// The part of the input that the pool keeps, in millionths.
     pub(super) fee: u32,
 }
 
-/// Mints of the chain's row.
+/// Mints in the chain's data row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mints {
     pub(super) native: [u8; 32],
     pub(super) stables: Vec<[u8; 32]>,
 }
 
-/// Whole dollars below which a swap says little: fees and rounding are large relative to it.
+/// Swaps below this many whole dollars are ignored: fees and rounding are large relative to them.
 const DOLLARS_MIN: u128 = 20;
-/// Parts of a hundred by which a swap may differ from the middle one of its block.
+/// Percentage by which a swap may differ from the median of its block.
 const SPREAD_PERCENT: u128 = 2;
 const MILLION: u128 = 1_000_000;
-/// Tokens have at most so many decimals here.
+/// Tokens with more decimals are not expected.
 const DECIMALS_MAX: u8 = 24;
 
 #[derive(Deserialize)]
@@ -87,7 +88,7 @@ struct Amount<'a> {
     decimals: u8,
 }
 
-/// An exchange in a pool.
+/// A swap in a pool.
 #[derive(Debug, Clone, Copy)]
 struct Swap {
     price: Price,
@@ -95,10 +96,11 @@ struct Swap {
     dollars: u128,
 }
 
-/// The price of a block of `getBlock` with the accounts of its transactions: of what was exchanged
-/// in all reference pools together. `Ok(None)` where nothing was; `Err` where it is no such block.
+/// The price in a block (`getBlock` with the accounts of its transactions), from all swaps in all
+/// reference pools together. `Ok(None)` where there was none; `Err` where the answer is not such a
+/// block.
 pub(super) fn price(raw: &RawValue, pools: &[Vaults], mints: &Mints) -> Result<Option<Price>, ()> {
-    // An array would be read as the members of a block in their order.
+    // serde would read an array as the fields of a block in their order.
     if raw.get().starts_with('[') {
         return Err(());
     }
@@ -143,7 +145,7 @@ fn swaps<'a>(
     pools.iter().filter_map(of)
 }
 
-/// Place of an account in the transaction.
+/// Index of an account in the transaction.
 fn place(tx: &Tx<'_>, account: &[u8; 32]) -> Option<usize> {
     let is = |key: &Key<'_>| pubkey(&key.pubkey).as_ref() == Some(account);
     tx.transaction.account_keys.iter().position(is)
@@ -168,7 +170,8 @@ fn change(meta: &Meta<'_>, at: usize, fits: impl Fn(&[u8; 32]) -> bool) -> Optio
     Some(Change { came: after > before, amount, decimals: decimals.min(DECIMALS_MAX) })
 }
 
-/// One came and the other went: with what the pool kept taken off what came.
+/// A swap is where one side came and the other went; the pool's fee is deducted from the side that
+/// came.
 fn swap(native: Change, stable: Change, fee: u32) -> Option<Swap> {
     let power = |digits: u8| 10_u128.checked_pow(u32::from(digits));
     let unit = power(stable.decimals)?;

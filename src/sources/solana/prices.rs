@@ -1,6 +1,6 @@
-//! Price of the native coin from the chain's reference pools: by what their vaults gave and
+//! Price of the native coin from the chain's reference pools, by what their vaults paid and
 //! received in a block. Blocks are large and cannot be queried by account, so moments share them:
-//! each takes the last block of a grid of slots, whose result is cached.
+//! each uses the last block of a grid of slots, whose result is cached.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -19,16 +19,16 @@ use crate::rpc::pool::CallOptions;
 
 /// Slots of the grid: about 25 seconds, in which the coin moves by less than a pool's fee.
 const GRID: u64 = 64;
-/// Slots, from the grid's downwards, that are looked at until one holds a swap: about one in two
-/// does, in pools that everybody uses.
+/// Slots, from the grid's slot downwards, that are searched until one holds a swap: about one in
+/// two does, in pools of much traffic.
 const SLOTS_MAX: u64 = 8;
-/// What the pool calls an answer that is longer than is taken.
+/// The pool's error code for an answer above the size limit.
 const TOO_LARGE: i64 = 413;
-/// Blocks asked for at once: each is some megabytes.
+/// Blocks requested in parallel: each has some megabytes.
 const PARALLEL: usize = 4;
-/// Answers about one block, of which two must refuse it.
+/// Answers about one block at most; two of them must refuse it.
 const BLOCK_TRIES: u32 = 3;
-/// Prices of grid slots that are kept.
+/// Prices of grid slots to keep.
 const KEPT_MAX: usize = 10_000;
 
 /// The reference pools of the chain's row, and their results.
@@ -79,7 +79,7 @@ impl SolanaSource {
                     known.insert(slot, price);
                     self.keep(slot, price);
                 }
-                // No node will ever return this one, which says nothing about the others.
+                // No node will ever return this block; the others may still be returned.
                 Err(error) if error.is_final() => drop(known.insert(slot, None)),
                 Err(error) => return Err(error),
             }
@@ -91,13 +91,13 @@ impl SolanaSource {
     fn keep(&self, slot: Height, price: Option<Price>) {
         let mut kept = lock(&self.references.kept);
         kept.insert(slot, price);
-        // The oldest slots go: what is asked for again is mostly new.
+        // The oldest slots are dropped first: requests are mostly for new ones.
         while kept.len() > KEPT_MAX {
             kept.pop_first();
         }
     }
 
-    /// Of the first block from a slot downwards that holds a swap.
+    /// The price in the first block from a slot downwards that holds a swap.
     async fn price_below(&self, slot: Height, options: &CallOptions) -> Result<Option<Price>> {
         let References { pools, mints, .. } = self.references.as_ref();
         for slot in (slot.saturating_sub(SLOTS_MAX - 1)..=slot).rev() {
@@ -111,9 +111,9 @@ impl SolanaSource {
         Ok(None)
     }
 
-    /// A slot's block; `None` where it has none, where nodes lack it for good, or where it is
-    /// longer than an answer may be. That it has none, or that no node keeps it, takes two answers:
-    /// servers of one address start and prune apart.
+    /// A slot's block; `None` where the slot has none, where nodes lack it for good, or where it is
+    /// larger than an answer may be. That there is none, or that no node keeps it, takes two
+    /// answers: servers of one address start and prune independently.
     async fn price_block(
         &self,
         slot: Height,
@@ -122,7 +122,7 @@ impl SolanaSource {
         let (mut options, mut refusals) = (options.clone(), 0);
         for _ in 0..BLOCK_TRIES {
             match self.ask_block(slot, "accounts", &options).await {
-                // What a node does not know now it may know later.
+                // A node may come to know later what it does not know now.
                 Ok(answer) if answer.result.get() == "null" => {
                     options.avoid = Some(answer.endpoint);
                 }
@@ -145,7 +145,7 @@ impl SolanaSource {
     }
 }
 
-/// The last slot of the grid at or below one.
+/// The last slot of the grid at or below this one.
 fn grid(slot: Height) -> Height {
     slot - slot % GRID
 }

@@ -1,4 +1,4 @@
-//! Reads one gap by pages of full transactions where nodes offer them, else by lists.
+//! Reads one gap of a wallet: by pages of full transactions where nodes offer them, else by lists.
 
 use std::convert::Infallible;
 
@@ -19,14 +19,15 @@ use crate::sources::prefetch::{PrefetchReader as _, RunAhead, drive, next_chunk}
 pub(crate) struct SolanaReader {
     source: SolanaSource,
     request: GapRequest,
-    /// Asks whether pages are offered, while the lists have begun already.
+    /// Probes whether pages are offered, while the lists have already begun.
     probe: Option<BoxFuture<'static, bool>>,
     pages: Option<Box<PageReader>>,
     lists: Option<Box<ListReader>>,
     run_ahead: RunAhead,
-    /// Reported by full pages before the lists took over.
+    /// The tip that full pages reported before the lists took over.
     tip: Option<Tip>,
-    /// Accounts that full pages had found and no chunk has reported: reads below must know them.
+    /// Accounts that full pages found and no chunk has reported yet: later reads, of lower heights,
+    /// need them.
     news: Vec<SourceAccount>,
 }
 
@@ -91,7 +92,7 @@ impl SolanaReader {
                 let mut chunk = next_chunk(&mut **lists).await?;
                 if let Some(chunk) = &mut chunk {
                     chunk.tip = chunk.tip.or_else(|| tip.take());
-                    tell(chunk, news);
+                    report(chunk, news);
                 }
                 return Ok(chunk);
             };
@@ -99,7 +100,7 @@ impl SolanaReader {
                 biased;
                 offered = asked => offered,
                 chunk = next_chunk(&mut **lists) => {
-                    // The lists were quicker: they go on.
+                    // The lists were quicker: they continue.
                     *probe = None;
                     return chunk;
                 }
@@ -114,7 +115,7 @@ impl SolanaReader {
         }
     }
 
-    /// Works on what is under way without delivering; never ready.
+    /// Advances requests in flight without delivering; never ready.
     pub(crate) async fn drive(&mut self) -> Infallible {
         match (&mut self.pages, &mut self.lists) {
             (Some(pages), _) => drive(&mut **pages).await,
@@ -124,8 +125,8 @@ impl SolanaReader {
     }
 }
 
-/// Reports them with a chunk, unless it has newer data.
-fn tell(chunk: &mut RawChunk, news: &mut Vec<SourceAccount>) {
+/// Reports the accounts with a chunk, but for those of which the chunk has newer data.
+fn report(chunk: &mut RawChunk, news: &mut Vec<SourceAccount>) {
     for account in news.drain(..) {
         if !chunk.accounts.iter().any(|known| known.account == account.account) {
             chunk.accounts.push(account);

@@ -1,4 +1,4 @@
-//! Which of many wallets have new signatures: the newest few of each, in batches.
+//! Finds which of many wallets have new signatures: requests the newest few of each, in batches.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ impl SolanaSource {
         Ok(Scanned { low: 0, high, moved })
     }
 
-    /// Wallets whose token balances stand in transactions that may not name them.
+    /// Wallets whose token balances changed in transactions that may not name them.
     async fn moved_by_owner(
         &self,
         targets: &[ScanTarget],
@@ -73,7 +73,7 @@ impl SolanaSource {
 }
 
 /// The highest slot above `top` with a transaction that succeeded. Where failed ones fill the page,
-/// one that succeeded may stand below them.
+/// one that succeeded may be below them.
 fn newest(entries: &[Entry], top: Height, limit: usize) -> Option<Height> {
     let above = || entries.iter().filter(|entry| entry.slot > top);
     let done = above().filter(|entry| !entry.failed).map(|entry| entry.slot).max();

@@ -1,11 +1,12 @@
 //! Pure: one range of slots that is read by full-transaction pages, downwards.
 //!
-//! A page's lowest slot is held back until the next page shows what lies below it. That one is asked
-//! for from this slot, which it must hold: a token proves nothing, as an index that is behind begins
-//! with the newest entry that it has. So tokens lead on inside one slot alone, and far below how far
-//! the indexes have come. A page that names no further one may have ended early. So a range ends with a page that holds the anchor, an entry
-//! known of the range below: between two known entries the answers leave no room. Below the last
-//! known entry there is no anchor, and the end takes a quorum of answers.
+//! A page's lowest slot is held back until the next page shows what lies below it. The next page is
+//! requested from this slot, and must hold something of it: a token alone proves nothing, as an
+//! index that lags begins with the newest entry that it has. So tokens are followed only inside one
+//! slot, and far below the heads of all indexes. A page without a token may have ended early; so a
+//! range ends with a page that holds the anchor, a known entry of the range below: between two
+//! known entries, pages that overlap leave nothing out. Below the last known entry there is no
+//! anchor, and the end takes a quorum of answers.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 use crate::sources::prefetch::Ready;
 
-/// Pages in a row that bring nothing on, after which lists are read.
+/// Pages in a row without progress, after which lists take over.
 const MISSES_MAX: u32 = 4;
 const END: Quorum = Quorum { from_several: 2, from_one: 2 };
 const RULES: PagerRules = PagerRules {
@@ -28,10 +29,10 @@ const RULES: PagerRules = PagerRules {
     pages_inside_max: u32::MAX,
 };
 
-/// What is known below a segment.
+/// The known entry below a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SegmentAnchor {
-    /// A segment below has not answered yet.
+    /// The segment below has not answered yet.
     Pending,
     /// The newest entry known below.
     Entry(Mark),
@@ -41,18 +42,18 @@ pub(super) enum SegmentAnchor {
 
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// Answers are of the segment of this number.
+    /// Identifies the segment in answers.
     pub(super) number: u64,
     pub(super) low: Height,
-    /// Everything above is delivered.
+    /// Everything above this slot is delivered.
     pub(super) next_high: Height,
     /// Pages are requested at or below this slot.
     top: Height,
     /// The range of the pages that are linked by a token.
     chain: Option<(Height, Height, String)>,
-    /// The token was given far below how far the indexes have come.
+    /// The token was given far below the heads of all indexes.
     is_deep: bool,
-    /// Known and not delivered, newest first.
+    /// Received and not delivered, newest first.
     pub(super) held: Vec<Timed>,
     pager: Pager<Height, TxId>,
     pub(super) newest: Option<Mark>,
@@ -62,7 +63,7 @@ pub(super) struct Segment {
     answered_by: BTreeSet<EndpointId>,
     /// Transactions read so far.
     read: usize,
-    /// Pages in a row that brought nothing.
+    /// Pages in a row without progress.
     fruitless: u32,
     phase: SegmentPhase,
     pub(super) is_in_flight: bool,
@@ -72,10 +73,10 @@ pub(super) struct Segment {
 enum SegmentPhase {
     New,
     Reading,
-    /// The last page named no further one.
+    /// The last page had no token.
     Stopped,
     Ended,
-    /// Pages bring nothing on any more.
+    /// Pages make no progress any more.
     Lost,
 }
 
@@ -101,8 +102,8 @@ impl Segment {
         }
     }
 
-    /// The oldest transactions of a wallet, by a page that begins with the oldest: all but those of
-    /// its newest slot, which may continue. `None` for a page of one slot.
+    /// The oldest transactions of a wallet, from a page in ascending order: all but those of its
+    /// newest slot, which may continue. `None` for a page of a single slot.
     pub(super) fn of_oldest(low: Height, page: FullPage) -> Option<(Self, Mark)> {
         let top = page.entries().max_by_key(|(slot, _)| *slot)?;
         let mut segment = Self::new(low, top.0.checked_sub(1)?);
@@ -118,7 +119,7 @@ impl Segment {
         self.phase != SegmentPhase::New
     }
 
-    /// Its pages are being read: it neither waits for what lies below nor has it ended.
+    /// Whether its pages are being read: it neither waits for the anchor nor has ended.
     pub(super) fn is_active(&self) -> bool {
         self.phase == SegmentPhase::Reading
     }
@@ -127,7 +128,7 @@ impl Segment {
         self.phase == SegmentPhase::Ended
     }
 
-    /// Whether pages bring nothing on any more.
+    /// Whether pages make no progress any more.
     pub(super) fn is_lost(&self) -> bool {
         self.phase == SegmentPhase::Lost
     }
@@ -136,18 +137,18 @@ impl Segment {
         self.answered_by.iter().copied().collect()
     }
 
-    /// Slots that are not read.
+    /// Number of slots that are not read yet.
     pub(super) fn left(&self) -> u64 {
         self.oldest.unwrap_or(self.top).saturating_sub(self.low)
     }
 
-    /// Transactions by slots, as far as it is read.
+    /// Transactions read, and the number of slots that they span.
     pub(super) fn density(&self) -> Option<(usize, u64)> {
         let (newest, oldest) = (self.newest?, self.oldest?);
         Some((self.read, newest.0 - oldest + 1))
     }
 
-    /// Keeps its upper part down to this slot; what is below becomes another segment.
+    /// Keeps the part from this slot up; returns the part below as another segment.
     pub(super) fn split_off(&mut self, low: Height) -> Option<Self> {
         let is_inside = low > self.low && low <= self.oldest.unwrap_or(self.top);
         let below = is_inside.then(|| Self::new(self.low, low - 1))?;
@@ -167,13 +168,13 @@ impl Segment {
         may_go_on && !self.is_in_flight
     }
 
-    /// Another endpoint is preferred for what this one did not end as it must.
+    /// The endpoint to avoid: one whose page did not prove the end, or was a miss.
     pub(super) fn avoid(&self) -> Option<EndpointId> {
         let is_doubted = self.phase == SegmentPhase::Stopped || self.pager.misses() > 0;
         self.last_by.filter(|_| is_doubted)
     }
 
-    /// The next page, down to the anchor where that is known.
+    /// The next page, down to the anchor where there is one.
     pub(super) fn query(
         &mut self,
         anchor: SegmentAnchor,
@@ -201,7 +202,7 @@ impl Segment {
         PageQuery { low, high, limit, ascending: false, token, known_to: Some(known_to) }
     }
 
-    /// The request failed: it is made again.
+    /// The request failed: it will be repeated.
     pub(super) fn fail(&mut self) {
         self.is_in_flight = false;
         self.chain = None;
@@ -215,7 +216,7 @@ impl Segment {
         }
     }
 
-    /// The end that this segment reported is not the end.
+    /// The end that this segment reported proved false.
     pub(super) fn reopen(&mut self) {
         (self.phase, self.chain) = (SegmentPhase::Stopped, None);
         self.pager.reopen();
@@ -267,29 +268,30 @@ impl Segment {
 
     fn step(&mut self, entries: Vec<Mark>, page: &FullPage) -> PageOutcome<Height> {
         let is_linked = self.chain.as_ref().is_some_and(|(.., token)| !token.is_empty());
-        // The slot that the token was given in goes on; an index that has not come to it shows none
-        // of it. One that ended with the page before is asked for again, and then read by lists.
+        // The page must go on in the slot of the token; an index that has not reached that slot has
+        // nothing of it. A slot that ended exactly with the page before counts as a miss too, and
+        // is then read by lists.
         let has_edge = entries.iter().any(|(at, _)| *at == self.pager.edge());
         if is_linked && !has_edge && !self.is_deep {
             return self.pager.miss();
         }
         self.pager.absorb(&PageView {
             entries,
-            // From its lowest slot, the page holds something of that one.
+            // A page that begins at the lowest slot must hold some entry of it.
             overlap: if is_linked { Overlap::Nothing } else { Overlap::Any },
             has_more: page.token.is_some(),
             by: Some(page.by),
         })
     }
 
-    /// It holds an entry of the range below that is newer than the newest one known there: that range
-    /// began with a page that lacked it, and is not read again by pages.
+    /// Whether the page holds an entry of the range below that is newer than the newest one known
+    /// there: then that range began with a page that lacked it, and pages do not read it again.
     fn shows_more_below(&self, page: &FullPage, anchor: SegmentAnchor) -> bool {
         let SegmentAnchor::Entry((mark, _)) = anchor else { return false };
         page.entries().any(|(at, _)| mark < at && at < self.low)
     }
 
-    /// Goes on by the token of a page, or from its lowest slot.
+    /// Continues by the page's token, or from its lowest slot.
     fn link(&mut self, next: Option<String>) {
         self.chain = self.chain.take().zip(next).map(|((low, high, _), token)| (low, high, token));
     }
@@ -311,13 +313,14 @@ impl Segment {
         let mark = |(tx, _): &Timed| Some((tx.slot(), tx.id()?));
         self.newest = self.newest.or_else(|| self.held.first().and_then(mark));
         if let Some((lowest, _)) = self.held.last() {
-            // Not from below it: a page may have ended in the middle of a slot.
+            // From this slot itself: the page may have ended in the middle of it.
             self.top = self.top.min(lowest.slot());
             self.oldest = Some(self.oldest.map_or(lowest.slot(), |at| at.min(lowest.slot())));
         }
     }
 
-    /// All but the lowest slot, or all where its end counts; at most about `most`.
+    /// Delivers all but the lowest slot, or everything where the end counts; about `most`
+    /// transactions at most.
     pub(super) fn deliver(&mut self, end_counts: bool, most: usize) -> Option<ReadyTxs> {
         if self.next_high < self.low {
             return None;
@@ -339,7 +342,7 @@ impl Segment {
         Some(Ready { low, high, txs, missing: Vec::new() })
     }
 
-    /// All of it is delivered.
+    /// Whether everything is delivered.
     pub(super) fn is_done(&self) -> bool {
         self.next_high < self.low
     }

@@ -1,8 +1,8 @@
-//! Pure: a range of slots as segments that are read at once by full-transaction pages and delivered
-//! in order, newest first.
+//! Pure: divides a range of slots into segments that are read in parallel by full-transaction pages
+//! and delivered in order, newest first.
 //!
-//! A segment is about as long as a few pages, by how dense the transactions above it are, so that
-//! what is read ahead stays bounded.
+//! A segment is a few pages long, by the density of the transactions above it, so that read-ahead
+//! stays bounded.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use super::timeline::{ReadyTxs, Timed};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 
-/// How much is read at once.
+/// How much is read in parallel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageRoom {
-    /// Segments that are read at once.
+    /// Segments that are read in parallel.
     pub(super) segments: usize,
     /// Transactions that are held or requested.
     pub(super) held: usize,
@@ -34,13 +34,13 @@ pub(super) struct SegmentRequest {
 
 #[derive(Debug)]
 pub(super) struct Segments {
-    /// From the newest down.
+    /// Newest first.
     all: VecDeque<Segment>,
     next_number: u64,
     known_to: Height,
-    /// The newest entry of the page of the oldest transactions, once that is here.
+    /// The newest entry of the page with the oldest transactions, once that page has come.
     bottom: Option<Mark>,
-    /// Of the last segment that was delivered to its end.
+    /// Lowest slot of the last segment that was delivered to its end.
     last: Option<Height>,
 }
 
@@ -50,8 +50,9 @@ impl Segments {
         Self { all, next_number: 1, known_to: high, bottom: None, last: None }
     }
 
-    /// The oldest transactions are known: what lies between may be read at once. Where the lowest segment
-    /// has ended they come too late: another end would take the place of the one that is being checked.
+    /// Takes the page with the oldest transactions: the range between may then be read in parallel.
+    /// It is ignored once the lowest segment has ended: its own end would replace the one that is
+    /// being checked.
     pub(super) fn set_oldest(&mut self, page: FullPage) {
         let Some(last) = self.all.back_mut().filter(|last| !last.has_ended()) else { return };
         let Some((mut oldest, mark)) = Segment::of_oldest(last.low, page) else { return };
@@ -63,7 +64,7 @@ impl Segments {
         }
     }
 
-    /// More than one page lies below what is read, as far as the first segment shows.
+    /// Whether the first segment shows that more than one page lies below what was read.
     pub(super) fn is_long(&self) -> bool {
         let is_open = |one: &Segment| one.newest.is_some() && one.is_active();
         self.all.front().is_some_and(is_open)
@@ -77,7 +78,7 @@ impl Segments {
         self.all.iter().any(Segment::is_lost)
     }
 
-    /// The lowest segment and whether all of it is read, as far as answers of pages go.
+    /// The lowest segment, once its pages have ended.
     pub(super) fn end(&self) -> Option<&Segment> {
         self.all.back().filter(|segment| segment.has_ended())
     }
@@ -97,7 +98,7 @@ impl Segments {
         self.all.iter().flat_map(Segment::answered_by).collect()
     }
 
-    /// The end of the lowest segment is not the end.
+    /// The end of the lowest segment proved false: reopens it.
     pub(super) fn reopen_end(&mut self) {
         if let Some(last) = self.all.back_mut() {
             last.reopen();
@@ -107,7 +108,7 @@ impl Segments {
     fn anchor(&self, at: usize) -> SegmentAnchor {
         for segment in self.all.iter().skip(at + 1) {
             match segment.newest {
-                // Its own entries begin below an entry that is known to be there.
+                // The entries of the last segment begin below a known entry, which is the anchor.
                 Some(_) if at + 2 == self.all.len() && self.bottom.is_some() => break,
                 Some(mark) => return SegmentAnchor::Entry(mark),
                 None if segment.has_ended() => {}
@@ -119,7 +120,7 @@ impl Segments {
             .map_or(SegmentAnchor::None, SegmentAnchor::Entry)
     }
 
-    /// What is requested now.
+    /// The requests that are due.
     pub(super) fn requests(&mut self, room: PageRoom) -> Vec<SegmentRequest> {
         let mut requests = Vec::new();
         let (mut active, mut held, mut at) = (0, 0, 0);
@@ -151,8 +152,8 @@ impl Segments {
         Some(SegmentRequest { number, query: segment.query(anchor, limit, known_to), avoid })
     }
 
-    /// Leaves a segment its share of the pages; what is below becomes another one. Only where the
-    /// oldest transaction is known, else most of them would be empty.
+    /// Cuts a segment to its share of the pages; what is below becomes another one. Only where the
+    /// oldest transaction is known: else most segments would be empty.
     fn cut(&mut self, at: usize, density: Option<(usize, u64)>, room: PageRoom) {
         let (Some((read, slots)), Some(_)) = (density, self.bottom) else { return };
         let (read, share) = (wide(read).max(1), wide(room.held / room.segments.max(1)));
@@ -190,8 +191,8 @@ impl Segments {
         self.all.iter().position(|one| one.number == number)
     }
 
-    /// The next chunk of about `most` transactions at most, with the endpoints that it rests on.
-    /// The end of the lowest segment counts where it is confirmed.
+    /// The next chunk of about `most` transactions, with the endpoints that its proof depends on.
+    /// The end of the lowest segment counts only where it is confirmed.
     pub(super) fn deliver(
         &mut self,
         is_confirmed: bool,

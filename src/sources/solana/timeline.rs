@@ -1,4 +1,5 @@
-//! Pure: the merged entries of all lists between what is delivered and what is known.
+//! Pure: the merged entries of all lists between the delivered heights and the frontier of the
+//! lists.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
@@ -19,16 +20,16 @@ pub(super) type ReadyTxs = Ready<Timed, TxId>;
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     low: Height,
-    /// Everything above is delivered.
+    /// Everything above this slot is delivered.
     pub(super) next_high: Height,
-    /// With the times that the lists report.
+    /// The entries, with the times that the lists report.
     planned: ReorderBuffer<Key, Option<i64>, Timed>,
-    /// The wallet list's entries, for the hint of where to go on.
+    /// The wallet list's entries, for the resume hint.
     marks: VecDeque<Mark>,
     last_marks: Vec<Mark>,
     skipped: usize,
     pub(super) done: bool,
-    /// Entries that no endpoint gives.
+    /// Entries whose transactions no endpoint returns.
     lost: BTreeSet<Mark>,
 }
 
@@ -37,7 +38,7 @@ impl Timeline {
         Self { low, next_high: high, ..Self::default() }
     }
 
-    /// Adds a list's entries: what is delivered already, not wanted, failed or known is left out.
+    /// Adds a list's entries, without those that are delivered, not wanted, failed or known.
     pub(super) fn add(&mut self, entries: &[Entry], is_wallets: bool) {
         for entry in entries {
             if entry.slot > self.next_high || entry.slot < self.low {
@@ -55,12 +56,12 @@ impl Timeline {
         }
     }
 
-    /// Whether a list named it, and it is not delivered yet.
+    /// Whether a list had the entry and it is not delivered yet.
     pub(super) fn has(&mut self, entry: &Entry) -> bool {
         self.planned.get_mut(&(Reverse(entry.slot), entry.id)).is_some()
     }
 
-    /// Adds an entry that no list names, whose transaction comes next.
+    /// Adds an entry that is in no list and whose transaction is being fetched.
     pub(super) fn add_in_flight(&mut self, entry: &Entry) {
         if (self.low..=self.next_high).contains(&entry.slot) {
             let key = (Reverse(entry.slot), entry.id);
@@ -68,12 +69,12 @@ impl Timeline {
         }
     }
 
-    /// Entries that wait to be asked for.
+    /// Number of entries that wait to be requested.
     pub(super) fn waiting(&self) -> usize {
         self.planned.len() - self.planned.under_way()
     }
 
-    /// Whether fewer than `ahead` entries wait of those whose slots all lists have passed.
+    /// Whether fewer than `ahead` entries wait in the slots that all lists have passed.
     pub(super) fn wants_entries(&self, frontier: Option<Height>, ahead: usize) -> bool {
         let passed = |slot: Height| frontier.is_none_or(|frontier| slot > frontier);
         let known = self.planned.iter().take_while(|((Reverse(slot), _), _)| passed(*slot));
@@ -96,17 +97,17 @@ impl Timeline {
         (keys.into_iter().map(entry).collect(), tries)
     }
 
-    /// A transaction has come.
+    /// Adds a fetched transaction.
     pub(super) fn put(&mut self, slot: Height, id: TxId, tx: Timed) {
         self.planned.put(&(Reverse(slot), id), tx);
     }
 
-    /// No node gave it: it waits again. Returns how often it was tried.
+    /// No node returned the transaction: it waits again. Returns how often it was tried.
     pub(super) fn mark_for_retry(&mut self, slot: Height, id: TxId) -> u32 {
         self.planned.mark_for_retry(&(Reverse(slot), id))
     }
 
-    /// It is not asked for any more: the chunk names it as missing.
+    /// Gives up a transaction: the chunk reports it as missing.
     pub(super) fn lose(&mut self, slot: Height, id: TxId) {
         let entry = self.planned.get_mut(&(Reverse(slot), id));
         if let Some(entry) = entry.filter(|entry| entry.is_waiting()) {
@@ -115,7 +116,7 @@ impl Timeline {
         }
     }
 
-    /// The next chunk, given above which slot all lists are known (`None`: everywhere).
+    /// The next chunk; all lists are known above `frontier` (`None`: everywhere).
     pub(super) fn deliver(
         &mut self,
         frontier: Option<Height>,
@@ -124,7 +125,7 @@ impl Timeline {
         if self.done {
             return None;
         }
-        // The lowest slot down to which every transaction is known and here.
+        // The lowest slot down to which every transaction is known and fetched.
         let known = frontier.map_or(self.low, |slot| slot.saturating_add(1).max(self.low));
         let first_missing = self
             .planned
@@ -141,7 +142,7 @@ impl Timeline {
         let ready = self.slots_down_to(low);
         let enough = match ready.take(sizes.chunk_min.max(1)).count() {
             0 => self.skipped >= sizes.skipped_max,
-            // Small chunks are worth it while nothing more is on its way.
+            // Small chunks are delivered only while nothing more is in flight.
             count => count >= sizes.chunk_min || !self.planned.has_in_flight(),
         };
         (enough || low <= self.low).then(|| self.take_chunk(low))
@@ -153,7 +154,7 @@ impl Timeline {
         slots.take_while(move |slot| *slot >= low)
     }
 
-    /// The slot that fills a chunk, where more than a chunk is ready above `low`.
+    /// The slot at which a full chunk ends, where more than one chunk is ready above `low`.
     fn cut(&self, low: Height, chunk_max: usize) -> Option<Height> {
         let mut ready = self.slots_down_to(low);
         let cut = ready.nth(chunk_max.saturating_sub(1))?;
@@ -187,7 +188,7 @@ impl Timeline {
     }
 
     /// The last entry of the wallet's list above the next chunk, and one of two slots above it (of
-    /// one, where there are no more): where a list that goes on is asked from.
+    /// one, where there are no more): the place from which a list is resumed.
     pub(super) fn last_two(&self) -> Option<(Mark, Mark)> {
         let tail = *self.last_marks.last()?;
         let mut above = self.last_marks.iter().rev().skip_while(|(slot, _)| *slot <= tail.0);
@@ -196,11 +197,12 @@ impl Timeline {
         Some((second.copied().unwrap_or(first), tail))
     }
 
-    /// What was known when the reading began, so that a hint can be given before two entries came.
+    /// Sets the entries from which the read was resumed, so that it can give a hint before it has
+    /// two of its own.
     pub(super) fn remember(&mut self, above: Mark, tail: Mark) {
         self.last_marks = vec![above, tail];
     }
 }
 
-/// Entries of the wallet's list that are remembered below which the reading goes on.
+/// Entries of the wallet's list to keep for the resume hint.
 const MARKS_KEPT: usize = 64;

@@ -28,7 +28,8 @@ const MINT_BYTES: usize = 82;
 /// Token-2022 pads a mint to a token account's length and one byte for the kind.
 const EXTENSIONS_OFFSET: usize = 166;
 const METADATA_EXTENSION: u16 = 19;
-/// Of both metadata layouts, before the name: keys of 32 bytes, behind a first byte or not.
+/// Offset of the name in both metadata layouts: two keys of 32 bytes behind a first byte. In the
+/// extension, there is no first byte.
 const METAPLEX_NAME_OFFSET: usize = 65;
 const EXTENSION_NAME_OFFSET: usize = 64;
 
@@ -92,7 +93,7 @@ fn metadata_extension(account: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The text behind the name: each is a length of four bytes and that many bytes.
+/// The text behind the name: each text is a length of four bytes and that many bytes.
 fn symbol(data: &[u8], name_offset: usize) -> Option<Arc<str>> {
     let (_, rest) = text(data.get(name_offset..)?)?;
     let (symbol, _) = text(rest)?;

@@ -41,8 +41,8 @@ pub(super) fn signatures(raw: &RawValue) -> Option<Vec<Entry>> {
         .collect()
 }
 
-/// An error is an object or a text (solana.com, `TransactionError`); for any other value the
-/// transaction itself decides.
+/// An error is an object or a text (solana.com, `TransactionError`); with any other value, the
+/// transaction itself decides whether it failed.
 pub(super) fn is_error(err: &RawValue) -> bool {
     err.get().starts_with(['{', '"'])
 }
@@ -53,7 +53,7 @@ struct InContext<T> {
     value: T,
 }
 
-/// At which slot an answer about accounts was true.
+/// The slot at which an answer about accounts was true.
 #[derive(Deserialize)]
 struct Context {
     slot: Height,
@@ -65,7 +65,7 @@ pub(super) struct Balance {
     pub(super) account: [u8; 32],
     /// In base units.
     pub(super) amount: u64,
-    /// The slot at which it was so.
+    /// The slot at which it had this balance.
     pub(super) at: Height,
 }
 
@@ -94,8 +94,8 @@ impl AccountReply<'_> {
     }
 }
 
-/// `getTokenAccountsByOwner`: accounts with their balances, and at which slot. A node that cuts the
-/// data as asked gives the balance alone, one that does not gives the whole account.
+/// `getTokenAccountsByOwner`: accounts with their balances, and the slot. A node that honours
+/// `dataSlice` returns the balance alone, one that does not the whole account.
 pub(super) fn token_accounts(raw: &RawValue) -> Option<(Height, Vec<Balance>)> {
     let rows: InContext<Vec<KeyedAccount<'_>>> = serde_json::from_str(raw.get()).ok()?;
     let at = rows.context.slot;
@@ -134,7 +134,7 @@ pub(super) fn latest_blockhash(raw: &RawValue) -> Option<(Height, [u8; 32])> {
     Some((latest.context.slot, pubkey(&latest.value.blockhash)?))
 }
 
-/// Whether a transaction comes with both lists of token balances, which may be empty.
+/// Whether a transaction has both lists of token balances, which may be empty.
 pub(super) fn has_token_balances(text: &str) -> bool {
     ["\"preTokenBalances\"", "\"postTokenBalances\""].into_iter().all(|name| {
         let behind = text.split_once(name).map_or("", |(_, behind)| behind).trim_start();
