@@ -24,7 +24,7 @@ use super::retry::{Observation, PendingCall, Sent};
 
 /// How long a caller waits for a probe that shows whether the endpoints fail: longer than the
 /// cooldown of an endpoint that has just failed.
-const PROBE_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const PROBE_WAIT: Duration = Duration::from_secs(10);
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]

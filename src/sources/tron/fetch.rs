@@ -13,8 +13,10 @@ use crate::rpc::error::{Result, UpstreamError, unless_final};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{FoundTx, RawTx};
 
-const TRANSACTION: [&str; 2] = ["walletsolidity/gettransactionbyid", "wallet/gettransactionbyid"];
-const INFO: [&str; 2] = ["walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid"];
+pub(super) const TRANSACTION: [&str; 2] =
+    ["walletsolidity/gettransactionbyid", "wallet/gettransactionbyid"];
+pub(super) const INFO: [&str; 2] =
+    ["walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid"];
 
 /// The outcome of fetching a listed transaction.
 #[derive(Debug)]

@@ -1,19 +1,22 @@
 //! A listed transaction that is not found by its id may still be found by its block.
 
+use futures_util::future::join;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
-use super::fetch::{Fetched, want_sent};
+use super::fetch::{Fetched, INFO, TRANSACTION, want_sent};
 use super::info_answers::InfoAnswers;
-use super::seen::FAILED_ANSWERS;
-use super::timeline::Taken;
+use super::seen::{FAILED_ANSWERS, TxPurpose};
+use super::timeline::{Taken, is_of};
 use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
+use crate::rpc::batch::PROBE_WAIT;
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError, unless_final};
+use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 const INFOS: [&str; 2] =
@@ -21,49 +24,74 @@ const INFOS: [&str; 2] =
 /// Answers without it, after which no node has it.
 const TRIES: u32 = 3;
 
+/// A transaction to look for in a block.
+struct BlockSearch<'a> {
+    listed: &'a Taken,
+    wallet: &'a Account,
+    height: Height,
+    options: CallOptions,
+    /// Answers that it failed.
+    said_failed: u32,
+}
+
 impl TronSource {
-    /// Fetches by the block in which the transaction is listed; `Fetched::Lost` if that fails too.
-    pub(super) async fn fetch_by_block(
+    /// Fetches a listed transaction by its id, or by its block if the attempts by its id gave
+    /// nothing or every endpoint fails on it.
+    pub(super) async fn fetch_listed(
         &self,
         listed: &Taken,
         wallet: &Account,
         options: &CallOptions,
     ) -> Result<Fetched> {
-        let (id, seen) = (listed.key.1, &listed.seen);
+        if listed.tries < self.inner.limits.missing_tries_max {
+            let Taken { key, seen, is_probe, .. } = listed.clone();
+            match self.fetch(key.1, wallet, seen, is_probe, options).await {
+                Err(error) if error.may_be_of_call() && self.answer_by_id(options).await => {}
+                fetched => return fetched,
+            }
+        }
+        self.fetch_by_block(listed, wallet, options).await
+    }
+
+    /// Whether endpoints answer look-ups by id now: of an id that does not exist.
+    async fn answer_by_id(&self, options: &CallOptions) -> bool {
+        let body = json!({"value": hex::encode([0; 32])});
+        let probe = |names| timeout(PROBE_WAIT, self.post_solid(names, &body, options));
+        matches!(join(probe(TRANSACTION), probe(INFO)).await, (Ok(Ok(_)), Ok(Ok(_))))
+    }
+
+    /// Fetches by the block in which the transaction is listed; `Fetched::Lost` if that fails too.
+    async fn fetch_by_block(
+        &self,
+        listed: &Taken,
+        wallet: &Account,
+        options: &CallOptions,
+    ) -> Result<Fetched> {
+        let seen = &listed.seen;
         let height = match listed.height {
             Some(height) => height,
             None => self.height_at(listed.key.0.0, options).await?,
         };
-        let (mut options, mut failures) = (options.clone(), 0);
-        let mut said_failed = seen.sent.as_ref().map_or(0, |sent| sent.failures);
-        // The list's report that it failed is one answer, and the block's transaction another.
-        let given = seen.sent.as_ref().filter(|sent| sent.failures == 0);
+        let said_failed = seen.sent.as_ref().map_or(0, |sent| sent.failures);
+        let mut search =
+            BlockSearch { listed, wallet, height, options: options.clone(), said_failed };
+        let (mut failures, mut failed) = (0, None);
         let (mut answers, mut givers) = (None::<InfoAnswers<'_>>, self.internal_givers());
         for _ in 0..TRIES {
-            let Some((info, by)) = self.info_in_block(height, &id, &mut options).await? else {
-                continue;
+            let (fetched, kind, by) = match self.look_in_block(&mut search).await {
+                Ok(Some(found)) => found,
+                Ok(None) | Err(UpstreamError::Malformed { .. }) => continue,
+                Err(error) if error.may_be_of_call() => {
+                    failed = Some(error);
+                    continue;
+                }
+                Err(error) if error.is_final() => continue,
+                Err(error) => return Err(error),
             };
-            let tx = match given.map(|sent| sent.json.clone()) {
-                Some(json) => Some(json),
-                None => self.transaction_in_block(height, &id, &mut options).await?,
-            };
-            let Some(tx) = tx else { continue };
-            let Ok(Some(mut sent)) = wire::transaction(tx.as_bytes(), &id, wallet) else {
-                continue;
-            };
-            if sent.failures > 0 {
-                said_failed += 1;
-                sent.failures = said_failed;
-            }
-            if !listed.is_probe && !want_sent(&listed.seen, &sent) {
-                return Ok(Fetched::Unwanted);
-            }
-            let info = (info.get().as_bytes(), by);
-            let listed = (sent.json.as_str(), wallet, seen);
-            match self.joined_with_info(id, listed, info, &options).await? {
+            match fetched {
                 Fetched::Missing => {}
                 Fetched::Transaction(tx) => {
-                    let new = || InfoAnswers::new(wallet, seen, sent.kind);
+                    let new = || InfoAnswers::new(wallet, seen, kind);
                     let answers = answers.get_or_insert_with(new);
                     self.add_info(answers, tx, by);
                     // Inner calls that it lacks may come from an endpoint that has not answered.
@@ -80,8 +108,50 @@ impl TronSource {
                 }
             }
         }
-        let best = answers.and_then(InfoAnswers::into_best);
-        Ok(best.map_or(Fetched::Lost(height), Fetched::Transaction))
+        if let Some(best) = answers.and_then(InfoAnswers::into_best) {
+            return Ok(Fetched::Transaction(best));
+        }
+        match failed {
+            Some(error) if !self.answer_by_id(options).await => Err(error),
+            _ => Ok(Fetched::Lost(height)),
+        }
+    }
+
+    /// One answer about the transaction from the blocks of nodes; `None` if it has nothing that
+    /// fits.
+    async fn look_in_block(
+        &self,
+        search: &mut BlockSearch<'_>,
+    ) -> Result<Option<(Fetched, TxPurpose, EndpointId)>> {
+        let BlockSearch { listed, wallet, height, options, said_failed } = search;
+        let (id, seen) = (listed.key.1, &listed.seen);
+        let Some((info, by)) = self.info_in_block(*height, &id, options).await? else {
+            return Ok(None);
+        };
+        // The list's report that it failed is one answer, and the block's transaction another.
+        let given = seen.sent.as_ref().filter(|sent| sent.failures == 0);
+        let tx = match given {
+            Some(sent) => Some(sent.json.clone()),
+            None => self.transaction_in_block(*height, &id, options).await?,
+        };
+        let sent = tx.map(|tx| wire::transaction(tx.as_bytes(), &id, wallet));
+        let Some(Ok(Some(mut sent))) = sent else { return Ok(None) };
+        if sent.failures > 0 {
+            *said_failed += 1;
+            sent.failures = *said_failed;
+        }
+        if !listed.is_probe && !want_sent(seen, &sent) {
+            return Ok(Some((Fetched::Unwanted, sent.kind, by)));
+        }
+        let info = (info.get().as_bytes(), by);
+        let fetched = self.joined_with_info(id, (&sent.json, wallet, seen), info, options).await?;
+        let is_other = match &fetched {
+            Fetched::Transaction(tx) | Fetched::Failed(tx) => {
+                tx.call.block != *height || !is_of(&listed.key, listed.height, tx)
+            }
+            Fetched::Unwanted | Fetched::Missing | Fetched::Lost(_) => false,
+        };
+        Ok((!is_other).then_some((fetched, sent.kind, by)))
     }
 
     async fn info_in_block(
@@ -90,8 +160,7 @@ impl TronSource {
         id: &Word,
         options: &mut CallOptions,
     ) -> Result<Option<(Box<RawValue>, EndpointId)>> {
-        let answer = self.post_solid(INFOS, &json!({"num": height}), options).await;
-        let Some(reply) = unless_final(answer)? else { return Ok(None) };
+        let reply = self.post_solid(INFOS, &json!({"num": height}), options).await?;
         options.avoid = Some(reply.endpoint);
         let list: Option<&RawValue> = serde_json::from_slice(&reply.body).ok();
         let info = list.and_then(|list| wire::of_block(list, "id", id));

@@ -12,7 +12,7 @@ use super::list_proof::{ListProof, ProofAnswer};
 use super::lister::{ListError, ListState, Lister, account};
 use super::logs::Found;
 use super::open::ReadRange;
-use super::timeline::{Key, Taken, Timeline};
+use super::timeline::{Key, Timeline};
 use super::windows::Windows;
 use super::wire::{HeightRange, Page};
 use crate::decode::evm::Account;
@@ -386,17 +386,11 @@ impl Reading {
             // The newest transaction is delivered first.
             options.lane = options.lane.ranked(u64::MAX - taken.key.0.0);
             let pause = limits.missing_pause * taken.tries;
-            let by_block = taken.tries >= limits.missing_tries_max;
             self.prefetcher.push(Box::pin(async move {
                 if !pause.is_zero() {
                     sleep(pause).await;
                 }
-                let fetched = if by_block {
-                    source.fetch_by_block(&taken, &wallet, &options).await
-                } else {
-                    let Taken { key, seen, is_probe, .. } = taken.clone();
-                    source.fetch(key.1, &wallet, seen, is_probe, &options).await
-                };
+                let fetched = source.fetch_listed(&taken, &wallet, &options).await;
                 Event::Fetched(taken.key, fetched)
             }));
         }

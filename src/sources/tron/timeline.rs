@@ -49,6 +49,15 @@ pub(super) struct Taken {
     pub(super) is_probe: bool,
 }
 
+/// Whether a transaction is in the block in which it is listed, or has its time if the list names
+/// no block.
+pub(super) fn is_of((Reverse(at), _): &Key, height: Option<Height>, tx: &Transaction) -> bool {
+    match height {
+        Some(height) => height == tx.call.block,
+        None => tx.call.block > 0 && u64::from(tx.time.0) == at / 1_000,
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     low: Height,
@@ -158,14 +167,9 @@ impl Timeline {
         Some(Taken { key, height, seen, tries, is_probe })
     }
 
-    /// Whether a transaction is in the block in which it is listed, or has its time if the list
-    /// names no block.
+    /// Whether a transaction is the one that is listed.
     pub(super) fn is_of(&mut self, key: &Key, tx: &Transaction) -> bool {
-        let Some(slot) = self.planned.get_mut(key) else { return false };
-        match slot.known.height {
-            Some(height) => height == tx.call.block,
-            None => tx.call.block > 0 && u64::from(tx.time.0) == key.0.0 / 1_000,
-        }
+        self.planned.get_mut(key).is_some_and(|slot| is_of(key, slot.known.height, tx))
     }
 
     /// Stores a fetched transaction.
