@@ -10,11 +10,12 @@ use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
     AbilityKind, GapRequest, Offered, RawTx, RunAhead, Source, TronLimits, TronSource,
 };
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::support::reading::{all_of, lane};
 use crate::support::script::Epoch;
-use crate::support::tron_node::{Chain, Hosts, Net, WALLET, Ways, millis};
+use crate::support::tron_node::{Broken, Chain, Hosts, Net, WALLET, Ways, millis};
 
 /// Blocks below the head that lists are not trusted with.
 const LAG: Height = 40;
@@ -419,6 +420,89 @@ async fn a_transaction_that_no_endpoint_gives_is_set_aside() {
         assert_eq!(got.spans.last().map(|(low, ..)| *low), Some(0));
         let asked = net.calls("bynum") + net.calls("byid") + net.calls("blocknum");
         assert!(asked <= 29 * 3 + 60, "{asked}");
+    }
+}
+
+/// A chain with a transaction that nodes fail on: one that the wallet sent, or one of another account
+/// with the wallet's tokens.
+fn failing(is_relayed: bool) -> (Chain, (Height, [u8; 32])) {
+    let mut chain = shown(10);
+    let placed = if is_relayed { chain.relayed(11_337) } else { chain.swap(11_337) };
+    let one = (placed.height, placed.id);
+    (chain, one)
+}
+
+/// What nodes answer in place of a transaction: errors that pass elsewhere, that no table knows, and
+/// what cannot be read.
+fn failures((height, id): (Height, [u8; 32])) -> [(u16, Value); 5] {
+    let says = |text: &str| json!({"Error": format!("class {text}")});
+    [
+        (200, says("java.lang.NullPointerException : null")),
+        (200, says("org.tron.core.exception.BadItemException : rlp")),
+        (500, json!("<html><h1>500 Server Error</h1></html>")),
+        (200, json!({"id": 5, "blockNumber": height})),
+        (200, json!([{"id": hex::encode(id), "blockNumber": height, "blockTimeStamp": "never"}])),
+    ]
+}
+
+/// Issue 16, 7: one transaction whose info every endpoint fails on, or gives in no form that can be
+/// read. By its block alone it is given.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_every_endpoint_fails_on_hides_nothing_below_it() {
+    for (no_index, is_relayed, in_block) in [
+        (false, false, true),
+        (false, true, true),
+        (true, false, true),
+        (false, false, false),
+        (true, true, false),
+    ] {
+        let (_, one) = failing(is_relayed);
+        for answer in failures(one) {
+            let case = format!("{answer:?}, events {no_index}, {is_relayed}, block {in_block}");
+            let net = net(failing(is_relayed).0, Ways { no_index, ..Ways::default() });
+            let source = source(&[("node", &net)]);
+            let truth = net.chain.truth(0, u64::MAX);
+            net.fail_on(Some(Broken { height: one.0, id: one.1, in_block, answer }));
+            let began = Instant::now();
+            let got = read(&source, all()).await;
+            assert_eq!(
+                (&got.error, got.spans.last().map(|span| span.0)),
+                (&None, Some(0)),
+                "{case}"
+            );
+            let is_given = |tx: &&(Height, [u8; 32])| !in_block || **tx != one;
+            let given: Vec<_> = truth.iter().filter(is_given).copied().collect();
+            assert_eq!(got.found, given, "{case}");
+            let missing = if in_block { vec![one] } else { Vec::new() };
+            assert_eq!(got.missing, missing, "{case}");
+            assert!(began.elapsed() < Duration::from_secs(250), "{case}: {:?}", began.elapsed());
+            net.fail_on(None);
+            sleep(Duration::from_secs(60)).await;
+            let got = read(&source, all()).await;
+            assert_eq!(got.missing, [], "{case}");
+            got.is_proof_of(&source, &truth);
+        }
+    }
+}
+
+/// Where endpoints answer no look-up by id, or nothing at all, the failure is not the transaction's.
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_all_endpoints_sets_no_transaction_aside() {
+    let (_, one) = failing(false);
+    for answer in failures(one).into_iter().take(3) {
+        for (method, status) in [("byid", 503), ("infobyid", 500), ("", 503)] {
+            let net = net(failing(false).0, Ways::default());
+            let source = source(&[("node", &net)]);
+            read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+            let (height, id) = one;
+            let broken = Broken { height, id, in_block: true, answer: answer.clone() };
+            net.fail_on(Some(broken));
+            net.refuse(method, status);
+            let got = read(&source, all()).await;
+            let case = format!("{method} {status}, {answer:?}");
+            assert!(got.error.is_some_and(|error| !error.is_final()), "{case}");
+            assert_eq!((got.missing, got.found.contains(&one)), (vec![], false), "{case}");
+        }
     }
 }
 

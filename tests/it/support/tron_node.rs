@@ -232,6 +232,16 @@ pub(crate) struct Ways {
     pub(crate) no_inner_calls: bool,
 }
 
+/// A transaction that the nodes fail on, and what they answer in place of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Broken {
+    pub(crate) height: Height,
+    pub(crate) id: [u8; 32],
+    /// Whether they fail on its block too.
+    pub(crate) in_block: bool,
+    pub(crate) answer: (u16, Value),
+}
+
 /// The nodes as a transport.
 #[derive(Debug)]
 pub(crate) struct Net {
@@ -245,6 +255,7 @@ pub(crate) struct Net {
     refusal: AtomicU16,
     /// The same of these methods.
     refused: Mutex<(&'static str, u16)>,
+    broken: Mutex<Option<Broken>>,
     /// Blocks by which the lists are behind the node by now.
     behind: AtomicU64,
 }
@@ -266,8 +277,8 @@ impl Net {
         let by_id = chain.txs.iter().enumerate().map(|(at, tx)| (tx.id(), at)).collect();
         let (state, lists, refusal) = (Mutex::default(), Default::default(), AtomicU16::new(0));
         let behind = AtomicU64::new(ways.lists_behind);
-        let refused = Mutex::new(("", 0));
-        Self { chain, ways, state, by_id, lists, refusal, refused, behind }
+        let (refused, broken) = (Mutex::new(("", 0)), Mutex::default());
+        Self { chain, ways, state, by_id, lists, refusal, refused, broken, behind }
     }
 
     /// From now on the lists are so many blocks behind the node.
@@ -288,6 +299,17 @@ impl Net {
     /// From now on what ends so is refused with a status, and nothing else.
     pub(crate) fn refuse(&self, method: &'static str, status: u16) {
         *self.refused.lock().unwrap() = (method, status);
+    }
+
+    /// From now on the nodes fail on this transaction, or on none.
+    pub(crate) fn fail_on(&self, broken: Option<Broken>) {
+        *self.broken.lock().unwrap() = broken;
+    }
+
+    fn broken_answer(&self, body: &Value) -> Option<(u16, Value)> {
+        let Broken { height, id, in_block, answer } = self.broken.lock().unwrap().clone()?;
+        let is_of = body["value"] == hex::encode(id) || in_block && body["num"] == height;
+        is_of.then_some(answer)
     }
 
     /// Requests by what was asked, without those that were refused.
@@ -330,6 +352,9 @@ impl Net {
         *self.state.lock().unwrap().calls.entry(name.clone()).or_default() += 1;
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         assert_eq!(request.method == HttpMethod::Get, path.starts_with("v1"));
+        if let Some(answer) = self.broken_answer(&body) {
+            return answer;
+        }
         match name.as_str() {
             "transactions" | "transactions/trc20" if !self.ways.no_index => {
                 (200, self.page(&name, query))
