@@ -176,7 +176,7 @@ impl DemoNode {
         self.counts().stats = NodeStats::default();
     }
 
-    fn faults(&self) -> Faults {
+    pub fn faults(&self) -> Faults {
         lock(&self.inner.faults).clone()
     }
 
@@ -301,6 +301,8 @@ impl DemoNode {
         let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
         let place = [request.path, service.subject(request).as_str()].join(&name);
         self.counts().memory.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
+        let body: Option<Value> = serde_json::from_slice(request.body).ok();
+        fault.busy |= faults.fails(&name, body.as_ref().and_then(|body| body.get("value")));
         self.count(&name, &fault);
         if let Some(refusal) = faults.refusal(&name) {
             self.counts().hit("refused");
@@ -356,6 +358,9 @@ impl DemoNode {
         let reply = if let Some(refusal) = faults.refusal(&entry.method) {
             self.counts().hit("refused");
             Err(refusal.error())
+        } else if faults.fails(&entry.method, params.first()) {
+            self.counts().hit("fails_on");
+            Err(DemoError::new(-32603, "Internal error"))
         } else if fault.busy {
             Err(service.busy())
         } else if fault.null_result || nulled {

@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use blotter::demo::evm::{self, EvmModel};
 use blotter::demo::solana::{NodeOptions, SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, Loopback, LoopbackLimits, Rate};
+use blotter::domain::TxId;
+use blotter::registry::Registry;
 use blotter::rpc::{HttpMethod, Request, Response, SecretUrl, Transport as _, TransportError};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -118,6 +121,52 @@ async fn each_fault_of_a_call_does_what_it_says() {
     let slots = |list: &[Value]| list.iter().map(|e| e["slot"].clone()).collect::<Vec<_>>();
     assert_eq!((slots(&first), slots(&second)), (slots(&plain), slots(&plain)));
     assert_ne!(first, second);
+}
+
+/// Of each family, by each look-up.
+#[test]
+fn the_transaction_that_a_node_fails_on_is_an_error_and_others_are_given() {
+    let registry = Registry::embedded().unwrap();
+    let rpc = |method, id: TxId| {
+        let options = json!({"encoding": "json", "maxSupportedTransactionVersion": 1});
+        (String::new(), call(1, method, json!([id.to_string(), options])))
+    };
+    let post = |path: &str, id: TxId| (path.to_owned(), json!({"value": id.to_string()}));
+    let is_given = |node: &DemoNode, (path, body): (String, Value)| {
+        let (status, body) = node.fetch(&path, Some(body.to_string().as_bytes())).unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let fails = body["error"].is_object() || body["Error"].is_string();
+        let is_any =
+            body["result"].is_object() || body["id"].is_string() || body["txID"].is_string();
+        assert!(status == 200 && fails != is_any, "{body}");
+        is_any
+    };
+    let holds = |node: &DemoNode, ids: &[TxId], ask: &dyn Fn(TxId) -> (String, Value)| {
+        let (first, last) = (ids[0], *ids.last().unwrap());
+        node.set_faults(Faults { fails_on: Some(first), ..Faults::none() });
+        assert_eq!([first, last].map(|id| is_given(node, ask(id))), [false, true]);
+        node.set_faults(Faults::none());
+        assert!(is_given(node, ask(first)));
+    };
+    let (model, solana) = node();
+    let wallet = model.add_named("wallet", WalletPlan::trades(5));
+    let ids: Vec<TxId> = model.truth(wallet).map(|trade| trade.signature).collect();
+    holds(&solana, &ids, &|id| rpc("getTransaction", id));
+    for slug in ["eth", "tron"] {
+        let model = EvmModel::new(5, registry.chain_named(slug).unwrap());
+        let wallet = model.add_named("wallet", evm::WalletPlan::trades(5));
+        let ids: Vec<TxId> = model.truth(wallet).map(|trade| trade.hash).collect();
+        if slug == "tron" {
+            let node = DemoNode::tron(model, 1);
+            holds(&node, &ids, &|id| post("/walletsolidity/gettransactionbyid", id));
+            holds(&node, &ids, &|id| post("/wallet/gettransactioninfobyid", id));
+        } else {
+            let node = DemoNode::evm(model, 1);
+            for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {
+                holds(&node, &ids, &|id| rpc(method, id));
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,10 @@ mod refusal;
 mod request;
 mod twist;
 
+use serde_json::Value;
+
 use super::mix::Dice;
-use crate::domain::defaults;
+use crate::domain::{TxId, defaults};
 
 pub(super) use memory::FaultMemory;
 pub use refusal::Refusal;
@@ -93,6 +95,8 @@ defaults! {
         pub null_tokens: Rate = Rate::NEVER,
         /// A receipt, or Tron's info, without its events.
         pub bare_receipts: Rate = Rate::NEVER,
+        /// A transaction of which each look-up by its id ends with an error.
+        pub fails_on: Option<TxId> = None,
         /// Silently false answers do not repeat for the same question.
         pub transient: bool = false,
         /// Refused methods, lists or paths, each with its refusal.
@@ -161,6 +165,19 @@ impl Faults {
     /// The refusal of a method, list or path, if any.
     pub(super) fn refusal(&self, name: &str) -> Option<Refusal> {
         self.refused.iter().find(|(refused, _)| *refused == name).map(|(_, how)| *how)
+    }
+
+    /// Whether a look-up by an id is of the transaction that the endpoint fails on.
+    pub(super) fn fails(&self, method: &str, id: Option<&Value>) -> bool {
+        const LOOK_UPS: [&str; 5] = [
+            "getTransaction",
+            "eth_getTransactionByHash",
+            "eth_getTransactionReceipt",
+            "gettransactionbyid",
+            "gettransactioninfobyid",
+        ];
+        let is_of = |tx: TxId| id.and_then(Value::as_str) == Some(tx.to_string().as_str());
+        self.fails_on.is_some_and(is_of) && LOOK_UPS.contains(&method)
     }
 
     /// The faults of one call of a request.

@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use blotter::demo::{Faults, Rate, Refusal};
+use blotter::domain::TxId;
 
 use super::chain::Chain;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
 use super::solana;
+use super::way::Way;
 use super::world::World;
 
 /// Blocks of the newest that are not final.
@@ -60,7 +62,15 @@ pub(super) fn end(world: &World) {
     world.set_faults(Faults::none);
     world.peers.iter().for_each(Peer::make_well);
     world.chain.withhold(world.poison.as_slice());
+    fail_on(world, world.failing.filter(|id| world.poison == Some(*id)));
     world.clock.set_ahead(Duration::ZERO);
+}
+
+/// Each look-up of a transaction by its id fails at every endpoint.
+fn fail_on(world: &World, fails_on: Option<TxId>) {
+    for Peer { node, .. } in &world.peers {
+        node.set_faults(Faults { fails_on, ..node.faults() });
+    }
 }
 
 fn is_node(role: &Role) -> bool {
@@ -205,10 +215,11 @@ fn hidden_nonce(world: &World) -> Option<u64> {
     is_hidden.then(|| dice.range(0, 40))
 }
 
-/// Some transaction of a wallet that nodes do not give, though lists name it.
-fn withhold(world: &mut World, dice: &mut Dice) {
+/// Some transaction of a wallet that nodes do not give, though lists name it: they answer that there
+/// is none, or fail on it. Solana's nodes only fail.
+pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     if world.poison.is_some() {
-        return;
+        return fail_on(world, world.failing);
     }
     let wallet = dice.pick(&world.wallets);
     let truths = world.truths.borrow();
@@ -218,8 +229,15 @@ fn withhold(world: &mut World, dice: &mut Dice) {
         let last = u64::try_from(all.len() - 1).unwrap();
         all[usize::try_from(dice.range(0, last)).unwrap()].tx
     });
-    say(&format!("withheld {withheld:?}"));
-    world.chain.withhold(withheld.as_slice());
     drop(truths);
+    // From dice of its own, so that all else stays what it was.
+    let fails = world.way == Way::Solana || Dice::new(dice.clone().next(), 515).one_in(2);
+    world.failing = withheld.filter(|_| fails);
+    say(&format!("withheld {withheld:?}, fails: {fails}"));
+    world.chain.withhold(withheld.as_slice());
+    fail_on(world, world.failing);
+    if world.failing.is_some() {
+        world.set_aside.set(true);
+    }
     world.poison = withheld.filter(|_| dice.one_in(3));
 }

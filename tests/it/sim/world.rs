@@ -73,7 +73,10 @@ pub(super) struct World {
     pub(super) clock: JumpClock,
     /// A transaction of a wallet that no node gives, and never will.
     pub(super) poison: Option<TxId>,
-    /// A listed transaction was set aside at some time: nodes fell behind it after it was listed.
+    /// The transaction of these that look-ups by id fail on, rather than find nothing.
+    pub(super) failing: Option<TxId>,
+    /// A listed transaction was set aside at some time: nodes fell behind it after it was listed, or
+    /// failed on it.
     pub(super) set_aside: Cell<bool>,
     registry: Arc<Registry>,
 }
@@ -155,6 +158,7 @@ impl World {
             setup,
             clock,
             poison: None,
+            failing: None,
             set_aside: Cell::new(false),
             registry,
         }
