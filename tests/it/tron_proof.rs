@@ -506,6 +506,27 @@ async fn a_failure_of_all_endpoints_sets_no_transaction_aside() {
     }
 }
 
+/// Neither by its id, where it comes in a form that cannot be read, nor by its block.
+#[tokio::test(start_paused = true)]
+async fn an_info_that_names_another_block_is_no_answer() {
+    let mut chain = Chain::new(1_000);
+    chain.swap(100);
+    chain.exchange(200, 9);
+    let net = net(chain, Ways::default());
+    let source = source(&[("node", &net)]);
+    let (truth, one) = (net.chain.truth(0, u64::MAX), net.chain.truth(200, 200)[0]);
+    let info = json!([{"id": hex::encode(one.1), "blockNumber": 201, "blockTimeStamp": millis(201),
+                       "receipt": {"result": "SUCCESS"}}]);
+    let (height, id) = one;
+    net.fail_on(Some(Broken { height, id, in_block: true, answer: (200, info) }));
+    let got = read(&source, all()).await;
+    assert_eq!((got.error, got.missing, got.found), (None, vec![one], net.chain.truth(100, 100)));
+    net.fail_on(None);
+    let got = read(&source, all()).await;
+    assert_eq!(got.missing, []);
+    got.is_proof_of(&source, &truth);
+}
+
 /// An info that lacks what a list shows of its transaction is no answer.
 #[tokio::test(start_paused = true)]
 async fn an_info_without_the_listed_transfer_is_not_believed() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use blotter::domain::TxId;
 
 use super::client::Client;
+use super::trouble::fail_on;
 use super::way::Way;
 use super::world::World;
 use super::{finish, finish_poisoned};
@@ -48,6 +49,19 @@ async fn a_transaction_that_comes_late_has_its_place_in_its_block() {
     }
 }
 
+/// Of each family: every node fails on one transaction, and gives it later.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_every_node_fails_on_comes_once_they_give_it() {
+    for way in [Way::Solana, Way::Logs, Way::Explorer, Way::Transfers, Way::Lists, Way::Events] {
+        let mut world = World::doubled(way, None);
+        let facts = world.chain.facts(world.wallets[0].address);
+        let late = facts[facts.len() / 2].tx;
+        world.failing = Some(late);
+        fail_on(&world, world.failing);
+        assert!(after_it_came_late(world, late).await.contains(&late), "{way:?}");
+    }
+}
+
 fn ids(facts: &[Fact]) -> Vec<TxId> {
     let mut ids: Vec<_> = facts.iter().map(|fact| fact.tx).collect();
     ids.dedup();
@@ -62,7 +76,9 @@ async fn after_it_came_late(mut world: World, late: TxId) -> Vec<TxId> {
     let target = world.chain.head() - 200;
     finish_poisoned(&world, &mut client, target).await;
     assert!(!world.stored(0).contains(&late));
+    assert!(world.failing.is_none() || !world.accepts_all(0), "that height is in doubt");
     world.chain.withhold(&[]);
+    fail_on(&world, None);
     world.poison = None;
     finish(&world, &mut client, target, true).await;
     let mut stored = world.stored(0);

@@ -66,8 +66,11 @@ pub(super) fn end(world: &World) {
     world.clock.set_ahead(Duration::ZERO);
 }
 
-/// Each look-up of a transaction by its id fails at every endpoint.
-fn fail_on(world: &World, fails_on: Option<TxId>) {
+/// Each look-up of a transaction by its id fails at every endpoint: its rows come late.
+pub(super) fn fail_on(world: &World, fails_on: Option<TxId>) {
+    if fails_on.is_some() {
+        world.set_aside.set(true);
+    }
     for Peer { node, .. } in &world.peers {
         node.set_faults(Faults { fails_on, ..node.faults() });
     }
@@ -236,8 +239,5 @@ pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     say(&format!("withheld {withheld:?}, fails: {fails}"));
     world.chain.withhold(withheld.as_slice());
     fail_on(world, world.failing);
-    if world.failing.is_some() {
-        world.set_aside.set(true);
-    }
     world.poison = withheld.filter(|_| dice.one_in(3));
 }
