@@ -1,6 +1,5 @@
 //! A listed transaction that is not found by its id may still be found by its block.
 
-use futures_util::future::join;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -56,8 +55,13 @@ impl TronSource {
     /// Whether endpoints answer look-ups by id now: of an id that does not exist.
     async fn answer_by_id(&self, options: &CallOptions) -> bool {
         let body = json!({"value": hex::encode([0; 32])});
-        let probe = |names| timeout(PROBE_WAIT, self.post_solid(names, &body, options));
-        matches!(join(probe(TRANSACTION), probe(INFO)).await, (Ok(Ok(_)), Ok(Ok(_))))
+        for names in [INFO, TRANSACTION] {
+            let probe = timeout(PROBE_WAIT, self.post_solid(names, &body, options));
+            if !matches!(probe.await, Ok(Ok(_))) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Fetches by the block in which the transaction is listed; `Fetched::Lost` if that fails too.

@@ -234,7 +234,7 @@ pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     });
     drop(truths);
     // From dice of its own, so that all else stays what it was.
-    let fails = world.way == Way::Solana || Dice::new(dice.clone().next(), 515).one_in(2);
+    let fails = world.way == Way::Solana || Dice::new(dice.clone().next(), 515).one_in(3);
     world.failing = withheld.filter(|_| fails);
     say(&format!("withheld {withheld:?}, fails: {fails}"));
     world.chain.withhold(withheld.as_slice());
