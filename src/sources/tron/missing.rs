@@ -85,9 +85,10 @@ impl TronSource {
             let (fetched, kind, by) = match self.look_in_block(&mut search).await {
                 Ok(Some(found)) => found,
                 Ok(None) | Err(UpstreamError::Malformed { .. }) => continue,
+                // The pool has asked every endpoint again and again.
                 Err(error) if error.may_be_of_call() => {
                     failed = Some(error);
-                    continue;
+                    break;
                 }
                 Err(error) if error.is_final() => continue,
                 Err(error) => return Err(error),
