@@ -86,15 +86,18 @@ fn pool_of(trade: &DecodedTrade) -> Option<Address> {
     Address::parse(Family::Evm, text).ok()
 }
 
-/// The protocol's name in the name of a pool's contract. `None` where it names a protocol whose own
-/// pools are recognized by their factory: copies of a contract keep its texts.
+/// The protocol's name in the name of a pool's contract. `None` where it names a pair of tokens, or a
+/// protocol whose own pools are recognized by their factory: copies of a contract keep its texts.
 fn own_name(tables: &EvmTables, chain: &Chain, text: &str) -> Option<Arc<str>> {
     let stripped = SUFFIXES.iter().find_map(|suffix| text.strip_suffix(suffix));
     let name = stripped.unwrap_or(text).trim();
     let lower = name.to_lowercase();
-    let claims = |stem: &str| lower.contains(stem);
-    let is_copy = tables.factories(chain).any(|factory| claims(&stem(&factory.name)));
-    (!name.is_empty() && !is_copy).then(|| name.into())
+    // Pools that are no tokens have no name to keep.
+    let is_copy = tables.all_factories().iter().filter(|made| made.makes_pairs()).any(|made| {
+        let known = stem(&made.name);
+        known == stem(name) || made.is_on(chain) && lower.contains(&known)
+    });
+    (!name.is_empty() && !name.contains('/') && !is_copy).then(|| name.into())
 }
 
 /// The first word of a protocol's name, without the "swap" that many end in.
@@ -118,11 +121,18 @@ mod tests {
         let named = |text: &str| own_name(registry.evm(), chain, text);
         let given = |text: &str| named(text).map(|name| name.to_string());
         assert_eq!(given("BabyFork LPs").as_deref(), Some("BabyFork"));
-        assert_eq!(given("Thena LP Token").as_deref(), Some("Thena"));
+        assert_eq!(given("KnightSwap LP Token").as_deref(), Some("KnightSwap"));
         assert_eq!(given("DDEX").as_deref(), Some("DDEX"));
-        for copied in ["Pancake LPs", "Uniswap V2", "PancakeSwap V3", " LPs"] {
+        for copied in ["Pancake LPs", "Uniswap V2", "PancakeSwap V3", "Thena LP Token", " LPs"] {
             assert_eq!(given(copied), None, "{copied}");
         }
+        // A pair of Solidly's forks.
+        assert_eq!(given("VolatileV1 AMM - WBNB/CAKE"), None);
+        // A chain without the protocol's factory, and one whose factory makes other pools.
+        let hyperevm = registry.chain_named("hyperevm").unwrap();
+        let named = |text: &str| own_name(registry.evm(), hyperevm, text);
+        assert_eq!(named("Uniswap V2"), None);
+        assert_eq!(named("HyperSwap V2").as_deref(), Some("HyperSwap V2"));
     }
 
     #[test]

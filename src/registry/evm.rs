@@ -225,6 +225,17 @@ pub struct Factory {
     chains: Vec<String>,
 }
 
+impl Factory {
+    pub fn is_on(&self, chain: &Chain) -> bool {
+        on(&self.chains, chain)
+    }
+
+    /// Whether its pools are tokens of their own, whose name a copy keeps.
+    pub fn makes_pairs(&self) -> bool {
+        matches!(self.salt, PoolSalt::Pair | PoolSalt::StablePair)
+    }
+}
+
 /// An event without a topic.
 #[derive(Debug)]
 pub struct Anonymous {
@@ -264,7 +275,12 @@ impl EvmTables {
 
     /// Factories that may have pools on a chain.
     pub fn factories<'a>(&'a self, chain: &'a Chain) -> impl Iterator<Item = &'a Factory> {
-        self.factories.iter().filter(|factory| on(&factory.chains, chain))
+        self.factories.iter().filter(|factory| factory.is_on(chain))
+    }
+
+    /// Those of all chains.
+    pub fn all_factories(&self) -> &[Factory] {
+        &self.factories
     }
 
     /// The name of the factory of a pool, derived at most once in a while.

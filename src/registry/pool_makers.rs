@@ -1,4 +1,4 @@
-//! Factories of pools that were derived before: a derivation takes up to sixty hashes, and wallets
+//! Factories of pools that were derived before: a derivation takes a hundred hashes, and wallets
 //! trade in the same pools again.
 
 use std::sync::{Arc, Mutex};

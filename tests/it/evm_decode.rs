@@ -712,6 +712,15 @@ fn a_pool_is_named_by_its_factory_or_its_router() {
 }
 
 #[test]
+fn a_pool_is_not_named_after_a_protocol_that_its_chain_lacks() {
+    let pool = "0x2020202020202020202020202020202020202020";
+    let swapped = || case(swap(POOL, (AAA, 100, WALLET), (BBB, 500, WALLET)));
+    swapped().on("hyperevm").venues(&[pool; 2]);
+    // No factory of this chain is known, so that none is missed.
+    swapped().on("sei").venues(&["Uniswap V2"; 2]);
+}
+
+#[test]
 fn the_largest_share_names_a_split_route() {
     let curve = "TokenExchange(address,int128,uint256,int128,uint256)";
     let mut logs = swap(POOL, (AAA, 300, WALLET), (BBB, 3, WALLET));

@@ -11,9 +11,9 @@ use crate::domain::Family;
 use crate::registry::{Chain, EvmTables, Factory, PoolPlace, PoolSalt};
 
 /// Fees of pools, in millionths, the most common ones first.
-const FEES: [u32; 9] = [3_000, 500, 10_000, 100, 2_500, 200, 250, 300, 400];
+const FEES: [u32; 12] = [3_000, 500, 10_000, 100, 2_500, 200, 250, 300, 400, 1_000, 2_000, 20_000];
 /// Tick spacings of pools, the most common ones first.
-const SPACINGS: [u32; 6] = [200, 100, 1, 50, 2_000, 10];
+const SPACINGS: [u32; 7] = [200, 100, 1, 50, 2_000, 10, 500];
 
 /// The name of the factory that created the pool.
 pub(super) fn maker(scene: &Scene<'_>, venue: &Venue<'_>) -> Option<Arc<str>> {
@@ -214,12 +214,33 @@ mod tests {
         let wmatic = account("0d500b1d8e8ef31e21c99d1db9a6444d3adf1270");
         let usdc_bridged = account("2791bca1f2de4661ed88a30c99a7a9449aa84174");
         let quickswap = account("ae81fac689a1b4b1e06e7ef4a2ab4cd8ac0a087d");
-        let cases = [
-            ("base", [weth, usdc], slipstream, "Aerodrome Slipstream"),
-            ("polygon", [wmatic, usdc_bridged], quickswap, "QuickSwap V3"),
+        let slipstreams = [
+            slipstream,
+            account("c758d81b9b81a6fcdad075bd471874a2c46b54e0"),
+            account("3fe04a59ebd38cf06080a6f60a98d124eb59392a"),
         ];
+        let wbnb = account("bb4cdb9cbd36b01bd1cbaebf2de08d9173bc095c");
+        let usdt = account("55d398326f99059ff775485246999027b3197955");
+        let the = account("f4c8e32eadec4bfe97e0f595add0f4450a863a11");
+        let whype = [0x55; 20];
+        let usdc_hyper = account("b88339cb7199b77e23db6e890353e22632ba630f");
+        let (pancake, thena, pair, prjx) = (
+            account("36696169c63e42cd08ce11f5deebbcebae652050"),
+            account("d405b976ac01023c9064024880999fc450a8668b"),
+            account("63db6ba9e512186c2faadacef342fb4a40dc577c"),
+            account("6c9a33e3b592c0d65b3ba59355d5be0d38259285"),
+        );
+        let cases = [
+            ("polygon", [wmatic, usdc_bridged], quickswap, "QuickSwap V3"),
+            ("bsc", [usdt, wbnb], pancake, "PancakeSwap V3"),
+            ("bsc", [usdt, wbnb], thena, "Thena"),
+            ("bsc", [wbnb, the], pair, "Thena"),
+            ("hyperevm", [whype, usdc_hyper], prjx, "Project X"),
+        ];
+        let slipstreams =
+            slipstreams.map(|pool| ("base", [weth, usdc], pool, "Aerodrome Slipstream"));
         let registry = Registry::embedded().unwrap();
-        for (chain, pair, pool, name) in cases {
+        for (chain, pair, pool, name) in cases.into_iter().chain(slipstreams) {
             let chain = registry.chain_named(chain).unwrap();
             let makes =
                 |one: &&Factory| maker_of_kind(&[*one], one.salt, &pair, (0xff, pool)).is_some();

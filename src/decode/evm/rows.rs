@@ -101,7 +101,7 @@ fn venue<'a>(scene: &Scene<'a>, leg: &Leg, named: &mut Option<NamedPool<'a>>) ->
 }
 
 /// By its factory where that is known, else by the venue's own router where it took part, else by
-/// the protocol whose event it emits, or by its address where that protocol's own pools are known.
+/// the protocol whose event it emits, or by its address where that protocol's factories are known.
 fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if venue.contract.is_some() || venue.event.holder.is_some() {
         return venue.name(scene.chain).clone();
@@ -115,10 +115,11 @@ fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if let Some(router) = routers.into_iter().find(own) {
         return router.name.clone();
     }
-    // The protocol's own pools would have been recognized: this one belongs to another venue, which
-    // only its address identifies.
+    // The protocol's own pools would have been recognized, and where a chain has none of it, no pool
+    // is one: this one belongs to another venue, which only its address identifies.
     let protocol = venue.name(scene.chain);
-    let recognized = scene.tables.factories(scene.chain).any(|made| made.name == *protocol);
+    let recognized = scene.tables.factories(scene.chain).next().is_some()
+        && scene.tables.all_factories().iter().any(|made| made.name == *protocol);
     let pool = Address::from_bytes(scene.chain.family, &venue.log.address).filter(|_| recognized);
     pool.map_or_else(|| protocol.clone(), |pool| pool.to_string().into())
 }
