@@ -48,6 +48,26 @@ fn an_event_that_others_may_log_counts_at_its_venue_alone() {
     bought(zap).on("monad").gives_none(None);
 }
 
+/// One event states purchases and sales. The purchase that fills the curve gets the rest back.
+#[test]
+fn a_curve_at_hood_fun_sells_and_buys() {
+    let curve = account("8c529f0a77c07ce0e6796f153d292501ee6f66f6");
+    let signature = "Trade(address,address,bool,uint256,uint256,uint256,uint256,uint256)";
+    let said = |is_buy: u64, coin: u64| {
+        let data = [is_buy, coin, 500, 1, 0, 0].map(number);
+        log(curve, signature, &[word(AAA), word(WALLET)], &data)
+    };
+    let traded = |logs| case(logs).on("robinhood").to(curve);
+    let bought = traded(vec![said(1, 100), transfer(AAA, curve, WALLET, 500)]);
+    let bought = bought.value(120).calls(&[call(curve, WALLET, 20)]);
+    bought.gives(&[('b', AAA, 500, Some(100))]);
+    bought.venues(&["hood.fun"]);
+    let sold = traded(vec![said(0, 99), transfer(AAA, WALLET, curve, 500)]);
+    let sold = sold.calls(&[call(curve, WALLET, 99)]);
+    sold.gives(&[('s', AAA, 500, Some(99))]);
+    sold.venues(&["hood.fun"]);
+}
+
 /// A maker or a solver, who may not be named, fills what the wallet signed: another sent it.
 #[test]
 fn orders_that_others_fill_are_trades_of_who_signed_them() {
