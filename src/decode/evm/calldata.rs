@@ -525,5 +525,29 @@ mod tests {
         assert_eq!(coin(&[(0x10, ZERO, ZERO), sweep(FEES)]), CoinTo::Shared);
         assert_eq!(terms(&[unwrap(FEES)]).receiver, Some(FEES));
         assert_eq!(terms(&[wrap]), Terms { coin: CoinTo::Others, ..Terms::default() });
+        // A part of what is unwrapped.
+        assert_eq!(coin(&[(0x0f, FEES, ZERO), unwrap(sender)]), CoinTo::Shared);
+        assert_eq!(coin(&[(0x0f, sender, ZERO)]), CoinTo::Unsaid);
+    }
+
+    #[test]
+    fn commands_come_with_a_signature_or_by_a_proxy_too() {
+        let of = |text: &str| terms(text.as_bytes(), SENDER, Some(CALLED));
+        let plain = execute(&[(0x0c, FEES, ZERO)]);
+        let signed = plain.replace("0x24856bc3", "0x44684dc3");
+        assert_eq!(of(&signed).receiver, Some(FEES));
+        // A router, a token and an amount stand before the commands.
+        let proxied = |to: Account| {
+            let plain = execute(&[(0x0c, to, ZERO)]);
+            let (_, content) = plain.split_at(10 + 2 * 64);
+            let words = [0, 0, 0, 160, 224].map(|word| format!("{word:064x}"));
+            of(&format!("0x2894adf9{}{content}", words.concat()))
+        };
+        assert_eq!(proxied(SENDER), Terms::default());
+        assert_eq!(proxied(FEES).receiver, Some(FEES));
+        // The router's caller is the proxy.
+        let mut caller = ZERO;
+        caller[19] = 1;
+        assert_eq!(proxied(caller).coin, CoinTo::Others);
     }
 }
