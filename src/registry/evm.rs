@@ -109,6 +109,9 @@ pub struct Event {
     pub deltas: Option<[usize; 2]>,
     /// The word that states native coin which the account in another word paid as a fee.
     pub charges: Option<usize>,
+    /// What a router kept of the route for an account: of what it was sent, or, stated after what it
+    /// paid, of that.
+    pub keeps: Option<Payout>,
     /// The word that states native coin given back of what was sent.
     pub refunds: Option<usize>,
     /// The word that is positive where a contract of positions, which the event names, adds liquidity.

@@ -167,6 +167,109 @@ fn an_event_that_names_the_caller_values_a_sale_whose_input_does_too() {
     }
 }
 
+/// OKX states the whole payment before its commission of it, and in later routers what was left of it
+/// after its commission; a commission out of what was sent comes before both.
+#[test]
+fn a_commission_of_okx_is_of_the_payment_that_it_follows_or_of_what_was_sent() {
+    let okx = Through::on_eth("3b3ae790df4f312e745d270119c6052904fb6790");
+    let native = word([0xee; 20]);
+    let record = |tokens: [_; 2], amounts: [u64; 2]| {
+        let [given, got] = amounts.map(number);
+        let signature = "OrderRecord(address,address,address,uint256,uint256)";
+        log(okx.router, signature, &[], &[tokens[0], tokens[1], word(WALLET), given, got])
+    };
+    let fee = |by: Account, token, amount| {
+        let signature = "CommissionToTokenRecord(address,uint256,address)";
+        log(by, signature, &[], &[token, number(amount), word(OTHER)])
+    };
+    let later = |name: &str, token, amount| {
+        let signature = format!("{name}(address,uint256,address,uint256)");
+        log(okx.router, &signature, &[], &[token, number(amount), word(OTHER), number(9)])
+    };
+    let sale = |said: &[Log]| {
+        let mut case = okx.sale(100);
+        case.tx.logs.extend_from_slice(said);
+        case.tx.terms = Terms { coin: CoinTo::Sender, ..Terms::default() };
+        case
+    };
+    let whole = record([word(AAA), native], [500, 100]);
+    let rest = record([word(AAA), native], [500, 96]);
+    let [one, three] = [1, 3].map(|amount| fee(okx.router, native, amount));
+    sold(&sale(&[whole.clone(), one.clone(), three.clone()]), Some(96));
+    let trim = "PositiveSlippageTrimRecord(address,uint256,address)";
+    let trim = log(okx.router, trim, &[], &[native, number(1), word(OTHER)]);
+    sold(&sale(&[later("CommissionToTokenRecord", native, 3), trim, rest.clone()]), Some(96));
+    sold(&sale(&[one.clone(), three.clone(), rest.clone()]), Some(96));
+    // Out of the token that was sold.
+    sold(&sale(&[later("CommissionFromTokenRecord", word(AAA), 3), rest.clone()]), Some(96));
+    // By another router, and of one of two payments.
+    sold(&sale(&[whole.clone(), fee(OTHER, native, 4)]), None);
+    sold(&sale(&[whole.clone(), whole, three]), None);
+    // No payment is stated.
+    sold(&sale(&[one]), None);
+
+    let later_okx = Through {
+        router: [0x77; 20],
+        ..Through::on_eth("3b3ae790df4f312e745d270119c6052904fb6790")
+    };
+    let purchase = |sent, token, said| {
+        let mut case = later_okx.purchase(sent, 97);
+        let mut bought = record([native, word(AAA)], [said, 500]);
+        let mut kept = later("CommissionFromTokenRecord", token, 3);
+        (bought.address, kept.address) = (later_okx.router, later_okx.router);
+        case.tx.logs.extend([kept, bought]);
+        case
+    };
+    bought(&purchase(100, native, 97), Some(100));
+    bought(&purchase(101, native, 97), None);
+    bought(&purchase(100, word(AAA), 97), None);
+    bought(&purchase(100, native, 96), None);
+}
+
+/// Transactions 0x0688bd57… and 0x27259f99… on Robinhood Chain, of which the fee of one in a hundred was
+/// paid out of what was unwrapped and out of what was sent; the amounts of the token are made up.
+#[test]
+fn the_event_of_gmgn_values_both_sides() {
+    let gmgn = Through {
+        chain: "robinhood",
+        router: account("65050a9b7e5075a2ba5ced7b1b64ee66262c40dc"),
+        coin: account("0bd7d308f8e1639fab988df18a8011f41eacad73"),
+        logged: Logged::ByTransfers,
+    };
+    let earlier = |to: Account, fee_in, amounts: [u64; 2]| {
+        let mut said =
+            log(gmgn.router, "", &[word(WALLET), word(to), fee_in], &amounts.map(number));
+        let topic = "8619026a40d38bedb4002fe511cea4bc4a9b336710efe8f21a61869a7ee0f02a";
+        let first = hex::decode(topic).unwrap().try_into().unwrap();
+        said.topics = [&[first], said.topics.get(1..).unwrap()].concat().into();
+        said
+    };
+    let later = |to: Account, fee_in, amounts: [u64; 2]| {
+        let signature = "Swap(address,address,address,uint256,uint256,\
+                         (uint8,address,address,address,uint24,int24,address,bytes)[])";
+        log(gmgn.router, signature, &[word(WALLET), word(to), fee_in], &amounts.map(number))
+    };
+    let with = |mut case: Case, said: Log| {
+        case.tx.logs.push(said);
+        case
+    };
+    let (gross, net) = (22_251_309_406_981_553, 22_028_796_312_911_738);
+    let (sent, wrapped) = (20_000_000_000_000_000, 19_800_000_000_000_000);
+    sold(&gmgn.sale(gross), None);
+    sold(&with(gmgn.sale(gross), earlier(WALLET, word(ZERO), [500, net])), Some(net));
+    sold(&with(gmgn.sale(gross), later(WALLET, word(ZERO), [500, net])), Some(net));
+    // To another account, and in a token.
+    let elsewhere = with(gmgn.sale(gross), later(OTHER, word(ZERO), [500, net]));
+    elsewhere.gives_none(Some(NoteKind::OneSided));
+    sold(&with(gmgn.sale(gross), later(WALLET, word(BBB), [500, net])), None);
+    bought(&gmgn.purchase(sent, wrapped), None);
+    bought(
+        &with(gmgn.purchase(sent, wrapped), earlier(WALLET, word(ZERO), [sent, 500])),
+        Some(sent),
+    );
+    bought(&with(gmgn.purchase(sent, wrapped), later(WALLET, word(ZERO), [wrapped, 500])), None);
+}
+
 const EXCHANGED: &str = "TokenExchange(address,int128,uint256,int128,uint256)";
 
 /// 500 AAA that the wallet gives a pool of Curve, and 90 of something that its event states.

@@ -235,7 +235,9 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
         let only = &venue.event.amounts;
         let mut amounts =
             words(venue.log).enumerate().filter(|(at, _)| only.is_empty() || only.contains(at));
-        amounts.any(|(_, word)| units(word) == value || units(word) == value.wrapping_neg())
+        let kept = kept_by(scene.venues.iter(), venue, scene);
+        let entered = |stated: Units| stated == value || value.checked_sub(kept) == Some(stated);
+        amounts.any(|(_, word)| entered(units(word)) || units(word) == value.wrapping_neg())
     };
     if let Some(pool) = pools().find(|venue| unwrapped.is_zero() && whole(venue)) {
         let back = pool.event.refunds.and_then(|at| words(pool.log).nth(at)).map(units);
@@ -261,14 +263,23 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
 /// How much native coin the wallet was paid for what it gave.
 fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let mut sum_paid: Option<Units> = None;
-    let charges =
-        |venue: &Venue<'_>| venue.event.kind == EventKind::Fee && venue.event.charges.is_none();
-    if scene.venues.iter().any(charges) {
+    let unstated = |venue: &Venue<'_>| {
+        let event = venue.event;
+        event.kind == EventKind::Fee && event.charges.is_none() && event.keeps.is_none()
+    };
+    let pays = |venue: &&Venue<'_>, fee: &Venue<'_>| {
+        venue.event.pays.is_some() && venue.log.address == fee.log.address
+    };
+    // Of which of several payments it was kept is unknown.
+    let unplaced = |fee: &Venue<'_>| {
+        kept(scene, fee).is_some() && scene.venues.iter().filter(|one| pays(one, fee)).count() != 1
+    };
+    if scene.venues.iter().any(|venue| unstated(venue) || unplaced(venue)) {
         return None;
     }
     // An account with several exchanges at once may be paid by others invisibly.
     let single = own.exchanged.len() == 1 && !scene.acts_inside();
-    for venue in &scene.venues {
+    for (at, venue) in scene.venues.iter().enumerate() {
         let Some(pays) = venue.event.pays else { continue };
         if !single && venue.event.kind != EventKind::CowTrade {
             continue;
@@ -277,6 +288,7 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         if !is_paid(scene, venue, (pays, amount)) {
             continue;
         }
+        let amount = amount.checked_sub(kept_by(scene.venues.iter().skip(at + 1), venue, scene))?;
         sum_paid = match (sum_paid, venue.event.kind) {
             (None, _) => Some(amount),
             // Orders add up.
@@ -290,10 +302,28 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         return sum_paid;
     }
     let sends = scene.tx.from == *scene.wallet;
-    if !sends || pays_others(scene) {
+    if !sends || pays_others(scene) || scene.venues.iter().any(|fee| kept(scene, fee).is_some()) {
         return None;
     }
     through(scene, own)
+}
+
+/// Coin, wrapped or not, that an event says a router kept of the route.
+fn kept(scene: &Scene<'_>, fee: &Venue<'_>) -> Option<Units> {
+    let keeps = fee.event.keeps?;
+    let token = fee.account(keeps.token?)?;
+    let is_coin = [NATIVE_PLACEHOLDER, ZERO, scene.ledger.wrapped].contains(&token);
+    words(fee.log).nth(keeps.amount).map(units).filter(|_| is_coin)
+}
+
+/// Coin that events of a router say it kept.
+fn kept_by<'a>(
+    fees: impl Iterator<Item = &'a Venue<'a>>,
+    router: &Venue<'_>,
+    scene: &Scene<'_>,
+) -> Units {
+    let own = fees.filter(|fee| fee.log.address == router.log.address);
+    own.filter_map(|fee| kept(scene, fee)).fold(Units::ZERO, Units::saturating_add)
 }
 
 /// Whether what an event states was native coin, and came to the account that it names.
