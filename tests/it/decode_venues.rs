@@ -24,6 +24,16 @@ const DLMM: &str = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo";
 const EXPONENT: &str = "ExponentnaRg3CQbW6dqQNZKXp7gtZ9DGMp1cwC4HAS7";
 const PERPS: &str = "PERPHjGBqRHArX4DySjwM6UJHiR3sWAatqfdBS2qQJu";
 const EXPONENT_CLMM: &str = "XPC1MM4dYACDfykNuXYZ5una2DsMDWL24CrYubCvarC";
+const GENESIS: &str = "GNS1S5J5AspKXgpjz6SvKL66kPaKWAhaGRhCqPRxii2B";
+const FLIPCASH: &str = "ccJYP5gjZqcEHaphcxAZvkxCrnTVfYMjyhSYkpQtf8Z";
+const NIRVANA: &str = "NirvHuZvrm2zSxjkBvSbaF2tHfP5j7cvMj9QmdoHVwb";
+const RISE: &str = "RiseZSHaLdj7pfn1tisUoSdG2i3QcVz9sQKuaRG9rar";
+const MAYFLOWER: &str = "AVMmmRzwc2kETQNhPiFVnyu62HrgsQXTD6D7SnSfEz7v";
+const STRATA: &str = "TBondmkCYxaPCKG4CHYfVTcwQ8on31xnJrPzk8F8WsS";
+const JUPITER_STAGING: &str = "JUPSjgjMFjU4453KMgxhqVmzep6W352bQpE4RsNqXAx";
+const CONDITIONAL: &str = "AMMyu265tkBpRW21iGQxKGLaves3gKm2JcMUqfXNSpqD";
+const LIQUID: &str = "LiquidsqH2a9gsPRf1M2QFhFqfLXWYTDZGzbsNQCDux";
+const LIQUID_AMM: &str = "SwapMXcpJdXgnFG9BZak2fBZUiNeR2qYxzexF2ZxdW8";
 /// The venue of `RAYDIUM`.
 const POOL: &str = "Raydium AMM v4";
 
@@ -248,14 +258,48 @@ fn exchanged(program: &str, data: &[u8]) -> Tx {
 }
 
 #[test]
-fn only_the_swaps_of_a_venue_of_positions_are_trades() {
+fn only_the_swaps_of_a_venue_that_does_more_are_trades() {
     for (program, venue, swap, other) in [
-        (FLASH, "Flash Trade", "swap", "close_position"),
-        (DELTAFI, "DeltaFi", "stable_swap", "withdraw_from_stable_swap"),
+        (FLASH, "Flash Trade", named("swap"), named("close_position")),
+        (DELTAFI, "DeltaFi", named("stable_swap"), named("withdraw_from_stable_swap")),
+        (GENESIS, "Metaplex Genesis", vec![65, 1], vec![52]),
+        (FLIPCASH, "Flipcash", vec![5], vec![1]),
+        (NIRVANA, "Nirvana", named("sell2"), named("realize")),
+        (RISE, "Rise", named("sell_with_exact_token_in"), named("borrow")),
+        (STRATA, "Strata", named("sell_v1"), named("transfer_reserves_v0")),
     ] {
         let rows = [(Side::Sell, "META", 100, None, venue), (Side::Buy, "USDC", 90, None, venue)];
-        check(&exchanged(program, &named(swap)), "w", &rows);
-        assert_eq!(run(&exchanged(program, &named(other)), "w").trades, [], "{venue}");
+        check(&exchanged(program, &swap), "w", &rows);
+        assert_eq!(run(&exchanged(program, &other), "w").trades, [], "{venue}");
+    }
+}
+
+#[test]
+fn a_venue_that_only_swaps_needs_no_list_of_its_calls() {
+    for (program, venue) in [
+        (JUPITER_STAGING, "Jupiter v6"),
+        (CONDITIONAL, "MetaDAO"),
+        (LIQUID, "LiquidAF"),
+        (LIQUID_AMM, "LiquidAF AMM"),
+    ] {
+        let rows = [(Side::Sell, "META", 100, None, venue), (Side::Buy, "USDC", 90, None, venue)];
+        check(&exchanged(program, &named("swap")), "w", &rows);
+    }
+}
+
+/// Mayflower's markets mint what they sell; a launchpad that runs them is the venue.
+#[test]
+fn a_purchase_from_a_market_that_mints_is_one() {
+    let buy = named("buy_with_exact_cash_in");
+    for (outer, venue) in [(RISE, "Rise"), ("another", "Mayflower")] {
+        let mut tx = Tx::new("w");
+        tx.account("w usdc", "USDC", "w", 100).account("m usdc", "USDC", "m", 0);
+        tx.account("w new", "NEW", "w", 0);
+        tx.call(outer, &["w", "w usdc", "m usdc", "w new"], &buy);
+        tx.inner(2, MAYFLOWER, &["w", "w usdc", "m usdc", "w new"], &buy);
+        tx.transfer(3, "w usdc", "m usdc", "w", 100).mint_to(3, "NEW", "w new", 700);
+        let rows = [(Side::Sell, "USDC", 100, None, venue), (Side::Buy, "NEW", 700, None, venue)];
+        check(&tx, "w", &rows);
     }
 }
 
