@@ -34,6 +34,9 @@ const JUPITER_STAGING: &str = "JUPSjgjMFjU4453KMgxhqVmzep6W352bQpE4RsNqXAx";
 const CONDITIONAL: &str = "AMMyu265tkBpRW21iGQxKGLaves3gKm2JcMUqfXNSpqD";
 const LIQUID: &str = "LiquidsqH2a9gsPRf1M2QFhFqfLXWYTDZGzbsNQCDux";
 const LIQUID_AMM: &str = "SwapMXcpJdXgnFG9BZak2fBZUiNeR2qYxzexF2ZxdW8";
+const BYREAL_RFQ: &str = "REALFP9S4VmrAixmeYa68FrPKn4NVD2QFxxMfz9arhz";
+const BYREAL_ROUTER: &str = "REALp6iMBDTctQqpmhBo4PumwJGcybbnDpxtax3ara3";
+const DEBOT: &str = "G7MVcM9YzGxrmLtmobUgyt8A6WhQ2dgQX3aSJcPejdEp";
 /// The venue of `RAYDIUM`.
 const POOL: &str = "Raydium AMM v4";
 
@@ -281,6 +284,9 @@ fn a_venue_that_only_swaps_needs_no_list_of_its_calls() {
         (CONDITIONAL, "MetaDAO"),
         (LIQUID, "LiquidAF"),
         (LIQUID_AMM, "LiquidAF AMM"),
+        (BYREAL_RFQ, "Byreal RFQ"),
+        (BYREAL_ROUTER, "Byreal Router"),
+        (DEBOT, "DeBot"),
     ] {
         let rows = [(Side::Sell, "META", 100, None, venue), (Side::Buy, "USDC", 90, None, venue)];
         check(&exchanged(program, &named("swap")), "w", &rows);
