@@ -4,7 +4,7 @@ use blotter::decode::NoteKind;
 use blotter::domain::Side;
 use sha2::Digest as _;
 
-use crate::decode::{JUPITER, LIMIT, PUMP, RAYDIUM, WHIRLPOOL, check, run};
+use crate::decode::{DFLOW, JUPITER, LIMIT, PUMP, RAYDIUM, WHIRLPOOL, check, run};
 use crate::support::solana::{Tx, WSOL};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
@@ -34,6 +34,7 @@ const JUPITER_STAGING: &str = "JUPSjgjMFjU4453KMgxhqVmzep6W352bQpE4RsNqXAx";
 const CONDITIONAL: &str = "AMMyu265tkBpRW21iGQxKGLaves3gKm2JcMUqfXNSpqD";
 const LIQUID: &str = "LiquidsqH2a9gsPRf1M2QFhFqfLXWYTDZGzbsNQCDux";
 const LIQUID_AMM: &str = "SwapMXcpJdXgnFG9BZak2fBZUiNeR2qYxzexF2ZxdW8";
+const JANUS: &str = "JanusXpm3gsW3c9ErNoUgHppL8dGLvZKB7uekkJEYFP";
 const BYREAL_RFQ: &str = "REALFP9S4VmrAixmeYa68FrPKn4NVD2QFxxMfz9arhz";
 const BYREAL_ROUTER: &str = "REALp6iMBDTctQqpmhBo4PumwJGcybbnDpxtax3ara3";
 const DEBOT: &str = "G7MVcM9YzGxrmLtmobUgyt8A6WhQ2dgQX3aSJcPejdEp";
@@ -248,6 +249,28 @@ fn an_outcome_of_a_pair_is_bought_from_who_made_the_pair() {
     let mut quoted = Tx::new("w");
     quoted.call(BISON_PREDICT, &["w", "m"], &[1]);
     assert_eq!(run(&quoted, "w").notes, []);
+}
+
+/// The same of a market maker that has the outcome minted to its buyer. Amounts of a purchase that a
+/// reference of World's programs states.
+#[test]
+fn an_outcome_that_is_minted_to_its_buyer_is_bought() {
+    let mut tx = Tx::new("w");
+    tx.account("w cash", "CASH", "w", 3_531_378).account("m cash", "CASH", "m", 20_000_000);
+    tx.account("pair cash", "CASH", "pair", 0).account("fees", "CASH", "f", 0);
+    tx.account("m no", "NO", "m", 0).account("w yes", "YES", "w", 0);
+    tx.call(DFLOW, &["w", "w cash", "w yes"], &[1]);
+    tx.inner(2, JANUS, &["w", "w cash", "w yes", "m"], &[1]);
+    tx.transfer(3, "w cash", "m cash", "w", 3_224_808);
+    tx.inner(3, "pairs", &["m", "m cash", "pair cash", "w yes", "m no"], &named("split"));
+    tx.transfer(4, "m cash", "pair cash", "m", 14_218_261);
+    tx.mint_to(4, "YES", "w yes", 14_218_261).mint_to(4, "NO", "m no", 14_218_261);
+    tx.transfer(2, "w cash", "fees", "w", 306_570);
+    let rows = [
+        (Side::Sell, "CASH", 3_531_378, None, "JanusFi"),
+        (Side::Buy, "YES", 14_218_261, None, "JanusFi"),
+    ];
+    check(&tx, "w", &rows);
 }
 
 /// META for USDC by one call of a program.
