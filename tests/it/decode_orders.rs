@@ -225,6 +225,32 @@ fn an_order_of_an_aggregator_is_a_trade_when_it_is_filled() {
     check(&filled(OPEN), "user", &[]);
 }
 
+/// A quote of an aggregator's maker: the first call keeps what is sold, or what a pool gives for it, and
+/// the second gives what is bought. DFlow's documents describe both.
+#[test]
+fn a_quote_that_is_filled_by_a_call_of_its_own_is_a_trade() {
+    const OPEN: [u8; 8] = [181, 125, 33, 230, 205, 63, 67, 108];
+    const FILL: [u8; 8] = [50, 203, 135, 122, 42, 118, 61, 47];
+    for (token, sold, venue) in [("USDC", 100, "DFlow"), ("USDT", 101, "Raydium AMM v4")] {
+        let mut tx = Tx::new("w");
+        tx.account("w sold", token, "w", sold).account("vault", "USDC", "order", 0);
+        tx.account("p sold", token, "p", 0).account("p usdc", "USDC", "p", 900);
+        tx.account("m usdc", "USDC", "maker", 0).account("m new", "NEW", "maker", 50);
+        tx.account("w new", "NEW", "w", 0);
+        tx.call(DFLOW, &["w", "w sold", "vault", "order", "p"], &OPEN);
+        if token == "USDC" {
+            tx.transfer(2, "w sold", "vault", "w", sold);
+        } else {
+            tx.inner(2, RAYDIUM, &["w sold", "p sold", "p usdc", "vault", "w", "p"], &[9]);
+            tx.transfer(3, "w sold", "p sold", "w", sold).transfer(3, "p usdc", "vault", "p", 100);
+        }
+        tx.call(DFLOW, &["maker", "order", "vault", "m usdc", "m new", "w new"], &FILL);
+        tx.transfer(2, "m new", "w new", "maker", 7).transfer(2, "vault", "m usdc", "order", 100);
+        let rows = [(Side::Sell, token, sold, None, venue), (Side::Buy, "NEW", 7, None, "DFlow")];
+        check(&tx, "w", &rows);
+    }
+}
+
 /// `fill_order_by_resolver` of OKX.
 const FILL: [u8; 8] = [176, 206, 126, 248, 50, 215, 39, 44];
 

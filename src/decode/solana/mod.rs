@@ -229,7 +229,7 @@ fn places_order(ledger: &Ledger, group: &Range<usize>) -> bool {
     flows.any(|flow| flow.means == Means::Create && ledger.is_own(flow.from))
 }
 
-/// A router may take what is sold in one call and swap it in the next.
+/// A router may take what is sold in one call, and swap it or give what it buys in the next.
 fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let leader = |range: &Range<usize>| scene.instruction(range.start).map(|i| i.program);
     for swap in swaps.iter_mut().filter(|swap| swap.net.gains() && !swap.net.losses()) {
@@ -237,16 +237,23 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
         else {
             continue;
         };
-        let others = scene.groups.iter().filter(|group| {
-            group.len() > 1 && !scene.may_exchange(group) && leader(group) == leader(first)
+        let routed = scene.kind(first.start) == Some(ProgramKind::Aggregator);
+        let calls = scene.groups.iter().filter(|group| {
+            group.len() > 1 && leader(group) == leader(first) && !scene.serves_orders(group.start)
         });
-        let (mut net, mut ranges) = (swap.net.clone(), swap.ranges.clone());
-        for group in others {
-            net.merge(&scene.net(ledger, group));
-            ranges.push(group.clone());
+        let (mut net, mut ranges) = (Net::default(), Vec::new());
+        for group in calls {
+            let part = scene.net(ledger, group);
+            // What one call swaps is a trade of its own, and what a bot swaps for another is none.
+            let is_given = part.losses() && scene.may_exchange(group);
+            if !part.is_swap() && (routed || !is_given) {
+                net.merge(&part);
+                ranges.push(group.clone());
+            }
         }
         if net.is_swap() {
             *swap = Swap { ranges, net };
+            return;
         }
     }
 }
