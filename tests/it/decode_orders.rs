@@ -251,6 +251,27 @@ fn a_quote_that_is_filled_by_a_call_of_its_own_is_a_trade() {
     }
 }
 
+/// A batch: one call takes what its orders sell, the solver swaps, and another call pays their owners.
+#[test]
+fn an_order_that_a_batch_settles_is_a_trade_of_its_owner() {
+    const COW: &str = "Moook87DzJ25dELx3LXJ3dnu5a4ERVFwKo1PWWF4p7Y";
+    let mut tx = Tx::new("solver");
+    tx.account("w usdc", "USDC", "w", 100).account("w wif", "WIF", "w", 0);
+    tx.account("b usdc", "USDC", "state", 5).account("b wif", "WIF", "state", 5);
+    tx.account("p usdc", "USDC", "p", 0).account("p wif", "WIF", "p", 900);
+    tx.call(COW, &["solver", "state", "w usdc", "b usdc"], &[0]);
+    tx.transfer(2, "w usdc", "b usdc", "state", 100);
+    tx.call(JUPITER, &["solver", "b usdc", "b wif"], &[1]);
+    tx.inner(2, RAYDIUM, &["b usdc", "p usdc", "p wif", "b wif", "state", "p"], &[9]);
+    tx.transfer(3, "b usdc", "p usdc", "state", 100).transfer(3, "p wif", "b wif", "p", 80);
+    tx.call(COW, &["solver", "state", "b wif", "w wif"], &[1]);
+    tx.transfer(2, "b wif", "w wif", "state", 79);
+    let rows =
+        [(Side::Sell, "USDC", 100, None, "CoW Swap"), (Side::Buy, "WIF", 79, None, "CoW Swap")];
+    check(&tx, "w", &rows);
+    check(&tx, "solver", &[]);
+}
+
 /// `fill_order_by_resolver` of OKX.
 const FILL: [u8; 8] = [176, 206, 126, 248, 50, 215, 39, 44];
 
