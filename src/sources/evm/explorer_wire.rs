@@ -125,7 +125,7 @@ fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> ReplyClass {
         return ReplyClass::Good;
     }
     let message = texts::scalar(envelope.message).unwrap_or_default();
-    if status == 200 && message.to_lowercase().starts_with("no ") && is_nothing(result) {
+    if status == 200 && says_nothing(message) && is_nothing(result) {
         return ReplyClass::Good;
     }
     let texts = [Some(message), texts::scalar(envelope.result), texts::scalar(envelope.error)];
@@ -133,9 +133,17 @@ fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> ReplyClass {
     of_text(status, words.join(": "))
 }
 
-/// Empty lists come as `[]`, null or a text.
+/// Whether a text is about an empty list ("No transactions found"). Other texts that begin so are
+/// of failures.
+fn says_nothing(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.starts_with("no ") && lower.contains("found")
+}
+
+/// Empty lists come as `[]`, null or the same text; another text is the reason of a refusal.
 fn is_nothing(result: &str) -> bool {
-    result.is_empty() || result == "null" || result.starts_with(['[', '"'])
+    let text = result.trim_matches('"');
+    text.is_empty() || text == "null" || text.starts_with('[') || says_nothing(text)
 }
 
 fn of_status(status: u16) -> ReplyClass {
@@ -203,8 +211,7 @@ fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow
         sent: if list == ExplorerList::Transactions { sent(raw, wallet) } else { SentNonce::No },
         what: match list {
             ExplorerList::Transactions => {
-                let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0")
-                    || texts::scalar(raw.receipt_status) == Some("0");
+                let failed = failed(raw)? || texts::scalar(raw.receipt_status) == Some("0");
                 let (from, to) = (account(raw.from)?, account(raw.to));
                 let value = texts::units(texts::scalar(raw.value)?)?;
                 let selector = texts::scalar(raw.input).and_then(texts::selector);
@@ -214,6 +221,15 @@ fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow
             ExplorerList::Calls => call(raw, wallet)?,
         },
     })
+}
+
+/// `None` if the row does not say it in a known form: a guess would hide a transaction.
+fn failed(raw: &RawRow<'_>) -> Option<bool> {
+    match texts::scalar(raw.is_error).unwrap_or("0") {
+        "0" | "false" => Some(false),
+        "1" | "true" => Some(true),
+        _ => None,
+    }
 }
 
 fn account(raw: Option<&RawValue>) -> Option<Account> {
@@ -244,9 +260,8 @@ fn call(raw: &RawRow<'_>, wallet: &Account) -> Option<What> {
     // Blockscout lists delegate calls too, with their parent's value.
     let kind = texts::scalar(raw.call_type).or(texts::scalar(raw.kind)).unwrap_or("call");
     let moves = !matches!(kind, "delegatecall" | "staticcall" | "callcode");
-    let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0");
     let value = texts::scalar(raw.value).map_or(Some(Units::ZERO), texts::units)?;
-    if !moves || failed || value == Units::ZERO {
+    if !moves || failed(raw)? || value == Units::ZERO {
         return Some(What::Nothing);
     }
     let from = account(raw.from)?;
@@ -307,6 +322,7 @@ mod tests {
             r#"{"status":"0","message":"No transactions found","result":[]}"#,
             r#"{"status":"0","message":"No token transfers found","result":null}"#,
             r#"{"message":"No internal transactions found","result":[],"status":"0"}"#,
+            r#"{"status":"0","message":"No records found","result":"No records found"}"#,
         ] {
             check(200, body, "good");
             assert_eq!(rows(ExplorerList::Tokens, body.as_bytes(), &WALLET), Some(vec![]));
@@ -347,6 +363,10 @@ mod tests {
         check(404, "<html>", "again");
         check(403, "<html>", "denied");
         check(400, r#"{"message":"Unknown module","result":null,"status":"0"}"#, "not here");
+        let limit = "Max calls per sec rate limit reached (3/sec)";
+        let body = format!(r#"{{"message":"No transactions found","result":"{limit}"}}"#);
+        check(200, &body, "slow");
+        check(200, r#"{"message":"No answer, try again","result":null}"#, "again");
         let pending =
             "Some internal transactions within this block range have not yet been processed";
         let body = format!(r#"{{"message":"{pending}","result":[],"status":"2"}}"#);
@@ -375,6 +395,7 @@ mod tests {
         let selector = Some([0x12, 0x34, 0x56, 0x78]);
         for (list, more, expected) in [
             (Calls, r#","value":"5","type":"call","isError":"0""#, moved.clone()),
+            (Calls, r#","value":"5","isError":false"#, moved.clone()),
             (Calls, r#","value":5,"callType":"call""#, moved),
             (Calls, r#","value":"0","type":"call""#, What::Nothing),
             (Calls, r#","value":"5","type":"delegatecall""#, What::Nothing),
@@ -386,6 +407,7 @@ mod tests {
             (Tokens, r#","value":"1","tokenID":"7""#, What::Nothing),
             (Tokens, r#","tokenID":"7""#, What::Nothing),
             (Transactions, r#","value":"0","isError":"1""#, What::Failed),
+            (Transactions, r#","value":"0","isError":true"#, What::Failed),
             (Transactions, r#","value":"0","isError":"0","txreceipt_status":"0""#, What::Failed),
             (
                 Transactions,
