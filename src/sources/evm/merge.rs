@@ -98,7 +98,10 @@ impl TxRows {
                 self.may_move |= calls && value != Units::ZERO;
                 self.others.extend(to);
             }
-            What::Failed => self.failed = true,
+            What::Failed => {
+                self.failed = true;
+                self.sent |= row.sent != SentNonce::No;
+            }
             What::Token { from, to } => {
                 self.has_token = true;
                 self.gave |= from == *wallet;
@@ -130,7 +133,8 @@ impl TxRows {
 
     /// Classifies the transaction; `hides`: outgoing movements may be missing from the lists.
     fn classify(&self, subject: &Subject, hides: bool) -> TxClass {
-        if self.failed {
+        // What failed moves no token: indexes mark as failed what they have not finished.
+        if self.failed && !self.has_token {
             return TxClass::Nothing;
         }
         let known = || self.comes_from_known(subject);
@@ -325,7 +329,7 @@ impl<L: Copy + Eq> Merge<L> {
                     sent: sight.is_sent(subject),
                     transfer: sight.has_token.then_some(shown),
                     calls: calls_until
-                        .is_some_and(|until| block <= until)
+                        .is_some_and(|until| block <= until && !sight.failed)
                         .then(|| sight.inner_calls()),
                 }),
                 TxClass::Spam => window.skipped += 1,
@@ -339,7 +343,8 @@ impl<L: Copy + Eq> Merge<L> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::list_row::bare_page as page;
+    use super::super::list_row::{bare_page as page, bare_row};
+    use super::super::lists_model::{POOL, subject};
     use super::*;
 
     #[test]
@@ -351,6 +356,27 @@ mod tests {
             assert_eq!(taken, Ok((by, longer.clone())));
         }
         assert_eq!(more_complete((1, page(&[])), (2, short.clone())), Ok((2, short)));
+    }
+
+    /// The receipt decides: of what an index has not finished, calls may be missing too.
+    #[test]
+    fn what_moved_a_token_is_asked_for_though_it_is_listed_as_failed() {
+        let (subject, row) = (subject(), |sent, what| ListRow { sent, what, ..bare_row(50, 1) });
+        let token = What::Token { from: POOL, to: subject.wallet };
+        for (tokens, count) in [(vec![row(SentNonce::No, token)], 1), (vec![], 0)] {
+            let mut merge = Merge::new(&[0, 1, 2], 0, 100);
+            let failed = vec![row(SentNonce::Nonce(0), What::Failed)];
+            for (list, page) in [(0, failed), (1, tokens), (2, vec![])] {
+                for _ in 0..2 {
+                    let taken = merge.absorb(&subject, list, page.clone(), true);
+                    assert_eq!(taken, Ok(DescentOutcome::Taken));
+                }
+            }
+            let window = merge.take(&subject, Some(100)).unwrap();
+            assert_eq!((window.found.len(), window.skipped), (count, 0));
+            let mut found = window.found.iter();
+            assert!(found.all(|found| found.sent == Some(true) && found.calls.is_none()));
+        }
     }
 
     #[test]
