@@ -41,8 +41,8 @@ const AGREEING_APART: usize = 6;
 const HEAD_MARGIN: u64 = 4_096;
 /// Consecutive pages that lack known rows.
 const LAGS_MAX: u32 = 8;
-/// Page length that no provider cuts, even if it does not report where it cuts.
-const UNCUT_MAX: usize = 100;
+/// Page length from which a provider may cut pages without a key of the next one.
+const CUT_MIN: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct AlchemyLister {
@@ -290,7 +290,7 @@ impl AlchemyLister {
             None => return self.miss(endpoint),
         }
         let is_last = is_last && is_whole;
-        let is_uncut = rows.len() <= UNCUT_MAX;
+        let is_uncut = rows.len() < CUT_MIN;
         self.take(side, endpoint, rows, is_whole)?;
         if is_last && is_uncut && answers.len() > AGREEING {
             self.merge.on_list(side, Descent::end);
