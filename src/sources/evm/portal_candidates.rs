@@ -167,7 +167,7 @@ fn is_unbroken(logs: &[PlacedLog]) -> bool {
 }
 
 /// Sender and recipient of a token transfer above zero.
-fn transfer(log: &Log) -> Option<(Account, Account)> {
+pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
     let moves = log.topics.len() == 3 && log.data.iter().any(|byte| *byte != 0);
     transfer_ends(log).filter(|_| moves)
 }
