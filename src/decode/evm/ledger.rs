@@ -26,7 +26,7 @@ const TRANSFER_BATCH: Word =
 /// `Deposit(address,uint256)` and `Withdrawal(address,uint256)` of wrapped native coin (WETH9).
 pub(in crate::decode) const DEPOSIT: Word =
     topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
-pub(in crate::decode) const WITHDRAWAL: Word =
+pub(crate) const WITHDRAWAL: Word =
     topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 
 /// Polygon's own token contract logs every movement of native coin: `LogTransfer(token, from, to,

@@ -39,7 +39,8 @@ mod words;
 
 pub(crate) use calldata::terms;
 pub use explain::explain;
-pub(super) use ledger::{DEPOSIT, TRANSFER, WITHDRAWAL};
+pub(crate) use ledger::WITHDRAWAL;
+pub(super) use ledger::{DEPOSIT, TRANSFER};
 pub(super) use raw::bytes;
 pub use raw::{RawError, parse};
 pub use tips::may_tip;

@@ -11,7 +11,7 @@ use super::native::Traced;
 use super::node_model::{NO_METHOD, NodeFault, PRUNED, ScriptedNodes, nodes};
 use super::texts::hex_text;
 use super::{EvmSource, Past, TRANSFER, wire};
-use crate::decode::evm::{NativeFlows, NativeMove, Terms, Transaction};
+use crate::decode::evm::{Log, NativeFlows, NativeMove, Terms, Transaction, WITHDRAWAL};
 use crate::domain::Units;
 use crate::rpc::{CallOptions, EndpointId};
 use crate::sources::chunk::RawTx;
@@ -79,6 +79,28 @@ async fn flows_with_fee(source: &EvmSource, fee: u64) -> NativeFlows {
     let open = vec![Traced { tx: &mut tx, fee: Some(Units::from(fee)), alone: true }];
     source.fill_native(&WALLET, open, &CallOptions::new(lane())).await;
     tx.native
+}
+
+/// A node that traces the outermost call alone, each time.
+#[tokio::test(start_paused = true)]
+async fn a_trace_without_the_payment_that_an_event_names_is_not_believed() {
+    let nodes = nodes(|_, method, params| match method {
+        "debug_traceTransaction" => {
+            let mut bare = trace();
+            bare.as_object_mut().unwrap().remove("calls");
+            Ok(bare)
+        }
+        _ => state(method, params),
+    });
+    let source = nodes.source(&["one"]);
+    for (amount, expected) in [(30, by_balance()), (0, NativeFlows::Calls(Vec::new()))] {
+        let address = source.inner.chain.wrapped_native.bytes().try_into().unwrap();
+        let mut tx = sale();
+        tx.logs = vec![Log { address, topics: vec![WITHDRAWAL].into(), data: vec![amount; 32] }];
+        let open = vec![Traced { tx: &mut tx, fee: Some(Units::ZERO), alone: true }];
+        source.fill_native(&WALLET, open, &CallOptions::new(lane())).await;
+        assert_eq!(tx.native, expected, "{amount}");
+    }
 }
 
 /// An endpoint that has not shown its chain yet is left out, and may be the only one that traces.
