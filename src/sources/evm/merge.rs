@@ -327,7 +327,7 @@ impl<L: Copy + Eq> Merge<L> {
                     time: sight.time,
                     whole: None,
                     sent: sight.is_sent(subject),
-                    transfer: sight.has_token.then_some(shown),
+                    transfer: (sight.has_token && !sight.failed).then_some(shown),
                     calls: calls_until
                         .is_some_and(|until| block <= until && !sight.failed)
                         .then(|| sight.inner_calls()),
@@ -375,7 +375,8 @@ mod tests {
             let window = merge.take(&subject, Some(100)).unwrap();
             assert_eq!((window.found.len(), window.skipped), (count, 0));
             let mut found = window.found.iter();
-            assert!(found.all(|found| found.sent == Some(true) && found.calls.is_none()));
+            let is_open = |found: &Candidate| found.calls.is_none() && found.transfer.is_none();
+            assert!(found.all(|found| found.sent == Some(true) && is_open(found)));
         }
     }
 
