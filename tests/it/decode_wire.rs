@@ -50,6 +50,28 @@ fn tells_what_the_source_asks() {
     assert!(given.held_token_accounts(&key("w")).is_empty());
 }
 
+/// What nodes did not record yet is no lack: inner calls and token balances up to October 2021, owners
+/// up to December 2021.
+#[test]
+fn a_reply_is_whole_where_it_holds_what_nodes_record() {
+    let is_whole = |slot: u64, lacks: Option<&str>, owners: bool| {
+        let mut tx = bought();
+        tx.owners = owners;
+        let mut given = tx.json();
+        given["slot"] = slot.into();
+        if let Some(name) = lacks {
+            given["meta"][name] = Value::Null;
+        }
+        parse(given.to_string().as_bytes()).unwrap().is_whole()
+    };
+    for name in ["innerInstructions", "preTokenBalances", "postTokenBalances"] {
+        assert!(is_whole(99_999_999, Some(name), false), "{name}");
+        assert!(!is_whole(100_000_000, Some(name), false), "{name}");
+    }
+    assert!(is_whole(111_491_818, None, false) && !is_whole(111_491_819, None, false));
+    assert!(is_whole(111_491_819, None, true));
+}
+
 #[test]
 fn both_encodings_say_the_same() {
     let registry = Registry::embedded().unwrap();

@@ -44,7 +44,7 @@ mod wire;
 pub use explain::explain;
 pub use raw::parse;
 pub use raw_error::RawError;
-pub use transaction::Transaction;
+pub use transaction::{OWNERS_FROM, Transaction};
 
 use std::ops::Range;
 

@@ -28,9 +28,13 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     if meta.pre_balances.len() != keys.bytes.len() || meta.post_balances.len() != keys.bytes.len() {
         return Err(RawError::Broken("balance list"));
     }
-    let tokens = token_accounts(&keys, &meta.pre_token_balances, &meta.post_token_balances)?;
+    let (before, after) = (meta.pre_token_balances, meta.post_token_balances);
+    let inner = meta.inner_instructions;
+    let has_all_lists = before.is_some() && after.is_some() && inner.is_some();
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let tokens = token_accounts(&keys, &before, &after)?;
     let mut reader = InstructionReader::new(&keys, &listed);
-    reader.read(&message.instructions, &meta.inner_instructions)?;
+    reader.read(&message.instructions, &inner.unwrap_or_default())?;
     let logs = if reader.heights_missing { meta.log_messages } else { None };
     let InstructionReader { mut instructions, accounts, data, .. } = reader;
     if let Some(logs) = logs {
@@ -51,6 +55,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
         tokens,
         instructions,
         has_guessed_heights,
+        has_all_lists,
         accounts,
         data,
     })

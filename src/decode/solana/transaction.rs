@@ -8,6 +8,11 @@ use super::base58::Decoder;
 use super::keys::AccountKey;
 use crate::domain::{Height, TxId};
 
+/// Nodes recorded inner calls and token balances with each transaction long before this slot (October
+/// 2021), and the owners of the accounts from the other one on (December 2021).
+const LISTS_FROM: Height = 100_000_000;
+pub const OWNERS_FROM: Height = 111_491_819;
+
 /// One executed (or failed) transaction with its balances.
 #[derive(Debug, Clone)]
 pub struct Transaction {
@@ -28,6 +33,8 @@ pub struct Transaction {
     pub(super) instructions: Vec<Instruction>,
     /// Neither the node nor the log contained the heights of some calls.
     pub(super) has_guessed_heights: bool,
+    /// The reply holds both lists of token balances and the list of inner calls, which may be empty.
+    pub(super) has_all_lists: bool,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
     pub(super) data: Vec<u8>,
@@ -95,6 +102,18 @@ impl Transaction {
 
     pub fn failed(&self) -> bool {
         self.failed
+    }
+
+    /// Whether the reply holds all that nodes record of a transaction of its slot. Without inner calls
+    /// (a node that does not store them gives null), token balances or their owners, a trade looks like
+    /// a transaction that moved nothing of the wallet.
+    pub fn is_whole(&self) -> bool {
+        let has_owners = |token: &TokenAccount| {
+            token.before.is_some() == token.owner_before.is_some()
+                && token.after.is_some() == token.owner_after.is_some()
+        };
+        (self.slot < LISTS_FROM || self.has_all_lists)
+            && (self.slot < OWNERS_FROM || self.tokens.iter().all(has_owners))
     }
 
     /// Whether an address is among the accounts of the transaction.

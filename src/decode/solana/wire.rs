@@ -36,10 +36,11 @@ pub(super) struct Meta<'a> {
     pub(super) fee: u64,
     pub(super) pre_balances: Vec<u64>,
     pub(super) post_balances: Vec<u64>,
-    pub(super) pre_token_balances: Vec<TokenBalance<'a>>,
-    pub(super) post_token_balances: Vec<TokenBalance<'a>>,
+    /// `None`, as for inner instructions: the node did not record them, or does not give them.
+    pub(super) pre_token_balances: Option<Vec<TokenBalance<'a>>>,
+    pub(super) post_token_balances: Option<Vec<TokenBalance<'a>>>,
     /// Each with the index of its outer instruction.
-    pub(super) inner_instructions: Vec<(u64, RawInstruction<'a>)>,
+    pub(super) inner_instructions: Option<Vec<(u64, RawInstruction<'a>)>>,
     /// The JSON text of the array.
     pub(super) log_messages: Option<&'a [u8]>,
     pub(super) writable: Vec<&'a [u8]>,
@@ -254,15 +255,15 @@ fn balances(r: &mut Reader<'_>) -> Read<Vec<u64>> {
     Ok(list)
 }
 
-fn token_balances<'a>(r: &mut Reader<'a>) -> Read<Vec<TokenBalance<'a>>> {
+fn token_balances<'a>(r: &mut Reader<'a>) -> Read<Option<Vec<TokenBalance<'a>>>> {
     let mut list = Vec::with_capacity(8);
-    r.optional(|r| {
+    let given = r.optional(|r| {
         r.array(|r| {
             list.push(token_balance(r)?);
             within(list.len(), LIMITS.token_balances, "token balances")
         })
     })?;
-    Ok(list)
+    Ok(given.map(|()| list))
 }
 
 fn token_balance<'a>(r: &mut Reader<'a>) -> Read<TokenBalance<'a>> {
@@ -336,9 +337,9 @@ fn any_token_amount<'a>(r: &mut Reader<'a>) -> Read<(&'a [u8], u64)> {
 fn inner<'a>(
     r: &mut Reader<'a>,
     accounts: &mut Vec<AccountRef<'a>>,
-) -> Read<Vec<(u64, RawInstruction<'a>)>> {
+) -> Read<Option<Vec<(u64, RawInstruction<'a>)>>> {
     let mut list: Vec<(u64, RawInstruction<'a>)> = Vec::with_capacity(32);
-    r.optional(|r| {
+    let given = r.optional(|r| {
         r.array(|r| {
             let (first, mut index) = (list.len(), None);
             r.object(|r, name| -> Read<()> {
@@ -359,7 +360,7 @@ fn inner<'a>(
             Read::Ok(())
         })
     })?;
-    Ok(list)
+    Ok(given.map(|()| list))
 }
 
 fn instruction<'a>(

@@ -120,7 +120,9 @@ impl SolanaSource {
         reported: Option<i64>,
         options: &CallOptions,
     ) -> Result<Option<UnixSeconds>> {
-        let time = match reported.and_then(|time| u64::try_from(time).ok()) {
+        // Some answer 0 where no time is known.
+        let reported = reported.and_then(|time| u64::try_from(time).ok());
+        let time = match reported.filter(|time| *time > 0) {
             Some(time) => Some(time),
             None => self.time_near(slot, options).await?,
         };

@@ -8,7 +8,6 @@ use super::index_reach::IndexedList;
 use super::list::{Entry, PAGE_MAX};
 use super::list_page::ListPage;
 use super::timeline::Timed;
-use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
@@ -16,10 +15,6 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{FoundTx, RawTx};
-
-/// Nodes recorded token balances with each transaction long before this slot (October 2021);
-/// without token balances a transaction does not show what was traded.
-const TOKEN_BALANCES_FROM: Height = 100_000_000;
 
 /// Agave's code for a signature that the node does not know; older ones answer `[]` or `null`.
 pub(super) const UNKNOWN_SIGNATURE: i64 = -32020;
@@ -190,7 +185,8 @@ impl SolanaSource {
         if text.trim() == "null" {
             return Ok(None);
         }
-        let parsed = decoder::parse(text.as_bytes()).ok().filter(|tx| tx.id() == Some(id));
+        let parsed = decoder::parse(text.as_bytes()).ok();
+        let parsed = parsed.filter(|tx| tx.id() == Some(id) && (tx.failed() || tx.is_whole()));
         let Some(tx) = parsed else {
             return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
         };
@@ -206,8 +202,7 @@ impl SolanaSource {
         }
         let parsed = decoder::parse(text.as_bytes());
         let is_asked = |tx: &Transaction| tx.id() == Some(entry.id) && tx.slot() == entry.slot;
-        let has_all = || entry.slot < TOKEN_BALANCES_FROM || wire::has_token_balances(text);
-        let right = parsed.ok().filter(|tx| is_asked(tx) && has_all());
+        let right = parsed.ok().filter(|tx| is_asked(tx) && tx.is_whole());
         let Some(tx) = right else {
             return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
         };

@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::SolanaSource;
 use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
 use super::timeline::Timed;
-use super::{SolanaSource, wire};
 use crate::decode::solana as decoder;
 use crate::domain::{Address, Height, TxId, lock};
 use crate::rpc::batch::{Call, CallResponse};
@@ -27,7 +27,7 @@ use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 
 /// Below this slot the method does not cover token accounts: lists are read there.
-pub(super) const FIRST_SLOT: Height = 111_491_819;
+pub(super) const FIRST_SLOT: Height = decoder::OWNERS_FROM;
 /// Transactions in a page, largest first: what providers document.
 const PAGE_SIZES: [usize; 2] = [1000, 100];
 /// Size of the first page: small, so that the first rows come early.
@@ -308,9 +308,8 @@ impl SolanaSource {
             if tx.failed() {
                 continue;
             }
-            // Without token balances it would look like one that moved no token.
-            if !wire::has_token_balances(raw.get()) {
-                return Err(bad("getTransactionsForAddress gave no token balances"));
+            if !tx.is_whole() {
+                return Err(bad("getTransactionsForAddress gave a part of a transaction"));
             }
             if !tx.names(&wallet.0) {
                 lock(&self.inner.page_offers.0).by_owner.insert(by);

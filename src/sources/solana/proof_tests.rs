@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
+use super::full_pages::PageQuery;
+use super::list::Entry;
 use super::{SolanaLimits, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId};
 use crate::registry::Registry;
+use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::Pool;
+use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
 use crate::sources::chunk::GapRequest;
 
@@ -47,7 +50,7 @@ pub(super) fn transaction(slot: Height, signature: &str) -> Value {
             },
         },
         "meta": {"err": null, "fee": 0, "preBalances": [0], "postBalances": [0],
-                 "preTokenBalances": [], "postTokenBalances": []},
+                 "preTokenBalances": [], "postTokenBalances": [], "innerInstructions": []},
     })
 }
 
@@ -215,6 +218,38 @@ async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
             assert!(matches!(got, Err(UpstreamError::Unavailable { .. })), "{fails}: {got:?}");
         } else {
             assert_eq!(got, Ok((vec![500], Doubts::NONE)), "{fails}");
+        }
+    }
+}
+
+/// A node that stores no inner calls gives null for them, so that a trade would be none.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_without_what_nodes_record_is_not_given() {
+    const SLOT: Height = 250_000_000;
+    let signature = id(SLOT, WALLETS);
+    for name in ["preTokenBalances", "postTokenBalances", "innerInstructions"] {
+        let given = signature.clone();
+        let nodes = ScriptedNodes::new(move |(host, _, body)| {
+            rpc(body, |method, _| {
+                let mut tx = transaction(SLOT, &given);
+                if host == "poor" {
+                    tx["meta"][name] = Value::Null;
+                }
+                Ok(if method == "getTransaction" { tx } else { json!({"data": [tx]}) })
+            })
+        });
+        for (hosts, is_given) in [(&["poor", "whole"][..], true), (&["poor"], false)] {
+            let source = SolanaSource::new(nodes.pool(hosts), None, SolanaLimits::default());
+            let id = TxId::parse_solana(&signature).unwrap();
+            let entry = Entry { slot: SLOT, id, time: Some(1), failed: false };
+            let options = CallOptions::new(lane());
+            let given = source.transactions(vec![entry], false, options.clone()).await.unwrap();
+            assert_eq!(given.iter().filter(|(_, tx)| tx.is_some()).count() == 1, is_given);
+            let (low, high, token, known_to) = (SLOT, SLOT, None, None);
+            let query = PageQuery { low, high, limit: 1, ascending: true, token, known_to };
+            let wallet = (WALLET, Address::Solana(WALLET));
+            let page = source.full_page(wallet, &query, &options.first_on(EndpointId(0))).await;
+            assert!(matches!(page, Err(UpstreamError::Malformed { .. })), "{name}: {page:?}");
         }
     }
 }

@@ -134,14 +134,6 @@ pub(super) fn latest_blockhash(raw: &RawValue) -> Option<(Height, [u8; 32])> {
     Some((latest.context.slot, pubkey(&latest.value.blockhash)?))
 }
 
-/// Whether a transaction has both lists of token balances, which may be empty.
-pub(super) fn has_token_balances(text: &str) -> bool {
-    ["\"preTokenBalances\"", "\"postTokenBalances\""].into_iter().all(|name| {
-        let behind = text.split_once(name).map_or("", |(_, behind)| behind).trim_start();
-        behind.strip_prefix(':').is_some_and(|value| value.trim_start().starts_with('['))
-    })
-}
-
 /// A bare number: `getSlot`, `getFirstAvailableBlock`, `getBlockTime`.
 pub(super) fn number(raw: &RawValue) -> Option<u64> {
     serde_json::from_str(raw.get()).ok()
