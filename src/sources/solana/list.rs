@@ -71,6 +71,8 @@ pub(super) struct List {
     inside: bool,
     /// Full pages in a row without a new entry.
     repeats: u32,
+    /// The most entries of a page so far, and the signature from which that page was requested.
+    fullest: (usize, Option<TxId>),
 }
 
 impl List {
@@ -95,6 +97,7 @@ impl List {
             low,
             inside: false,
             repeats: 0,
+            fullest: (0, None),
         }
     }
 
@@ -192,6 +195,13 @@ impl List {
         self.pager.miss()
     }
 
+    /// Whether a page holds as many entries as one from further up. At the end of a list it would
+    /// hold fewer: so this many are the most that the node returns.
+    fn is_filled(&self, page: &[Entry]) -> bool {
+        let (most, from) = self.fullest;
+        most > 0 && page.len() >= most && from != self.before()
+    }
+
     /// Adds a page. `goes_on`: more may follow it. The list is lost as well where a signature that
     /// is not one of its entries returns nothing.
     pub(super) fn absorb(&mut self, page: &[Entry], goes_on: bool) -> PageOutcome<Height> {
@@ -202,11 +212,14 @@ impl List {
         let step = self.pager.absorb(&PageView {
             entries: page.iter().map(|entry| (entry.slot, entry.id)).collect(),
             overlap: last.map_or(Overlap::Nothing, Overlap::Entry),
-            has_more: goes_on,
+            has_more: goes_on || self.is_filled(page),
             by: None,
         });
         if matches!(step, PageOutcome::Miss | PageOutcome::Lost) {
             return step;
+        }
+        if page.len() > self.fullest.0 {
+            self.fullest = (page.len(), self.before());
         }
         let is_repeat = matches!(step, PageOutcome::Inside { new: 0 });
         self.repeats = if is_repeat { self.repeats.saturating_add(1) } else { 0 };
@@ -214,7 +227,9 @@ impl List {
             return PageOutcome::Lost;
         }
         let [above_last, _] = self.tail;
-        self.inside = is_repeat && !self.inside && above_last.is_some();
+        // Inside such a slot to its end: from above, it would fill the page again and lack the last entry.
+        let has_passed = matches!(step, PageOutcome::Lower(_));
+        self.inside = is_repeat != self.inside && !has_passed && above_last.is_some();
         for entry in page {
             self.note(entry);
         }
@@ -336,6 +351,29 @@ mod tests {
             }
             list.absorb(&[entry(9, 1)], false);
             assert!(list.has_ended());
+        }
+    }
+
+    /// A node that gives four entries at most, of which a slot has six: in the middle of a list, and at its
+    /// end.
+    #[test]
+    fn a_slot_that_fills_what_a_node_gives_is_passed_and_ends() {
+        let six = (3..9).map(|number| entry(20, number));
+        let above = [entry(40, 1), entry(30, 2)];
+        for below in [&[][..], &[entry(10, 9), entry(9, 10)]] {
+            let entries = above.into_iter().chain(six.clone()).chain(below.iter().copied());
+            let node = Node { entries: entries.collect() };
+            for kind in [Kind::Wallet, Kind::Account] {
+                let (mut list, mut seen) = (List::new(kind, 0, 100), BTreeSet::new());
+                for _ in 0..30 {
+                    let page = node.page(list.before(), false, 4, list.has_ended());
+                    if !list.has_ended() {
+                        list.absorb(&page, false);
+                    }
+                    seen.extend(page.iter().map(|entry| entry.id));
+                }
+                assert_eq!((list.has_ended(), seen.len()), (true, 8 + below.len()));
+            }
         }
     }
 
