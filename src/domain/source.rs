@@ -21,4 +21,9 @@ impl SourceAccount {
     pub fn held(&self, amount: u64) -> bool {
         amount != Self::OPEN && self.amount == Some(amount)
     }
+
+    /// Whether it was open at the last head, and what it held there is known.
+    pub fn is_balance_known(&self) -> bool {
+        self.amount.is_some_and(|amount| amount != Self::OPEN)
+    }
 }

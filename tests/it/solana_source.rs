@@ -574,6 +574,34 @@ async fn a_refresh_lists_only_accounts_that_moved() {
     assert!(asked <= 4, "the wallet and one account: {asked}");
 }
 
+/// What changed a balance names the account: a list without it lacks something.
+#[tokio::test(start_paused = true)]
+async fn a_balance_that_changed_without_an_entry_is_in_doubt() {
+    for (is_closed, is_listed) in [(false, true), (false, false), (true, true), (true, false)] {
+        let (chain, keys) = busy_chain(400, 4);
+        let net = Net::new(chain, vec![Ways::default()]);
+        let source = source_with(&net, 1, 10);
+        let first = read(&source, all()).await;
+        {
+            let mut chain = net.chain.lock().unwrap();
+            if is_listed {
+                chain.add(1_000_500, &[[5; 32], keys[2]]);
+            }
+            if is_closed {
+                chain.close_account(keys[2]);
+            } else {
+                chain.set_amount(keys[2], 7);
+            }
+            chain.set_head(1_001_000);
+        }
+        let request = GapRequest { low: 1_000_001, accounts: first.known(), first: false, ..all() };
+        let got = read(&source, request).await;
+        got.is(truth(&net, &keys, 1_000_001, Height::MAX));
+        let doubts = if is_listed { Doubts::NONE } else { Doubts::UNCONFIRMED };
+        assert_eq!((got.error, got.doubts), (None, doubts), "closed: {is_closed}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn goes_on_below_a_span_by_its_hint_or_without() {
     let (chain, keys) = busy_chain(2500, 6);

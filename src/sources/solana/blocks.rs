@@ -136,8 +136,9 @@ impl SolanaSource {
             let asked =
                 self.inner.pool.call("getBlockTime", Value::Array(vec![near.into()]), options);
             let answer = unless_final(asked.await)?;
-            if let Some(time) = answer.and_then(|answer| wire::number(&answer.result)) {
-                return Ok(Some(time));
+            let time = answer.and_then(|answer| wire::number(&answer.result));
+            if time.is_some_and(|time| time > 0) {
+                return Ok(time);
             }
         }
         Ok(None)

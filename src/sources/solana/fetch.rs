@@ -188,7 +188,8 @@ impl SolanaSource {
         let parsed = decoder::parse(text.as_bytes()).ok();
         let parsed = parsed.filter(|tx| tx.id() == Some(id) && (tx.failed() || tx.is_whole()));
         let Some(tx) = parsed else {
-            return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
+            return Err(self
+                .malformed(answer.endpoint, "getTransaction gave another transaction, or a part"));
         };
         let time = self.time_of(tx.slot(), tx.block_time(), options).await?;
         let time = time.unwrap_or(UnixSeconds(0));
@@ -204,7 +205,8 @@ impl SolanaSource {
         let is_asked = |tx: &Transaction| tx.id() == Some(entry.id) && tx.slot() == entry.slot;
         let right = parsed.ok().filter(|tx| is_asked(tx) && tx.is_whole());
         let Some(tx) = right else {
-            return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
+            return Err(self
+                .malformed(answer.endpoint, "getTransaction gave another transaction, or a part"));
         };
         match self.time_of(entry.slot, tx.block_time().or(entry.time), options).await? {
             Some(time) => Ok(Some((Box::new(tx), time))),

@@ -167,7 +167,7 @@ impl ListReader {
             let accounts: Vec<[u8; 32]> =
                 self.request.accounts.iter().filter(wanted).map(|known| known.account).collect();
             for account in accounts {
-                self.list_account(account, high);
+                self.list_account(account, high, false);
             }
         }
     }
@@ -199,10 +199,12 @@ impl ListReader {
     }
 
     /// Lists an account from the top: without a cursor, behind which a node could lose an entry.
-    fn list_account(&mut self, account: [u8; 32], high: Height) {
+    fn list_account(&mut self, account: [u8; 32], high: Height, has_moved: bool) {
         if !self.listed.contains_key(&account) {
             let list = List::new(Kind::Account, self.request.low, high);
-            self.list_by(Listing::new(account, list));
+            let mut listing = Listing::new(account, list);
+            listing.has_moved = has_moved;
+            self.list_by(listing);
         }
     }
 
@@ -254,7 +256,8 @@ impl ListReader {
             // A balance from above the head does not show whether the account moved below it.
             let same = at <= head && known.is_some_and(|known| known.held(amount));
             if !same || self.request.low == 0 {
-                self.list_account(account, head);
+                let has_moved = at <= head && known.is_some_and(|known| known.is_balance_known());
+                self.list_account(account, head, has_moved && !same);
                 let oldest = known.and_then(|known| known.oldest);
                 // A balance from above the head would hide its change from the next read; but every
                 // later read needs to know that the account exists.
@@ -263,7 +266,8 @@ impl ListReader {
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
-            self.list_account(known.account, head);
+            let has_moved = known_to <= head && known.is_balance_known();
+            self.list_account(known.account, head, has_moved);
             // An account that closed above the head is listed by the next read.
             let amount = (known_to > head).then_some(SourceAccount::OPEN);
             self.news.insert(known.account, SourceAccount { amount, ..known });
@@ -282,6 +286,9 @@ impl ListReader {
                 let [_, previous] = listing.answered_by;
                 listing.answered_by = [previous, Some(by)];
                 self.timeline.add(&entries, is_wallets);
+                if listing.lacks_its_change(&entries, low) {
+                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                }
                 if listing.is_late() {
                     self.late.add(&entries, self.timeline.next_high);
                 }

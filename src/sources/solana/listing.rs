@@ -1,7 +1,7 @@
 //! A list together with the state of its requests, and of the proof of its end.
 
 use super::fetch::PageRequest;
-use super::list::{Kind, List};
+use super::list::{Entry, Kind, List};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::endpoint_set::EndpointSet;
@@ -27,6 +27,8 @@ pub(super) struct Listing {
     /// Not yet restarted from the top.
     pub(super) is_fresh: bool,
     pub(super) late: LateState,
+    /// The account's balance is another one than at the last head, and no entry since then has come.
+    pub(super) has_moved: bool,
     /// A chunk has reported that the list was read to its end.
     pub(super) is_reported: bool,
     /// The endpoint of the last page.
@@ -78,6 +80,7 @@ impl Listing {
             state: PageState::New,
             is_fresh: true,
             late: LateState::Unwanted,
+            has_moved: false,
             is_reported: false,
             last_by: None,
             answered_by: [None; 2],
@@ -89,6 +92,14 @@ impl Listing {
 
     pub(super) fn is_late(&self) -> bool {
         self.late == LateState::Wanted
+    }
+
+    /// Whether the list ends with this page without the transaction that changed the account's
+    /// balance. That one names the account, so an answer has left it out.
+    pub(super) fn lacks_its_change(&mut self, page: &[Entry], low: Height) -> bool {
+        let own = low..=self.list.high;
+        self.has_moved &= !page.iter().any(|entry| !entry.failed && own.contains(&entry.slot));
+        self.has_moved && self.list.has_ended()
     }
 
     /// Restarts from the top.

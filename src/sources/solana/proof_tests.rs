@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::full_pages::PageQuery;
 use super::list::Entry;
 use super::{SolanaLimits, SolanaSource};
-use crate::domain::{Address, Doubts, Height, TxId};
+use crate::domain::{Address, Doubts, Height, TxId, UnixSeconds};
 use crate::registry::Registry;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
@@ -252,4 +252,14 @@ async fn a_transaction_without_what_nodes_record_is_not_given() {
             assert!(matches!(page, Err(UpstreamError::Malformed { .. })), "{name}: {page:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_time_of_zero_is_none() {
+    let nodes = ScriptedNodes::new(|(_, _, body)| {
+        rpc(body, |_, params| Ok(json!(if params[0] == 8 { 1_700_000_000 } else { 0 })))
+    });
+    let source = SolanaSource::new(nodes.pool(&["one"]), None, SolanaLimits::default());
+    let time = source.time_of(9, Some(0), &CallOptions::new(lane())).await;
+    assert_eq!(time, Ok(Some(UnixSeconds(1_700_000_000))));
 }

@@ -99,6 +99,10 @@ impl Chain {
         }
     }
 
+    pub(crate) fn close_account(&mut self, account: [u8; 32]) {
+        self.open.retain(|(key, ..)| *key != account);
+    }
+
     pub(crate) fn set_info(&mut self, account: [u8; 32], info: Value) {
         self.account_infos.insert(account, info);
     }
