@@ -50,8 +50,8 @@ fn tells_what_the_source_asks() {
     assert!(given.held_token_accounts(&key("w")).is_empty());
 }
 
-/// What nodes did not record yet is no lack: inner calls and token balances up to October 2021, owners
-/// up to December 2021.
+/// What nodes did not record yet is no lack: inner calls and token balances up to October 2021,
+/// owners up to December 2021.
 #[test]
 fn a_reply_is_whole_where_it_holds_what_nodes_record() {
     let is_whole = |slot: u64, lacks: Option<&str>, owners: bool| {

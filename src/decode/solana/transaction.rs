@@ -8,8 +8,8 @@ use super::base58::Decoder;
 use super::keys::AccountKey;
 use crate::domain::{Height, TxId};
 
-/// Nodes recorded inner calls and token balances with each transaction long before this slot (October
-/// 2021), and the owners of the accounts from the other one on (December 2021).
+/// Nodes recorded inner calls and token balances with each transaction long before this slot
+/// (October 2021), and the owners of the accounts from the other one on (December 2021).
 const LISTS_FROM: Height = 100_000_000;
 pub const OWNERS_FROM: Height = 111_491_819;
 
@@ -33,7 +33,7 @@ pub struct Transaction {
     pub(super) instructions: Vec<Instruction>,
     /// Neither the node nor the log contained the heights of some calls.
     pub(super) has_guessed_heights: bool,
-    /// The reply holds both lists of token balances and the list of inner calls, which may be empty.
+    /// The reply holds both lists of token balances and that of inner calls, which may be empty.
     pub(super) has_all_lists: bool,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
@@ -104,9 +104,9 @@ impl Transaction {
         self.failed
     }
 
-    /// Whether the reply holds all that nodes record of a transaction of its slot. Without inner calls
-    /// (a node that does not store them gives null), token balances or their owners, a trade looks like
-    /// a transaction that moved nothing of the wallet.
+    /// Whether the reply holds all that nodes record of a transaction of its slot. Without inner
+    /// calls (a node that does not store them gives null), token balances or their owners, a trade
+    /// looks like a transaction that moved nothing of the wallet.
     pub fn is_whole(&self) -> bool {
         let has_owners = |token: &TokenAccount| {
             token.before.is_some() == token.owner_before.is_some()
