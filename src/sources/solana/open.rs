@@ -37,7 +37,8 @@ pub(super) struct Opening {
     pub(super) known_to: Height,
     /// An endpoint that has reached this slot: lists up to the head are requested from it.
     pub(super) endpoint: Option<EndpointId>,
-    /// Token accounts that are open at the head with their balances; `None` where no node lists them.
+    /// Token accounts that are open at the head, with their balances; `None` where no node lists
+    /// them.
     pub(super) accounts: Option<Vec<Balance>>,
     pub(super) tip: Option<Tip>,
 }
@@ -98,8 +99,8 @@ impl SolanaSource {
         options
     }
 
-    /// Adds an endpoint to those whose lists are behind; `is_last`: it waits for them as if there were no
-    /// other one.
+    /// Adds an endpoint to those whose lists are behind; `is_last`: it waits for them as if there were
+    /// no other one.
     async fn ask_opening(
         &self,
         wallet: Address,
