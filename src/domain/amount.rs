@@ -1,4 +1,4 @@
-//! Exact amounts: 256-bit integers of base units, and their decimal text.
+//! Exact amounts: 256-bit integers of base units, and their decimal text in JSON.
 
 use std::fmt;
 
@@ -55,6 +55,31 @@ impl Decimal {
             out.push(b'.');
             out.resize(out.len() + decimals.saturating_sub(digits.len()), b'0');
             out.extend_from_slice(part);
+        }
+    }
+}
+
+/// How exact numbers are written into JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Numbers {
+    /// As number literals with every digit.
+    #[default]
+    Literal,
+    /// As strings, for readers whose numbers are doubles.
+    Text,
+}
+
+impl Numbers {
+    /// Appends a number, or `null`.
+    pub fn push(self, value: Option<Decimal>, out: &mut Vec<u8>) {
+        match (value, self) {
+            (None, _) => out.extend_from_slice(b"null"),
+            (Some(value), Self::Literal) => value.push_text(out),
+            (Some(value), Self::Text) => {
+                out.push(b'"');
+                value.push_text(out);
+                out.push(b'"');
+            }
         }
     }
 }

@@ -208,19 +208,19 @@ impl Coverage {
         self.spans = joined;
     }
 
-    /// Ranges of heights without a gap inside.
+    /// The number of contiguous ranges of covered heights.
     pub fn runs(&self) -> usize {
         let above = self.spans.iter().skip(1);
         let gaps = self.spans.iter().zip(above).filter(|(below, above)| !below.touches(above));
         gaps.count() + usize::from(!self.spans.is_empty())
     }
 
-    /// True where each of the inclusive heights is covered.
+    /// Whether each of the inclusive heights is covered.
     pub fn covers_all(&self, low: Height, high: Height) -> bool {
         self.run_low(high).is_some_and(|lowest| lowest <= low)
     }
 
-    /// True where everything from the first height to `height` is covered.
+    /// Whether everything from height 0 to `height` is covered.
     pub fn is_complete(&self, height: Height) -> bool {
         self.run_low(height) == Some(0)
     }

@@ -39,7 +39,7 @@ impl Filter {
         self.venue.as_deref().is_none_or(|wanted| is_venue(name, wanted))
     }
 
-    /// Whether it lets only a part of time through.
+    /// Whether it has a bound in time.
     pub fn is_timed(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }
@@ -59,7 +59,7 @@ impl Filter {
         Some(TradeKey { time: self.to?, height: 0, index: 0, tx, leg: u16::MAX })
     }
 
-    /// What a cursor keeps of it: cursors of another filter are refused by it.
+    /// The tag in a cursor, by which a cursor of another filter is refused.
     pub fn tag(&self) -> FilterTag {
         if self.is_none() {
             return FilterTag::default();
@@ -94,22 +94,16 @@ impl Filter {
     }
 }
 
-/// Whether a name is the wanted one, or begins with it as whole words.
+/// Whether a name, without regard to case, is `lower` or begins with its words.
 fn is_venue(name: &str, lower: &str) -> bool {
+    let ends_word = |rest: &[u8]| matches!(rest.first(), None | Some(b' '));
     if !name.is_ascii() {
-        return is_family(&name.to_lowercase(), lower);
+        let name = name.to_lowercase();
+        return name.strip_prefix(lower).is_some_and(|rest| ends_word(rest.as_bytes()));
     }
-    match name.as_bytes().split_at_checked(lower.len()) {
-        Some((first, rest)) => {
-            first.eq_ignore_ascii_case(lower.as_bytes())
-                && matches!(rest.first(), None | Some(b' '))
-        }
-        None => false,
-    }
-}
-
-fn is_family(name: &str, wanted: &str) -> bool {
-    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    name.as_bytes().split_at_checked(lower.len()).is_some_and(|(first, rest)| {
+        first.eq_ignore_ascii_case(lower.as_bytes()) && ends_word(rest)
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Locks without poison.
+//! Locks that ignore poison.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A panic of one who holds it does not take it from the others.
+/// Locks a mutex even after a holder panicked, which would otherwise fail every later caller.
 pub fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Enums whose values have a name for metrics and explanations.
+//! Enums whose values have a public name.
 
 /// Declares an enum with the name of each value, `ALL` of them in this order, and `name`.
 macro_rules! named {
@@ -16,7 +16,7 @@ macro_rules! named {
         impl $type {
             $visible const ALL: [Self; [$($name),+].len()] = [$(Self::$value),+];
 
-            /// As metrics and explanations name it.
+            /// As the API, metrics and explanations show it.
             $visible const fn name(self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)+

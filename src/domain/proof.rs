@@ -3,55 +3,42 @@
 
 use std::fmt;
 
-/// The way by which a source found a wallet's transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Way {
-    /// Stored before ways were recorded.
-    #[default]
-    Unknown,
-    /// Solana: lists of signatures, then each transaction.
-    Signatures,
-    /// Solana: pages of full transactions.
-    FullPages,
-    /// EVM: an open data gateway.
-    Portal,
-    /// EVM: account lists of an index.
-    Explorer,
-    /// EVM: `alchemy_getAssetTransfers`.
-    Transfers,
-    /// EVM: `eth_getLogs`.
-    Logs,
-    /// Tron: account lists.
-    Lists,
-    /// Tron: events by block range.
-    Events,
+use super::named;
+
+named! {
+    /// The way by which a source found a wallet's transactions. Files store its place in this list: a
+    /// new way goes to the end.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+    pub enum Way {
+        /// Stored before ways were recorded.
+        #[default]
+        Unknown = "unknown",
+        /// Solana: lists of signatures, then each transaction.
+        Signatures = "signatures",
+        /// Solana: pages of full transactions.
+        FullPages = "full_pages",
+        /// EVM: an open data gateway.
+        Portal = "portal",
+        /// EVM: account lists of an index.
+        Explorer = "explorer",
+        /// EVM: `alchemy_getAssetTransfers`.
+        Transfers = "alchemy",
+        /// EVM: `eth_getLogs`.
+        Logs = "logs",
+        /// Tron: account lists.
+        Lists = "lists",
+        /// Tron: events by block range.
+        Events = "events",
+    }
 }
 
 impl Way {
-    const ALL: [(Self, u8, &'static str); 9] = [
-        (Self::Unknown, 0, "unknown"),
-        (Self::Signatures, 1, "signatures"),
-        (Self::FullPages, 2, "full_pages"),
-        (Self::Portal, 3, "portal"),
-        (Self::Explorer, 4, "explorer"),
-        (Self::Transfers, 5, "alchemy"),
-        (Self::Logs, 6, "logs"),
-        (Self::Lists, 7, "lists"),
-        (Self::Events, 8, "events"),
-    ];
-
-    /// Stored in files: never reused.
     pub fn number(self) -> u8 {
-        Self::ALL.iter().find(|(way, ..)| *way == self).map_or(0, |(_, number, _)| *number)
+        Self::ALL.iter().zip(0..).find(|(way, _)| **way == self).map_or(0, |(_, number)| number)
     }
 
     pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.iter().find(|(_, of, _)| *of == number).map(|(way, ..)| *way)
-    }
-
-    /// As the API and the command line show it.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(way, ..)| *way == self).map_or("unknown", |(.., name)| name)
+        Self::ALL.get(usize::from(number)).copied()
     }
 }
 
@@ -183,11 +170,18 @@ mod tests {
 
     #[test]
     fn numbers_and_names_are_distinct_and_come_back() {
-        for (way, number, name) in Way::ALL {
-            assert_eq!(
-                (way.number(), Way::from_number(number), way.name()),
-                (number, Some(way), name)
-            );
+        for (number, way) in (0..).zip([
+            Way::Unknown,
+            Way::Signatures,
+            Way::FullPages,
+            Way::Portal,
+            Way::Explorer,
+            Way::Transfers,
+            Way::Logs,
+            Way::Lists,
+            Way::Events,
+        ]) {
+            assert_eq!((way.number(), Way::from_number(number)), (number, Some(way)));
         }
         assert_eq!(Way::from_number(9), None);
         for (doubt, name, meaning) in Doubts::NAMES {

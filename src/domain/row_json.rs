@@ -24,7 +24,7 @@ pub fn rows_json(rows: &Rows, native_decimals: u8, numbers: Numbers, out: &mut V
     }
 }
 
-/// Up to the time.
+/// Appends a row without its time, which closes it.
 fn row_json(
     row: RowRef<'_>,
     venue: &[u8],
@@ -58,7 +58,7 @@ fn token(token: &Token) -> Vec<u8> {
     out
 }
 
-/// What stands between the amounts and the time.
+/// The part between the amounts and the time.
 fn venue(name: &str) -> Vec<u8> {
     let mut out = b",\"dex\":".to_vec();
     string(&mut out, name);
@@ -79,7 +79,7 @@ pub fn short(mint: &str) -> String {
 /// a Unicode-aware line splitter would cut a line there.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    // To the end in any case: names are short, and a loop without a way out is quicker.
+    // Without an early return: names are short, and a branch-free loop is faster.
     if text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
@@ -97,7 +97,7 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Of nearly all names: ASCII that stands for itself.
+/// Whether a byte is ASCII and needs no escape, as in nearly all names.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
@@ -154,11 +154,7 @@ mod tests {
         Row { trade, token: Arc::new(token) }
     }
 
-    fn encode(row: Row) -> String {
-        encode_as(row, Numbers::Literal)
-    }
-
-    fn encode_as(row: Row, numbers: Numbers) -> String {
+    fn encode(row: Row, numbers: Numbers) -> String {
         let mut out = Vec::new();
         rows_json(&[row].into_iter().collect(), 9, numbers, &mut out);
         String::from_utf8(out).unwrap()
@@ -168,7 +164,7 @@ mod tests {
     fn numbers_as_text_are_the_same_digits_in_quotes() {
         let text = |units, native| {
             let row = row(Some("BONK"), "Orca", units, native);
-            (encode_as(row.clone(), Numbers::Literal), encode_as(row, Numbers::Text))
+            (encode(row.clone(), Numbers::Literal), encode(row, Numbers::Text))
         };
         let (literal, quoted) = text(Some(u64::MAX), Some(1));
         assert!(literal.contains("\"amountSol\":0.000000001,\"amount\":184467440737095.51615,"));
@@ -187,6 +183,7 @@ mod tests {
              \"tokenMint\":\"{MINT}\",\"amountSol\":null,\"amount\":null,\
              \"dex\":\"Orca \\\"v2\\\"\",\"blockTime\":\"2023-11-14T22:13:20+00:00\"}}"
         );
-        assert_eq!(encode(row(None, "Orca \"v2\"", None, None)), expected);
+        let row = row(None, "Orca \"v2\"", None, None);
+        assert_eq!(encode(row, Numbers::Literal), expected);
     }
 }

@@ -14,7 +14,7 @@ pub struct SourceAccount {
 }
 
 impl SourceAccount {
-    /// Counts as a balance that every other one differs from, itself too.
+    /// No known balance: it equals no other one, not even itself.
     pub const OPEN: u64 = u64::MAX;
 
     /// Whether it is known to have held this at the last head.

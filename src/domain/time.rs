@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
+use jiff::tz::Offset;
+
 /// Seconds since 1970-01-01 UTC; 32 bits reach the year 2106.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct UnixSeconds(pub u32);
@@ -46,10 +49,13 @@ impl TimeText {
         if self.day != Some(day) {
             self.day = Some(day);
             self.text = *b"yyyy-mm-ddThh:mm:ss+00:00";
-            let (year, month, of_month) = civil(day);
+            // Every 32-bit second is a valid timestamp.
+            let timestamp = Timestamp::from_second(i64::from(time.0)).unwrap_or_default();
+            let date = Offset::UTC.to_datetime(timestamp);
+            let year = u32::from(date.year().unsigned_abs());
             self.put(0, [year / 100, year % 100]);
-            self.put(5, [month]);
-            self.put(8, [of_month]);
+            self.put(5, [date.month().unsigned_abs().into()]);
+            self.put(8, [date.day().unsigned_abs().into()]);
         }
         self.put(11, [second / 3600]);
         self.put(14, [second / 60 % 60]);
@@ -57,7 +63,7 @@ impl TimeText {
         &self.text
     }
 
-    /// Writes numbers below 100 by two digits each.
+    /// Writes numbers below 100, two digits each.
     fn put<const N: usize>(&mut self, at: usize, numbers: [u32; N]) {
         let places = self.text.get_mut(at..).unwrap_or_default().chunks_exact_mut(2);
         for (to, number) in places.zip(numbers) {
@@ -75,20 +81,6 @@ impl fmt::Display for UnixSeconds {
     }
 }
 
-/// Year, month and day of a day number, by eras of 400 years that begin in March
-/// (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
-fn civil(days: u32) -> (u32, u32, u32) {
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (era * 400 + year_of_era + u32::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,7 +89,7 @@ mod tests {
     proptest! {
         #[test]
         fn writes_what_the_calendar_library_writes(second in any::<u32>()) {
-            let expected = jiff::Timestamp::from_second(i64::from(second)).unwrap();
+            let expected = Timestamp::from_second(i64::from(second)).unwrap();
             let text = expected.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string();
             prop_assert_eq!(UnixSeconds(second).to_string(), text);
         }

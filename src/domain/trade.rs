@@ -52,13 +52,13 @@ named! {
         Direct = "direct",
         /// One token was traded for another, and the route passed through the native coin.
         Route = "route",
-        /// Its dollars, at the price of the chain's reference pools.
+        /// Its dollars at the price of the chain's reference pools.
         ReferencePool = "reference_pool",
-        /// Its dollars, at a price derived from the trades of any wallet.
+        /// Its dollars at a price derived from the trades of any wallet.
         Learned = "learned",
-        /// Its dollars, at the price of the configured candle source.
+        /// Its dollars at the price of the configured candle source.
         Candle = "candle",
-        /// By what one of its tokens was worth in another trade of the wallet in the same minute.
+        /// From the value of one of its tokens in another trade of the wallet within a minute.
         Token = "token",
         /// None yet: a source failed; the value is looked up again later.
         Pending = "pending",

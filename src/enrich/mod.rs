@@ -17,6 +17,7 @@ mod values;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tokio::try_join;
 
@@ -27,7 +28,7 @@ pub use retrace::Retraced;
 pub use rows::DecodedTx;
 pub use valuation::TOKEN_AGE_MAX;
 
-use crate::domain::{ChainId, Clock, Doubts, Trade, TxId, Units};
+use crate::domain::{Address, BoundedCache, ChainId, Clock, Doubts, Trade, TxId, Units};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{Candles, Source};
@@ -36,7 +37,7 @@ use crate::store::{PriceRecord, Store, StoreError, TokenRecord, WalletId};
 /// Native coin that transactions moved in addition to tokens.
 pub type SidePayments = HashMap<TxId, Units>;
 
-/// The stage, with what it keeps from one chunk to the next.
+/// The stage, with its cache.
 #[derive(Debug)]
 pub struct Enricher {
     pub store: Store,
@@ -48,10 +49,17 @@ pub struct Enricher {
 }
 
 /// What is kept in memory: names of pools, and the chains whose prices are not waited for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EnrichCache {
-    pool_names: pools::PoolNames,
+    pool_names: BoundedCache<(ChainId, Address), Arc<str>>,
     price_pauses: values::PricePauses,
+}
+
+impl EnrichCache {
+    pub fn new(limits: &EnrichLimits) -> Self {
+        let pool_names = BoundedCache::new(limits.pool_names_max);
+        Self { pool_names, price_pauses: values::PricePauses::default() }
+    }
 }
 
 /// The stage for one chain: its source, and the lane of the requests.
@@ -63,20 +71,15 @@ pub struct Lookups<'a> {
     lane: &'a Lane,
 }
 
-/// For what cannot fail, next to what can.
-async fn ready<T>(work: impl Future<Output = T>) -> Result<T, EnrichError> {
-    Ok(work.await)
-}
-
 /// What a chunk's transactions became.
 #[derive(Debug)]
 pub struct Enriched {
     pub trades: Vec<Trade>,
     pub side_payment: SidePayments,
     pub tokens: Vec<TokenRecord>,
-    /// Prices met on the way.
+    /// Prices to be stored.
     pub prices: Vec<PriceRecord>,
-    /// What no endpoint answered.
+    /// What no endpoint established.
     pub doubts: Doubts,
 }
 
@@ -110,24 +113,25 @@ impl Lookups<'_> {
         mut txs: Vec<DecodedTx>,
         is_stored: bool,
     ) -> Result<Enriched, EnrichError> {
-        // None needs the answers of the others.
+        // Concurrent: none needs the results of the others.
         let (positions, (tokens, doubts), (), reference) = try_join!(
             order::look_up(self, id, &txs, is_stored),
             tokens::look_up(self, &txs),
-            ready(pools::learn_names(self, txs.iter().map(|tx| &tx.decoded))),
-            ready(reference::ask(self, &txs)),
+            pools::look_up(self, txs.iter().map(|tx| &tx.decoded)).map(Ok),
+            reference::look_up(self, &txs).map(Ok),
         )?;
-        order::set(&mut txs, &positions);
+        order::set_positions(&mut txs, &positions);
         for tx in &mut txs {
             pools::set_names(self, &mut tx.decoded);
         }
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();
         let mut trades: Vec<Trade> = txs.into_iter().flat_map(DecodedTx::into_rows).collect();
-        let prices = values::set(self, id, &mut trades, &side_payment, &tokens, &reference).await?;
+        let prices =
+            values::look_up(self, id, &mut trades, &side_payment, &tokens, &reference).await?;
         Ok(Enriched { trades, side_payment, tokens, prices, doubts })
     }
 
-    /// Prices for stored rows that wait, of any wallets.
+    /// Looks up prices for stored rows without a value, of any wallets.
     pub async fn quotes(&self, waiting: &[Trade]) -> Result<Quotes, StoreError> {
         let coins = values::coins(self, waiting, &[]).await?;
         let moments = prices::moments(&coins, waiting);
@@ -136,8 +140,8 @@ impl Lookups<'_> {
         prices::quotes(self, reference, &moments, &[], Some(deadline)).await
     }
 
-    /// Values a wallet's stored rows that wait: by prices, by its other trades, and by reading their
-    /// transactions again.
+    /// Values a wallet's stored rows that have no value yet: by prices, by its other trades, and by
+    /// reading their transactions again.
     pub async fn value_again(
         &self,
         id: WalletId,
@@ -146,7 +150,7 @@ impl Lookups<'_> {
         quotes: &Quotes,
     ) -> Result<Retraced, StoreError> {
         let coins = values::coins(self, waiting, &[]).await?;
-        values::settle(self, &coins, id, waiting, side_payment, quotes).await?;
+        values::set_values(self, &coins, id, waiting, side_payment, quotes).await?;
         retrace::retrace(self, id, waiting).await
     }
 }

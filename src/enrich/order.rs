@@ -10,12 +10,12 @@ use crate::domain::{Height, TradeKey, TxId};
 use crate::rpc::UpstreamError;
 use crate::store::{StoreError, WalletId};
 
-/// How often a block is fetched again that came back empty, or without transactions that are known
-/// to be in it: an order by id would differ the next time.
+/// How often a block is fetched that comes back empty, or without transactions that are known to be
+/// in it: an order by id would differ from the block's, which another read may get.
 const BLOCK_TRIES_MAX: u32 = 12;
-/// Blocks that are asked for at once.
+/// Blocks that are requested concurrently.
 const BLOCKS_AT_ONCE: usize = 16;
-/// Stored rows of one time that are looked at for others of the same block.
+/// Stored rows of one time that are searched for others of the same block.
 const BLOCK_ROWS_MAX: usize = 1_000;
 
 /// Positions by block, where the wallet traded several times in it; empty where no node returns them.
@@ -49,25 +49,25 @@ pub(super) async fn look_up(
             known.insert(height, at.collect());
         }
     }
-    let asked = open.into_iter().map(async |(height, wanted)| {
+    let requests = open.into_iter().map(async |(height, wanted)| {
         Ok::<_, EnrichError>((height, positions(lookups, height, &wanted).await?))
     });
     let found =
-        stream::iter(asked).buffer_unordered(BLOCKS_AT_ONCE).try_collect::<Vec<_>>().await?;
+        stream::iter(requests).buffer_unordered(BLOCKS_AT_ONCE).try_collect::<Vec<_>>().await?;
     known.extend(found);
     Ok(known)
 }
 
 /// Sets positions: the block's where the wallet traded several times in it, else 0, so that a key
-/// does not depend on the node that reported it.
-pub(super) fn set(txs: &mut [DecodedTx], positions: &Positions) {
+/// does not depend on the node that reported the transaction.
+pub(super) fn set_positions(txs: &mut [DecodedTx], positions: &Positions) {
     for one in txs {
         let of_block = positions.get(&one.height);
         one.index = Some(of_block.and_then(|block| block.get(&one.id)).copied().unwrap_or(0));
     }
 }
 
-/// Whether no other transaction is stored of its block: a second read may bring one of several.
+/// Whether no other transaction of its block is stored: a second read may bring one of several.
 async fn is_alone(
     lookups: &Lookups<'_>,
     id: WalletId,
@@ -100,12 +100,13 @@ async fn positions(
             Err(error) => return Err(error),
         }
     }
-    // Better an order by id than a wallet that never gets past this block.
+    // An order by id is better than a wallet that never gets past this block.
     tracing::warn!(height, "the block came back without transactions that are in it");
     Ok(HashMap::new())
 }
 
-/// No node will return the order: each says so, or refuses blocks while it answers other requests.
+/// Whether no node will return the order: each reports that, or refuses blocks while it answers other
+/// requests.
 async fn is_lasting(lookups: &Lookups<'_>, error: &UpstreamError) -> bool {
     let is_refused = matches!(error, UpstreamError::Refused { .. });
     error.is_final() || is_refused && lookups.source.head(lookups.lane).await.is_ok()

@@ -1,55 +1,34 @@
 //! Names of pools whose factory no table has: the name of the pool's own contract, else its address
 //! stays.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tokio::time::timeout;
 
-use super::{EnrichCache, Enricher, Lookups};
+use super::{Enricher, Lookups};
 use crate::decode::{Decoded, DecodedTrade, NoteKind};
-use crate::domain::{Address, ChainId, Family, lock};
+use crate::domain::{Address, Family};
 use crate::registry::{Chain, EvmTables};
 
-/// What the contracts of pairs add to the name of their protocol.
+/// What the contracts of pairs append to the name of their protocol.
 const SUFFIXES: [&str; 3] = [" LP Token", " LPs", " LP"];
-/// Letters that a protocol's name keeps at least without its "swap".
+/// The fewest letters that a protocol's name keeps without its "swap".
 const STEM_LETTERS_MIN: usize = 4;
 
-/// Names that pools gave, by chain and pool.
-#[derive(Debug, Default)]
-pub(super) struct PoolNames(Mutex<HashMap<(ChainId, Address), Arc<str>>>);
-
-impl PoolNames {
-    fn get(&self, chain: ChainId, pool: Address) -> Option<Arc<str>> {
-        lock(&self.0).get(&(chain, pool)).cloned()
-    }
-
-    fn add(&self, chain: ChainId, pool: Address, name: &Arc<str>, max: usize) {
-        let mut names = lock(&self.0);
-        if names.len() >= max {
-            names.clear();
-        }
-        names.insert((chain, pool), Arc::clone(name));
-    }
-}
-
-/// Puts names in place of pools' addresses. What no node answers in time keeps its address.
+/// Replaces pools' addresses by names. A pool that no node names in time keeps its address.
 pub async fn name_pools(lookups: &Lookups<'_>, decoded: &mut Decoded) {
-    learn_names(lookups, std::iter::once(&*decoded)).await;
+    look_up(lookups, std::iter::once(&*decoded)).await;
     set_names(lookups, decoded);
 }
 
-/// Asks for the names that are not known yet.
-pub(super) async fn learn_names(
-    lookups: &Lookups<'_>,
-    decoded: impl Iterator<Item = &Decoded> + Send,
-) {
-    let trades = decoded.filter(|one| is_found(one)).flat_map(|one| &one.trades);
+/// Looks up the names that are not cached.
+pub(super) async fn look_up(lookups: &Lookups<'_>, decoded: impl Iterator<Item = &Decoded> + Send) {
+    let trades = decoded.filter(|one| names_pools(one)).flat_map(|one| &one.trades);
     let pools: BTreeSet<Address> = trades.filter_map(pool_of).collect();
     let Lookups { chain, source, lane, .. } = lookups;
-    let Enricher { registry, limits, kept: EnrichCache { pool_names, .. }, .. } = lookups.enricher;
-    let is_open = |pool: &Address| pool_names.get(chain.id, *pool).is_none();
+    let Enricher { registry, limits, kept, .. } = lookups.enricher;
+    let is_open = |pool: &Address| kept.pool_names.get(&(chain.id, *pool)).is_none();
     let open: Vec<Address> = pools.into_iter().filter(is_open).collect();
     if open.is_empty() {
         return;
@@ -57,26 +36,28 @@ pub(super) async fn learn_names(
     let answered = timeout(limits.token_wait_max, source.pool_names(&open, lane)).await;
     for (pool, text) in answered.ok().and_then(Result::ok).unwrap_or_default() {
         if let Some(name) = own_name(registry.evm(), chain, &text) {
-            pool_names.add(chain.id, pool, &name, limits.pool_names_max);
+            kept.pool_names.put((chain.id, pool), name);
         }
     }
 }
 
-/// Puts the names that are known in place of addresses.
+/// Replaces addresses by the cached names.
 pub(super) fn set_names(lookups: &Lookups<'_>, decoded: &mut Decoded) {
-    if !is_found(decoded) {
+    if !names_pools(decoded) {
         return;
     }
     let names = &lookups.enricher.kept.pool_names;
     for trade in &mut decoded.trades {
-        let name = pool_of(trade).and_then(|pool| names.get(lookups.chain.id, pool));
+        let name = pool_of(trade).and_then(|pool| names.get(&(lookups.chain.id, pool)));
         if let Some(name) = name {
             trade.venue = name;
         }
     }
 }
 
-fn is_found(decoded: &Decoded) -> bool {
+/// Whether addresses in place of venues are those of pools: a trade by a contract that no table has
+/// carries that contract's address.
+fn names_pools(decoded: &Decoded) -> bool {
     decoded.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue)
 }
 

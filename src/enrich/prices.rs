@@ -15,7 +15,7 @@ use crate::store::{KeptCandle, PriceRecord, StoreError};
 
 pub(super) type PriceAnswer = Result<Vec<Option<Price>>, UpstreamError>;
 
-/// Where prices of a chain come from, where its reference pools have none.
+/// The price sources of a chain after its reference pools.
 pub(super) trait Quoting: Sync {
     /// From the candle source; `None` where none is configured.
     fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<PriceAnswer>> + Send;
@@ -32,28 +32,28 @@ pub(super) trait Quoting: Sync {
     ) -> impl Future<Output = Result<KeptCandle, StoreError>> + Send;
 }
 
-/// Seconds after which a candle source that has no price of a minute will not have one later.
+/// Seconds after which a minute without a candle counts as one that never gets a candle.
 const CANDLE_SETTLED_AFTER: u32 = 2 * 60 * 60;
 
-/// What became of a question.
+/// The outcome of a price lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
     Price(Price, ValueSource),
     /// No source has a price, now or later.
     Unavailable,
-    /// A source failed, or did not answer in time.
+    /// A source failed or timed out: the lookup is repeated later.
     Later,
 }
 
-/// The answers of one round.
+/// The outcomes of one round of lookups.
 #[derive(Debug, Default)]
 pub struct Quotes {
     by_moment: HashMap<Moment, Quote>,
     /// Whether a row needs a price.
     pub is_asked: bool,
-    /// Answers of the candle source.
+    /// Answers of the candle source, to be stored.
     pub news: Vec<PriceRecord>,
-    /// A source did not answer in time.
+    /// A source timed out.
     pub(super) late: bool,
 }
 
@@ -62,7 +62,7 @@ impl Quotes {
         self.by_moment.get(&moment).copied().unwrap_or(Quote::Later)
     }
 
-    /// Whether every question has to be asked again.
+    /// Whether every lookup has to be repeated.
     pub fn all_later(&self) -> bool {
         self.by_moment.values().all(|quote| *quote == Quote::Later)
     }
@@ -87,8 +87,8 @@ pub(super) fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
 }
 
 /// Looks up prices, until `deadline` at most; without one no source is queried and every value is
-/// deferred. `reference` asks the reference pools for all moments, `own` are learned prices that are not
-/// stored yet.
+/// deferred. `reference` requests the reference prices of all moments; `own` are learned prices that
+/// are not stored yet.
 pub(super) async fn quotes(
     sources: &impl Quoting,
     reference: impl Future<Output = PriceAnswer>,
@@ -144,7 +144,7 @@ async fn learned(
     Ok(price.map(|price| Quote::Price(price, ValueSource::Learned)))
 }
 
-/// By the minute: an answer for one is stored, so that it stays the same.
+/// Looks up candles. Each is stored by its minute, so that a minute keeps its price.
 async fn candles(
     sources: &impl Quoting,
     open: &[Moment],
@@ -192,7 +192,7 @@ async fn candles(
     Ok(())
 }
 
-/// The answer of a source; `None` where it failed or was too slow.
+/// The answer of a source; `None` where it failed or timed out.
 async fn in_time<T>(
     asked: impl Future<Output = Result<T, UpstreamError>>,
     deadline: Instant,
@@ -330,24 +330,24 @@ mod tests {
         (quotes.at(AT), std::mem::take(&mut script.asked.lock().unwrap()))
     }
 
-    fn told(price: u128, source: ValueSource) -> Quote {
+    fn quoted(price: u128, source: ValueSource) -> Quote {
         Quote::Price(Price(price), source)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_next_source_is_asked_only_where_the_one_before_cannot_tell() {
+    async fn the_next_source_is_queried_only_where_the_one_before_has_no_price() {
         let all = |reference| Script {
             learned: vec![21, 21],
             candles: Some(Answer::Price(30)),
             ..script(reference)
         };
         let first = quote(&all(Answer::Price(10))).await;
-        assert_eq!(first, (told(10, ValueSource::ReferencePool), vec!["reference"]));
+        assert_eq!(first, (quoted(10, ValueSource::ReferencePool), vec!["reference"]));
         let second = quote(&all(Answer::Unavailable)).await;
-        assert_eq!(second, (told(21, ValueSource::Learned), vec!["reference", "learned"]));
+        assert_eq!(second, (quoted(21, ValueSource::Learned), vec!["reference", "learned"]));
         let third = quote(&Script { learned: vec![21], ..all(Answer::Unavailable) }).await;
         let order = vec!["reference", "learned", "candles"];
-        assert_eq!(third, (told(30, ValueSource::Candle), order.clone()));
+        assert_eq!(third, (quoted(30, ValueSource::Candle), order.clone()));
         let none =
             quote(&Script { candles: None, learned: vec![], ..all(Answer::Unavailable) }).await;
         assert_eq!(none, (Quote::Unavailable, order));
@@ -357,9 +357,9 @@ mod tests {
     async fn pools_that_no_node_will_ever_read_are_as_good_as_none() {
         let pools = || script(Answer::Refuses);
         let found = quote(&Script { learned: vec![21, 21], ..pools() }).await;
-        assert_eq!(found, (told(21, ValueSource::Learned), vec!["reference", "learned"]));
+        assert_eq!(found, (quoted(21, ValueSource::Learned), vec!["reference", "learned"]));
         let found = quote(&Script { candles: Some(Answer::Price(30)), ..pools() }).await;
-        assert_eq!(found.0, told(30, ValueSource::Candle));
+        assert_eq!(found.0, quoted(30, ValueSource::Candle));
         assert_eq!(quote(&pools()).await.0, Quote::Unavailable);
         // The operator may repair the last source.
         let found = quote(&Script { candles: Some(Answer::Refuses), ..pools() }).await;
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_source_that_fails_is_no_reason_to_ask_the_next_one() {
+    async fn a_source_that_fails_is_no_reason_to_query_the_next_one() {
         for reference in [Answer::Fails, Answer::Silent] {
             let candles = Some(Answer::Price(30));
             let begun = Instant::now();
@@ -399,7 +399,7 @@ mod tests {
         assert!(!found.all_later());
         assert_eq!(found.news, [PriceRecord::Candle(at, Some(Price(30)))], "two of one minute");
         for (kept, expected) in [
-            (KeptCandle::Price(Price(31)), told(31, ValueSource::Candle)),
+            (KeptCandle::Price(Price(31)), quoted(31, ValueSource::Candle)),
             (KeptCandle::Nothing, Quote::Unavailable),
         ] {
             let found = quote(&Script { candles, kept, ..script(Answer::Unavailable) }).await;
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_asked_while_the_sources_rest() {
+    async fn no_source_is_queried_during_a_pause() {
         let script = script(Answer::Price(10));
         let found = quotes(&script, script.reference(), &[AT], &[], None).await.unwrap();
         assert_eq!(found.at(AT), Quote::Later);

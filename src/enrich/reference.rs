@@ -1,4 +1,4 @@
-//! Prices of the reference pools, asked for while other look-ups of a chunk are under way.
+//! Looks up the prices of the reference pools while other look-ups of a chunk are under way.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::{Enricher, Lookups, valuation};
 use crate::domain::{Moment, Price};
 use crate::rpc::UpstreamError;
 
-/// The answer of the reference pools for a chunk's moments.
+/// The prices of the reference pools at a chunk's moments.
 #[derive(Debug)]
 pub(super) struct ReferencePrices {
-    /// `None`: they were not asked, or did not answer in time.
+    /// `None`: they were not requested, or not returned in time.
     prices: Option<Result<HashMap<Moment, Option<Price>>, UpstreamError>>,
     /// How long the chunk may still wait for prices.
     pub(super) wait: Duration,
 }
 
 impl ReferencePrices {
-    /// The prices at these moments; `None` where they are still to be asked for.
+    /// The prices at these moments; `None` where they are still to be requested.
     pub(super) fn of(&self, moments: &[Moment]) -> Option<PriceAnswer> {
         match self.prices.as_ref()? {
             Err(error) => Some(Err(error.clone())),
@@ -33,9 +33,9 @@ impl ReferencePrices {
     }
 }
 
-/// Asks the reference pools for the prices that rows may want: that takes none of what is asked at the
-/// same time. Where it takes too long, other prices are not waited for either.
-pub(super) async fn ask(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> ReferencePrices {
+/// Requests the prices that rows may need, as far as the transactions alone show that. After a timeout
+/// neither this chunk nor, for a while, the chain's next ones wait for prices.
+pub(super) async fn look_up(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> ReferencePrices {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain, lookups.enricher);
     let wait = limits.value_wait_max;
     let wanting = txs.iter().filter(|tx| valuation::may_want_price(chain, &tx.decoded.trades));

@@ -1,5 +1,5 @@
-//! Native coin that an endpoint failed to report when rows were stored: their transactions are read
-//! again.
+//! Reads transactions again whose native coin an endpoint failed to report when their rows were
+//! stored.
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -10,7 +10,7 @@ use crate::decode::{Decoded, DecodedTrade};
 use crate::domain::{Trade, TxId, ValueSource, Wallet};
 use crate::store::{StoreError, WalletId};
 
-/// Transactions that were read again, and those of them of which all is known now.
+/// How many transactions were read again, and how many of them completely.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retraced {
     pub requested: usize,
@@ -24,8 +24,8 @@ impl Retraced {
     }
 }
 
-/// Gives a wallet's waiting rows the native coin that their transactions moved. Those whose endpoint
-/// fails again wait on; those that the transaction does not show have no value.
+/// Sets the native coin that the transactions of a wallet's pending rows moved. Rows whose endpoint
+/// fails again stay pending; rows that the transaction no longer decodes to get no value.
 pub(super) async fn retrace(
     lookups: &Lookups<'_>,
     id: WalletId,
@@ -52,7 +52,7 @@ pub(super) async fn retrace(
     Ok(retraced)
 }
 
-/// `None` where no endpoint returns it, or one fails to report what moved inside.
+/// `None` where no endpoint returns the transaction, or one fails to report its inner calls.
 async fn reread(lookups: &Lookups<'_>, wallet: Wallet, tx: TxId) -> Option<Decoded> {
     let Enricher { registry, limits, .. } = lookups.enricher;
     let read = lookups.source.transaction(tx, wallet.address, lookups.lane);
@@ -61,8 +61,8 @@ async fn reread(lookups: &Lookups<'_>, wallet: Wallet, tx: TxId) -> Option<Decod
     is_known.then(|| found.raw.decode(registry, &wallet))
 }
 
-/// Values the rows of a transaction that wait, each by its own leg: of legs that are alike the first
-/// row has the first.
+/// Values the pending rows of a transaction, each by its own leg: of equal legs the first row has the
+/// first.
 fn revalue(rows: &mut [Trade], tx: TxId, decoded: &[DecodedTrade]) {
     let mut left: Vec<&DecodedTrade> = decoded.iter().collect();
     for row in rows.iter_mut().filter(|row| row.key.tx == tx) {
@@ -113,7 +113,7 @@ mod tests {
         let of = |value: u64| Some(Units::from(value));
         assert_eq!(rows.each_ref().map(native), [of(5), of(6), None]);
         assert_eq!(rows[2].valued, unknown);
-        // A row that does not wait has its leg too.
+        // A row that is not pending has its leg too.
         let mut rows = [row(0, unknown), row(1, pending)];
         revalue(&mut rows, TX, &[leg(5), leg(6)]);
         assert_eq!(rows.each_ref().map(native), [None, of(6)]);

@@ -12,7 +12,7 @@ pub struct DecodedTx {
     pub height: Height,
     pub index: Option<u32>,
     pub decoded: Decoded,
-    /// Native coin that moved inside is not known only because an endpoint failed.
+    /// The native coin of inner calls is unknown, and only because an endpoint failed.
     pub awaits_native: bool,
 }
 

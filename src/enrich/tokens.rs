@@ -14,13 +14,13 @@ use crate::rpc::UpstreamError;
 use crate::sources::TokenMeta;
 use crate::store::{StoreError, TokenRecord};
 
-/// Groups of tokens that are queried concurrently.
+/// Groups of tokens that are requested concurrently.
 const GROUPS_AT_ONCE: usize = 8;
 
 type Tokens = BTreeMap<Address, TokenRecord>;
 
-/// Decimals that the transactions hold, and symbols of tokens that are not known yet; with a doubt
-/// where no endpoint answered for the decimals of a token.
+/// Collects the decimals that the transactions hold, and looks up tokens without a stored symbol; adds
+/// a doubt where no endpoint answered for the decimals of a token.
 pub(super) async fn look_up(
     lookups: &Lookups<'_>,
     txs: &[DecodedTx],
@@ -28,7 +28,7 @@ pub(super) async fn look_up(
     let mut tokens = contained(lookups.chain.id, txs);
     let unknown = unknown(lookups, &tokens).await?;
     if !unknown.is_empty() {
-        ask(lookups, &unknown, &mut tokens).await?;
+        request(lookups, &unknown, &mut tokens).await?;
     }
     let is_answered = unanswered(&unknown, &tokens).is_empty();
     let doubts = if is_answered { Doubts::NONE } else { Doubts::UNCONFIRMED };
@@ -47,7 +47,7 @@ fn contained(chain: ChainId, txs: &[DecodedTx]) -> Tokens {
     tokens
 }
 
-/// Tokens without a symbol that were not asked for lately.
+/// Tokens without a stored symbol that were not looked up lately.
 async fn unknown(lookups: &Lookups<'_>, tokens: &Tokens) -> Result<Vec<Address>, StoreError> {
     let enricher = lookups.enricher;
     let (view, now) = (enricher.store.view()?, enricher.clock.now());
@@ -66,11 +66,11 @@ async fn unknown(lookups: &Lookups<'_>, tokens: &Tokens) -> Result<Vec<Address>,
     Ok(unknown)
 }
 
-/// Queries tokens. A symbol that is not returned in time is fetched again later. Without decimals
-/// there is no amount: the chunk waits for endpoints that fail for a while, and tokens that a
-/// limited endpoint left out are queried again. What is still open then is a doubt if the endpoints
-/// answer other requests, else an error.
-async fn ask(
+/// Requests tokens. A symbol that is not returned in time is looked up again later. Without decimals
+/// there is no amount: the chunk waits a while for endpoints that fail, and tokens that a limited
+/// endpoint left out are requested again. Decimals that are still open then are a doubt if the
+/// endpoints answer other requests, else an error.
+async fn request(
     lookups: &Lookups<'_>,
     mints: &[Address],
     tokens: &mut Tokens,
@@ -78,7 +78,7 @@ async fn ask(
     let limits = &lookups.enricher.limits;
     let until = Instant::now() + limits.decimals_wait_max;
     let is_open = !unanswered(mints, tokens).is_empty();
-    // Half of the time: the rest is for tokens that are queried one by one.
+    // Half of the time: the rest is for tokens that are requested one by one.
     let mut wait = if is_open { limits.decimals_wait_max / 2 } else { limits.token_wait_max };
     let (mut open, mut size) = (mints.to_vec(), mints.len());
     loop {
@@ -104,7 +104,7 @@ async fn ask(
     answers.unwrap_or_else(|_| Err(late())).map(drop)
 }
 
-/// The answer about some tokens; `None` if it failed or was late.
+/// The metadata of some tokens; `None` if the request failed or timed out.
 async fn metas(lookups: &Lookups<'_>, mints: &[Address], wait: Duration) -> Option<Vec<TokenMeta>> {
     timeout(wait, lookups.source.tokens(mints, lookups.lane)).await.ok()?.ok()
 }
@@ -120,7 +120,7 @@ fn take(lookups: &Lookups<'_>, metas: impl Iterator<Item = TokenMeta>, tokens: &
     }
 }
 
-/// Tokens whose decimals are not known, and for which no endpoint answered.
+/// Tokens of unknown decimals for which no endpoint answered.
 fn unanswered(mints: &[Address], tokens: &Tokens) -> Vec<Address> {
     let is_open = |mint: &&Address| {
         let token = tokens.get(mint);

@@ -11,32 +11,32 @@ use crate::domain::{
 };
 use crate::registry::Chain;
 
-/// Two values of one transaction that are further apart than this factor are both refused.
+/// Two values of one transaction that differ by more than this factor are both rejected.
 const SIDES_FACTOR_MAX: u64 = 2;
-/// A trade of fewer dollars teaches no price: rounding and fees weigh too much in it.
+/// A trade of fewer dollars implies no price: rounding and fees weigh too much in it.
 const LEARNED_DOLLARS_MIN: u64 = 10;
 /// How far from a trade, before or after, learned prices count.
 pub(super) const LEARNED_AGE_MAX: u32 = 300;
-/// A learned price that differs from the middle of those around it by more than one part in so
-/// many is refused.
+/// A learned price that differs from the median of those around it by more than one part in so many
+/// is rejected.
 const LEARNED_OFF_PART: u64 = 20;
-/// So many learned prices must agree, and of so many nearest ones the middle is taken.
+/// Learned prices that must agree, and the nearest ones whose median is taken.
 const LEARNED_COUNT_MIN: usize = 2;
 const LEARNED_COUNT_MAX: usize = 3;
 /// How far from a trade, before or after, another one is evidence of a token's value.
 pub const TOKEN_AGE_MAX: u32 = 60;
-/// A trade says nothing of amounts that are more than so many times its own.
+/// A trade values amounts up to so many times its own.
 const TOKEN_TIMES_MAX: u64 = 10;
-/// Longer decimals are not met; powers of ten up to here fit.
+/// Tokens with more decimals are not valued; powers of ten up to twice this fit the integer.
 const DECIMALS_MAX: u8 = 36;
 
 type Wide = Uint<512, 8>;
 
-/// What is known of a chain's coins.
+/// A chain with the decimals of its stablecoins.
 #[derive(Debug)]
 pub(super) struct Coins<'a> {
     pub(super) chain: &'a Chain,
-    /// Decimals of the stablecoins that are met.
+    /// Decimals of the stablecoins that the rows name.
     pub(super) decimals: HashMap<Address, u8>,
 }
 
@@ -49,8 +49,8 @@ impl Coins<'_> {
         self.decimals.get(mint).copied().filter(|decimals| *decimals <= DECIMALS_MAX)
     }
 
-    /// A stablecoin's amount, of which each counts as one dollar, divided by a price or by an amount of
-    /// native coin: the other of the two.
+    /// A stablecoin's amount in dollars, divided by a price or by an amount of native coin: the other
+    /// of the two.
     fn divided(&self, row: &Trade, by: Wide) -> Option<Wide> {
         let coin = self.chain.native.decimals.checked_add(Price::DECIMALS)?;
         let dollars = Wide::from(row.units?).checked_mul(ten_to(coin)?)?;
@@ -82,7 +82,7 @@ fn narrow(wide: Wide) -> Option<Units> {
     Units::uint_try_from(wide).ok().filter(|units| !units.is_zero())
 }
 
-/// Marks rows of one transaction whose value its route passed through: one token for another at one
+/// Marks the rows of a transaction whose route passed through native coin: one token for another at one
 /// value.
 pub(super) fn mark_routed(rows: &mut [Trade]) {
     if let [one, other] = rows
@@ -102,7 +102,7 @@ pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     is_token_for_token(rows) && rows.iter().any(lacks)
 }
 
-/// The same of a transaction that is no rows yet, as far as it shows.
+/// The same for decoded trades, as far as they show it: decimals and other trades are not known yet.
 pub(super) fn may_want_price(chain: &Chain, trades: &[DecodedTrade]) -> bool {
     let has = |side| trades.iter().any(|trade| trade.side == side);
     let lacks = |trade: &DecodedTrade| {
@@ -111,8 +111,8 @@ pub(super) fn may_want_price(chain: &Chain, trades: &[DecodedTrade]) -> bool {
     has(Side::Sell) && has(Side::Buy) && trades.iter().any(lacks)
 }
 
-/// Marks what was exchanged for native coin of an amount that an endpoint failed to report: such rows
-/// wait for it.
+/// Marks rows as pending that were exchanged for native coin whose amount an endpoint failed to
+/// report.
 pub(super) fn await_native(rows: &mut [Trade]) {
     if is_token_for_token(rows) {
         return;
@@ -122,12 +122,12 @@ pub(super) fn await_native(rows: &mut [Trade]) {
     }
 }
 
-/// Whether rows of one transaction wait for the native coin that it moved, and not for a price.
+/// Whether rows of one transaction are pending for the native coin that it moved, not for a price.
 pub(super) fn awaits_native(rows: &[Trade]) -> bool {
     !is_token_for_token(rows) && rows.iter().any(|row| row.valued == ValueSource::Pending)
 }
 
-/// Whether rows of a transaction wait for what other trades say of their tokens, and for nothing else.
+/// Whether rows of a transaction are pending for other trades of their tokens, and for nothing else.
 pub(super) fn awaits_tokens(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     let waits = rows.iter().any(|row| row.valued == ValueSource::Pending);
     waits && !wants_price(coins, rows) && !awaits_native(rows)
@@ -143,7 +143,7 @@ pub(super) fn knows_decimals(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     stable.all(|row| row.native.is_some() || coins.decimals.contains_key(&row.mint))
 }
 
-/// Gives stablecoins their worth, and what was traded for nothing but stablecoins theirs.
+/// Values stablecoins by a price, and what was traded for nothing but stablecoins by their sum.
 pub(super) fn by_price(
     coins: &Coins<'_>,
     rows: &mut [Trade],
@@ -165,7 +165,7 @@ pub(super) fn by_price(
     let count = |side| rows.iter().filter(|row| row.side == side).count();
     let (sells, buys) = (count(Side::Sell), count(Side::Buy));
     for (row, own) in rows.iter_mut().zip(worths) {
-        // What was given decides the value of both where both sides could.
+        // The given side decides where both sides have a value.
         let (other, alone) = match row.side {
             Side::Buy => (given, buys == 1),
             Side::Sell => (got.filter(|_| given.is_none()), sells == 1),
@@ -179,7 +179,7 @@ pub(super) fn by_price(
     }
 }
 
-/// What a side of nothing but stablecoins is worth.
+/// The worth of a side that is nothing but stablecoins.
 fn side_sum(rows: &[Trade], worths: &[Option<Units>], side: Side) -> Option<Units> {
     let mut sum = None;
     for (_, worth) in rows.iter().zip(worths).filter(|(row, _)| row.side == side) {
@@ -219,7 +219,7 @@ pub(super) fn learned_at(around: &[LearnedPrice], time: UnixSeconds) -> Option<P
     let mut near: Vec<&LearnedPrice> = around.iter().filter(near).collect();
     near.sort_by_key(|price| (price.tag, price.price));
     near.dedup_by_key(|price| price.tag);
-    let middle = middle(near.iter().map(|price| price.price).collect())?;
+    let middle = median(near.iter().map(|price| price.price).collect())?;
     near.retain(|price| {
         let off = Wide::from(price.price.0.abs_diff(middle.0));
         off * Wide::from(LEARNED_OFF_PART) <= Wide::from(middle.0)
@@ -229,21 +229,21 @@ pub(super) fn learned_at(around: &[LearnedPrice], time: UnixSeconds) -> Option<P
     }
     near.sort_by_key(|price| (price.time.0.abs_diff(time.0), price.price, price.tag));
     near.truncate(LEARNED_COUNT_MAX);
-    self::middle(near.iter().map(|price| price.price).collect())
+    median(near.iter().map(|price| price.price).collect())
 }
 
-/// The middle one; of an even number the lower of the two in the middle.
-fn middle(mut prices: Vec<Price>) -> Option<Price> {
+/// The median; of an even number the lower of the two in the middle.
+fn median(mut prices: Vec<Price>) -> Option<Price> {
     prices.sort_unstable();
     prices.get(prices.len().checked_sub(1)? / 2).copied()
 }
 
-/// What another trade says of a token, for a transaction of one token for one other that nothing
-/// else values.
+/// The value that another trade gives to a transaction of one token for one other which nothing else
+/// values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenValue {
     Value(Units),
-    /// A trade that could be evidence waits for its own value.
+    /// A trade that could be evidence is pending itself.
     Later,
     Nothing,
 }
@@ -293,7 +293,7 @@ fn token_worth(row: &Trade, others: &[&Trade]) -> TokenValue {
         let distance = other.key.time.0.abs_diff(row.key.time.0);
         (distance, std::cmp::Reverse(other.units), other.key)
     };
-    // Only what hangs on nothing that this server happens to hold.
+    // Only values that do not depend on which trades this server happens to hold.
     let firm = |other: &&&Trade| {
         other.valued.is_of_transaction() || other.valued == ValueSource::ReferencePool
     };

@@ -1,4 +1,4 @@
-//! Sets native values of rows: by looked-up prices, then by the wallet's other trades.
+//! Sets native values of rows: by prices, then by the wallet's other trades.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -13,25 +13,23 @@ use super::{Enricher, Lookups, SidePayments};
 use crate::domain::{Address, ChainId, LearnedPrice, Trade, Units, UnixSeconds, ValueSource, lock};
 use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
 
-/// Chains whose prices were waited for in vain, until when.
+/// Until when chunks of a chain wait for no prices, after a price lookup timed out.
 #[derive(Debug, Default)]
 pub(super) struct PricePauses(Mutex<HashMap<ChainId, Instant>>);
 
 impl PricePauses {
-    /// Whether the prices of a chain were waited for in vain lately.
     pub(super) fn holds(&self, chain: ChainId) -> bool {
         lock(&self.0).get(&chain).is_some_and(|until| Instant::now() < *until)
     }
 
-    /// No chunk waits for the chain's prices until then.
     pub(super) fn begin(&self, chain: ChainId, time: Duration) {
         lock(&self.0).insert(chain, Instant::now() + time);
     }
 }
 
-/// Gives the rows of a chunk their values. Waits for prices no longer than is left, and not at all where
-/// that was in vain lately. Returns the prices to be kept.
-pub(super) async fn set(
+/// Sets the values of a chunk's rows. Waits for prices no longer than `reference` leaves, and not at all
+/// during a pause. Returns the prices to be stored.
+pub(super) async fn look_up(
     lookups: &Lookups<'_>,
     id: WalletId,
     trades: &mut [Trade],
@@ -59,14 +57,14 @@ pub(super) async fn set(
     if quotes.late {
         kept.price_pauses.begin(chain, limits.values_rest);
     }
-    settle(lookups, &coins, id, trades, side_payment, &quotes).await?;
+    set_values(lookups, &coins, id, trades, side_payment, &quotes).await?;
     let own = own.into_iter().map(PriceRecord::Learned);
     Ok(own.chain(quotes.news).collect())
 }
 
 /// Sets the values of a wallet's rows from the quotes and its other trades; a row still without a
-/// value waits for one, or has none.
-pub(super) async fn settle(
+/// value is pending, or has none.
+pub(super) async fn set_values(
     lookups: &Lookups<'_>,
     coins: &Coins<'_>,
     id: WalletId,
@@ -112,12 +110,12 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, 
     }
 }
 
-/// What the transaction of a row moved in addition to its tokens.
+/// The side payment of a row's transaction.
 fn paid_aside(side_payment: &SidePayments, row: &Trade) -> Units {
     side_payment.get(&row.key.tx).copied().unwrap_or_default()
 }
 
-/// What other trades say about each transaction.
+/// The value of each transaction by other trades.
 async fn by_tokens(
     lookups: &Lookups<'_>,
     coins: &Coins<'_>,
@@ -144,7 +142,7 @@ async fn by_tokens(
         let stored = store.view()?.rows_between(id, newest, oldest, max).await?;
         let stored: Vec<Trade> = stored.into_iter().map(|row| row.trade).collect();
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
-        // What waits for tokens alone would wait for this one in its turn, and gives no token a value.
+        // A transaction that is pending for tokens alone would wait for this one in turn.
         let stored = transactions(&stored).filter(|rows| !valuation::awaits_tokens(coins, rows));
         let others: Vec<&Trade> = read.chain(stored.flatten()).collect();
         let side_payment = paid_aside(side_payment, first);

@@ -24,11 +24,11 @@ pub enum Finality {
     Finalized,
     /// The node's `safe` tag.
     Safe,
-    /// So many blocks below the newest one, on chains whose tags are not usable.
+    /// A number of blocks below the newest one, on chains whose tags are not usable.
     Depth(u64),
 }
 
-/// A pool of the native coin and a stablecoin in a contract that holds many.
+/// A pool of the native coin and a stablecoin in a contract that holds many pools.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceId {
@@ -70,7 +70,7 @@ pub struct Chain {
     /// Limits of their operators: calls a second, and calls in a batch.
     pub rpc_rate: Option<u32>,
     pub rpc_batch: Option<u32>,
-    /// EVM: an open data gateway that serves requests without a key.
+    /// EVM and Solana: an open data gateway that serves requests without a key.
     pub portal: Option<String>,
     /// EVM: account lists (Etherscan's API) that serve requests without a key.
     pub lists: Option<String>,
@@ -83,7 +83,7 @@ pub struct Chain {
     /// own.
     #[serde(default)]
     pub mirrors: Vec<Address>,
-    /// EVM: tokens that are burnt for the network's refund of storage, so for a part of its fee.
+    /// EVM: tokens that are burnt for the network's refund of storage, which pays a part of its fee.
     #[serde(default)]
     pub gas_tokens: Vec<Address>,
     /// Tokens worth one US dollar.
@@ -125,29 +125,29 @@ struct File {
 
 pub(super) fn parse(text: &str) -> Result<Vec<Chain>, RegistryError> {
     let mut file: File = toml::from_str(text).map_err(|e| RegistryError::new("chains", e))?;
+    let fail = |reason| Err(RegistryError { table: "chains", reason });
     let (mut ids, mut names) = (HashSet::new(), HashSet::new());
     for row in &mut file.chain {
         if row.id.0 >= OWN_ID_MIN {
-            return Err(RegistryError::new("chains", format!("id {} is too large", row.id.0)));
+            return fail(format!("id {} is too large", row.id.0));
         }
         if !ids.insert(row.id) {
-            return Err(RegistryError::new("chains", format!("id {} stands twice", row.id.0)));
+            return fail(format!("id {} stands twice", row.id.0));
         }
         for name in row.aliases.iter().chain([&row.slug]) {
             if !names.insert(name.clone()) {
-                return Err(RegistryError::new("chains", format!("name {name} stands twice")));
+                return fail(format!("name {name} stands twice"));
             }
         }
         if let Some(other) = row.addresses().find(|address| address.family() != row.family) {
-            let reason = format!("{}: {other} is of another family", row.slug);
-            return Err(RegistryError::new("chains", reason));
+            return fail(format!("{}: {other} is of another family", row.slug));
         }
         row.reference_blocks = row.reference_blocks.max(1);
     }
     Ok(file.chain)
 }
 
-/// An EVM chain that the table does not have, as its user describes it.
+/// An EVM chain that the table does not have, from the user's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnChain {
     pub slug: String,
@@ -204,7 +204,7 @@ impl From<OwnChain> for Chain {
     }
 }
 
-/// Derived from the name, so that stored data stays the chain's under any other configuration.
+/// Derived from the name, so that stored data stays with its chain when the configuration changes.
 fn own_id(slug: &str) -> ChainId {
     let digest = Sha256::digest(slug);
     let number = digest.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));

@@ -7,13 +7,14 @@ use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
 use sha3::{Digest as _, Keccak256};
 
-use super::pool_makers::{PoolMakers, PoolPlace};
 use super::{Chain, RegistryError, fields};
-use crate::domain::{Account, Word};
+use crate::domain::{Account, BoundedCache, ChainId, Word};
 
 const TABLE: &str = "venues-evm";
+/// Pools whose factory is cached, about 130 bytes each.
+const POOLS_CACHED: usize = 16_384;
 
-/// What an event says about the assets that moved.
+/// What an event reports about the assets that moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -38,7 +39,7 @@ pub enum EventKind {
     Bridge,
     /// A smart account, named by the event or its emitter, executed an operation.
     Operation,
-    /// A platform took a fee that no other event shows: unless it is stated, the payout is unknown.
+    /// A platform took a fee that no other event shows: the payout is known only where it is stated.
     Fee,
 }
 
@@ -50,7 +51,7 @@ pub struct Payout {
     pub amount: usize,
     /// `None`: it pays native coin only.
     pub token: Option<usize>,
-    /// `to` is the caller: whom it paid stands in the call's input alone.
+    /// `to` is the caller: the account that it paid stands in the call's input alone.
     #[serde(default)]
     pub caller: bool,
 }
@@ -87,38 +88,38 @@ pub struct Event {
     /// Whether the pool may hold unwrapped native coin.
     #[serde(default)]
     pub native: bool,
-    /// What an account was paid, exactly and after all fees.
+    /// What an account received, exactly and after all fees.
     pub pays: Option<Payout>,
-    /// What an account's order sold, of tokens that lay at the venue since an earlier transaction.
+    /// What an account's order sold of tokens that the venue held since an earlier transaction.
     pub escrow: Option<Payout>,
-    /// The word that is the account which acted by an operation, where that is not the emitter, or which
-    /// sent assets to another chain.
+    /// The word with the account that acted by an operation, where that is not the emitter, or that sent
+    /// assets to another chain.
     pub actor: Option<usize>,
-    /// The word that is the account which paid the network for an operation; zero where none did.
+    /// The word with the account that paid the network for an operation; zero where none did.
     pub sponsor: Option<usize>,
-    /// The word that states what the account paid back to whom sent its operation.
+    /// The word with what the account paid back to the sender of its operation.
     pub repays: Option<usize>,
-    /// Other accounts, as market makers' or vaults', hold what it exchanged: the event alone says how
-    /// much that was.
+    /// Other accounts, such as market makers or vaults, hold what it exchanged: only the event states
+    /// the amounts.
     #[serde(default)]
     pub quotes: bool,
-    /// The words that are amounts, where others repeat what was asked for; empty where all may be.
+    /// The words that are amounts, where others repeat the requested ones; empty where all may be.
     #[serde(default)]
     pub amounts: Vec<usize>,
-    /// The words that say with their signs what a pool gave, and what it took as a negative number.
+    /// The signed words with the pool's changes: positive for what it gave, negative for what it took.
     pub deltas: Option<[usize; 2]>,
-    /// The word that states native coin which the account in another word paid as a fee.
+    /// The word with the native coin that the account in another word paid as a fee.
     pub charges: Option<usize>,
-    /// What a router kept of the route for an account: of what it was sent, or, stated after what it
-    /// paid, of that.
+    /// What a router kept for an account: of the payment that was sent or, where it is stated after
+    /// the router's own payment, of that one.
     pub keeps: Option<Payout>,
-    /// The word that states native coin given back of what was sent.
+    /// The word with the native coin that was refunded.
     pub refunds: Option<usize>,
     /// The word that is positive where a contract of positions, which the event names, adds liquidity.
     pub grows: Option<usize>,
-    /// What a conversion took for a token that it minted, less a fee.
+    /// What a conversion took for a token that it minted, before its fee.
     pub mints: Option<Peg>,
-    /// What a conversion gave for a token that it burnt, which is more by a fee.
+    /// What a conversion gave for a token that it burnt, after its fee.
     pub burns: Option<Peg>,
 }
 
@@ -158,7 +159,7 @@ pub enum ContractKind {
 /// One contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "five things that its code guarantees or not")]
+#[expect(clippy::struct_excessive_bools, reason = "five independent guarantees of its code")]
 pub struct Contract {
     id: u16,
     /// Chain slugs; empty for all chains.
@@ -182,7 +183,7 @@ pub struct Contract {
     /// Whether it keeps a fee of that coin, stated in its input.
     #[serde(default)]
     pub charges: bool,
-    /// Whether every venue that it calls emits an event of the tables: it trades nothing without one.
+    /// Whether every venue that it calls emits an event of the tables: without one it trades nothing.
     #[serde(default)]
     pub pools_only: bool,
 }
@@ -248,6 +249,15 @@ pub struct Anonymous {
     pub event: Event,
 }
 
+/// All that a pool's factory depends on, next to the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PoolPlace {
+    pub chain: ChainId,
+    pub pool: Account,
+    /// Its tokens, the lower one first.
+    pub pair: [Account; 2],
+}
+
 /// Events and contracts of the EVM chains, for the decoder and the lists.
 #[derive(Debug)]
 pub struct EvmTables {
@@ -255,7 +265,8 @@ pub struct EvmTables {
     anonymous: Vec<Anonymous>,
     contracts: HashMap<Account, Vec<Contract>>,
     factories: Vec<Factory>,
-    makers: PoolMakers,
+    /// Names of factories by pool; `None` for pools of none.
+    makers: BoundedCache<PoolPlace, Option<Arc<str>>>,
 }
 
 impl EvmTables {
@@ -286,27 +297,25 @@ impl EvmTables {
         &self.factories
     }
 
-    /// The name of the factory of a pool, derived at most once in a while.
+    /// The name of the factory of a pool, cached: `derive` takes a hundred hashes, and wallets trade
+    /// in the same pools again.
     pub fn maker(
         &self,
         place: PoolPlace,
         derive: impl FnOnce() -> Option<Arc<str>>,
     ) -> Option<Arc<str>> {
-        self.makers.get(place, derive)
+        self.makers.get(&place).unwrap_or_else(|| {
+            let name = derive();
+            self.makers.put(place, name.clone());
+            name
+        })
     }
 
     /// Whether a trade through this contract may reach a wallet that did not send the transaction.
     pub fn is_settlement(&self, chain: &Chain, account: &Account) -> bool {
-        self.contract(chain, account).is_some_and(|contract| match contract.kind {
-            ContractKind::Exchange | ContractKind::Settlement | ContractKind::EntryPoint => true,
-            ContractKind::Router
-            | ContractKind::EthFlow
-            | ContractKind::Vault
-            | ContractKind::Launchpad
-            | ContractKind::Positions
-            | ContractKind::Conversion
-            | ContractKind::Part => false,
-        })
+        use ContractKind::{EntryPoint, Exchange, Settlement};
+        let contract = self.contract(chain, account);
+        contract.is_some_and(|found| matches!(found.kind, Exchange | Settlement | EntryPoint))
     }
 
     /// Whether the tables name a contract.
@@ -361,7 +370,7 @@ pub(super) fn parse(text: &str, chains: &[Chain]) -> Result<EvmTables, RegistryE
         events: events(file.event)?,
         anonymous: anonymous(file.anonymous)?,
         contracts: contracts(file.contract)?,
-        makers: PoolMakers::default(),
+        makers: BoundedCache::new(POOLS_CACHED),
     })
 }
 
@@ -431,6 +440,8 @@ fn fail<T>(reason: String) -> Result<T, RegistryError> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::super::{Registry, Texts};
     use super::*;
 
@@ -493,6 +504,28 @@ mod tests {
         assert!(registry.evm().is_settlement(eth, &exchange));
         assert!(!registry.evm().is_known(base, &exchange));
         assert!(!registry.evm().is_settlement(eth, &[1; 20]));
+    }
+
+    #[test]
+    fn a_pool_is_derived_once_and_for_its_chain_and_pair_alone() {
+        let (registry, derived) = (read(&format!("{EVENT}{CONTRACT}")).unwrap(), Cell::new(0));
+        let maker = |place, name: Option<&str>| {
+            let derive = || {
+                derived.set(derived.get() + 1);
+                name.map(Into::into)
+            };
+            (registry.evm().maker(place, derive).map(|name| name.to_string()), derived.get())
+        };
+        let place = PoolPlace { chain: ChainId(1), pool: [7; 20], pair: [[1; 20], [2; 20]] };
+        let none = PoolPlace { pool: [8; 20], ..place };
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(maker(place, Some("V2")), (name("V2"), 1));
+        assert_eq!(maker(none, None), (None, 2));
+        // Cached, also that there is none.
+        assert_eq!(maker(place, Some("other")), (name("V2"), 2));
+        assert_eq!(maker(none, Some("other")), (None, 2));
+        assert_eq!(maker(PoolPlace { chain: ChainId(2), ..place }, Some("V3")), (name("V3"), 3));
+        assert_eq!(maker(PoolPlace { pair: [[1; 20], [3; 20]], ..place }, None), (None, 4));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How addresses and bytes stand in the tables.
+//! Deserializes addresses and bytes of the tables.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -7,7 +7,7 @@ use crate::domain::{Account, Address, Family};
 
 const TRON_TEXT_BYTES: usize = 34;
 
-/// Of the family whose form the text has.
+/// Parses an address of the family whose form the text has.
 impl<'de> Deserialize<'de> for Address {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// Of an EVM chain or of Tron, which share their contracts.
+/// An account of an EVM chain or of Tron, whose tables have one form.
 pub(super) fn account<'de, D: Deserializer<'de>>(from: D) -> Result<Account, D::Error> {
     match Address::deserialize(from)? {
         Address::Evm(bytes) | Address::Tron(bytes) => Ok(bytes),
@@ -28,7 +28,7 @@ pub(super) fn account<'de, D: Deserializer<'de>>(from: D) -> Result<Account, D::
     }
 }
 
-/// A column that some rows have.
+/// For a column that some rows lack.
 pub(super) fn some_account<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<Account>, D::Error> {

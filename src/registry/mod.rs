@@ -3,14 +3,12 @@
 mod chains;
 mod evm;
 mod fields;
-mod pool_makers;
 mod solana;
 
 pub use chains::{Chain, Finality, NativeCoin, OwnChain, ReferenceId, ReferenceVaults};
 pub use evm::{
-    Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, Peg, PoolSalt,
+    Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, Peg, PoolPlace, PoolSalt,
 };
-pub use pool_makers::PoolPlace;
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;
@@ -49,7 +47,7 @@ pub struct Texts<'a> {
 }
 
 impl Texts<'static> {
-    /// The texts that are compiled in.
+    /// Compiled in.
     pub const EMBEDDED: Self = Self {
         chains: include_str!("../../data/chains.toml"),
         venues_solana: include_str!("../../data/venues-solana.toml"),
@@ -90,12 +88,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Solana's programs and fee accounts.
     pub fn solana(&self) -> &SolanaTables {
         &self.solana
     }
 
-    /// Events and contracts of the EVM chains.
     pub fn evm(&self) -> &EvmTables {
         &self.evm
     }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
 use super::RegistryError;
-use crate::domain::{Address, Family};
+use crate::domain::Address;
 
 type Key = [u8; 32];
+/// Anchor's: the first bytes of an instruction's data.
+type Discriminator = [u8; 8];
 
 const VENUES: &str = "venues-solana";
 
@@ -41,32 +43,38 @@ pub enum ProgramKind {
 }
 
 /// One program that takes part in swaps.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Program {
     /// Never reused.
     pub id: u16,
+    address: Address,
     /// The venue's common name; several programs may have the same.
     pub name: Arc<str>,
     pub kind: ProgramKind,
     /// Which instructions swap; empty where any may.
+    #[serde(default)]
     swaps: Vec<Tag>,
-    /// Which instructions fill orders in a later transaction, by their discriminators; of a program
-    /// that also does other things.
-    fills: Vec<[u8; 8]>,
+    /// Which instructions of a program that also does other things fill orders in a later transaction;
+    /// by name in the table.
+    #[serde(default, deserialize_with = "discriminators")]
+    fills: Vec<Discriminator>,
     /// Which instructions, called by others, move tokens to or from a position of the wallet.
+    #[serde(default)]
     positions: Vec<Tag>,
 }
 
-/// The prefix of an instruction's data, and optionally the bytes at one more offset.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The prefix of an instruction's data, and optionally the bytes at one more offset. The table has it
+/// as `<hex>` or `<hex>@<offset>=<hex>`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 struct Tag {
     start: Vec<u8>,
     later: Option<(usize, Vec<u8>)>,
 }
 
 impl Tag {
-    /// Parses `<hex>` or `<hex>@<offset>=<hex>`.
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let (start, later) = match text.split_once('@') {
             Some((start, later)) => {
                 let (offset, bytes) = later.split_once('=')?;
@@ -83,6 +91,14 @@ impl Tag {
             && later.is_none_or(|(at, bytes)| {
                 data.get(*at..).is_some_and(|behind| behind.starts_with(bytes))
             })
+    }
+}
+
+impl TryFrom<String> for Tag {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("{text} is no instruction tag"))
     }
 }
 
@@ -103,8 +119,7 @@ pub enum AccountKind {
 pub struct SolanaTables {
     programs: HashMap<Key, Program>,
     accounts: HashMap<Key, AccountKind>,
-    /// Anchor discriminators.
-    not_swaps: HashSet<[u8; 8]>,
+    not_swaps: HashSet<Discriminator>,
 }
 
 impl SolanaTables {
@@ -123,8 +138,7 @@ impl SolanaTables {
 }
 
 impl Program {
-    /// Whether an instruction may swap; computes its data only where the program's kind does not
-    /// decide.
+    /// Whether an instruction may swap; computes its data only where not every instruction may.
     pub fn may_swap<D: AsRef<[u8]>>(&self, data: impl FnOnce() -> D) -> bool {
         if self.swaps.is_empty() {
             return true;
@@ -153,23 +167,9 @@ impl Program {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VenueFile {
-    not_swaps: Vec<String>,
-    program: Vec<ProgramRow>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProgramRow {
-    id: u16,
-    address: String,
-    name: String,
-    kind: ProgramKind,
-    #[serde(default)]
-    swaps: Vec<String>,
-    #[serde(default)]
-    fills: Vec<String>,
-    #[serde(default)]
-    positions: Vec<String>,
+    #[serde(deserialize_with = "discriminators")]
+    not_swaps: Vec<Discriminator>,
+    program: Vec<Program>,
 }
 
 #[derive(Deserialize)]
@@ -183,53 +183,40 @@ struct AccountFile {
 struct GroupRow {
     name: String,
     kind: AccountKind,
-    accounts: Vec<String>,
+    accounts: Vec<Address>,
 }
 
 pub(super) fn parse(venues: &str, accounts: &str) -> Result<SolanaTables, RegistryError> {
     let file: VenueFile = toml::from_str(venues).map_err(|e| RegistryError::new(VENUES, e))?;
-    let not_swaps = file.not_swaps.iter().map(|name| discriminator(name)).collect();
-    let programs = read_programs(file.program)?;
+    let not_swaps = file.not_swaps.into_iter().collect();
+    let programs = index_programs(file.program)?;
     Ok(SolanaTables { programs, accounts: parse_accounts(accounts)?, not_swaps })
 }
 
-/// Anchor's discriminator of an instruction: the first bytes of the hash of its name.
-fn discriminator(name: &str) -> [u8; 8] {
-    let digest = Sha256::digest(format!("global:{name}"));
-    std::array::from_fn(|at| digest.get(at).copied().unwrap_or_default())
+/// Deserializes names of instructions. Anchor's discriminator is the first bytes of a name's hash.
+fn discriminators<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Discriminator>, D::Error> {
+    let discriminator = |name: String| {
+        let digest = Sha256::digest(format!("global:{name}"));
+        digest.first_chunk().copied().unwrap_or_default()
+    };
+    Ok(Vec::deserialize(from)?.into_iter().map(discriminator).collect())
 }
 
-fn read_programs(rows: Vec<ProgramRow>) -> Result<HashMap<Key, Program>, RegistryError> {
+fn index_programs(rows: Vec<Program>) -> Result<HashMap<Key, Program>, RegistryError> {
     let (mut programs, mut ids) = (HashMap::default(), HashSet::default());
     for row in rows {
-        let address = key(VENUES, &row.address)?;
+        let address = row.address;
         if row.name.trim().is_empty() {
-            return Err(RegistryError::new(VENUES, format!("{} has no name", row.address)));
+            return Err(RegistryError::new(VENUES, format!("{address} has no name")));
         }
         if !ids.insert(row.id) {
             return Err(RegistryError::new(VENUES, format!("id {} stands twice", row.id)));
         }
-        let program = Program {
-            id: row.id,
-            name: row.name.into(),
-            kind: row.kind,
-            swaps: tags(&row.swaps)?,
-            fills: row.fills.iter().map(|name| discriminator(name)).collect(),
-            positions: tags(&row.positions)?,
-        };
-        if programs.insert(address, program).is_some() {
-            return Err(RegistryError::new(VENUES, format!("{} stands twice", row.address)));
+        if programs.insert(key(VENUES, address)?, row).is_some() {
+            return Err(RegistryError::new(VENUES, format!("{address} stands twice")));
         }
     }
     Ok(programs)
-}
-
-fn tags(texts: &[String]) -> Result<Vec<Tag>, RegistryError> {
-    let tag = |text: &String| {
-        let fail = || RegistryError::new(VENUES, format!("{text} is no instruction tag"));
-        Tag::read(text).ok_or_else(fail)
-    };
-    texts.iter().map(tag).collect()
 }
 
 fn parse_accounts(text: &str) -> Result<HashMap<Key, AccountKind>, RegistryError> {
@@ -240,7 +227,7 @@ fn parse_accounts(text: &str) -> Result<HashMap<Key, AccountKind>, RegistryError
         if row.name.trim().is_empty() {
             return Err(RegistryError::new(TABLE, "a group has no name"));
         }
-        for account in &row.accounts {
+        for account in row.accounts {
             if accounts.insert(key(TABLE, account)?, row.kind).is_some() {
                 return Err(RegistryError::new(TABLE, format!("{account} stands twice")));
             }
@@ -249,11 +236,12 @@ fn parse_accounts(text: &str) -> Result<HashMap<Key, AccountKind>, RegistryError
     Ok(accounts)
 }
 
-fn key(table: &'static str, text: &str) -> Result<Key, RegistryError> {
-    match Address::parse(Family::Solana, text) {
-        Ok(Address::Solana(key)) => Ok(key),
-        Ok(_) => Err(RegistryError::new(table, format!("{text} is no Solana address"))),
-        Err(e) => Err(RegistryError::new(table, format!("{text}: {e}"))),
+fn key(table: &'static str, address: Address) -> Result<Key, RegistryError> {
+    match address {
+        Address::Solana(key) => Ok(key),
+        Address::Evm(_) | Address::Tron(_) => {
+            Err(RegistryError::new(table, format!("{address} is no Solana address")))
+        }
     }
 }
 
@@ -280,8 +268,7 @@ mod tests {
     #[test]
     fn a_tag_looks_at_two_places() {
         let tables = parse(ONE, TIPS).unwrap();
-        let address = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
-        let program = tables.program(&key("test", address).unwrap()).unwrap();
+        let program = tables.programs.values().next().unwrap();
         for (data, swaps) in [
             (vec![9], true),
             (vec![9, 1], true),

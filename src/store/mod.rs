@@ -32,7 +32,6 @@ pub mod fuzzing;
 mod intern;
 mod job;
 mod journal;
-mod kept;
 mod key;
 mod listing;
 mod memo;

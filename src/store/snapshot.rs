@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
-use super::kept::CachedState;
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
 use super::{LIMITS, Result, WalletId, WalletRecord};
-use crate::domain::{UnixSeconds, Wallet, lock, opaque};
+use crate::domain::{BoundedCache, UnixSeconds, Wallet, lock, opaque};
 
 type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
 
@@ -25,9 +24,9 @@ pub(super) struct Snapshot {
     states: Opened<u32, &'static [u8]>,
     trades: Opened<&'static [u8], &'static [u8]>,
     /// Wallets that were looked up: a page looks for the one that the page before it did.
-    pub(super) records: CachedState<Wallet, Arc<WalletRecord>>,
+    pub(super) records: BoundedCache<Wallet, Arc<WalletRecord>>,
     /// Of wallets that have rows.
-    pub(super) first_times: CachedState<WalletId, UnixSeconds>,
+    pub(super) first_times: BoundedCache<WalletId, UnixSeconds>,
 }
 
 impl Snapshot {
@@ -40,8 +39,8 @@ impl Snapshot {
             wallet_ids: OnceLock::new(),
             states: OnceLock::new(),
             trades: OnceLock::new(),
-            records: CachedState::new(LIMITS.snapshot_records),
-            first_times: CachedState::new(LIMITS.snapshot_records),
+            records: BoundedCache::new(LIMITS.snapshot_records),
+            first_times: BoundedCache::new(LIMITS.snapshot_records),
         }
     }
 

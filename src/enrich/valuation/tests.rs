@@ -1,4 +1,4 @@
-//! Values by hand.
+//! Expected values are computed by hand.
 
 use super::*;
 use crate::domain::{Family, TradeKey};

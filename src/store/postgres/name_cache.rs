@@ -6,28 +6,27 @@ use tokio::time::Instant;
 
 use super::LIMITS;
 use super::slice::{SliceNames, StoredSlice};
-use crate::domain::{Address, ChainId, Token};
+use crate::domain::{Address, BoundedCache, ChainId, Token};
 use crate::store::TokenRecord;
-use crate::store::kept::CachedState;
 
 /// Names do not change but that a token learns its symbol or decimals: one that lacks them is asked
 /// for again.
 #[derive(Debug)]
 pub(super) struct NameCache {
-    pub(super) tokens: CachedState<u32, (Arc<Token>, Option<Instant>)>,
-    pub(super) records: CachedState<(ChainId, Address), (u32, TokenRecord)>,
-    pub(super) venues: CachedState<u32, Arc<str>>,
-    pub(super) venue_ids: CachedState<Arc<str>, u32>,
+    pub(super) tokens: BoundedCache<u32, (Arc<Token>, Option<Instant>)>,
+    pub(super) records: BoundedCache<(ChainId, Address), (u32, TokenRecord)>,
+    pub(super) venues: BoundedCache<u32, Arc<str>>,
+    pub(super) venue_ids: BoundedCache<Arc<str>, u32>,
 }
 
 impl NameCache {
     pub(super) fn new() -> Self {
         let max = LIMITS.names_known;
         Self {
-            tokens: CachedState::new(max),
-            records: CachedState::new(max),
-            venues: CachedState::new(max),
-            venue_ids: CachedState::new(max),
+            tokens: BoundedCache::new(max),
+            records: BoundedCache::new(max),
+            venues: BoundedCache::new(max),
+            venue_ids: BoundedCache::new(max),
         }
     }
 

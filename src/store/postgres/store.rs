@@ -12,9 +12,8 @@ use super::lease::Lease;
 use super::name_cache::NameCache;
 use super::timeline::raise_numbers;
 use super::{LIMITS, SharedOptions, connect, schema};
-use crate::domain::Wallet;
+use crate::domain::{BoundedCache, Wallet};
 use crate::store::codec::{self, WalletState, corrupt};
-use crate::store::kept::CachedState;
 use crate::store::key::address_key;
 use crate::store::schema::names::STATES;
 use crate::store::{Result, StoreError, StoreStats, WalletId, WalletRecord};
@@ -30,11 +29,11 @@ pub(super) struct PgInner {
     pub(super) names: NameCache,
     pub(super) lease: Lease,
     /// Numbers of wallets by address.
-    pub(super) ids: CachedState<Wallet, WalletId>,
+    pub(super) ids: BoundedCache<Wallet, WalletId>,
     /// What each number stands for; that never changes.
-    pub(super) wallets: CachedState<WalletId, Wallet>,
+    pub(super) wallets: BoundedCache<WalletId, Wallet>,
     /// Of wallets that this process wrote last.
-    pub(super) states: CachedState<WalletId, Stored>,
+    pub(super) states: BoundedCache<WalletId, Stored>,
     pub(super) failures: Failures,
     /// The timeline that what is remembered is of.
     timeline: tokio::sync::Mutex<Option<Arc<str>>>,
@@ -88,9 +87,9 @@ impl PgStore {
             pool,
             names: NameCache::new(),
             lease: Lease::default(),
-            ids: CachedState::new(LIMITS.wallets_known),
-            wallets: CachedState::new(LIMITS.wallets_known),
-            states: CachedState::new(LIMITS.states_known),
+            ids: BoundedCache::new(LIMITS.wallets_known),
+            wallets: BoundedCache::new(LIMITS.wallets_known),
+            states: BoundedCache::new(LIMITS.states_known),
             failures,
             timeline: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
