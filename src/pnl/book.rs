@@ -10,7 +10,7 @@ use crate::domain::{Side, Units};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BookEntry {
     pub side: Side,
-    /// `None`, like zero: the row is only counted.
+    /// Without one, or with zero, the row is only counted.
     pub quantity: Option<Units>,
     /// Base units of native coin.
     pub native: Option<Units>,
@@ -22,7 +22,7 @@ pub struct BookEntry {
 pub struct Book {
     held: Lots,
     position: TokenPosition,
-    /// Of all entries, also of those before the period.
+    /// Sums of all entries, including those before the period.
     bought: Units,
     sold: Units,
 }
@@ -38,8 +38,8 @@ impl Book {
         &self.position
     }
 
-    /// Begins the period that the position is about: what is held is carried over, and all that the
-    /// entries so far added up to is left out.
+    /// Begins the period of the position: holdings are carried over, and the sums of the entries so far
+    /// are dropped.
     pub fn begin_period(&mut self) {
         let TokenPosition { open, open_unvalued, open_cost, .. } = self.position;
         self.position = TokenPosition {
@@ -52,7 +52,7 @@ impl Book {
         };
     }
 
-    /// Enters the next row; a sell with an amount returns its parts.
+    /// Enters the next row; returns a sell that has an amount, with its parts.
     pub fn enter(&mut self, entry: BookEntry) -> Option<Sale> {
         let position = &mut self.position;
         let (total, ever) = match entry.side {
@@ -72,7 +72,7 @@ impl Book {
             return None;
         };
         *ever = sum;
-        // Not above the sum of all entries.
+        // Never saturates: it is at most the sum of all entries.
         *total = total.saturating_add(quantity);
         position.unvalued += u64::from(entry.native.is_none());
         match entry.side {
@@ -86,7 +86,7 @@ impl Book {
 
     fn buy(&mut self, quantity: Units, cost: Option<Units>, row: usize) {
         let position = &mut self.position;
-        // Not above what was bought in all.
+        // Never saturates: it is at most what was bought in all.
         position.open = position.open.saturating_add(quantity);
         match cost {
             Some(cost) => {
@@ -101,13 +101,13 @@ impl Book {
     fn sell(&mut self, quantity: Units, value: Option<Units>) -> Sale {
         let matched = quantity.min(self.position.open);
         let taken = self.held.take(matched);
-        self.let_go(matched, &taken);
+        self.reduce_open(matched, &taken);
         let sale = Sale::new(quantity, value, taken);
-        self.add_up(&sale);
+        self.add_sale(&sale);
         sale
     }
 
-    fn let_go(&mut self, matched: Units, taken: &[Part]) {
+    fn reduce_open(&mut self, matched: Units, taken: &[Part]) {
         let position = &mut self.position;
         position.open = position.open.saturating_sub(matched);
         for part in taken {
@@ -120,7 +120,7 @@ impl Book {
         }
     }
 
-    fn add_up(&mut self, sale: &Sale) {
+    fn add_sale(&mut self, sale: &Sale) {
         let position = &mut self.position;
         let add = |sum: &mut Units, part: Units| *sum = sum.saturating_add(part);
         add(&mut position.received, sale.value.unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Enters a ledger's rows into books, oldest first, a row at a time: a caller can pause between any
-//! two, and read the disposals as they come.
+//! Enters a ledger's rows into books, oldest first, one row at a time: a caller can pause between any
+//! two, and reads the disposals as they come.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::report::{Report, TokenReport};
 use super::sale::{Origin, Sale};
 use crate::domain::{Address, TxId, UnixSeconds};
 
-/// One pass over a ledger. A second pass gives the same disposals, so that none need be kept.
+/// One pass over a ledger. A second pass returns the same disposals, so that none is kept.
 #[derive(Debug)]
 pub struct Count {
     ledger: Arc<TradeLedger>,
@@ -25,7 +25,7 @@ pub struct Count {
     trades: u64,
 }
 
-/// What entering a row gave.
+/// The outcome of a step.
 #[derive(Debug)]
 pub enum CountStep {
     Row,
@@ -35,17 +35,17 @@ pub enum CountStep {
     All,
 }
 
-/// A sell with what is known of its lots.
+/// A sell with the buys of its parts.
 #[derive(Debug)]
 pub struct Disposal {
     pub symbol: String,
     pub mint: Address,
-    /// Of the quantities.
+    /// Decimals of the quantities.
     pub decimals: u8,
     pub time: UnixSeconds,
     pub tx: Option<TxId>,
     pub sale: Sale,
-    /// When and by what the units of each part were bought; `None` for a pool and beyond the lots.
+    /// Time and transaction of each part's buy; `None` for a pool and for units beyond the lots.
     pub bought: Vec<Option<(UnixSeconds, Option<TxId>)>>,
 }
 
@@ -89,7 +89,7 @@ impl Count {
         }
     }
 
-    /// What the rows entered so far come to.
+    /// The positions after the rows that were entered so far.
     pub fn report(mut self) -> Report {
         // A period after the last row holds what was carried over.
         self.begin_period();

@@ -6,19 +6,20 @@ use std::fmt::Display;
 use super::count::Disposal;
 use super::position::TokenPosition;
 use super::report::{Report, TokenReport, rate};
-use super::sale::{Origin, Part};
+use super::sale::{Gain, Origin, Part};
+use super::signed::SignedDecimal;
 use crate::domain::row_json::string;
-use crate::domain::{Decimal, Numbers, TxId, UnixSeconds};
+use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
 
-/// What a report is of.
+/// The wallet of a report.
 #[derive(Debug, Clone)]
 pub struct ReportSubject {
     pub wallet: String,
     pub chain: String,
-    /// Symbol of the chain's coin, in which all values are.
+    /// Symbol of the chain's coin, the unit of all values.
     pub native: String,
     pub native_decimals: u8,
-    /// Rows of the history whose value is still being looked for: figures change when it comes.
+    /// Rows of the history whose value is still pending: figures change when it is found.
     pub values_pending: u64,
     pub first_trade: Option<UnixSeconds>,
 }
@@ -79,15 +80,13 @@ impl JsonWriter {
         object.end();
     }
 
-    /// Behind the last token; `disposals`: they follow.
+    /// Closes the tokens; `disposals`: they follow.
     pub fn tokens_end(&self, disposals: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(if disposals { b"\n],\"disposals\":[" } else { b"\n]}\n" });
     }
 
     pub fn disposal(&self, at: usize, disposal: &Disposal, out: &mut Vec<u8>) {
         next_element(at, out);
-        let native = self.subject.native_decimals;
-        let value = |units| Decimal { units, decimals: native };
         let sale = &disposal.sale;
         let mut object = self.object(out);
         object.optional("signature", disposal.tx);
@@ -96,8 +95,8 @@ impl JsonWriter {
         object.text("soldAt", &disposal.time.to_string());
         let quantity = Decimal { units: sale.quantity, decimals: disposal.decimals };
         object.number("quantity", Some(quantity));
-        object.number("proceeds", sale.value.map(value));
-        object.number("realised", sale.gain().map(|gain| gain.realised().decimal(native)));
+        object.number("proceeds", self.value(sale.value));
+        object.number("realised", self.realised(sale.gain()));
         object.name("lots");
         object.out.push(b'[');
         for (at, (part, bought)) in sale.parts.iter().zip(&disposal.bought).enumerate() {
@@ -117,8 +116,6 @@ impl JsonWriter {
         disposal: &Disposal,
         out: &mut Vec<u8>,
     ) {
-        let native = self.subject.native_decimals;
-        let value = |units| Decimal { units, decimals: native };
         let quantity = Decimal { units: part.quantity, decimals: disposal.decimals };
         let mut object = self.object(out);
         object.word("matched", if part.origin == Origin::Unmatched { "false" } else { "true" });
@@ -127,15 +124,23 @@ impl JsonWriter {
         let held = bought.map(|(time, _)| disposal.time.0.saturating_sub(time.0).to_string());
         object.word("heldSeconds", held.as_deref().unwrap_or("null"));
         object.number("quantity", Some(quantity));
-        object.number("proceeds", part.proceeds.map(value));
-        object.number("cost", part.cost.map(value));
-        object.number("realised", part.gain().map(|gain| gain.realised().decimal(native)));
+        object.number("proceeds", self.value(part.proceeds));
+        object.number("cost", self.value(part.cost));
+        object.number("realised", self.realised(part.gain()));
         object.end();
     }
 
-    /// Behind the last disposal.
+    /// Closes the disposals.
     pub fn disposals_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\n]}\n");
+    }
+
+    fn value(&self, units: Option<Units>) -> Option<Decimal> {
+        units.map(|units| Decimal { units, decimals: self.subject.native_decimals })
+    }
+
+    fn realised(&self, gain: Option<Gain>) -> Option<SignedDecimal> {
+        gain.map(|gain| gain.realised().decimal(self.subject.native_decimals))
     }
 
     fn object<'a>(&self, out: &'a mut Vec<u8>) -> Object<'a> {
@@ -168,7 +173,7 @@ impl Object<'_> {
         string(self.out, text);
     }
 
-    /// As it stands: a literal.
+    /// A literal, unquoted.
     fn word(&mut self, name: &str, word: &str) {
         self.name(name);
         self.out.extend_from_slice(word.as_bytes());
@@ -192,15 +197,17 @@ impl Object<'_> {
         }
     }
 
-    /// What a token and all of them have in common.
+    /// The fields that a token and the totals have in common.
     fn sums(&mut self, totals: &TokenPosition, native_decimals: u8) {
         self.count("buys", totals.buys);
         self.count("sells", totals.sells);
         self.count("withoutAmount", totals.untold);
         self.count("withoutValue", totals.unvalued);
-        let realised = totals.realised.decimal(native_decimals);
-        let before = [("spent", totals.spent), ("received", totals.received)];
-        let after = [
+        let native = |units| Some(Decimal { units, decimals: native_decimals });
+        self.number("spent", native(totals.spent));
+        self.number("received", native(totals.received));
+        self.number("realised", Some(totals.realised.decimal(native_decimals)));
+        let sums = [
             ("realisedCost", totals.cost),
             ("openingCost", totals.opening_cost),
             ("openCost", totals.open_cost),
@@ -208,12 +215,8 @@ impl Object<'_> {
             ("unvaluedProceeds", totals.unvalued_proceeds),
             ("unvaluedCost", totals.unvalued_cost),
         ];
-        for (name, units) in before {
-            self.number(name, Some(Decimal { units, decimals: native_decimals }));
-        }
-        self.number("realised", Some(realised));
-        for (name, units) in after {
-            self.number(name, Some(Decimal { units, decimals: native_decimals }));
+        for (name, units) in sums {
+            self.number(name, native(units));
         }
         self.count("judgedSells", totals.judged);
         self.count("wins", totals.wins);

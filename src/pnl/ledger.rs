@@ -10,7 +10,7 @@ pub struct TradeLedger {
     pub(super) tokens: Vec<LedgerToken>,
     places: HashMap<Address, usize>,
     pub(super) rows: Vec<HeldToken>,
-    /// Of the rows, where disposals are wanted.
+    /// Of each row, where disposals are requested.
     transactions: Option<Vec<TxId>>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct HeldToken {
 }
 
 impl HeldToken {
-    /// The amount with so many decimals; `None` where it is unknown or too large.
+    /// The amount in units of `decimals`; `None` where it is unknown or too large.
     pub(super) fn quantity(&self, decimals: u8) -> Option<Units> {
         self.amount?.scaled(decimals)
     }
@@ -56,7 +56,7 @@ impl TradeLedger {
         Self { transactions: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Adds the next older row. `symbol` is asked for once a token.
+    /// Adds the next older row. `symbol` is called once a token.
     pub fn push(&mut self, row: &LedgerRow, symbol: impl FnOnce() -> String) {
         let &LedgerRow { mint, side, time, amount, native, tx } = row;
         let token = *self.places.entry(mint).or_insert_with(|| {
@@ -72,7 +72,7 @@ impl TradeLedger {
         self.rows.push(HeldToken { token, side, time, amount, native });
     }
 
-    /// Rows, all tokens together.
+    /// Rows of all tokens.
     pub fn len(&self) -> usize {
         self.rows.len()
     }

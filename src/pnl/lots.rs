@@ -1,4 +1,4 @@
-//! What is held, lot by lot or at its average cost, in the order in which a method sells it.
+//! Holdings, lot by lot or at their average cost, in the order in which a method sells them.
 
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
@@ -9,7 +9,7 @@ use super::sale::{Origin, Part};
 use super::share::{compare_ratios, share};
 use crate::domain::Units;
 
-/// What was bought at once, or all of a pool, as far as it is not sold.
+/// The unsold part of one buy, or of a pool.
 #[derive(Debug, Clone, Copy)]
 struct Lot {
     quantity: Units,
@@ -23,13 +23,13 @@ impl Lot {
         Self { quantity: Units::ZERO, cost, origin: Origin::Pool }
     }
 
-    /// Takes in what is bought. The book holds sums below the width of the integer.
+    /// Adds a buy. Never saturates: the book keeps sums below the width of the integer.
     fn grow(&mut self, bought: Self) {
         self.quantity = self.quantity.saturating_add(bought.quantity);
         self.cost = self.cost.zip(bought.cost).map(|(all, cost)| all.saturating_add(cost));
     }
 
-    /// Takes so many, or all there are. The cost is rounded down; the rest stays in the lot.
+    /// Takes up to `most` units. Their cost is rounded down; the rest of it stays in the lot.
     fn give(&mut self, most: Units) -> Part {
         let quantity = most.min(self.quantity);
         let cost = self.cost.map(|cost| share(cost, quantity, self.quantity));
@@ -48,7 +48,7 @@ impl Lot {
 struct Priced {
     lot: Lot,
     price: Option<(Units, Units)>,
-    /// Lots bought before.
+    /// How many lots were bought before.
     number: u64,
 }
 
@@ -88,7 +88,7 @@ enum Order {
         lots: BinaryHeap<Priced>,
         bought: u64,
     },
-    /// What was bought at a known price is one pool, the rest another, which is sold last.
+    /// Buys at a known price are one pool, the others a second one, which is sold last.
     Average {
         valued: Lot,
         unvalued: Lot,
@@ -123,7 +123,7 @@ impl Lots {
         }
     }
 
-    /// Takes so many, or all there are, in the method's order.
+    /// Takes up to `quantity` units in the method's order.
     pub(super) fn take(&mut self, quantity: Units) -> Vec<Part> {
         let (mut left, mut taken) = (quantity, Vec::new());
         while !left.is_zero()

@@ -2,8 +2,8 @@
 //! exact integers out.
 //!
 //! One [`Book`] holds one token; a [`TradeLedger`] holds a wallet's rows, and a [`Count`] enters them
-//! into books, oldest first. What the rows do not hold is kept apart and never guessed. Token
-//! quantities may be in any unit, if it is the same for all rows of a token: only their ratios matter.
+//! into books, oldest first. Unknown amounts and values are counted separately, never guessed. Token
+//! quantities may be in any unit that is the same for all rows of a token: only their ratios matter.
 
 mod book;
 mod count;

@@ -1,8 +1,8 @@
-//! The time that a report is about.
+//! The period of a report.
 
 use crate::domain::UnixSeconds;
 
-/// From one moment on, until right before another; all time where neither is set.
+/// From `from`, inclusive, to `to`, exclusive; all time where neither is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Period {
     pub from: Option<UnixSeconds>,
@@ -10,7 +10,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// Rows before it are carried over: their lots are sold in it.
+    /// Lots of rows before the period are carried over into it.
     pub fn is_before(&self, time: UnixSeconds) -> bool {
         self.from.is_some_and(|from| time < from)
     }

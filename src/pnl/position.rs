@@ -1,10 +1,10 @@
-//! What a token's rows come to, and all tokens together.
+//! Sums over a token's rows, and over all tokens.
 
 use super::share::multiply_divide;
 use super::signed::Signed;
 use crate::domain::{Decimal, Units};
 
-/// Digits of an average cost behind a base unit of native coin.
+/// Digits of an average cost below a base unit of native coin.
 const AVERAGE_DIGITS: u8 = 12;
 
 /// One token. Quantities are in the unit of the entries, values in base units of native coin.
@@ -12,47 +12,47 @@ const AVERAGE_DIGITS: u8 = 12;
 pub struct TokenPosition {
     pub buys: u64,
     pub sells: u64,
-    /// Rows without an amount: no other field holds anything of them.
+    /// Rows without an amount. Only `buys` or `sells` counts them as well.
     pub untold: u64,
     /// Rows with an amount and without a native value.
     pub unvalued: u64,
     pub bought: Units,
     pub sold: Units,
-    /// Paid in buys, got in sells, where that is known.
+    /// Paid in buys and received in sells, where that is known.
     pub spent: Units,
     pub received: Units,
-    /// Of what was sold with a value and had been bought with one: proceeds less cost.
+    /// Proceeds less cost of units that were bought and sold at known values.
     pub realised: Signed,
-    /// The cost in it.
+    /// The cost within `realised`.
     pub cost: Units,
-    /// Got for what had been bought without a value.
+    /// Proceeds of units that were bought without a value.
     pub unvalued_proceeds: Units,
-    /// Cost of what was sold without a value.
+    /// Cost of units that were sold without a value.
     pub unvalued_cost: Units,
-    /// Sold without having been bought before, and what was got for it.
+    /// Units sold beyond what was bought, and their proceeds.
     pub unmatched: Units,
     pub unmatched_proceeds: Units,
-    /// Held when the period began, and the known cost of it.
+    /// Units held when the period began, and their known cost.
     pub opening: Units,
     pub opening_cost: Units,
-    /// Still held by the rows; of it, bought without a value.
+    /// Units still held, how many of them were bought without a value, and the cost of the others.
     pub open: Units,
     pub open_unvalued: Units,
     pub open_cost: Units,
-    /// Sells with a part that counts in `realised`, and those of them with a gain.
+    /// Sells with a part that counts in `realised`, and how many of them had a gain.
     pub judged: u64,
     pub wins: u64,
 }
 
 impl TokenPosition {
-    /// No row of the period, and nothing carried over into it.
+    /// Whether no row is of the period and nothing was carried over into it.
     pub(super) fn is_untouched(&self) -> bool {
         self.buys == 0 && self.sells == 0 && self.opening.is_zero()
     }
 
-    /// What one whole token still held at a known cost was bought for, in native coin: cut, with
-    /// digits beyond a base unit of it, of which many tokens cost less. `decimals` are those of the
-    /// quantities, `native` those of the coin.
+    /// Average cost in native coin of one whole token that is held at a known cost, rounded down. It
+    /// has digits below a base unit of the coin, because many tokens cost less than one. `decimals` are
+    /// those of the quantities, `native` those of the coin.
     pub fn average_cost(&self, decimals: u8, native: u8) -> Option<Decimal> {
         let held = self.open.saturating_sub(self.open_unvalued);
         let cut = |further: u8| {
@@ -61,12 +61,12 @@ impl TokenPosition {
             let units = multiply_divide(self.open_cost, whole, held)?;
             Some(Decimal { units, decimals: native.checked_add(further)? })
         };
-        // Without them where so long a number does not fit.
+        // Without these digits where the number would not fit.
         cut(AVERAGE_DIGITS).or_else(|| cut(0))
     }
 
-    /// Adds counts and values of another token. Quantities stay as they are: those of two tokens
-    /// have no sum. Native coin in existence is far below the width of the integer.
+    /// Adds counts and values of another token. Quantities stay: those of two tokens have no sum. No
+    /// sum saturates: native coin in existence is far below the width of the integer.
     pub fn add(&mut self, position: &Self) {
         let sum = |total: &mut Units, part: Units| *total = total.saturating_add(part);
         self.buys += position.buys;

@@ -1,4 +1,4 @@
-//! What a wallet's rows come to in a period.
+//! A wallet's positions in a period.
 
 use super::method::Method;
 use super::period::Period;
@@ -24,12 +24,12 @@ pub struct Report {
 pub struct TokenReport {
     pub symbol: String,
     pub mint: Address,
-    /// Of the quantities.
+    /// Decimals of the quantities.
     pub decimals: u8,
     pub position: TokenPosition,
 }
 
-/// Wins out of judged sells, four digits after the point, cut; `None` where none was judged.
+/// Wins per judged sell, rounded down to four decimals; `None` where none was judged.
 pub fn rate(wins: u64, judged: u64) -> Option<Decimal> {
     let scaled = wins.saturating_mul(10_u64.pow(u32::from(RATE_DECIMALS)));
     let units = Units::from(scaled.checked_div(judged)?);

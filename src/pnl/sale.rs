@@ -1,4 +1,4 @@
-//! A sell, part by part.
+//! A sell and its parts.
 
 use super::share::share;
 use super::signed::Signed;
@@ -11,7 +11,7 @@ pub enum Origin {
     Lot(usize),
     /// The pool of a method without lots.
     Pool,
-    /// More than the rows hold: it was not bought in them.
+    /// Units beyond what the rows bought.
     Unmatched,
 }
 
@@ -19,9 +19,9 @@ pub enum Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub quantity: Units,
-    /// `None`: the price that was paid is unknown.
+    /// `None`: the price of the buy is unknown.
     pub cost: Option<Units>,
-    /// `None`: the price that was got is unknown, or the sale is not made yet.
+    /// `None`: the price of the sell is unknown, or [`Sale::new`] has not set it yet.
     pub proceeds: Option<Units>,
     pub origin: Origin,
 }
@@ -54,8 +54,8 @@ impl Gain {
 }
 
 impl Sale {
-    /// Splits the value: each part's proceeds are rounded down, the rest goes to the last matched
-    /// part; what was sold beyond the lots stands last.
+    /// Splits the value: each part's proceeds are rounded down, and the rest goes to the last matched
+    /// part. Units beyond the lots are the last part.
     pub(super) fn new(quantity: Units, value: Option<Units>, mut parts: Vec<Part>) -> Self {
         let matched = parts.iter().fold(Units::ZERO, |sum, part| sum.saturating_add(part.quantity));
         let of_matched = value.map(|value| share(value, matched, quantity));
@@ -76,7 +76,7 @@ impl Sale {
         Self { quantity, value, parts }
     }
 
-    /// Of all parts with a cost and proceeds; `None` where there is no such part.
+    /// The sum over parts with a cost and proceeds; `None` where there is no such part.
     pub fn gain(&self) -> Option<Gain> {
         self.parts.iter().filter_map(Part::gain).reduce(|sum, part| Gain {
             proceeds: sum.proceeds.saturating_add(part.proceeds),

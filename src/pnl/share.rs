@@ -6,16 +6,16 @@ use crate::domain::Units;
 
 type Wide = ruint::Uint<512, 8>;
 
-/// `amount * part / whole` rounded down; all of it where the part is the whole.
+/// `amount * part / whole` rounded down; `amount` where the part is not below the whole.
 pub(super) fn share(amount: Units, part: Units, whole: Units) -> Units {
     if part >= whole {
         return amount;
     }
-    // Not above `amount`, and the whole is above the part, so not zero.
+    // The result is at most `amount`, and `whole` is above `part`, so not zero.
     multiply_divide(amount, part, whole).unwrap_or_default()
 }
 
-/// `one * other / by` rounded down; `None` where that is no number of 256 bits.
+/// `one * other / by` rounded down; `None` for a divisor of zero or a result above 256 bits.
 pub(super) fn multiply_divide(one: Units, other: Units, by: Units) -> Option<Units> {
     let product: Wide = one.widening_mul(other);
     Units::checked_from_limbs_slice(product.checked_div(Wide::from(by))?.as_limbs())

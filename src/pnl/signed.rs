@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use crate::domain::{Decimal, Units};
 
-/// What came in less what went out. Zero has no sign.
+/// A gain less a loss. Zero is not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Signed {
     negative: bool,
