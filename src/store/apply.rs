@@ -1,4 +1,4 @@
-//! What each request changes, inside the writer's transaction.
+//! The changes of each request, inside the writer's transaction.
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
@@ -6,7 +6,7 @@ use crate::domain::{ChainId, Family, Height, Span, Trade, TxId, Wallet};
 
 use super::codec::{self, WalletState, corrupt};
 use super::intern::{Known, Names, TOO_MANY, next_id};
-use super::key::{RowKey, account_key, address_key, usage_key};
+use super::key::{RowKey, account_key, accounts_of, address_key, usage_key};
 use super::prices::Prices;
 use super::rows::RowTables;
 use super::schema::names::{ACCOUNTS, ANCHORS, STATES, WALLETS};
@@ -22,7 +22,7 @@ use super::{
     WalletId, WalletPatch, Written,
 };
 
-/// Spans of one wallet that are kept apart by their proof alone.
+/// Spans of one wallet that differ from their neighbours by their proof alone.
 const SPANS_KEPT_MAX: usize = 512;
 
 /// All tables of one write transaction.
@@ -69,7 +69,7 @@ impl<'txn> Tables<'txn> {
         if let Some(id) = found {
             return Ok(id);
         }
-        // Behind those that were forgotten as well: what is under way for one must not meet another.
+        // Above the forgotten ones as well: a request under way for one must not meet another wallet.
         let unforgotten = self.numbers.get(UNFORGOTTEN)?.map_or(0, |number| number.value());
         let unforgotten = u32::try_from(unforgotten).map_err(|_| TOO_MANY)?;
         let id = WalletId(next_id(&self.wallets)?.max(unforgotten));
@@ -117,7 +117,8 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Rows that stay: a second read did not bring their transactions, or not what makes them trades.
+    /// Rows that stay because a second read did not bring their transactions, or not the payments that
+    /// make them trades.
     fn unseen(
         &self,
         second: &SecondRead<'_>,
@@ -150,9 +151,8 @@ impl<'txn> Tables<'txn> {
             state.coverage.remove(low, high);
         }
         if !patch.reopen.is_empty() && state.coverage.spans().is_empty() {
-            // Where no height is covered any more, nothing relies on them.
-            let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-            self.accounts.retain_in(start..=end, |_, _| false)?;
+            // No covered height relies on them any more.
+            self.accounts.retain_in(accounts_of(id), |_, _| false)?;
         }
         state.cut = patch.cut.unwrap_or(state.cut);
         state.checked_at = patch.checked_at.or(state.checked_at);
@@ -170,10 +170,10 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Besides rows, coverage and anchors the balances that the source remembers go, where covered
-    /// heights do: they were seen at a head that is no longer the chain's. The accounts stay, because
-    /// the coverage below does: the next read would not find one that another authority closes before
-    /// it.
+    /// Rolls a wallet back: deletes rows, coverage and anchors above a height. Where covered heights go,
+    /// the balances of accounts go too: they were seen at a head that is no longer the chain's. The
+    /// accounts stay, because the coverage below relies on them: the next read would miss one that
+    /// another authority has closed before it.
     pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64> {
         let mut state = self.state(id)?;
         if let Some(low) = above.checked_add(1) {
@@ -188,20 +188,19 @@ impl<'txn> Tables<'txn> {
             self.anchors(id)?.into_iter().filter(|anchor| anchor.height <= above).collect();
         self.put_anchors(id, &anchors)?;
         if is_cut {
-            self.unsee_accounts(id)?;
+            self.forget_balances(id)?;
         }
         self.put_state(id, &state)?;
         Ok(state.epoch)
     }
 
-    fn unsee_accounts(&mut self, id: WalletId) -> Result<()> {
-        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-        let mut unseen = Vec::new();
-        for entry in self.accounts.range(start..=end)? {
+    fn forget_balances(&mut self, id: WalletId) -> Result<()> {
+        let mut changed = Vec::new();
+        for entry in self.accounts.range(accounts_of(id))? {
             let (key, value) = entry?;
-            unseen.push((key.value(), codec::unseen_account(ACCOUNTS, value.value())?));
+            changed.push((key.value(), codec::account_without_balance(ACCOUNTS, value.value())?));
         }
-        for (key, value) in unseen {
+        for (key, value) in changed {
             self.accounts.insert(key, value.as_slice())?;
         }
         Ok(())
@@ -216,7 +215,7 @@ impl<'txn> Tables<'txn> {
 
     pub(super) fn usage(&mut self, updates: &[UsageUpdate]) -> Result<()> {
         for update in updates {
-            // One that was forgotten meanwhile has no rows that could be counted again.
+            // A wallet that was forgotten meanwhile has no rows that could be counted again.
             if self.wallets.get(update.wallet.0)?.is_some() {
                 let ranges = codec::encode_ranges(update.wallet, &update.ranges)?;
                 self.ranges.insert(usage_key(update.key, update.wallet), ranges.as_slice())?;
@@ -229,7 +228,7 @@ impl<'txn> Tables<'txn> {
         Ok(())
     }
 
-    /// Values for rows that have waited for them. The prices are stored even if the rows are gone.
+    /// Sets the values of pending rows. The prices are stored even if the rows are gone.
     pub(super) fn values(
         &mut self,
         id: WalletId,
@@ -254,9 +253,9 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Deletes the rows between two inclusive heights, and returns those that have a value, or wait
-    /// for one, which their transactions do not contain, or a second read may lack. Rows exist only at
-    /// covered heights, so a backfill below everything reads nothing here.
+    /// Deletes the rows between two inclusive heights. Returns those that are pending, that have a derived
+    /// value, or whose exact value a second read may lack. Rows exist only at covered heights, so a
+    /// backfill below everything reads nothing here.
     fn clear(
         &mut self,
         (id, chain): (WalletId, ChainId),
@@ -307,13 +306,13 @@ impl<'txn> Tables<'txn> {
     }
 }
 
-/// Whether a second read is of heights that are still stored: their rows may have been deleted to make
-/// room, and it brings those of some transactions only.
+/// Whether the heights of a second read are still covered. Their rows may have been evicted meanwhile,
+/// and a second read does not bring all of them.
 pub(super) fn is_current(chunk: &Chunk, state: &WalletState) -> bool {
     chunk.reread.is_none() || state.coverage.covers_all(chunk.low, chunk.high)
 }
 
-/// Adds the spans that a chunk makes.
+/// Adds the spans of a chunk.
 pub(super) fn cover(chunk: &Chunk, state: &mut WalletState) {
     let span = Span {
         low: chunk.low,
@@ -330,8 +329,8 @@ pub(super) fn cover(chunk: &Chunk, state: &mut WalletState) {
     state.checked_at = chunk.checked_at.or(state.checked_at);
 }
 
-/// The trades of a chunk by their keys, the last one of each, checked against what the chunk says
-/// of itself.
+/// The trades of a chunk in the order of their keys, the last one of each key, checked against the
+/// chunk's heights and family.
 pub(super) fn in_order<'a>(chunk: &'a Chunk, wallet: &Wallet) -> Result<Vec<&'a Trade>> {
     if chunk.low > chunk.high {
         return Err(StoreError::Invalid("a chunk that ends before it begins"));

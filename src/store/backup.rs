@@ -1,24 +1,21 @@
-//! A copy of the store as it is at one moment, written while others read and write.
+//! Copies the store as of one moment, while others read and write.
 
 use std::fs;
 use std::io;
-use std::ops::Bound;
 use std::path::Path;
 
-use redb::{
-    Database, Key, ReadTransaction, ReadableTable as _, TableDefinition, TableHandle as _, Value,
-    WriteTransaction,
-};
+use redb::ReadTransaction;
 
-use super::schema::{ForTables, begin_write, for_tables};
+use super::schema::copy_tables;
 use super::{FILE_NAME, Result, StoreError, StoreOptions, disk, file};
 
-/// What a copy is called until it is whole.
+/// Name of a copy until it is complete.
 const PARTIAL_NAME: &str = "trades.redb.part";
-/// Memory for pages of the copy, which is written once from its start to its end.
+/// Page cache for the copy, which is written once from start to end.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// Copies what a transaction sees into a folder, under its own name only when it is whole: bytes.
+/// Copies what a transaction sees into a folder, and returns the bytes of the copy, which gets its name
+/// only when it is complete.
 ///
 /// # Errors
 /// `Io` with `AlreadyExists` where the folder holds a store.
@@ -32,16 +29,16 @@ pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64> {
         let _ = fs::remove_file(&partial);
         return Err(error);
     }
-    // A link fails where a file of that name came meanwhile; a rename would replace it.
+    // A link fails where a file of that name exists by now; a rename would replace it.
     fs::hard_link(&partial, &target)?;
     fs::remove_file(&partial)?;
     fs::File::open(to)?.sync_all()?;
     Ok(fs::metadata(&target)?.len())
 }
 
-/// Writes a copy under another name, where nothing that matters stands.
+/// Writes a copy in place of a file of that name.
 pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<()> {
-    // Left by a copy that a crash cut off.
+    // A crash may have left one.
     match fs::remove_file(partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
@@ -50,53 +47,7 @@ pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<()> {
     let backend = file::open_file(partial, options)?;
     let mut database = file::create_plain(&backend, options)?;
     copy_tables(from, &database)?;
-    // Gives back what the file was made longer by ahead of need.
+    // Returns the space that was allocated in advance.
     database.compact().map_err(|error| StoreError::Engine(error.to_string()))?;
     Ok(())
-}
-
-/// Copies every table into a database that has none of them.
-pub(super) fn copy_tables(from: &ReadTransaction, to: &Database) -> Result<()> {
-    let txn = begin_write(to)?;
-    let mut copied = Copied { from, to: &txn, names: Vec::new() };
-    for_tables(&mut copied)?;
-    copied.check_complete()?;
-    txn.commit()?;
-    Ok(())
-}
-
-struct Copied<'a> {
-    from: &'a ReadTransaction,
-    to: &'a WriteTransaction,
-    names: Vec<String>,
-}
-
-impl ForTables for Copied<'_> {
-    fn table<K: Key + 'static, V: Value + 'static>(
-        &mut self,
-        definition: TableDefinition<'_, K, V>,
-    ) -> Result<()> {
-        self.names.push(definition.name().to_owned());
-        let (from, mut to) = (self.from.open_table(definition)?, self.to.open_table(definition)?);
-        // A cursor fills each page; single inserts leave pages half empty.
-        let mut cursor = to.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
-        for entry in from.iter()? {
-            let (key, value) = entry?;
-            cursor.insert_before(key.value(), value.value())?;
-        }
-        cursor.close()?;
-        Ok(())
-    }
-}
-
-impl Copied<'_> {
-    /// A table that the schema's list lacks must not be lost without a word.
-    fn check_complete(&self) -> Result<()> {
-        for table in self.from.list_tables()? {
-            if !self.names.iter().any(|name| name == table.name()) {
-                return Err(StoreError::Engine(format!("table {} is not copied", table.name())));
-            }
-        }
-        Ok(())
-    }
 }

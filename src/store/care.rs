@@ -1,4 +1,4 @@
-//! Care of a store that is in use: copy it, forget a wallet, know its size.
+//! Maintenance of a store that is in use: backup, compaction, forgetting a wallet, sizes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,17 +13,16 @@ use super::journal::JournalEntry;
 use super::{Arm, Result, Store, StoreError, WalletId, WalletRecord, backup};
 use crate::domain::Wallet;
 
-/// What the store takes of its disk.
+/// Sizes of the store and its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreSize {
     /// Length of the file.
     pub file_bytes: u64,
-    /// What it takes of its disk: the part of the length that was written, where the file system keeps
-    /// sparse files.
+    /// Allocated bytes: only the written part of the length where the file system has sparse files.
     pub disk_bytes: u64,
     /// Stored rows of all wallets.
     pub rows: u64,
-    /// What is free on the file system, where the store is a file.
+    /// Free bytes of the file system, where the store is a file.
     pub disk_free_bytes: Option<u64>,
 }
 
@@ -42,8 +41,9 @@ impl Store {
         }
     }
 
-    /// Writes a copy of what is stored now into a folder, while reads and writes go on: its bytes.
-    /// The file cannot reuse pages that are freed meanwhile, so it may grow until the copy is done.
+    /// Writes a copy of what is stored now into a folder, while reads and writes go on, and returns its
+    /// bytes. The file cannot reuse pages that are freed meanwhile, so it may grow until the copy is
+    /// done.
     ///
     /// # Errors
     /// `Io` with `AlreadyExists` where the folder holds a store; nothing is overwritten.
@@ -51,17 +51,17 @@ impl Store {
         self.file()?.backup(to).await
     }
 
-    /// Gives free space of the file back while reads and writes go on: bytes before and after. The
-    /// disk has to have room for a copy.
+    /// Returns free space of the file to the disk while reads and writes go on, and the bytes before and
+    /// after. The disk must have space for a copy.
     ///
     /// # Errors
-    /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is
-    /// written for the copy to follow; the file stays as it was.
+    /// `Invalid` where the store is not a file on a disk, another compaction runs, or more is written than
+    /// the copy can take; the file stays as it was.
     pub async fn compact(&self) -> Result<(u64, u64)> {
         self.file()?.compact().await
     }
 
-    /// Deletes all that is stored of a wallet, as [`upkeep::forget`] does.
+    /// Deletes a wallet, as [`super::upkeep::forget`] does.
     pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>> {
         match &self.0 {
             Arm::File(store) => store.forget(wallet, seed).await,
@@ -70,12 +70,12 @@ impl Store {
         }
     }
 
-    /// Records of up to `limit` wallets behind a number, by number.
+    /// Records of up to `limit` wallets with numbers above `behind`, by number.
     pub fn records(&self, behind: Option<WalletId>, limit: usize) -> Result<Vec<WalletRecord>> {
         self.file()?.view()?.read(|view| view.records(behind, limit))
     }
 
-    /// `None` for a store that is no file of this process.
+    /// `None` for a shared store.
     pub fn size(&self) -> Result<Option<StoreSize>> {
         self.file().ok().map(FileStore::size).transpose()
     }
@@ -87,7 +87,7 @@ impl FileStore {
         let (reply, copied) = oneshot::channel();
         let copy = move || {
             let copied = backup::copy_to(&snapshot.txn, &to);
-            // Before the answer: who has it may close the store.
+            // Before the answer: its caller may close the store.
             drop(snapshot);
             let _ = reply.send(copied);
         };
@@ -101,10 +101,10 @@ impl FileStore {
         let job = Job::Alone(Box::new(move || {
             let (opened, forget) =
                 (shared.opened(), |database: &_| forget_in(database, &wallet, seed));
-            let forgotten = shared.noted(opened, shared.with(forget));
+            let forgotten = shared.record_failure(opened, shared.with(forget));
             match &forgotten {
                 Ok(_) => shared.journal.add([JournalEntry::Forget(wallet, seed)]),
-                // It may be in the file all the same.
+                // The file may have lost the wallet all the same.
                 Err(_) => shared.journal.abandon("a wallet could not be forgotten"),
             }
             let _ = reply.send(forgotten);
@@ -144,7 +144,7 @@ mod tests {
         Store::on_backend(InMemoryBackend::new(), options).unwrap()
     }
 
-    /// The file may have lost the wallet, or not: the copy would hold the other of both.
+    /// The file may have lost the wallet or not, so the copy could differ from it.
     #[tokio::test]
     async fn a_forget_that_failed_ends_the_copy_that_is_made() {
         let store = open();

@@ -1,8 +1,7 @@
-//! Values as bytes: one version byte, then bincode. Never keys (`key.rs`).
+//! Encodes values: one version byte, then bincode. Keys are `key.rs`'s.
 //!
-//! The shapes here are the file format and change for nothing else: a new field is a new struct
-//! with the next version, and the reader of every older version stays. A version that is not
-//! known is an error that says so, never a guess.
+//! The types here are the file format: a new field is a new struct with the next version, and the
+//! reader of every older version stays. An unknown version is an error.
 
 use std::sync::Arc;
 
@@ -18,10 +17,10 @@ use super::{
     Anchor, DeliveredRange, Pending, Result, StoreError, TokenRecord, WalletId, WalletRecord,
 };
 
-/// More than any value has; a damaged length then fails before it allocates.
+/// More than any value has, so that a damaged length fails before it allocates.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(super) const V1: u8 = 1;
-/// Of wallets' states: spans carry their proof.
+/// The version of states whose spans carry their proof.
 const STATE_V2: u8 = 2;
 
 /// The changing part of a wallet's record.
@@ -32,7 +31,7 @@ pub(super) struct WalletState {
     pub(super) count: u64,
     pub(super) checked_at: Option<UnixMillis>,
     pub(super) cut: Option<u64>,
-    /// True once a lower height had a later time: heights cannot be searched by time then.
+    /// Set once a lower height had a later time: from then on heights cannot be searched by time.
     pub(super) disordered: bool,
 }
 
@@ -82,7 +81,7 @@ struct SpanV1 {
 /// Height and hash.
 type AnchorV1 = (u64, [u8; 32]);
 
-/// Key, and until when in milliseconds.
+/// Key, and end in milliseconds.
 type PendingV1 = (u64, u64);
 
 /// Amount, and the height of the oldest transaction.
@@ -185,7 +184,7 @@ fn read_span(table: &'static str, stored: SpanV2) -> Result<Span> {
     Ok(Span { low, high, decoder, resume, proof: Proof { way, doubts }, missing })
 }
 
-/// An id's family follows from the way that its span was read by.
+/// The family of an id follows from the way of its span.
 fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId> {
     let family = match way {
         Way::Signatures | Way::FullPages => Family::Solana,
@@ -207,8 +206,7 @@ pub(super) fn decode_anchors(table: &'static str, bytes: &[u8]) -> Result<Vec<An
 }
 
 pub(super) fn encode_pending(pending: &Pending) -> Result<Vec<u8>> {
-    let stored: PendingV1 = (pending.key.0, pending.until.0);
-    encode(&stored)
+    encode::<PendingV1>(&(pending.key.0, pending.until.0))
 }
 
 pub(super) fn decode_pending(table: &'static str, bytes: &[u8]) -> Result<Pending> {
@@ -217,16 +215,14 @@ pub(super) fn decode_pending(table: &'static str, bytes: &[u8]) -> Result<Pendin
 }
 
 pub(super) fn encode_account(account: &SourceAccount) -> Result<Vec<u8>> {
-    let stored: AccountV1 = (account.amount, account.oldest);
-    encode(&stored)
+    encode::<AccountV1>(&(account.amount, account.oldest))
 }
 
-/// An account after a cut-back: that it exists or existed stays, and what was seen of it at a head
-/// that may not be the chain's is no longer trusted.
-pub(super) fn unseen_account(table: &'static str, bytes: &[u8]) -> Result<Vec<u8>> {
+/// An account after a rollback: it stays open or closed, and what was seen of it at a head that may
+/// not be the chain's is dropped.
+pub(super) fn account_without_balance(table: &'static str, bytes: &[u8]) -> Result<Vec<u8>> {
     let (amount, _): AccountV1 = decode(table, bytes)?;
-    let stored: AccountV1 = (amount.map(|_| SourceAccount::OPEN), None);
-    encode(&stored)
+    encode::<AccountV1>(&(amount.map(|_| SourceAccount::OPEN), None))
 }
 
 pub(super) fn decode_account(
@@ -274,8 +270,7 @@ pub(super) fn decode_learned(table: &'static str, bytes: &[u8]) -> Result<Vec<Le
 }
 
 pub(super) fn encode_candle(price: Option<Price>) -> Result<Vec<u8>> {
-    let stored: CandleV1 = price.map(|price| price.0);
-    encode(&stored)
+    encode::<CandleV1>(&price.map(|price| price.0))
 }
 
 pub(super) fn decode_candle(table: &'static str, bytes: &[u8]) -> Result<Option<Price>> {
@@ -310,7 +305,7 @@ fn address_v1(chain: ChainId, address: &Address) -> AddressV1 {
     AddressV1 { chain: chain.0, family, bytes: address.bytes().to_vec() }
 }
 
-/// Of both arms.
+/// Stored by both arms.
 pub(super) fn family_number(family: Family) -> u8 {
     match family {
         Family::Solana => 1,
@@ -332,7 +327,7 @@ fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Add
     Ok((ChainId(stored.chain), address))
 }
 
-fn encode(value: &impl Encode) -> Result<Vec<u8>> {
+fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
     encode_as(V1, value)
 }
 
@@ -404,8 +399,8 @@ mod tests {
 
     #[test]
     fn spans_of_the_first_version_are_kept_without_a_proof() {
-        // Version, epoch, one span of 5 to 9 by decoder 2 without a place to go on from, 6 rows, no
-        // check, no cut, in order.
+        // Version, epoch, one span of 5 to 9 by decoder 2 without a resume, 6 rows, no check, no cut,
+        // in order.
         let state = decode_state(T, &[V1, 4, 1, 5, 9, 2, 0, 6, 0, 0, 0]).unwrap();
         let span = Span {
             low: 5,
@@ -420,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_record_says_so_and_damage_names_the_table() {
+    fn a_newer_record_and_damage_are_reported_with_their_table() {
         let newer = decode_pending("pending", &[V1 + 1, 0, 0]);
         assert!(matches!(newer, Err(StoreError::NewerRecord { table: "pending", found: 2 })));
         for bytes in [&[][..], &[0, 1, 2], &[V1], &[V1, 1], &[V1, 1, 2, 3]] {

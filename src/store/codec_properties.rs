@@ -1,5 +1,5 @@
-//! Every stored version of every record comes back as it went, and neither more nor less of it is
-//! taken for it. Trades, of which there are two versions, are also written here by hand.
+//! Every stored version of every record decodes to what was encoded, and neither a part of its bytes
+//! nor more than them decode. A second encoder here writes both versions of trades.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::domain::{
 
 const T: &str = "test";
 
-/// The value comes back; a part of its bytes, more than them, or another version does not.
+/// The bytes decode to the value; a part of them, more than them, or another version is an error.
 fn check<V: PartialEq + std::fmt::Debug>(
     value: &V,
     bytes: &[u8],
@@ -130,7 +130,7 @@ fn trade() -> impl Strategy<Value = StoredTrade> {
     )
 }
 
-/// bincode's integers: small ones as they are, others behind a marker of their width.
+/// bincode's integers: small ones are one byte, others follow a marker of their width.
 fn number(value: u32, out: &mut Vec<u8>) {
     match value {
         0..=250 => out.push(u8::try_from(value).unwrap()),
@@ -145,7 +145,7 @@ fn number(value: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// A trade as either version has it, by hand. The sources are numbered as the file numbers them.
+/// Encodes a trade in either version, with the stored numbers of the sources.
 fn by_hand(version: u8, trade: &StoredTrade) -> Vec<u8> {
     let source = match trade.valued {
         ValueSource::Unknown => 0,
@@ -187,9 +187,9 @@ proptest! {
         let mut written = vec![7; 9];
         encode_trade(&trade, &mut written);
         prop_assert_eq!(&written, &second);
-        let side_payment = trade.valued.is_derived() || trade.valued == ValueSource::Pending;
-        prop_assert_eq!(is_valued_beside(&second), side_payment);
-        prop_assert!(!is_valued_beside(&by_hand(1, &trade)));
+        let expected = trade.valued.is_derived() || trade.valued == ValueSource::Pending;
+        prop_assert_eq!(is_derived_or_pending(&second), expected);
+        prop_assert!(!is_derived_or_pending(&by_hand(1, &trade)));
     }
 
     #[test]

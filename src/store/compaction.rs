@@ -1,6 +1,6 @@
-//! Gives free space back while the store is in use: a copy without free pages is made next to
-//! the file, what is committed meanwhile is committed to the copy as well, and the copy takes the place
-//! of the file. Readers keep the file that they began with; writes wait for the last step alone.
+//! Returns free space while the store is in use: makes a copy without free pages next to the file,
+//! applies what is committed meanwhile to the copy as well, and replaces the file by the copy. Readers
+//! keep the file that they began with; writes wait for the last step only.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -17,24 +17,24 @@ use super::job::Job;
 use super::snapshot::Snapshot;
 use super::{FILE_NAME, LIMITS, Result, StoreError, backup, journal};
 
-/// What the copy is called until it takes the place of the file.
+/// Name of the copy until it replaces the file.
 const COPY_NAME: &str = "trades.redb.compact";
-/// How often it is looked whether the old file is still read.
+/// How often to check whether the old file is still read.
 const RETIRED_POLL: Duration = Duration::from_millis(20);
 
-/// Removes a copy that a crash left before it took the place of the file.
+/// Removes a copy that a crash left before it replaced the file.
 pub(super) fn remove_leftover(folder: &Path) {
     match fs::remove_file(folder.join(COPY_NAME)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::debug!(%error, "what a compaction left cannot be removed");
+            tracing::debug!(%error, "the unfinished copy of a compaction cannot be removed");
         }
         Ok(()) | Err(_) => {}
     }
 }
 
 impl FileStore {
-    /// As [`Store::compact`](super::Store::compact). The old file is closed when its last reader has
-    /// ended, which the caller does not wait for.
+    /// Compacts the file. The old one is closed after its last reader, which the caller does not wait
+    /// for.
     pub(super) async fn compact(&self) -> Result<(u64, u64)> {
         let shared = Arc::clone(&self.inner.shared);
         let path = shared.backend().path.clone();
@@ -58,7 +58,7 @@ impl FileStore {
             if compacted.is_err() {
                 remove_leftover(&copy.folder);
             }
-            // A store that is being closed waits for no sender.
+            // A sender would keep the writer from ending when the store is closed.
             drop(jobs);
             let _ = reply.send(compacted);
             copy.release();
@@ -68,7 +68,7 @@ impl FileStore {
     }
 }
 
-/// Between two transactions: what is in the snapshot is not in the journal, and the other way round.
+/// Runs between two transactions: each commit is in the snapshot or in the journal, never in both.
 fn begin(shared: &Arc<Shared>) -> Result<Snapshot> {
     shared.journal.begin()?;
     shared.snapshot().inspect_err(|_| shared.journal.end())
@@ -91,7 +91,7 @@ impl Copy {
         let path = self.folder.join(COPY_NAME);
         self.check_room(self.shared.disk_bytes()?)?;
         backup::write_copy(&snapshot.txn, &path)?;
-        // From here on the file may reuse the pages that were freed since.
+        // The file may reuse pages from here on.
         drop(snapshot);
         let options = self.shared.options;
         let backend = file::open_file(&path, options)?.moved_to(&self.folder.join(FILE_NAME));
@@ -108,7 +108,7 @@ impl Copy {
         Ok((before, self.shared.file_bytes()?))
     }
 
-    /// Better no copy than a disk that it fills up.
+    /// The copy must not fill the disk.
     fn check_room(&self, bytes: u64) -> Result<()> {
         if self.shared.disk_free_bytes().is_some_and(|free| free < bytes) {
             let text = "the disk has too little room for the copy that a compaction makes";
@@ -117,7 +117,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Closes the old file, which frees its room, as soon as no snapshot reads from it.
+    /// Closes the old file, which frees its space, as soon as no snapshot reads from it.
     fn release(&self) {
         let started = Instant::now();
         while !self.shared.release_retired() && started.elapsed() < LIMITS.retired_wait {
@@ -126,7 +126,7 @@ impl Copy {
     }
 }
 
-/// The last step, by the writer: nothing is committed to the file meanwhile.
+/// The last step, on the writer thread: nothing is committed meanwhile.
 fn take_place(
     shared: &Arc<Shared>,
     folder: &Path,
@@ -137,7 +137,7 @@ fn take_place(
     let (entries, _) = shared.journal.take()?;
     journal::replay(entries, &database, known)?;
     fs::rename(folder.join(COPY_NAME), folder.join(FILE_NAME))?;
-    // From here on the name leads to the copy, so later commits have to go there.
+    // The name leads to the copy from here on, so later commits must go there.
     shared.replace(backend, database);
     fs::File::open(folder)?.sync_all()?;
     Ok(())

@@ -1,5 +1,5 @@
-//! What keys have counted of wallets that were forgotten, so that a wallet that is loaded again is
-//! not counted again. Of such a wallet only a keyed hash is stored.
+//! Credits: what keys have counted of forgotten wallets, so that a wallet that is loaded again is not
+//! counted again. Only a keyed hash of such a wallet is stored.
 
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 use sha2::{Digest as _, Sha256};
@@ -11,10 +11,10 @@ use super::schema::{CREDIT, HASH_KEY, ROW_KEY_TO_TRADE, USAGE_TO_RANGES};
 use super::{Result, WalletId};
 use crate::domain::{KeyId, Wallet};
 
-/// The secret part of the hash: four numbers under these names.
+/// The names of the four numbers that are the secret of the hash.
 const WORDS: [&str; 4] = ["credit 0", "credit 1", "credit 2", "credit 3"];
 
-/// Trades of a wallet that a key has counted already and has not been given again.
+/// Trades of a forgotten wallet that a key has counted and has not read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credit {
     /// The keyed hash of the wallet.
@@ -40,7 +40,7 @@ fn secret(table: &impl ReadableTable<&'static str, u64>) -> Result<Option<[u64; 
     Ok(Some(secret))
 }
 
-/// The credit of a key for a wallet; `None` where the wallet was never forgotten.
+/// The credit of a key for a wallet; `None` where it has none.
 pub(super) fn read(txn: &ReadTransaction, key: KeyId, wallet: &Wallet) -> Result<Option<Credit>> {
     let Some(secret) = secret(&txn.open_table(HASH_KEY)?)? else { return Ok(None) };
     let mark = mark(secret, wallet);
@@ -48,8 +48,8 @@ pub(super) fn read(txn: &ReadTransaction, key: KeyId, wallet: &Wallet) -> Result
     Ok(left.map(|left| Credit { mark, left: left.value() }))
 }
 
-/// Turns what keys have counted of a wallet into credits. Runs before its rows are deleted; `seed`
-/// becomes the secret where there is none.
+/// Turns what keys have counted of a wallet into credits, before its rows are deleted. `seed` becomes the
+/// secret where there is none.
 pub(super) fn keep(
     txn: &WriteTransaction,
     id: WalletId,

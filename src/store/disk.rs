@@ -1,4 +1,4 @@
-//! What the file system reports of a file and of itself, and files for their owner alone.
+//! Disk usage, and files that only their owner can read.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
@@ -10,33 +10,33 @@ use std::path::Path;
 /// The unit of `st_blocks` on every file system.
 const BLOCK_BYTES: u64 = 512;
 
-/// Bytes that a file takes of its disk, at most its length: redb doubles the length of a small file
-/// ahead of need, and what was never written takes no room on most file systems.
+/// Allocated bytes of a file, at most its length: redb doubles the length of a small file in advance, and
+/// unwritten parts take no space on most file systems.
 pub(super) fn used_bytes(path: &Path) -> io::Result<u64> {
     let file = fs::metadata(path)?;
     Ok(file.len().min(file.blocks().saturating_mul(BLOCK_BYTES)))
 }
 
-/// Bytes that this user may still write to the file system of a path; `None` where it reports none.
+/// Bytes that this user may still write to the file system of a path; `None` where that is not reported.
 pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(path).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
 }
 
-/// Makes a folder that only its owner can enter; one that exists stays as it is.
+/// Creates a folder that only its owner can enter; an existing one stays as it is.
 pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Options by which a file is made that only its owner can read.
+/// Options that create a file which only its owner can read.
 pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// A file that was put back from a copy may be open to others. Where that cannot be changed, the
-/// folder's own mode is left.
+/// Makes a file readable by its owner only: one that was restored from a copy may be open to others.
+/// Where that fails, the folder's mode protects it.
 pub(crate) fn make_private(path: &Path) {
     let is_open = |file: fs::Metadata| file.permissions().mode() & 0o077 != 0;
     let private = || fs::set_permissions(path, Permissions::from_mode(0o600));

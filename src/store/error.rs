@@ -1,4 +1,4 @@
-//! Why the store could not do what was asked.
+//! Errors of the store.
 
 use std::sync::Arc;
 
@@ -19,13 +19,12 @@ pub enum StoreError {
     #[error("{file} is no usable store ({reason}): move it away, or choose another folder")]
     Foreign { file: String, reason: String },
     /// Reading, writing or syncing failed: a full disk, a read-only file system, a broken device.
-    /// A write that ends so may or may not have become durable, but never in part; it can be
-    /// given again.
+    /// A write with this error may be durable or not, but never in part; it can be repeated.
     #[error("the store could not use its file: {0}")]
     Io(#[source] Arc<std::io::Error>),
     #[error("table {table} of the store holds a damaged record: {reason}")]
     Corrupt { table: &'static str, reason: String },
-    /// A record from a newer program in a file of a format that this one knows.
+    /// A record of a newer program in a file whose format this one supports.
     #[error("table {table} of the store holds a record of version {found}: use a newer blotter")]
     NewerRecord { table: &'static str, found: u8 },
     #[error("the store has no wallet number {}", .0.0)]
@@ -36,8 +35,8 @@ pub enum StoreError {
     /// The database reported a state that no other variant names.
     #[error("the store failed: {0}")]
     Engine(String),
-    /// The database that holds the store does not answer, or takes no writes. A write that ends so
-    /// may or may not have been made, but never in part; it can be given again.
+    /// The database that holds the store does not answer, or takes no writes. A write with this error
+    /// may be stored or not, but never in part; it can be repeated.
     #[error("the shared store cannot be reached: {0}")]
     Unreachable(String),
     /// The settings of the shared store cannot be used.
@@ -65,31 +64,20 @@ named! {
         ReadOnly = "read_only",
         /// Its disk is full.
         Full = "full",
-        /// Another transaction was in the way.
+        /// It conflicted with another transaction.
         Conflict = "conflict",
         Other = "other",
     }
 }
 
 impl StoreError {
-    /// True where only the request is at fault, and others of the same commit can go on.
+    /// Whether only the request is at fault, so that others of the same commit can go on.
     pub(super) fn is_of_one_request(&self) -> bool {
-        match self {
-            Self::Corrupt { .. }
-            | Self::NewerRecord { .. }
-            | Self::UnknownWallet(_)
-            | Self::Invalid(_)
-            | Self::Overtaken => true,
-            Self::Locked { .. }
-            | Self::NewerFormat { .. }
-            | Self::Foreign { .. }
-            | Self::Io(_)
-            | Self::Engine(_)
-            | Self::Unreachable(_)
-            | Self::Unusable(_)
-            | Self::Closed
-            | Self::WriterGone => false,
-        }
+        use StoreError::{Corrupt, Invalid, NewerRecord, Overtaken, UnknownWallet};
+        matches!(
+            self,
+            Corrupt { .. } | NewerRecord { .. } | UnknownWallet(_) | Invalid(_) | Overtaken
+        )
     }
 }
 
@@ -104,7 +92,7 @@ impl<E: Into<redb::Error>> From<E> for StoreError {
         } else if let Corrupted(reason) = error {
             Self::Corrupt { table: "(pages)", reason }
         } else if matches!(error, PreviousIo | DatabaseClosed) {
-            // The file has failed before, and is not open again yet.
+            // The file failed earlier, and is not reopened yet.
             Self::Io(Arc::new(std::io::Error::other(text)))
         } else {
             Self::Engine(text)

@@ -1,4 +1,4 @@
-//! Opening the file, and opening it again after it failed.
+//! Opens the file, and reopens it after a failure.
 
 use std::fs::File;
 use std::io;
@@ -12,15 +12,15 @@ use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _
 
 use super::disk;
 use super::journal::Journal;
-use super::memo::Memo;
 use super::read_only::{ReadOnly, forward_locks, is_refusal};
+use super::reader_cache::ReaderCache;
 use super::schema::{self, FileFormat};
 use super::snapshot::{Latest, Snapshot};
 use super::{Result, StoreError, StoreOptions, upgrade};
 use crate::domain::lock;
 
-/// redb's mark at the start of a file, the page of its header, and more than it writes before it
-/// sets the mark.
+/// Length of redb's magic number at the start of a file, of its header page, and more than it writes
+/// before it writes the magic number.
 const MARK_BYTES: usize = 9;
 const HEADER_BYTES: usize = 4096;
 const CREATION_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -28,19 +28,19 @@ const CREATION_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What readers and the writer thread share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// `None` once closed, and while a failed file could not be opened again.
+    /// `None` once closed, and while a failed file could not be reopened.
     database: RwLock<Option<Opened>>,
-    /// What another file took the place of, until no snapshot reads from it.
+    /// The file that was replaced, until no snapshot reads from it.
     retired: Mutex<Option<Opened>>,
     pub(super) journal: Journal,
-    pub(super) memo: Memo,
+    pub(super) cache: ReaderCache,
     pub(super) latest: Latest,
     backend: RwLock<SharedBackend>,
     pub(super) options: StoreOptions,
     /// How often the file was opened.
     opened: AtomicU64,
-    /// The opening of the file in which reading or writing it failed last: the database of that
-    /// one refuses all further work, so the writer opens the file again.
+    /// The opening of the file during which it failed last: redb refuses all work after a failure, so the
+    /// writer reopens the file.
     failed: AtomicU64,
     closed: AtomicBool,
 }
@@ -52,7 +52,7 @@ impl Shared {
             database: RwLock::new(Some(Opened::new(database))),
             retired: Mutex::default(),
             journal: Journal::default(),
-            memo: Memo::default(),
+            cache: ReaderCache::default(),
             latest: Latest::default(),
             backend: RwLock::new(backend),
             options,
@@ -62,11 +62,11 @@ impl Shared {
         })
     }
 
-    /// What is stored now, apart from what other readers share.
+    /// A new snapshot of what is stored now.
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
-        let (edition, opened) = (self.memo.edition(), self.opened());
+        let (edition, opened) = (self.cache.edition(), self.opened());
         let (txn, pin) =
-            self.noted(opened, self.with_pin(|database| Ok(database.begin_read()?)))?;
+            self.record_failure(opened, self.with_pin(|database| Ok(database.begin_read()?)))?;
         Ok(Snapshot::new(txn, edition, opened, pin))
     }
 
@@ -87,15 +87,15 @@ impl Shared {
         self.opened.load(Ordering::Acquire)
     }
 
-    /// Remembers that the file failed. A failure of an earlier opening says nothing about this one.
-    pub(super) fn noted<T>(&self, opened: u64, result: Result<T>) -> Result<T> {
+    /// Marks the file as failed after an I/O error during that opening of it.
+    pub(super) fn record_failure<T>(&self, opened: u64, result: Result<T>) -> Result<T> {
         if let Err(StoreError::Io(_)) = &result {
-            self.fail(opened);
+            self.mark_failed(opened);
         }
         result
     }
 
-    pub(super) fn fail(&self, opened: u64) {
+    pub(super) fn mark_failed(&self, opened: u64) {
         self.failed.fetch_max(opened, Ordering::AcqRel);
     }
 
@@ -107,29 +107,28 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Opens a failed file again; on an error the next call tries once more. Only the writer may
-    /// call it, between its transactions. Views that are open get errors from then on.
+    /// Reopens a failed file; after an error the next call tries again. Only the writer may call it,
+    /// between its transactions. Open views get errors from then on.
     pub(super) fn reopen(&self) -> Result<()> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
-        // First out, then in: the old one holds the lock on the file.
-        self.let_go(&mut database);
+        // Closed first, because it holds the lock on the file.
+        self.close_database(&mut database);
         *database = Some(Opened::new(open_database(&self.backend(), self.options)?));
-        // What a failed commit changed may be there after all.
-        self.memo.forget_all();
+        // The changes of a failed commit may be in the file.
+        self.cache.forget_all();
         self.opened.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Views that are still open get errors from here on.
+    /// Open views get errors from here on.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.let_go(&mut self.database.write().unwrap_or_else(PoisonError::into_inner));
+        self.close_database(&mut self.database.write().unwrap_or_else(PoisonError::into_inner));
         drop(lock(&self.retired).take());
     }
 
-    /// Puts another file in the place of this one. Snapshots go on with
-    /// the old one, which stays open until [`Shared::release_retired`]. Only the writer may call
-    /// it, between its transactions.
+    /// Replaces the file by another one. Snapshots keep the old one, which stays open until
+    /// [`Shared::release_retired`]. Only the writer may call it, between its transactions.
     pub(super) fn replace(&self, backend: SharedBackend, database: Database) {
         let mut current = self.database.write().unwrap_or_else(PoisonError::into_inner);
         self.latest.forget();
@@ -139,7 +138,7 @@ impl Shared {
         self.latest.forget();
     }
 
-    /// Closes the file that another one took the place of. False while a snapshot reads from it.
+    /// Closes the replaced file; false while a snapshot reads from it.
     pub(super) fn release_retired(&self) -> bool {
         let mut retired = lock(&self.retired);
         if retired.as_ref().is_some_and(|old| Arc::strong_count(&old.pin) > 1) {
@@ -153,8 +152,9 @@ impl Shared {
         self.backend.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A database that no snapshot holds on to ends in order; one may be begun until it is out.
-    fn let_go(&self, database: &mut Option<Opened>) {
+    /// Closes the database. A clean close needs the shared snapshot gone, and a reader may begin another
+    /// one until the database is taken.
+    fn close_database(&self, database: &mut Option<Opened>) {
         self.latest.forget();
         drop(database.take());
         self.latest.forget();
@@ -164,7 +164,7 @@ impl Shared {
         Ok(self.backend().len()?)
     }
 
-    /// What the file takes of its disk.
+    /// Allocated bytes of the file.
     pub(super) fn disk_bytes(&self) -> Result<u64> {
         let backend = self.backend();
         Ok(match backend.path.as_deref() {
@@ -178,7 +178,7 @@ impl Shared {
     }
 }
 
-/// An open database, and the count of snapshots that read from it.
+/// An open database, with a reference count of the snapshots that read from it.
 #[derive(Debug)]
 struct Opened {
     database: Database,
@@ -191,14 +191,14 @@ impl Opened {
     }
 }
 
-/// A backend that outlives the database on top of it, so that the database can be opened again.
+/// A backend that outlives its database, so that the database can be reopened.
 #[derive(Debug, Clone)]
 pub(super) struct SharedBackend {
     backend: Arc<dyn StorageBackend>,
-    /// The same, where the file cannot be written.
+    /// The same backend, where the file is read-only.
     read_only: Option<Arc<ReadOnly>>,
     pub(super) name: Arc<str>,
-    /// Where it is a file.
+    /// `None` where it is not a file.
     pub(super) path: Option<Arc<Path>>,
 }
 
@@ -212,7 +212,7 @@ impl SharedBackend {
         Self { path: Some(Arc::from(path)), ..Self::new(backend, &name) }
     }
 
-    /// The same under another name.
+    /// The same file under another name.
     pub(super) fn moved_to(self, path: &Path) -> Self {
         Self { name: path.display().to_string().into(), path: Some(Arc::from(path)), ..self }
     }
@@ -261,8 +261,8 @@ impl StorageBackend for SharedBackend {
     }
 }
 
-/// Opens or creates the file, for its owner alone. A file that is not ours is looked at without
-/// writing to it.
+/// Opens or creates the file, readable by its owner only. An existing file is inspected before anything
+/// is written to it: it may be another program's.
 pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend> {
     if let Some(folder) = path.parent() {
         disk::create_private_folder(folder)?;
@@ -288,8 +288,8 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     Ok(SharedBackend::of_file(backend, path))
 }
 
-/// Makes the entries of a new file and its folder durable, where the system can: a commit syncs
-/// the file alone.
+/// Makes the directory entries of a new file and its folder durable where the system supports that: a
+/// commit syncs only the file.
 fn sync_folders(path: &Path) {
     for folder in path.ancestors().skip(1).take(2) {
         let here = Path::new(".");
@@ -300,14 +300,14 @@ fn sync_folders(path: &Path) {
     }
 }
 
-/// Something else than a file.
+/// Opens a backend that is not a file.
 pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend> {
     let name = "the given storage";
     restart_creation(&backend, name)?;
     Ok(SharedBackend::new(backend, name))
 }
 
-/// Empties a file whose creation a crash cut off, which would count as a foreign one.
+/// Empties a file whose creation a crash interrupted: it would count as a foreign one.
 fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<()> {
     if !is_unfinished(backend)? {
         return Ok(());
@@ -323,7 +323,10 @@ fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<()> {
     }
 }
 
-/// Locks it, where locks are known, as long as no other process has it.
+/// Locks the whole backend, where locks are supported.
+///
+/// # Errors
+/// `Locked` while another process holds the lock.
 pub(super) fn lock_whole(backend: &impl StorageBackend, name: &str) -> Result<()> {
     match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
         Ok(true) | Err(BackendError::Unsupported) => Ok(()),
@@ -332,7 +335,7 @@ pub(super) fn lock_whole(backend: &impl StorageBackend, name: &str) -> Result<()
     }
 }
 
-/// True where nothing was written but a header without the mark that redb sets last.
+/// Whether nothing was written but a header without the magic number, which redb writes last.
 fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
     let len = backend.len()?;
     if len == 0 || len > CREATION_BYTES_MAX {
@@ -348,7 +351,7 @@ fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
 fn inspect_without_writing(path: &Path, name: &str, options: StoreOptions) -> Result<()> {
     let database = match builder(options).open_read_only(path) {
         Ok(database) => database,
-        // Not closed in order, so it needs the right to write; then the check comes after.
+        // After an unclean close it must be opened for writing; the check comes then.
         Err(DatabaseError::RepairAborted) => return Ok(()),
         Err(error) => return Err(refuse(error, name)),
     };
@@ -377,7 +380,7 @@ fn open_and_complete(backend: &SharedBackend, options: StoreOptions) -> Result<D
     Ok(database)
 }
 
-/// A database without any table.
+/// Opens the database without creating tables.
 pub(super) fn create_plain(backend: &SharedBackend, options: StoreOptions) -> Result<Database> {
     let created = builder(options).create_with_backend(backend.clone());
     created.map_err(|error| refuse(error, &backend.name))

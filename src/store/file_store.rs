@@ -17,8 +17,7 @@ use super::{
 };
 use crate::domain::{Height, Wallet, lock};
 
-/// The open store; clones share it. Dropping the last one writes what was sent and closes the
-/// file, which blocks for the time of a commit.
+/// As [`Store`](super::Store), over a file.
 #[derive(Debug, Clone)]
 pub(super) struct FileStore {
     pub(super) inner: Arc<FileStoreInner>,
@@ -27,7 +26,7 @@ pub(super) struct FileStore {
 #[derive(Debug)]
 pub(super) struct FileStoreInner {
     pub(super) shared: Arc<Shared>,
-    /// Writes block their caller; see [`Store::in_step`](super::Store::in_step).
+    /// Whether writes block their caller's thread; see [`Store::in_step`](super::Store::in_step).
     in_step: bool,
     /// `None` only while dropping.
     pub(super) jobs: Option<mpsc::Sender<Job>>,
@@ -36,7 +35,7 @@ pub(super) struct FileStoreInner {
 
 impl Shared {
     fn view(self: &Arc<Self>) -> Result<FileView> {
-        // A file that failed shall be seen to fail, though its pages may be in memory.
+        // A failed file must fail its readers too, even where its pages are cached.
         let snapshot = if self.has_failed() {
             Arc::new(self.snapshot()?)
         } else {
@@ -47,7 +46,7 @@ impl Shared {
 }
 
 impl FileStore {
-    /// Starts the writer of an opened file. With `in_step` a write blocks its caller's thread.
+    /// Starts the writer of an opened file.
     pub(super) fn start(
         backend: SharedBackend,
         options: StoreOptions,
@@ -62,7 +61,6 @@ impl FileStore {
         Ok(Self { inner: Arc::new(FileStoreInner { shared, in_step, jobs: Some(jobs), thread }) })
     }
 
-    /// What is stored now. Blocking and quick; see [`FileView`].
     pub(super) fn view(&self) -> Result<FileView> {
         if self.inner.shared.has_failed()
             && let Some(jobs) = &self.inner.jobs
@@ -73,14 +71,13 @@ impl FileStore {
                     let _ = self.spin(answer);
                 }
             } else {
-                // A full queue wakes the writer as well.
-                let _ = jobs.try_send(Job::Mend);
+                // Where the queue is full, its requests wake the writer.
+                let _ = jobs.try_send(Job::Wake);
             }
         }
         self.inner.shared.view()
     }
 
-    /// The record of a wallet, which is created where it is missing.
     pub(super) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord> {
         if let Some(record) = self.view()?.read(|view| view.wallet(wallet))? {
             return Ok(WalletRecord::clone(&record));
@@ -91,27 +88,24 @@ impl FileStore {
         record.ok_or(StoreError::UnknownWallet(id))
     }
 
-    /// Writes what was sent, closes the file and ends the writer; further calls get `Closed`, and
-    /// views that are still open get errors.
     pub(super) async fn close(&self) {
         let (done, closed) = oneshot::channel();
         if let Some(jobs) = &self.inner.jobs
             && jobs.send(Job::Close(done)).await.is_ok()
             && !self.inner.in_step
         {
-            // An error means that the writer ended in some other way.
+            // An error: the writer ended otherwise.
             let _ = closed.await;
         }
         self.inner.join();
     }
 
-    /// Sizes for the metrics.
     pub(super) fn stats(&self) -> Result<StoreStats> {
         let file_bytes = self.inner.shared.file_bytes()?;
         self.view()?.read(|view| view.stats(file_bytes))
     }
 
-    /// Waits for the writer without giving the thread away.
+    /// Waits for the writer without yielding the task.
     fn spin<T>(&self, mut answer: oneshot::Receiver<Result<T>>) -> Result<T> {
         loop {
             match answer.try_recv() {
@@ -144,7 +138,7 @@ impl FileStore {
     }
 }
 
-/// Writes of a request each: its wallet, its weight, and what it changes.
+/// Declares writes that are one request each: its wallet, its weight, and its change.
 macro_rules! writes {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty =
         $wallet:expr, $weight:expr, |$tables:ident, $known:pat_param| $change:expr;)*) => {
@@ -199,7 +193,7 @@ impl FileStoreInner {
 
 impl Drop for FileStoreInner {
     fn drop(&mut self) {
-        // The writer ends when no sender is left.
+        // The writer ends without a sender.
         self.jobs = None;
         self.join();
     }

@@ -1,4 +1,4 @@
-//! The reading side: one read transaction, blocking and short.
+//! Reads of the file: one read transaction, blocking and short.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -14,10 +14,10 @@ use super::codec::{self, corrupt};
 use super::credit::{self, Credit};
 use super::file::Shared;
 use super::key::{
-    RowKey, account_key, address_key, height_of, read_row_key, rows_of_wanted, time_of,
+    RowKey, accounts_of, address_key, height_of, read_row_key, rows_of_wanted, time_of,
     token_of_wanted, usage_key, wanted_key,
 };
-use super::memo::Slots;
+use super::reader_cache::Slots;
 use super::schema::names::{
     ACCOUNTS, ANCHORS, CANDLES, LEARNED, PENDING, RANGES, STATES, TOKENS, TRADES, VENUES, WALLETS,
     WANTED, WANTED_VALUES,
@@ -25,7 +25,8 @@ use super::schema::names::{
 use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, MINUTE_TO_CANDLE, MINUTE_TO_LEARNED, ROW_KEY_TO_TRADE,
     TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_WALLET, WANTED_TOKEN, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
+    WALLET_ID_TO_PENDING, WALLET_ID_TO_WALLET, WANTED_TOKEN, WANTED_VALUE,
+    WANTED_VALUE_TO_SIDE_PAYMENT,
 };
 use super::snapshot::Snapshot;
 use super::trade_codec::{self, StoredTrade};
@@ -34,12 +35,11 @@ use super::{
     TokenRecord, WalletId, WalletRecord, WantedPlace, WantedValue,
 };
 
-/// A consistent picture of the store at one moment. What each read returns stands at
-/// [`View`](super::View).
+/// A consistent view of the store at one moment. [`View`](super::View) documents the reads.
 pub(super) struct FileView {
     pub(super) snapshot: Arc<Snapshot>,
     shared: Arc<Shared>,
-    /// The wallet that was looked up first.
+    /// The wallet that was looked up first: mostly its rows are read next.
     found: OnceLock<(WalletId, Family)>,
 }
 
@@ -50,9 +50,9 @@ impl FileView {
         Self { snapshot, shared, found: OnceLock::new() }
     }
 
-    /// One read; the file records where it fails.
+    /// Runs a read; an I/O error marks the file as failed.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
-        self.shared.noted(self.snapshot.opened, read(self))
+        self.shared.record_failure(self.snapshot.opened, read(self))
     }
 
     pub(super) fn stats(&self, file_bytes: u64) -> Result<StoreStats> {
@@ -65,20 +65,18 @@ impl FileView {
     }
 
     pub(super) fn wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>> {
-        let Some(record) = self.known_or_found(wallet)? else { return Ok(None) };
-        // The rows of the same wallet are mostly read next.
+        let record = if let Some(record) = self.snapshot.records.get(wallet) {
+            record
+        } else {
+            let key = address_key(wallet.chain, &wallet.address);
+            let Some(id) = self.snapshot.wallet_ids()?.get(key.as_slice())? else {
+                return Ok(None);
+            };
+            let record = Arc::new(self.read_state(WalletId(id.value()), *wallet)?);
+            self.snapshot.records.put(*wallet, Arc::clone(&record));
+            record
+        };
         let _ = self.found.set((record.id, wallet.address.family()));
-        Ok(Some(record))
-    }
-
-    fn known_or_found(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>> {
-        if let Some(record) = self.snapshot.records.get(wallet) {
-            return Ok(Some(record));
-        }
-        let key = address_key(wallet.chain, &wallet.address);
-        let Some(id) = self.snapshot.wallet_ids()?.get(key.as_slice())? else { return Ok(None) };
-        let record = Arc::new(self.read_state(WalletId(id.value()), *wallet)?);
-        self.snapshot.records.put(*wallet, Arc::clone(&record));
         Ok(Some(record))
     }
 
@@ -190,28 +188,24 @@ impl FileView {
         codec::decode_token(TOKENS, bytes.value())
     }
 
-    fn read_venue(&self, id: u32) -> Result<Arc<str>> {
-        let found = self.snapshot.txn.open_table(VENUE_ID_TO_NAME)?.get(id)?;
-        let name = found.ok_or_else(|| corrupt(VENUES, format_args!("no venue {id}")))?;
-        Ok(Arc::from(name.value()))
-    }
-
     fn shared_token(&self, id: u32) -> Result<Arc<Token>> {
-        if let Some(token) = self.shared.memo.token(id) {
+        if let Some(token) = self.shared.cache.token(id) {
             return Ok(token);
         }
         let TokenRecord { mint, symbol, decimals, .. } = self.read_token(id)?;
         let token = Arc::new(Token::new(mint, symbol, decimals));
-        self.shared.memo.keep_token(self.snapshot.edition, id, &token);
+        self.shared.cache.keep_token(self.snapshot.edition, id, &token);
         Ok(token)
     }
 
     pub(super) fn shared_venue(&self, id: u32) -> Result<Arc<str>> {
-        if let Some(venue) = self.shared.memo.venue(id) {
+        if let Some(venue) = self.shared.cache.venue(id) {
             return Ok(venue);
         }
-        let venue = self.read_venue(id)?;
-        self.shared.memo.keep_venue(id, &venue);
+        let found = self.snapshot.txn.open_table(VENUE_ID_TO_NAME)?.get(id)?;
+        let name = found.ok_or_else(|| corrupt(VENUES, format_args!("no venue {id}")))?;
+        let venue = Arc::from(name.value());
+        self.shared.cache.keep_venue(id, &venue);
         Ok(venue)
     }
 
@@ -242,7 +236,7 @@ impl FileView {
         self.rows_in(id, (start.bytes(), end.bytes()), limit, true)
     }
 
-    /// Rows of a wallet between two bounds, the second exclusive, newest first or last.
+    /// Rows of a wallet between two bounds, the second exclusive, in either direction.
     fn rows_in(
         &self,
         id: WalletId,
@@ -272,7 +266,7 @@ impl FileView {
         let first = chain.0.to_be_bytes();
         let from = behind.0.as_slice().max(first.as_slice());
         let table = self.snapshot.txn.open_table(WANTED_VALUE)?;
-        let besides = self.snapshot.txn.open_table(WANTED_VALUE_TO_BESIDE)?;
+        let side_payments = self.snapshot.txn.open_table(WANTED_VALUE_TO_SIDE_PAYMENT)?;
         let mut wanted = Vec::new();
         for entry in table.range(from..)? {
             let key = entry?.0;
@@ -286,13 +280,12 @@ impl FileView {
             let Some((id, start, end)) = rows_of_wanted(key) else {
                 return Err(corrupt(WANTED_VALUES, "a short key"));
             };
-            // An earlier program left those of a wallet that was forgotten.
-            let state = self.snapshot.states()?.get(id.0)?;
-            let Some(state) = state else { continue };
+            // An earlier program left the entries of forgotten wallets.
+            let Some(state) = self.snapshot.states()?.get(id.0)? else { continue };
             let epoch = codec::decode_state(STATES, state.value())?.epoch;
             let rows = self.rows_in(id, (&start, &end), usize::MAX, true)?;
             let trades = rows.into_iter().map(|row| row.trade).collect();
-            let found = besides.get(key)?.map(|units| Units::from_be_bytes(units.value()));
+            let found = side_payments.get(key)?.map(|units| Units::from_be_bytes(units.value()));
             let (side_payment, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
             wanted.push(WantedValue { id, epoch, trades, side_payment, place });
         }
@@ -324,10 +317,9 @@ impl FileView {
     }
 
     pub(super) fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>> {
-        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
         let table = self.snapshot.txn.open_table(ACCOUNT_TO_STATE)?;
         let mut accounts = Vec::new();
-        for entry in table.range(start..=end)? {
+        for entry in table.range(accounts_of(id))? {
             let (key, value) = entry?;
             if let Some(account) = key.value().last_chunk::<32>() {
                 accounts.push(codec::decode_account(ACCOUNTS, *account, value.value())?);
@@ -369,18 +361,18 @@ pub(super) fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey> {
     read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
 }
 
-/// Rows that are read at once. Their names are looked for first in what the slice has just met,
-/// then in the memo, then in the table.
+/// Rows that are read at once. Their names are looked up first in the slice itself, then in the cache,
+/// then in the table.
 struct Slice<'a> {
     view: &'a FileView,
     rows: Rows,
-    /// Places in `rows`, by the stored number.
+    /// Indices into `rows`, by the stored number.
     tokens: Slots<usize>,
     venues: Slots<usize>,
 }
 
 impl<'a> Slice<'a> {
-    /// For so many rows, in room that others had.
+    /// A slice of up to `limit` rows that reuses the memory of earlier ones.
     fn new(view: &'a FileView, limit: usize, mut rows: Rows) -> Self {
         let names = limit.min(LIMITS.slice_names);
         rows.make_room(limit.min(LIMITS.slice_rows));

@@ -3,16 +3,17 @@
 use redb::{Database, ReadableTable as _, WriteTransaction};
 
 use super::credit;
-use super::key::{RowKey, account_key, address_key};
+use super::key::{RowKey, accounts_of, address_key};
 use super::schema::{
     ACCOUNT_TO_STATE, NAME_TO_NUMBER, ROW_KEY_TO_TRADE, UNFORGOTTEN, WALLET_ID_TO_ANCHORS,
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE,
-    WANTED_VALUE_TO_BESIDE, begin_write,
+    WANTED_VALUE_TO_SIDE_PAYMENT, begin_write,
 };
 use super::{Result, WalletId};
 use crate::domain::Wallet;
 
-/// The same in a database that is open. Only the writer may call it, between its transactions.
+/// Returns how many rows were deleted; `None` for an unknown wallet. Only the writer may call it, between
+/// its transactions.
 pub(super) fn forget_in(
     database: &Database,
     wallet: &Wallet,
@@ -34,8 +35,7 @@ pub(super) fn forget_in(
     txn.open_table(WALLET_ID_TO_STATE)?.remove(id.0)?;
     txn.open_table(WALLET_ID_TO_ANCHORS)?.remove(id.0)?;
     txn.open_table(WALLET_ID_TO_PENDING)?.remove(id.0)?;
-    let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-    txn.open_table(ACCOUNT_TO_STATE)?.retain_in(start..=end, |_, _| false)?;
+    txn.open_table(ACCOUNT_TO_STATE)?.retain_in(accounts_of(id), |_, _| false)?;
     let mut rows = 0;
     let (start, end) = (RowKey::start(id), RowKey::end(id));
     txn.open_table(ROW_KEY_TO_TRADE)?.retain_in(start.bytes()..end.bytes(), |_, _| {
@@ -46,12 +46,12 @@ pub(super) fn forget_in(
     let (start, end) = (of_chain(RowKey::start(id)), of_chain(RowKey::end(id)));
     let wanted = start.as_slice()..end.as_slice();
     txn.open_table(WANTED_VALUE)?.retain_in(wanted.clone(), |_, ()| false)?;
-    txn.open_table(WANTED_VALUE_TO_BESIDE)?.retain_in(wanted, |_, _| false)?;
+    txn.open_table(WANTED_VALUE_TO_SIDE_PAYMENT)?.retain_in(wanted, |_, _| false)?;
     txn.commit()?;
     Ok(Some(rows))
 }
 
-/// Its number is never given again.
+/// Records the number, so that it is never given again.
 fn keep_number(txn: &WriteTransaction, id: WalletId) -> Result<()> {
     let mut numbers = txn.open_table(NAME_TO_NUMBER)?;
     let kept = numbers.get(UNFORGOTTEN)?.map_or(0, |number| number.value());

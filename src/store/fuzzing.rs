@@ -8,7 +8,7 @@ use super::codec::{
     encode_learned, encode_pending, encode_ranges, encode_state, encode_token, encode_wallet,
 };
 use super::key::{RowKey, read_row_key, rows_of_wanted};
-use super::trade_codec::{decode_trade, encode_trade, is_valued_beside};
+use super::trade_codec::{decode_trade, encode_trade, is_derived_or_pending};
 use super::{StoreError, WalletId};
 use crate::domain::Family;
 
@@ -26,7 +26,7 @@ pub fn value(kind: u8, bytes: &[u8]) {
         4 => same(bytes, |bytes| decode_account(TABLE, [7; 32], bytes), encode_account),
         5 => same(bytes, |bytes| decode_token(TABLE, bytes), encode_token),
         6 => {
-            is_valued_beside(bytes);
+            is_derived_or_pending(bytes);
             let encode = |trade: &_| {
                 let mut into = Vec::new();
                 encode_trade(trade, &mut into);

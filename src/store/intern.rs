@@ -1,4 +1,4 @@
-//! The writer's side of numbers for tokens and venues, and what is known about tokens.
+//! Interns tokens and venues for the writer, and stores metadata of tokens.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::schema::{TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, VENUE_ID_TO_NAME, VENUE_TO_I
 use super::trade_codec::StoredTrade;
 use super::{LIMITS, Result, StoreError, TokenRecord};
 
-/// Numbers that the open transaction and those before it have seen. Wrong after a transaction
-/// that was given up: forget it then.
+/// The writer's cache of numbers. It must be dropped after an aborted transaction, whose numbers were
+/// never stored.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     tokens: HashMap<(ChainId, Address), u32>,
     venues: HashMap<Arc<str>, u32>,
-    /// Tokens whose record the transaction has changed.
+    /// Tokens whose records the open transaction has changed.
     pub(super) changed: Vec<u32>,
 }
 
@@ -54,7 +54,7 @@ impl<'txn> Names<'txn> {
         })
     }
 
-    /// A trade with numbers for its token and its venue.
+    /// A trade with numbers in place of its token and its venue.
     pub(super) fn stored(
         &mut self,
         known: &mut Known,
@@ -65,7 +65,7 @@ impl<'txn> Names<'txn> {
         Ok(StoredTrade::of(trade, token, self.venue(known, &trade.venue)?))
     }
 
-    /// Number of a token, which gets an empty record where it is new.
+    /// The number of a token; a new one gets an empty record.
     pub(super) fn token(
         &mut self,
         known: &mut Known,
@@ -108,7 +108,7 @@ impl<'txn> Names<'txn> {
         Ok(id)
     }
 
-    /// Adds metadata of a token; fields that `news` does not set stay.
+    /// Adds metadata of a token; fields that `news` lacks stay.
     pub(super) fn learn(&mut self, known: &mut Known, news: &TokenRecord) -> Result<()> {
         let id = self.token(known, news.chain, news.mint)?;
         let none = || codec::corrupt(TOKENS, format_args!("no token {id}"));
@@ -133,14 +133,14 @@ impl<'txn> Names<'txn> {
     }
 }
 
-/// The key under which a token waits for a look-up; `None` where nothing is lacking.
+/// The key under which a token waits for a look-up; `None` where it lacks nothing.
 fn wanted(id: u32, token: &TokenRecord) -> Option<[u8; 14]> {
     (!token.is_whole()).then(|| wanted_key(token.chain, token.asked_at.map_or(0, |at| at.0), id))
 }
 
 pub(super) const TOO_MANY: StoreError = StoreError::Invalid("more than 2^32 records");
 
-/// The number behind the highest one of a table.
+/// The number after the highest one of a table.
 pub(super) fn next_id<V: redb::Value>(table: &Table<'_, u32, V>) -> Result<u32> {
     match table.last()? {
         None => Ok(0),

@@ -1,4 +1,4 @@
-//! Requests to the writer, each with the way back to its caller.
+//! Requests to the writer thread, each with a channel back to its caller.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,21 +9,21 @@ use super::intern::Known;
 use super::{Result, StoreError, WalletId};
 use crate::domain::lock;
 
-/// A caller that has gone changes nothing: what was sent is written.
+/// A request is carried out even when its caller no longer waits.
 pub(super) enum Job {
     Write(Write),
-    /// Has the file to itself, between two transactions.
+    /// Runs between two transactions, with exclusive use of the file.
     Alone(Alone),
-    /// Only wakes the writer, which opens a failed file again.
-    Mend,
-    /// Answered when all that came before is durable and the file is closed.
+    /// Only wakes the writer, which reopens a failed file.
+    Wake,
+    /// Answered when all earlier requests are durable and the file is closed.
     Close(oneshot::Sender<()>),
 }
 
 /// Work on the whole file, which answers its caller itself.
 pub(super) type Alone = Box<dyn FnOnce() + Send>;
 
-/// What a write does, once in the file, and once more in a copy that is made meanwhile.
+/// The change of a write: applied to the file, and again to a copy that is made meanwhile.
 pub(super) type Change = Arc<dyn Fn(&mut Tables<'_>, &mut Known) -> Result<()> + Send + Sync>;
 
 pub(super) struct Write {
@@ -32,8 +32,8 @@ pub(super) struct Write {
     /// Roughly how many records it writes.
     pub(super) weight: usize,
     pub(super) change: Change,
-    /// Answers the caller. The outcome of the change has waited for the commit that makes it true.
-    pub(super) settle: Box<dyn FnOnce(Result<()>) + Send>,
+    /// Answers the caller, after the commit, with the outcome of the change.
+    pub(super) reply: Box<dyn FnOnce(Result<()>) + Send>,
 }
 
 impl Write {
@@ -49,11 +49,11 @@ impl Write {
             *lock(&waiting) = Some(change(tables, known)?);
             Ok(())
         });
-        let settle = Box::new(move |committed: Result<()>| {
+        let reply = Box::new(move |committed: Result<()>| {
             let outcome = lock(&outcome).take().ok_or(StoreError::WriterGone);
-            // The caller may have gone.
+            // The caller may no longer wait.
             let _ = to.send(committed.and(outcome));
         });
-        (Job::Write(Self { wallet, weight, change, settle }), answer)
+        (Job::Write(Self { wallet, weight, change, reply }), answer)
     }
 }

@@ -1,4 +1,4 @@
-//! What is committed while a copy of the file is made, to be committed to the copy as well.
+//! The changes that are committed while a copy of the file is made, to be applied to the copy as well.
 
 use std::sync::Mutex;
 
@@ -28,11 +28,11 @@ enum State {
         entries: Vec<JournalEntry>,
         weight: usize,
     },
-    /// The copy can no longer be brought up to date.
+    /// The copy cannot be brought up to date.
     Abandoned(&'static str),
 }
 
-/// Written by the writer alone, and read by the one who makes the copy.
+/// Only the writer adds to it, and only the thread that makes the copy takes from it.
 #[derive(Default)]
 pub(super) struct Journal(Mutex<State>);
 
@@ -73,7 +73,7 @@ impl Journal {
         }
     }
 
-    /// Takes what was added since the last call, with the count of its records.
+    /// Takes the entries that were added since the last call, with the sum of their weights.
     pub(super) fn take(&self) -> Result<(Vec<JournalEntry>, usize)> {
         match &mut *lock(&self.0) {
             State::On { entries, weight } => Ok((std::mem::take(entries), std::mem::take(weight))),
@@ -83,7 +83,7 @@ impl Journal {
     }
 }
 
-/// Commits entries to a copy. The same changes in the same order give the same rows and numbers.
+/// Applies entries to a copy. The same changes in the same order give the same rows and numbers.
 pub(super) fn replay(entries: Vec<JournalEntry>, to: &Database, known: &mut Known) -> Result<()> {
     let mut changes = Vec::new();
     for entry in entries {

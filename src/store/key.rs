@@ -4,8 +4,10 @@
 //! wallet u32 | !time u32 | !height u64 | !index u32 | transaction id (72 or 32) | leg u16
 //! ```
 //!
-//! Time, height and index are complemented: a forward scan is newest first, and a back-fill, which
+//! Time, height and index are complemented: a forward scan is newest first, and a backfill, which
 //! arrives newest first, appends at the right edge of a wallet's part of the tree.
+
+use std::ops::RangeInclusive;
 
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, Position, Signature, TradeKey, TxId, UnixSeconds,
@@ -15,7 +17,7 @@ use super::WalletId;
 
 const ID_BYTES: usize = 4;
 const HEIGHT_AT: usize = ID_BYTES + 4;
-/// Where the transaction id begins.
+/// Offset of the transaction id.
 pub(super) const TX_AT: usize = HEIGHT_AT + 8 + 4;
 pub(super) const LEG_BYTES: usize = 2;
 const CHAIN_BYTES: usize = 2;
@@ -96,7 +98,7 @@ impl RowKey {
         self.bytes.get(..self.len).unwrap_or(&self.bytes)
     }
 
-    /// Longer than the room is cut; the widths above never reach that.
+    /// Appends bytes. The widths above never exceed the array.
     fn push(&mut self, part: &[u8]) {
         for (to, from) in self.bytes.iter_mut().skip(self.len).zip(part) {
             *to = *from;
@@ -145,7 +147,7 @@ pub(super) fn address_key(chain: ChainId, address: &Address) -> Vec<u8> {
     [&chain.0.to_be_bytes(), address.bytes()].concat()
 }
 
-/// Wallet, then account.
+/// Wallet, then account: the key of a source account.
 pub(super) fn account_key(id: WalletId, account: &[u8; 32]) -> [u8; 36] {
     let mut key = [0; 36];
     for (to, from) in key.iter_mut().zip(id.0.to_be_bytes().iter().chain(account)) {
@@ -154,7 +156,12 @@ pub(super) fn account_key(id: WalletId, account: &[u8; 32]) -> [u8; 36] {
     key
 }
 
-/// Chain, then when it was last asked (0 for never), then number of the token.
+/// The keys of all accounts of a wallet.
+pub(super) fn accounts_of(id: WalletId) -> RangeInclusive<[u8; 36]> {
+    account_key(id, &[0; 32])..=account_key(id, &[0xFF; 32])
+}
+
+/// Chain, then time of the last look-up (0 for never), then number of the token.
 pub(super) fn wanted_key(chain: ChainId, asked_ms: u64, token: u32) -> [u8; 14] {
     let mut key = [0; 14];
     let parts = chain.0.to_be_bytes().into_iter().chain(asked_ms.to_be_bytes());
@@ -179,12 +186,12 @@ pub(super) fn tx_of(row_key: &[u8]) -> &[u8] {
     transaction_of(row_key).get(TX_AT..).unwrap_or(&[])
 }
 
-/// Chain, then what the rows of a transaction share.
+/// Chain, then the part of a row key that the rows of a transaction share.
 pub(super) fn wanted_value_key(chain: ChainId, row_key: &[u8]) -> Vec<u8> {
     [&chain.0.to_be_bytes(), transaction_of(row_key)].concat()
 }
 
-/// What all of a wallet's [`wanted_value_key`]s begin with.
+/// The prefix of all [`wanted_value_key`]s of a wallet.
 pub(super) fn wanted_of_wallet(chain: ChainId, id: WalletId) -> Vec<u8> {
     [chain.0.to_be_bytes().as_slice(), &id.0.to_be_bytes()].concat()
 }
@@ -239,7 +246,7 @@ mod tests {
         }
 
         #[test]
-        fn comes_back_as_it_went(key in keys(), id in any::<u32>()) {
+        fn a_key_is_decoded_as_it_was_encoded(key in keys(), id in any::<u32>()) {
             let row = RowKey::new(WalletId(id), &key);
             prop_assert_eq!(read_row_key(row.bytes(), Family::Solana), Some(key));
             prop_assert_eq!(read_row_key(row.bytes(), Family::Evm), None);

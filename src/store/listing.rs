@@ -1,4 +1,4 @@
-//! Reads of the file that go over all wallets, in parts.
+//! Reads of the file that go over all wallets.
 
 use std::ops::Bound;
 
@@ -27,7 +27,6 @@ impl FileView {
         Ok(wallets)
     }
 
-    /// Records of up to `limit` wallets behind a number, by number.
     pub(super) fn records(
         &self,
         behind: Option<WalletId>,

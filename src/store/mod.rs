@@ -1,15 +1,14 @@
-//! The stored trades, in one file with one writer thread (`file_store.rs`) or in a database that
-//! several processes share (`postgres`). The only code that names redb, bincode and tokio-postgres.
+//! The store of trades: one file with one writer thread (`file_store.rs`), or a database that several
+//! processes share (`postgres`). The only code that names redb, bincode and tokio-postgres.
 //!
 //! Invariants:
-//! - A write is durable before it is answered, and is there whole or not at all.
+//! - A write is durable before it is answered, and atomic.
 //! - Rows of a wallet exist only at heights that its coverage holds, in the same transaction.
-//! - A write that carries another epoch than the wallet's changes nothing.
+//! - A write with another epoch than the wallet's changes nothing.
 //! - A chunk replaces: rows between its heights are deleted, whether or not times and heights agree
 //!   (`rows.rs`); one that lies below everything stored reads nothing.
-//! - A value that its transaction does not contain is set once: a chunk that replaces its row with
-//!   the same one keeps it.
-//! - What reopens heights deletes their rows. A reader that keeps to a `floor` never crosses a gap.
+//! - A derived value is set once: a chunk that replaces its row with the same one keeps it.
+//! - Reopening heights deletes their rows. A reader that keeps to a `floor` never crosses a gap.
 //! - Numbers of wallets, tokens and venues are never given twice.
 //! - Reading never waits for writing; no lock is held across an await.
 
@@ -34,12 +33,12 @@ mod job;
 mod journal;
 mod key;
 mod listing;
-mod memo;
 mod passing;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prices;
 mod read_only;
+mod reader_cache;
 mod record;
 mod rows;
 mod schema;
@@ -81,7 +80,6 @@ use file_store::FileStore;
 #[cfg(feature = "postgres")]
 use postgres::PgStore;
 
-/// What the store returns.
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Name of the file inside the data folder.
@@ -91,41 +89,41 @@ defaults! {
     /// Every limit of the store, by name; none of them is a setting.
     #[derive(Debug)]
     pub const LIMITS: struct StoreLimits {
-        /// Requests that wait for the writer; the next caller waits until there is room.
+        /// Requests that wait for the writer; further callers wait before they enqueue theirs.
         queued_jobs: usize = 256,
         /// Records after which no further request joins a commit.
         joined_records: usize = 20_000,
-        /// Tokens and venues each whose numbers the writer keeps in memory.
+        /// Tokens, and as many venues, whose numbers the writer caches.
         interned: usize = 65_536,
-        /// Tokens and venues each that readers keep in memory.
-        memo_entries: usize = 16_384,
-        /// Tokens and venues each that one slice keeps at hand.
+        /// Tokens, and as many venues, that readers cache.
+        cached_names: usize = 16_384,
+        /// Tokens, and as many venues, that one slice caches.
         slice_names: usize = 256,
-        /// Wallets that readers keep in memory between two commits.
+        /// Wallets that readers cache between two commits.
         snapshot_records: usize = 1_024,
-        /// Rows for which a slice makes room before it reads them.
+        /// Rows for which a slice allocates memory in advance.
         slice_rows: usize = 1_024,
-        /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
+        /// Minutes, over all chains, with learned prices, and as many with candles.
         price_minutes: u64 = 100_000,
         /// Learned prices of one minute.
         prices_per_minute: usize = 8,
-        /// Records that wait to be written to a compacted copy as well; above it the copy is given up.
+        /// Records that wait to be written to a compacted copy; with more the compaction is aborted.
         journal_records: usize = 2_000_000,
-        /// With fewer of them the copy takes the place of the file, which holds up writes meanwhile.
+        /// With at most so many the copy replaces the file, while writes wait.
         journal_records_last: usize = 2_000,
-        /// Longest that a file is kept open for snapshots after another took its place.
+        /// Longest time for which a replaced file is kept open for snapshots.
         retired_wait: Duration = Duration::from_secs(60),
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct StoreOptions {
-    /// Memory for pages of the file.
+    /// Page cache of the file.
     pub cache_bytes: usize,
 }
 
-/// The open store; clones share it. Dropping the last one of a file writes what was sent and closes
-/// the file, which blocks for the time of a commit.
+/// An open store; clones share it. Dropping the last clone of a file's store finishes the requests and
+/// closes the file, which blocks for the time of a commit.
 #[derive(Debug, Clone)]
 pub struct Store(Arm);
 
@@ -136,7 +134,7 @@ enum Arm {
     Shared(PgStore),
 }
 
-/// One write by the arm that there is.
+/// Calls a method of the arm.
 macro_rules! by_arm {
     ($self:ident.$method:ident($($argument:expr),*)) => {
         match &$self.0 {
@@ -148,8 +146,7 @@ macro_rules! by_arm {
 }
 
 impl Store {
-    /// Opens the store in a data folder, creating folder (mode 0700) and file (0600) where they
-    /// are missing. Blocks.
+    /// Opens the store in a data folder; creates a missing folder (mode 0700) and file (0600). Blocks.
     ///
     /// # Errors
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
@@ -157,18 +154,18 @@ impl Store {
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Self> {
         let file = file::open_file(&folder.join(FILE_NAME), options)?;
         let store = FileStore::start(file, options, false)?;
-        // Not before the store is open: it may be another server's copy.
+        // Only once the store is open: until then it may be another server's copy.
         compaction::remove_leftover(folder);
         Ok(Self(Arm::File(store)))
     }
 
-    /// Opens the store on something else than a file, as tests of crashes and faults do.
+    /// Opens the store on another backend than a file, for tests of crashes and faults.
     pub fn on_backend(backend: impl StorageBackend, options: StoreOptions) -> Result<Self> {
         FileStore::start(file::open_backend(backend)?, options, false).map(Arm::File).map(Self)
     }
 
-    /// Like [`Store::on_backend`], but a write blocks its caller's thread: on paused time a task
-    /// that waited for another thread would let the time run away.
+    /// Like [`Store::on_backend`], but a write blocks its caller's thread: paused time would advance while
+    /// a task waits for another thread.
     pub fn in_step(backend: impl StorageBackend, options: StoreOptions) -> Result<Self> {
         FileStore::start(file::open_backend(backend)?, options, true).map(Arm::File).map(Self)
     }
@@ -185,7 +182,7 @@ impl Store {
         PgStore::connect(options).await.map(Arm::Shared).map(Self)
     }
 
-    /// What is stored now. Blocking and quick for a file; see [`View`].
+    /// A view of what is stored now. Blocks for a short time on a file.
     pub fn view(&self) -> Result<View> {
         match &self.0 {
             Arm::File(store) => store.view().map(View::of_file),
@@ -195,7 +192,7 @@ impl Store {
     }
 
     /// Replaces what is stored between the chunk's heights: rows, coverage and count change in one
-    /// transaction. Once sent to a file, it is written even where the caller stops waiting.
+    /// transaction. A file's writer completes it even when the caller stops waiting.
     ///
     /// # Errors
     /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
@@ -210,8 +207,8 @@ impl Store {
         written
     }
 
-    /// Writes what was sent, closes the store and ends its writer; further calls get `Closed`, and
-    /// views that are still open get errors.
+    /// Finishes the requests, closes the store and ends its writer; further calls get `Closed`, and open
+    /// views get errors.
     pub async fn close(&self) {
         by_arm!(self.close());
     }
@@ -226,7 +223,7 @@ impl Store {
     }
 }
 
-/// Writes that both arms have, each by the arm that there is.
+/// Declares writes that both arms have.
 macro_rules! writes {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         impl Store {
@@ -239,26 +236,25 @@ macro_rules! writes {
 }
 
 writes! {
-    /// The record of a wallet, which is created where it is missing.
+    /// The record of a wallet; a new one is created.
     intern(wallet: &Wallet) -> WalletRecord;
 
-    /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
-    /// heights which are not covered; a reader would not have reached them behind the gap. Where
-    /// none stays covered, what the source remembers of the wallet goes too.
+    /// Changes the record. Reopened heights lose their rows at once, so that rows exist only at covered
+    /// heights. Where no height stays covered, the accounts of the source are deleted too.
     update_wallet(id: WalletId, epoch: u64, patch: WalletPatch) -> Written;
 
-    /// Deletes rows, coverage and anchors above a height, and where heights above it were covered the
-    /// balances that the source remembers of the wallet's accounts. Raises the epoch, which is returned.
+    /// Rolls a wallet back: deletes rows, coverage and anchors above a height and, where heights above it
+    /// were covered, the balances of the source's accounts. Raises and returns the epoch.
     cut_back(id: WalletId, above: Height) -> u64;
 
     /// Writes all updates in one transaction.
     write_usage(updates: Vec<UsageUpdate>) -> ();
 
-    /// Adds what is newly known of tokens; what is known already stays.
+    /// Adds metadata of tokens; fields that a record lacks stay.
     write_tokens(tokens: Vec<TokenRecord>) -> ();
 
-    /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
-    /// a value, or changed meanwhile, stays as it is.
+    /// Sets the values of pending rows, and stores prices. A row that is not pending, or has changed
+    /// meanwhile, stays as it is.
     write_values(
         id: WalletId, epoch: u64, values: Vec<NewValue>, prices: Vec<PriceRecord>
     ) -> Written;

@@ -1,4 +1,4 @@
-//! Rows that a filter rejects, passed over by their stored bytes: no key, amount or name is decoded.
+//! Skips rows that a filter rejects by their stored bytes: no key, amount or name is decoded.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use crate::domain::{Filter, Height, Position, TradeKey, Wallet};
 
 use super::file_view::{FileView, row_key};
 use super::key::{RowKey, height_of, time_of};
-use super::memo::Slots;
+use super::reader_cache::Slots;
 use super::trade_codec::head_of;
 use super::{LIMITS, Result, StoreError, WalletId};
 
-/// Which token's rows may match.
+/// The token of a filter, by its stored number.
 enum TokenTest {
     Any,
     Number(u32),
-    /// No row has it.
+    /// No row has the token.
     NotStored,
 }
 
-/// A filter with its token by the number that rows have.
+/// A filter with stored numbers.
 struct Test<'a> {
     filter: &'a Filter,
     token: TokenTest,
-    /// Whether a venue matches, by the number that rows have.
+    /// Whether a venue matches, by its stored number.
     venues: Slots<bool>,
 }
 
 impl FileView {
-    /// Passes over up to `limit` rows behind a position that certainly do not match, and returns the
-    /// last of them and their number. Stops at a row that may match, at one below the floor and at
-    /// one that is too old for the filter.
+    /// Skips up to `limit` rows behind a position that certainly do not match, and returns the last of
+    /// them and their number. Stops at a row that may match, at one below the floor and at one that is
+    /// too old for the filter.
     pub(super) fn pass_over(
         &self,
         id: WalletId,
@@ -46,7 +46,7 @@ impl FileView {
         for entry in self.snapshot.trades()?.range::<&[u8]>(behind)?.take(limit) {
             let (key, value) = entry?;
             let is_below = floor > 0 && height_of(key.value()).is_some_and(|height| height < floor);
-            // Below a row that is too old nothing matches: the reader ends there.
+            // The reader ends at a row that is too old: nothing below it matches.
             let is_old = |from| time_of(key.value()).is_some_and(|time| time < from);
             if is_below
                 || filter.from.is_some_and(is_old)
@@ -71,7 +71,7 @@ impl FileView {
         Ok(Test { filter, token, venues: Slots::new(LIMITS.slice_names) })
     }
 
-    /// Whether a row fails the filter by what its first bytes say.
+    /// Whether a row fails the filter by its first bytes.
     #[inline]
     fn fails(&self, test: &mut Test<'_>, value: &[u8]) -> Result<bool> {
         let Some((side, token, venue)) = head_of(value) else { return Ok(false) };

@@ -1,5 +1,5 @@
-//! Prices of native coins by chain and minute, in tables that stay bounded: the minute that came
-//! first goes first.
+//! Prices of native coins by chain and minute, in bounded tables: the minute that arrived first is
+//! removed first.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 
@@ -34,8 +34,8 @@ impl<'txn> Prices<'txn> {
         Ok(())
     }
 
-    /// Of more prices than a minute keeps, those with the lowest tags stay: which ones they are
-    /// does not depend on the order in which they came.
+    /// Of more prices than the limit, those with the lowest tags stay, independently of the order of their
+    /// arrival.
     fn learn(&mut self, chain: ChainId, new: &LearnedPrice) -> Result<()> {
         let key = (chain.0, Minute::of(new.time).0);
         let mut prices = match self.learned.table.get(key)? {
@@ -60,7 +60,7 @@ impl<'txn> Prices<'txn> {
     }
 }
 
-/// A bounded table of minutes, with the order in which they came.
+/// A bounded table of minutes, with the order of their arrival.
 struct Minutes<'txn> {
     table: Table<'txn, (u16, u32), &'static [u8]>,
     order: Table<'txn, u64, (u16, u32)>,

@@ -1,5 +1,5 @@
-//! A file that cannot be written, opened to read what it holds. Opening a database writes to its
-//! header: that stays in memory, and everything later is refused as the file system would.
+//! A backend over a read-only file. Opening a database writes to its header: these writes stay in memory,
+//! and later ones fail as those of a read-only file system do.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,9 +12,9 @@ use crate::domain::lock;
 use redb::backends::FileBackend;
 use redb::{BackendError, DatabaseError, StorageBackend};
 
-const BLOCK_BYTES: u64 = 4096;
+const BLOCK_BYTES: usize = 4096;
 
-/// The locks of a backend, each by one of another backend.
+/// Forwards each lock of a backend to a lock of another one.
 macro_rules! forward_locks {
     ($to:ident: $($name:ident => $lock:ident -> $result:ty;)*) => {
         $(fn $name(&self, start: Bound<u64>, end: Bound<u64>) -> Result<$result, BackendError> {
@@ -39,7 +39,11 @@ struct State {
     is_opening: bool,
 }
 
-/// Whether an error of opening for writing may leave reading.
+fn wide(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Whether a file that cannot be opened for writing with this error may still be readable.
 pub(super) fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
@@ -53,14 +57,14 @@ impl ReadOnly {
         Ok(Self { file, state: Mutex::new(state) })
     }
 
-    /// From here on writes are kept in memory; those of an earlier opening are forgotten.
+    /// Keeps writes in memory from here on, and drops those of an earlier opening.
     pub(super) fn begin(&self) -> io::Result<()> {
         let len = self.file.len()?;
         *lock(&self.state) = State { len, changed: HashMap::new(), is_opening: true };
         Ok(())
     }
 
-    /// From here on writes are refused.
+    /// Refuses writes from here on.
     pub(super) fn seal(&self) {
         lock(&self.state).is_opening = false;
     }
@@ -70,34 +74,34 @@ impl ReadOnly {
         if state.is_opening { Ok(state) } else { Err(io::ErrorKind::ReadOnlyFilesystem.into()) }
     }
 
-    /// A block as it stands; what is beyond the file is zero.
+    /// A block with its changes; bytes beyond the file are zero.
     fn block(&self, state: &State, number: u64) -> io::Result<Vec<u8>> {
         if let Some(block) = state.changed.get(&number) {
             return Ok(block.clone());
         }
-        let mut block = vec![0; usize::try_from(BLOCK_BYTES).unwrap_or_default()];
-        let offset = number * BLOCK_BYTES;
-        let stored = self.file.len()?.saturating_sub(offset).min(BLOCK_BYTES);
-        let stored = usize::try_from(stored).unwrap_or_default();
-        if let Some(part) = block.get_mut(..stored).filter(|part| !part.is_empty()) {
+        let mut block = vec![0; BLOCK_BYTES];
+        let offset = number * wide(BLOCK_BYTES);
+        let stored = usize::try_from(self.file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+        if let Some(part) = block.get_mut(..stored.min(BLOCK_BYTES)).filter(|part| !part.is_empty())
+        {
             self.file.read(offset, part)?;
         }
         Ok(block)
     }
 
-    /// Runs over the blocks of a range: each with its part of the range.
+    /// Calls `run` for each block of a range of bytes: its number, the range within the block, and within
+    /// the bytes.
     fn each_block(
         offset: u64,
         len: usize,
         mut run: impl FnMut(u64, std::ops::Range<usize>, std::ops::Range<usize>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let size = usize::try_from(BLOCK_BYTES).unwrap_or(usize::MAX);
         let mut done = 0;
         while done < len {
-            let at = offset + u64::try_from(done).unwrap_or(u64::MAX);
-            let begin = usize::try_from(at % BLOCK_BYTES).unwrap_or_default();
-            let part = (size - begin).min(len - done);
-            run(at / BLOCK_BYTES, begin..begin + part, done..done + part)?;
+            let at = offset + wide(done);
+            let begin = usize::try_from(at % wide(BLOCK_BYTES)).unwrap_or_default();
+            let part = (BLOCK_BYTES - begin).min(len - done);
+            run(at / wide(BLOCK_BYTES), begin..begin + part, done..done + part)?;
             done += part;
         }
         Ok(())
@@ -150,7 +154,7 @@ impl StorageBackend for ReadOnly {
         self.file.close()
     }
 
-    // A file that is open for reading alone can be locked against writers, not against readers.
+    // A file that is open only for reading can be locked against writers, not against readers.
     forward_locks! {
         file:
         try_lock_range => try_lock_shared_range -> bool;

@@ -1,4 +1,4 @@
-//! What goes into the store and what comes out of it, besides the domain's own types.
+//! The records that the store takes and returns.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::domain::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct WalletId(pub u32);
 
-/// What is known about a wallet's history as a whole.
+/// A wallet with the state of its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalletRecord {
     pub id: WalletId,
     pub wallet: Wallet,
-    /// Raised by every cut-back; a write that carries another one changes nothing.
+    /// Raised by every rollback; a write with another epoch changes nothing.
     pub epoch: u64,
     /// Rows exist only at covered heights.
     pub coverage: Coverage,
-    /// Stored trades, gaps or not.
+    /// Stored trades, including those below gaps.
     pub count: u64,
-    /// When the source was last asked for new heights.
+    /// When the source was last queried for new heights.
     pub checked_at: Option<UnixMillis>,
-    /// The first height that the nodes keep, where history is cut.
+    /// The first height that the nodes keep, where they have pruned the history below it.
     pub cut: Option<Height>,
 }
 
@@ -37,100 +37,96 @@ pub struct Anchor {
     pub hash: [u8; 32],
 }
 
-/// A load that goes on in the background for a key until a time.
+/// A background load for a key, with its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     pub key: KeyId,
     pub until: UnixMillis,
 }
 
-/// Everything that is known of the wallet between two inclusive heights: it replaces what was
-/// stored there.
+/// All trades of a wallet between two inclusive heights: they replace what is stored there.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
     pub id: WalletId,
     pub epoch: u64,
     pub low: Height,
     pub high: Height,
-    /// Version of the decoder that made the trades.
+    /// Version of the decoder of the trades.
     pub decoder: u16,
-    /// How the source goes on below `low`.
+    /// Where the source continues below `low`.
     pub resume: Option<Resume>,
-    /// What the read rests on.
     pub proof: Proof,
-    /// Listed transactions that no endpoint gave, with their heights: these heights become spans of
-    /// their own, with [`Doubts::MISSING`](crate::domain::Doubts).
+    /// Listed transactions that no endpoint returned, with their heights, which become spans of their own
+    /// with [`Doubts::MISSING`](crate::domain::Doubts).
     pub missing: Vec<(Height, TxId)>,
-    /// A second read of stored heights: the transactions that it brought. Rows of others stay, as one
+    /// The transactions that a second read of stored heights brought. Rows of others stay, because one
     /// answer without them proves nothing. `None`: the chunk replaces all of its heights.
     pub reread: Option<HashSet<TxId>>,
-    /// Of a second read: transactions of which the nodes no longer show what moved inside them in native
-    /// coin. Exact values that are stored of them stay.
+    /// Transactions of a second read whose inner calls the nodes no longer return. Their stored exact
+    /// values stay.
     pub unshown: HashSet<TxId>,
     /// In any order; all between `low` and `high`, with ids of the wallet's family.
     pub trades: Vec<Trade>,
-    /// Metadata updates; fields that a record does not set are kept.
+    /// Metadata updates; fields that a record lacks stay.
     pub tokens: Vec<TokenRecord>,
-    /// Replace those of the same account.
+    /// Each replaces the stored state of its account.
     pub accounts: Vec<SourceAccount>,
-    /// Replace those of the wallet.
+    /// Replace the anchors of the wallet.
     pub anchors: Option<Vec<Anchor>>,
-    /// Prices of the wallet's chain that were met on the way.
+    /// Prices of the wallet's chain to be stored.
     pub prices: Vec<PriceRecord>,
-    /// Native coin that moved in addition to the tokens of transactions: stored for rows that wait
-    /// for a value.
+    /// Native coin that moved in addition to the tokens of transactions; stored for pending rows.
     pub side_payment: HashMap<TxId, Units>,
     pub checked_at: Option<UnixMillis>,
 }
 
-/// A price of a chain's native coin to be kept.
+/// A price of a chain's native coin to be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceRecord {
     Learned(LearnedPrice),
-    /// The candle source's answers for a minute; the first answer stays.
+    /// The candle source's answer for a minute; the first answer stays.
     Candle(Minute, Option<Price>),
 }
 
-/// What is kept of the candle source's answers about a minute.
+/// The stored answer of the candle source for a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptCandle {
-    /// It was not asked, or its answer has gone since.
+    /// It was not queried, or its answer was removed.
     Unasked,
     /// It has no price.
     Nothing,
     Price(Price),
 }
 
-/// A row that has waited for its value.
+/// The value of a pending row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewValue {
     pub key: TradeKey,
-    /// As the row had them when its value was worked out: another decoder may have changed it.
+    /// Units of the row when its value was computed: a row with others has changed since.
     pub units: Option<Units>,
     pub native: Option<Units>,
     pub valued: ValueSource,
 }
 
-/// A stored transaction with a row that waits for its value.
+/// A stored transaction with a pending row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedValue {
     pub id: WalletId,
-    /// Of the wallet when this was read.
+    /// The epoch of the wallet when this was read.
     pub epoch: u64,
     /// All its rows.
     pub trades: Vec<Trade>,
     /// Native coin that moved in addition to its tokens.
     pub side_payment: Units,
-    /// Where it stands among those that wait.
     pub place: WantedPlace,
 }
 
-/// A place among the transactions that wait for values.
+/// A place among the transactions with pending rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WantedPlace(pub(super) Vec<u8>);
 
 impl WantedPlace {
-    /// In front of all of a wallet, behind those of wallets with lower numbers.
+    /// The place before all transactions of a wallet, after those of wallets with lower numbers.
     pub fn of_wallet(chain: ChainId, id: WalletId) -> Self {
         Self(wanted_of_wallet(chain, id))
     }
@@ -147,16 +143,17 @@ pub struct WalletPatch {
     pub reopen: Vec<(Height, Height)>,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// It is durable; the wallet's rows and coverage after it.
+    /// The write is durable: the wallet's rows and coverage after it.
     Stored { count: u64, coverage: Coverage },
-    /// The wallet was cut back since; nothing changed.
+    /// Nothing changed: the epoch is another one, another process holds the wallet, or the heights of a
+    /// second read are no longer stored.
     Stale,
 }
 
-/// What is known about a token, and when its chain was last asked.
+/// The metadata of a token, and when it was last looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
     pub chain: ChainId,
@@ -167,7 +164,7 @@ pub struct TokenRecord {
 }
 
 impl TokenRecord {
-    /// Of a token of which nothing is known.
+    /// A record without metadata.
     pub fn bare(chain: ChainId, mint: Address) -> Self {
         Self { chain, mint, symbol: None, decimals: None, asked_at: None }
     }
@@ -176,7 +173,7 @@ impl TokenRecord {
         self.symbol.is_some() && self.decimals.is_some()
     }
 
-    /// What is known after news: they add, and take nothing away.
+    /// The record with the fields that `news` sets.
     pub(super) fn joined(&self, news: &Self) -> Self {
         Self {
             symbol: news.symbol.clone().or_else(|| self.symbol.clone()),
@@ -203,14 +200,14 @@ pub struct UsageUpdate {
     pub ranges: Vec<DeliveredRange>,
     /// Trades that the key has read, each once; replaces the stored total.
     pub total: u64,
-    /// What is left of the credit of a wallet that was forgotten and loaded again.
+    /// The rest of the credit of a wallet that was forgotten and loaded again.
     pub credit: Option<Credit>,
 }
 
 /// Sizes for the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Length of the file.
+    /// Length of the file, or size of the database.
     pub file_bytes: u64,
     pub rows: u64,
     pub wallets: u64,

@@ -1,9 +1,9 @@
-//! Replacing the rows of a range of heights in a table that is ordered by time.
+//! Replaces the rows of a range of heights in a table that is ordered by time.
 //!
 //! Block times do not fall with height on the known chains, so the rows of a height range are
-//! contiguous and are found by searching for their times. Should they disagree (a node reported a
-//! wrong time, an old block has none), the wallet is marked as disordered at the insert that shows
-//! it, and its heights are found by reading all its rows from then on: slow, never wrong.
+//! contiguous and are found by a search for their times. Where times and heights disagree (a node
+//! reported a wrong time, or an old block has none), the insert that shows it marks the wallet as
+//! disordered, and from then on a scan of all its rows finds its heights: slow, but correct.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -15,24 +15,24 @@ use crate::domain::{Height, TxId, UnixSeconds, ValueSource};
 use super::key::{RowKey, height_of, id_of, read_row_key, time_of, transaction_of};
 use super::schema::ROW_KEY_TO_TRADE;
 use super::schema::names::TRADES;
-use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
+use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_derived_or_pending};
 use super::values::{Gone, SecondRead};
 use super::{NewValue, Result, WalletId};
 
-/// About two pages: from here on a run of new rows on top of a wallet is better packed by a cursor
-/// as well. Wallets that grow by tens take 242 bytes a trade row by row, 275 through a cursor.
+/// About two pages: a cursor packs longer runs of new rows on top of a wallet better. Wallets that grow
+/// by tens of rows take 242 bytes a trade row by row, and 275 through a cursor.
 const RUN_ROWS_MIN: usize = 64;
 
-/// Rows at an end of a wallet that are written once more together, about thirty pages: what stays
-/// half empty is at the seams.
+/// Rows at an end of a wallet that are rewritten together, about thirty pages: only pages at the seams
+/// stay half empty.
 const PACKED_ROWS: u64 = 1_024;
 
-/// Where new rows of a wallet stand.
+/// The place of new rows of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Behind all rows of the table.
+    /// After all rows of the table.
     RightEdge,
-    /// Behind the wallet's rows, before another wallet's.
+    /// After the wallet's rows, before another wallet's.
     OldEnd,
     /// Before all rows of the wallet.
     NewEnd,
@@ -51,9 +51,9 @@ impl<'txn> RowTables<'txn> {
         Ok(Self { table: txn.open_table(ROW_KEY_TO_TRADE)?, buffer: Vec::new() })
     }
 
-    /// Deletes a wallet's rows between two inclusive heights and returns their number. Those with a
-    /// value of their own, or waiting for one, are added to `gone`, and those whose exact value the
-    /// second read may lack.
+    /// Deletes a wallet's rows between two inclusive heights and returns their number. Adds to `gone`
+    /// those that have a derived value, are pending, or have an exact value that the second read may
+    /// lack.
     pub(super) fn delete(
         &mut self,
         id: WalletId,
@@ -66,7 +66,7 @@ impl<'txn> RowTables<'txn> {
         self.table.retain_in(start.bytes()..end.bytes(), |key, value| {
             let inside = height_of(key).is_some_and(|height| low <= height && height <= high);
             let is_lacking = || second.is_some_and(|read| read.may_lack(key, value));
-            if inside && (is_valued_beside(value) || is_lacking()) {
+            if inside && (is_derived_or_pending(value) || is_lacking()) {
                 gone.push((key.to_vec(), value.to_vec()));
             }
             deleted += u64::from(inside);
@@ -75,7 +75,7 @@ impl<'txn> RowTables<'txn> {
         Ok(deleted)
     }
 
-    /// Keys between which a wallet's rows of some heights stand, with others where it is disordered.
+    /// Bounds around a wallet's rows of some heights; around all its rows where it is disordered.
     fn bounds(
         &self,
         id: WalletId,
@@ -93,8 +93,8 @@ impl<'txn> RowTables<'txn> {
         Ok((self.first_at_or_below(id, high)?, end))
     }
 
-    /// A wallet's rows between two inclusive heights whose transactions are not among `seen`, or stay
-    /// although they are.
+    /// A wallet's rows between two inclusive heights that a second read with the transactions `seen`
+    /// leaves as they are.
     pub(super) fn unseen(
         &self,
         id: WalletId,
@@ -128,8 +128,8 @@ impl<'txn> RowTables<'txn> {
         else {
             return Ok(RowKey::end(id));
         };
-        // Invariant: rows at or before `fits` are at or below the height, `beyond` is a time whose
-        // first row is above it. Both start outside of what is stored.
+        // Invariant: rows at or before `fits` are at or below the height, and the first row at or before
+        // `beyond` is above it. Both start outside of the stored times.
         let (mut fits, mut beyond) = (i64::from(oldest.0) - 1, i64::from(newest.0) + 1);
         while beyond - fits > 1 {
             let middle = seconds(fits + (beyond - fits) / 2);
@@ -160,13 +160,13 @@ impl<'txn> RowTables<'txn> {
         edge.map_or(Ok(None), |entry| Ok(time_of(entry?.0.value())))
     }
 
-    /// True where rows between these and the stored ones leave heights falling along the keys.
-    /// `rows` are sorted, and no stored row has a height between theirs.
+    /// Whether heights descend along the keys with these rows among the stored ones. `rows` are sorted,
+    /// and no stored row has a height between theirs.
     pub(super) fn keep_order(&self, id: WalletId, rows: &[(RowKey, StoredTrade)]) -> Result<bool> {
         let (Some((first_key, _)), Some((last_key, _))) = (rows.first(), rows.last()) else {
             return Ok(true);
         };
-        if !falls(rows) {
+        if !heights_descend(rows) {
             return Ok(false);
         }
         let (first, last) = (height(first_key), height(last_key));
@@ -183,15 +183,15 @@ impl<'txn> RowTables<'txn> {
             && height_of(key.value()).is_some_and(|height| height < last))
     }
 
-    /// Adds sorted rows of a wallet that has `count`, and returns how many keys were new. Where
-    /// heights are `ordered`, none of them is stored and no stored row is between them. The `last`
-    /// ones of a history have nothing below them.
+    /// Adds sorted rows of a wallet that has `count` rows, and returns how many keys were new. Where
+    /// heights are `ordered`, none of the keys is stored and no stored row is between them. `last`: the
+    /// history has nothing below them.
     ///
-    /// Row by row, only the right edge of the whole tree fills up and all else stays half empty; a
-    /// cursor packs the pages of its run, but leaves two half empty at its end. So at both ends of
-    /// a wallet, rows are written once more when there are many of them, or the last. Bytes a trade
-    /// (`benches/compare-store.sh --scale`): 8 wallets loaded at once by 20 rows 131 and not 214,
-    /// by 200 rows 124 and not 137; wallets that grow by tens 163 and not 252.
+    /// Single inserts fill only pages at the right edge of the whole tree; others stay half empty. A
+    /// cursor packs the pages of its run, but leaves two half empty at its end. So rows at both ends of
+    /// a wallet are rewritten when there are many of them, or the last. Bytes a trade
+    /// (`benches/compare-store.sh --scale`): 8 wallets loaded at once by 20 rows 131 instead of 214,
+    /// by 200 rows 124 instead of 137; wallets that grow by tens 163 instead of 252.
     pub(super) fn add(
         &mut self,
         rows: &[(RowKey, StoredTrade)],
@@ -218,7 +218,7 @@ impl<'txn> RowTables<'txn> {
         Ok(added)
     }
 
-    /// Where new rows stand among the wallet's own, and among all.
+    /// The place of new rows among the wallet's, and among all.
     fn place(&self, rows: &[(RowKey, StoredTrade)]) -> Result<Place> {
         let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else {
             return Ok(Place::Between);
@@ -238,7 +238,7 @@ impl<'txn> RowTables<'txn> {
         Ok(if before == wallet { Place::Between } else { Place::NewEnd })
     }
 
-    /// Writes so many rows at an end of the wallet of `rows` once more, into full pages.
+    /// Rewrites `count` rows at an end of the wallet of `rows` into full pages.
     fn pack(&mut self, rows: &[(RowKey, StoredTrade)], end: Place, count: usize) -> Result<()> {
         let Some(id) = rows.first().and_then(|(key, _)| id_of(key.bytes())) else { return Ok(()) };
         let (start, behind) = (RowKey::start(id), RowKey::end(id));
@@ -285,7 +285,7 @@ impl<'txn> RowTables<'txn> {
         Ok(added)
     }
 
-    /// Gives a row its value, where it is there, as it was, and waits for one.
+    /// Sets the value of a row that is pending and has the same units.
     pub(super) fn fill(&mut self, key: &RowKey, new: &NewValue) -> Result<()> {
         let old = match self.table.get(key.bytes())? {
             Some(bytes) => decode_trade(TRADES, bytes.value())?,
@@ -298,7 +298,7 @@ impl<'txn> RowTables<'txn> {
         self.insert(&[(*key, row)]).map(drop)
     }
 
-    /// Whether a row of the transaction of `key` waits for its value.
+    /// Whether the transaction of `key` has a pending row.
     pub(super) fn waits(&self, key: &RowKey) -> Result<bool> {
         let start = transaction_of(key.bytes());
         for entry in self.table.range(start..)? {
@@ -314,8 +314,8 @@ impl<'txn> RowTables<'txn> {
     }
 }
 
-/// Whether heights fall along the keys of sorted rows.
-pub(super) fn falls(rows: &[(RowKey, StoredTrade)]) -> bool {
+/// Whether heights descend along the keys of sorted rows.
+pub(super) fn heights_descend(rows: &[(RowKey, StoredTrade)]) -> bool {
     rows.is_sorted_by(|(newer, _), (older, _)| height(newer) >= height(older))
 }
 
@@ -323,7 +323,7 @@ fn height(key: &RowKey) -> Height {
     height_of(key.bytes()).unwrap_or_default()
 }
 
-/// Saturates at the ends of what a time can be; the callers stay inside.
+/// A time; the callers' values are in its range.
 fn seconds(value: i64) -> UnixSeconds {
     UnixSeconds(u32::try_from(value.max(0)).unwrap_or(u32::MAX))
 }

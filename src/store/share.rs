@@ -1,6 +1,6 @@
-//! What one of several processes may use of a limit that they share.
+//! The share of one of several processes in a limit.
 
-/// A process's place among those that are alive.
+/// A process's rank among the live processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     rank: u32,
@@ -14,18 +14,18 @@ impl Default for Share {
 }
 
 impl Share {
-    /// The process with so many in front of it, of so many.
+    /// The process after `rank` others, of `processes`.
     pub fn new(rank: u32, processes: u32) -> Self {
         Self { rank, processes: processes.max(1) }
     }
 
-    /// Processes that are alive, this one among them.
+    /// The number of live processes, including this one.
     pub fn processes(self) -> u32 {
         self.processes
     }
 
-    /// This process's part of a number of places, at least one: all parts add up to the number where
-    /// there are no more processes than places.
+    /// This process's part of some places, at least one if there are any. All parts add up to `places`
+    /// where there are no more processes than that.
     pub fn of_places(self, places: u32) -> u32 {
         let (whole, over) = (places / self.processes, places % self.processes);
         (whole + u32::from(self.rank < over)).max(places.min(1))

@@ -1,5 +1,5 @@
-//! What processes that share a store owe each other. An embedded store has one process: it holds
-//! every wallet, and does every duty.
+//! Coordination of the processes that share a store: leases, duties and exact usage. An embedded store
+//! has one process, which holds every wallet and every duty.
 
 use tokio::sync::watch;
 
@@ -7,7 +7,7 @@ use super::{Arm, Result, Share, Store, StoreError, StoreFailure, UsageUpdate, Vi
 use crate::domain::{KeyId, Position};
 use crate::store::{Credit, DeliveredRange};
 
-/// What a key has counted in all and of one wallet.
+/// The usage of a key: its total, and of one wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     pub total: u64,
@@ -15,10 +15,9 @@ pub struct Counted {
     pub credit: Option<Credit>,
 }
 
-/// Asked of an embedded store what only a shared one has.
 const NOT_SHARED: StoreError = StoreError::Invalid("a request of shared stores");
 
-/// What the shared arm does, or else what is so for a process that is alone.
+/// Calls the shared arm; `$alone` is the result of an embedded store.
 macro_rules! shared {
     ($self:ident, $alone:expr, |$store:pat_param| $shared:expr) => {
         match &$self.0 {
@@ -31,13 +30,12 @@ macro_rules! shared {
 
 #[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "of the shared arm"))]
 impl Store {
-    /// Several processes may use it.
+    /// Whether several processes may use the store.
     pub fn is_shared(&self) -> bool {
         shared!(self, false, |_| true)
     }
 
-    /// A view that reads rows behind a position together with the record of a wallet, so that both
-    /// are of one moment.
+    /// A view that reads a wallet's record together with its rows behind a position, as of one moment.
     pub fn view_at(&self, after: Position, limit: usize) -> Result<View> {
         match &self.0 {
             Arm::File(store) => store.view().map(View::of_file),
@@ -46,8 +44,8 @@ impl Store {
         }
     }
 
-    /// Changes what a key has counted, in one transaction over all processes. `change` returns what
-    /// is written, where anything is; it may be called again after a failure.
+    /// Changes the usage of a key in a transaction that no other process interleaves with. `change`
+    /// returns the update, if any; it may be called again after a failure.
     pub async fn recount<T: Send>(
         &self,
         key: KeyId,
@@ -57,58 +55,57 @@ impl Store {
         shared!(self, Err(NOT_SHARED), |store| Box::pin(store.recount(key, wallet, change)).await)
     }
 
-    /// Says that this process lives, until it is dropped.
+    /// Renews the lease of this process until the future is dropped.
     pub async fn keep_lease(&self) {
         shared!(self, std::future::pending::<()>().await, |store| store.keep_lease().await);
     }
 
-    /// Counts how often this process may have lost its wallets. `None` for an embedded store.
+    /// Counts how often this process lost its lease, and so its wallets. `None` for an embedded store.
     pub fn losses(&self) -> Option<watch::Receiver<u64>> {
         shared!(self, None, |store| Some(store.losses()))
     }
 
-    /// This process's place among those that are alive, as it changes. `None` for an embedded store.
+    /// This process's share, as it changes. `None` for an embedded store.
     pub fn share(&self) -> Option<watch::Receiver<Share>> {
         shared!(self, None, |store| Some(store.share()))
     }
 
-    /// Processes that are alive, this one among them.
+    /// The number of live processes, including this one.
     pub fn processes(&self) -> u32 {
         self.share().map_or(1, |share| share.borrow().processes())
     }
 
-    /// Whether writes can be made now: a process that could not renew its lease makes none.
+    /// Whether this process can write: it holds a lease.
     pub fn takes_writes(&self) -> bool {
         shared!(self, true, |store| store.is_alive())
     }
 
-    /// Calls that failed so far, by kind; most of them were repeated.
+    /// Failed calls so far, by kind; most of them were retried.
     pub fn failed_calls(&self) -> Vec<(StoreFailure, u64)> {
         shared!(self, Vec::new(), |store| store.failed_calls())
     }
 
-    /// Takes a wallet that no living process holds; true where this one holds it now. Taking over a
-    /// dead process's wallet raises its epoch.
+    /// Takes a wallet that no live process holds, and returns whether this process holds it now. Taking
+    /// over a dead process's wallet raises its epoch.
     pub async fn hold(&self, id: WalletId) -> Result<bool> {
         shared!(self, Ok(true), |store| Box::pin(store.hold(id)).await)
     }
 
-    /// Gives a wallet back.
     pub async fn release(&self, id: WalletId) -> Result<()> {
         shared!(self, Ok(()), |store| Box::pin(store.release(id)).await)
     }
 
-    /// Work that one process at a time does, by name; true where it is this one's.
+    /// Takes a duty, which one process at a time has, and returns whether this process has it.
     pub async fn take_duty(&self, name: &str) -> Result<bool> {
         shared!(self, Ok(true), |store| Box::pin(store.take_duty(name)).await)
     }
 
-    /// A text that the processes share; empty where there is none.
+    /// A shared text; empty where there is none.
     pub async fn document(&self, name: &str) -> Result<String> {
         shared!(self, Err(NOT_SHARED), |store| Box::pin(store.document(name)).await)
     }
 
-    /// Replaces a shared text where it is still as it was before; false where it is not.
+    /// Replaces a shared text if it still is `before`, and returns whether it did.
     pub async fn put_document(&self, name: &str, before: &str, after: &str) -> Result<bool> {
         shared!(self, Err(NOT_SHARED), |store| Box::pin(store.put_document(name, before, after))
             .await)

@@ -1,5 +1,5 @@
-//! What readers share between two commits: a read transaction, and the tables that most of them
-//! need. Beginning the one and opening the others costs as much as reading some rows.
+//! Snapshots that readers share between two commits: a read transaction with the tables that most reads
+//! need. Beginning it and opening them costs as much as reading some rows.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -14,18 +14,18 @@ type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
 /// The store at one moment.
 pub(super) struct Snapshot {
     pub(super) txn: ReadTransaction,
-    /// Of the memo, from before the transaction began.
+    /// Edition of the reader cache, from before the transaction began.
     pub(super) edition: u64,
-    /// Which opening of the file it reads from.
+    /// The opening of the file that it reads.
     pub(super) opened: u64,
-    /// Keeps the database open that it reads from, should another file take its place.
+    /// Keeps its database open if another file replaces it.
     _pin: Arc<()>,
     wallet_ids: Opened<&'static [u8], u32>,
     states: Opened<u32, &'static [u8]>,
     trades: Opened<&'static [u8], &'static [u8]>,
-    /// Wallets that were looked up: a page looks for the one that the page before it did.
+    /// Wallets that were looked up: consecutive pages look up the same one.
     pub(super) records: BoundedCache<Wallet, Arc<WalletRecord>>,
-    /// Of wallets that have rows.
+    /// Time of the oldest row of wallets that have rows.
     pub(super) first_times: BoundedCache<WalletId, UnixSeconds>,
 }
 
@@ -77,13 +77,13 @@ pub(super) struct Latest(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often one was forgotten: what began before that is not the latest.
+    /// How often the snapshot was dropped: one that began earlier is not the latest.
     changes: u64,
     kept: Option<Arc<Snapshot>>,
 }
 
 impl Latest {
-    /// The kept one, else a new one. No lock is held while it begins.
+    /// The shared snapshot, else a new one. No lock is held while it begins.
     pub(super) fn get_or(&self, begin: impl FnOnce() -> Result<Snapshot>) -> Result<Arc<Snapshot>> {
         let changes = {
             let state = lock(&self.0);
@@ -100,8 +100,8 @@ impl Latest {
         Ok(snapshot)
     }
 
-    /// Called before a commit, so that it keeps no page from being reused; after it, before any
-    /// reader is notified; and when the file is closed.
+    /// Drops the shared snapshot: before a commit, so that it keeps no page from being reused; after it,
+    /// before any reader is notified; and when the file is closed.
     pub(super) fn forget(&self) {
         let mut state = lock(&self.0);
         state.changes += 1;

@@ -1,8 +1,7 @@
-//! Copies one store into another, wallet by wallet, between the arms. What is there already and is
-//! the same is left as it is, so that a copy that was cut off goes on where it stopped.
+//! Copies one store into another, wallet by wallet, between the arms. Wallets that are equal already are
+//! skipped, so that an interrupted copy can be resumed.
 //!
-//! Prices that are kept for later look-ups, and what keys have counted of forgotten wallets, stay
-//! behind.
+//! Stored prices and the credits of forgotten wallets are not copied.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,48 +18,46 @@ use crate::domain::{
 
 /// Rows that are read and written at a time.
 const SLICE_ROWS: usize = 1_000;
-/// Wallets that are listed at a time, and places of rows that wait for values.
+/// Wallets that are listed at a time, and transactions with pending rows.
 const LISTED_MAX: usize = 500;
-/// Rows that a write deletes of what an earlier copy has left.
+/// Rows of an earlier copy that a write deletes at a time.
 const EMPTIED_ROWS: usize = 5_000;
-/// Keys with a wallet, and ranges of them, after which a write of usage ends.
+/// Limits of a write of usage: pairs of key and wallet, and ranges.
 const USAGE_PAIRS: usize = 500;
 const USAGE_RANGES: usize = 50_000;
 
-/// A store's wallet by its rows.
+/// Count and hash of a wallet's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest {
     pub rows: u64,
     pub hash: [u8; 32],
 }
 
-/// What became of a wallet.
+/// The outcome for a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
-    /// It was the same already.
+    /// It was equal already.
     Same(Digest),
     Written(Digest),
-    /// It is not the same after it was written: another process writes it.
+    /// It is not equal after the copy: another process writes it.
     Differs,
 }
-
-/// Native coin that moved next to tokens, of transactions that wait for values.
-type Beside = HashMap<(WalletId, TxId), Units>;
 
 /// A copy under way.
 #[derive(Debug)]
 pub struct Transfer<'a> {
     from: &'a Store,
     to: &'a Store,
-    beside: Beside,
+    /// Of transactions with pending rows.
+    side_payments: HashMap<(WalletId, TxId), Units>,
     /// Numbers of the wallets in both stores.
     ids: BTreeMap<WalletId, WalletId>,
 }
 
 impl<'a> Transfer<'a> {
-    /// `chains` are those whose rows may wait for values.
+    /// `chains` are those whose rows may be pending.
     pub async fn new(from: &'a Store, to: &'a Store, chains: &[ChainId]) -> Result<Self> {
-        let mut beside = Beside::new();
+        let mut side_payments = HashMap::new();
         for chain in chains {
             let mut behind = WantedPlace::default();
             loop {
@@ -70,19 +67,19 @@ impl<'a> Transfer<'a> {
                 behind = last.place.clone();
                 for one in &wanted {
                     let tx = one.trades.first().map(|trade| trade.key.tx);
-                    beside.extend(tx.map(|tx| ((one.id, tx), one.side_payment)));
+                    side_payments.extend(tx.map(|tx| ((one.id, tx), one.side_payment)));
                 }
             }
         }
-        Ok(Self { from, to, beside, ids: BTreeMap::new() })
+        Ok(Self { from, to, side_payments, ids: BTreeMap::new() })
     }
 
-    /// Wallets of the source behind a number, in their order.
+    /// Wallets of the source with numbers above `behind`, by number.
     pub async fn wallets(&self, behind: Option<WalletId>) -> Result<Vec<(WalletId, Wallet)>> {
         self.from.view()?.wallets(behind, LISTED_MAX).await
     }
 
-    /// Copies a wallet, and holds the copy against it.
+    /// Copies a wallet, and compares the copy with it.
     pub async fn wallet(&mut self, wallet: &Wallet) -> Result<Copied> {
         let source = self.from.view()?.wallet(wallet).await?;
         let Some(source) = source else { return Ok(Copied::Differs) };
@@ -109,7 +106,7 @@ impl<'a> Transfer<'a> {
         }
         let mut accounts = self.from.view()?.accounts(source.id).await?;
         for span in source.coverage.spans() {
-            // What the source remembers comes with the first chunk that is written.
+            // The accounts are written with the first chunk.
             let with = std::mem::take(&mut accounts);
             if !self.write_span(source, (target.id, epoch), span, with).await? {
                 return Ok(false);
@@ -142,7 +139,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Writes the rows of a span from its top down, in parts that end at whole heights.
+    /// Writes the rows of a span from its top down, in parts of whole heights.
     async fn write_span(
         &self,
         source: &WalletRecord,
@@ -182,15 +179,15 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Rows, with what is known of their tokens, and of what those that wait need.
+    /// Adds rows to a chunk, with the metadata of their tokens and the side payments of pending ones.
     fn fill(&self, chunk: &mut Chunk, source: &WalletRecord, rows: Vec<Row>) {
         let chain = source.wallet.chain;
         let mut tokens = BTreeMap::new();
         for row in rows {
             if row.trade.valued == ValueSource::Pending
-                && let Some(beside) = self.beside.get(&(source.id, row.trade.key.tx))
+                && let Some(units) = self.side_payments.get(&(source.id, row.trade.key.tx))
             {
-                chunk.side_payment.insert(row.trade.key.tx, *beside);
+                chunk.side_payment.insert(row.trade.key.tx, *units);
             }
             let record = TokenRecord {
                 chain,
@@ -205,7 +202,7 @@ impl<'a> Transfer<'a> {
         chunk.tokens = tokens.into_values().collect();
     }
 
-    /// Copies what keys have counted of the wallets that were copied.
+    /// Copies the usage of the copied wallets, and returns the number of pairs of key and wallet.
     pub async fn usage(&self) -> Result<usize> {
         let all = self.from.view()?.all_usage().await?;
         let mut totals: HashMap<KeyId, u64> = HashMap::new();
@@ -220,7 +217,7 @@ impl<'a> Transfer<'a> {
             count += 1;
             weight += ranges.len();
             updates.push(UsageUpdate { key, wallet: *id, ranges, total, credit: None });
-            // Totals are not added up: one part is as good as all.
+            // Totals replace the stored ones, so every part may carry them.
             if updates.len() >= USAGE_PAIRS || weight >= USAGE_RANGES {
                 self.to.write_usage(std::mem::take(&mut updates)).await?;
                 weight = 0;
@@ -248,12 +245,12 @@ fn chunk_of(span: &Span, (low, high): (Height, Height), (id, epoch): (WalletId, 
     }
 }
 
-/// Whether two records say the same, but for their numbers.
+/// Whether two records are equal apart from their numbers and epochs.
 fn is_like(one: &WalletRecord, other: &WalletRecord) -> bool {
-    let what = |record: &WalletRecord| {
+    let compared = |record: &WalletRecord| {
         (record.coverage.clone(), record.count, record.checked_at, record.cut)
     };
-    what(one) == what(other)
+    compared(one) == compared(other)
 }
 
 async fn span_rows(store: &Store, record: &WalletRecord, span: &Span) -> Result<Vec<Row>> {
@@ -280,7 +277,7 @@ async fn each_slice(
     }
 }
 
-/// A wallet's rows in their order, with their values and names.
+/// The digest of a wallet's rows in their order, with their values and names.
 pub async fn digest(store: &Store, record: &WalletRecord) -> Result<Digest> {
     let (mut hash, mut count) = (Sha256::new(), 0_u64);
     each_slice(store, record, |rows| {

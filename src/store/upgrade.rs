@@ -1,5 +1,5 @@
-//! Brings a file of an earlier format up to date. From format 1 to format 2 signatures stand in keys
-//! by their digits (`domain::Signature`).
+//! Upgrades files of earlier formats. Since format 2 keys hold signatures as base58 digits
+//! (`domain::Signature`).
 
 use redb::{Database, ReadableTable as _, TableDefinition, Value, WriteTransaction};
 
@@ -8,19 +8,19 @@ use crate::domain::Signature;
 use super::Result;
 use super::key::{LEG_BYTES, TX_AT, WANTED_TX_AT};
 use super::schema::{
-    FORMAT, NAME_TO_NUMBER, ROW_KEY_TO_TRADE, SCHEMA_VERSION, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
-    begin_write, create_tables,
+    FORMAT, NAME_TO_NUMBER, ROW_KEY_TO_TRADE, SCHEMA_VERSION, WANTED_VALUE,
+    WANTED_VALUE_TO_SIDE_PAYMENT, begin_write, create_tables,
 };
 
 const SCRATCH: &str = "upgrade";
 
-/// The format in which signatures stand in keys by their digits. From it to the next one nothing is
-/// rewritten: the state of a wallet is, with its next write.
+/// The first format whose keys hold signatures as digits. The upgrade from it to the next one rewrites
+/// nothing: each wallet's state is rewritten with its next write.
 const WIDE_SIGNATURES: u64 = 2;
 
-/// Brings a file of an earlier format up to date, in one transaction.
+/// Upgrades a file, in one transaction.
 pub(super) fn upgrade(database: &Database, found: u64) -> Result<()> {
-    tracing::info!(found, "the store is of an earlier format and is upgraded");
+    tracing::info!(found, "the store has an earlier format; upgrading it");
     let txn = begin_write(database)?;
     create_tables(&txn)?;
     if found < WIDE_SIGNATURES {
@@ -28,16 +28,16 @@ pub(super) fn upgrade(database: &Database, found: u64) -> Result<()> {
     }
     txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
     txn.commit()?;
-    tracing::info!("the store is up to date");
+    tracing::info!("the store is upgraded");
     Ok(())
 }
 
-/// Rewrites what has a signature in its key. Keys stay in their order, so that each table is
-/// written from its beginning to its end.
+/// Rewrites the tables with signatures in their keys. Keys stay in order, so that each table is written
+/// from start to end.
 fn widen_signatures(txn: &WriteTransaction) -> Result<()> {
     rewrite(txn, ROW_KEY_TO_TRADE, TX_AT, LEG_BYTES)?;
     rewrite(txn, WANTED_VALUE, WANTED_TX_AT, 0)?;
-    rewrite(txn, WANTED_VALUE_TO_BESIDE, WANTED_TX_AT, 0)
+    rewrite(txn, WANTED_VALUE_TO_SIDE_PAYMENT, WANTED_TX_AT, 0)
 }
 
 fn rewrite<V: Value + 'static>(

@@ -1,4 +1,4 @@
-//! Maintenance of a store that no other process has open: copy it, compact it, forget a wallet.
+//! Maintenance of a store that no process has open: copy, compaction, forgetting a wallet.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,10 +11,10 @@ use super::forget::forget_in;
 use super::{FILE_NAME, Result, StoreError, StoreOptions, disk};
 use crate::domain::Wallet;
 
-/// Rounds of moving pages; each one is a commit, and few do anything.
+/// Rounds of moving pages, each a commit; few rounds move any.
 const COMPACT_ROUNDS_MAX: usize = 64;
 
-/// A store's file that is there.
+/// Opens the existing file of a store.
 fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend> {
     let path = folder.join(FILE_NAME);
     fs::metadata(&path)?;
@@ -25,7 +25,7 @@ fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend> {
 /// like the original.
 pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64> {
     let backend = existing(folder, options)?;
-    // Held until the end: a server that starts meanwhile fails because the store is in use.
+    // Held until the end: a server that starts meanwhile finds the store in use.
     file::lock_whole(&backend, &backend.name)?;
     disk::create_private_folder(to)?;
     let target = to.join(FILE_NAME);
@@ -34,7 +34,7 @@ pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Never over a file that is there.
+/// Never replaces a file.
 fn copy_new(from: &Path, to: &Path) -> io::Result<u64> {
     let mut target = disk::private_file().write(true).create_new(true).open(to)?;
     let bytes = io::copy(&mut File::open(from)?, &mut target)?;
@@ -42,7 +42,7 @@ fn copy_new(from: &Path, to: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Gives free pages back to the file system: bytes before and after.
+/// Returns free pages to the file system, and the bytes before and after.
 pub fn compact(folder: &Path, options: StoreOptions) -> Result<(u64, u64)> {
     let backend = existing(folder, options)?;
     let before = backend.len()?;
@@ -59,9 +59,9 @@ pub fn compact(folder: &Path, options: StoreOptions) -> Result<(u64, u64)> {
     Ok((before, fs::metadata(folder.join(FILE_NAME))?.len()))
 }
 
-/// Deletes all that is stored of a wallet, and what readers were given of it. Totals of keys stay,
-/// and so does what each has counted of the wallet, under a hash keyed by a secret of the file;
-/// `seed` becomes that secret where there is none. How many rows there were; `None` where the wallet is not known.
+/// Deletes a wallet and the ranges that keys have read of it, and returns how many rows it had; `None`
+/// for an unknown wallet. Totals of keys stay, and so does what each has counted of the wallet, under a
+/// hash keyed by a secret of the file; `seed` becomes that secret where there is none.
 pub fn forget(
     folder: &Path,
     options: StoreOptions,

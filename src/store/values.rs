@@ -1,5 +1,5 @@
-//! Values of rows that their transactions do not contain: set once, kept when the rows are read
-//! again, and waited for where a source failed.
+//! Derived values of rows: set once, kept when the rows are read again, and pending where a source
+//! failed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,28 +9,28 @@ use crate::domain::{ChainId, Family, Trade, TxId, Units, ValueSource};
 
 use super::key::{RowKey, read_row_key, tx_of, wanted_value_key};
 use super::schema::names::TRADES;
-use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_BESIDE};
+use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_SIDE_PAYMENT};
 use super::trade_codec::{self, StoredTrade};
 use super::{Chunk, Result};
 
-/// A deleted row, key and value, whose transaction does not contain its value, or no longer shows it.
+/// Key and value of a deleted row whose transaction does not contain its value, or no longer shows it.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
 
-/// What a second read lacks of the transactions whose rows it replaces.
+/// What a second read did not see of the transactions whose rows it replaces.
 pub(super) struct SecondRead<'a> {
     pub(super) family: Family,
     unshown: &'a HashSet<TxId>,
-    /// Those of them that are no trade by what is shown.
-    quiet: HashSet<TxId>,
+    /// Those of them that are no trade by what the read saw.
+    tradeless: HashSet<TxId>,
 }
 
 impl<'a> SecondRead<'a> {
     pub(super) fn of(chunk: &'a Chunk, family: Family) -> Self {
-        let mut quiet = chunk.unshown.clone();
+        let mut tradeless = chunk.unshown.clone();
         for trade in &chunk.trades {
-            quiet.remove(&trade.key.tx);
+            tradeless.remove(&trade.key.tx);
         }
-        Self { family, unshown: &chunk.unshown, quiet }
+        Self { family, unshown: &chunk.unshown, tradeless }
     }
 
     /// Whether a stored row has an exact value that the read could not see.
@@ -38,16 +38,16 @@ impl<'a> SecondRead<'a> {
         self.exact_of(self.unshown, key, value).is_some()
     }
 
-    /// The transaction of a stored row, where its rows stay as they are: one is a sale with an exact
-    /// value, and without that value the transaction is no trade. What was paid for a purchase is in
-    /// the transaction or its logs: a read that does not take it for one has seen all of it.
+    /// The transaction of a stored row where its rows stay as they are: the row is a sale with an exact
+    /// value, and without that value the transaction is no trade. The payment of a purchase is in the
+    /// transaction or its logs, so a read that finds no purchase has seen all of it.
     pub(super) fn stays(&self, key: &[u8], value: &[u8]) -> Option<TxId> {
-        self.exact_of(&self.quiet, key, value).filter(|_| trade_codec::is_sale(value))
+        self.exact_of(&self.tradeless, key, value).filter(|_| trade_codec::is_sale(value))
     }
 
-    /// Whether rows may stay at all.
+    /// Whether any rows may stay.
     pub(super) fn leaves_any(&self) -> bool {
-        !self.quiet.is_empty()
+        !self.tradeless.is_empty()
     }
 
     fn exact_of(&self, ids: &HashSet<TxId>, key: &[u8], value: &[u8]) -> Option<TxId> {
@@ -58,10 +58,10 @@ impl<'a> SecondRead<'a> {
     }
 }
 
-/// A transaction with a row that waits, and what it moved in addition to its tokens.
+/// The key of a transaction with a pending row, and its side payment.
 type Waiting = (Vec<u8>, Option<[u8; 32]>);
 
-/// The transactions with a row that waits.
+/// The transactions with pending rows.
 pub(super) struct PendingValues<'txn> {
     table: Table<'txn, &'static [u8], ()>,
     side_payment: Table<'txn, &'static [u8], [u8; 32]>,
@@ -71,11 +71,11 @@ impl<'txn> PendingValues<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self> {
         Ok(Self {
             table: txn.open_table(WANTED_VALUE)?,
-            side_payment: txn.open_table(WANTED_VALUE_TO_BESIDE)?,
+            side_payment: txn.open_table(WANTED_VALUE_TO_SIDE_PAYMENT)?,
         })
     }
 
-    /// `rows` are those of `trades`, in their order.
+    /// Adds the pending ones of `rows`, which are those of `trades` in their order.
     pub(super) fn add(
         &mut self,
         chain: ChainId,
@@ -94,7 +94,7 @@ impl<'txn> PendingValues<'txn> {
         Ok(())
     }
 
-    /// What waits of these rows, before [`PendingValues::forget`] of all rows there.
+    /// The entries of the pending ones of these rows.
     pub(super) fn waiting(
         &self,
         chain: ChainId,
@@ -109,7 +109,7 @@ impl<'txn> PendingValues<'txn> {
         waiting.collect()
     }
 
-    /// Rows that stay where they were go on waiting.
+    /// Restores the entries of rows that stay, after [`PendingValues::forget`] of all rows there.
     pub(super) fn put_back(&mut self, waiting: Vec<Waiting>) -> Result<()> {
         for (key, side_payment) in waiting {
             self.table.insert(key.as_slice(), ())?;
@@ -120,7 +120,7 @@ impl<'txn> PendingValues<'txn> {
         Ok(())
     }
 
-    /// The rows of these transactions are no more.
+    /// Removes the entries of deleted rows.
     pub(super) fn forget(&mut self, chain: ChainId, gone: &[Gone]) -> Result<()> {
         gone.iter().try_for_each(|(key, _)| self.remove(chain, key))
     }
@@ -133,9 +133,8 @@ impl<'txn> PendingValues<'txn> {
     }
 }
 
-/// Restores the values of rows that were replaced, where the transaction still decodes alike: the
-/// same tokens in the same amounts, and no value of its own. Exact values are among `gone` only where
-/// the read could not see them.
+/// Restores the values of replaced rows whose transaction still decodes to the same tokens and amounts
+/// without a value of its own. `gone` has exact values only where the read could not see them.
 pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<()> {
     let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
     for (key, value) in gone {
@@ -157,7 +156,7 @@ pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<
         let fits = |old: &StoredTrade, new: &StoredTrade| {
             is_alike(old, new) && !new.valued.is_of_transaction()
         };
-        // Estimates are of the whole transaction; of exact values each is of its row.
+        // A derived value is of the whole transaction, an exact one of its row.
         let is_there = |old: &StoredTrade| {
             let is_derived = old.valued.is_derived();
             rows.iter().any(|(_, new)| if is_derived { fits(old, new) } else { is_alike(old, new) })

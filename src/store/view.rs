@@ -1,4 +1,4 @@
-//! The reading side of both arms.
+//! Reads of both arms.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::domain::{
 };
 
 /// The outcome of a read: ready at once for the embedded arm, and boxed for the shared one, so that
-/// the arguments of a read take no room in the futures of its callers.
+/// callers' futures do not contain it.
 pub type Reading<'a, T> = Either<Ready<Result<T>>, BoxFuture<'a, Result<T>>>;
 
-/// The stored data at one moment. Drop it soon: while a view of the file lives, the file cannot
-/// reuse the pages that later commits free, so take a fresh one for each slice.
+/// The stored data at one moment. Take a new view for each slice: while one of the file lives, the file
+/// cannot reuse pages that later commits free.
 ///
-/// A view of the shared arm reads record and rows of a wallet in one statement where it was taken
-/// by [`Store::view_at`](super::Store::view_at); where they come from two, rows that were removed
-/// in between are an [`Overtaken`](super::StoreError::Overtaken).
+/// A view of the shared arm reads a wallet's record and rows in one statement if it is of
+/// [`Store::view_at`](super::Store::view_at); otherwise a removal of rows between two statements is an
+/// [`Overtaken`](super::StoreError::Overtaken).
 #[derive(Debug)]
 pub struct View(Arm);
 
@@ -46,8 +46,8 @@ impl View {
         Self(Arm::Shared(Box::new(view)))
     }
 
-    /// Up to `limit` rows behind `after`, newest first. Stops at the first row whose height is
-    /// below `floor`, which is how a reader stays above a gap; that row is not among them.
+    /// Up to `limit` rows behind `after`, newest first. Ends before the first row whose height is below
+    /// `floor`, so that a reader stays above a gap.
     pub async fn rows(
         &self,
         id: WalletId,
@@ -58,17 +58,16 @@ impl View {
         Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
-    /// How high the oldest rows of a wallet reach, so many of them; `None` where there are fewer. What
-    /// deletes a wallet in parts reopens its heights up to there.
+    /// The height of the newest of a wallet's `rows` oldest rows; `None` where it has fewer. A wallet is
+    /// deleted in parts by reopening its heights up to there.
     pub async fn oldest_part(&self, id: WalletId, rows: usize) -> Result<Option<Height>> {
         let oldest = self.newer_rows(id, Position::Start, rows).await?;
         let newest = oldest.bare().last().filter(|_| oldest.len() >= rows);
         Ok(newest.map(|row| row.key.height))
     }
 
-    /// Passes over up to `limit` rows behind a position and down to a floor that certainly do not
-    /// match, and returns the last of them and their number. A database returns `None`: it passes
-    /// over nothing.
+    /// Skips up to `limit` rows behind a position and down to a floor that certainly do not match, and
+    /// returns the last of them and their number. A shared store skips none.
     pub fn pass_over(
         &self,
         id: WalletId,
@@ -84,7 +83,7 @@ impl View {
     }
 }
 
-/// Reads that both arms have, each by the arm that there is.
+/// Declares reads that both arms have.
 macro_rules! reads {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         #[expect(clippy::elidable_lifetime_names, reason = "arguments of some reads have it")]
@@ -107,7 +106,7 @@ reads! {
     /// `None` where the wallet was never interned.
     wallet(wallet: &'a Wallet) -> Option<Arc<WalletRecord>>;
 
-    /// Block hashes that a wallet's coverage stands on, in the order they were given.
+    /// The anchors of a wallet, in the order of their write.
     anchors(id: WalletId) -> Vec<Anchor>;
 
     /// A wallet's background demand that has not been met.
@@ -115,26 +114,25 @@ reads! {
 
     wallet_by_id(id: WalletId) -> Option<WalletRecord>;
 
-    /// Up to `limit` rows behind a position and down to a floor, as [`View::rows`] reads them, in room
-    /// that other rows had, and whether more follow there.
+    /// As [`View::rows`], into the memory of `room`; also returns whether more rows follow above the
+    /// floor.
     rows_in_room(id: WalletId, part: (Position, Height), limit: usize, room: Rows) -> (Rows, bool);
 
-    /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
-    /// from the oldest one on for [`Position::Start`].
+    /// Up to `limit` rows that stand before `than`, oldest first; from the oldest row on for
+    /// [`Position::Start`].
     newer_rows(id: WalletId, than: Position, limit: usize) -> Rows;
 
-    /// How many rows stand above `height`, counted from the newest until the first one at or below
-    /// it, at most `limit`.
+    /// How many rows precede the first one at or below `height`, newest first, at most `limit`.
     count_above(id: WalletId, height: Height, limit: u64) -> u64;
 
     /// Block time of the oldest stored row.
     first_time(id: WalletId) -> Option<UnixSeconds>;
 
-    /// `None` for a mint that no stored trade and no look-up has named.
+    /// `None` for a mint without a stored trade or look-up.
     token(chain: ChainId, mint: &'a Address) -> Option<TokenRecord>;
 
-    /// Up to `limit` tokens of a chain that lack a symbol or decimals and were not asked for since
-    /// `asked_before`; those never asked for come first.
+    /// Up to `limit` tokens of a chain that lack a symbol or decimals and were not looked up since
+    /// `asked_before`; those that never were come first.
     tokens_wanting_symbols(
         chain: ChainId, asked_before: UnixMillis, limit: usize
     ) -> Vec<TokenRecord>;
@@ -142,22 +140,21 @@ reads! {
     /// Up to `limit` rows of a wallet between two times, both inclusive, newest first.
     rows_between(id: WalletId, newest: UnixSeconds, oldest: UnixSeconds, limit: usize) -> Rows;
 
-    /// Up to `limit` transactions of a chain behind a place that wait for values.
+    /// Up to `limit` transactions of a chain with pending rows, behind a place.
     wanted_values(chain: ChainId, behind: &'a WantedPlace, limit: usize) -> Vec<WantedValue>;
 
     /// Prices learned from trades between two times, both inclusive, by minute and then by tag.
     learned_prices(chain: ChainId, from: UnixSeconds, to: UnixSeconds) -> Vec<LearnedPrice>;
 
-    /// What the candle source returned for a minute.
     candle(chain: ChainId, minute: Minute) -> KeptCandle;
 
-    /// What the source remembers of a wallet, by account.
+    /// The accounts of a wallet.
     accounts(id: WalletId) -> Vec<SourceAccount>;
 
     /// Wallets with a background demand, by number.
     pending() -> Vec<(WalletId, Wallet, Pending)>;
 
-    /// Up to `limit` wallets behind a number, in the order of their numbers.
+    /// Up to `limit` wallets with numbers above `behind`, by number.
     wallets(behind: Option<WalletId>, limit: usize) -> Vec<(WalletId, Wallet)>;
 
     /// The ranges of all keys and wallets.
@@ -169,6 +166,6 @@ reads! {
     /// The ranges last written for a key and a wallet.
     usage(key: KeyId, id: WalletId) -> Vec<DeliveredRange>;
 
-    /// What a key has counted of the wallet before it was forgotten.
+    /// The credit of a key for the wallet, if it was forgotten.
     credit(key: KeyId, id: WalletId) -> Option<Credit>;
 }

@@ -1,5 +1,5 @@
-//! The one thread that writes: it commits at once when idle, and joins what arrived during the
-//! previous commit into the next one.
+//! The writer thread: commits at once when idle, and joins the requests that arrived during a commit
+//! into the next one.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::journal::JournalEntry;
 use super::schema::begin_write;
 use super::{LIMITS, Result, StoreError};
 
-/// Why a transaction was given up.
+/// Why a transaction was aborted.
 struct Failure {
-    /// Place in the batch of the one request that is at fault, else the file is.
+    /// Index in the batch of the request that is at fault; `None` where the file is.
     job: Option<usize>,
     error: StoreError,
 }
@@ -37,7 +37,7 @@ impl Writer {
         Self { shared, jobs, known: Known::default() }
     }
 
-    /// Ends when the store is closed or dropped, after all that was sent before is written.
+    /// Ends when the store is closed or dropped, after all earlier requests are written.
     pub(super) fn run(mut self) {
         let mut closing = Vec::new();
         while let Some(first) = self.jobs.blocking_recv() {
@@ -49,7 +49,7 @@ impl Writer {
                         weight += write.weight;
                         batch.push(write);
                     }
-                    Job::Mend => {}
+                    Job::Wake => {}
                     Job::Alone(work) => alone = Some(work),
                     Job::Close(done) => {
                         self.jobs.close();
@@ -72,9 +72,9 @@ impl Writer {
         }
     }
 
-    /// Answers every job of the batch, each after its own fate is settled.
+    /// Commits a batch and answers each of its requests.
     fn write(&mut self, mut batch: Vec<Write>) {
-        // Stable: jobs of one wallet keep the order in which they came.
+        // A stable sort: requests of one wallet keep their order.
         batch.sort_by_key(|write| write.wallet);
         while !batch.is_empty() {
             let (committed, job) = match self.commit(&batch) {
@@ -85,42 +85,42 @@ impl Writer {
                 tracing::error!(%error, requests = batch.len(), "a commit failed");
             }
             match job {
-                // The others get a transaction without it.
-                Some(at) => (batch.remove(at).settle)(committed),
-                None => batch.drain(..).for_each(|write| (write.settle)(committed.clone())),
+                // The others get a transaction without the faulty request.
+                Some(at) => (batch.remove(at).reply)(committed),
+                None => batch.drain(..).for_each(|write| (write.reply)(committed.clone())),
             }
         }
-        // Readers need an open file too. Where it cannot be opened, the next wake-up tries again.
-        if let Err(error) = self.mend() {
+        // Readers need an open file too. If reopening fails, the next wake-up tries again.
+        if let Err(error) = self.reopen_if_failed() {
             tracing::error!(%error, "the file cannot be opened again");
         }
     }
 
-    /// One transaction for all of them, or none of it.
+    /// Commits all requests in one transaction, or none of them.
     fn commit(&mut self, batch: &[Write]) -> Result<(), Failure> {
-        self.mend()?;
+        self.reopen_if_failed()?;
         self.known.changed.clear();
         let opened = self.shared.opened();
         self.shared.latest.forget();
         let result = self.try_commit(batch);
         if let Err(Failure { job: None, .. }) = &result {
-            self.shared.fail(opened);
+            self.shared.mark_failed(opened);
             self.shared.journal.abandon("a commit failed");
         }
-        if result.is_ok() {
-            let entry = |of: &Write| JournalEntry::Write(of.weight, Arc::clone(&of.change));
-            self.shared.journal.add(batch.iter().map(entry));
-        }
         match &result {
-            Ok(()) => self.shared.memo.forget_tokens(&self.known.changed),
-            // Numbers given in a transaction that never was.
+            Ok(()) => {
+                let entry = |of: &Write| JournalEntry::Write(of.weight, Arc::clone(&of.change));
+                self.shared.journal.add(batch.iter().map(entry));
+                self.shared.cache.forget_tokens(&self.known.changed);
+            }
+            // It holds numbers of a transaction that was aborted.
             Err(_) => self.known = Known::default(),
         }
         self.shared.latest.forget();
         result
     }
 
-    fn mend(&self) -> Result<()> {
+    fn reopen_if_failed(&self) -> Result<()> {
         if self.shared.has_failed() { self.shared.reopen() } else { Ok(()) }
     }
 

@@ -1,4 +1,4 @@
-//! What a source remembers of a wallet's accounts, in the transactions of other writes.
+//! The accounts of a wallet, written in the transactions of other writes.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ impl PgInner {
         if accounts.is_empty() {
             return Ok(());
         }
-        // The last one of each: a statement may change a row once.
+        // The last state of each account: a statement may change a row only once.
         let mut last: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
         for account in accounts {
             last.insert(account.account.as_slice(), codec::encode_account(account)?);
@@ -32,13 +32,17 @@ impl PgInner {
         Ok(())
     }
 
-    /// After a cut-back: the accounts stay, and what was seen of them goes.
-    pub(super) async fn unsee_accounts(&self, connection: &Connection, id: WalletId) -> Called<()> {
+    /// Drops the balances of accounts after a rollback; the accounts stay.
+    pub(super) async fn forget_balances(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+    ) -> Called<()> {
         let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1";
         let (mut keys, mut values): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
         for row in connection.query(sql, &[&number(id)]).await? {
             keys.push(row.try_get(0)?);
-            values.push(codec::unseen_account(ACCOUNTS, row.try_get(1)?)?);
+            values.push(codec::account_without_balance(ACCOUNTS, row.try_get(1)?)?);
         }
         if keys.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The address of the database: what the client understands of it, and what this program adds.
+//! Parses the address of the database, with options that the client does not know.
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
@@ -13,14 +13,14 @@ use crate::store::{Result, StoreError};
 /// A parsed address.
 #[derive(Debug)]
 pub(super) struct DatabaseAddress {
-    /// One for each host that it names.
+    /// The settings for each host of the address.
     pub(super) hosts: Vec<Config>,
-    /// A file of certificates that are trusted instead of the system's.
+    /// A file with certificates that are trusted instead of the system's.
     pub(super) roots: Option<PathBuf>,
 }
 
 impl DatabaseAddress {
-    /// Parses without connecting. The reason never holds a part of the address.
+    /// Parses without connecting. Errors contain no part of the address.
     pub(super) fn parse(url: &str) -> Result<Self> {
         let (url, roots) = without_roots(url);
         let mut config = Config::from_str(&url).map_err(|_| {
@@ -30,15 +30,15 @@ impl DatabaseAddress {
         if config.get_application_name().is_none() {
             config.application_name("blotter");
         }
-        // Of several hosts, the one that takes writes.
+        // The primary, where there are several hosts.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let hosts = (0..config.get_hosts().len().max(1)).map(|at| one_host(&config, at)).collect();
         Ok(Self { hosts, roots })
     }
 }
 
-/// The address without what the client does not know: `sslrootcert`, and `sslmode=verify-full`, which
-/// is what each TLS connection does here.
+/// The address without options that the client does not know: `sslrootcert`, and `sslmode=verify-full`,
+/// which every TLS connection does here.
 fn without_roots(url: &str) -> (String, Option<PathBuf>) {
     let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), None) };
     let (mut roots, mut kept) = (None, Vec::new());
@@ -67,7 +67,7 @@ fn one_host(all: &Config, at: usize) -> Config {
     if let Some(address) = all.get_hostaddrs().get(at) {
         one.hostaddr(*address);
     }
-    // One port may stand for all hosts.
+    // One port may apply to all hosts.
     if let Some(port) = all.get_ports().get(at).or_else(|| all.get_ports().first()) {
         one.port(*port);
     }
@@ -130,7 +130,7 @@ mod tests {
             DatabaseAddress::parse("postgres://me@db/x?sslrootcert=system").unwrap().roots,
             None
         );
-        // What checks less than it could is not offered.
+        // Weaker checks are not offered.
         assert!(DatabaseAddress::parse("postgres://me@db/x?sslmode=verify-ca").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! One call to the database: its deadline, the classification of its failure, and repeats.
+//! Calls to the database, with deadlines and retries.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::store::{Result, StoreError};
 
 pub(super) type Arguments<'a> = [&'a (dyn ToSql + Sync)];
 
-/// Why a call failed; callers get [`CallError::into_store`], whose words hold no address.
+/// Why a call failed; callers get [`CallError::into_store`], whose text contains no address.
 #[derive(Debug, thiserror::Error)]
 #[error("a call to the database failed")]
 pub(super) enum CallError {
@@ -30,8 +30,8 @@ pub(super) enum CallError {
 
 pub(super) type Called<T> = Result<T, CallError>;
 
-/// A connection in use. Unless it is given back, it is closed: what a call left behind on it, an open
-/// transaction or an answer that is under way, ends with it.
+/// A connection in use. Unless it is given back, it is closed, which ends an open transaction or an
+/// unfinished answer on it.
 pub(super) struct Connection(Option<Object<Race>>);
 
 impl Connection {
@@ -43,7 +43,7 @@ impl Connection {
         drop(self.0.take());
     }
 
-    /// Which history of the database it sees, as was last asked.
+    /// The timeline of the database, as last queried.
     pub(super) fn timeline(&self) -> Called<Option<Arc<str>>> {
         Ok(self.session()?.timeline())
     }
@@ -57,7 +57,7 @@ impl Connection {
         self.0.as_deref().ok_or(CallError::Store(StoreError::Closed))
     }
 
-    /// Takes each row as it arrives; the error of one ends the call.
+    /// Calls `take` with each row as it arrives; an error ends the call.
     pub(super) async fn each(
         &self,
         sql: &str,
@@ -124,45 +124,48 @@ impl Drop for Connection {
     }
 }
 
-/// Repeats of one request.
+/// The retries of one call.
 #[derive(Debug)]
-pub(super) struct Repeats {
+pub(super) struct Retries {
     until: Instant,
     pause: Duration,
 }
 
-impl Repeats {
+impl Retries {
     pub(super) fn new() -> Self {
-        Self { until: Instant::now() + LIMITS.patience, pause: LIMITS.pause_min }
+        Self { until: Instant::now() + LIMITS.retry_for, pause: LIMITS.pause_min }
     }
 
-    /// Waits for the next try; the error where there is none.
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// The call's, where it must not be retried.
     pub(super) async fn pause(&mut self, error: CallError) -> Result<()> {
-        if !error.is_passing() || Instant::now() + self.pause >= self.until {
+        if !error.is_transient() || Instant::now() + self.pause >= self.until {
             return Err(error.into_store());
         }
-        tracing::debug!(?error, "a call to the database is repeated");
+        tracing::debug!(?error, "a call to the database failed; retrying");
         sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LIMITS.pause_max);
         Ok(())
     }
 }
 
-/// The outcome of a call, by its deadline.
+/// The outcome of a call, with its deadline.
 pub(super) async fn in_time<T>(call: impl Future<Output = Called<T>>) -> Called<T> {
     timeout(LIMITS.call_wait, call).await.unwrap_or(Err(CallError::Late))
 }
 
-/// Makes a call by its deadline, and again while it fails for a passing reason.
-macro_rules! repeated {
+/// Makes a call with its deadline, and retries transient failures.
+macro_rules! retried {
     ($metrics:expr, $call:expr) => {{
-        let mut repeats = $crate::store::postgres::call::Repeats::new();
+        let mut retries = $crate::store::postgres::call::Retries::new();
         loop {
             match $crate::store::postgres::call::in_time($call).await {
                 Ok(value) => break Ok(value),
                 Err(error) => {
                     $metrics.failed(&error);
-                    if let Err(error) = repeats.pause(error).await {
+                    if let Err(error) = retries.pause(error).await {
                         break Err(error);
                     }
                 }
@@ -171,10 +174,9 @@ macro_rules! repeated {
     }};
 }
 
-pub(super) use repeated;
+pub(super) use retried;
 
-/// What the arm offers as one call each of [`PgInner`](super::store::PgInner), repeated as by
-/// [`repeated`].
+/// Declares methods that are one [`retried`] call of [`PgInner`](super::store::PgInner) each.
 macro_rules! calls {
     ($arm:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         impl $arm {
@@ -182,7 +184,7 @@ macro_rules! calls {
             pub(in crate::store) async fn $name(
                 &self, $($argument: $type),*
             ) -> Result<$result> {
-                $crate::store::postgres::call::repeated!(
+                $crate::store::postgres::call::retried!(
                     self.inner.failures, self.inner.$name($($argument),*)
                 )
             })*

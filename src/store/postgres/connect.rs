@@ -1,4 +1,5 @@
-//! The pool of connections: to the host that takes writes, with TLS where the address asks for it.
+//! The pool of connections to the primary, with TLS where the server offers it and the address allows
+//! it.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -17,24 +18,24 @@ use super::session::Session;
 use crate::domain::opaque;
 use crate::store::{Result, StoreError};
 
-/// Set on each new connection: one plan for all arguments doubles small pages, and a server that has
-/// lost its client gives up by itself.
+/// Set on each new connection: a generic plan doubles the rate of small pages, and timeouts end the work
+/// of a lost client.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '30s'; \
                        SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '4s'";
 
-/// How the database is reached.
+/// The address of the database, and limits of its use.
 #[derive(Clone)]
 pub struct SharedOptions {
-    /// `postgres://user:password@host:port/database`, several hosts separated by commas. Shown nowhere.
+    /// `postgres://user:password@host:port/database`, several hosts separated by commas; never shown.
     pub url: String,
-    /// Connections at a time.
+    /// Connections in the pool.
     pub connections: usize,
 }
 
 opaque!(SharedOptions, connections);
 
 impl SharedOptions {
-    /// Whether a database can be named so; nothing is connected.
+    /// Checks an address without connecting.
     pub fn check_url(url: &str) -> Result<()> {
         DatabaseAddress::parse(url).map(drop)
     }
@@ -55,7 +56,7 @@ pub(super) fn pool(options: &SharedOptions) -> Result<ConnectionPool> {
         .map_err(|error| StoreError::Unusable(error.to_string()))
 }
 
-/// Connects to all hosts at once and takes the first that accepts writes: one that was stopped accepts
+/// Connects to all hosts at once and takes the first that accepts writes: a suspended host accepts
 /// connections and never answers.
 pub(super) struct Race {
     hosts: Vec<Config>,
@@ -65,7 +66,7 @@ pub(super) struct Race {
 opaque!(Race);
 
 type Connected = Result<Session, Error>;
-/// Its type is not that of each future inside it, which all callers would contain.
+/// Boxed, so that callers' futures do not contain it.
 type Connecting<'a> = Pin<Box<dyn Future<Output = Connected> + Send + 'a>>;
 
 impl Manager for Race {
@@ -86,8 +87,8 @@ impl Manager for Race {
 }
 
 impl Race {
-    /// A host that refuses is tried again as long as another one is silent: a failover may have made
-    /// it the primary meanwhile. The pool ends the attempt by its deadline.
+    /// Retries a host that refuses while another one is silent: a failover may have made it the primary
+    /// meanwhile. The pool's deadline ends the attempts.
     async fn first(&self) -> Connected {
         let mut attempts = FuturesUnordered::new();
         for host in self.hosts.as_slice() {
@@ -96,7 +97,7 @@ impl Race {
         let mut silent = self.hosts.len();
         loop {
             let Some((host, is_repeat, outcome)) = attempts.next().await else {
-                // No host is named: the client's own error says so.
+                // Without a host the client returns its own error.
                 return self.connect(&Config::new()).await;
             };
             silent -= usize::from(!is_repeat);
@@ -125,8 +126,8 @@ impl Race {
     }
 }
 
-/// Trusts the certificates of a file, else the system's and the built-in roots. Used where the server
-/// offers TLS; `sslmode=require` in the address refuses one that does not. Names are always checked.
+/// TLS with the certificates of a file, else with the system's and the built-in roots. Used where the
+/// server offers it; `sslmode=require` in the address refuses other servers. Names are always checked.
 fn tls(file: Option<&Path>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

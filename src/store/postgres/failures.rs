@@ -1,5 +1,4 @@
-//! Failed calls: their classification, counts of each kind, and what a failure says about the other
-//! connections.
+//! Classifies failed calls, counts them by kind, and closes idle connections after some kinds.
 
 use std::error::Error as _;
 use std::io;
@@ -25,8 +24,8 @@ impl Failures {
         Self { pool, counts: Default::default() }
     }
 
-    /// A server that gave no answer, or takes no writes, is the one that the idle connections lead to:
-    /// they are closed, so that the next call finds the primary of now.
+    /// Records a failure. Idle connections lead to the same server: if it does not answer, or takes no
+    /// writes, they are closed, so that the next call finds the current primary.
     pub(super) fn failed(&self, error: &CallError) {
         let Some(kind) = error.kind() else { return };
         let counts = self.counts.iter().zip(StoreFailure::ALL);
@@ -46,7 +45,7 @@ impl Failures {
 }
 
 impl CallError {
-    /// `None` where the store answered, with an error of its own.
+    /// `None` for an error of the store itself.
     pub(super) fn kind(&self) -> Option<StoreFailure> {
         match self {
             Self::Store(_) => None,
@@ -56,8 +55,8 @@ impl CallError {
         }
     }
 
-    /// Another try may find another primary, a free lock or an open connection.
-    pub(super) fn is_passing(&self) -> bool {
+    /// Whether a retry may find another primary, a free lock or an open connection.
+    pub(super) fn is_transient(&self) -> bool {
         let is_untrusted = match self {
             Self::Pool(PoolError::Backend(error)) | Self::Database(error) => {
                 distrust(error).is_some()
@@ -83,7 +82,7 @@ impl CallError {
 
 fn kind(error: &Error) -> StoreFailure {
     let Some(state) = error.code() else {
-        // Not of the server: the connection was refused, cut or never made.
+        // Not an error of the server: the connection was refused, cut or never made.
         let is_read_only =
             io_error(error).is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
         return if is_read_only { StoreFailure::ReadOnly } else { StoreFailure::Connection };
@@ -94,7 +93,7 @@ fn kind(error: &Error) -> StoreFailure {
         SqlState::T_R_SERIALIZATION_FAILURE
         | SqlState::T_R_DEADLOCK_DETECTED
         | SqlState::LOCK_NOT_AVAILABLE => StoreFailure::Conflict,
-        // Connection failures, resources, and what an operator or a failover causes.
+        // Classes: connection failures, lack of resources, and intervention by an operator or failover.
         _ => match state.code().get(..2).unwrap_or_default() {
             "08" | "53" | "57" => StoreFailure::Connection,
             _ => StoreFailure::Other,
@@ -102,7 +101,7 @@ fn kind(error: &Error) -> StoreFailure {
     }
 }
 
-/// Its own words, never the client's: those may hold an address.
+/// The error with a text of its own: the client's may contain an address.
 fn of_database(error: &Error) -> StoreError {
     if let Some(reason) = distrust(error) {
         return StoreError::Unusable(reason.to_owned());
@@ -119,7 +118,7 @@ fn of_database(error: &Error) -> StoreError {
     }
 }
 
-/// The input or output error below it.
+/// The I/O error among its causes.
 fn io_error(error: &Error) -> Option<&io::Error> {
     let mut next = error.source();
     while let Some(cause) = next {
@@ -131,7 +130,7 @@ fn io_error(error: &Error) -> Option<&io::Error> {
     None
 }
 
-/// Why TLS refuses the server, where it does.
+/// Why TLS refuses the server, if it does.
 fn distrust(error: &Error) -> Option<&'static str> {
     let cause = io_error(error).and_then(io::Error::get_ref);
     let cause = cause.and_then(|cause| cause.downcast_ref::<rustls::Error>());
@@ -157,7 +156,7 @@ fn distrust(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// The client has no type for it.
+/// The client has no type for this error.
 fn is_without_tls(error: &Error) -> bool {
     error.source().is_some_and(|cause| cause.to_string() == "server does not support TLS")
 }

@@ -1,7 +1,7 @@
-//! Forgets a wallet while others serve.
+//! Forgets a wallet while other processes serve.
 
 use super::LIMITS;
-use super::call::{Arguments, CallError, Called, Connection, repeated};
+use super::call::{Arguments, CallError, Called, Connection, retried};
 use super::store::{PgInner, PgStore, number, unsigned};
 use crate::domain::{Height, Wallet};
 use crate::store::codec::decode_ranges;
@@ -15,28 +15,24 @@ use crate::store::{Result, StoreError, WalletId};
 struct Leaving<'a> {
     id: WalletId,
     wallet: &'a Wallet,
-    /// The keyed hash that stays of it.
+    /// Its keyed hash, under which credits stay.
     mark: [u8; 16],
     rows: u64,
 }
 
 impl PgStore {
-    /// Deletes all that is stored of a wallet. What keys have counted of it stays, under a hash that
-    /// is keyed by a secret of the database; `seed` becomes that secret where there is none. How
-    /// many rows there were; `None` where the wallet is not known.
-    ///
-    /// A large one goes in several transactions: what is left between them is a wallet of which the
-    /// oldest heights are not covered.
+    /// As [`upkeep::forget`](crate::store::upkeep::forget), with a secret of the database. A large wallet
+    /// is deleted in several transactions; between them its oldest heights are not covered.
     pub(in crate::store) async fn forget(
         &self,
         wallet: &Wallet,
         seed: [u64; 4],
     ) -> Result<Option<u64>> {
         let Self { inner } = self;
-        let found = repeated!(inner.failures, inner.leaving(wallet, seed))?;
+        let found = retried!(inner.failures, inner.leaving(wallet, seed))?;
         let Some(leaving) = found else { return Ok(None) };
-        while repeated!(inner.failures, inner.credit_next(leaving))? {}
-        while repeated!(inner.failures, inner.forget_part(leaving))? {}
+        while retried!(inner.failures, inner.credit_next(leaving))? {}
+        while retried!(inner.failures, inner.forget_part(leaving))? {}
         inner.ids.take(wallet);
         inner.wallets.take(&leaving.id);
         inner.states.take(&leaving.id);
@@ -71,7 +67,7 @@ impl PgInner {
         Ok(is_credited)
     }
 
-    /// Deletes the oldest rows, or where few are left all of the wallet; false then.
+    /// Deletes the oldest rows, or the whole wallet where few are left, and returns whether more is left.
     async fn forget_part(&self, leaving: Leaving<'_>) -> Called<bool> {
         let Leaving { id, wallet, .. } = leaving;
         let connection = self.connection().await?;
@@ -83,7 +79,7 @@ impl PgInner {
             }
             found => found?.ok_or(StoreError::Overtaken)?,
         };
-        // A reader may have counted since.
+        // A reader may have counted rows since.
         while credit_one(&connection, leaving).await? {}
         let sql = "SELECT key FROM blotter.trade WHERE wallet = $1
                    ORDER BY key DESC LIMIT 1 OFFSET $2";
@@ -92,7 +88,7 @@ impl PgInner {
         if let Some(newest) = key.and_then(height_of) {
             let (of, before) = ((id, wallet.chain), found.state.count);
             self.reopen(&connection, of, &mut found.state, (Height::MIN, newest)).await?;
-            // Rows that the state does not know of go with the rest.
+            // Rows that the state does not count are deleted with the wallet.
             if found.state.count < before {
                 self.put_state(&connection, id, &found, (true, &None)).await?;
                 self.finish(connection, id, found).await?;
@@ -109,8 +105,8 @@ impl PgInner {
     }
 }
 
-/// Turns what a key has counted of the wallet into a credit, in the transaction of the connection.
-/// False where no key has counted anything of it.
+/// Turns what one key has counted of the wallet into a credit, in the transaction of the connection.
+/// False where no key has counted any.
 async fn credit_one(
     connection: &Connection,
     Leaving { id, wallet, mark, .. }: Leaving<'_>,
@@ -118,7 +114,7 @@ async fn credit_one(
     let sql = "SELECT key_id FROM blotter.usage WHERE wallet = $1 LIMIT 1";
     let Some(row) = connection.query_opt(sql, &[&number(id)]).await? else { return Ok(false) };
     let key: i64 = row.try_get(0)?;
-    // As what counts a delivery does: none comes between.
+    // Counting a delivery takes this lock too, so none interleaves.
     let sql = "SELECT 1 FROM blotter.key_total WHERE key_id = $1 FOR UPDATE";
     connection.query_opt(sql, &[&key]).await?;
     let sql = "DELETE FROM blotter.usage WHERE key_id = $1 AND wallet = $2 RETURNING ranges";

@@ -1,7 +1,7 @@
-//! Which process holds which wallet: one heartbeat row a process, by the clock of the database.
+//! The lease of this process: a heartbeat row, by the clock of the database.
 //!
-//! A wallet's holder is a column of its state, and every write of the wallet asks for it, so that a
-//! process which slept past its lease changes nothing. Taking over a dead process's wallet raises the
+//! A wallet's holder is a column of its state. Every write of the wallet checks it, so that a process
+//! which was suspended past its lease changes nothing. Taking over a dead process's wallet raises the
 //! epoch as well.
 
 use std::sync::Mutex;
@@ -18,18 +18,18 @@ use crate::store::Share;
 pub(super) struct Lease {
     /// 0 before the first heartbeat and after the lease was lost.
     pub(super) node: AtomicI64,
-    /// The number of a lease that was given up: its row is deleted with the next heartbeat.
+    /// The number of a lost lease, whose row the next heartbeat deletes.
     pub(super) given_up: AtomicI64,
-    /// Until when it surely holds its wallets, by this process's clock.
+    /// Until when this process holds its wallets for certain, by its own clock.
     pub(super) until: Mutex<Option<Instant>>,
-    /// This process among those that are alive.
+    /// This process's share.
     pub(super) share: watch::Sender<Share>,
     /// Counts losses of the lease.
     pub(super) losses: watch::Sender<u64>,
 }
 
 impl Lease {
-    /// The number that writes carry.
+    /// The number under which this process writes; `None` without a lease.
     pub(super) fn node(&self) -> Option<i64> {
         Some(self.node.load(Ordering::Acquire)).filter(|node| *node != 0)
     }

@@ -1,4 +1,4 @@
-//! The heartbeat of this process, and the wallets and duties that it holds.
+//! Renews the lease of this process, and takes wallets and duties.
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,8 @@ use crate::domain::lock;
 use crate::store::{Result, Share, StoreError, StoreFailure, WalletId};
 
 impl PgStore {
-    /// Says that this process lives, until it is dropped. A process that cannot say so loses its
-    /// wallets before others may take them.
+    /// Renews the lease until the future is dropped. A process that cannot renew it gives its wallets up
+    /// before others may take them.
     pub(in crate::store) async fn keep_lease(&self) {
         let lease = &self.inner.lease;
         let mut missed = false;
@@ -44,7 +44,6 @@ impl PgStore {
         }
     }
 
-    /// How often the lease was lost; a wallet is held only while this stays the same.
     pub(in crate::store) fn losses(&self) -> watch::Receiver<u64> {
         self.inner.lease.losses.subscribe()
     }
@@ -57,7 +56,7 @@ impl PgStore {
         self.inner.failures.counts()
     }
 
-    /// At the end of the process: others take its wallets over at once.
+    /// Ends the lease at the end of the process, so that others can take its wallets at once.
     pub(super) async fn release_all(&self) {
         let Some(node) = self.inner.lease.node() else { return };
         self.inner.lease.lose();
@@ -70,15 +69,13 @@ impl PgStore {
 
 calls! {
     PgStore:
-    /// Takes a wallet that no living process holds; true where this one holds it now.
     hold(id: WalletId) -> bool;
     release(id: WalletId) -> ();
-    /// Work that one process at a time does, by name; true where it is this one.
     take_duty(name: &str) -> bool;
 }
 
 impl PgInner {
-    /// Renews the lease, under a new number where the old one has ended.
+    /// Renews the lease, or takes a new one after the old one has ended.
     async fn beat(&self) -> Called<i64> {
         let connection = self.connection().await?;
         let milliseconds = LIMITS.lease.as_millis().to_string();
@@ -90,7 +87,7 @@ impl PgInner {
         };
         if row.is_none() {
             self.lease.lose();
-            // What it gave up is free at once: nothing of this process is written under that number.
+            // Its wallets are free at once: this process writes nothing under the old number.
             let given_up = self.lease.given_up.load(Ordering::Acquire);
             let sql = "DELETE FROM blotter.node
                        WHERE id = $1 OR until < now() - interval '1 hour' AND NOT EXISTS (
@@ -122,7 +119,7 @@ impl PgInner {
 
     async fn hold(&self, id: WalletId) -> Called<bool> {
         let Some(node) = self.lease.node() else { return Ok(false) };
-        // A process that ended in order has given its wallets back: one that is found dead may wake.
+        // Without an orderly end the holder may resume, so its epoch must become stale.
         let sql = "UPDATE blotter.wallet_state SET holder = $2, version = version + 1,
                        epoch = epoch + CASE WHEN holder <> $2 THEN 1 ELSE 0 END
                    WHERE wallet = $1 AND (holder IS NULL OR holder = $2 OR NOT EXISTS (
@@ -137,7 +134,7 @@ impl PgInner {
     async fn release(&self, id: WalletId) -> Called<()> {
         let sql = "UPDATE blotter.wallet_state SET holder = NULL
                    WHERE wallet = $1 AND holder = $2";
-        // The connection first: to wait for it may show that the lease was lost.
+        // Before the number is read: the lease may be lost while waiting for a connection.
         let connection = self.connection().await?;
         connection.execute(sql, &[&number(id), &self.lease.node()]).await?;
         connection.give_back();

@@ -1,4 +1,4 @@
-//! Reads that go over all wallets, for copies of the store.
+//! Reads that go over all wallets.
 
 use super::call::{Called, calls};
 use super::store::{PgInner, number, unsigned, wallet_id};
@@ -8,7 +8,7 @@ use crate::store::codec;
 use crate::store::schema::names::{RANGES, WALLETS};
 use crate::store::{DeliveredRange, Result, WalletId};
 
-/// What a key was given of a wallet.
+/// The ranges of a wallet that a key has read.
 type Usage = (KeyId, WalletId, Vec<DeliveredRange>);
 
 calls! {

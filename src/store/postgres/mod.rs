@@ -1,15 +1,15 @@
 //! The shared arm: a `PostgreSQL` database that several processes use as one store.
 //!
-//! What holds across processes:
-//! - A wallet's rows, coverage and count change in one transaction, under the row of its state. A
-//!   write is refused as stale where the epoch is another one or another process holds the wallet.
-//! - A record and its rows are read by one statement; rows that were removed between two statements
-//!   of one view are `Overtaken`.
-//! - Each call has a deadline on this side. What failed for a passing reason is repeated; each write
-//!   may be repeated after an answer that was lost.
-//! - What is remembered is of one timeline of the database: on a connection of another one, after a
-//!   failover, it is forgotten, and numbers that may have been lost are never given again.
-//! - Every statement but those on names, prices and keys concerns one wallet.
+//! Invariants across processes:
+//! - A wallet's rows, coverage and count change in one transaction that locks its state. A write is
+//!   stale where the epoch differs or another process holds the wallet.
+//! - A record and its rows are read by one statement; a removal of rows between two statements of one
+//!   view is `Overtaken`.
+//! - Each call has a deadline on the client. Transient failures are retried; each write can be retried
+//!   after its answer was lost.
+//! - Caches are of one timeline of the database: on a connection of another one, after a failover, they
+//!   are cleared, and numbers that may have been lost are never given again.
+//! - Every statement except those on names, prices and keys concerns one wallet.
 
 mod accounts;
 mod address;
@@ -46,34 +46,34 @@ defaults! {
     /// Every limit of this arm, by name; none of them is a setting.
     #[derive(Debug)]
     const LIMITS: struct SharedLimits {
-        /// Until a connection is made.
+        /// Timeout of a connection attempt.
         connect_wait: Duration = Duration::from_secs(3),
-        /// Between two attempts at a host that refuses, while another one is silent.
+        /// Pause between two attempts at a host that refuses, while another one is silent.
         host_pause: Duration = Duration::from_millis(250),
-        /// Until a call is answered; a stopped server keeps its connections.
+        /// Timeout of a call; a suspended server keeps its connections open.
         call_wait: Duration = Duration::from_secs(5),
-        /// How long calls are repeated that fail for a passing reason, a failover among them.
-        patience: Duration = Duration::from_secs(20),
-        /// First and longest pause between two of them.
+        /// How long transient failures of a call are retried; covers a failover.
+        retry_for: Duration = Duration::from_secs(20),
+        /// Shortest and longest pause between two attempts.
         pause_min: Duration = Duration::from_millis(20),
         pause_max: Duration = Duration::from_millis(500),
-        /// Numbers of wallets kept in memory.
+        /// Numbers of wallets in the cache.
         wallets_known: usize = 65_536,
-        /// States of wallets that this process writes, kept for its next write.
+        /// Cached states of wallets that this process writes, for its next write.
         states_known: usize = 4_096,
-        /// Tokens and venues each, kept by number and by name.
+        /// Tokens, and as many venues, cached by number and by name.
         names_known: usize = 65_536,
-        /// How long a token that lacks a symbol or decimals is believed to lack it.
+        /// How long a cached token without symbol or decimals is valid.
         names_refresh: Duration = Duration::from_secs(2),
-        /// Rows that one statement returns.
+        /// Most rows that one statement returns.
         rows_per_statement: usize = 1_000_000,
-        /// Rows that one transaction takes from a wallet that is forgotten.
+        /// Rows of a forgotten wallet that one transaction deletes.
         forgotten_rows: i64 = 5_000,
-        /// How long a process holds its wallets after it was last heard of.
+        /// Time after its last heartbeat for which a process holds its wallets.
         lease: Duration = Duration::from_secs(10),
-        /// How often it says that it lives.
+        /// Interval of heartbeats.
         heartbeat: Duration = Duration::from_secs(2),
-        /// The same after a heartbeat that failed.
+        /// Interval after a failed heartbeat.
         heartbeat_pause: Duration = Duration::from_millis(200),
     }
 }

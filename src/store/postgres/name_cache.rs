@@ -1,4 +1,4 @@
-//! Names of tokens and venues that are kept in memory.
+//! Caches names of tokens and venues.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use super::slice::{SliceNames, StoredSlice};
 use crate::domain::{Address, BoundedCache, ChainId, Token};
 use crate::store::TokenRecord;
 
-/// Names do not change but that a token learns its symbol or decimals: one that lacks them is asked
-/// for again.
+/// Names never change, except that a token gets its symbol or decimals: one that lacks them expires.
 #[derive(Debug)]
 pub(super) struct NameCache {
     pub(super) tokens: BoundedCache<u32, (Arc<Token>, Option<Instant>)>,
@@ -52,7 +51,7 @@ impl NameCache {
         until.is_none_or(|until| Instant::now() < until).then_some(token)
     }
 
-    /// What memory has of the names of a slice.
+    /// The cached names of a slice.
     pub(super) fn known(&self, StoredSlice { tokens, venues, .. }: &StoredSlice) -> SliceNames {
         SliceNames {
             tokens: tokens.all.iter().map(|id| self.token(*id)).collect(),
@@ -60,7 +59,7 @@ impl NameCache {
         }
     }
 
-    /// The number of a token and of a venue that were learned before.
+    /// The cached numbers of a token and a venue.
     pub(super) fn numbers(
         &self,
         chain: ChainId,

@@ -1,4 +1,4 @@
-//! Numbers of tokens and venues, and what is known of tokens.
+//! Interns tokens and venues, and stores metadata of tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use crate::store::schema::names::{TOKENS, VENUES};
 
 const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
 
-/// Adds what is newly known of tokens that are there. Their rows are locked in one order, so that two
-/// processes wait for each other in no circle.
+/// Adds metadata of existing tokens. Locks their rows in one order, so that processes cannot deadlock.
 const KNOWN_TOKENS: &str = "
 WITH news AS (
     SELECT id, s, d, a FROM blotter.token
@@ -27,7 +26,7 @@ UPDATE blotter.token SET symbol = coalesce(s, symbol), decimals = coalesce(d, de
 FROM news WHERE token.id = news.id
 RETURNING token.id, chain, mint, family, symbol, decimals, asked_at";
 
-/// The same of tokens that were not: a conflict is with a process that added them meanwhile.
+/// Adds new tokens; a conflict is with a process that added them meanwhile.
 const NEW_TOKENS: &str = "
 INSERT INTO blotter.token (chain, mint, family, symbol, decimals, asked_at)
 SELECT * FROM unnest($1::integer[], $2::bytea[], $3::smallint[], $4::bytea[], $5::smallint[], $6::bigint[])
@@ -63,7 +62,7 @@ fn read_token(row: &tokio_postgres::Row) -> Called<(u32, TokenRecord)> {
 }
 
 impl PgInner {
-    /// The names of a slice, from memory where all of them are there.
+    /// The names of a slice, without a query where all of them are cached.
     pub(super) async fn names_of(&self, slice: &StoredSlice) -> Called<SliceNames> {
         let mut names = self.names.known(slice);
         if names.is_whole() {
@@ -75,7 +74,7 @@ impl PgInner {
         Ok(names)
     }
 
-    /// Reads the names of a slice that memory lacks.
+    /// Reads the names of a slice that are not cached.
     pub(super) async fn read_names(
         &self,
         connection: &Connection,
@@ -117,7 +116,7 @@ impl PgInner {
         Ok(found)
     }
 
-    /// Gives numbers to the venues that have none.
+    /// Interns the venues that have no number.
     pub(super) async fn intern_venues(
         &self,
         connection: &Connection,
@@ -142,7 +141,7 @@ impl PgInner {
         Ok(())
     }
 
-    /// Gives numbers to the tokens that have none, and adds what is newly known of others.
+    /// Interns the tokens that have no number, and adds metadata of the others.
     pub(super) async fn learn(&self, connection: &Connection, news: &[TokenRecord]) -> Called<()> {
         let mut changed: BTreeMap<(ChainId, Address), TokenRecord> = BTreeMap::new();
         for news in news {
@@ -161,7 +160,7 @@ impl PgInner {
         Err(corrupt(TOKENS, "a token that is not there").into())
     }
 
-    /// Writes down news of tokens, and takes away those that were written.
+    /// Writes metadata of tokens, and removes from `news` those that were written.
     async fn change(
         &self,
         connection: &Connection,

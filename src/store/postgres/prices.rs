@@ -1,4 +1,4 @@
-//! Prices of native coins by chain and minute. The minutes that came first go first.
+//! Prices of native coins by chain and minute. Those that arrived first are removed first.
 
 use super::call::{Called, Connection};
 use super::names::chain;
@@ -8,7 +8,7 @@ use crate::store::schema::names::{CANDLES, LEARNED};
 use crate::store::{KeptCandle, PriceRecord, codec};
 
 impl PgInner {
-    /// Keeps prices; those that are there stay.
+    /// Stores prices; existing ones stay.
     pub(super) async fn put_prices(
         &self,
         connection: &Connection,
@@ -47,7 +47,7 @@ impl PgInner {
         Ok(())
     }
 
-    /// Takes away what is beyond the bound of minutes. Part of the background work.
+    /// Removes prices above the limits. The process with a duty calls it.
     pub(super) async fn trim_prices(&self, connection: &Connection) -> Called<()> {
         let minutes = i64::try_from(crate::store::LIMITS.price_minutes).unwrap_or(i64::MAX);
         let each = i64::try_from(crate::store::LIMITS.prices_per_minute).unwrap_or(1);
@@ -60,7 +60,7 @@ impl PgInner {
         Ok(())
     }
 
-    /// Of more prices than a minute keeps, those with the lowest tags.
+    /// Of more prices in a minute than the limit, those with the lowest tags.
     pub(super) async fn learned_prices(
         &self,
         of: ChainId,

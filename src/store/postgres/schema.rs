@@ -1,14 +1,14 @@
-//! The tables, made by numbered migrations under a lock.
+//! Creates the tables by numbered migrations, under a lock.
 
 use super::call::{CallError, Called, Connection};
 use super::connect::ConnectionPool;
 use crate::store::{Result, StoreError};
 
-/// What this program's tables are.
+/// The version of this program's tables.
 const VERSION: i32 = 1;
 
-/// A migration, and the least version of a program that can use the tables after it: while a newer
-/// program migrates, older ones that this allows go on.
+/// A migration, and the lowest version of a program that can use the tables after it: older programs from
+/// that version on keep running while a newer one migrates.
 struct Migration {
     compatible: i32,
     sql: &'static str,
@@ -16,7 +16,7 @@ struct Migration {
 
 const MIGRATIONS: &[Migration] = &[Migration { compatible: 1, sql: include_str!("schema_1.sql") }];
 
-/// One process migrates at a time; the second one finds it done.
+/// One process migrates at a time; a second one then finds the migration done.
 const PREPARE: &str = "
 CREATE SCHEMA IF NOT EXISTS blotter;
 CREATE TABLE IF NOT EXISTS blotter.schema_version (
@@ -27,10 +27,10 @@ CREATE TABLE IF NOT EXISTS blotter.schema_version (
 INSERT INTO blotter.schema_version VALUES (true, 0, 0) ON CONFLICT DO NOTHING;
 ";
 
-/// Brings the schema up to date.
+/// Migrates the schema to this program's version.
 ///
 /// # Errors
-/// `NewerFormat` for one that a newer program has made and not marked as compatible.
+/// `NewerFormat` for a schema of a newer program that is not compatible with this one.
 pub(super) async fn migrate(pool: &ConnectionPool) -> Called<()> {
     migrate_by(pool, MIGRATIONS).await
 }
@@ -62,20 +62,20 @@ async fn migrate_by(pool: &ConnectionPool, migrations: &[Migration]) -> Called<(
     connection.commit().await
 }
 
-/// Older programs that run while a migration is applied which they cannot use lose their leases in its
-/// transaction, and what they are about to write is stale. They stop at their next heartbeat.
+/// Ends the leases of running older programs in the transaction of a migration that they cannot use, so
+/// that their pending writes are stale. They stop at their next heartbeat.
 const FENCE: &str = "
 DELETE FROM blotter.node;
 UPDATE blotter.wallet_state SET holder = NULL, epoch = epoch + 1, version = version + 1;
 ";
 
-/// The error of a program that runs on tables which only newer ones can use, by the least version of
-/// those.
+/// The error of this program on tables that only programs from version `compatible` on can use.
 pub(super) fn refusal(compatible: i32) -> Option<StoreError> {
     check((compatible, compatible), VERSION).err()
 }
 
-/// Two processes that start on an empty database at once: one of them meets what the other makes.
+/// Creates the version table. If two processes do so at once, one of them fails, and finds the table on
+/// its second attempt.
 async fn prepare(connection: &Connection) -> Called<()> {
     match connection.batch(PREPARE).await {
         Err(CallError::Database(error)) if error.code().is_some() => {
@@ -106,7 +106,7 @@ mod tests {
     use crate::store::{WalletId, WalletPatch, Written};
 
     const FIRST: Migration = Migration { compatible: 1, sql: include_str!("schema_1.sql") };
-    /// Of programs that there are none of.
+    /// Migrations of later programs that do not exist.
     const ADDS: Migration = Migration {
         compatible: 1,
         sql: "ALTER TABLE blotter.wallet_state ADD COLUMN newer text; SELECT pg_sleep(0.3)",
@@ -131,7 +131,7 @@ mod tests {
         Some(SharedOptions { url: format!("{address}/{name}"), connections: 4 })
     }
 
-    /// A write that the holder of a wallet alone may make.
+    /// A write that only the holder of a wallet may make.
     async fn write(store: &PgStore, id: WalletId, at: u64) -> Result<Written> {
         let patch = WalletPatch { checked_at: Some(UnixMillis(at)), ..WalletPatch::default() };
         store.update_wallet(id, 0, patch).await
@@ -145,8 +145,8 @@ mod tests {
         }
     }
 
-    /// Two newer programs start at once while an old one writes; later one comes that it cannot share
-    /// the tables with.
+    /// Two newer programs start at once while an old one writes; later comes one with incompatible
+    /// tables.
     async fn upgrade(options: &SharedOptions, old: &PgStore) {
         until(|| old.is_alive()).await;
         let wallet = Wallet { chain: ChainId(1), address: Address::Evm([1; 20]) };

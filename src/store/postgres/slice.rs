@@ -1,4 +1,4 @@
-//! Rows of one wallet as they come from the database.
+//! Rows of one wallet as read from the database.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::store::key::read_row_key;
 use crate::store::schema::names::{TOKENS, TRADES, VENUES};
 use crate::store::trade_codec::decode_trade;
 
-/// Rows whose tokens and venues are places among the numbers of those that they name.
+/// Rows whose tokens and venues are indices into sets of stored numbers.
 #[derive(Debug, Default)]
 pub(super) struct StoredSlice {
     rows: Vec<BareRow>,
@@ -21,12 +21,12 @@ pub(super) struct StoredSlice {
     pub(super) venues: NumberSet,
 }
 
-/// Distinct numbers in the order in which they were first seen.
+/// Distinct numbers in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct NumberSet {
     pub(super) all: Vec<u32>,
     places: HashMap<u32, usize>,
-    /// The last one that was looked up: neighbours often name the same.
+    /// The last one that was looked up: neighbouring rows often share it.
     last: Option<(u32, usize)>,
 }
 
@@ -51,14 +51,14 @@ impl NumberSet {
         place
     }
 
-    /// The place of a number that was seen.
+    /// The index of a number.
     pub(super) fn find(&self, number: u32) -> Option<usize> {
         self.places.get(&number).copied()
     }
 }
 
 impl StoredSlice {
-    /// With the capacity for so many rows.
+    /// A slice with capacity for so many rows.
     pub(super) fn with_room(rows: usize) -> Self {
         Self { rows: Vec::with_capacity(rows), ..Self::default() }
     }
@@ -85,15 +85,15 @@ impl StoredSlice {
         Ok(())
     }
 
-    /// One statement of two parts may return the rows of one in another order.
+    /// Restores the order: the rows of a `UNION ALL` may come in another one.
     pub(super) fn sort(&mut self) {
         if !self.rows.is_sorted_by_key(|row| row.key) {
             self.rows.sort_by_key(|row| row.key);
         }
     }
 
-    /// Leaves out what follows the first row below a height, and what is more than a limit. Returns
-    /// whether the limit left rows out.
+    /// Drops rows from the first one below `floor` on, and those above the limit. Returns whether the
+    /// limit dropped any.
     pub(super) fn cut(&mut self, floor: Height, limit: usize) -> bool {
         let inside = self.rows.iter().take_while(|row| row.key.height >= floor).count();
         self.rows.truncate(inside.min(limit));

@@ -1,11 +1,11 @@
-//! The shared store: what its clones have in common, and the record of a wallet.
+//! The shared store: its state in this process, and the records of wallets.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio_postgres::Row;
 
-use super::call::{Arguments, Called, Connection, repeated};
+use super::call::{Arguments, Called, Connection, retried};
 use super::connect::ConnectionPool;
 use super::failures::Failures;
 use super::lease::Lease;
@@ -28,17 +28,16 @@ pub(super) struct PgInner {
     pub(super) pool: ConnectionPool,
     pub(super) names: NameCache,
     pub(super) lease: Lease,
-    /// Numbers of wallets by address.
     pub(super) ids: BoundedCache<Wallet, WalletId>,
-    /// What each number stands for; that never changes.
+    /// The wallet of each number, which never changes.
     pub(super) wallets: BoundedCache<WalletId, Wallet>,
-    /// Of wallets that this process wrote last.
+    /// States of wallets that this process wrote last.
     pub(super) states: BoundedCache<WalletId, Stored>,
     pub(super) failures: Failures,
-    /// The timeline that what is remembered is of.
+    /// The timeline of the caches.
     timeline: tokio::sync::Mutex<Option<Arc<str>>>,
     closed: AtomicBool,
-    /// The versions that a newer program's migration left: this one does not understand the tables.
+    /// Set by an incompatible migration of a newer program: the versions found and supported.
     outdated: OnceLock<(u64, u64)>,
 }
 
@@ -52,7 +51,7 @@ pub(super) struct Stored {
 /// Columns of a state, in the order in which [`stored`] reads them.
 pub(super) const STATE_COLUMNS: &str = "version, epoch, count, disordered, state";
 
-/// The columns count, not what the bytes repeat of them.
+/// Reads a state. The columns override the fields that its bytes repeat.
 pub(super) fn stored(row: &Row) -> Called<Stored> {
     let bytes: &[u8] = row.try_get(4)?;
     let mut state = codec::decode_state(STATES, bytes)?;
@@ -82,7 +81,7 @@ impl PgStore {
     pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self> {
         let pool = connect::pool(options)?;
         let failures = Failures::new(pool.clone());
-        repeated!(failures, schema::migrate(&pool))?;
+        retried!(failures, schema::migrate(&pool))?;
         let inner = Arc::new(PgInner {
             pool,
             names: NameCache::new(),
@@ -103,7 +102,7 @@ impl PgStore {
         if let Some(record) = view.wallet(wallet).await? {
             return Ok(WalletRecord::clone(&record));
         }
-        repeated!(self.inner.failures, self.inner.create(wallet))?;
+        retried!(self.inner.failures, self.inner.create(wallet))?;
         let found = view.wallet(wallet).await?;
         found.map(|record| WalletRecord::clone(&record)).ok_or(StoreError::Overtaken)
     }
@@ -114,12 +113,11 @@ impl PgStore {
         self.inner.pool.close();
     }
 
-    /// Whether this process can write: it holds a lease that it could renew.
     pub(in crate::store) fn is_alive(&self) -> bool {
         self.inner.lease.node().is_some()
     }
 
-    /// Sizes as the database estimates them: counting would read everything.
+    /// Sizes as estimated by the database: counting would read all rows.
     pub(in crate::store) async fn stats(&self) -> Result<StoreStats> {
         let stats = super::call::in_time(self.inner.stats()).await;
         stats.map_err(|error| {
@@ -142,7 +140,7 @@ impl PgInner {
         Ok(connection)
     }
 
-    /// The rows of a statement that is a call by itself.
+    /// The rows of a single statement.
     pub(super) async fn rows(&self, sql: &str, args: &Arguments<'_>) -> Called<Vec<Row>> {
         let connection = self.connection().await?;
         let rows = connection.query(sql, args).await?;
@@ -154,7 +152,7 @@ impl PgInner {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
-    /// How many rows such a statement changed.
+    /// The number of rows that a single statement changed.
     pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Called<u64> {
         let connection = self.connection().await?;
         let changed = connection.execute(sql, args).await?;
@@ -162,14 +160,14 @@ impl PgInner {
         Ok(changed)
     }
 
-    /// Forgets what was remembered of another timeline than the connection's. Others wait meanwhile.
+    /// Clears the caches if the connection is of another timeline. Other calls wait meanwhile.
     async fn keep_to_timeline(&self, connection: &Connection) -> Called<()> {
         let timeline = connection.timeline()?;
         let mut known = self.timeline.lock().await;
         if timeline.is_none() || *known == timeline {
             return Ok(());
         }
-        // Apart: else every call of the store would have the room for it.
+        // Boxed, so that the future of every call does not contain it.
         Box::pin(self.change_timeline(connection, &mut known)).await
     }
 
@@ -178,7 +176,7 @@ impl PgInner {
         connection: &Connection,
         known: &mut Option<Arc<str>>,
     ) -> Called<()> {
-        // Behind a pooler a connection may lead to another server than when it was made.
+        // Behind a pooler a connection may have moved to another server since it was made.
         let timeline = connection.ask_timeline().await?;
         let Some(now) = timeline.as_deref().filter(|_| *known != timeline) else { return Ok(()) };
         raise_numbers(connection, now, known.is_some()).await?;
@@ -188,14 +186,14 @@ impl PgInner {
             self.ids.clear();
             self.wallets.clear();
             self.states.clear();
-            // What it holds in memory of its wallets may be of lost commits too.
+            // The state of its wallets in memory may include lost commits too.
             self.lease.lose();
         }
         *known = timeline;
         Ok(())
     }
 
-    /// From now on every call fails with this error, until a newer program is started.
+    /// Makes every later call fail with this error.
     pub(super) fn outdate(&self, error: &StoreError) {
         if let StoreError::NewerFormat { found, supported } = *error
             && self.outdated.set((found, supported)).is_ok()
@@ -215,7 +213,6 @@ impl PgInner {
         Ok(())
     }
 
-    /// The number of a wallet.
     pub(super) async fn id_of(&self, wallet: &Wallet) -> Called<Option<WalletId>> {
         if let Some(id) = self.ids.get(wallet) {
             return Ok(Some(id));
@@ -229,7 +226,6 @@ impl PgInner {
         Ok(Some(id))
     }
 
-    /// What a number stands for.
     pub(super) async fn wallet_of(&self, id: WalletId) -> Called<Option<Wallet>> {
         if let Some(wallet) = self.wallets.get(&id) {
             return Ok(Some(wallet));
@@ -262,7 +258,7 @@ impl PgInner {
     }
 }
 
-/// A number of the database that this program takes for an unsigned one.
+/// A number of a token or venue.
 pub(super) fn small(number: i64, table: &'static str) -> Result<u32> {
     u32::try_from(number).map_err(|_| corrupt(table, "a number out of range"))
 }

@@ -1,17 +1,17 @@
-//! Which history of the database a connection sees. A failover without synchronous replication, or a
-//! backup that is restored, may lose commits: what this process remembers of them is forgotten then,
-//! and no number that they gave to a wallet, a token, a venue or a process is ever given again.
+//! Handles a new timeline of the database. A failover without synchronous replication, or a restored
+//! backup, may lose commits: no number that they gave to a wallet, a token, a venue or a process is ever
+//! given again.
 
 use super::call::{Called, Connection};
 
-/// The name of the text that says on which timeline numbers were given last.
+/// The name of the document with the timeline on which numbers were given last.
 const DOCUMENT: &str = "timeline";
 
-/// By how much numbers go on where some may have been lost: more than a standby can lack.
+/// How many numbers are skipped where some may have been lost: more than a standby can lack.
 const NUMBERS_LOST_MAX: i64 = 1_000_000;
 
-/// Once for all processes: the first one that sees a timeline. A database that names none is new, or of
-/// before, unless this process knows another one.
+/// Skips numbers, once for all processes: the first one that sees the timeline does so. A database without
+/// a recorded timeline is new or of an earlier program, unless this process has seen another timeline.
 pub(super) async fn raise_numbers(
     connection: &Connection,
     timeline: &str,

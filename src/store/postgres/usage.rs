@@ -1,10 +1,10 @@
-//! What keys have counted, exact over all processes: each delivery is counted under its key's row.
+//! Usage, exact over all processes: a delivery is counted under a lock of its key's row.
 
 use std::collections::BTreeMap;
 
 use futures_util::future::{try_join3, try_join4};
 
-use super::call::{Arguments, Called, Connection, repeated};
+use super::call::{Arguments, Called, Connection, retried};
 use super::store::{PgInner, PgStore, number, signed, unsigned};
 use crate::domain::{Family, KeyId, Wallet};
 use crate::store::codec::{decode_ranges, encode_ranges};
@@ -18,7 +18,7 @@ fn key_number(key: KeyId) -> i64 {
 
 impl PgStore {
     pub(in crate::store) async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<()> {
-        repeated!(self.inner.failures, async {
+        retried!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             connection.begin().await?;
             put(&connection, &updates).await?;
@@ -26,19 +26,17 @@ impl PgStore {
         })
     }
 
-    /// Changes what a key has counted, in one transaction. `change` returns what is written, where
-    /// anything is, and may be called again after a failure.
     pub(in crate::store) async fn recount<T: Send>(
         &self,
         key: KeyId,
         wallet: WalletId,
         change: &(dyn Fn(Counted) -> (Option<UsageUpdate>, T) + Sync),
     ) -> Result<T> {
-        repeated!(self.inner.failures, self.inner.recount(key, wallet, change))
+        retried!(self.inner.failures, self.inner.recount(key, wallet, change))
     }
 }
 
-/// Writes updates, sent at once; of those of one place the last one.
+/// Writes updates by pipelined statements; of several updates of one place the last one.
 async fn put(connection: &Connection, updates: &[UsageUpdate]) -> Called<()> {
     let (mut totals, mut places, mut credits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for UsageUpdate { key, wallet, ranges, total, credit } in updates {
@@ -97,8 +95,8 @@ impl PgInner {
         let connection = self.connection().await?;
         let number_of_key = key_number(key);
         let wallet_number = number(id);
-        // Sent at once, done one behind the other: the ranges are read under the lock. What forgets the
-        // wallet locks its state before the key as well, and waits, or has deleted it.
+        // Pipelined, but executed in order: the ranges are read under the lock. Forgetting the wallet locks
+        // its state before the key as well, so it waits, or has deleted the state.
         let keep = "SELECT 1 FROM blotter.wallet_state WHERE wallet = $1 FOR KEY SHARE";
         let lock = "SELECT total FROM blotter.key_total WHERE key_id = $1 FOR UPDATE";
         let read = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";

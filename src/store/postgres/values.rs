@@ -1,6 +1,6 @@
-//! Values that rows wait for.
+//! Values of pending rows.
 
-use super::call::{Called, Connection, repeated};
+use super::call::{Called, Connection, retried};
 use super::names::chain;
 use super::store::{PgInner, PgStore, Stored, number, stored, unsigned, wallet_id};
 use super::write::Columns;
@@ -8,13 +8,13 @@ use crate::domain::{ChainId, Units, ValueSource};
 use crate::store::codec::corrupt;
 use crate::store::key::{RowKey, rows_of_wanted, transaction_of, wanted_value_key};
 use crate::store::schema::names::{TRADES, WANTED_VALUES};
-use crate::store::trade_codec::{StoredTrade, decode_trade, is_valued_beside};
+use crate::store::trade_codec::{StoredTrade, decode_trade, is_derived_or_pending};
 use crate::store::values::Gone;
 use crate::store::{
     NewValue, PriceRecord, Result, StoreError, WalletId, WantedPlace, WantedValue, Written,
 };
 
-/// A transaction that waits, without its rows, and their bounds.
+/// A transaction with pending rows, without its rows, and the bounds of their keys.
 type WantedRows = (WantedValue, Vec<u8>, Vec<u8>);
 
 impl PgStore {
@@ -25,7 +25,7 @@ impl PgStore {
         values: Vec<NewValue>,
         prices: Vec<PriceRecord>,
     ) -> Result<Written> {
-        repeated!(self.inner.failures, self.inner.values(id, epoch, &values, &prices))
+        retried!(self.inner.failures, self.inner.values(id, epoch, &values, &prices))
     }
 }
 
@@ -59,14 +59,14 @@ impl PgInner {
         rows.iter().map(one).collect()
     }
 
-    /// The rows of these transactions are no more.
+    /// Removes the entries of deleted rows.
     pub(super) async fn forget_wanted(
         &self,
         connection: &Connection,
         (id, of): (WalletId, ChainId),
         gone: &[Gone],
     ) -> Called<()> {
-        let valued = gone.iter().filter(|(_, value)| is_valued_beside(value));
+        let valued = gone.iter().filter(|(_, value)| is_derived_or_pending(value));
         let keys: Vec<Vec<u8>> = valued.map(|(key, _)| wanted_value_key(of, key)).collect();
         if keys.is_empty() {
             return Ok(());
@@ -94,7 +94,7 @@ impl PgInner {
         prices: &[PriceRecord],
     ) -> Called<Written> {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
-        // Apart from the rows.
+        // In a transaction of their own: they stay even if the rows are stale.
         if !prices.is_empty() {
             let connection = self.connection().await?;
             self.put_prices(&connection, wallet.chain, prices).await?;
@@ -119,7 +119,7 @@ impl PgInner {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Gives a row its value, where it is there, as it was, and waits for one.
+    /// Sets the value of a row that is pending and has the same units.
     async fn value(
         &self,
         connection: &Connection,

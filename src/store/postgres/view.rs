@@ -1,11 +1,11 @@
-//! The reading side: each read is one statement.
+//! Reads: one statement each.
 
 use std::sync::{Arc, Mutex};
 
 use tokio_postgres::Row;
 
 use super::LIMITS;
-use super::call::{Arguments, Called, calls, repeated};
+use super::call::{Arguments, Called, calls, retried};
 use super::slice::StoredSlice;
 use super::store::{PgInner, PgStore, number, unsigned, wallet_id};
 use crate::domain::{
@@ -20,8 +20,8 @@ use crate::store::{
     WalletRecord, WantedPlace, WantedValue,
 };
 
-/// A state and rows behind a key, in one statement and so of one moment. Each row carries as few
-/// columns as possible: the numbers of the state stand in its key, the wallet's oldest time last.
+/// A state and rows behind a key, in one statement and so of one moment. To keep rows narrow, the numbers
+/// of the state are in the key column, followed by the start of the wallet's oldest key.
 const READ: &str = "
 SELECT state, int8send(version) || int8send(epoch) || int8send(count) || int8send(removals)
            || boolsend(disordered) || coalesce(substring(
@@ -35,12 +35,12 @@ UNION ALL
 
 pub(in crate::store) struct PgView {
     pub(super) inner: Arc<PgInner>,
-    /// Rows that are read together with the record of the wallet.
+    /// Position and limit of the rows that are read together with the record.
     ahead: Option<(Position, usize)>,
     seen: Mutex<Option<Seen>>,
 }
 
-/// What the view has read of its wallet.
+/// What the view has read of a wallet.
 struct Seen {
     id: WalletId,
     family: Family,
@@ -56,7 +56,7 @@ struct Ahead {
     rows: StoredSlice,
 }
 
-/// A wallet's state, how often rows were removed from it, and its oldest row.
+/// A wallet's state, how often rows were removed from it, and the time of its oldest row.
 struct Head {
     state: WalletState,
     removals: i64,
@@ -64,7 +64,7 @@ struct Head {
 }
 
 impl Head {
-    /// From the state of [`READ`] and what stands in its key.
+    /// Parses the first two columns of [`READ`].
     fn parse(state: &[u8], numbers: &[u8]) -> Result<Self> {
         let short = || corrupt(STATES, "a short row");
         let number = |at: usize| {
@@ -82,7 +82,7 @@ impl Head {
 
 opaque!(PgView);
 
-/// Rows that a read reserves memory for before it has any.
+/// Rows for which a read allocates memory in advance.
 const SLICE_ROOM_MAX: usize = 1_024;
 
 fn limited(rows: usize) -> i64 {
@@ -105,7 +105,7 @@ impl PgView {
         &self,
         wallet: &Wallet,
     ) -> Result<Option<Arc<WalletRecord>>> {
-        repeated!(self.inner.failures, self.try_wallet(wallet))
+        retried!(self.inner.failures, self.try_wallet(wallet))
     }
 
     async fn try_wallet(&self, wallet: &Wallet) -> Called<Option<Arc<WalletRecord>>> {
@@ -113,7 +113,7 @@ impl PgView {
         if let Some(record) = self.try_record(id, *wallet).await? {
             return Ok(Some(Arc::new(record)));
         }
-        // It was forgotten since its number was looked up, and maybe loaded anew.
+        // It was forgotten since its number was cached, and perhaps loaded again.
         self.inner.ids.take(wallet);
         let Some(id) = self.inner.id_of(wallet).await? else { return Ok(None) };
         Ok(self.try_record(id, *wallet).await?.map(Arc::new))
@@ -122,7 +122,7 @@ impl PgView {
     async fn try_record(&self, id: WalletId, wallet: Wallet) -> Called<Option<WalletRecord>> {
         let family = wallet.address.family();
         let (after, limit) = self.ahead.unwrap_or((Position::Start, 0));
-        // One row more says whether others follow.
+        // One row more shows whether others follow.
         let most = self.ahead.map_or(0, |_| limit.saturating_add(1));
         let Some(read) = self.read(id, family, after, most).await? else { return Ok(None) };
         let (Head { state, removals, oldest }, rows) = read;
@@ -160,7 +160,7 @@ impl PgView {
         &self,
         id: WalletId,
     ) -> Result<Option<WalletRecord>> {
-        repeated!(self.inner.failures, async {
+        retried!(self.inner.failures, async {
             match self.inner.wallet_of(id).await? {
                 Some(wallet) => self.try_record(id, wallet).await,
                 None => Ok(None),
@@ -193,7 +193,7 @@ impl PgView {
 
     async fn read_behind(&self, id: WalletId, after: Position, most: usize) -> Result<StoredSlice> {
         let family = self.family(id).await?;
-        let read = repeated!(self.inner.failures, self.read(id, family, after, most))?;
+        let read = retried!(self.inner.failures, self.read(id, family, after, most))?;
         let (head, rows) = read.ok_or(StoreError::UnknownWallet(id))?;
         let is_overtaken = lock(&self.seen)
             .as_ref()
@@ -206,7 +206,7 @@ impl PgView {
         if let Some(family) = seen {
             return Ok(family);
         }
-        let wallet = repeated!(self.inner.failures, self.inner.wallet_of(id))?;
+        let wallet = retried!(self.inner.failures, self.inner.wallet_of(id))?;
         Ok(wallet.ok_or(StoreError::UnknownWallet(id))?.address.family())
     }
 
@@ -214,11 +214,11 @@ impl PgView {
         if rows.is_empty() {
             return Ok(Rows::default());
         }
-        let names = repeated!(self.inner.failures, self.inner.names_of(&rows))?;
+        let names = retried!(self.inner.failures, self.inner.names_of(&rows))?;
         rows.named(names)
     }
 
-    /// Rows between two bounds, the first inclusive, newest first or last.
+    /// Rows between two bounds, the first inclusive, in either direction.
     async fn rows_in(
         &self,
         id: WalletId,
@@ -232,7 +232,7 @@ impl PgView {
             "SELECT key, value FROM blotter.trade WHERE wallet = $1 AND key >= $2 AND key < $3
              ORDER BY key {direction} LIMIT $4"
         );
-        let rows = repeated!(self.inner.failures, async {
+        let rows = retried!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             let args: &Arguments<'_> = &[&number(id), &start, &end, &limited(limit)];
             let mut rows = StoredSlice::default();
@@ -280,8 +280,7 @@ impl PgView {
         behind: &WantedPlace,
         limit: usize,
     ) -> Result<Vec<WantedValue>> {
-        let places =
-            repeated!(self.inner.failures, self.inner.wanted_places(chain, behind, limit))?;
+        let places = retried!(self.inner.failures, self.inner.wanted_places(chain, behind, limit))?;
         let mut all = Vec::new();
         for (mut wanted, start, end) in places {
             let rows = self.rows_in(wanted.id, (&start, &end), usize::MAX, true).await?;
@@ -297,7 +296,7 @@ impl PgView {
         id: WalletId,
     ) -> Result<Vec<DeliveredRange>> {
         let family = self.family(id).await?;
-        repeated!(self.inner.failures, self.inner.usage_ranges(key, id, family))
+        retried!(self.inner.failures, self.inner.usage_ranges(key, id, family))
     }
 
     pub(in crate::store) async fn credit(
@@ -305,9 +304,9 @@ impl PgView {
         key: KeyId,
         id: WalletId,
     ) -> Result<Option<Credit>> {
-        let wallet = repeated!(self.inner.failures, self.inner.wallet_of(id))?;
+        let wallet = retried!(self.inner.failures, self.inner.wallet_of(id))?;
         let wallet = wallet.ok_or(StoreError::UnknownWallet(id))?;
-        repeated!(self.inner.failures, self.inner.credit(key, &wallet))
+        retried!(self.inner.failures, self.inner.credit(key, &wallet))
     }
 }
 
@@ -383,7 +382,7 @@ impl PgInner {
     }
 }
 
-/// A height as it stands in keys: higher ones sort first.
+/// A height as in keys: higher ones sort first.
 pub(super) fn height_bytes(height: Height) -> [u8; 8] {
     (!height).to_be_bytes()
 }

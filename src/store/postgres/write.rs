@@ -1,14 +1,13 @@
-//! Writes of one wallet, under the row of its state.
+//! Writes of one wallet, under a lock of its state.
 //!
-//! Filling a gap, the usual write, is one statement; all else is a transaction that holds the row.
+//! Filling a gap, the usual write, is one statement; other writes are transactions.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
-use super::call::{Arguments, Called, Connection, calls, repeated};
+use super::call::{Arguments, Called, Connection, calls, retried};
 use super::names;
 use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
@@ -16,16 +15,16 @@ use crate::domain::{ChainId, Height, Trade, ValueSource, Wallet};
 use crate::store::apply::{cover, in_order, is_current};
 use crate::store::codec::{self, WalletState};
 use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
-use crate::store::rows::falls;
+use crate::store::rows::heights_descend;
 use crate::store::schema::names::{ANCHORS, TOKENS, TRADES};
-use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
+use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_derived_or_pending};
 use crate::store::values::{self, Gone, SecondRead};
 use crate::store::{Chunk, Result, StoreError, TokenRecord, WalletId, WalletPatch, Written};
 
 /// Rows with their keys, in order.
 type Keyed = Vec<(RowKey, StoredTrade)>;
 
-/// Rows as the database takes them.
+/// Rows as arguments of statements.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) keys: Vec<Vec<u8>>,
@@ -45,14 +44,14 @@ impl Columns {
     }
 }
 
-/// The state after a write that changed it from a version.
+/// Writes a state that was read at version $2.
 const PUT_STATE: &str = "
 UPDATE blotter.wallet_state SET version = version + 1, epoch = $3, count = $4, state = $5,
     disordered = $6, removals = removals + $7, anchors = coalesce($8, anchors)
 WHERE wallet = $1 AND version = $2";
 
-/// A gap is filled: the state changes if it is still the one that the write was made for, and the
-/// rows come with it. Whether heights still fall along the keys is seen by the rows next to theirs.
+/// Fills a gap: adds rows and changes the state if it still has the expected version. The neighbours of
+/// the rows show whether heights still descend along the keys.
 const FILL: &str = "
 WITH changed AS (
     UPDATE blotter.wallet_state SET version = version + 1, count = $5, state = $6,
@@ -77,7 +76,7 @@ SELECT disordered FROM changed";
 
 impl PgStore {
     pub(in crate::store) async fn write_chunk(&self, chunk: Chunk) -> Result<Written> {
-        repeated!(self.inner.failures, self.inner.chunk(&chunk))
+        retried!(self.inner.failures, self.inner.chunk(&chunk))
     }
 
     pub(in crate::store) async fn update_wallet(
@@ -86,11 +85,11 @@ impl PgStore {
         epoch: u64,
         patch: WalletPatch,
     ) -> Result<Written> {
-        repeated!(self.inner.failures, self.inner.patch(id, epoch, &patch))
+        retried!(self.inner.failures, self.inner.patch(id, epoch, &patch))
     }
 
     pub(in crate::store) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<()> {
-        repeated!(self.inner.failures, async {
+        retried!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             self.inner.learn(&connection, &tokens).await?;
             connection.give_back();
@@ -104,7 +103,7 @@ calls! {
     cut_back(id: WalletId, above: Height) -> u64;
 }
 
-/// A chunk made ready to be written.
+/// A chunk with encoded rows.
 struct Prepared<'a> {
     chunk: &'a Chunk,
     wallet: Wallet,
@@ -135,8 +134,7 @@ impl PgInner {
         self.replace(connection, &prepared).await
     }
 
-    /// Whether a chunk is of another epoch: seen before anything of it is kept. The write itself asks
-    /// again.
+    /// Whether a chunk is of another epoch, checked before any of it is stored. The write checks it again.
     async fn is_stale(&self, connection: &Connection, chunk: &Chunk) -> Called<bool> {
         if self.states.get(&chunk.id).is_some_and(|known| known.state.epoch == chunk.epoch) {
             return Ok(false);
@@ -147,7 +145,7 @@ impl PgInner {
         Ok(epoch.is_some_and(|epoch| epoch != signed(chunk.epoch)))
     }
 
-    /// The rows of a chunk, with numbers for their names.
+    /// The rows of a chunk, with numbers in place of names.
     async fn numbered(
         &self,
         connection: &Connection,
@@ -170,7 +168,7 @@ impl PgInner {
         trades.iter().map(row).collect::<Called<_>>()
     }
 
-    /// One statement, where the state is still what this process knows of it; else `None`.
+    /// Fills a gap by one statement; `None` if the state is no longer the cached one.
     async fn fill(
         &self,
         connection: &Connection,
@@ -181,22 +179,22 @@ impl PgInner {
         state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         cover(prepared.chunk, &mut state);
         let Columns { keys, values } = Columns::of(rows);
-        let is_mixed = !falls(rows);
-        let (id, version_now) = (number(chunk.id), version);
-        let (epoch, node) = (signed(chunk.epoch), self.lease.node());
-        let (count, bytes) = (signed(state.count), codec::encode_state(&state)?);
-        let mut args: Vec<&(dyn ToSql + Sync)> =
-            vec![&id, &version_now, &epoch, &node, &count, &bytes, anchors];
-        let ends = rows.first().zip(rows.last());
-        let ends = ends.map(|((first, _), (last, _))| (first.bytes(), last.bytes()));
-        let sql = if let Some((first, last)) = &ends {
-            let rows: [&(dyn ToSql + Sync); 5] = [&is_mixed, first, last, &keys, &values];
-            args.extend(rows);
-            FILL
-        } else {
-            FILL_NOTHING
-        };
-        let changed = connection.query_opt(sql, &args).await?;
+        let args: &Arguments<'_> = &[
+            &number(chunk.id),
+            &version,
+            &signed(chunk.epoch),
+            &self.lease.node(),
+            &signed(state.count),
+            &codec::encode_state(&state)?,
+            anchors,
+            &!heights_descend(rows),
+            // NULL without rows: then no stored row is newer or older.
+            &keys.first(),
+            &keys.last(),
+            &keys,
+            &values,
+        ];
+        let changed = connection.query_opt(FILL, args).await?;
         let Some(row) = changed else { return Ok(None) };
         state.disordered = row.try_get(0)?;
         let written = Written::Stored { count: state.count, coverage: state.coverage.clone() };
@@ -204,8 +202,8 @@ impl PgInner {
         Ok(Some(written))
     }
 
-    /// The state of a wallet, locked until the transaction ends. `None` for another epoch, or where
-    /// another process holds the wallet and this is no write `by_any`.
+    /// Locks and reads the state of a wallet. `None` for another epoch, or where another process holds the
+    /// wallet, unless the write is allowed `by_any` process.
     pub(super) async fn lock(
         &self,
         connection: &Connection,
@@ -270,12 +268,12 @@ impl PgInner {
         insert(&connection, id, &rows).await?;
         cover(prepared.chunk, &mut found.state);
         self.put_accounts(&connection, id, &chunk.accounts).await?;
-        // What a second read leaves out is gone for a reader between two statements.
+        // Not a removal: between two statements a reader may miss only what a second read dropped.
         self.put_state(&connection, id, &found, (false, &prepared.anchors)).await?;
         self.finish(connection, id, found).await
     }
 
-    /// Commits, and remembers the state for the next write.
+    /// Commits, and caches the state for the next write.
     pub(super) async fn finish(
         &self,
         connection: Connection,
@@ -288,8 +286,9 @@ impl PgInner {
         Ok(written)
     }
 
-    /// Deletes the rows between the heights of a chunk. Returns those whose value, or whose lack of
-    /// one, does not come from their transactions, and those that a second read leaves where they are.
+    /// Deletes the rows between the heights of a chunk. Returns those that have a derived value, are pending
+    /// or have an exact value that a second read may lack, and those that a second read leaves as they
+    /// are.
     async fn clear(
         &self,
         connection: &Connection,
@@ -307,9 +306,9 @@ impl PgInner {
                 && let Some(key) = read_row_key(&key, wallet.address.family())
                 && (!seen.contains(&key.tx) || stays.contains(&key.tx))
             {
-                // What it waits for stays with it.
+                // A pending one keeps its entry.
                 unseen.push((RowKey::new(id, &key), decode_trade(TRADES, &value)?));
-            } else if is_valued_beside(&value) || second.may_lack(&key, &value) {
+            } else if is_derived_or_pending(&value) || second.may_lack(&key, &value) {
                 gone.push((key, value));
             }
         }
@@ -330,8 +329,8 @@ impl PgInner {
         if state.count == 0 || !is_covered {
             return Ok(Vec::new());
         }
-        // Heights fall along the keys: the rows stand together, behind the first one that is not
-        // above `high` and before the first one that is below `low`.
+        // Where heights descend along the keys the rows are contiguous, from the first one at or below
+        // `high` to the last one at or above `low`.
         let sql = if state.disordered {
             "DELETE FROM blotter.trade
              WHERE wallet = $1 AND substring(key FROM 9 FOR 8) BETWEEN $2 AND $3
@@ -369,7 +368,7 @@ impl PgInner {
         Ok(())
     }
 
-    /// Whether heights still fall along the keys with these rows between the stored ones.
+    /// Whether heights descend along the keys with these rows among the stored ones.
     async fn keeps_order(
         &self,
         connection: &Connection,
@@ -379,7 +378,7 @@ impl PgInner {
         let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else {
             return Ok(true);
         };
-        if !falls(rows) {
+        if !heights_descend(rows) {
             return Ok(false);
         }
         let sql = "SELECT (SELECT key FROM blotter.trade WHERE wallet = $1 AND key < $2
@@ -403,7 +402,7 @@ impl PgInner {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
         let connection = self.connection().await?;
         connection.begin().await?;
-        // Any process may note what is to be loaded.
+        // Any process may set the background demand.
         let by_any = patch.reopen.is_empty()
             && (&patch.anchors, patch.cut, patch.checked_at) == (&None, None, None);
         let Some(mut found) = self.lock(&connection, id, Some(epoch), by_any).await? else {
@@ -415,7 +414,7 @@ impl PgInner {
             self.reopen(&connection, of, &mut found.state, *part).await?;
         }
         if !patch.reopen.is_empty() && found.state.coverage.spans().is_empty() {
-            // Where no height is covered any more, nothing relies on them.
+            // No covered height relies on them any more.
             let sql = "DELETE FROM blotter.account WHERE wallet = $1";
             connection.execute(sql, &[&number(id)]).await?;
         }
@@ -437,7 +436,7 @@ impl PgInner {
         let connection = self.connection().await?;
         connection.begin().await?;
         let found = self.lock(&connection, id, None, false).await?;
-        // Another process holds the wallet, and will see for itself.
+        // Otherwise another process holds the wallet, and detects the reorg itself.
         let mut found = found.ok_or(StoreError::Overtaken)?;
         if let Some(low) = above.checked_add(1) {
             let part = (low, Height::MAX);
@@ -450,7 +449,7 @@ impl PgInner {
         found.state.checked_at = None;
         let kept = self.kept_anchors(&connection, id, above).await?;
         if is_cut {
-            self.unsee_accounts(&connection, id).await?;
+            self.forget_balances(&connection, id).await?;
         }
         self.put_state(&connection, id, &found, (true, &kept)).await?;
         let epoch = found.state.epoch;
@@ -473,7 +472,7 @@ impl PgInner {
         Ok(Some(codec::encode_anchors(&anchors)?))
     }
 
-    /// Transactions that wait for values, after rows were replaced.
+    /// Adds the transactions with pending rows, after rows were replaced.
     async fn put_wanted(
         &self,
         connection: &Connection,
@@ -509,13 +508,6 @@ impl PgInner {
     }
 }
 
-/// The state alone changes.
-const FILL_NOTHING: &str = "
-UPDATE blotter.wallet_state SET version = version + 1, count = $5, state = $6,
-    anchors = coalesce($7, anchors)
-WHERE wallet = $1 AND version = $2 AND epoch = $3 AND (holder IS NULL OR holder = $4)
-RETURNING disordered";
-
 async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Called<()> {
     if rows.is_empty() {
         return Ok(());
@@ -529,7 +521,7 @@ async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Called<(
 }
 
 impl Prepared<'_> {
-    /// Whether nothing but the state and the rows changes, at heights that hold nothing yet.
+    /// Whether only the state and rows change, at heights that are not covered yet.
     fn is_fill(&self, state: &WalletState) -> bool {
         let Chunk { low, high, .. } = *self.chunk;
         let mut spans = state.coverage.spans().iter();

@@ -1,4 +1,4 @@
-//! What readers remember of tokens and venues between slices, so that a row costs one look-up.
+//! Tokens and venues that readers cache between slices.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -6,11 +6,10 @@ use crate::domain::Token;
 
 use super::LIMITS;
 
-/// Filled from committed reads only. Venues never change. Tokens do: the writer forgets them
-/// after the commit that changed them, and a read that began before may not put an old one back,
-/// which is what `edition` is for.
+/// Filled from committed reads only. Venues never change. Tokens do: the writer removes them after the
+/// commit that changed them, and `edition` keeps a read that began before from putting an old one back.
 #[derive(Debug, Default)]
-pub(super) struct Memo {
+pub(super) struct ReaderCache {
     state: RwLock<State>,
 }
 
@@ -23,14 +22,14 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        let entries = LIMITS.memo_entries;
+        let entries = LIMITS.cached_names;
         Self { edition: 0, tokens: Slots::new(entries), venues: Slots::new(entries) }
     }
 }
 
-/// The last value of each slot that numbers fall into. Numbers ascend from 0, so that they share
-/// slots only where there are more of them than slots. Their room comes with the first value: most
-/// looks of a stream that waits find none.
+/// A cache with one slot for each number modulo `count`. Numbers ascend from 0, so they share slots only
+/// where there are more of them than slots. Memory is allocated for the first value: most reads of a
+/// waiting stream have none.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     slots: Vec<Option<(u32, T)>>,
@@ -47,7 +46,7 @@ impl<T: Clone> Slots<T> {
         (*kept == id).then_some(value)
     }
 
-    /// The value, made where it is not kept.
+    /// The cached value, else the one that `make` returns.
     pub(super) fn get_or<E>(
         &mut self,
         id: u32,
@@ -73,10 +72,8 @@ impl<T: Clone> Slots<T> {
 
     fn remove(&mut self, id: u32) {
         let slot = self.slot(id);
-        if let Some(slot) =
-            self.slots.get_mut(slot).filter(|slot| matches!(slot, Some((kept, _)) if *kept == id))
-        {
-            *slot = None;
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.take_if(|(kept, _)| *kept == id);
         }
     }
 
@@ -85,8 +82,8 @@ impl<T: Clone> Slots<T> {
     }
 }
 
-impl Memo {
-    /// Taken before the read transaction begins.
+impl ReaderCache {
+    /// Must be read before the read transaction begins.
     pub(super) fn edition(&self) -> u64 {
         self.read().edition
     }
@@ -105,17 +102,16 @@ impl Memo {
 
     pub(super) fn keep_token(&self, edition: u64, id: u32, token: &Arc<Token>) {
         let mut state = self.write();
-        if state.edition != edition {
-            return;
+        if state.edition == edition {
+            state.tokens.put(id, Arc::clone(token));
         }
-        state.tokens.put(id, Arc::clone(token));
     }
 
     pub(super) fn keep_venue(&self, id: u32, venue: &Arc<str>) {
         self.write().venues.put(id, Arc::clone(venue));
     }
 
-    /// After the commit that changed these tokens.
+    /// Must be called after the commit that changed these tokens.
     pub(super) fn forget_tokens(&self, ids: &[u32]) {
         if ids.is_empty() {
             return;
@@ -148,27 +144,27 @@ mod tests {
 
     #[test]
     fn a_read_from_before_a_change_puts_nothing_back() {
-        let memo = Memo::default();
-        let before = memo.edition();
-        memo.keep_token(before, 7, &token(1));
-        assert_eq!(memo.token(7), Some(token(1)));
-        memo.forget_tokens(&[7]);
-        memo.keep_token(before, 7, &token(1));
-        assert_eq!(memo.token(7), None);
-        memo.keep_token(memo.edition(), 7, &token(2));
-        assert_eq!(memo.token(7), Some(token(2)));
+        let cache = ReaderCache::default();
+        let before = cache.edition();
+        cache.keep_token(before, 7, &token(1));
+        assert_eq!(cache.token(7), Some(token(1)));
+        cache.forget_tokens(&[7]);
+        cache.keep_token(before, 7, &token(1));
+        assert_eq!(cache.token(7), None);
+        cache.keep_token(cache.edition(), 7, &token(2));
+        assert_eq!(cache.token(7), Some(token(2)));
     }
 
     #[test]
     fn numbers_that_share_a_slot_are_not_taken_for_each_other() {
-        let memo = Memo::default();
-        let far = u32::try_from(LIMITS.memo_entries).unwrap() + 7;
-        memo.keep_token(0, 7, &token(1));
-        memo.keep_token(0, far, &token(2));
-        assert_eq!((memo.token(7), memo.token(far)), (None, Some(token(2))));
-        memo.forget_tokens(&[7]);
-        assert_eq!(memo.token(far), Some(token(2)));
-        memo.forget_tokens(&[far]);
-        assert_eq!(memo.token(far), None);
+        let cache = ReaderCache::default();
+        let far = u32::try_from(LIMITS.cached_names).unwrap() + 7;
+        cache.keep_token(0, 7, &token(1));
+        cache.keep_token(0, far, &token(2));
+        assert_eq!((cache.token(7), cache.token(far)), (None, Some(token(2))));
+        cache.forget_tokens(&[7]);
+        assert_eq!(cache.token(far), Some(token(2)));
+        cache.forget_tokens(&[far]);
+        assert_eq!(cache.token(far), None);
     }
 }
