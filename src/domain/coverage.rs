@@ -183,10 +183,10 @@ impl Coverage {
         self.spans.iter().find(|span| span.low <= height && height <= span.high)
     }
 
-    /// Merges neighbours of different proofs, uniting their doubts, the lowest first, while there are
-    /// more such neighbours than this: reads that alternate between ways must not grow the record. Spans
-    /// with missing transactions stay apart, and are not counted: many of them must not undo what
-    /// second reads prove.
+    /// Merges neighbours of different proofs, uniting their doubts, the lowest first, while there
+    /// are more such neighbours than this: reads that alternate between ways must not grow the
+    /// record. Spans with missing transactions stay apart, and are not counted: many of them must
+    /// not undo what second reads prove.
     pub fn coarsen(&mut self, seams_max: usize) {
         let above = self.spans.iter().skip(1);
         let seams = self.spans.iter().zip(above).filter(|(below, above)| below.may_join(above));
@@ -235,8 +235,8 @@ impl Coverage {
         below.filter(move |span| !accepts(span.proof))
     }
 
-    /// The topmost span that an older version of the decoder read. A newer one's stays: two programs on
-    /// one database would undo each other's work for ever.
+    /// The topmost span that an older version of the decoder read. A newer one's stays: two
+    /// programs on one database would undo each other's work for ever.
     pub fn stale(&self, decoder: u16) -> Option<&Span> {
         self.spans.iter().rev().find(|span| span.decoder < decoder)
     }

@@ -40,9 +40,9 @@ pub struct Cursor {
     /// up to the position, which is the newest row delivered.
     pub live: bool,
     pub position: Position,
-    /// Rows that the walk has gone behind since its start, delivered or rejected by its filter, where
-    /// the count is known: at the end a difference to the stored count shows that rows were added or
-    /// removed above the position.
+    /// Rows that the walk has gone behind since its start, delivered or rejected by its filter,
+    /// where the count is known: at the end a difference to the stored count shows that rows were
+    /// added or removed above the position.
     pub passed: Option<u64>,
 }
 

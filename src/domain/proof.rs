@@ -6,8 +6,8 @@ use std::fmt;
 use super::named;
 
 named! {
-    /// The way by which a source found a wallet's transactions. Files store its place in this list: a
-    /// new way goes to the end.
+    /// The way by which a source found a wallet's transactions. Files store its place in this list:
+    /// a new way goes to the end.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
     pub enum Way {
         /// Stored before ways were recorded.
@@ -46,8 +46,7 @@ impl Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Doubts(u16);
 
-/// Declares each doubt once: its bit, its name, and what it means to people; README.md has the same
-/// table.
+/// Declares each doubt once: its bit, its name, and its meaning, as in README.md.
 macro_rules! doubts {
     ($($doubt:ident = $bit:literal, $name:literal, $meaning:literal;)*) => {
         impl Doubts {

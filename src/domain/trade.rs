@@ -47,8 +47,8 @@ named! {
     /// How a trade's native value was found, or why it has none.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum ValueSource {
-        /// Native coin was exchanged for the token. Also [`Self::Route`] in rows of the first stored
-        /// form, which does not distinguish the two.
+        /// Native coin was exchanged for the token. Also [`Self::Route`] in rows of the first
+        /// stored form, which does not distinguish the two.
         Direct = "direct",
         /// One token was traded for another, and the route passed through the native coin.
         Route = "route",

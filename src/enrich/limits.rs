@@ -16,8 +16,8 @@ defaults! {
         pub token_retry_after: Duration = Duration::from_secs(3600),
         /// Names of pools that are kept in memory.
         pub pool_names_max: usize = 4_096,
-        /// Longest wait of a chunk for the prices that its rows need; a row that lacks one then is stored
-        /// without a value, which the value backfill adds.
+        /// Longest wait of a chunk for the prices that its rows need; a row that lacks one then is
+        /// stored without a value, which the value backfill adds.
         pub value_wait_max: Duration = Duration::from_secs(3),
         /// After a timeout the next chunks of the chain wait for no prices for this long.
         pub values_rest: Duration = Duration::from_secs(30),

@@ -106,7 +106,7 @@ impl Enricher {
 }
 
 impl Lookups<'_> {
-    /// Completes a wallet's transactions. `is_stored`: others of their heights may be stored already.
+    /// Completes a wallet's transactions. `is_stored`: others of their heights may be stored.
     pub async fn enrich(
         &self,
         id: WalletId,

@@ -18,7 +18,7 @@ const BLOCKS_AT_ONCE: usize = 16;
 /// Stored rows of one time that are searched for others of the same block.
 const BLOCK_ROWS_MAX: usize = 1_000;
 
-/// Positions by block, where the wallet traded several times in it; empty where no node returns them.
+/// Positions by block with several trades of the wallet; empty where no node returns them.
 pub(super) type Positions = HashMap<Height, HashMap<TxId, u32>>;
 
 /// Looks up the positions that the transactions do not hold, of blocks in which the wallet traded
@@ -105,8 +105,8 @@ async fn positions(
     Ok(HashMap::new())
 }
 
-/// Whether no node will return the order: each reports that, or refuses blocks while it answers other
-/// requests.
+/// Whether no node will return the order: each reports that, or refuses blocks while it answers
+/// other requests.
 async fn is_lasting(lookups: &Lookups<'_>, error: &UpstreamError) -> bool {
     let is_refused = matches!(error, UpstreamError::Refused { .. });
     error.is_final() || is_refused && lookups.source.head(lookups.lane).await.is_ok()

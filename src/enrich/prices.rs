@@ -87,8 +87,8 @@ pub(super) fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
 }
 
 /// Looks up prices, until `deadline` at most; without one no source is queried and every value is
-/// deferred. `reference` requests the reference prices of all moments; `own` are learned prices that
-/// are not stored yet.
+/// deferred. `reference` requests the reference prices of all moments; `own` are learned prices
+/// that are not stored yet.
 pub(super) async fn quotes(
     sources: &impl Quoting,
     reference: impl Future<Output = PriceAnswer>,

@@ -33,8 +33,8 @@ impl ReferencePrices {
     }
 }
 
-/// Requests the prices that rows may need, as far as the transactions alone show that. After a timeout
-/// neither this chunk nor, for a while, the chain's next ones wait for prices.
+/// Requests the prices that rows may need, as far as the transactions alone show that. After a
+/// timeout neither this chunk nor, for a while, the chain's next ones wait for prices.
 pub(super) async fn look_up(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> ReferencePrices {
     let (chain, Enricher { limits, kept, .. }) = (lookups.chain, lookups.enricher);
     let wait = limits.value_wait_max;

@@ -61,8 +61,8 @@ async fn reread(lookups: &Lookups<'_>, wallet: Wallet, tx: TxId) -> Option<Decod
     is_known.then(|| found.raw.decode(registry, &wallet))
 }
 
-/// Values the pending rows of a transaction, each by its own leg: of equal legs the first row has the
-/// first.
+/// Values the pending rows of a transaction, each by its own leg: of equal legs the first row has
+/// the first.
 fn revalue(rows: &mut [Trade], tx: TxId, decoded: &[DecodedTrade]) {
     let mut left: Vec<&DecodedTrade> = decoded.iter().collect();
     for row in rows.iter_mut().filter(|row| row.key.tx == tx) {

@@ -19,8 +19,8 @@ const GROUPS_AT_ONCE: usize = 8;
 
 type Tokens = BTreeMap<Address, TokenRecord>;
 
-/// Collects the decimals that the transactions hold, and looks up tokens without a stored symbol; adds
-/// a doubt where no endpoint answered for the decimals of a token.
+/// Collects the decimals that the transactions hold, and looks up tokens without a stored symbol;
+/// adds a doubt where no endpoint answered for the decimals of a token.
 pub(super) async fn look_up(
     lookups: &Lookups<'_>,
     txs: &[DecodedTx],
@@ -66,10 +66,10 @@ async fn unknown(lookups: &Lookups<'_>, tokens: &Tokens) -> Result<Vec<Address>,
     Ok(unknown)
 }
 
-/// Requests tokens. A symbol that is not returned in time is looked up again later. Without decimals
-/// there is no amount: the chunk waits a while for endpoints that fail, and tokens that a limited
-/// endpoint left out are requested again. Decimals that are still open then are a doubt if the
-/// endpoints answer other requests, else an error.
+/// Requests tokens. A symbol that is not returned in time is looked up again later. Without
+/// decimals there is no amount: the chunk waits a while for endpoints that fail, and tokens that a
+/// limited endpoint left out are requested again. Decimals that are still open then are a doubt if
+/// the endpoints answer other requests, else an error.
 async fn request(
     lookups: &Lookups<'_>,
     mints: &[Address],

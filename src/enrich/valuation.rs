@@ -49,8 +49,8 @@ impl Coins<'_> {
         self.decimals.get(mint).copied().filter(|decimals| *decimals <= DECIMALS_MAX)
     }
 
-    /// A stablecoin's amount in dollars, divided by a price or by an amount of native coin: the other
-    /// of the two.
+    /// A stablecoin's amount in dollars, divided by a price or by an amount of native coin: the
+    /// other of the two.
     fn divided(&self, row: &Trade, by: Wide) -> Option<Wide> {
         let coin = self.chain.native.decimals.checked_add(Price::DECIMALS)?;
         let dollars = Wide::from(row.units?).checked_mul(ten_to(coin)?)?;
@@ -82,8 +82,8 @@ fn narrow(wide: Wide) -> Option<Units> {
     Units::uint_try_from(wide).ok().filter(|units| !units.is_zero())
 }
 
-/// Marks the rows of a transaction whose route passed through native coin: one token for another at one
-/// value.
+/// Marks the rows of a transaction whose route passed through native coin: one token for another at
+/// one value.
 pub(super) fn mark_routed(rows: &mut [Trade]) {
     if let [one, other] = rows
         && one.side != other.side
@@ -102,7 +102,8 @@ pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     is_token_for_token(rows) && rows.iter().any(lacks)
 }
 
-/// The same for decoded trades, as far as they show it: decimals and other trades are not known yet.
+/// The same for decoded trades, as far as they show it: decimals and other trades are not known
+/// yet.
 pub(super) fn may_want_price(chain: &Chain, trades: &[DecodedTrade]) -> bool {
     let has = |side| trades.iter().any(|trade| trade.side == side);
     let lacks = |trade: &DecodedTrade| {
@@ -127,7 +128,8 @@ pub(super) fn awaits_native(rows: &[Trade]) -> bool {
     !is_token_for_token(rows) && rows.iter().any(|row| row.valued == ValueSource::Pending)
 }
 
-/// Whether rows of a transaction are pending for other trades of their tokens, and for nothing else.
+/// Whether rows of a transaction are pending for other trades of their tokens, and for nothing
+/// else.
 pub(super) fn awaits_tokens(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     let waits = rows.iter().any(|row| row.valued == ValueSource::Pending);
     waits && !wants_price(coins, rows) && !awaits_native(rows)
@@ -238,8 +240,8 @@ fn median(mut prices: Vec<Price>) -> Option<Price> {
     prices.get(prices.len().checked_sub(1)? / 2).copied()
 }
 
-/// The value that another trade gives to a transaction of one token for one other which nothing else
-/// values.
+/// The value that another trade gives to a transaction of one token for one other which nothing
+/// else values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenValue {
     Value(Units),

@@ -27,8 +27,8 @@ impl PricePauses {
     }
 }
 
-/// Sets the values of a chunk's rows. Waits for prices no longer than `reference` leaves, and not at all
-/// during a pause. Returns the prices to be stored.
+/// Sets the values of a chunk's rows. Waits for prices no longer than `reference` leaves, and not
+/// at all during a pause. Returns the prices to be stored.
 pub(super) async fn look_up(
     lookups: &Lookups<'_>,
     id: WalletId,

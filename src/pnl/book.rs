@@ -38,8 +38,8 @@ impl Book {
         &self.position
     }
 
-    /// Begins the period of the position: holdings are carried over, and the sums of the entries so far
-    /// are dropped.
+    /// Begins the period of the position: holdings are carried over, and the sums of the entries so
+    /// far are dropped.
     pub fn begin_period(&mut self) {
         let TokenPosition { open, open_unvalued, open_cost, .. } = self.position;
         self.position = TokenPosition {

@@ -1,5 +1,5 @@
-//! Enters a ledger's rows into books, oldest first, one row at a time: a caller can pause between any
-//! two, and reads the disposals as they come.
+//! Enters a ledger's rows into books, oldest first, one row at a time: a caller can pause between
+//! any two, and reads the disposals as they come.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! From a wallet's rows to its positions, realised gains and disposals. Pure: exact integers in,
 //! exact integers out.
 //!
-//! One [`Book`] holds one token; a [`TradeLedger`] holds a wallet's rows, and a [`Count`] enters them
-//! into books, oldest first. Unknown amounts and values are counted separately, never guessed. Token
-//! quantities may be in any unit that is the same for all rows of a token: only their ratios matter.
+//! One [`Book`] holds one token; a [`TradeLedger`] holds a wallet's rows, and a [`Count`] enters
+//! them into books, oldest first. Unknown amounts and values are counted separately, never guessed.
+//! Token quantities may be in any unit that is the same for all rows of a token: only their ratios
+//! matter.
 
 mod book;
 mod count;

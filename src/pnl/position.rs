@@ -50,9 +50,9 @@ impl TokenPosition {
         self.buys == 0 && self.sells == 0 && self.opening.is_zero()
     }
 
-    /// Average cost in native coin of one whole token that is held at a known cost, rounded down. It
-    /// has digits below a base unit of the coin, because many tokens cost less than one. `decimals` are
-    /// those of the quantities, `native` those of the coin.
+    /// Average cost in native coin of one whole token that is held at a known cost, rounded down.
+    /// It has digits below a base unit of the coin, because many tokens cost less than one.
+    /// `decimals` are those of the quantities, `native` those of the coin.
     pub fn average_cost(&self, decimals: u8, native: u8) -> Option<Decimal> {
         let held = self.open.saturating_sub(self.open_unvalued);
         let cut = |further: u8| {
@@ -65,8 +65,8 @@ impl TokenPosition {
         cut(AVERAGE_DIGITS).or_else(|| cut(0))
     }
 
-    /// Adds counts and values of another token. Quantities stay: those of two tokens have no sum. No
-    /// sum saturates: native coin in existence is far below the width of the integer.
+    /// Adds counts and values of another token. Quantities stay: those of two tokens have no sum.
+    /// No sum saturates: native coin in existence is far below the width of the integer.
     pub fn add(&mut self, position: &Self) {
         let sum = |total: &mut Units, part: Units| *total = total.saturating_add(part);
         self.buys += position.buys;

@@ -54,8 +54,8 @@ impl Gain {
 }
 
 impl Sale {
-    /// Splits the value: each part's proceeds are rounded down, and the rest goes to the last matched
-    /// part. Units beyond the lots are the last part.
+    /// Splits the value: each part's proceeds are rounded down, and the rest goes to the last
+    /// matched part. Units beyond the lots are the last part.
     pub(super) fn new(quantity: Units, value: Option<Units>, mut parts: Vec<Part>) -> Self {
         let matched = parts.iter().fold(Units::ZERO, |sum, part| sum.saturating_add(part.quantity));
         let of_matched = value.map(|value| share(value, matched, quantity));

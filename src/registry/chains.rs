@@ -83,7 +83,8 @@ pub struct Chain {
     /// own.
     #[serde(default)]
     pub mirrors: Vec<Address>,
-    /// EVM: tokens that are burnt for the network's refund of storage, which pays a part of its fee.
+    /// EVM: tokens that are burnt for the network's refund of storage, which pays a part of its
+    /// fee.
     #[serde(default)]
     pub gas_tokens: Vec<Address>,
     /// Tokens worth one US dollar.

@@ -39,7 +39,8 @@ pub enum EventKind {
     Bridge,
     /// A smart account, named by the event or its emitter, executed an operation.
     Operation,
-    /// A platform took a fee that no other event shows: the payout is known only where it is stated.
+    /// A platform took a fee that no other event shows: the payout is known only where it is
+    /// stated.
     Fee,
 }
 
@@ -92,21 +93,22 @@ pub struct Event {
     pub pays: Option<Payout>,
     /// What an account's order sold of tokens that the venue held since an earlier transaction.
     pub escrow: Option<Payout>,
-    /// The word with the account that acted by an operation, where that is not the emitter, or that sent
-    /// assets to another chain.
+    /// The word with the account that acted by an operation, where that is not the emitter, or that
+    /// sent assets to another chain.
     pub actor: Option<usize>,
     /// The word with the account that paid the network for an operation; zero where none did.
     pub sponsor: Option<usize>,
     /// The word with what the account paid back to the sender of its operation.
     pub repays: Option<usize>,
-    /// Other accounts, such as market makers or vaults, hold what it exchanged: only the event states
-    /// the amounts.
+    /// Other accounts, such as market makers or vaults, hold what it exchanged: only the event
+    /// states the amounts.
     #[serde(default)]
     pub quotes: bool,
     /// The words that are amounts, where others repeat the requested ones; empty where all may be.
     #[serde(default)]
     pub amounts: Vec<usize>,
-    /// The signed words with the pool's changes: positive for what it gave, negative for what it took.
+    /// The signed words with the pool's changes: positive for what it gave, negative for what it
+    /// took.
     pub deltas: Option<[usize; 2]>,
     /// The word with the native coin that the account in another word paid as a fee.
     pub charges: Option<usize>,
@@ -115,7 +117,8 @@ pub struct Event {
     pub keeps: Option<Payout>,
     /// The word with the native coin that was refunded.
     pub refunds: Option<usize>,
-    /// The word that is positive where a contract of positions, which the event names, adds liquidity.
+    /// The word that is positive where a contract of positions, which the event names, adds
+    /// liquidity.
     pub grows: Option<usize>,
     /// What a conversion took for a token that it minted, before its fee.
     pub mints: Option<Peg>,
@@ -183,7 +186,8 @@ pub struct Contract {
     /// Whether it keeps a fee of that coin, stated in its input.
     #[serde(default)]
     pub charges: bool,
-    /// Whether every venue that it calls emits an event of the tables: without one it trades nothing.
+    /// Whether every venue that it calls emits an event of the tables: without one it trades
+    /// nothing.
     #[serde(default)]
     pub pools_only: bool,
 }

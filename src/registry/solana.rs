@@ -55,8 +55,8 @@ pub struct Program {
     /// Which instructions swap; empty where any may.
     #[serde(default)]
     swaps: Vec<Tag>,
-    /// Which instructions of a program that also does other things fill orders in a later transaction;
-    /// by name in the table.
+    /// Which instructions of a program that also does other things fill orders in a later
+    /// transaction; by name in the table.
     #[serde(default, deserialize_with = "discriminators")]
     fills: Vec<Discriminator>,
     /// Which instructions, called by others, move tokens to or from a position of the wallet.
@@ -64,8 +64,8 @@ pub struct Program {
     positions: Vec<Tag>,
 }
 
-/// The prefix of an instruction's data, and optionally the bytes at one more offset. The table has it
-/// as `<hex>` or `<hex>@<offset>=<hex>`.
+/// The prefix of an instruction's data, and optionally the bytes at one more offset. The table has
+/// it as `<hex>` or `<hex>@<offset>=<hex>`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 struct Tag {
@@ -147,7 +147,8 @@ impl Program {
         self.swaps.iter().any(|tag| tag.fits(data.as_ref()))
     }
 
-    /// Whether an instruction that a swap calls only moves tokens to or from a position of the wallet.
+    /// Whether an instruction that a swap calls only moves tokens to or from a position of the
+    /// wallet.
     pub fn moves_position(&self, data: &[u8]) -> bool {
         self.positions.iter().any(|tag| tag.fits(data))
     }

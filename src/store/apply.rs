@@ -69,7 +69,7 @@ impl<'txn> Tables<'txn> {
         if let Some(id) = found {
             return Ok(id);
         }
-        // Above the forgotten ones as well: a request under way for one must not meet another wallet.
+        // Above forgotten ones too: a request under way for one must not reach another wallet.
         let unforgotten = self.numbers.get(UNFORGOTTEN)?.map_or(0, |number| number.value());
         let unforgotten = u32::try_from(unforgotten).map_err(|_| TOO_MANY)?;
         let id = WalletId(next_id(&self.wallets)?.max(unforgotten));
@@ -117,8 +117,8 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Rows that stay because a second read did not bring their transactions, or not the payments that
-    /// make them trades.
+    /// Rows that stay because a second read did not bring their transactions, or not the payments
+    /// that make them trades.
     fn unseen(
         &self,
         second: &SecondRead<'_>,
@@ -170,10 +170,10 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Rolls a wallet back: deletes rows, coverage and anchors above a height. Where covered heights go,
-    /// the balances of accounts go too: they were seen at a head that is no longer the chain's. The
-    /// accounts stay, because the coverage below relies on them: the next read would miss one that
-    /// another authority has closed before it.
+    /// Rolls a wallet back: deletes rows, coverage and anchors above a height. Where covered
+    /// heights go, the balances of accounts go too: they were seen at a head that is no longer the
+    /// chain's. The accounts stay, because the coverage below relies on them: the next read would
+    /// miss one that another authority has closed before it.
     pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64> {
         let mut state = self.state(id)?;
         if let Some(low) = above.checked_add(1) {
@@ -253,9 +253,9 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Deletes the rows between two inclusive heights. Returns those that are pending, that have a derived
-    /// value, or whose exact value a second read may lack. Rows exist only at covered heights, so a
-    /// backfill below everything reads nothing here.
+    /// Deletes the rows between two inclusive heights. Returns those that are pending, that have a
+    /// derived value, or whose exact value a second read may lack. Rows exist only at covered
+    /// heights, so a backfill below everything reads nothing here.
     fn clear(
         &mut self,
         (id, chain): (WalletId, ChainId),
@@ -306,8 +306,8 @@ impl<'txn> Tables<'txn> {
     }
 }
 
-/// Whether the heights of a second read are still covered. Their rows may have been evicted meanwhile,
-/// and a second read does not bring all of them.
+/// Whether the heights of a second read are still covered. Their rows may have been evicted
+/// meanwhile, and a second read does not bring all of them.
 pub(super) fn is_current(chunk: &Chunk, state: &WalletState) -> bool {
     chunk.reread.is_none() || state.coverage.covers_all(chunk.low, chunk.high)
 }

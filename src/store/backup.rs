@@ -14,8 +14,8 @@ const PARTIAL_NAME: &str = "trades.redb.part";
 /// Page cache for the copy, which is written once from start to end.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// Copies what a transaction sees into a folder, and returns the bytes of the copy, which gets its name
-/// only when it is complete.
+/// Copies what a transaction sees into a folder, and returns the bytes of the copy, which gets its
+/// name only when it is complete.
 ///
 /// # Errors
 /// `Io` with `AlreadyExists` where the folder holds a store.

@@ -41,9 +41,9 @@ impl Store {
         }
     }
 
-    /// Writes a copy of what is stored now into a folder, while reads and writes go on, and returns its
-    /// bytes. The file cannot reuse pages that are freed meanwhile, so it may grow until the copy is
-    /// done.
+    /// Writes a copy of what is stored now into a folder, while reads and writes go on, and returns
+    /// its bytes. The file cannot reuse pages that are freed meanwhile, so it may grow until the
+    /// copy is done.
     ///
     /// # Errors
     /// `Io` with `AlreadyExists` where the folder holds a store; nothing is overwritten.
@@ -51,12 +51,12 @@ impl Store {
         self.file()?.backup(to).await
     }
 
-    /// Returns free space of the file to the disk while reads and writes go on, and the bytes before and
-    /// after. The disk must have space for a copy.
+    /// Returns free space of the file to the disk while reads and writes go on, and the bytes
+    /// before and after. The disk must have space for a copy.
     ///
     /// # Errors
-    /// `Invalid` where the store is not a file on a disk, another compaction runs, or more is written than
-    /// the copy can take; the file stays as it was.
+    /// `Invalid` where the store is not a file on a disk, another compaction runs, or more is
+    /// written than the copy can take; the file stays as it was.
     pub async fn compact(&self) -> Result<(u64, u64)> {
         self.file()?.compact().await
     }

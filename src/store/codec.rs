@@ -399,8 +399,7 @@ mod tests {
 
     #[test]
     fn spans_of_the_first_version_are_kept_without_a_proof() {
-        // Version, epoch, one span of 5 to 9 by decoder 2 without a resume, 6 rows, no check, no cut,
-        // in order.
+        // Version, epoch, one span (5 to 9, decoder 2, no resume), 6 rows, no check, no cut, ordered.
         let state = decode_state(T, &[V1, 4, 1, 5, 9, 2, 0, 6, 0, 0, 0]).unwrap();
         let span = Span {
             low: 5,

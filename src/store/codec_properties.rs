@@ -1,5 +1,5 @@
-//! Every stored version of every record decodes to what was encoded, and neither a part of its bytes
-//! nor more than them decode. A second encoder here writes both versions of trades.
+//! Every stored version of every record decodes to what was encoded, and neither a part of its
+//! bytes nor more than them decode. A second encoder here writes both versions of trades.
 
 use std::sync::Arc;
 

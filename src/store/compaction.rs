@@ -1,6 +1,6 @@
 //! Returns free space while the store is in use: makes a copy without free pages next to the file,
-//! applies what is committed meanwhile to the copy as well, and replaces the file by the copy. Readers
-//! keep the file that they began with; writes wait for the last step only.
+//! applies what is committed meanwhile to the copy as well, and replaces the file by the copy.
+//! Readers keep the file that they began with; writes wait for the last step only.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -33,8 +33,7 @@ pub(super) fn remove_leftover(folder: &Path) {
 }
 
 impl FileStore {
-    /// Compacts the file. The old one is closed after its last reader, which the caller does not wait
-    /// for.
+    /// Compacts the file. The caller does not wait for the last reader of the old one.
     pub(super) async fn compact(&self) -> Result<(u64, u64)> {
         let shared = Arc::clone(&self.inner.shared);
         let path = shared.backend().path.clone();

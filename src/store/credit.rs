@@ -1,5 +1,5 @@
-//! Credits: what keys have counted of forgotten wallets, so that a wallet that is loaded again is not
-//! counted again. Only a keyed hash of such a wallet is stored.
+//! Credits: what keys have counted of forgotten wallets, so that a wallet that is loaded again is
+//! not counted again. Only a keyed hash of such a wallet is stored.
 
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 use sha2::{Digest as _, Sha256};
@@ -48,8 +48,8 @@ pub(super) fn read(txn: &ReadTransaction, key: KeyId, wallet: &Wallet) -> Result
     Ok(left.map(|left| Credit { mark, left: left.value() }))
 }
 
-/// Turns what keys have counted of a wallet into credits, before its rows are deleted. `seed` becomes the
-/// secret where there is none.
+/// Turns what keys have counted of a wallet into credits, before its rows are deleted. `seed`
+/// becomes the secret where there is none.
 pub(super) fn keep(
     txn: &WriteTransaction,
     id: WalletId,

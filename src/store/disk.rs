@@ -10,14 +10,14 @@ use std::path::Path;
 /// The unit of `st_blocks` on every file system.
 const BLOCK_BYTES: u64 = 512;
 
-/// Allocated bytes of a file, at most its length: redb doubles the length of a small file in advance, and
-/// unwritten parts take no space on most file systems.
+/// Allocated bytes of a file, at most its length: redb doubles the length of a small file in
+/// advance, and unwritten parts take no space on most file systems.
 pub(super) fn used_bytes(path: &Path) -> io::Result<u64> {
     let file = fs::metadata(path)?;
     Ok(file.len().min(file.blocks().saturating_mul(BLOCK_BYTES)))
 }
 
-/// Bytes that this user may still write to the file system of a path; `None` where that is not reported.
+/// Bytes that this user may still write to the file system of a path, where it reports them.
 pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(path).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
@@ -35,8 +35,8 @@ pub(crate) fn private_file() -> OpenOptions {
     options
 }
 
-/// Makes a file readable by its owner only: one that was restored from a copy may be open to others.
-/// Where that fails, the folder's mode protects it.
+/// Makes a file readable by its owner only: one that was restored from a copy may be open to
+/// others. Where that fails, the folder's mode protects it.
 pub(crate) fn make_private(path: &Path) {
     let is_open = |file: fs::Metadata| file.permissions().mode() & 0o077 != 0;
     let private = || fs::set_permissions(path, Permissions::from_mode(0o600));

@@ -35,8 +35,8 @@ pub enum StoreError {
     /// The database reported a state that no other variant names.
     #[error("the store failed: {0}")]
     Engine(String),
-    /// The database that holds the store does not answer, or takes no writes. A write with this error
-    /// may be stored or not, but never in part; it can be repeated.
+    /// The database that holds the store does not answer, or takes no writes. A write with this
+    /// error may be stored or not, but never in part; it can be repeated.
     #[error("the shared store cannot be reached: {0}")]
     Unreachable(String),
     /// The settings of the shared store cannot be used.

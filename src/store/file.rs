@@ -19,8 +19,8 @@ use super::snapshot::{Latest, Snapshot};
 use super::{Result, StoreError, StoreOptions, upgrade};
 use crate::domain::lock;
 
-/// Length of redb's magic number at the start of a file, of its header page, and more than it writes
-/// before it writes the magic number.
+/// Length of redb's magic number at the start of a file, of its header page, and more than it
+/// writes before it writes the magic number.
 const MARK_BYTES: usize = 9;
 const HEADER_BYTES: usize = 4096;
 const CREATION_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -39,8 +39,8 @@ pub(super) struct Shared {
     pub(super) options: StoreOptions,
     /// How often the file was opened.
     opened: AtomicU64,
-    /// The opening of the file during which it failed last: redb refuses all work after a failure, so the
-    /// writer reopens the file.
+    /// The opening of the file during which it failed last: redb refuses all work after a failure,
+    /// so the writer reopens the file.
     failed: AtomicU64,
     closed: AtomicBool,
 }
@@ -107,8 +107,8 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Reopens a failed file; after an error the next call tries again. Only the writer may call it,
-    /// between its transactions. Open views get errors from then on.
+    /// Reopens a failed file; after an error the next call tries again. Only the writer may call
+    /// it, between its transactions. Open views get errors from then on.
     pub(super) fn reopen(&self) -> Result<()> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         // Closed first, because it holds the lock on the file.
@@ -152,8 +152,8 @@ impl Shared {
         self.backend.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Closes the database. A clean close needs the shared snapshot gone, and a reader may begin another
-    /// one until the database is taken.
+    /// Closes the database. A clean close needs the shared snapshot gone, and a reader may begin
+    /// another one until the database is taken.
     fn close_database(&self, database: &mut Option<Opened>) {
         self.latest.forget();
         drop(database.take());
@@ -261,8 +261,8 @@ impl StorageBackend for SharedBackend {
     }
 }
 
-/// Opens or creates the file, readable by its owner only. An existing file is inspected before anything
-/// is written to it: it may be another program's.
+/// Opens or creates the file, readable by its owner only. An existing file is inspected before
+/// anything is written to it: it may be another program's.
 pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend> {
     if let Some(folder) = path.parent() {
         disk::create_private_folder(folder)?;
@@ -288,8 +288,8 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     Ok(SharedBackend::of_file(backend, path))
 }
 
-/// Makes the directory entries of a new file and its folder durable where the system supports that: a
-/// commit syncs only the file.
+/// Makes the directory entries of a new file and its folder durable where the system supports that:
+/// a commit syncs only the file.
 fn sync_folders(path: &Path) {
     for folder in path.ancestors().skip(1).take(2) {
         let here = Path::new(".");

@@ -361,8 +361,8 @@ pub(super) fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey> {
     read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
 }
 
-/// Rows that are read at once. Their names are looked up first in the slice itself, then in the cache,
-/// then in the table.
+/// Rows that are read at once. Their names are looked up first in the slice itself, then in the
+/// cache, then in the table.
 struct Slice<'a> {
     view: &'a FileView,
     rows: Rows,

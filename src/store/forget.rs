@@ -12,8 +12,8 @@ use super::schema::{
 use super::{Result, WalletId};
 use crate::domain::Wallet;
 
-/// Returns how many rows were deleted; `None` for an unknown wallet. Only the writer may call it, between
-/// its transactions.
+/// Returns how many rows were deleted; `None` for an unknown wallet. Only the writer may call it,
+/// between its transactions.
 pub(super) fn forget_in(
     database: &Database,
     wallet: &Wallet,

@@ -14,8 +14,8 @@ use super::schema::{TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, VENUE_ID_TO_NAME, VENUE_TO_I
 use super::trade_codec::StoredTrade;
 use super::{LIMITS, Result, StoreError, TokenRecord};
 
-/// The writer's cache of numbers. It must be dropped after an aborted transaction, whose numbers were
-/// never stored.
+/// The writer's cache of numbers. It must be dropped after an aborted transaction, whose numbers
+/// were never stored.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     tokens: HashMap<(ChainId, Address), u32>,

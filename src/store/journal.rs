@@ -1,4 +1,4 @@
-//! The changes that are committed while a copy of the file is made, to be applied to the copy as well.
+//! The changes that are committed while a copy of the file is made, to be applied to it as well.
 
 use std::sync::Mutex;
 

@@ -1,5 +1,5 @@
-//! The store of trades: one file with one writer thread (`file_store.rs`), or a database that several
-//! processes share (`postgres`). The only code that names redb, bincode and tokio-postgres.
+//! The store of trades: one file with one writer thread (`file_store.rs`), or a database that
+//! several processes share (`postgres`). The only code that names redb, bincode and tokio-postgres.
 //!
 //! Invariants:
 //! - A write is durable before it is answered, and atomic.
@@ -107,7 +107,7 @@ defaults! {
         price_minutes: u64 = 100_000,
         /// Learned prices of one minute.
         prices_per_minute: usize = 8,
-        /// Records that wait to be written to a compacted copy; with more the compaction is aborted.
+        /// Records that wait to be written to a compacted copy; more abort the compaction.
         journal_records: usize = 2_000_000,
         /// With at most so many the copy replaces the file, while writes wait.
         journal_records_last: usize = 2_000,
@@ -122,8 +122,8 @@ pub struct StoreOptions {
     pub cache_bytes: usize,
 }
 
-/// An open store; clones share it. Dropping the last clone of a file's store finishes the requests and
-/// closes the file, which blocks for the time of a commit.
+/// An open store; clones share it. Dropping the last clone of a file's store finishes the requests
+/// and closes the file, which blocks for the time of a commit.
 #[derive(Debug, Clone)]
 pub struct Store(Arm);
 
@@ -146,7 +146,7 @@ macro_rules! by_arm {
 }
 
 impl Store {
-    /// Opens the store in a data folder; creates a missing folder (mode 0700) and file (0600). Blocks.
+    /// Opens the store in a data folder, and creates folder (0700) and file (0600). Blocks.
     ///
     /// # Errors
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
@@ -164,8 +164,8 @@ impl Store {
         FileStore::start(file::open_backend(backend)?, options, false).map(Arm::File).map(Self)
     }
 
-    /// Like [`Store::on_backend`], but a write blocks its caller's thread: paused time would advance while
-    /// a task waits for another thread.
+    /// Like [`Store::on_backend`], but a write blocks its caller's thread: paused time would
+    /// advance while a task waits for another thread.
     pub fn in_step(backend: impl StorageBackend, options: StoreOptions) -> Result<Self> {
         FileStore::start(file::open_backend(backend)?, options, true).map(Arm::File).map(Self)
     }
@@ -207,8 +207,8 @@ impl Store {
         written
     }
 
-    /// Finishes the requests, closes the store and ends its writer; further calls get `Closed`, and open
-    /// views get errors.
+    /// Finishes the requests, closes the store and ends its writer; further calls get `Closed`, and
+    /// open views get errors.
     pub async fn close(&self) {
         by_arm!(self.close());
     }
@@ -239,12 +239,12 @@ writes! {
     /// The record of a wallet; a new one is created.
     intern(wallet: &Wallet) -> WalletRecord;
 
-    /// Changes the record. Reopened heights lose their rows at once, so that rows exist only at covered
-    /// heights. Where no height stays covered, the accounts of the source are deleted too.
+    /// Changes the record. Reopened heights lose their rows at once, so that rows exist only at
+    /// covered heights. Where no height stays covered, the accounts of the source are deleted too.
     update_wallet(id: WalletId, epoch: u64, patch: WalletPatch) -> Written;
 
-    /// Rolls a wallet back: deletes rows, coverage and anchors above a height and, where heights above it
-    /// were covered, the balances of the source's accounts. Raises and returns the epoch.
+    /// Rolls a wallet back: deletes rows, coverage and anchors above a height and, where heights
+    /// above it were covered, the balances of the source's accounts. Raises and returns the epoch.
     cut_back(id: WalletId, above: Height) -> u64;
 
     /// Writes all updates in one transaction.
@@ -253,8 +253,8 @@ writes! {
     /// Adds metadata of tokens; fields that a record lacks stay.
     write_tokens(tokens: Vec<TokenRecord>) -> ();
 
-    /// Sets the values of pending rows, and stores prices. A row that is not pending, or has changed
-    /// meanwhile, stays as it is.
+    /// Sets the values of pending rows, and stores prices. A row that is not pending, or has
+    /// changed meanwhile, stays as it is.
     write_values(
         id: WalletId, epoch: u64, values: Vec<NewValue>, prices: Vec<PriceRecord>
     ) -> Written;

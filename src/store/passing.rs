@@ -28,9 +28,9 @@ struct Test<'a> {
 }
 
 impl FileView {
-    /// Skips up to `limit` rows behind a position that certainly do not match, and returns the last of
-    /// them and their number. Stops at a row that may match, at one below the floor and at one that is
-    /// too old for the filter.
+    /// Skips up to `limit` rows behind a position that certainly do not match, and returns the last
+    /// of them and their number. Stops at a row that may match, at one below the floor and at one
+    /// that is too old for the filter.
     pub(super) fn pass_over(
         &self,
         id: WalletId,

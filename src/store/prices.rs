@@ -1,5 +1,4 @@
-//! Prices of native coins by chain and minute, in bounded tables: the minute that arrived first is
-//! removed first.
+//! Prices of native coins by chain and minute, in bounded tables: first in, first out.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 
@@ -34,8 +33,8 @@ impl<'txn> Prices<'txn> {
         Ok(())
     }
 
-    /// Of more prices than the limit, those with the lowest tags stay, independently of the order of their
-    /// arrival.
+    /// Of more prices than the limit, those with the lowest tags stay, independently of the order
+    /// of their arrival.
     fn learn(&mut self, chain: ChainId, new: &LearnedPrice) -> Result<()> {
         let key = (chain.0, Minute::of(new.time).0);
         let mut prices = match self.learned.table.get(key)? {

@@ -1,5 +1,5 @@
-//! A backend over a read-only file. Opening a database writes to its header: these writes stay in memory,
-//! and later ones fail as those of a read-only file system do.
+//! A backend over a read-only file. Opening a database writes to its header: these writes stay in
+//! memory, and later ones fail as those of a read-only file system do.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -89,8 +89,8 @@ impl ReadOnly {
         Ok(block)
     }
 
-    /// Calls `run` for each block of a range of bytes: its number, the range within the block, and within
-    /// the bytes.
+    /// Calls `run` for each block of a range of bytes: its number, the range within the block, and
+    /// within the bytes.
     fn each_block(
         offset: u64,
         len: usize,

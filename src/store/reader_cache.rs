@@ -6,8 +6,9 @@ use crate::domain::Token;
 
 use super::LIMITS;
 
-/// Filled from committed reads only. Venues never change. Tokens do: the writer removes them after the
-/// commit that changed them, and `edition` keeps a read that began before from putting an old one back.
+/// Filled from committed reads only. Venues never change. Tokens do: the writer removes them after
+/// the commit that changed them, and `edition` keeps a read that began before from putting an old
+/// one back.
 #[derive(Debug, Default)]
 pub(super) struct ReaderCache {
     state: RwLock<State>,
@@ -27,9 +28,9 @@ impl Default for State {
     }
 }
 
-/// A cache with one slot for each number modulo `count`. Numbers ascend from 0, so they share slots only
-/// where there are more of them than slots. Memory is allocated for the first value: most reads of a
-/// waiting stream have none.
+/// A cache with one slot for each number modulo `count`. Numbers ascend from 0, so they share slots
+/// only where there are more of them than slots. Memory is allocated for the first value: most
+/// reads of a waiting stream have none.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     slots: Vec<Option<(u32, T)>>,

@@ -56,14 +56,14 @@ pub struct Chunk {
     /// Where the source continues below `low`.
     pub resume: Option<Resume>,
     pub proof: Proof,
-    /// Listed transactions that no endpoint returned, with their heights, which become spans of their own
-    /// with [`Doubts::MISSING`](crate::domain::Doubts).
+    /// Listed transactions that no endpoint returned, with their heights, which become spans of
+    /// their own with [`Doubts::MISSING`](crate::domain::Doubts).
     pub missing: Vec<(Height, TxId)>,
-    /// The transactions that a second read of stored heights brought. Rows of others stay, because one
-    /// answer without them proves nothing. `None`: the chunk replaces all of its heights.
+    /// The transactions that a second read of stored heights brought. Rows of others stay, because
+    /// one answer without them proves nothing. `None`: the chunk replaces all of its heights.
     pub reread: Option<HashSet<TxId>>,
-    /// Transactions of a second read whose inner calls the nodes no longer return. Their stored exact
-    /// values stay.
+    /// Transactions of a second read whose inner calls the nodes no longer return. Their stored
+    /// exact values stay.
     pub unshown: HashSet<TxId>,
     /// In any order; all between `low` and `high`, with ids of the wallet's family.
     pub trades: Vec<Trade>,
@@ -148,8 +148,8 @@ pub struct WalletPatch {
 pub enum Written {
     /// The write is durable: the wallet's rows and coverage after it.
     Stored { count: u64, coverage: Coverage },
-    /// Nothing changed: the epoch is another one, another process holds the wallet, or the heights of a
-    /// second read are no longer stored.
+    /// Nothing changed: the epoch is another one, another process holds the wallet, or the heights
+    /// of a second read are no longer stored.
     Stale,
 }
 

@@ -19,12 +19,12 @@ use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_derived_or_
 use super::values::{Gone, SecondRead};
 use super::{NewValue, Result, WalletId};
 
-/// About two pages: a cursor packs longer runs of new rows on top of a wallet better. Wallets that grow
-/// by tens of rows take 242 bytes a trade row by row, and 275 through a cursor.
+/// About two pages: a cursor packs longer runs of new rows on top of a wallet better. Wallets that
+/// grow by tens of rows take 242 bytes a trade row by row, and 275 through a cursor.
 const RUN_ROWS_MIN: usize = 64;
 
-/// Rows at an end of a wallet that are rewritten together, about thirty pages: only pages at the seams
-/// stay half empty.
+/// Rows at an end of a wallet that are rewritten together, about thirty pages: only pages at the
+/// seams stay half empty.
 const PACKED_ROWS: u64 = 1_024;
 
 /// The place of new rows of a wallet.
@@ -51,9 +51,9 @@ impl<'txn> RowTables<'txn> {
         Ok(Self { table: txn.open_table(ROW_KEY_TO_TRADE)?, buffer: Vec::new() })
     }
 
-    /// Deletes a wallet's rows between two inclusive heights and returns their number. Adds to `gone`
-    /// those that have a derived value, are pending, or have an exact value that the second read may
-    /// lack.
+    /// Deletes a wallet's rows between two inclusive heights and returns their number. Adds to
+    /// `gone` those that have a derived value, are pending, or have an exact value that the second
+    /// read may lack.
     pub(super) fn delete(
         &mut self,
         id: WalletId,
@@ -93,8 +93,8 @@ impl<'txn> RowTables<'txn> {
         Ok((self.first_at_or_below(id, high)?, end))
     }
 
-    /// A wallet's rows between two inclusive heights that a second read with the transactions `seen`
-    /// leaves as they are.
+    /// A wallet's rows between two inclusive heights that a second read with the transactions
+    /// `seen` leaves as they are.
     pub(super) fn unseen(
         &self,
         id: WalletId,
@@ -128,8 +128,8 @@ impl<'txn> RowTables<'txn> {
         else {
             return Ok(RowKey::end(id));
         };
-        // Invariant: rows at or before `fits` are at or below the height, and the first row at or before
-        // `beyond` is above it. Both start outside of the stored times.
+        // Invariant: rows at or before `fits` are at or below the height, and the first row at or
+        // before `beyond` is above it. Both start outside of the stored times.
         let (mut fits, mut beyond) = (i64::from(oldest.0) - 1, i64::from(newest.0) + 1);
         while beyond - fits > 1 {
             let middle = seconds(fits + (beyond - fits) / 2);
@@ -160,8 +160,8 @@ impl<'txn> RowTables<'txn> {
         edge.map_or(Ok(None), |entry| Ok(time_of(entry?.0.value())))
     }
 
-    /// Whether heights descend along the keys with these rows among the stored ones. `rows` are sorted,
-    /// and no stored row has a height between theirs.
+    /// Whether heights descend along the keys with these rows among the stored ones. `rows` are
+    /// sorted, and no stored row has a height between theirs.
     pub(super) fn keep_order(&self, id: WalletId, rows: &[(RowKey, StoredTrade)]) -> Result<bool> {
         let (Some((first_key, _)), Some((last_key, _))) = (rows.first(), rows.last()) else {
             return Ok(true);
@@ -183,15 +183,15 @@ impl<'txn> RowTables<'txn> {
             && height_of(key.value()).is_some_and(|height| height < last))
     }
 
-    /// Adds sorted rows of a wallet that has `count` rows, and returns how many keys were new. Where
-    /// heights are `ordered`, none of the keys is stored and no stored row is between them. `last`: the
-    /// history has nothing below them.
+    /// Adds sorted rows of a wallet that has `count` rows, and returns how many keys were new.
+    /// Where heights are `ordered`, none of the keys is stored and no stored row is between them.
+    /// `last`: the history has nothing below them.
     ///
-    /// Single inserts fill only pages at the right edge of the whole tree; others stay half empty. A
-    /// cursor packs the pages of its run, but leaves two half empty at its end. So rows at both ends of
-    /// a wallet are rewritten when there are many of them, or the last. Bytes a trade
-    /// (`benches/compare-store.sh --scale`): 8 wallets loaded at once by 20 rows 131 instead of 214,
-    /// by 200 rows 124 instead of 137; wallets that grow by tens 163 instead of 252.
+    /// Single inserts fill only pages at the right edge of the whole tree; others stay half empty.
+    /// A cursor packs the pages of its run, but leaves two half empty at its end. So rows at both
+    /// ends of a wallet are rewritten when there are many of them, or the last. Bytes a trade
+    /// (`benches/compare-store.sh --scale`): 8 wallets loaded at once by 20 rows 131 instead of
+    /// 214, by 200 rows 124 instead of 137; wallets that grow by tens 163 instead of 252.
     pub(super) fn add(
         &mut self,
         rows: &[(RowKey, StoredTrade)],

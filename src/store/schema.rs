@@ -48,8 +48,8 @@ macro_rules! tables {
             Ok(())
         }
 
-        /// Copies every table into a database that has none of them. A table that is not declared here
-        /// is an error: a copy must not lose it.
+        /// Copies every table into a database that has none of them. A table that is not declared
+        /// here is an error: a copy must not lose it.
         pub(super) fn copy_tables(from: &ReadTransaction, to: &Database) -> Result<()> {
             if let Some(other) = from.list_tables()?.find(|table| !TABLE_NAMES.contains(&table.name())) {
                 return Err(StoreError::Engine(format!("table {} is not copied", other.name())));

@@ -24,8 +24,8 @@ impl Share {
         self.processes
     }
 
-    /// This process's part of some places, at least one if there are any. All parts add up to `places`
-    /// where there are no more processes than that.
+    /// This process's part of some places, at least one if there are any. All parts add up to
+    /// `places` where there are no more processes than that.
     pub fn of_places(self, places: u32) -> u32 {
         let (whole, over) = (places / self.processes, places % self.processes);
         (whole + u32::from(self.rank < over)).max(places.min(1))

@@ -1,5 +1,5 @@
-//! Coordination of the processes that share a store: leases, duties and exact usage. An embedded store
-//! has one process, which holds every wallet and every duty.
+//! Coordination of the processes that share a store: leases, duties and exact usage. An embedded
+//! store has one process, which holds every wallet and every duty.
 
 use tokio::sync::watch;
 
@@ -35,7 +35,7 @@ impl Store {
         shared!(self, false, |_| true)
     }
 
-    /// A view that reads a wallet's record together with its rows behind a position, as of one moment.
+    /// A view that reads a wallet's record and its rows behind a position as of one moment.
     pub fn view_at(&self, after: Position, limit: usize) -> Result<View> {
         match &self.0 {
             Arm::File(store) => store.view().map(View::of_file),
@@ -60,7 +60,7 @@ impl Store {
         shared!(self, std::future::pending::<()>().await, |store| store.keep_lease().await);
     }
 
-    /// Counts how often this process lost its lease, and so its wallets. `None` for an embedded store.
+    /// Counts losses of this process's lease, and so of its wallets. `None` for an embedded store.
     pub fn losses(&self) -> Option<watch::Receiver<u64>> {
         shared!(self, None, |store| Some(store.losses()))
     }
@@ -85,8 +85,8 @@ impl Store {
         shared!(self, Vec::new(), |store| store.failed_calls())
     }
 
-    /// Takes a wallet that no live process holds, and returns whether this process holds it now. Taking
-    /// over a dead process's wallet raises its epoch.
+    /// Takes a wallet that no live process holds, and returns whether this process holds it now.
+    /// Taking over a dead process's wallet raises its epoch.
     pub async fn hold(&self, id: WalletId) -> Result<bool> {
         shared!(self, Ok(true), |store| Box::pin(store.hold(id)).await)
     }

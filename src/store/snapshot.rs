@@ -1,5 +1,5 @@
-//! Snapshots that readers share between two commits: a read transaction with the tables that most reads
-//! need. Beginning it and opening them costs as much as reading some rows.
+//! Snapshots that readers share between two commits: a read transaction with the tables that most
+//! reads need. Beginning it and opening them costs as much as reading some rows.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -100,8 +100,8 @@ impl Latest {
         Ok(snapshot)
     }
 
-    /// Drops the shared snapshot: before a commit, so that it keeps no page from being reused; after it,
-    /// before any reader is notified; and when the file is closed.
+    /// Drops the shared snapshot: before a commit, so that it keeps no page from being reused;
+    /// after it, before any reader is notified; and when the file is closed.
     pub(super) fn forget(&self) {
         let mut state = lock(&self.0);
         state.changes += 1;

@@ -1,5 +1,5 @@
-//! Encodes trades in bincode's format without bincode: there are millions of them, and its steps took a
-//! tenth of the writer's work and a seventh of a page's.
+//! Encodes trades in bincode's format without bincode: there are millions of them, and its steps
+//! took a tenth of the writer's work and a seventh of a page's.
 
 use crate::domain::{Side, Trade, Units, ValueSource};
 
@@ -34,8 +34,8 @@ const FLAGS_V1: u8 = SELL | HAS_UNITS | HAS_NATIVE;
 /// The first bit of the value source's number, in the second version.
 const SOURCE_AT: u8 = 3;
 
-/// Encodes into a buffer that the rows of a chunk share: version, flags, token, venue and both amounts,
-/// big-endian without leading zeros.
+/// Encodes into a buffer that the rows of a chunk share: version, flags, token, venue and both
+/// amounts, big-endian without leading zeros.
 pub(super) fn encode_trade(trade: &StoredTrade, into: &mut Vec<u8>) {
     let mut flags = if trade.side == Side::Sell { SELL } else { 0 };
     flags |= if trade.units.is_some() { HAS_UNITS } else { 0 };
@@ -64,7 +64,7 @@ fn write_number(number: u32, into: &mut Vec<u8>) {
     }
 }
 
-/// Writes the length and the bytes of an amount. Zero and `None` have none: the flags distinguish them.
+/// Writes length and bytes of an amount. Zero and `None` have none: the flags distinguish them.
 fn write_amount(amount: Option<Units>, into: &mut Vec<u8>) {
     let amount = amount.unwrap_or_default();
     let bytes = amount.to_be_bytes::<32>();
@@ -166,8 +166,7 @@ pub(super) fn head_of(bytes: &[u8]) -> Option<(Side, u32, u32)> {
     Some((side_of(*flags), token, venue))
 }
 
-/// Reads bincode's variable-length integer: a byte up to 250 is the value, 251 precedes two bytes, 252
-/// four.
+/// Reads bincode's variable-length integer: a byte up to 250, or 251 and two bytes, or 252 and four.
 #[inline]
 fn read_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     match bytes {
@@ -275,8 +274,8 @@ mod tests {
     /// `codec_properties.rs` has the rest: what both versions write.
     #[test]
     fn unknown_flags_and_newer_versions_are_errors() {
-        // Version, flags, token, venue, two digits, none. The first version has no sources, the second
-        // none above 7.
+        // Version, flags, token, venue, two digits, none. The first version has no sources, the
+        // second none above 7.
         assert!(decode_trade(T, &[1, 3 | 1 << 3, 1, 7, 2, 1, 2, 0]).is_err());
         assert!(decode_trade(T, &[2, 3 | 8 << 3, 1, 7, 2, 1, 2, 0]).is_err());
         let newer = decode_trade(T, &[3, 3, 1, 7, 2, 1, 2, 0]);

@@ -1,5 +1,5 @@
-//! Copies one store into another, wallet by wallet, between the arms. Wallets that are equal already are
-//! skipped, so that an interrupted copy can be resumed.
+//! Copies one store into another, wallet by wallet, between the arms. Wallets that are equal
+//! already are skipped, so that an interrupted copy can be resumed.
 //!
 //! Stored prices and the credits of forgotten wallets are not copied.
 
@@ -179,7 +179,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Adds rows to a chunk, with the metadata of their tokens and the side payments of pending ones.
+    /// Adds rows to a chunk, with their tokens' metadata and the pending ones' side payments.
     fn fill(&self, chunk: &mut Chunk, source: &WalletRecord, rows: Vec<Row>) {
         let chain = source.wallet.chain;
         let mut tokens = BTreeMap::new();

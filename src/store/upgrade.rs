@@ -14,8 +14,8 @@ use super::schema::{
 
 const SCRATCH: &str = "upgrade";
 
-/// The first format whose keys hold signatures as digits. The upgrade from it to the next one rewrites
-/// nothing: each wallet's state is rewritten with its next write.
+/// The first format whose keys hold signatures as digits. The upgrade from it to the next one
+/// rewrites nothing: each wallet's state is rewritten with its next write.
 const WIDE_SIGNATURES: u64 = 2;
 
 /// Upgrades a file, in one transaction.
@@ -32,8 +32,8 @@ pub(super) fn upgrade(database: &Database, found: u64) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the tables with signatures in their keys. Keys stay in order, so that each table is written
-/// from start to end.
+/// Rewrites the tables with signatures in their keys. Keys stay in order, so that each table is
+/// written from start to end.
 fn widen_signatures(txn: &WriteTransaction) -> Result<()> {
     rewrite(txn, ROW_KEY_TO_TRADE, TX_AT, LEG_BYTES)?;
     rewrite(txn, WANTED_VALUE, WANTED_TX_AT, 0)?;

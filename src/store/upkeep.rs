@@ -59,9 +59,10 @@ pub fn compact(folder: &Path, options: StoreOptions) -> Result<(u64, u64)> {
     Ok((before, fs::metadata(folder.join(FILE_NAME))?.len()))
 }
 
-/// Deletes a wallet and the ranges that keys have read of it, and returns how many rows it had; `None`
-/// for an unknown wallet. Totals of keys stay, and so does what each has counted of the wallet, under a
-/// hash keyed by a secret of the file; `seed` becomes that secret where there is none.
+/// Deletes a wallet and the ranges that keys have read of it, and returns how many rows it had;
+/// `None` for an unknown wallet. Totals of keys stay, and so does what each has counted of the
+/// wallet, under a hash keyed by a secret of the file; `seed` becomes that secret where there is
+/// none.
 pub fn forget(
     folder: &Path,
     options: StoreOptions,

@@ -1,5 +1,4 @@
-//! Derived values of rows: set once, kept when the rows are read again, and pending where a source
-//! failed.
+//! Derived values of rows: set once, kept when rows are read again, pending where a source failed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +12,7 @@ use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_SIDE_PAYMENT};
 use super::trade_codec::{self, StoredTrade};
 use super::{Chunk, Result};
 
-/// Key and value of a deleted row whose transaction does not contain its value, or no longer shows it.
+/// Key and value of a deleted row whose value its transaction does not contain or no longer shows.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
 
 /// What a second read did not see of the transactions whose rows it replaces.
@@ -38,9 +37,9 @@ impl<'a> SecondRead<'a> {
         self.exact_of(self.unshown, key, value).is_some()
     }
 
-    /// The transaction of a stored row where its rows stay as they are: the row is a sale with an exact
-    /// value, and without that value the transaction is no trade. The payment of a purchase is in the
-    /// transaction or its logs, so a read that finds no purchase has seen all of it.
+    /// The transaction of a stored row where its rows stay as they are: the row is a sale with an
+    /// exact value, and without that value the transaction is no trade. The payment of a purchase
+    /// is in the transaction or its logs, so a read that finds no purchase has seen all of it.
     pub(super) fn stays(&self, key: &[u8], value: &[u8]) -> Option<TxId> {
         self.exact_of(&self.tradeless, key, value).filter(|_| trade_codec::is_sale(value))
     }
@@ -133,8 +132,8 @@ impl<'txn> PendingValues<'txn> {
     }
 }
 
-/// Restores the values of replaced rows whose transaction still decodes to the same tokens and amounts
-/// without a value of its own. `gone` has exact values only where the read could not see them.
+/// Restores the values of replaced rows whose transaction still decodes to the same tokens and
+/// amounts without a value of its own. Exact values are in `gone` only if the read lacks them.
 pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<()> {
     let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
     for (key, value) in gone {

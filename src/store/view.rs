@@ -20,12 +20,12 @@ use crate::domain::{
 /// callers' futures do not contain it.
 pub type Reading<'a, T> = Either<Ready<Result<T>>, BoxFuture<'a, Result<T>>>;
 
-/// The stored data at one moment. Take a new view for each slice: while one of the file lives, the file
-/// cannot reuse pages that later commits free.
+/// The stored data at one moment. Take a new view for each slice: while one of the file lives, the
+/// file cannot reuse pages that later commits free.
 ///
 /// A view of the shared arm reads a wallet's record and rows in one statement if it is of
-/// [`Store::view_at`](super::Store::view_at); otherwise a removal of rows between two statements is an
-/// [`Overtaken`](super::StoreError::Overtaken).
+/// [`Store::view_at`](super::Store::view_at); otherwise a removal of rows between two statements is
+/// an [`Overtaken`](super::StoreError::Overtaken).
 #[derive(Debug)]
 pub struct View(Arm);
 
@@ -46,8 +46,8 @@ impl View {
         Self(Arm::Shared(Box::new(view)))
     }
 
-    /// Up to `limit` rows behind `after`, newest first. Ends before the first row whose height is below
-    /// `floor`, so that a reader stays above a gap.
+    /// Up to `limit` rows behind `after`, newest first. Ends before the first row whose height is
+    /// below `floor`, so that a reader stays above a gap.
     pub async fn rows(
         &self,
         id: WalletId,
@@ -58,16 +58,16 @@ impl View {
         Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
-    /// The height of the newest of a wallet's `rows` oldest rows; `None` where it has fewer. A wallet is
-    /// deleted in parts by reopening its heights up to there.
+    /// The height of the newest of a wallet's `rows` oldest rows; `None` where it has fewer. A
+    /// wallet is deleted in parts by reopening its heights up to there.
     pub async fn oldest_part(&self, id: WalletId, rows: usize) -> Result<Option<Height>> {
         let oldest = self.newer_rows(id, Position::Start, rows).await?;
         let newest = oldest.bare().last().filter(|_| oldest.len() >= rows);
         Ok(newest.map(|row| row.key.height))
     }
 
-    /// Skips up to `limit` rows behind a position and down to a floor that certainly do not match, and
-    /// returns the last of them and their number. A shared store skips none.
+    /// Skips up to `limit` rows behind a position and down to a floor that certainly do not match,
+    /// and returns the last of them and their number. A shared store skips none.
     pub fn pass_over(
         &self,
         id: WalletId,
@@ -114,8 +114,7 @@ reads! {
 
     wallet_by_id(id: WalletId) -> Option<WalletRecord>;
 
-    /// As [`View::rows`], into the memory of `room`; also returns whether more rows follow above the
-    /// floor.
+    /// As [`View::rows`], into the memory of `room`; also returns whether more rows follow.
     rows_in_room(id: WalletId, part: (Position, Height), limit: usize, room: Rows) -> (Rows, bool);
 
     /// Up to `limit` rows that stand before `than`, oldest first; from the oldest row on for

@@ -1,5 +1,5 @@
-//! The writer thread: commits at once when idle, and joins the requests that arrived during a commit
-//! into the next one.
+//! The writer thread: commits at once when idle, and joins the requests that arrived during a
+//! commit into the next one.
 
 use std::sync::Arc;
 

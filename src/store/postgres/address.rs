@@ -37,8 +37,8 @@ impl DatabaseAddress {
     }
 }
 
-/// The address without options that the client does not know: `sslrootcert`, and `sslmode=verify-full`,
-/// which every TLS connection does here.
+/// The address without options that the client does not know: `sslrootcert`, and
+/// `sslmode=verify-full`, which every TLS connection does here.
 fn without_roots(url: &str) -> (String, Option<PathBuf>) {
     let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), None) };
     let (mut roots, mut kept) = (None, Vec::new());

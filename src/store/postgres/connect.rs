@@ -1,5 +1,4 @@
-//! The pool of connections to the primary, with TLS where the server offers it and the address allows
-//! it.
+//! The pool of connections to the primary, with TLS where server and address allow it.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -18,15 +17,15 @@ use super::session::Session;
 use crate::domain::opaque;
 use crate::store::{Result, StoreError};
 
-/// Set on each new connection: a generic plan doubles the rate of small pages, and timeouts end the work
-/// of a lost client.
+/// Set on each new connection: a generic plan doubles the rate of small pages, and timeouts end the
+/// work of a lost client.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '30s'; \
                        SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '4s'";
 
 /// The address of the database, and limits of its use.
 #[derive(Clone)]
 pub struct SharedOptions {
-    /// `postgres://user:password@host:port/database`, several hosts separated by commas; never shown.
+    /// `postgres://user:password@host:port/database`, hosts separated by commas; never shown.
     pub url: String,
     /// Connections in the pool.
     pub connections: usize,
@@ -87,8 +86,8 @@ impl Manager for Race {
 }
 
 impl Race {
-    /// Retries a host that refuses while another one is silent: a failover may have made it the primary
-    /// meanwhile. The pool's deadline ends the attempts.
+    /// Retries a host that refuses while another one is silent: a failover may have made it the
+    /// primary meanwhile. The pool's deadline ends the attempts.
     async fn first(&self) -> Connected {
         let mut attempts = FuturesUnordered::new();
         for host in self.hosts.as_slice() {
@@ -126,8 +125,8 @@ impl Race {
     }
 }
 
-/// TLS with the certificates of a file, else with the system's and the built-in roots. Used where the
-/// server offers it; `sslmode=require` in the address refuses other servers. Names are always checked.
+/// TLS with the certificates of a file, else with the system's and the built-in roots. Used where
+/// the server offers it; `sslmode=require` refuses other servers. Names are always checked.
 fn tls(file: Option<&Path>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

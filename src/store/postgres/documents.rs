@@ -17,7 +17,7 @@ impl PgInner {
         Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
     }
 
-    /// A text that is `after` already counts as replaced: the answer of an earlier attempt may be lost.
+    /// A text that is `after` already counts as replaced: an earlier answer may be lost.
     async fn put_document(&self, name: &str, before: &str, after: &str) -> Called<bool> {
         let connection = self.connection().await?;
         let sql = "INSERT INTO blotter.document (name, content) VALUES ($1, '')

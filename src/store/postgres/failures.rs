@@ -24,8 +24,8 @@ impl Failures {
         Self { pool, counts: Default::default() }
     }
 
-    /// Records a failure. Idle connections lead to the same server: if it does not answer, or takes no
-    /// writes, they are closed, so that the next call finds the current primary.
+    /// Records a failure. Idle connections lead to the same server: if it does not answer, or takes
+    /// no writes, they are closed, so that the next call finds the current primary.
     pub(super) fn failed(&self, error: &CallError) {
         let Some(kind) = error.kind() else { return };
         let counts = self.counts.iter().zip(StoreFailure::ALL);
@@ -93,7 +93,7 @@ fn kind(error: &Error) -> StoreFailure {
         SqlState::T_R_SERIALIZATION_FAILURE
         | SqlState::T_R_DEADLOCK_DETECTED
         | SqlState::LOCK_NOT_AVAILABLE => StoreFailure::Conflict,
-        // Classes: connection failures, lack of resources, and intervention by an operator or failover.
+        // Classes: connection failures, lack of resources, intervention by an operator.
         _ => match state.code().get(..2).unwrap_or_default() {
             "08" | "53" | "57" => StoreFailure::Connection,
             _ => StoreFailure::Other,

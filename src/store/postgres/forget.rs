@@ -21,8 +21,8 @@ struct Leaving<'a> {
 }
 
 impl PgStore {
-    /// As [`upkeep::forget`](crate::store::upkeep::forget), with a secret of the database. A large wallet
-    /// is deleted in several transactions; between them its oldest heights are not covered.
+    /// As [`upkeep::forget`](crate::store::upkeep::forget), with a secret of the database. A large
+    /// wallet is deleted in several transactions; between them its oldest heights are not covered.
     pub(in crate::store) async fn forget(
         &self,
         wallet: &Wallet,
@@ -67,7 +67,7 @@ impl PgInner {
         Ok(is_credited)
     }
 
-    /// Deletes the oldest rows, or the whole wallet where few are left, and returns whether more is left.
+    /// Deletes the oldest rows, or the whole wallet where few are left; true if more is left.
     async fn forget_part(&self, leaving: Leaving<'_>) -> Called<bool> {
         let Leaving { id, wallet, .. } = leaving;
         let connection = self.connection().await?;
@@ -105,8 +105,8 @@ impl PgInner {
     }
 }
 
-/// Turns what one key has counted of the wallet into a credit, in the transaction of the connection.
-/// False where no key has counted any.
+/// Turns what one key has counted of the wallet into a credit, in the transaction of the
+/// connection. False where no key has counted any.
 async fn credit_one(
     connection: &Connection,
     Leaving { id, wallet, mark, .. }: Leaving<'_>,

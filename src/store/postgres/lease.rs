@@ -1,8 +1,8 @@
 //! The lease of this process: a heartbeat row, by the clock of the database.
 //!
-//! A wallet's holder is a column of its state. Every write of the wallet checks it, so that a process
-//! which was suspended past its lease changes nothing. Taking over a dead process's wallet raises the
-//! epoch as well.
+//! A wallet's holder is a column of its state. Every write of the wallet checks it, so that a
+//! process which was suspended past its lease changes nothing. Taking over a dead process's wallet
+//! raises the epoch as well.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -12,8 +12,8 @@ use crate::domain::lock;
 use crate::store::{Result, Share, StoreError, StoreFailure, WalletId};
 
 impl PgStore {
-    /// Renews the lease until the future is dropped. A process that cannot renew it gives its wallets up
-    /// before others may take them.
+    /// Renews the lease until the future is dropped. A process that cannot renew it gives its
+    /// wallets up before others may take them.
     pub(in crate::store) async fn keep_lease(&self) {
         let lease = &self.inner.lease;
         let mut missed = false;

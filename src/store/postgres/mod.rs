@@ -3,12 +3,12 @@
 //! Invariants across processes:
 //! - A wallet's rows, coverage and count change in one transaction that locks its state. A write is
 //!   stale where the epoch differs or another process holds the wallet.
-//! - A record and its rows are read by one statement; a removal of rows between two statements of one
-//!   view is `Overtaken`.
-//! - Each call has a deadline on the client. Transient failures are retried; each write can be retried
-//!   after its answer was lost.
-//! - Caches are of one timeline of the database: on a connection of another one, after a failover, they
-//!   are cleared, and numbers that may have been lost are never given again.
+//! - A record and its rows are read by one statement; a removal of rows between two statements of
+//!   one view is `Overtaken`.
+//! - Each call has a deadline on the client. Transient failures are retried; each write can be
+//!   retried after its answer was lost.
+//! - Caches are of one timeline of the database: on a connection of another one, after a failover,
+//!   they are cleared, and numbers that may have been lost are never given again.
 //! - Every statement except those on names, prices and keys concerns one wallet.
 
 mod accounts;

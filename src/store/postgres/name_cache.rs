@@ -9,7 +9,7 @@ use super::slice::{SliceNames, StoredSlice};
 use crate::domain::{Address, BoundedCache, ChainId, Token};
 use crate::store::TokenRecord;
 
-/// Names never change, except that a token gets its symbol or decimals: one that lacks them expires.
+/// Names never change, but a token may get its symbol or decimals: one that lacks them expires.
 #[derive(Debug)]
 pub(super) struct NameCache {
     pub(super) tokens: BoundedCache<u32, (Arc<Token>, Option<Instant>)>,

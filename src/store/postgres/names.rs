@@ -13,7 +13,7 @@ use crate::store::schema::names::{TOKENS, VENUES};
 
 const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
 
-/// Adds metadata of existing tokens. Locks their rows in one order, so that processes cannot deadlock.
+/// Adds metadata of existing tokens. Locks rows in one order, so that processes cannot deadlock.
 const KNOWN_TOKENS: &str = "
 WITH news AS (
     SELECT id, s, d, a FROM blotter.token

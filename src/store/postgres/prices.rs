@@ -1,4 +1,4 @@
-//! Prices of native coins by chain and minute. Those that arrived first are removed first.
+//! Prices of native coins by chain and minute, bounded: first in, first out.
 
 use super::call::{Called, Connection};
 use super::names::chain;

@@ -7,8 +7,8 @@ use crate::store::{Result, StoreError};
 /// The version of this program's tables.
 const VERSION: i32 = 1;
 
-/// A migration, and the lowest version of a program that can use the tables after it: older programs from
-/// that version on keep running while a newer one migrates.
+/// A migration, and the lowest version of a program that can use the tables after it: older
+/// programs from that version on keep running while a newer one migrates.
 struct Migration {
     compatible: i32,
     sql: &'static str,
@@ -62,8 +62,8 @@ async fn migrate_by(pool: &ConnectionPool, migrations: &[Migration]) -> Called<(
     connection.commit().await
 }
 
-/// Ends the leases of running older programs in the transaction of a migration that they cannot use, so
-/// that their pending writes are stale. They stop at their next heartbeat.
+/// Ends the leases of running older programs in the transaction of a migration that they cannot
+/// use, so that their pending writes are stale. They stop at their next heartbeat.
 const FENCE: &str = "
 DELETE FROM blotter.node;
 UPDATE blotter.wallet_state SET holder = NULL, epoch = epoch + 1, version = version + 1;
@@ -74,8 +74,8 @@ pub(super) fn refusal(compatible: i32) -> Option<StoreError> {
     check((compatible, compatible), VERSION).err()
 }
 
-/// Creates the version table. If two processes do so at once, one of them fails, and finds the table on
-/// its second attempt.
+/// Creates the version table. If two processes do so at once, one of them fails, and finds the
+/// table on its second attempt.
 async fn prepare(connection: &Connection) -> Called<()> {
     match connection.batch(PREPARE).await {
         Err(CallError::Database(error)) if error.code().is_some() => {
@@ -145,8 +145,7 @@ mod tests {
         }
     }
 
-    /// Two newer programs start at once while an old one writes; later comes one with incompatible
-    /// tables.
+    /// Two newer programs start at once while an old one writes; then an incompatible one starts.
     async fn upgrade(options: &SharedOptions, old: &PgStore) {
         until(|| old.is_alive()).await;
         let wallet = Wallet { chain: ChainId(1), address: Address::Evm([1; 20]) };

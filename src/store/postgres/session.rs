@@ -1,6 +1,6 @@
-//! A connection without a task of its own: a call reads and writes the socket in the task that awaits it.
-//! With a task for each connection, a call would switch tasks twice, and again for every 8 KiB of its
-//! answer.
+//! A connection without a task of its own: a call reads and writes the socket in the task that
+//! awaits it. With a task for each connection, a call would switch tasks twice, and again for every
+//! 8 KiB of its answer.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -59,7 +59,7 @@ impl Session {
         lock(&self.timeline).clone()
     }
 
-    /// Receives what the server sent while no call was waiting, and returns whether the connection is open.
+    /// Receives what the server sent between calls; returns whether the connection is open.
     pub(super) fn is_open(&self) -> bool {
         self.drive(&mut Context::from_waker(Waker::noop()));
         lock(&self.driver).is_some()

@@ -92,8 +92,8 @@ impl StoredSlice {
         }
     }
 
-    /// Drops rows from the first one below `floor` on, and those above the limit. Returns whether the
-    /// limit dropped any.
+    /// Drops rows from the first one below `floor` on, and those above the limit. Returns whether
+    /// the limit dropped any.
     pub(super) fn cut(&mut self, floor: Height, limit: usize) -> bool {
         let inside = self.rows.iter().take_while(|row| row.key.height >= floor).count();
         self.rows.truncate(inside.min(limit));

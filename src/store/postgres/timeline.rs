@@ -1,6 +1,6 @@
-//! Handles a new timeline of the database. A failover without synchronous replication, or a restored
-//! backup, may lose commits: no number that they gave to a wallet, a token, a venue or a process is ever
-//! given again.
+//! Handles a new timeline of the database. A failover without synchronous replication, or a
+//! restored backup, may lose commits: no number that they gave to a wallet, a token, a venue or a
+//! process is ever given again.
 
 use super::call::{Called, Connection};
 
@@ -10,8 +10,9 @@ const DOCUMENT: &str = "timeline";
 /// How many numbers are skipped where some may have been lost: more than a standby can lack.
 const NUMBERS_LOST_MAX: i64 = 1_000_000;
 
-/// Skips numbers, once for all processes: the first one that sees the timeline does so. A database without
-/// a recorded timeline is new or of an earlier program, unless this process has seen another timeline.
+/// Skips numbers, once for all processes: the first one that sees the timeline does so. A database
+/// without a recorded timeline is new or of an earlier program, unless this process has seen
+/// another timeline.
 pub(super) async fn raise_numbers(
     connection: &Connection,
     timeline: &str,

@@ -95,8 +95,8 @@ impl PgInner {
         let connection = self.connection().await?;
         let number_of_key = key_number(key);
         let wallet_number = number(id);
-        // Pipelined, but executed in order: the ranges are read under the lock. Forgetting the wallet locks
-        // its state before the key as well, so it waits, or has deleted the state.
+        // Pipelined, but executed in order: the ranges are read under the lock. Forgetting the
+        // wallet locks its state before the key as well, so it waits, or has deleted the state.
         let keep = "SELECT 1 FROM blotter.wallet_state WHERE wallet = $1 FOR KEY SHARE";
         let lock = "SELECT total FROM blotter.key_total WHERE key_id = $1 FOR UPDATE";
         let read = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";

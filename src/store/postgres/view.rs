@@ -20,8 +20,8 @@ use crate::store::{
     WalletRecord, WantedPlace, WantedValue,
 };
 
-/// A state and rows behind a key, in one statement and so of one moment. To keep rows narrow, the numbers
-/// of the state are in the key column, followed by the start of the wallet's oldest key.
+/// A state and rows behind a key, in one statement and so of one moment. To keep rows narrow, the
+/// numbers of the state are in the key column, followed by the start of the wallet's oldest key.
 const READ: &str = "
 SELECT state, int8send(version) || int8send(epoch) || int8send(count) || int8send(removals)
            || boolsend(disordered) || coalesce(substring(

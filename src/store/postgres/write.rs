@@ -50,8 +50,8 @@ UPDATE blotter.wallet_state SET version = version + 1, epoch = $3, count = $4, s
     disordered = $6, removals = removals + $7, anchors = coalesce($8, anchors)
 WHERE wallet = $1 AND version = $2";
 
-/// Fills a gap: adds rows and changes the state if it still has the expected version. The neighbours of
-/// the rows show whether heights still descend along the keys.
+/// Fills a gap: adds rows and changes the state if it still has the expected version. The
+/// neighbours of the rows show whether heights still descend along the keys.
 const FILL: &str = "
 WITH changed AS (
     UPDATE blotter.wallet_state SET version = version + 1, count = $5, state = $6,
@@ -134,7 +134,7 @@ impl PgInner {
         self.replace(connection, &prepared).await
     }
 
-    /// Whether a chunk is of another epoch, checked before any of it is stored. The write checks it again.
+    /// Whether a chunk is of another epoch: checked before any of it is stored, and by the write.
     async fn is_stale(&self, connection: &Connection, chunk: &Chunk) -> Called<bool> {
         if self.states.get(&chunk.id).is_some_and(|known| known.state.epoch == chunk.epoch) {
             return Ok(false);
@@ -202,8 +202,8 @@ impl PgInner {
         Ok(Some(written))
     }
 
-    /// Locks and reads the state of a wallet. `None` for another epoch, or where another process holds the
-    /// wallet, unless the write is allowed `by_any` process.
+    /// Locks and reads the state of a wallet. `None` for another epoch, or where another process
+    /// holds the wallet, unless the write is allowed `by_any` process.
     pub(super) async fn lock(
         &self,
         connection: &Connection,
@@ -286,9 +286,9 @@ impl PgInner {
         Ok(written)
     }
 
-    /// Deletes the rows between the heights of a chunk. Returns those that have a derived value, are pending
-    /// or have an exact value that a second read may lack, and those that a second read leaves as they
-    /// are.
+    /// Deletes the rows between the heights of a chunk. Returns those that have a derived value,
+    /// are pending or have an exact value that a second read may lack, and those that a second read
+    /// leaves as they are.
     async fn clear(
         &self,
         connection: &Connection,
@@ -329,8 +329,8 @@ impl PgInner {
         if state.count == 0 || !is_covered {
             return Ok(Vec::new());
         }
-        // Where heights descend along the keys the rows are contiguous, from the first one at or below
-        // `high` to the last one at or above `low`.
+        // Where heights descend along the keys the rows are contiguous, from the first one at or
+        // below `high` to the last one at or above `low`.
         let sql = if state.disordered {
             "DELETE FROM blotter.trade
              WHERE wallet = $1 AND substring(key FROM 9 FOR 8) BETWEEN $2 AND $3
