@@ -140,13 +140,6 @@ impl Coverage {
         self.spans = kept;
     }
 
-    /// Removes everything above a height.
-    pub fn cut_above(&mut self, height: Height) {
-        if let Some(low) = height.checked_add(1) {
-            self.remove(low, Height::MAX);
-        }
-    }
-
     /// The lowest height that is reached from `height` downwards without a gap; `None` where
     /// `height` itself is not covered.
     pub fn run_low(&self, height: Height) -> Option<Height> {
@@ -255,7 +248,6 @@ mod tests {
     enum Op {
         Insert(u64, u64, u16),
         Remove(u64, u64),
-        Cut(u64),
     }
 
     fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -263,7 +255,7 @@ mod tests {
         let op = prop_oneof![
             4 => (range.clone(), 0_u16..2).prop_map(|((l, h), v)| Op::Insert(l, h, v)),
             1 => range.prop_map(|(l, h)| Op::Remove(l, h)),
-            1 => (0..TOP).prop_map(Op::Cut),
+            1 => (0..TOP).prop_map(|low| Op::Remove(low, u64::MAX)),
         ];
         proptest::collection::vec(op, 0..12)
     }
@@ -283,10 +275,6 @@ mod tests {
                 Op::Remove(low, high) => {
                     coverage.remove(low, high);
                     model.retain(|h, _| *h < low || *h > high);
-                }
-                Op::Cut(height) => {
-                    coverage.cut_above(height);
-                    model.retain(|h, _| *h <= height);
                 }
             }
         }

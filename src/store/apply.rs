@@ -146,9 +146,7 @@ impl<'txn> Tables<'txn> {
             if low > high {
                 return Err(StoreError::Invalid("a range of heights that ends before it begins"));
             }
-            let chain = self.wallet(id)?.chain;
-            self.clear((id, chain), &mut state, (low, high), None)?;
-            state.coverage.remove(low, high);
+            self.reopen(id, &mut state, (low, high))?;
         }
         if !patch.reopen.is_empty() && state.coverage.spans().is_empty() {
             // No covered height relies on them any more.
@@ -176,12 +174,10 @@ impl<'txn> Tables<'txn> {
     /// miss one that another authority has closed before it.
     pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64> {
         let mut state = self.state(id)?;
-        if let Some(low) = above.checked_add(1) {
-            let chain = self.wallet(id)?.chain;
-            self.clear((id, chain), &mut state, (low, Height::MAX), None)?;
-        }
         let is_cut = state.coverage.top().is_some_and(|top| top > above);
-        state.coverage.cut_above(above);
+        if let Some(low) = above.checked_add(1) {
+            self.reopen(id, &mut state, (low, Height::MAX))?;
+        }
         state.epoch += 1;
         state.checked_at = None;
         let anchors: Vec<Anchor> =
@@ -192,6 +188,19 @@ impl<'txn> Tables<'txn> {
         }
         self.put_state(id, &state)?;
         Ok(state.epoch)
+    }
+
+    /// Deletes the rows between two inclusive heights, which are no longer covered.
+    fn reopen(
+        &mut self,
+        id: WalletId,
+        state: &mut WalletState,
+        (low, high): (Height, Height),
+    ) -> Result<()> {
+        let chain = self.wallet(id)?.chain;
+        self.clear((id, chain), state, (low, high), None)?;
+        state.coverage.remove(low, high);
+        Ok(())
     }
 
     fn forget_balances(&mut self, id: WalletId) -> Result<()> {

@@ -203,13 +203,8 @@ pub(super) struct SharedBackend {
 }
 
 impl SharedBackend {
-    pub(super) fn new(backend: impl StorageBackend, name: &str) -> Self {
+    fn new(backend: impl StorageBackend, name: &str) -> Self {
         Self { backend: Arc::new(backend), read_only: None, name: Arc::from(name), path: None }
-    }
-
-    fn of_file(backend: FileBackend, path: &Path) -> Self {
-        let name = path.display().to_string();
-        Self { path: Some(Arc::from(path)), ..Self::new(backend, &name) }
     }
 
     /// The same file under another name.
@@ -285,7 +280,7 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     } else {
         sync_folders(path);
     }
-    Ok(SharedBackend::of_file(backend, path))
+    Ok(SharedBackend { path: Some(Arc::from(path)), ..SharedBackend::new(backend, &name) })
 }
 
 /// Makes the directory entries of a new file and its folder durable where the system supports that:

@@ -14,7 +14,7 @@ use super::codec::{self, corrupt};
 use super::credit::{self, Credit};
 use super::file::Shared;
 use super::key::{
-    RowKey, accounts_of, address_key, height_of, read_row_key, rows_of_wanted, time_of,
+    RowBounds, RowKey, accounts_of, address_key, height_of, read_row_key, rows_of_wanted, time_of,
     token_of_wanted, usage_key, wanted_key,
 };
 use super::reader_cache::Slots;
@@ -140,11 +140,6 @@ impl FileView {
         Ok((slice.rows, false))
     }
 
-    pub(super) fn newer_rows(&self, id: WalletId, than: Position, limit: usize) -> Result<Rows> {
-        let (start, end) = (RowKey::start(id), RowKey::above(id, than));
-        self.rows_in(id, (start.bytes(), end.bytes()), limit, false)
-    }
-
     pub(super) fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Result<u64> {
         let table = self.snapshot.trades()?;
         let mut count = 0;
@@ -225,27 +220,15 @@ impl FileView {
         Ok(tokens)
     }
 
-    pub(super) fn rows_between(
+    pub(super) fn rows_in(
         &self,
         id: WalletId,
-        newest: UnixSeconds,
-        oldest: UnixSeconds,
-        limit: usize,
-    ) -> Result<Rows> {
-        let (start, end) = RowKey::between(id, newest, oldest);
-        self.rows_in(id, (start.bytes(), end.bytes()), limit, true)
-    }
-
-    /// Rows of a wallet between two bounds, the second exclusive, in either direction.
-    fn rows_in(
-        &self,
-        id: WalletId,
-        (start, end): (&[u8], &[u8]),
+        (start, end): RowBounds,
         limit: usize,
         newest_first: bool,
     ) -> Result<Rows> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let mut range = self.snapshot.trades()?.range(start..end)?;
+        let mut range = self.snapshot.trades()?.range(start.bytes()..end.bytes())?;
         let mut next = || if newest_first { range.next() } else { range.next_back() };
         let mut slice = Slice::new(self, limit, Rows::default());
         while slice.rows.len() < limit
@@ -277,13 +260,13 @@ impl FileView {
             if key == behind.0 {
                 continue;
             }
-            let Some((id, start, end)) = rows_of_wanted(key) else {
+            let Some((id, bounds)) = rows_of_wanted(key) else {
                 return Err(corrupt(WANTED_VALUES, "a short key"));
             };
             // An earlier program left the entries of forgotten wallets.
             let Some(state) = self.snapshot.states()?.get(id.0)? else { continue };
             let epoch = codec::decode_state(STATES, state.value())?.epoch;
-            let rows = self.rows_in(id, (&start, &end), usize::MAX, true)?;
+            let rows = self.rows_in(id, bounds, usize::MAX, true)?;
             let trades = rows.into_iter().map(|row| row.trade).collect();
             let found = side_payments.get(key)?.map(|units| Units::from_be_bytes(units.value()));
             let (side_payment, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));

@@ -59,7 +59,7 @@ fn same<T: Debug>(
 
 /// What is a key is the same in bytes again, and sorts between the bounds of its wallet.
 fn key(bytes: &[u8]) {
-    drop(rows_of_wanted(bytes));
+    let _ = rows_of_wanted(bytes);
     for family in [Family::Solana, Family::Evm, Family::Tron] {
         let Some((id, _)) = bytes.split_first_chunk() else { continue };
         let Some(read) = read_row_key(bytes, family) else { continue };

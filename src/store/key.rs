@@ -32,7 +32,12 @@ pub(super) struct RowKey {
     len: usize,
 }
 
+/// Bounds of keys: the first inclusive, the second exclusive.
+pub(super) type RowBounds = (RowKey, RowKey);
+
 impl RowKey {
+    const EMPTY: Self = Self { bytes: [0; ROW_KEY_BYTES_MAX + 1], len: 0 };
+
     pub(super) fn new(id: WalletId, key: &TradeKey) -> Self {
         let mut row = Self::start(id);
         row.push(&(!key.time.0).to_be_bytes());
@@ -48,7 +53,7 @@ impl RowKey {
 
     /// Sorts before every key of the wallet.
     pub(super) fn start(id: WalletId) -> Self {
-        let mut row = Self { bytes: [0; ROW_KEY_BYTES_MAX + 1], len: 0 };
+        let mut row = Self::EMPTY;
         row.push(&id.0.to_be_bytes());
         row
     }
@@ -85,8 +90,8 @@ impl RowKey {
         }
     }
 
-    /// Bounds of the rows between two times, both inclusive; the second bound is exclusive.
-    pub(super) fn between(id: WalletId, newest: UnixSeconds, oldest: UnixSeconds) -> (Self, Self) {
+    /// Bounds of the rows between two times, both inclusive.
+    pub(super) fn between(id: WalletId, newest: UnixSeconds, oldest: UnixSeconds) -> RowBounds {
         let end = match oldest.0.checked_sub(1) {
             Some(before) => Self::at(id, UnixSeconds(before), Height::MAX),
             None => Self::end(id),
@@ -197,10 +202,13 @@ pub(super) fn wanted_of_wallet(chain: ChainId, id: WalletId) -> Vec<u8> {
 }
 
 /// The wallet of a [`wanted_value_key`], and bounds around the rows of its transaction.
-pub(super) fn rows_of_wanted(key: &[u8]) -> Option<(WalletId, Vec<u8>, Vec<u8>)> {
-    let start = key.get(CHAIN_BYTES..)?;
-    let id = WalletId(u32::from_be_bytes(array(start, 0)?));
-    Some((id, start.to_vec(), [start, &[0xFF; LEG_BYTES + 1]].concat()))
+pub(super) fn rows_of_wanted(key: &[u8]) -> Option<(WalletId, RowBounds)> {
+    let shared = key.get(CHAIN_BYTES..)?;
+    let mut start = RowKey::EMPTY;
+    start.push(shared);
+    let mut end = start;
+    end.push(&[0xFF; LEG_BYTES + 1]);
+    Some((id_of(shared)?, (start, end)))
 }
 
 /// API key, then wallet.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, Either, Ready, ready};
 
 use super::file_view::FileView;
+use super::key::{RowBounds, RowKey};
 #[cfg(feature = "postgres")]
 use super::postgres::PgView;
 use super::{
@@ -58,6 +59,23 @@ impl View {
         Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
+    /// Up to `limit` rows that stand before `than`, oldest first; from the oldest row on for
+    /// [`Position::Start`].
+    pub fn newer_rows(&self, id: WalletId, than: Position, limit: usize) -> Reading<'_, Rows> {
+        self.rows_in(id, (RowKey::start(id), RowKey::above(id, than)), limit, false)
+    }
+
+    /// Up to `limit` rows of a wallet between two times, both inclusive, newest first.
+    pub fn rows_between(
+        &self,
+        id: WalletId,
+        newest: UnixSeconds,
+        oldest: UnixSeconds,
+        limit: usize,
+    ) -> Reading<'_, Rows> {
+        self.rows_in(id, RowKey::between(id, newest, oldest), limit, true)
+    }
+
     /// The height of the newest of a wallet's `rows` oldest rows; `None` where it has fewer. A
     /// wallet is deleted in parts by reopening its heights up to there.
     pub async fn oldest_part(&self, id: WalletId, rows: usize) -> Result<Option<Height>> {
@@ -85,11 +103,11 @@ impl View {
 
 /// Declares reads that both arms have.
 macro_rules! reads {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+    ($($(#[$doc:meta])* $visible:vis $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         #[expect(clippy::elidable_lifetime_names, reason = "arguments of some reads have it")]
         impl View {
             $($(#[$doc])*
-            pub fn $name<'a>(&'a self, $($argument: $type),*) -> Reading<'a, $result> {
+            $visible fn $name<'a>(&'a self, $($argument: $type),*) -> Reading<'a, $result> {
                 match &self.0 {
                     Arm::File(view) => {
                         Either::Left(ready(view.read(|view| view.$name($($argument),*))))
@@ -104,67 +122,63 @@ macro_rules! reads {
 
 reads! {
     /// `None` where the wallet was never interned.
-    wallet(wallet: &'a Wallet) -> Option<Arc<WalletRecord>>;
+    pub wallet(wallet: &'a Wallet) -> Option<Arc<WalletRecord>>;
 
     /// The anchors of a wallet, in the order of their write.
-    anchors(id: WalletId) -> Vec<Anchor>;
+    pub anchors(id: WalletId) -> Vec<Anchor>;
 
     /// A wallet's background demand that has not been met.
-    pending_of(id: WalletId) -> Option<Pending>;
+    pub pending_of(id: WalletId) -> Option<Pending>;
 
-    wallet_by_id(id: WalletId) -> Option<WalletRecord>;
+    pub wallet_by_id(id: WalletId) -> Option<WalletRecord>;
 
     /// As [`View::rows`], into the memory of `room`; also returns whether more rows follow.
-    rows_in_room(id: WalletId, part: (Position, Height), limit: usize, room: Rows) -> (Rows, bool);
+    pub rows_in_room(id: WalletId, part: (Position, Height), limit: usize, room: Rows) -> (Rows, bool);
 
-    /// Up to `limit` rows that stand before `than`, oldest first; from the oldest row on for
-    /// [`Position::Start`].
-    newer_rows(id: WalletId, than: Position, limit: usize) -> Rows;
+    /// Up to `limit` rows between two bounds, newest first or oldest first.
+    rows_in(id: WalletId, bounds: RowBounds, limit: usize, newest_first: bool) -> Rows;
 
     /// How many rows precede the first one at or below `height`, newest first, at most `limit`.
-    count_above(id: WalletId, height: Height, limit: u64) -> u64;
+    pub count_above(id: WalletId, height: Height, limit: u64) -> u64;
 
     /// Block time of the oldest stored row.
-    first_time(id: WalletId) -> Option<UnixSeconds>;
+    pub first_time(id: WalletId) -> Option<UnixSeconds>;
 
     /// `None` for a mint without a stored trade or look-up.
-    token(chain: ChainId, mint: &'a Address) -> Option<TokenRecord>;
+    pub token(chain: ChainId, mint: &'a Address) -> Option<TokenRecord>;
 
     /// Up to `limit` tokens of a chain that lack a symbol or decimals and were not looked up since
     /// `asked_before`; those that never were come first.
-    tokens_wanting_symbols(
+    pub tokens_wanting_symbols(
         chain: ChainId, asked_before: UnixMillis, limit: usize
     ) -> Vec<TokenRecord>;
 
-    /// Up to `limit` rows of a wallet between two times, both inclusive, newest first.
-    rows_between(id: WalletId, newest: UnixSeconds, oldest: UnixSeconds, limit: usize) -> Rows;
-
     /// Up to `limit` transactions of a chain with pending rows, behind a place.
-    wanted_values(chain: ChainId, behind: &'a WantedPlace, limit: usize) -> Vec<WantedValue>;
+    pub wanted_values(chain: ChainId, behind: &'a WantedPlace, limit: usize) -> Vec<WantedValue>;
 
     /// Prices learned from trades between two times, both inclusive, by minute and then by tag.
-    learned_prices(chain: ChainId, from: UnixSeconds, to: UnixSeconds) -> Vec<LearnedPrice>;
+    pub learned_prices(chain: ChainId, from: UnixSeconds, to: UnixSeconds) -> Vec<LearnedPrice>;
 
-    candle(chain: ChainId, minute: Minute) -> KeptCandle;
+    pub candle(chain: ChainId, minute: Minute) -> KeptCandle;
 
     /// The accounts of a wallet.
-    accounts(id: WalletId) -> Vec<SourceAccount>;
+    pub accounts(id: WalletId) -> Vec<SourceAccount>;
 
     /// Wallets with a background demand, by number.
-    pending() -> Vec<(WalletId, Wallet, Pending)>;
+    pub pending() -> Vec<(WalletId, Wallet, Pending)>;
 
     /// Up to `limit` wallets with numbers above `behind`, by number.
-    wallets(behind: Option<WalletId>, limit: usize) -> Vec<(WalletId, Wallet)>;
+    pub wallets(behind: Option<WalletId>, limit: usize) -> Vec<(WalletId, Wallet)>;
 
     /// The ranges of all keys and wallets.
-    all_usage() -> Vec<(KeyId, WalletId, Vec<DeliveredRange>)>;
+    pub all_usage() -> Vec<(KeyId, WalletId, Vec<DeliveredRange>)>;
 
     /// Trades that a key has read, each once.
-    usage_total(key: KeyId) -> u64;
+    pub usage_total(key: KeyId) -> u64;
 
     /// The ranges last written for a key and a wallet.
-    usage(key: KeyId, id: WalletId) -> Vec<DeliveredRange>;
+    pub usage(key: KeyId, id: WalletId) -> Vec<DeliveredRange>;
 
     /// The credit of a key for the wallet, if it was forgotten.
-    credit(key: KeyId, id: WalletId) -> Option<Credit>;
+    pub credit(key: KeyId, id: WalletId) -> Option<Credit>;
 }

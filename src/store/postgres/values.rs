@@ -6,7 +6,7 @@ use super::store::{PgInner, PgStore, Stored, number, stored, unsigned, wallet_id
 use super::write::Columns;
 use crate::domain::{ChainId, Units, ValueSource};
 use crate::store::codec::corrupt;
-use crate::store::key::{RowKey, rows_of_wanted, transaction_of, wanted_value_key};
+use crate::store::key::{RowBounds, RowKey, rows_of_wanted, transaction_of, wanted_value_key};
 use crate::store::schema::names::{TRADES, WANTED_VALUES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, is_derived_or_pending};
 use crate::store::values::Gone;
@@ -15,7 +15,7 @@ use crate::store::{
 };
 
 /// A transaction with pending rows, without its rows, and the bounds of their keys.
-type WantedRows = (WantedValue, Vec<u8>, Vec<u8>);
+type WantedRows = (WantedValue, RowBounds);
 
 impl PgStore {
     pub(in crate::store) async fn write_values(
@@ -44,7 +44,7 @@ impl PgInner {
         let rows = self.rows(sql, &[&chain(of), &behind.0, &limit]).await?;
         let one = |row: &tokio_postgres::Row| {
             let key: Vec<u8> = row.try_get(2)?;
-            let (_, start, end) =
+            let (_, bounds) =
                 rows_of_wanted(&key).ok_or_else(|| corrupt(WANTED_VALUES, "a short key"))?;
             let side_payment: Option<&[u8]> = row.try_get(3)?;
             let wanted = WantedValue {
@@ -54,7 +54,7 @@ impl PgInner {
                 side_payment: side_payment.and_then(Units::try_from_be_slice).unwrap_or_default(),
                 place: WantedPlace(key),
             };
-            Ok((wanted, start, end))
+            Ok((wanted, bounds))
         };
         rows.iter().map(one).collect()
     }

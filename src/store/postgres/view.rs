@@ -13,7 +13,7 @@ use crate::domain::{
     UnixMillis, UnixSeconds, Wallet, lock, opaque,
 };
 use crate::store::codec::{self, WalletState, corrupt};
-use crate::store::key::{RowKey, time_of};
+use crate::store::key::{RowBounds, RowKey, time_of};
 use crate::store::schema::names::{ACCOUNTS, ANCHORS, PENDING, STATES, WALLETS};
 use crate::store::{
     Anchor, Credit, DeliveredRange, KeptCandle, Pending, Result, StoreError, TokenRecord, WalletId,
@@ -218,11 +218,10 @@ impl PgView {
         rows.named(names)
     }
 
-    /// Rows between two bounds, the first inclusive, in either direction.
-    async fn rows_in(
+    pub(in crate::store) async fn rows_in(
         &self,
         id: WalletId,
-        (start, end): (&[u8], &[u8]),
+        (start, end): RowBounds,
         limit: usize,
         newest_first: bool,
     ) -> Result<Rows> {
@@ -234,7 +233,8 @@ impl PgView {
         );
         let rows = retried!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
-            let args: &Arguments<'_> = &[&number(id), &start, &end, &limited(limit)];
+            let args: &Arguments<'_> =
+                &[&number(id), &start.bytes(), &end.bytes(), &limited(limit)];
             let mut rows = StoredSlice::default();
             connection.each(&sql, args, |row| rows.push(row, (0, 1), family)).await?;
             connection.give_back();
@@ -243,34 +243,12 @@ impl PgView {
         self.named(rows).await
     }
 
-    pub(in crate::store) async fn newer_rows(
-        &self,
-        id: WalletId,
-        than: Position,
-        limit: usize,
-    ) -> Result<Rows> {
-        let end = RowKey::above(id, than);
-        self.rows_in(id, (RowKey::start(id).bytes(), end.bytes()), limit, false).await
-    }
-
-    pub(in crate::store) async fn rows_between(
-        &self,
-        id: WalletId,
-        newest: UnixSeconds,
-        oldest: UnixSeconds,
-        limit: usize,
-    ) -> Result<Rows> {
-        let (start, end) = RowKey::between(id, newest, oldest);
-        self.rows_in(id, (start.bytes(), end.bytes()), limit, true).await
-    }
-
     pub(in crate::store) async fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>> {
         let seen = lock(&self.seen).as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
         if let Some(oldest) = seen {
             return Ok(oldest);
         }
-        let (start, end) = (RowKey::start(id), RowKey::end(id));
-        let rows = self.rows_in(id, (start.bytes(), end.bytes()), 1, false).await?;
+        let rows = self.rows_in(id, (RowKey::start(id), RowKey::end(id)), 1, false).await?;
         Ok(rows.last_key().map(|key| key.time))
     }
 
@@ -282,8 +260,8 @@ impl PgView {
     ) -> Result<Vec<WantedValue>> {
         let places = retried!(self.inner.failures, self.inner.wanted_places(chain, behind, limit))?;
         let mut all = Vec::new();
-        for (mut wanted, start, end) in places {
-            let rows = self.rows_in(wanted.id, (&start, &end), usize::MAX, true).await?;
+        for (mut wanted, bounds) in places {
+            let rows = self.rows_in(wanted.id, bounds, usize::MAX, true).await?;
             wanted.trades = rows.into_iter().map(|row| row.trade).collect();
             all.push(wanted);
         }

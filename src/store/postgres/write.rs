@@ -438,13 +438,11 @@ impl PgInner {
         let found = self.lock(&connection, id, None, false).await?;
         // Otherwise another process holds the wallet, and detects the reorg itself.
         let mut found = found.ok_or(StoreError::Overtaken)?;
-        if let Some(low) = above.checked_add(1) {
-            let part = (low, Height::MAX);
-            let gone = self.delete_rows(&connection, id, &mut found.state, part).await?;
-            self.forget_wanted(&connection, (id, wallet.chain), &gone).await?;
-        }
         let is_cut = found.state.coverage.top().is_some_and(|top| top > above);
-        found.state.coverage.cut_above(above);
+        if let Some(low) = above.checked_add(1) {
+            let (of, part) = ((id, wallet.chain), (low, Height::MAX));
+            self.reopen(&connection, of, &mut found.state, part).await?;
+        }
         found.state.epoch += 1;
         found.state.checked_at = None;
         let kept = self.kept_anchors(&connection, id, above).await?;

@@ -91,7 +91,7 @@ impl Model {
 
     pub(crate) fn cut_back(&mut self, above: Height) -> u64 {
         self.trades.retain(|key, _| key.height <= above);
-        self.coverage.cut_above(above);
+        self.coverage.remove(above + 1, Height::MAX);
         self.epoch += 1;
         self.epoch
     }
