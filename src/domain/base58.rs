@@ -53,7 +53,6 @@ pub fn limb_text(limb: u32) -> [u8; 8] {
     (first >> 8 | middle << 8 | last << 24).to_le_bytes()
 }
 
-/// The value of a character.
 pub(super) fn digit(character: u8) -> Option<u32> {
     let digit = DIGITS.get(usize::from(character)).copied().unwrap_or(INVALID);
     (digit != INVALID).then_some(u32::from(digit))

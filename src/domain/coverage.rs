@@ -87,7 +87,6 @@ impl Coverage {
         &self.spans
     }
 
-    /// Highest covered height.
     pub fn top(&self) -> Option<Height> {
         self.spans.last().map(|span| span.high)
     }

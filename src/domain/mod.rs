@@ -53,7 +53,6 @@ pub enum Family {
     Tron,
 }
 
-/// A wallet on a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Wallet {
     pub chain: ChainId,

@@ -8,11 +8,9 @@ use super::{Height, UnixSeconds};
 pub struct Price(pub u128);
 
 impl Price {
-    /// Decimal places of the integer.
     pub const DECIMALS: u8 = 12;
 }
 
-/// A height and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment {
     pub height: Height,

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use crate::domain::{Decimal, Numbers, RowRef, Rows, Side, TimeText, Token};
 
-/// Typical length of a row.
 pub const ROW_BYTES_TYPICAL: usize = 320;
 
 /// Appends rows, as streams and pages write them: the elements of an array, without its

@@ -24,7 +24,6 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Length of the stored form.
     pub const STORED_BYTES: usize = LIMBS * 4;
 
     pub fn from_bytes(bytes: &[u8; 64]) -> Self {

@@ -6,7 +6,6 @@ use super::position::TokenPosition;
 use super::sale::{Origin, Part, Sale};
 use crate::domain::{Side, Units};
 
-/// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BookEntry {
     pub side: Side,

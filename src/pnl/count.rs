@@ -25,7 +25,6 @@ pub struct Count {
     trades: u64,
 }
 
-/// The outcome of a step.
 #[derive(Debug)]
 pub enum CountStep {
     Row,
@@ -56,7 +55,6 @@ impl Count {
         Self { ledger, method, period, books, left, has_begun: false, trades: 0 }
     }
 
-    /// Enters the next row.
     pub fn step(&mut self) -> CountStep {
         let Some(at) = self.left.checked_sub(1) else { return CountStep::All };
         let ledger = Arc::clone(&self.ledger);

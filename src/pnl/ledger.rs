@@ -38,7 +38,6 @@ impl HeldToken {
     }
 }
 
-/// One row.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerRow {
     pub mint: Address,

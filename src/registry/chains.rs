@@ -48,7 +48,6 @@ pub struct ReferenceVaults {
     pub fee: u32,
 }
 
-/// One chain.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {

@@ -159,7 +159,6 @@ pub enum ContractKind {
     Part,
 }
 
-/// One contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "five independent guarantees of its code")]
@@ -274,7 +273,6 @@ pub struct EvmTables {
 }
 
 impl EvmTables {
-    /// Events with this first topic.
     pub fn events(&self, topic: &Word) -> &[Event] {
         self.events.get(topic).map(Vec::as_slice).unwrap_or_default()
     }

@@ -27,7 +27,6 @@ impl RegistryError {
     }
 }
 
-/// All tables.
 #[derive(Debug)]
 pub struct Registry {
     chains: Vec<Chain>,

@@ -70,7 +70,6 @@ impl Shared {
         Ok(Snapshot::new(txn, edition, opened, pin))
     }
 
-    /// Runs against the open database.
     pub(super) fn with<T>(&self, run: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         self.with_pin(run).map(|(result, _)| result)
     }

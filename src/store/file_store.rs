@@ -105,7 +105,7 @@ impl FileStore {
         self.view()?.read(|view| view.stats(file_bytes))
     }
 
-    /// Waits for the writer without yielding the task.
+    /// Waits for the writer on the caller's thread, so that paused time does not advance.
     fn spin<T>(&self, mut answer: oneshot::Receiver<Result<T>>) -> Result<T> {
         loop {
             match answer.try_recv() {

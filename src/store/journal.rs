@@ -12,7 +12,6 @@ use super::schema::begin_write;
 use super::{LIMITS, Result, StoreError};
 use crate::domain::{Wallet, lock, opaque};
 
-/// One committed change.
 pub(super) enum JournalEntry {
     /// With its weight.
     Write(usize, Change),

@@ -143,7 +143,6 @@ pub struct WalletPatch {
     pub reopen: Vec<(Height, Height)>,
 }
 
-/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
     /// The write is durable: the wallet's rows and coverage after it.
@@ -164,7 +163,6 @@ pub struct TokenRecord {
 }
 
 impl TokenRecord {
-    /// A record without metadata.
     pub fn bare(chain: ChainId, mint: Address) -> Self {
         Self { chain, mint, symbol: None, decimals: None, asked_at: None }
     }

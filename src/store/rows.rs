@@ -12,7 +12,7 @@ use redb::{AccessGuard, ReadableTable as _, Table, WriteTransaction};
 
 use crate::domain::{Height, TxId, UnixSeconds, ValueSource};
 
-use super::key::{RowKey, height_of, id_of, read_row_key, time_of, transaction_of};
+use super::key::{RowBounds, RowKey, height_of, id_of, read_row_key, time_of, transaction_of};
 use super::schema::ROW_KEY_TO_TRADE;
 use super::schema::names::TRADES;
 use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_derived_or_pending};
@@ -82,7 +82,7 @@ impl<'txn> RowTables<'txn> {
         low: Height,
         high: Height,
         disordered: bool,
-    ) -> Result<(RowKey, RowKey)> {
+    ) -> Result<RowBounds> {
         if disordered {
             return Ok((RowKey::start(id), RowKey::end(id)));
         }

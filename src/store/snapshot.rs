@@ -11,7 +11,6 @@ use crate::domain::{BoundedCache, UnixSeconds, Wallet, lock, opaque};
 
 type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
 
-/// The store at one moment.
 pub(super) struct Snapshot {
     pub(super) txn: ReadTransaction,
     /// Edition of the reader cache, from before the transaction began.

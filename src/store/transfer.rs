@@ -33,17 +33,14 @@ pub struct Digest {
     pub hash: [u8; 32],
 }
 
-/// The outcome for a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
-    /// It was equal already.
     Same(Digest),
     Written(Digest),
     /// It is not equal after the copy: another process writes it.
     Differs,
 }
 
-/// A copy under way.
 #[derive(Debug)]
 pub struct Transfer<'a> {
     from: &'a Store,

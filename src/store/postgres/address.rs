@@ -10,7 +10,6 @@ use tokio_postgres::config::{Host, TargetSessionAttrs};
 use super::LIMITS;
 use crate::store::{Result, StoreError};
 
-/// A parsed address.
 #[derive(Debug)]
 pub(super) struct DatabaseAddress {
     /// The settings for each host of the address.

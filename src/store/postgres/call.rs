@@ -124,7 +124,6 @@ impl Drop for Connection {
     }
 }
 
-/// The retries of one call.
 #[derive(Debug)]
 pub(super) struct Retries {
     until: Instant,

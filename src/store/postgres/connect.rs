@@ -27,7 +27,6 @@ const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET statement_
 pub struct SharedOptions {
     /// `postgres://user:password@host:port/database`, hosts separated by commas; never shown.
     pub url: String,
-    /// Connections in the pool.
     pub connections: usize,
 }
 

@@ -12,7 +12,6 @@ use super::call::CallError;
 use super::connect::{ConnectionPool, PoolError};
 use crate::store::{StoreError, StoreFailure};
 
-/// Failed calls so far.
 #[derive(Debug)]
 pub(super) struct Failures {
     pool: ConnectionPool,

@@ -22,9 +22,7 @@ pub(super) struct Lease {
     pub(super) given_up: AtomicI64,
     /// Until when this process holds its wallets for certain, by its own clock.
     pub(super) until: Mutex<Option<Instant>>,
-    /// This process's share.
     pub(super) share: watch::Sender<Share>,
-    /// Counts losses of the lease.
     pub(super) losses: watch::Sender<u64>,
 }
 

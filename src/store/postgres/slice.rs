@@ -51,7 +51,6 @@ impl NumberSet {
         place
     }
 
-    /// The index of a number.
     pub(super) fn find(&self, number: u32) -> Option<usize> {
         self.places.get(&number).copied()
     }
@@ -104,7 +103,6 @@ impl StoredSlice {
         self.rows.is_empty()
     }
 
-    /// The rows with their names.
     pub(super) fn named(self, SliceNames { tokens, venues }: SliceNames) -> Result<Rows> {
         let tokens: Option<Vec<_>> = tokens.into_iter().collect();
         let venues: Option<Vec<_>> = venues.into_iter().collect();

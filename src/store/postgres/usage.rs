@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::{try_join3, try_join4};
 
-use super::call::{Arguments, Called, Connection, retried};
+use super::call::{Called, Connection, retried};
 use super::store::{PgInner, PgStore, number, signed, unsigned};
 use crate::domain::{Family, KeyId, Wallet};
 use crate::store::codec::{decode_ranges, encode_ranges};
@@ -52,18 +52,15 @@ async fn put(connection: &Connection, updates: &[UsageUpdate]) -> Called<()> {
     let (keys_of, wallets): (Vec<_>, Vec<_>) = of.into_iter().unzip();
     let (of, left): (Vec<_>, Vec<_>) = credits.into_iter().unzip();
     let (credited, marks): (Vec<_>, Vec<_>) = of.into_iter().unzip();
-    let total_args: &Arguments<'_> = &[&keys, &totals];
-    let range_args: &Arguments<'_> = &[&keys_of, &wallets, &ranges];
-    let credit_args: &Arguments<'_> = &[&credited, &marks, &left];
     let write_credits = async {
         if credited.is_empty() {
             return Ok(0);
         }
-        connection.execute(PUT_CREDITS, credit_args).await
+        connection.execute(PUT_CREDITS, &[&credited, &marks, &left]).await
     };
     try_join3(
-        connection.execute(PUT_TOTALS, total_args),
-        connection.execute(PUT_RANGES, range_args),
+        connection.execute(PUT_TOTALS, &[&keys, &totals]),
+        connection.execute(PUT_RANGES, &[&keys_of, &wallets, &ranges]),
         write_credits,
     )
     .await?;
@@ -100,14 +97,11 @@ impl PgInner {
         let keep = "SELECT 1 FROM blotter.wallet_state WHERE wallet = $1 FOR KEY SHARE";
         let lock = "SELECT total FROM blotter.key_total WHERE key_id = $1 FOR UPDATE";
         let read = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";
-        let lock_args: &Arguments<'_> = &[&number_of_key];
-        let read_args: &Arguments<'_> = &[&number_of_key, &wallet_number];
-        let keep_args: &Arguments<'_> = &[&wallet_number];
         let ((), is_kept, total, ranges) = try_join4(
             connection.begin(),
-            connection.query_opt(keep, keep_args),
-            connection.query_opt(lock, lock_args),
-            connection.query_opt(read, read_args),
+            connection.query_opt(keep, &[&wallet_number]),
+            connection.query_opt(lock, &[&number_of_key]),
+            connection.query_opt(read, &[&number_of_key, &wallet_number]),
         )
         .await?;
         if is_kept.is_none() {

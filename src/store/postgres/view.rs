@@ -314,8 +314,7 @@ impl PgInner {
                 LIMIT $4) above";
         let (below, end) = (height_bytes(height), RowKey::end(id));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let args: &Arguments<'_> = &[&number(id), &below.as_slice(), &end.bytes(), &limit];
-        let row = self.row(sql, args).await?;
+        let row = self.row(sql, &[&number(id), &below.as_slice(), &end.bytes(), &limit]).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
     }
 

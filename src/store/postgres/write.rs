@@ -513,8 +513,7 @@ async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Called<(
     let Columns { keys, values } = Columns::of(rows);
     let sql = "INSERT INTO blotter.trade (wallet, key, value)
                SELECT $1, k, v FROM unnest($2::bytea[], $3::bytea[]) AS new(k, v)";
-    let args: &Arguments<'_> = &[&number(id), &keys, &values];
-    connection.execute(sql, args).await?;
+    connection.execute(sql, &[&number(id), &keys, &values]).await?;
     Ok(())
 }
 
