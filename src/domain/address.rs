@@ -138,14 +138,12 @@ impl TxId {
     /// Parses the text form of a family: base58, or 32 bytes of hex, with `0x` on EVM and with or
     /// without it on Tron.
     pub fn parse(family: Family, text: &str) -> Option<Self> {
-        let hash = |text: &str| hex::decode(text).ok().filter(|bytes| bytes.len() == 32);
-        match family {
-            Family::Solana => Self::parse_solana(text),
-            Family::Evm => Self::from_bytes(family, &hash(text.strip_prefix("0x")?)?),
-            Family::Tron => {
-                Self::from_bytes(family, &hash(text.strip_prefix("0x").unwrap_or(text))?)
-            }
-        }
+        let digits = match family {
+            Family::Solana => return Self::parse_solana(text),
+            Family::Evm => text.strip_prefix("0x")?,
+            Family::Tron => text.strip_prefix("0x").unwrap_or(text),
+        };
+        Self::from_bytes(family, &hex::decode(digits).ok()?)
     }
 
     /// Base58 of 64 bytes.

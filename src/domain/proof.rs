@@ -169,17 +169,9 @@ mod tests {
 
     #[test]
     fn numbers_and_names_are_distinct_and_come_back() {
-        for (number, way) in (0..).zip([
-            Way::Unknown,
-            Way::Signatures,
-            Way::FullPages,
-            Way::Portal,
-            Way::Explorer,
-            Way::Transfers,
-            Way::Logs,
-            Way::Lists,
-            Way::Events,
-        ]) {
+        let stored = "unknown signatures full_pages portal explorer alchemy logs lists events";
+        assert_eq!(Way::ALL.map(Way::name).join(" "), stored, "no number of a file changes");
+        for (number, way) in (0..).zip(Way::ALL) {
             assert_eq!((way.number(), Way::from_number(number)), (number, Some(way)));
         }
         assert_eq!(Way::from_number(9), None);

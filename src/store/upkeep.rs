@@ -28,17 +28,11 @@ pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64> {
     // Held until the end: a server that starts meanwhile finds the store in use.
     file::lock_whole(&backend, &backend.name)?;
     disk::create_private_folder(to)?;
-    let target = to.join(FILE_NAME);
-    let bytes = copy_new(&folder.join(FILE_NAME), &target)?;
-    drop(backend);
-    Ok(bytes)
-}
-
-/// Never replaces a file.
-fn copy_new(from: &Path, to: &Path) -> io::Result<u64> {
-    let mut target = disk::private_file().write(true).create_new(true).open(to)?;
-    let bytes = io::copy(&mut File::open(from)?, &mut target)?;
+    // Never replaces a file.
+    let mut target = disk::private_file().write(true).create_new(true).open(to.join(FILE_NAME))?;
+    let bytes = io::copy(&mut File::open(folder.join(FILE_NAME))?, &mut target)?;
     target.sync_all()?;
+    drop(backend);
     Ok(bytes)
 }
 
