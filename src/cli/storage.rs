@@ -7,7 +7,7 @@ use super::config::storage_engine::StorageEngine;
 use super::errors::CliError;
 use crate::store::{Store, StoreError, StoreOptions};
 
-/// The address of the database, where the store is one.
+/// The URL of the database, if the store is one.
 pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
     let url = config.storage.url.0.as_ref().map(super::config::secret::ConfigSecret::expose);
     match (config.storage.engine, url) {
@@ -19,7 +19,7 @@ pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
     }
 }
 
-/// What can be said of the settings without opening the store.
+/// Checks the settings as far as possible without opening the store.
 pub(super) fn check(config: &Config) -> Result<(), CliError> {
     shared_url(config)?.map_or(Ok(()), check_url)
 }
@@ -50,10 +50,10 @@ pub(super) fn options(config: &Config) -> StoreOptions {
 
 pub(super) fn open_folder(folder: &Path, config: &Config) -> Result<Store, CliError> {
     let opened = Store::open(folder, options(config));
-    opened.map_err(|error| CliError::failed(what_to_do(folder, &error), error))
+    opened.map_err(|error| CliError::failed(advice(folder, &error), error))
 }
 
-fn what_to_do(folder: &Path, error: &StoreError) -> String {
+fn advice(folder: &Path, error: &StoreError) -> String {
     let folder = folder.display();
     if let StoreError::Locked { .. } = error {
         return format!(

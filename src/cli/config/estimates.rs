@@ -1,4 +1,4 @@
-//! Whether size estimates are answered, which needs no key.
+//! The setting `server.estimates`: whether size estimates, which need no key, are served.
 
 use super::units::{one_of_words, serde_as_text};
 use crate::api::{Hosts, Proxies};
@@ -6,7 +6,7 @@ use crate::cli::config::Listen;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum Estimates {
-    /// Only while the server listens on this machine alone.
+    /// Only if the server listens on a loopback address.
     Auto,
     On,
     Off,

@@ -1,9 +1,9 @@
-//! The setting that chooses where the store is.
+//! The setting `storage.engine`.
 
-/// Where trades, keys and usage are kept.
+/// Where trades, keys and usage are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum StorageEngine {
-    /// In a database where one is named, else in a file.
+    /// In a database if one is configured, else in a file.
     Auto,
     File,
     Postgres,

@@ -1,8 +1,7 @@
-//! Table, CSV, NDJSON and JSON.
+//! Table, CSV, NDJSON and JSON, all written as rows arrive.
 //!
-//! `ndjson` has the shape of the API's stream, `json` nearly that of a page: with `firstTrade`, without
-//! the numbers of pages. Rows are written as they come;
-//! only `json` could need them all, and does not: what is known last stands last.
+//! `ndjson` has the shape of the API's stream. `json` has that of a page, with `firstTrade` and
+//! without the numbers of pages; its members that are known last come last.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -26,11 +25,10 @@ struct FinalLine<'a> {
     cursor: Option<&'a str>,
 }
 
-/// Table, CSV, NDJSON and JSON.
 pub(super) struct Plain {
     format: Format,
     wallet: String,
-    /// Symbol of the chain's coin, for the table's head.
+    /// Symbol of the native coin, for the table's header.
     native: String,
     colour: bool,
     written: u64,
@@ -79,7 +77,7 @@ impl Encode for Plain {
         }
     }
 
-    /// Hands the rows on at once.
+    /// Writes the rows at once.
     fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, cursor: &str) -> io::Result<()> {
         if self.format == Format::Ndjson && !rows.is_empty() {
             let (trades, cursor) = (json(&rows)?, json(&cursor)?);
@@ -134,7 +132,8 @@ impl Encode for Plain {
     }
 }
 
-/// Fixed widths, so that a row can be written before the next is known; a longer cell pushes.
+/// Fixed widths, so that a row can be written before the next one is known. A longer cell shifts
+/// the rest of its line.
 fn table_line([time, side, amount, token, value, dex, signature]: [&str; 7]) -> String {
     format!("{time:<25}  {side:<4}  {amount:>24}  {token:<12}  {value:>18}  {dex:<18}  {signature}")
 }

@@ -1,4 +1,4 @@
-//! What the tests of the forms write.
+//! Sample rows for the tests of the formats.
 
 use serde_json::value::RawValue;
 

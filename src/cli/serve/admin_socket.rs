@@ -1,4 +1,4 @@
-//! The server's end of the socket: for its own user and root alone.
+//! The server side of the admin socket, which serves the server's own user and root only.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io;
@@ -18,12 +18,13 @@ use crate::cli::admin::{AdminRequest, AdminResponse, SOCKET_NAME};
 use crate::history::Tasks;
 use crate::store::create_private_folder;
 
-/// Bound under this name, so that no client connects before its mode is set.
+/// The socket is bound under this name and then renamed, so that no client connects before its mode
+/// is set.
 const NEW_NAME: &str = "admin.sock.new";
 const REQUEST_BYTES_MAX: u64 = 64 * 1024;
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 16;
-/// Pause after the system refused to accept.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 const ROOT: u32 = 0;
 
@@ -31,15 +32,15 @@ const ROOT: u32 = 0;
 pub(in crate::cli) struct AdminSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode: another process may have put its own socket at the path since.
+    /// Device and inode: by now another process may have its own socket at the path.
     file: (u64, u64),
     /// The user that runs the server.
     user: u32,
 }
 
 impl AdminSocket {
-    /// Makes the folder where there is none: a shared store needs none. There several processes may be
-    /// given the same folder, so a socket at which one of them answers is left to it.
+    /// Creates the folder if it is missing, as a shared store has none. Several processes of a
+    /// shared store may use the same folder, so a socket on which one of them listens is an error.
     pub(in crate::cli) fn bind(folder: &Path) -> io::Result<Self> {
         create_private_folder(folder)?;
         let (path, new) = (folder.join(SOCKET_NAME), folder.join(NEW_NAME));
@@ -49,7 +50,7 @@ impl AdminSocket {
         Ok(Self { listener, path, file: identity(&meta), user: meta.uid() })
     }
 
-    /// Answers until the tasks are asked to end.
+    /// Serves until the tasks are stopped.
     pub(in crate::cli) async fn serve(self, operator: Arc<Operator>, tasks: Tasks) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         while let Some(accepted) = tasks.run(self.listener.accept()).await {
@@ -86,7 +87,7 @@ fn identity(meta: &Metadata) -> (u64, u64) {
     (meta.dev(), meta.ino())
 }
 
-/// Sets the mode of a new socket and gives it its name: what it is then.
+/// Sets the mode of a new socket and renames it. Returns its metadata.
 fn place(new: &Path, path: &Path) -> io::Result<Metadata> {
     fs::set_permissions(new, Permissions::from_mode(0o600))?;
     let meta = fs::symlink_metadata(new)?;
@@ -95,7 +96,7 @@ fn place(new: &Path, path: &Path) -> io::Result<Metadata> {
     Ok(meta)
 }
 
-/// Removes a socket at which no process answers any more.
+/// Removes a socket on which no process listens any more.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(file) if file.file_type().is_socket() => match Probe::connect(path) {
@@ -122,7 +123,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Result<()> {
     let peer = stream.peer_cred()?.uid();
     let (read, mut write) = stream.into_split();
-    // Read in any case: a socket that is closed with bytes unread loses the answer.
+    // Read in any case: closing a socket with unread bytes discards the response.
     let mut line = String::new();
     let mut read = BufReader::new(read.take(REQUEST_BYTES_MAX));
     timeout(REQUEST_WAIT_MAX, read.read_line(&mut line)).await??;

@@ -1,4 +1,4 @@
-//! What a running server does for its operator.
+//! The commands that a running server executes for its operator.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::reload::{Reload, Reloaded};
-use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys, taken};
+use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, backup_exists, copy_keys};
 use crate::cli::admin::{AdminRequest, AdminResponse};
 use crate::cli::clock::SystemClock;
 use crate::cli::errors::CliError;
@@ -25,13 +25,12 @@ pub(in crate::cli) struct Operator {
     pub(in crate::cli) keys: Arc<KeysWatch>,
     pub(in crate::cli) audit: Audit,
     pub(in crate::cli) started: UnixMillis,
-    /// `None` for a server without a configuration of its own.
+    /// `None` for a server without a configuration to reload.
     pub(in crate::cli) reload: Option<Reload>,
-    /// When the last reload was, and how it ended.
+    /// Time and outcome of the last reload.
     pub(in crate::cli) reloaded: Mutex<Option<Value>>,
 }
 
-/// The history says what went wrong in words for clients.
 fn failed(error: &HistoryError) -> CliError {
     CliError::plain(error.to_string())
 }
@@ -63,9 +62,9 @@ impl Operator {
             return Err(CliError::plain("a backup needs an absolute path"));
         }
         self.refuse_shared(BACKUP_OF_DATABASE)?;
-        // The history does not say it in these words; nothing is overwritten without this check.
+        // For a clearer error: the history does not overwrite a copy either.
         if to.join(FILE_NAME).exists() {
-            return Err(taken(to));
+            return Err(backup_exists(to));
         }
         tracing::info!(to = %to.display(), "a backup begins");
         let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
@@ -87,7 +86,7 @@ impl Operator {
         let wallet = Wallet { chain: chain.id, address };
         let rows =
             self.history.forget(wallet, random_seeds()?).await.map_err(|error| failed(&error))?;
-        // Not which one: it is to be forgotten.
+        // Without the address, which is to be forgotten.
         self.audit.record("forget", &json!({ "chain": chain.slug, "rows": rows, "by": by }));
         Ok(json!({ "rows": rows }))
     }
@@ -105,7 +104,7 @@ impl Operator {
         json!({ "paused": paused })
     }
 
-    /// Reads the configuration again; what came of it is logged.
+    /// Reloads the configuration and logs the outcome.
     pub(in crate::cli) fn reload(&self, by: &str) -> Result<Reloaded, CliError> {
         let done = match &self.reload {
             Some(reload) => reload.run(),
