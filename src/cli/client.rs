@@ -70,21 +70,11 @@ struct ErrorPart {
     message: String,
 }
 
-impl Page {
-    /// The page without its rows and with the cursor of before, so that the reading does not
-    /// advance.
-    fn without_rows(self, reading: &Reading) -> Self {
-        Self { trades: Vec::new(), cursor: reading.cursor.clone(), ..self }
-    }
-}
-
-/// Why a request for a page failed.
 enum PageError {
     /// Worth a retry after at least this long.
     Transient(String, Duration),
     /// No connection, which is worth a retry only if the server has responded before.
     Unreachable(String),
-    /// The server rejected the request.
     Rejected(String),
     /// The history above the cursor was reorged.
     Changed,
@@ -162,8 +152,13 @@ pub(super) async fn read(
             }
             Err(PageError::Changed) => break reading.short(CliError::Changed),
         };
-        // An earlier call wrote all rows up to the limit, and a page has at least one.
-        let page = if left == 0 { page.without_rows(&reading) } else { page };
+        // An earlier call wrote all rows up to the limit, and a page has at least one. The reading
+        // must not advance.
+        let page = if left == 0 {
+            Page { trades: Vec::new(), cursor: reading.cursor.clone(), ..page }
+        } else {
+            page
+        };
         let is_last = page.cursor.is_none();
         let complete = page.complete;
         reading.take(page, writer, progress)?;
@@ -203,14 +198,11 @@ async fn coverage(request: &ClientRequest) -> Option<CoverageNote> {
     CoverageNote::read(&answer.body).filter(|_| answer.status == StatusCode::OK)
 }
 
-/// The state of a reading.
 struct Reading {
     cursor: Option<String>,
     oldest: Option<String>,
     trade_count: u64,
-    /// The server has returned a page.
     has_answered: bool,
-    /// When the last row arrived.
     progressed_at: Instant,
 }
 
@@ -289,10 +281,6 @@ async fn page_once(request: &ClientRequest, url: &str) -> Result<Page, PageError
     })
 }
 
-fn kind(answer: &GetAnswer) -> Option<String> {
-    serde_json::from_slice::<ErrorBody>(&answer.body).ok()?.kind
-}
-
 /// The text of an error response.
 pub(super) fn refused(answer: &GetAnswer) -> String {
     let hint = match answer.status {
@@ -310,7 +298,8 @@ pub(super) fn refused(answer: &GetAnswer) -> String {
 /// Classifies a response that is no page.
 fn page_error(answer: &GetAnswer) -> PageError {
     let (status, reason) = (answer.status, refused(answer));
-    if kind(answer).as_deref() == Some(CHANGED) {
+    let body = serde_json::from_slice::<ErrorBody>(&answer.body).ok();
+    if body.and_then(|body| body.kind).as_deref() == Some(CHANGED) {
         PageError::Changed
     } else if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
         PageError::Transient(reason, answer.retry_after.unwrap_or_default())

@@ -51,7 +51,6 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Where a store is.
 #[derive(Debug, PartialEq, Eq)]
 enum StoreLocation {
     Folder(PathBuf),
@@ -92,7 +91,6 @@ impl StoreLocation {
     }
 }
 
-/// The counts of a copy.
 #[derive(Debug, Default)]
 struct CopyCounts {
     written: u64,

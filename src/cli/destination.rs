@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use super::errors::CliError;
 
-/// The name of stdout.
 const STDOUT_NAME: &str = "-";
 /// Most links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -41,7 +40,6 @@ impl Destination {
         }
     }
 
-    /// The path of a regular file.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),

@@ -49,7 +49,6 @@ impl Engine {
         Ok(Self { history, keys, nodes, tasks, stop_wait_max: config.server.shutdown_wait.0 })
     }
 
-    /// Stops all tasks and closes the store.
     pub(super) async fn close(self) -> Result<(), CliError> {
         self.history.stop();
         if !self.tasks.shutdown(self.stop_wait_max).await {

@@ -68,7 +68,6 @@ impl CliError {
         matches!(self, Self::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// The error and its causes, one per line.
     pub(super) fn report(&self) -> String {
         let mut text = format!("error: {self}");
         let mut cause = self.source();

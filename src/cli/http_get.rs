@@ -84,7 +84,6 @@ pub(super) fn require_private(flag: &str, url: &ConfigUrl, insecure: bool) -> Re
     )))
 }
 
-/// Whether a URL uses TLS or leads to this machine.
 fn is_private(url: &ConfigUrl) -> bool {
     let Ok(uri) = url.expose().parse::<Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();

@@ -22,7 +22,6 @@ pub(super) struct TradeLine {
     pub(super) block_time: String,
 }
 
-/// How a history ended.
 #[derive(Debug)]
 pub(super) struct Ending {
     /// All trades on the chain are known; rows may still remain behind the cursor.
@@ -72,7 +71,6 @@ fn number(decimal: Decimal) -> Option<Box<RawValue>> {
     RawValue::from_string(decimal.to_string()).ok()
 }
 
-/// Writes one history in one format.
 pub(super) trait Encode {
     fn begin(&mut self, to: &mut dyn Write) -> io::Result<()>;
 

@@ -17,10 +17,8 @@ const TOTAL_EVERY: Duration = Duration::from_secs(1);
 const RATE_AFTER: Duration = Duration::from_secs(1);
 const RATE_OVER: Duration = Duration::from_secs(20);
 
-pub(super) struct ProgressLine(Option<Bar>);
-
-struct Bar {
-    shown: ProgressBar,
+pub(super) struct ProgressLine {
+    bar: ProgressBar,
     /// Recent times, and the number of rows at each.
     marks: RefCell<VecDeque<(Instant, u64)>>,
     total: Cell<Option<u64>>,
@@ -33,7 +31,7 @@ impl ProgressLine {
     /// Shows nothing if `silent` is set or stderr is no terminal.
     pub(super) fn start(silent: bool) -> Self {
         if silent || !std::io::stderr().is_terminal() {
-            return Self(None);
+            return Self::of(ProgressBar::hidden());
         }
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
@@ -41,71 +39,56 @@ impl ProgressLine {
         }
         bar.set_message("asking the chain");
         bar.enable_steady_tick(TICK);
-        Self(Some(Bar::new(bar)))
+        Self::of(bar)
     }
 
-    pub(super) fn is_shown(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Values pending from earlier calls are being looked up.
-    pub(super) fn shows_values(&self) {
-        if let Some(bar) = &self.0 {
-            bar.shown.set_message("asking for values that are still open");
-        }
-    }
-
-    /// Sets the estimated total.
-    pub(super) fn expect(&self, trades: u64) {
-        if let Some(bar) = &self.0 {
-            bar.expected.set(Some(trades));
-        }
-    }
-
-    /// The reading has reached this many trades, back to this time.
-    pub(super) fn reached(&self, trades: u64, oldest: &str) {
-        let Some(bar) = &self.0 else { return };
-        let (recent, took) = bar.mark(trades);
-        let expected = bar.expected.get().filter(|expected| *expected > trades);
-        let known = bar.total.get().map(|total| ("", total));
-        let total = known.or(expected.map(|expected| ("about ", expected)));
-        bar.shown.set_message(message(trades, total, recent, took, oldest));
-    }
-
-    /// This many transactions were read again, back to this time.
-    pub(super) fn reread(&self, transactions: u64, oldest: &str) {
-        if let Some(bar) = &self.0 {
-            let count = HumanCount(transactions);
-            bar.shown.set_message(format!("{count} transactions read anew, back to {oldest}"));
-        }
-    }
-
-    /// Whether the caller should determine the total now.
-    pub(super) fn wants_total(&self) -> bool {
-        self.0.as_ref().is_some_and(|bar| {
-            let recent = bar.total_requested_at.get().is_some_and(|at| at.elapsed() < TOTAL_EVERY);
-            bar.total.get().is_none() && !recent
-        })
-    }
-
-    /// Sets the total, if it is known.
-    pub(super) fn total(&self, total: Option<u64>) {
-        if let Some(bar) = &self.0 {
-            bar.total_requested_at.set(Some(Instant::now()));
-            bar.total.set(total);
-        }
-    }
-}
-
-impl Bar {
-    fn new(shown: ProgressBar) -> Self {
+    fn of(bar: ProgressBar) -> Self {
         Self {
-            shown,
+            bar,
             marks: RefCell::default(),
             total: Cell::default(),
             expected: Cell::default(),
             total_requested_at: Cell::default(),
         }
+    }
+
+    pub(super) fn is_shown(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// Values pending from earlier calls are being looked up.
+    pub(super) fn shows_values(&self) {
+        self.bar.set_message("asking for values that are still open");
+    }
+
+    pub(super) fn expect(&self, trades: u64) {
+        self.expected.set(Some(trades));
+    }
+
+    /// The reading has reached this many trades, back to this time.
+    pub(super) fn reached(&self, trades: u64, oldest: &str) {
+        let (recent, took) = self.mark(trades);
+        let expected = self.expected.get().filter(|expected| *expected > trades);
+        let known = self.total.get().map(|total| ("", total));
+        let total = known.or(expected.map(|expected| ("about ", expected)));
+        self.bar.set_message(message(trades, total, recent, took, oldest));
+    }
+
+    /// This many transactions were read again, back to this time.
+    pub(super) fn reread(&self, transactions: u64, oldest: &str) {
+        let count = HumanCount(transactions);
+        self.bar.set_message(format!("{count} transactions read anew, back to {oldest}"));
+    }
+
+    /// Whether the caller should determine the total now.
+    pub(super) fn wants_total(&self) -> bool {
+        let recent = self.total_requested_at.get().is_some_and(|at| at.elapsed() < TOTAL_EVERY);
+        self.is_shown() && self.total.get().is_none() && !recent
+    }
+
+    pub(super) fn total(&self, total: Option<u64>) {
+        self.total_requested_at.set(Some(Instant::now()));
+        self.total.set(total);
     }
 
     /// The number of recent rows, and the time in which they arrived.
@@ -149,9 +132,7 @@ fn message(
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.shown.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 
@@ -178,12 +159,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_rate_is_that_of_late() {
-        let bar = Bar::new(ProgressBar::hidden());
-        assert_eq!(bar.mark(100_000), (0, Duration::ZERO));
+        let progress = ProgressLine::of(ProgressBar::hidden());
+        assert_eq!(progress.mark(100_000), (0, Duration::ZERO));
         let mut last = (0, Duration::ZERO);
         for second in 1..=60 {
             tokio::time::advance(Duration::from_secs(1)).await;
-            last = bar.mark(300_000 + second * 50);
+            last = progress.mark(300_000 + second * 50);
         }
         assert_eq!(last, (1_000, Duration::from_secs(20)), "what was stored is not of late");
     }

@@ -114,7 +114,6 @@ impl<'a> WalletReading<'a> {
         Ok(Self { context, chain, wallet, limit: None, server: None })
     }
 
-    /// Whether the history is read from a server.
     pub(super) fn is_remote(&self) -> bool {
         self.server.is_some()
     }

@@ -135,7 +135,6 @@ pub(super) fn source(
     }))
 }
 
-/// The price service, if one is configured.
 pub(super) fn candles(
     config: &Config,
     registry: &Registry,

@@ -16,7 +16,6 @@ pub(super) enum Target {
     File { writer: BufWriter<File>, part: PathBuf, path: PathBuf },
 }
 
-/// Appends a suffix to a path's last name.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -82,7 +81,6 @@ impl Target {
         Ok(())
     }
 
-    /// Removes the partial file.
     pub(super) fn discard(self) {
         if let Self::File { part, .. } = self
             && let Err(error) = fs::remove_file(&part)

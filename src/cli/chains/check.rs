@@ -14,7 +14,7 @@ use super::probe_tron::KEY_HEADER;
 use crate::cli::config::Config;
 use crate::cli::config::chains::NodeSetting;
 use crate::cli::errors::CliError;
-use crate::cli::sources::{ChainLists, Nodes, chain_lists, endpoints, pool};
+use crate::cli::sources::{self, ChainLists, Nodes, chain_lists, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
@@ -43,8 +43,12 @@ pub(in crate::cli) async fn run(
     let (mut all, mut lists) = (Vec::new(), Vec::new());
     for chain in chains_to_check(config, registry) {
         let found = chain_lists(config, chain)?;
-        let (endpoints, listed) =
-            (check_chain(config, chain, transport, &found).await?, listed(chain, &found));
+        // All endpoints before one is shown: the advice on one depends on the others.
+        let mut endpoints = Vec::new();
+        for endpoint in sources::endpoints(config, chain)? {
+            endpoints.push(check(chain, &endpoint, transport).await?);
+        }
+        let (endpoints, listed) = (advise(endpoints, &found), listed(chain, &found));
         if !as_json {
             write_chain(&endpoints, &listed, out).map_err(CliError::Output)?;
         }
@@ -60,20 +64,6 @@ pub(in crate::cli) async fn run(
         return Err(CliError::plain(format!("{dead} of {} endpoints cannot be used", all.len())));
     }
     Ok(())
-}
-
-/// Probes all endpoints of a chain; advice depends on all of them.
-async fn check_chain(
-    config: &Config,
-    chain: &Chain,
-    transport: &Arc<dyn Transport>,
-    lists: &ChainLists,
-) -> Result<Vec<CheckedEndpoint>, CliError> {
-    let mut checked = Vec::new();
-    for endpoint in endpoints(config, chain)? {
-        checked.push(check(chain, &endpoint, transport).await?);
-    }
-    Ok(advise(checked, lists))
 }
 
 fn listed(chain: &Chain, lists: &ChainLists) -> Vec<Listed> {

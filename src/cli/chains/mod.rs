@@ -16,7 +16,6 @@ use crate::cli::table::format;
 use crate::domain::Family;
 use crate::registry::{Chain, Registry};
 
-/// One line of the table.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     slug: &'a str,

@@ -20,7 +20,6 @@ const LOG_BLOCKS: u64 = 10_000;
 pub(super) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
-/// The result of one probe.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) what: &'static str,
@@ -60,7 +59,6 @@ impl Finding {
     }
 }
 
-/// The findings of one endpoint.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedEndpoint {
     pub(super) chain: String,

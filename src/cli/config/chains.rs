@@ -14,7 +14,6 @@ use crate::domain::{Address, Family};
 use crate::registry::{Chain, Finality, OwnChain, Registry};
 use crate::sources::{Discovery, TronDiscovery};
 
-/// Most endpoints of one chain.
 const ENDPOINTS_MAX: usize = 64;
 
 /// The configuration of one chain. The chain table provides absent values.
@@ -82,7 +81,6 @@ impl FindBy {
     }
 }
 
-/// An explorer: an index with account lists.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct Explorer {
@@ -182,7 +180,6 @@ impl<'de> Visitor<'de> for EndpointVisitor {
 }
 
 impl ChainLayer {
-    /// Whether an explorer or a portal is configured.
     pub(in crate::cli) fn has_lists(&self) -> bool {
         self.explorer.is_some() || self.portal.is_some()
     }

@@ -139,7 +139,6 @@ pub(super) struct Flags {
     pub(super) listen: Option<Listen>,
 }
 
-/// The merged configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
     pub(super) server: Server,
@@ -149,7 +148,6 @@ pub(super) struct Config {
     pub(super) audit: Audit,
     /// Configured chains by slug.
     pub(super) chains: BTreeMap<String, ChainLayer>,
-    /// The file that was read, if any.
     pub(super) file: Option<PathBuf>,
     /// Unknown `BLOTTER_` variables, most likely misspelt.
     pub(super) unused_variables: Vec<String>,

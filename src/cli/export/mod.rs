@@ -39,7 +39,6 @@ pub(super) struct ExportSubject {
     pub(super) limit: Option<u64>,
 }
 
-/// The content of a side file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Checkpoint {
     subject: ExportSubject,

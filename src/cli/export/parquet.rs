@@ -63,7 +63,6 @@ pub(in crate::cli) struct Parquet {
     about: [(&'static str, String); 2],
     held: Vec<TradeLine>,
     groups: Vec<RowGroup>,
-    /// Bytes written so far.
     at: u64,
 }
 

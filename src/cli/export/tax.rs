@@ -35,7 +35,6 @@ pub(super) struct Tax {
     is_cut: bool,
 }
 
-/// One side of a swap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Part {
     amount: String,

@@ -30,7 +30,6 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const HEAD: &str =
     "# API keys of blotter, hashed. Changed by `blotter keys`; a running server follows.\n\n";
 
-/// Why keys cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum KeysError {
     #[error("cannot {action} {}", path.display())]
@@ -86,7 +85,6 @@ impl std::str::FromStr for ShownId {
 
 serde_as_text!(ShownId);
 
-/// The SHA-256 of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct KeyHash(pub(in crate::cli) [u8; 32]);
 
@@ -145,7 +143,6 @@ pub(in crate::cli) struct KeyTerms {
     pub(in crate::cli) expires: Option<FileTime>,
 }
 
-/// One key in the file.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct KeyEntry {
@@ -193,7 +190,6 @@ pub(in crate::cli) struct Created {
     pub(in crate::cli) key: String,
 }
 
-/// The keys of one data folder.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct KeysFile {
     folder: PathBuf,
@@ -222,7 +218,6 @@ impl KeysFile {
         parse(&self.folder.join(FILE_NAME), text)
     }
 
-    /// Restricts the file's mode to its owner.
     pub(in crate::cli) fn make_private(&self) {
         make_private(&self.folder.join(FILE_NAME));
     }

@@ -23,7 +23,6 @@ pub(in crate::cli) enum KeyStore {
 }
 
 impl KeyStore {
-    /// The keys of an open store.
     pub(in crate::cli) fn of(config: &Config, store: &Store) -> Self {
         if store.is_shared() {
             Self::Shared(store.clone())
@@ -100,7 +99,6 @@ impl KeyStore {
         self.change(|keys| file::add(keys, terms.clone(), now)).await
     }
 
-    /// Creates a key if there is none.
     pub(in crate::cli) async fn create_first(
         &self,
         now: UnixMillis,

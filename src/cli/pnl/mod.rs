@@ -83,7 +83,6 @@ fn report(mut count: Count) -> Report {
     count.report()
 }
 
-/// Adds rows to a ledger.
 struct Rows {
     family: Family,
     native_decimals: u8,

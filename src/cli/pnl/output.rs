@@ -116,7 +116,6 @@ impl<C: Fn() -> Count> Output<C> {
         ]
     }
 
-    /// One line for each lot of each sale.
     pub(super) fn disposals_csv(&self, out: &mut dyn io::Write) -> io::Result<()> {
         out.write_all(
             b"token,tokenMint,soldAt,signature,acquiredAt,acquiredBy,heldDays,matched,quantity,\
@@ -301,7 +300,6 @@ impl<C: Fn() -> Count> Output<C> {
     }
 }
 
-/// Whole days between two times.
 fn days(sold: UnixSeconds, bought: UnixSeconds) -> String {
     (sold.0.saturating_sub(bought.0) / DAY_SECONDS).to_string()
 }

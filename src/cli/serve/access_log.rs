@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::api::{Access, AccessLog};
 use crate::store::private_file;
 
-/// The path that means stderr.
 const STDERR: &str = "stderr";
 /// Longest queue of the writer. Further lines are dropped and counted.
 const LINES_MAX: usize = 8192;

@@ -24,7 +24,6 @@ const NEW_NAME: &str = "admin.sock.new";
 const REQUEST_BYTES_MAX: u64 = 64 * 1024;
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 16;
-/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 const ROOT: u32 = 0;
 
@@ -50,7 +49,6 @@ impl AdminSocket {
         Ok(Self { listener, path, file: identity(&meta), user: meta.uid() })
     }
 
-    /// Serves until the tasks are stopped.
     pub(in crate::cli) async fn serve(self, operator: Arc<Operator>, tasks: Tasks) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         while let Some(accepted) = tasks.run(self.listener.accept()).await {

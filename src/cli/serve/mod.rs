@@ -71,7 +71,9 @@ impl Serving {
             limits: fit(api_limits(config), raise()),
             seed: random_seed()?,
         });
-        let access = access_file(config)?;
+        let log = &config.log.access;
+        let access = AccessFile::start(log).map_err(CliError::file("open", log.as_ref()))?;
+        let access = access.map(Arc::new);
         if let Some(access) = &access {
             api.log_access(Arc::<AccessFile>::clone(access));
         }
@@ -195,12 +197,6 @@ fn start_operator(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliErro
     Ok(())
 }
 
-fn access_file(config: &Config) -> Result<Option<Arc<AccessFile>>, CliError> {
-    let path = &config.log.access;
-    let started = AccessFile::start(path).map_err(CliError::file("open", path.as_ref()))?;
-    Ok(started.map(Arc::new))
-}
-
 /// Logs the address, since port 0 takes a free one.
 async fn bind_metrics(listen: Listen) -> Result<TcpListener, CliError> {
     let (listener, address) = bind(listen, "server.metrics_listen").await?;
@@ -280,7 +276,6 @@ pub(super) fn announce(url: &str) -> Result<(), CliError> {
     writeln!(out, "listening on {url}").and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
-/// Writes a line to stderr for the user.
 pub(super) fn print_notice(text: &str) {
     // If stderr is closed, nothing more can be reported.
     let _ = writeln!(io::stderr(), "{text}");

@@ -1,6 +1,6 @@
 //! Reloads the configuration while the server runs, and applies what can change at run time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
@@ -22,7 +22,6 @@ use crate::sources::Source;
 /// Reads and merges all layers of the configuration.
 pub(in crate::cli) type LoadConfig = Box<dyn Fn() -> Result<Config, CliError> + Send + Sync>;
 
-/// The outcome of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(in crate::cli) struct Reloaded {
     /// Settings and chains that were changed.
@@ -34,7 +33,6 @@ pub(in crate::cli) struct Reloaded {
 /// The parts of a running server that a reload changes.
 pub(in crate::cli) struct Reload {
     pub(in crate::cli) load: LoadConfig,
-    /// The configuration in force.
     pub(in crate::cli) running: Mutex<Config>,
     pub(in crate::cli) registry: Arc<Registry>,
     pub(in crate::cli) nodes: Nodes,
@@ -56,7 +54,10 @@ impl Reload {
         let (mut changed, mut restart) = next.reload(loaded);
         for slug in &unusable {
             restart.push(format!("chains.{slug}"));
-            keep(&mut next.chains, slug, &running.chains);
+            match running.chains.get(slug) {
+                Some(layer) => drop(next.chains.insert(slug.clone(), layer.clone())),
+                None => drop(next.chains.remove(slug)),
+            }
         }
         let mut sources: HashMap<ChainId, Option<Source>> = HashMap::new();
         for slug in &chains {
@@ -107,15 +108,4 @@ fn is_same_chain(one: &ChainLayer, other: &ChainLayer) -> bool {
         && one.wrapped_native == other.wrapped_native
         && one.multicall == other.multicall
         && one.finality == other.finality
-}
-
-fn keep(
-    next: &mut BTreeMap<String, ChainLayer>,
-    slug: &str,
-    running: &BTreeMap<String, ChainLayer>,
-) {
-    match running.get(slug) {
-        Some(layer) => drop(next.insert(slug.to_owned(), layer.clone())),
-        None => drop(next.remove(slug)),
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::rows::{self, ComparedRows, RowFields, RowKey};
+use super::rows::{self, ComparedFields, ComparedKey, ComparedRows};
 use crate::cli::args::VerifyArgs;
 use crate::cli::chains::check;
 use crate::cli::config::Config;
@@ -73,10 +73,10 @@ pub(super) fn against(
 }
 
 fn compare(
-    here: &BTreeMap<RowKey, RowFields>,
-    there: &BTreeMap<RowKey, RowFields>,
+    here: &BTreeMap<ComparedKey, ComparedFields>,
+    there: &BTreeMap<ComparedKey, ComparedFields>,
 ) -> Vec<Difference> {
-    let difference = |name: &RowKey, what: &str| Difference {
+    let difference = |name: &ComparedKey, what: &str| Difference {
         signature: name.0.clone(),
         side: name.1.clone(),
         token_mint: name.2.clone(),
@@ -108,7 +108,7 @@ fn compare(
 mod tests {
     use super::*;
 
-    fn fact(amount: &str) -> RowFields {
+    fn fact(amount: &str) -> ComparedFields {
         [amount, "1", "Orca", "t"].map(str::to_owned)
     }
 

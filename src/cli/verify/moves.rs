@@ -13,10 +13,8 @@ use crate::history::{Moved, Moves};
 use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::{Source, TokenMeta};
 
-/// Tokens of one request for balances.
 const TOKENS_AT_ONCE: usize = 500;
 
-/// Reads one wallet from the nodes of its chain.
 pub(super) struct WalletNodes<'a> {
     reading: &'a WalletReading<'a>,
     context: &'a Context<'a>,
@@ -24,7 +22,6 @@ pub(super) struct WalletNodes<'a> {
     lane: Lane,
 }
 
-/// A token's metadata and the wallet's balance of it.
 pub(super) struct CurrentBalance {
     pub(super) meta: Option<TokenMeta>,
     /// `None` if the nodes do not report it.
@@ -69,7 +66,6 @@ impl<'a> WalletNodes<'a> {
         Ok((moves.transactions(), moves.into_tokens()))
     }
 
-    /// The wallet's current balance of each token.
     pub(super) async fn held(
         &self,
         mints: &[Address],

@@ -52,7 +52,6 @@ pub(super) struct TokenComparison {
     balance: Number,
     /// Balance less expected; null if one of them is unknown.
     residue: Number,
-    /// Rows whose amount is unknown.
     without_amount: u64,
     /// Whether the transactions, decoded again, give the same sums as the rows.
     rows_agree: bool,
@@ -152,7 +151,6 @@ impl TokenComparison {
     }
 }
 
-/// Why a token cannot be compared.
 fn missing(has_amounts: bool, has_balance: bool, has_decimals: bool) -> &'static str {
     match (has_amounts, has_balance, has_decimals) {
         (false, _, _) => "rows without an amount: nothing can be said",

@@ -15,28 +15,26 @@ use crate::domain::{Decimal, Units};
 use crate::history::Sum;
 
 /// Signature, side and mint, which identify a row.
-pub(super) type RowKey = (String, String, String);
+pub(super) type ComparedKey = (String, String, String);
 /// The other fields: amount, native value, venue and time.
-pub(super) type RowFields = [String; 4];
+pub(super) type ComparedFields = [String; 4];
 
 /// The sums of the rows, and each row if they are to be compared.
 #[derive(Default)]
 pub(in crate::cli) struct ComparedRows {
     pub(in crate::cli) count: u64,
     pub(in crate::cli) tokens: BTreeMap<String, TokenSums>,
-    pub(in crate::cli) fields: Option<BTreeMap<RowKey, RowFields>>,
+    pub(in crate::cli) fields: Option<BTreeMap<ComparedKey, ComparedFields>>,
     pub(in crate::cli) coverage: Option<CoverageNote>,
     /// Why rows may be missing although all heights were read.
     pub(in crate::cli) short: Option<CliError>,
 }
 
-/// The sums of one token.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct TokenSums {
     pub(in crate::cli) symbol: String,
     bought: ByDigits,
     sold: ByDigits,
-    /// Rows whose amount is unknown.
     pub(in crate::cli) without_amount: u64,
 }
 
