@@ -288,7 +288,7 @@ impl Text {
         while out.len() < frame_bytes && !matches!(self.written, Written::All) {
             self.write(&mut out);
             steps += 1;
-            // Returns after a while, since a long run of buys writes nothing.
+            // A long run of buys writes nothing: what is written is sent before it.
             if steps >= slice && !out.is_empty() {
                 break;
             }

@@ -144,7 +144,7 @@ pub(super) async fn answer(
         if error.kind().status.is_server_error() {
             tracing::warn!(%request_id, route, code, %error, "a request failed");
         } else {
-            tracing::debug!(%request_id, route, code, "a request was refused");
+            tracing::debug!(%request_id, route, code, "a request was rejected");
         }
         reply::error(&call, &error)
     });

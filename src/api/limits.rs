@@ -26,7 +26,7 @@ defaults! {
         pub stream_first_wait: Duration = Duration::from_millis(250),
         /// A page waits this long in total for rows that are still being loaded.
         pub page_wait: Duration = Duration::from_secs(20),
-        /// A stream without news sends a blank line at this interval.
+        /// A stream without new rows sends a blank line at this interval.
         pub heartbeat: Duration = Duration::from_secs(10),
         /// Lines that are ready together form a frame of up to this size; a single line may be
         /// larger.

@@ -172,8 +172,8 @@ fn is_last(end: &End) -> bool {
     end.complete && !end.more
 }
 
-/// The error of a page without rows; `None` if it is an empty page whose cursor the client retries.
-/// That is so for the first such page if some history is stored and only endpoints fail.
+/// The error of a page without rows. `None` if some history is stored and only endpoints fail: the
+/// first such page is empty, and its cursor lets the client retry.
 pub(super) fn refusal(end: &End) -> Option<HistoryError> {
     end.error.clone().filter(|error| end.trade_count == 0 || !is_unavailable(error))
 }

@@ -93,7 +93,7 @@ async fn accept_until<T, A: Future<Output = io::Result<(T, SocketAddr)>>>(
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted");
+                tracing::warn!(%error, "cannot accept a connection; retrying after a pause");
                 if timeout(pause, &mut stop).await.is_ok() {
                     return;
                 }
@@ -162,7 +162,7 @@ impl Server {
             return Drained { cut: 0 };
         }
         let cut = places(all).saturating_sub(self.places.available_permits());
-        tracing::warn!(cut, "connections did not end in time and were cut");
+        tracing::warn!(cut, "connections did not end within the drain time; closed");
         self.phase.send_replace(Phase::Closed);
         // Connections close when they are next polled, which depends on no other task.
         let _ = self.places.acquire_many(all).await;

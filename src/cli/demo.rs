@@ -84,7 +84,7 @@ fn remove_left_over(folder: &Path) {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            tracing::warn!(%error, "the demo's folder could not be removed");
+            tracing::warn!(%error, "cannot remove the demo's folder");
         }
         let _ = std::fs::remove_file(&self.lock);
     }

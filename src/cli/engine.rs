@@ -52,7 +52,7 @@ impl Engine {
     pub(super) async fn close(self) -> Result<(), CliError> {
         self.history.stop();
         if !self.tasks.shutdown(self.stop_wait_max).await {
-            tracing::warn!("some work did not end in time and was left");
+            tracing::warn!("some tasks did not stop in time and were left");
         }
         let closed = self.history.close().await;
         closed.map_err(|error| CliError::failed("the store was not closed cleanly", error))

@@ -88,7 +88,7 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
     let level = if is_server { "info" } else { "warn" };
     logging::start(environment, args.common.log_json, level)?;
     for name in &config.unused_variables {
-        tracing::warn!("{name} is no setting; nothing reads it");
+        tracing::warn!("unknown variable {name}; it is ignored");
     }
     let registry = Arc::new(registry);
     let mut out = std::io::stdout();
@@ -151,8 +151,8 @@ fn loader(flags: config::Flags, environment: Environment) -> serve::reload::Load
     Box::new(move || read_config(&flags, &environment, &tables()?))
 }
 
-/// One thread more than there are processors: at most that many loading tasks run at a time
-/// (`history/turns.rs`), which leaves one thread for sockets and responses.
+/// One thread more than there are processors: at most one loading task per processor runs at a time
+/// (`history/turns.rs`), which leaves a thread for sockets and responses.
 fn runtime() -> Result<Runtime, CliError> {
     let threads = available_parallelism().map_or(1, NonZero::get) + 1;
     let built =

@@ -47,7 +47,7 @@ impl ListRates {
 }
 
 impl Nodes {
-    /// Nodes of a process that does not share its rates.
+    /// Nodes whose rates no other process shares so far.
     pub(super) fn alone(transport: &Arc<dyn Transport>) -> Self {
         let (share, lists) = (RateShare::default(), ListRates::default());
         Self { transport: Arc::clone(transport), share, lists }
@@ -102,7 +102,7 @@ pub(super) fn source(
     if config.chains.get(&chain.slug).is_some_and(|own| own.rpc.is_none() && own.has_lists()) {
         tracing::warn!(
             chain = %chain.slug,
-            "an explorer or a gateway is configured and no node: public nodes answer the rest, and see the wallets; name one in `rpc`"
+            "an explorer or a gateway is configured but no node: public nodes serve other requests and see the wallets; name one in `rpc`"
         );
     }
     let endpoints = endpoints(config, chain)?;

@@ -85,7 +85,7 @@ impl Target {
         if let Self::File { part, .. } = self
             && let Err(error) = fs::remove_file(&part)
         {
-            tracing::warn!(%error, "a half-written file could not be removed");
+            tracing::warn!(%error, "cannot remove a partial output file");
         }
     }
 }

@@ -242,7 +242,7 @@ fn place(text: &str, name: &str, span: Option<Range<usize>>) -> String {
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
     // Only the key is shown: a wrong value may be a secret.
     let key = line.split('=').next().unwrap_or(line).trim();
-    // A line may begin inside a multi-line value, so only text in the form of a key is shown.
+    // A malformed line may begin inside a value, so only text in the form of a key is shown.
     let is_key = |c: char| c.is_ascii_alphanumeric() || "_-.[] ".contains(c);
     if (line.contains('=') || line.starts_with('[')) && key.chars().all(is_key) {
         return format!("{name}, line {number} ({key})");

@@ -37,7 +37,7 @@ impl Audit {
             line.extend(details.clone());
         }
         if let Err(error) = append(folder, &line) {
-            tracing::warn!(%error, event, "the audit log cannot be written");
+            tracing::warn!(%error, event, "cannot write the audit log; the change stands without an entry");
         }
     }
 }

@@ -340,16 +340,6 @@ mod tests {
     }
 
     #[test]
-    fn only_the_owner_can_read_the_file() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let (_temp, keys) = folder();
-        create(&keys, KeyTerms::default()).unwrap();
-        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(keys.folder.clone()), 0o700);
-        assert_eq!(mode(keys.folder.join(FILE_NAME)), 0o600);
-    }
-
-    #[test]
     fn revoked_and_expired_keys_have_states_of_their_own() {
         let (_temp, keys) = folder();
         let at = |seconds: u32| Some(FileTime(UnixSeconds(seconds)));

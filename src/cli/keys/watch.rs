@@ -38,7 +38,7 @@ impl KeysWatch {
     pub(in crate::cli) async fn run(self: Arc<Self>, tasks: Tasks) {
         while tasks.run(tokio::time::sleep(POLL_EVERY)).await.is_some() {
             if let Err(error) = self.follow().await {
-                tracing::warn!(%error, "the keys file cannot be used; the keys stay as they were");
+                tracing::warn!(%error, "cannot read the keys; the previous keys stay valid");
             }
         }
     }
@@ -53,7 +53,7 @@ impl KeysWatch {
             let share = now.1;
             *known = now;
             let (entries, processes) = (entries?, share.processes());
-            tracing::info!(keys = entries.len(), processes, "the keys have changed");
+            tracing::info!(keys = entries.len(), processes, "the keys were reloaded");
             self.keys.replace(ring(&entries, &self.registry, share));
         }
         Ok(())

@@ -103,7 +103,7 @@ fn run(path: Option<&Path>, mut out: Box<dyn Write + Send>, queue: &Receiver<Job
         if let Err(error) = &done
             && !is_failing
         {
-            tracing::warn!(%error, "the access log cannot be written");
+            tracing::warn!(%error, "cannot write or reopen the access log");
         }
         is_failing = done.is_err();
     }

@@ -55,7 +55,7 @@ impl AdminSocket {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, "no admin connection can be accepted");
+                    tracing::warn!(%error, "cannot accept an admin connection; retrying after a pause");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -131,7 +131,7 @@ async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Re
             Err(error) => AdminResponse::Error(format!("this is no request: {error}")),
         }
     } else {
-        tracing::warn!(uid = peer, "an admin request by another user was refused");
+        tracing::warn!(uid = peer, "rejected an admin request by another user");
         AdminResponse::Error("only the user that runs the server may ask it".to_owned())
     };
     let mut line = serde_json::to_vec(&response)?;

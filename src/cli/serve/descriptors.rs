@@ -9,7 +9,7 @@ const RESERVED: u64 = 128;
 /// does not report it.
 pub(super) fn raise() -> Option<u64> {
     rlimit::increase_nofile_limit(u64::MAX)
-        .inspect_err(|error| tracing::warn!(%error, "the limit on open files cannot be raised"))
+        .inspect_err(|error| tracing::warn!(%error, "cannot raise the limit on open files"))
         .ok()
 }
 

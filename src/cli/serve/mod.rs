@@ -129,7 +129,7 @@ impl Serving {
     async fn put_in_force(&self, created: &Created, name: &str) {
         self.audit.created(created.id, Some(name));
         if let Err(error) = self.watch.follow().await {
-            tracing::warn!(%error, "a new key is not in force yet");
+            tracing::warn!(%error, "cannot apply a new key; the keys are polled again");
         }
     }
 
@@ -144,7 +144,7 @@ impl Serving {
         let resumed =
             resumed.map_err(|error| CliError::failed("earlier loads cannot be resumed", error))?;
         if resumed > 0 {
-            tracing::info!(wallets = resumed, "earlier background loads go on");
+            tracing::info!(wallets = resumed, "resumed background loads of earlier runs");
         }
         let stopping = async move {
             stop.await;
@@ -164,7 +164,10 @@ impl Serving {
         let served = async move {
             let drained = api.serve(listener, stopping).await;
             if drained.cut > 0 {
-                tracing::warn!(connections = drained.cut, "answers were cut to stop in time");
+                tracing::warn!(
+                    connections = drained.cut,
+                    "connections with open responses were closed to stop in time"
+                );
             }
             engine.close().await
         };
@@ -191,7 +194,7 @@ fn start_operator(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliErro
     match AdminSocket::bind(&operator.folder) {
         Ok(socket) => drop(tasks.spawn(socket.serve(Arc::clone(operator), tasks.clone()))),
         Err(error) => {
-            tracing::warn!(%error, "there is no admin socket: `blotter admin` cannot ask this server");
+            tracing::warn!(%error, "cannot open the admin socket; `blotter admin` cannot reach this server");
         }
     }
     Ok(())

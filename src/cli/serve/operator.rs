@@ -66,10 +66,10 @@ impl Operator {
         if to.join(FILE_NAME).exists() {
             return Err(backup_exists(to));
         }
-        tracing::info!(to = %to.display(), "a backup begins");
+        tracing::info!(to = %to.display(), "backup started");
         let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
         copy_keys(&self.folder, to)?;
-        tracing::info!(to = %to.display(), bytes, "a backup is whole");
+        tracing::info!(to = %to.display(), bytes, "backup complete");
         Ok(json!({ "bytes": bytes }))
     }
 
@@ -94,13 +94,13 @@ impl Operator {
     async fn compact(&self) -> Result<Value, CliError> {
         self.refuse_shared(COMPACTION_OF_DATABASE)?;
         let (before, after) = self.history.compact().await.map_err(|error| failed(&error))?;
-        tracing::info!(before, after, "the store is compact");
+        tracing::info!(before, after, "the store was compacted");
         Ok(json!({ "before": before, "after": after }))
     }
 
     fn pause(&self, paused: bool) -> Value {
         self.history.set_paused(paused);
-        tracing::info!(paused, "background work was paused or continued by an operator");
+        tracing::info!(paused, "an operator paused or resumed background work");
         json!({ "paused": paused })
     }
 
@@ -112,12 +112,12 @@ impl Operator {
         };
         let outcome = match &done {
             Ok(Reloaded { changed, restart }) => {
-                tracing::info!(?changed, ?restart, by, "the configuration was read again");
+                tracing::info!(?changed, ?restart, by, "the configuration was reloaded");
                 json!({ "changed": changed, "restart": restart, "by": by })
             }
             Err(error) => {
                 let error = error.report();
-                tracing::warn!(%error, by, "the configuration stays as it was");
+                tracing::warn!(%error, by, "cannot reload the configuration; the previous one stays in force");
                 json!({ "error": error, "by": by })
             }
         };

@@ -59,11 +59,13 @@ pub(in crate::cli) fn backup(
     refuse_shared(config, BACKUP_OF_DATABASE)?;
     let folder = &config.storage.path;
     let copied = upkeep::copy(folder, &args.path, storage::options(config));
-    let bytes = copied.map_err(|error| match error {
-        StoreError::Io(source) if source.kind() == ErrorKind::AlreadyExists => {
-            backup_exists(&args.path)
+    let bytes = copied.map_err(|error| {
+        if let StoreError::Io(source) = &error
+            && source.kind() == ErrorKind::AlreadyExists
+        {
+            return backup_exists(&args.path);
         }
-        error => failed(folder, error),
+        failed(folder, error)
     })?;
     copy_keys(folder, &args.path)?;
     let path = args.path.display();
