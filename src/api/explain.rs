@@ -269,16 +269,7 @@ impl Named<'_> {
 
 /// The name of a stored value's source. The wallet's own coin is a `movement` here.
 fn value_from(source: ValueSource) -> &'static str {
-    match source {
-        ValueSource::Direct => "movement",
-        ValueSource::Route
-        | ValueSource::ReferencePool
-        | ValueSource::Learned
-        | ValueSource::Candle
-        | ValueSource::Token
-        | ValueSource::Pending
-        | ValueSource::Unknown => source.name(),
-    }
+    if source == ValueSource::Direct { "movement" } else { source.name() }
 }
 
 fn mint(asset: Asset) -> Option<String> {

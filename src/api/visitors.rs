@@ -176,19 +176,11 @@ mod tests {
         assert!(held.iter().all(Option::is_some));
         assert!(count("9.9.9.9").is_none() && count("2001:db8:1:2::3").is_none());
         assert!(count("9.9.9.8").is_some() && count("2001:db8:1:3::1").is_some());
-        let [first, ..] = held;
+        let [first, rest @ ..] = held;
         drop(first);
         assert!(count("9.9.9.9").is_some());
         assert!(open.count(Peer("1.1.1.1".parse().unwrap()), 0).is_none());
-    }
-
-    #[test]
-    fn addresses_without_connections_are_forgotten() {
-        let open = OpenConnections::default();
-        let counted: Vec<_> =
-            (0..100).map(|at| open.count(Peer(IpAddr::from([10, 0, 0, at / 2])), 2)).collect();
-        assert_eq!(lock(&open.0).len(), 50);
-        drop(counted);
+        drop(rest);
         assert!(lock(&open.0).is_empty());
     }
 

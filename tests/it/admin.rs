@@ -179,6 +179,7 @@ fn a_socket_at_which_another_process_answers_is_left_to_it() {
     server.signal("TERM");
     assert_eq!(server.wait(), Some(0));
     assert_eq!(inode(), before, "it was removed with a server that did not bind it");
+    assert!(!path.with_file_name("admin.sock.new").exists());
     drop(other);
 }
 

@@ -160,23 +160,20 @@ macro_rules! serde_as_text {
 }
 pub(in crate::cli) use serde_as_text;
 
-/// Implements text conversion and serde for an enum whose values are single words.
+/// Implements text conversion and serde for an enum with named values.
 macro_rules! one_of_words {
-    ($name:ident, $expected:literal, { $($variant:ident: $word:literal,)+ }) => {
+    ($name:ident, $expected:literal) => {
         impl std::str::FromStr for $name {
             type Err = &'static str;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err($expected),
-                }
+                Self::ALL.into_iter().find(|value| value.name() == text).ok_or($expected)
             }
         }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self { $(Self::$variant => $word,)+ })
+                f.write_str(self.name())
             }
         }
 

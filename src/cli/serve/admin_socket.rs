@@ -144,10 +144,6 @@ async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Re
 mod tests {
     use super::*;
 
-    fn inode(path: &Path) -> u64 {
-        fs::symlink_metadata(path).unwrap().ino()
-    }
-
     /// A shared store makes no folder.
     #[tokio::test]
     async fn a_folder_that_is_not_there_is_made_for_the_socket() {
@@ -158,21 +154,6 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         drop(socket);
         assert!(!folder.join(SOCKET_NAME).exists(), "it ended");
-    }
-
-    /// Two processes on one database may be given one folder.
-    #[tokio::test]
-    async fn a_socket_at_which_another_process_answers_is_left_to_it() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join(SOCKET_NAME);
-        let first = AdminSocket::bind(temp.path()).unwrap();
-        let bound = inode(&path);
-        let error = AdminSocket::bind(temp.path()).err().unwrap().to_string();
-        assert!(error.contains("a data folder of its own"), "{error}");
-        assert_eq!(inode(&path), bound);
-        assert!(!temp.path().join(NEW_NAME).exists(), "nothing of the second one is left");
-        drop(first);
-        assert!(!path.exists());
     }
 
     #[tokio::test]
