@@ -11,7 +11,7 @@ use super::config::{Audit, Config, Log, Prices, Server, Storage};
 use super::engine::history_limits;
 use super::errors::CliError;
 use super::serve::api_limits;
-use super::sources::{chain_lists, is_on};
+use super::sources::{ChainLists, is_on};
 use super::storage;
 use crate::registry::Registry;
 use crate::rpc::PoolLimits;
@@ -59,7 +59,7 @@ pub(super) fn run(
 fn check(config: &Config, registry: &Registry) -> Result<(), CliError> {
     storage::check(config)?;
     let mut on = registry.chains().iter().filter(|chain| is_on(config, chain));
-    on.try_for_each(|chain| chain_lists(config, chain).map(drop))
+    on.try_for_each(|chain| ChainLists::of(config, chain).map(drop))
 }
 
 /// The limits of each layer as comments.

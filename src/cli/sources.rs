@@ -107,7 +107,7 @@ pub(super) fn source(
     }
     let endpoints = endpoints(config, chain)?;
     let rpc = pool(&endpoints, nodes, PoolLimits::default())?;
-    let lists = chain_lists(config, chain)?;
+    let lists = ChainLists::of(config, chain)?;
     let open = |list: Option<NodeSetting>| list.map(|list| list_pool(&list, nodes)).transpose();
     Ok(Some(match chain.family {
         Family::Solana => {
@@ -155,24 +155,15 @@ pub(super) struct ChainLists {
     pub(super) order: Vec<Discovery>,
 }
 
-/// The lists of a chain, configured or from the chain table.
-pub(super) fn chain_lists(config: &Config, chain: &Chain) -> Result<ChainLists, CliError> {
-    match chain.family {
-        Family::Evm => ChainLists::of(config, chain),
-        Family::Solana => Ok(ChainLists { explorer: None, ..ChainLists::of(config, chain)? }),
-        Family::Tron => Ok(ChainLists::default()),
-    }
-}
-
 /// Cheapest first.
 const DISCOVERY: [Discovery; 4] =
     [Discovery::Portal, Discovery::Explorer, Discovery::Alchemy, Discovery::Logs];
 
 impl ChainLists {
-    /// The public lists of the chain table are used only if no endpoint of the chain is configured
-    /// or `discovery` names them: an operator with own nodes may not want third parties to see
-    /// which wallets are read.
-    fn of(config: &Config, chain: &Chain) -> Result<Self, CliError> {
+    /// The lists of a chain: Solana has a gateway at most, and Tron none. The public lists of the
+    /// chain table are used only if no endpoint of the chain is configured or `discovery` names
+    /// them: an operator with own nodes may not want third parties to see which wallets are read.
+    pub(super) fn of(config: &Config, chain: &Chain) -> Result<Self, CliError> {
         let settings = config.chains.get(&chain.slug);
         let named = settings.and_then(|settings| settings.discovery.as_deref());
         let named: Option<Vec<Discovery>> =

@@ -14,7 +14,7 @@ use super::probe_tron::KEY_HEADER;
 use crate::cli::config::Config;
 use crate::cli::config::chains::NodeSetting;
 use crate::cli::errors::CliError;
-use crate::cli::sources::{self, ChainLists, Nodes, chain_lists, pool};
+use crate::cli::sources::{self, ChainLists, Nodes, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
@@ -42,7 +42,7 @@ pub(in crate::cli) async fn run(
 ) -> Result<(), CliError> {
     let (mut all, mut lists) = (Vec::new(), Vec::new());
     for chain in chains_to_check(config, registry) {
-        let found = chain_lists(config, chain)?;
+        let found = ChainLists::of(config, chain)?;
         // All endpoints before one is shown: the advice on one depends on the others.
         let mut endpoints = Vec::new();
         for endpoint in sources::endpoints(config, chain)? {

@@ -85,9 +85,7 @@ impl FindBy {
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct Explorer {
     pub(in crate::cli) url: ConfigUrl,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) key: Option<ConfigSecret>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) rate: Option<RateSetting>,
 }
 
@@ -125,11 +123,8 @@ impl Explorer {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::cli) struct NodeSetting {
     pub(in crate::cli) url: ConfigUrl,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) rate: Option<RateSetting>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) concurrency: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) batch: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(in crate::cli) headers: BTreeMap<String, ConfigSecret>,

@@ -129,7 +129,7 @@ impl std::str::FromStr for FileTime {
 serde_as_text!(FileTime);
 
 /// The limits of a key; absent values are unlimited.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::cli) struct KeyTerms {
     pub(in crate::cli) name: Option<String>,
     /// Requests per second.
@@ -143,25 +143,20 @@ pub(in crate::cli) struct KeyTerms {
     pub(in crate::cli) expires: Option<FileTime>,
 }
 
+// TOML has no null: its serializer leaves out `None`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct KeyEntry {
     pub(in crate::cli) id: ShownId,
     pub(in crate::cli) hash: KeyHash,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) name: Option<String>,
     pub(in crate::cli) created: FileTime,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) rate: Option<RateSetting>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) quota: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) streams: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::cli) chains: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) expires: Option<FileTime>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) revoked: Option<FileTime>,
 }
 
