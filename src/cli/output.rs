@@ -80,7 +80,7 @@ fn number(decimal: Decimal) -> Option<Box<RawValue>> {
 pub(super) trait Encode {
     fn begin(&mut self, to: &mut dyn Write) -> io::Result<()>;
 
-    /// Writes rows; `cursor` stands behind the last of them.
+    /// Writes rows; `cursor` stands behind the last of them, and is empty where none does.
     fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, cursor: &str) -> io::Result<()>;
 
     fn end(&mut self, to: &mut dyn Write, ending: &Ending) -> io::Result<()>;

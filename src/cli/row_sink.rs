@@ -9,9 +9,9 @@ pub(super) trait RowSink {
     /// `cursor` stands behind the last of them.
     fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError>;
 
-    /// The last rows of a history, behind which no cursor stands: this one is in front of them.
-    fn last_rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
-        self.rows(rows, cursor)
+    /// The last rows of a history, behind which no cursor stands.
+    fn last_rows(&mut self, rows: Vec<TradeLine>) -> Result<(), CliError> {
+        self.rows(rows, "")
     }
 
     /// Rows taken so far, those of an earlier call that is gone on with among them.

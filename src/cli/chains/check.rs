@@ -120,16 +120,17 @@ fn write_lines(checked: &CheckedEndpoint, out: &mut dyn Write) -> std::io::Resul
     Ok(())
 }
 
-/// Whether an endpoint answers at all, within a short time.
+/// Whether an endpoint answers within a short time, and reports no other chain.
 pub(in crate::cli) async fn reach(
     chain: &Chain,
     endpoint: &NodeSetting,
     transport: &Arc<dyn Transport>,
 ) -> Result<(), CliError> {
-    let answer = target(endpoint, transport)?.reach(chain.family).await;
-    answer.map_err(|error| {
-        CliError::failed(format!("{} does not answer", endpoint.url.host()), error)
-    })
+    let (asked, host) = (target(endpoint, transport)?, endpoint.url.host());
+    let answer = asked.reach(chain.family).await;
+    answer.map_err(|error| CliError::failed(format!("{host} does not answer"), error))?;
+    let other = asked.other_chain(chain).await;
+    other.map_or(Ok(()), |other| Err(CliError::plain(format!("{host}: {other}"))))
 }
 
 fn target(endpoint: &NodeSetting, transport: &Arc<dyn Transport>) -> Result<ProbeTarget, CliError> {
