@@ -101,7 +101,8 @@ pub(super) async fn answer(
     let rate = call.take(&caller)?;
     let query = HistoryQuery::parse(&call.query)?;
     let (chain, wallet) = find_wallet(call, &caller, query.chain.as_deref(), segment)?;
-    let rule = "it is no transaction of this chain: base58 of 64 bytes, or hex of 32 bytes";
+    let rule = "it is no transaction of this chain: base58 of 64 bytes, or hex of 32 bytes \
+                (on EVM chains behind 0x)";
     let tx = TxId::parse(chain.family, signature)
         .ok_or(ApiError::InvalidParameter { name: "signature", rule })?;
     if caller.has_used_up(&call.app.history).await? {

@@ -218,7 +218,7 @@ impl Reading {
         if let Some(cursor) = &page.cursor {
             writer.rows(page.trades, cursor)?;
         } else {
-            writer.last_rows(page.trades, self.cursor.as_deref().unwrap_or_default())?;
+            writer.last_rows(page.trades)?;
         }
         self.cursor = page.cursor;
         self.trade_count = page.trade_count;

@@ -72,10 +72,31 @@ impl CliError {
         let mut text = format!("error: {self}");
         let mut cause = self.source();
         while let Some(error) = cause {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\nbecause: {error}");
+            let reason = error.to_string();
+            // Some errors end with the text of their cause.
+            if !text.ends_with(&reason) {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\nbecause: {reason}");
+            }
             cause = error.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_named_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the file cannot be used: {0}")]
+        struct Named(#[source] io::Error);
+        let error = CliError::failed("there is no store", Named(io::Error::other("no such file")));
+        let expected = "error: there is no store\nbecause: the file cannot be used: no such file";
+        assert_eq!(error.report(), expected);
+        let error = CliError::file("read", Path::new("a"))(io::Error::other("no such file"));
+        assert_eq!(error.report(), "error: cannot read a\nbecause: no such file");
     }
 }

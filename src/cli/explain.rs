@@ -50,7 +50,9 @@ pub(super) fn run(
     let chain = context.chain(&args.source.chain)?.clone();
     let address = parse_address(&chain, &args.wallet)?;
     let tx = TxId::parse(chain.family, &args.signature).ok_or_else(|| {
-        CliError::Usage(format!("{} is no transaction of {}", args.signature, chain.slug))
+        let rule = "base58 of 64 bytes, or hex of 32 bytes (on EVM chains behind 0x)";
+        let (signature, slug) = (&args.signature, &chain.slug);
+        CliError::Usage(format!("{signature} is no transaction of {slug}: {rule}"))
     })?;
     let wallet = Wallet { chain: chain.id, address };
     let server = context.server_request(&args.source, &chain, address, None)?;

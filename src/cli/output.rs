@@ -74,7 +74,7 @@ fn number(decimal: Decimal) -> Option<Box<RawValue>> {
 pub(super) trait Encode {
     fn begin(&mut self, to: &mut dyn Write) -> io::Result<()>;
 
-    /// `cursor` is the position behind the last of these rows.
+    /// `cursor` is the position behind the last of these rows; empty if there is none.
     fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, cursor: &str) -> io::Result<()>;
 
     fn end(&mut self, to: &mut dyn Write, ending: &Ending) -> io::Result<()>;

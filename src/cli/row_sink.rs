@@ -9,10 +9,9 @@ pub(super) trait RowSink {
     /// `cursor` is the position behind the last of these rows.
     fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError>;
 
-    /// The last rows of a history, which have no cursor behind them; `cursor` is the position
-    /// before them.
-    fn last_rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
-        self.rows(rows, cursor)
+    /// The last rows of a history, which have no cursor behind them.
+    fn last_rows(&mut self, rows: Vec<TradeLine>) -> Result<(), CliError> {
+        self.rows(rows, "")
     }
 
     /// Rows received so far, including those of an earlier call that this one resumes.

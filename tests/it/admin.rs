@@ -90,7 +90,7 @@ fn a_wallet_is_forgotten_and_the_file_compacted_while_it_serves() {
     let mode = fs::metadata(place.path().join("data/audit.ndjson")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let wrong = place.run(&["admin", "forget", "nonsense", "--data-dir", "data"]);
-    assert_eq!(wrong.code, Some(1));
+    assert_eq!(wrong.code, Some(2), "a wrong argument: {}", wrong.stderr);
     assert!(wrong.stderr.contains("address"), "{}", wrong.stderr);
 }
 

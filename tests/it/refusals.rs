@@ -119,6 +119,24 @@ fn names_of_keys_do_not_reach_a_terminal_as_control_characters() {
 }
 
 #[test]
+fn a_chain_that_is_named_twice_is_one_chain_of_a_key() {
+    let place = Place::new();
+    let chains = "eth,ETH,ethereum,base";
+    let ran = place.run(&["keys", "create", "--chains", chains, "--data-dir", "data"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let listed = place.run(&["keys", "list", "--json", "--data-dir", "data"]).stdout;
+    assert!(listed.contains(r#""chains":["eth","base"]"#), "{listed}");
+}
+
+#[test]
+fn a_transaction_in_another_form_is_refused_with_its_own() {
+    let place = Place::new();
+    let wallet = "0x00000000000000000000000000000000000000aa";
+    let ran = place.run(&["explain", &"ab".repeat(32), "--wallet", wallet, "--chain", "eth"]);
+    check(&ran, 2, &["hex of 32 bytes (on EVM chains behind 0x)"]);
+}
+
+#[test]
 fn an_id_that_no_key_has_is_refused_as_that() {
     let place = Place::new();
     let ran = place.run(&["keys", "revoke", "000000000000", "--data-dir", "data"]);

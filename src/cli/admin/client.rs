@@ -11,6 +11,7 @@ use crate::cli::args::{AdminArgs, AdminCommand};
 use crate::cli::config::Config;
 use crate::cli::errors::CliError;
 use crate::cli::keys;
+use crate::cli::reading::parse_address;
 use crate::cli::runtime;
 use crate::cli::table::format;
 use crate::registry::Registry;
@@ -30,6 +31,10 @@ pub(in crate::cli) fn run(
         }
         AdminCommand::Forget(forget) => {
             let (chain, address) = (forget.chain.clone(), forget.address.clone());
+            // A chain that only the server's own configuration has is left to the server.
+            if let Some(chain) = registry.chain_named(&chain) {
+                parse_address(chain, &address)?;
+            }
             AdminRequest::Forget { chain, address }
         }
         AdminCommand::Compact => AdminRequest::Compact,

@@ -109,16 +109,17 @@ fn write_lines(checked: &CheckedEndpoint, out: &mut dyn Write) -> std::io::Resul
     Ok(())
 }
 
-/// Fails if an endpoint does not respond within a short time.
+/// Fails if an endpoint does not respond within a short time, or reports another chain.
 pub(in crate::cli) async fn reach(
     chain: &Chain,
     endpoint: &NodeSetting,
     transport: &Arc<dyn Transport>,
 ) -> Result<(), CliError> {
-    let answer = target(endpoint, transport)?.reach(chain.family).await;
-    answer.map_err(|error| {
-        CliError::failed(format!("{} does not answer", endpoint.url.host()), error)
-    })
+    let (target, host) = (target(endpoint, transport)?, endpoint.url.host());
+    let answer = target.reach(chain.family).await;
+    answer.map_err(|error| CliError::failed(format!("{host} does not answer"), error))?;
+    let other = target.other_chain(chain).await;
+    other.map_or(Ok(()), |other| Err(CliError::plain(format!("{host}: {other}"))))
 }
 
 fn target(endpoint: &NodeSetting, transport: &Arc<dyn Transport>) -> Result<ProbeTarget, CliError> {

@@ -103,21 +103,27 @@ impl ProbeTarget {
         }
     }
 
-    /// The chain's identity as the node reports it; an error if it is another chain's.
-    pub(super) async fn identity(&self, chain: &Chain) -> Result<String, String> {
-        let (method, expected) = match chain.family {
-            Family::Solana => ("getGenesisHash", chain.genesis_hash.clone()),
-            Family::Evm => ("eth_chainId", chain.chain_id.map(|id| format!("{id:#x}"))),
-            Family::Tron => return self.tron_identity(chain).await,
+    /// The chain's identity as the node reports it.
+    async fn reported(&self, family: Family) -> Result<String, String> {
+        let method = match family {
+            Family::Solana => "getGenesisHash",
+            Family::Evm => "eth_chainId",
+            Family::Tron => return self.tron_chain_id().await,
         };
         let answer = self.call(method, json!([])).await?;
-        let reported = answer.get().trim_matches('"').to_owned();
-        match expected {
-            Some(expected) if expected != reported => {
-                Err(format!("{method} is {reported}, not {expected}"))
-            }
-            _ => Ok(reported),
-        }
+        Ok(answer.get().trim_matches('"').to_owned())
+    }
+
+    /// # Errors
+    /// If the endpoint does not report this chain.
+    pub(super) async fn identity(&self, chain: &Chain) -> Result<String, String> {
+        let reported = self.reported(chain.family).await?;
+        other_chain(chain, &reported).map_or(Ok(reported), Err)
+    }
+
+    /// Why it is a node of another chain. A refusal does not show that.
+    pub(super) async fn other_chain(&self, chain: &Chain) -> Option<String> {
+        other_chain(chain, &self.reported(chain.family).await.ok()?)
     }
 
     /// Probes the other abilities that reading histories needs.
@@ -228,6 +234,15 @@ impl ProbeTarget {
             Finding::ability(pages, in_full, offered(full)),
         ]
     }
+}
+
+fn other_chain(chain: &Chain, reported: &str) -> Option<String> {
+    let expected = match chain.family {
+        Family::Solana => chain.genesis_hash.clone(),
+        Family::Evm | Family::Tron => chain.chain_id.map(|id| format!("{id:#x}")),
+    };
+    let expected = expected.filter(|expected| expected != reported)?;
+    Some(format!("it reports the chain {reported}, not {expected}"))
 }
 
 pub(super) fn error_text(error: &UpstreamError) -> String {

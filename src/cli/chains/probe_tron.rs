@@ -4,7 +4,6 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::probe::{Finding, ProbeTarget, TRANSFER, error_text};
-use crate::registry::Chain;
 use crate::rpc::{Ask, Reply, ReplyClass, UpstreamError};
 use crate::sources::{tron_reading, tron_rpc_reading};
 
@@ -69,22 +68,15 @@ impl ProbeTarget {
     }
 
     /// The chain id by JSON-RPC, else by the first block, whose id ends with it.
-    pub(super) async fn tron_identity(&self, chain: &Chain) -> Result<String, String> {
-        let reported = if let Ok(reported) = self.tron_rpc("eth_chainId", json!([])).await {
-            reported.as_str().unwrap_or_default().to_owned()
-        } else {
-            let block = self.tron_post("wallet/getblockbynum", json!({"num": 0})).await?;
-            let id = block.get("blockID").and_then(Value::as_str).unwrap_or_default();
-            let end = id.len().checked_sub(8).and_then(|from| id.get(from..));
-            let end = end.ok_or("the node returns no first block")?;
-            u32::from_str_radix(end, 16).map_or_else(|_| end.to_owned(), |id| format!("{id:#x}"))
-        };
-        match chain.chain_id.map(|id| format!("{id:#x}")) {
-            Some(expected) if expected != reported => {
-                Err(format!("its number is {reported}, not {expected}"))
-            }
-            Some(_) | None => Ok(reported),
+    pub(super) async fn tron_chain_id(&self) -> Result<String, String> {
+        if let Ok(reported) = self.tron_rpc("eth_chainId", json!([])).await {
+            return Ok(reported.as_str().unwrap_or_default().to_owned());
         }
+        let block = self.tron_post("wallet/getblockbynum", json!({"num": 0})).await?;
+        let id = block.get("blockID").and_then(Value::as_str).unwrap_or_default();
+        let end = id.len().checked_sub(8).and_then(|from| id.get(from..));
+        let end = end.ok_or("the node returns no first block")?;
+        Ok(u32::from_str_radix(end, 16).map_or_else(|_| end.to_owned(), |id| format!("{id:#x}")))
     }
 
     pub(super) async fn tron(&self) -> Vec<Finding> {

@@ -219,9 +219,21 @@ impl Export {
     }
 }
 
+impl Export {
+    fn write(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
+        self.start()?;
+        self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        self.cursor = None;
+        if let Some(last) = rows.last() {
+            self.oldest = Some(last.block_time.clone());
+        }
+        self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)
+    }
+}
+
 impl RowSink for Export {
     fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
-        self.last_rows(rows, cursor)?;
+        self.write(rows, cursor)?;
         self.cursor = Some(cursor.to_owned());
         if self.saved_at.elapsed() >= CHECKPOINT_EVERY {
             self.save()?;
@@ -230,14 +242,8 @@ impl RowSink for Export {
     }
 
     /// No checkpoint follows these rows: a resumed call would read them again.
-    fn last_rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
-        self.start()?;
-        self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        self.cursor = None;
-        if let Some(last) = rows.last() {
-            self.oldest = Some(last.block_time.clone());
-        }
-        self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)
+    fn last_rows(&mut self, rows: Vec<TradeLine>) -> Result<(), CliError> {
+        self.write(rows, "")
     }
 
     fn written(&self) -> u64 {
@@ -303,7 +309,7 @@ mod tests {
     async fn nothing_is_noted_behind_the_last_rows() {
         let (_temp, path, subject, mut export) = noted(Format::Csv).await;
         tokio::time::advance(CHECKPOINT_EVERY).await;
-        export.last_rows(vec![row()], "c1").unwrap();
+        export.last_rows(vec![row()]).unwrap();
         assert_eq!(export.written(), 3);
         drop(export);
         let again = Export::resume(&subject, &path, |cursor| cursor == "c1").unwrap().unwrap();

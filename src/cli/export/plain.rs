@@ -15,6 +15,14 @@ use crate::cli::output::{
 };
 
 #[derive(Serialize)]
+struct BatchLine<'a> {
+    trades: &'a [TradeLine],
+    /// Behind the rows. A server gives none behind the last ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+}
+
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FinalLine<'a> {
     complete: bool,
@@ -80,8 +88,8 @@ impl Encode for Plain {
     /// Writes the rows at once.
     fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, cursor: &str) -> io::Result<()> {
         if self.format == Format::Ndjson && !rows.is_empty() {
-            let (trades, cursor) = (json(&rows)?, json(&cursor)?);
-            writeln!(to, "{{\"trades\":{trades},\"cursor\":{cursor}}}")?;
+            let cursor = Some(cursor).filter(|cursor| !cursor.is_empty());
+            writeln!(to, "{}", json(&BatchLine { trades: &rows, cursor })?)?;
         }
         for row in &rows {
             match self.format {
@@ -194,6 +202,16 @@ mod tests {
             Format::Ndjson,
             &format!("{{\"trades\":[{FIRST},{SECOND}],\"cursor\":\"c1\"}}\n{last}\n"),
         );
+    }
+
+    /// Another one would give these rows again.
+    #[test]
+    fn a_line_of_last_rows_has_no_cursor() {
+        let mut text = Vec::new();
+        let mut writer = Plain::new(&sample_subject(Format::Ndjson), false);
+        writer.rows(&mut text, vec![trade("BONK", Some("0.000000000000000001"))], "").unwrap();
+        let expected = format!("{{\"trades\":[{FIRST}]}}\n");
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
 
     #[test]

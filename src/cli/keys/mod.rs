@@ -61,7 +61,9 @@ async fn create(
     for name in &args.chains {
         let chain =
             registry.chain_named(name.trim()).ok_or_else(|| unknown_chain(name, registry))?;
-        chains.push(chain.slug.clone());
+        if !chains.contains(&chain.slug) {
+            chains.push(chain.slug.clone());
+        }
     }
     if args.name.as_deref().is_some_and(|name| name.chars().any(char::is_control)) {
         let what = "--name holds control characters, which a terminal would obey: leave them out";
