@@ -102,7 +102,8 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     if asked.addresses.is_empty() || asked.addresses.len() > max {
         return Err(wrong(format!("addresses has to hold 1 to {max}")));
     }
-    let chain = find_chain(call, caller.as_ref(), asked.chain.as_deref())?;
+    let chain = asked.chain.as_deref().filter(|chain| !chain.is_empty());
+    let chain = find_chain(call, caller.as_ref(), chain)?;
     let mut wallets = Vec::with_capacity(asked.addresses.len());
     for (at, text) in asked.addresses.iter().enumerate() {
         let address = Address::parse(chain.family, text)
