@@ -102,7 +102,8 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     if request.addresses.is_empty() || request.addresses.len() > max {
         return Err(wrong(format!("addresses has to hold 1 to {max}")));
     }
-    let chain = find_chain(call, caller.as_ref(), request.chain.as_deref())?;
+    let chain = request.chain.as_deref().filter(|chain| !chain.is_empty());
+    let chain = find_chain(call, caller.as_ref(), chain)?;
     let mut wallets = Vec::with_capacity(request.addresses.len());
     for (at, text) in request.addresses.iter().enumerate() {
         let address = Address::parse(chain.family, text)

@@ -20,7 +20,7 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let StorageCommand::Copy(CopyArgs { from, to }) = command;
-    let (from, to) = (StoreLocation::of(from), StoreLocation::of(to));
+    let (from, to) = (StoreLocation::of("--from", from)?, StoreLocation::of("--to", to)?);
     if from == to {
         return Err(CliError::Usage("--from and --to name the same store".to_owned()));
     }
@@ -58,12 +58,12 @@ enum StoreLocation {
 }
 
 impl StoreLocation {
-    fn of(text: &str) -> Self {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            Self::Database(text.to_owned())
-        } else {
-            Self::Folder(Path::new(text).to_owned())
+    fn of(flag: &str, text: &str) -> Result<Self, CliError> {
+        if !storage::is_address(text) {
+            return Ok(Self::Folder(Path::new(text).to_owned()));
         }
+        storage::check_url(flag, text)?;
+        Ok(Self::Database(text.to_owned()))
     }
 
     fn must_exist(&self) -> Result<(), CliError> {

@@ -9,6 +9,12 @@ use crate::store::{Store, StoreError, StoreOptions};
 
 /// The URL of the database, if the store is one.
 pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
+    // It would become a folder's name, with the password in it.
+    if is_address(&config.storage.path.to_string_lossy()) {
+        let what = "--data-dir (BLOTTER_DATA_DIR, storage.path) names a folder: name a database by \
+                    BLOTTER_STORAGE_URL";
+        return Err(CliError::Usage(what.to_owned()));
+    }
     let url = config.storage.url.0.as_ref().map(super::config::secret::ConfigSecret::expose);
     match (config.storage.engine, url) {
         (StorageEngine::File, _) | (StorageEngine::Auto, None) => Ok(None),
@@ -21,17 +27,23 @@ pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
 
 /// Checks the settings as far as possible without opening the store.
 pub(super) fn check(config: &Config) -> Result<(), CliError> {
-    shared_url(config)?.map_or(Ok(()), check_url)
+    shared_url(config)?.map_or(Ok(()), |url| check_url("storage.url (BLOTTER_STORAGE_URL)", url))
 }
 
+/// Whether a text names no folder.
+pub(super) fn is_address(text: &str) -> bool {
+    text.contains("://")
+}
+
+/// `setting` is named by the error, the address is not.
 #[cfg(feature = "postgres")]
-fn check_url(url: &str) -> Result<(), CliError> {
+pub(super) fn check_url(setting: &str, url: &str) -> Result<(), CliError> {
     let checked = crate::store::SharedOptions::check_url(url);
-    checked.map_err(|error| CliError::Usage(format!("storage.url (BLOTTER_STORAGE_URL): {error}")))
+    checked.map_err(|error| CliError::Usage(format!("{setting}: {error}")))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn check_url(_url: &str) -> Result<(), CliError> {
+pub(super) fn check_url(_setting: &str, _url: &str) -> Result<(), CliError> {
     Err(CliError::plain(NO_POSTGRES))
 }
 

@@ -49,6 +49,25 @@ fn config_refuses_an_address_that_is_no_database_and_does_not_show_it() {
     }
 }
 
+/// Its password would stand in the folder's name.
+#[cfg(feature = "postgres")]
+#[test]
+fn an_address_is_not_taken_for_a_folder() {
+    let place = Place::new();
+    let wrong = "mysql://me:planted@h/planted";
+    let database = "postgres://me:planted@h/planted";
+    for (args, part) in [
+        (["storage", "copy", "--from", wrong, "--to", "data"], "--from: "),
+        (["storage", "copy", "--from", "data", "--to", wrong], "--to: "),
+        (["keys", "create", "--name", "a", "--data-dir", database], "BLOTTER_STORAGE_URL"),
+    ] {
+        let ran = place.run(&args);
+        check(&ran, 2, &[part]);
+        assert!(!ran.stderr.contains("planted"), "{}", ran.stderr);
+    }
+    assert!(["mysql:", "postgres:", "data"].iter().all(|name| !place.path().join(name).exists()));
+}
+
 #[test]
 fn a_data_folder_that_cannot_be_used_is_named() {
     let place = Place::new().file("data", "a file");
