@@ -1,6 +1,6 @@
 //! Every buy and sell of a wallet, from ordinary chain nodes.
 
-// The routes are one nested type of `warp`, and what handlers await lies deep below it.
+// The routes are one nested type of `warp`, and the futures of handlers nest deep within it.
 #![recursion_limit = "256"]
 
 pub mod api;

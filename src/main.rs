@@ -1,4 +1,4 @@
-/// musl's own allocator serves all threads under one lock.
+/// musl's own allocator takes one lock for all threads.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,4 +1,5 @@
-//! The access log: one entry for each request, when its answer has ended or its client has gone.
+//! The access log: one entry for each request, written when its response ends or its client
+//! disconnects.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,34 +18,31 @@ use warp::reply::Response;
 
 use crate::domain::UnixMillis;
 
-/// Where entries go. It must not block: answers wait for it.
+/// The receiver of entries. It must not block, since responses wait for it.
 pub trait AccessLog: fmt::Debug + Send + Sync {
     fn record(&self, entry: &Access);
 }
 
-/// One answered request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// When it came.
     pub time: UnixMillis,
     pub request_id: String,
-    /// As counted for limits: behind a trusted proxy its client, of IPv6 the network.
+    /// The address by which limits count: behind a trusted proxy its client, of IPv6 the network.
     pub client: IpAddr,
     /// The key's public id; `None` for a request without a valid key.
     pub key: Option<String>,
     pub method: &'static str,
     pub route: &'static str,
-    /// The path, which may name a wallet; only where that was asked for.
+    /// The path, which may name a wallet, if the configuration enables that.
     pub path: Option<String>,
     pub status: u16,
-    /// Of the body, as it was sent.
     pub bytes: u64,
-    /// Until the answer began, and until it ended.
+    /// Time until the response began, and until it ended.
     pub began: Duration,
     pub ended: Duration,
 }
 
-/// Reports the entry now, or for an answer that is written piece by piece when that has ended.
+/// Records the entry now, or for a streamed response at its end.
 pub(super) fn follow(
     log: Arc<dyn AccessLog>,
     entry: Access,
@@ -65,7 +63,7 @@ pub(super) fn follow(
     response
 }
 
-/// An entry whose answer has not ended; it is reported when this is dropped.
+/// The entry of an open response, recorded on drop.
 struct Open {
     log: Arc<dyn AccessLog>,
     entry: Access,

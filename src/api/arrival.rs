@@ -1,5 +1,5 @@
-//! What is checked of a request before it is routed: that all who read it read the same, and that
-//! its host is a name of this server.
+//! Checks before routing: that a proxy in front cannot read a request differently, and that its
+//! host is a name of this server.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,24 +12,23 @@ use warp::http::{HeaderMap, Uri, Version};
 use super::error::ApiError;
 use super::framing::Framing;
 
-/// Names by which clients may ask a server: none, or a list such as `trades.example, *.example`.
+/// Host names that a server accepts: none, or a list such as `trades.example, *.example`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts(Vec<String>);
 
-/// Why a request is refused before it is routed.
 #[derive(Debug, Clone)]
 pub(super) struct Refused(pub(super) ApiError);
 
-/// The check of one listener.
 #[derive(Debug, Clone)]
 pub(super) struct Arrivals {
-    /// `None`: every name is answered to.
+    /// `None` accepts every name.
     hosts: Option<Hosts>,
 }
 
 impl Arrivals {
-    /// A server on loopback answers to names of loopback, so that a page whose name was made to
-    /// lead here (DNS rebinding) reads nothing; another one is asked by names that it cannot know.
+    /// A server on loopback accepts only names of loopback and the given ones, as a protection
+    /// against DNS rebinding. Any other server cannot know its names, so it checks only if some are
+    /// given.
     pub(super) fn at(listens: Option<SocketAddr>, hosts: &Hosts) -> Self {
         let is_local = listens.is_some_and(|address| address.ip().to_canonical().is_loopback());
         Self { hosts: (is_local || !hosts.0.is_empty()).then(|| hosts.clone()) }

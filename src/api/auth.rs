@@ -1,7 +1,8 @@
-//! Who calls: API keys by their hash. A key's text is never kept, logged or shown.
+//! Authentication by API keys, which are known by their hashes. A key's text is never kept, logged
+//! or shown.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -13,23 +14,22 @@ use super::gate::{Bucket, Places};
 use crate::domain::{ChainId, KeyId, UnixMillis, lock};
 use crate::history::{History, HistoryError};
 
-/// What is known of a key, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
     /// Usage is counted under it.
     pub id: KeyId,
-    /// The id as people see it.
+    /// The id as shown to users.
     pub public_id: String,
     pub name: Option<String>,
-    /// Requests in a thousand seconds; `None` is without limit.
+    /// Requests per 1,000 seconds; `None` is unlimited.
     pub rate_millis: Option<u64>,
-    /// Trades in all; `None` is without limit.
+    /// Total trades; `None` is unlimited.
     pub quota: Option<u64>,
-    /// Streams at one time; `None` is the server's default.
+    /// Concurrent streams; `None` is the server's default.
     pub streams: Option<u32>,
-    /// The only chains that it may read; `None` is all.
+    /// The chains that the key may read; `None` is all.
     pub chains: Option<Vec<ChainId>>,
-    /// From this moment on it is refused.
+    /// From this time on the key is rejected.
     pub expires: Option<UnixMillis>,
     pub revoked: bool,
 }
@@ -40,10 +40,10 @@ impl KeyInfo {
     }
 }
 
-/// The keys that the server knows at one moment, found by the SHA-256 of their text.
+/// The set of keys, indexed by the SHA-256 of their text.
 #[derive(Debug, Default)]
 pub struct KeyRing {
-    /// By the first eight bytes of the hash, which reveal nothing about a key; the whole is
+    /// By the first eight bytes of the hash, which reveal nothing about a key. The whole hash is
     /// compared in constant time.
     entries: HashMap<[u8; 8], Vec<(Hash, Arc<KeyInfo>)>>,
     by_id: HashMap<KeyId, Arc<KeyInfo>>,
@@ -76,28 +76,26 @@ fn prefix(hash: &Hash) -> [u8; 8] {
     std::array::from_fn(|at| hash.get(at).copied().unwrap_or_default())
 }
 
-/// The current key ring; its owner replaces it while the server runs. Clones share it.
+/// The current key ring, which its owner replaces at run time. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Keys(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    ring: RwLock<Arc<KeyRing>>,
-    /// What each key has in use; it outlives a replaced ring.
+    /// Its receivers learn of each replacement.
+    ring: watch::Sender<Arc<KeyRing>>,
+    /// Usage of limits by key, kept when the ring is replaced.
     states: Mutex<HashMap<KeyId, Arc<KeyState>>>,
-    changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct KeyState {
     pub(super) bucket: Bucket,
     pub(super) streams: Places,
-    /// Gains that are being worked out.
     pub(super) gains: Places,
     pub(super) explained: Places,
 }
 
-/// A caller whose key is valid now.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) key: Arc<KeyInfo>,
@@ -109,7 +107,6 @@ impl Caller {
         self.key.chains.as_ref().is_none_or(|chains| chains.contains(&chain))
     }
 
-    /// Whether the quota has nothing left.
     pub(super) async fn has_used_up(&self, history: &History) -> Result<bool, HistoryError> {
         match self.key.quota {
             Some(quota) => Ok(history.usage(self.key.id).await? >= quota),
@@ -125,30 +122,28 @@ impl Keys {
         keys
     }
 
-    /// From now on these keys are valid and no others. Answers that are being written for a key
-    /// that is no longer valid end.
+    /// Makes these the only valid keys. Open responses to keys that are no longer valid end.
     pub fn replace(&self, ring: KeyRing) {
         let mut states = lock(&self.0.states);
         states.retain(|id, _| ring.by_id.contains_key(id));
-        *self.0.ring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ring);
-        self.0.changes.send_replace(());
+        self.0.ring.send_replace(Arc::new(ring));
     }
 
     fn ring(&self) -> Arc<KeyRing> {
-        Arc::clone(&self.0.ring.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.ring.borrow())
     }
 
-    /// Changes at each replacement.
-    pub(super) fn changes(&self) -> watch::Receiver<()> {
-        self.0.changes.subscribe()
+    /// Notifies of each replacement.
+    pub(super) fn changes(&self) -> watch::Receiver<Arc<KeyRing>> {
+        self.0.ring.subscribe()
     }
 
-    /// A key that was valid before, where it still is.
+    /// A key by id, if it is valid.
     pub(super) fn valid(&self, id: KeyId, now: UnixMillis) -> Option<Arc<KeyInfo>> {
         self.ring().by_id.get(&id).filter(|key| key.is_valid(now)).cloned()
     }
 
-    /// `None` alike for a missing, malformed, unknown, expired or revoked key.
+    /// The caller of a request; `None` for a missing, malformed, unknown, expired or revoked key.
     pub(super) fn caller(&self, headers: &HeaderMap, now: UnixMillis) -> Option<Caller> {
         let ring = self.ring();
         let key = ring.find(presented(headers)?)?;
@@ -163,12 +158,12 @@ impl Keys {
 
 const API_KEY_HEADER: &str = "x-api-key";
 
-/// Whether the request names a key at all, valid or not.
+/// Whether a request contains a key, valid or not.
 pub(super) fn has_credentials(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key(API_KEY_HEADER)
 }
 
-/// The key of a request: the bearer token, else `x-api-key`. A header that stands twice is refused.
+/// The key of a request: the bearer token, else `x-api-key`. Repeated headers are rejected.
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     let authorization = headers.get_all(AUTHORIZATION);
     let own = headers.get_all(API_KEY_HEADER);

@@ -1,4 +1,4 @@
-//! One request, and what is looked up by it: its caller, its rate, its chain.
+//! One request, with its caller, rate and chain.
 
 use std::sync::Arc;
 
@@ -14,10 +14,9 @@ use crate::domain::{Address, UnixMillis, Wallet};
 use crate::registry::Chain;
 
 const CHAIN_DEFAULT: &str = "sol";
-/// Of an unknown chain's name.
+/// Longest part of an unknown chain's name in the error.
 const CHAIN_CHARS_ECHOED: usize = 40;
 
-/// One request.
 #[derive(Debug)]
 pub(super) struct ApiCall {
     pub(super) app: Arc<App>,
@@ -37,7 +36,7 @@ impl ApiCall {
         self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
     }
 
-    /// Takes one request off the caller's rate; `None` for a key without one.
+    /// Counts one request against the caller's rate; `None` for a key without a rate.
     pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
         let rate = RequestRate::new(millis, self.app.limits.rate_burst);
@@ -45,7 +44,7 @@ impl ApiCall {
     }
 }
 
-/// The chain of that name, where the caller may read it; without a key all chains may be read.
+/// The chain of that name. A caller with a key must be allowed to read it.
 pub(super) fn find_chain<'a>(
     call: &'a ApiCall,
     caller: Option<&Caller>,
@@ -63,7 +62,7 @@ pub(super) fn find_chain<'a>(
     Ok(chain)
 }
 
-/// The wallet of a path's address segment, on the chain of that name.
+/// The wallet of a path's address segment on the chain of that name.
 pub(super) fn find_wallet<'a>(
     call: &'a ApiCall,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Which coding an answer has, and compressed bodies that are all there; `packing` has the streams.
+//! Negotiates the content coding and compresses complete bodies; `packing` compresses streams.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -9,18 +9,16 @@ use flate2::write::GzEncoder;
 use futures_util::Stream;
 use warp::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// The quickest levels: the text of trades repeats itself so much that more gains little.
+// The fastest levels: trades are so repetitive that higher levels gain little.
 pub(super) const GZIP_LEVEL: u32 = 1;
 pub(super) const ZSTD_LEVEL: i32 = 1;
 /// Shorter bodies are sent as they are.
 const BODY_BYTES_MIN: usize = 1024;
 
-/// The pieces of a body.
 pub(super) trait Frames: Stream<Item = Result<Bytes, Infallible>> + Send + 'static {}
 
 impl<S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static> Frames for S {}
 
-/// How a body is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Coding {
     #[default]
@@ -30,7 +28,7 @@ pub(super) enum Coding {
 }
 
 impl Coding {
-    /// What the client likes best of what we have (RFC 9110, section 12.5.3).
+    /// The coding that the client prefers (RFC 9110, section 12.5.3).
     pub(super) fn accepted(headers: &HeaderMap) -> Self {
         let values = headers.get_all(ACCEPT_ENCODING).into_iter();
         let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
@@ -47,8 +45,8 @@ impl Coding {
         }
     }
 
-    /// Says how the body is encoded, and that it depends on what was asked.
-    pub(super) fn tell(self, headers: &mut HeaderMap) {
+    /// Sets `content-encoding`, and `vary`, as the coding depends on the request.
+    pub(super) fn set_headers(self, headers: &mut HeaderMap) {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
         let name = match self {
             Self::Identity => return,
@@ -58,7 +56,7 @@ impl Coding {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
     }
 
-    /// A body that is all there; `None` where it stays as it is.
+    /// Compresses a complete body; `None` if it stays as it is.
     pub(super) fn whole(self, body: &[u8]) -> Option<Vec<u8>> {
         if body.len() < BODY_BYTES_MIN {
             return None;
@@ -75,7 +73,7 @@ impl Coding {
     }
 }
 
-/// The weight of an item in thousandths, where it is about this coding.
+/// The weight of an item in thousandths, if it is about this coding.
 fn weight_of(item: &str, wanted: &str) -> Option<u32> {
     let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
     if !name.trim().eq_ignore_ascii_case(wanted) {
@@ -88,7 +86,7 @@ fn weight_of(item: &str, wanted: &str) -> Option<u32> {
     Some(quality.map_or(1000, thousandths))
 }
 
-/// `0`, `0.5`, `1.000`; what is none of these counts as not wanted.
+/// Parses a weight such as `0`, `0.5` or `1.000`; invalid text counts as 0.
 fn thousandths(text: &str) -> u32 {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{part:0<3}");

@@ -1,5 +1,5 @@
-//! Pages of other sites may ask too: keys travel in headers, never in cookies, so that every origin
-//! may be allowed (Fetch standard, CORS protocol).
+//! CORS for every origin, which is safe since keys are sent in headers and never in cookies (Fetch
+//! standard, CORS protocol).
 
 use warp::Reply as _;
 use warp::http::StatusCode;
@@ -9,24 +9,24 @@ use warp::http::header::{
 };
 use warp::reply::Response;
 
-const ANYBODY: HeaderValue = HeaderValue::from_static("*");
-/// Headers that a page may send in addition to the safelisted ones.
+const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
+/// Request headers that are allowed in addition to the safelisted ones.
 const SENT: HeaderValue =
     HeaderValue::from_static("authorization, content-type, x-api-key, x-request-id");
-/// Headers that a page may read in addition to the safelisted ones.
+/// Response headers that are exposed in addition to the safelisted ones.
 const READ: HeaderValue = HeaderValue::from_static(
     "blotter-as-of, link, ratelimit, ratelimit-policy, retry-after, x-request-id",
 );
-/// Seconds for which a browser need not ask again: the most that Chromium keeps.
+/// Seconds for which browsers cache a preflight response: the most that Chromium allows.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
-/// Lets any page read the answer.
+/// Lets pages of any origin read the response.
 pub(super) fn allow(headers: &mut HeaderMap) {
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANYBODY);
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
 }
 
-/// What a path answers, for OPTIONS and for the question that a browser asks beforehand.
+/// The response to OPTIONS, and so to a preflight request.
 pub(super) fn options(methods: &'static str) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();

@@ -1,5 +1,5 @@
-//! `GET /v1/wallets/{address}/coverage`: which heights of a wallet were read, by which way, and what
-//! those reads did not establish. Loads nothing and counts nothing.
+//! `GET /v1/wallets/{address}/coverage`: which heights of a wallet were read, in which way, and
+//! with which doubts. Loads nothing and counts towards no quota.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::registry::Chain;
 
 type Word = Cow<'static, str>;
 
-/// As it is answered, and as the command line reads it.
+/// The response, which the command line also reads.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CoverageBody {
@@ -26,14 +26,14 @@ pub struct CoverageBody {
     chain: String,
     pub complete: bool,
     rows: u64,
-    /// The highest height that was read; null where nothing was.
+    /// The highest height that was read; null if none was.
     pub height: Option<u64>,
-    /// When the chain was last asked for newer heights.
+    /// When the chain was last checked for newer heights.
     as_of: Option<String>,
-    /// The first height that the nodes keep, where what lies below is missing or in doubt.
+    /// The first height that the nodes keep, if heights below it are missing or in doubt.
     pub history_cut: Option<u64>,
     pub blind_spots: Vec<Word>,
-    /// What the names in `blindSpots` and `doubts` mean.
+    /// The meanings of the names in `blindSpots` and `doubts`.
     pub meanings: BTreeMap<Word, Word>,
     pub spans: Vec<SpanBody>,
     pub gaps: Vec<GapBody>,
@@ -46,7 +46,7 @@ pub struct SpanBody {
     pub way: Word,
     pub doubts: Vec<Word>,
     pub accepted: bool,
-    /// Transactions that were listed and that no endpoint gave.
+    /// Listed transactions that no endpoint returned.
     pub missing: Vec<String>,
 }
 

@@ -1,10 +1,9 @@
-//! The parts of the API as they are in force now: a reload puts others in their place.
+//! The parts of the API in force, which a reload of the limits replaces.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::{ApiLimits, App};
 
-/// Clones share what is in force.
 #[derive(Debug, Clone)]
 pub(super) struct Current(Arc<RwLock<Arc<App>>>);
 

@@ -1,8 +1,8 @@
-//! The JSON shapes other than the history: the public contract, apart from the domain types.
+//! The JSON shapes other than the history: the public contract, separate from the domain types.
 
 use serde::Serialize;
 
-/// The body of every error: two forms in one object.
+/// The body of every error, which combines two formats (see `error`).
 #[derive(Debug, Serialize)]
 pub(super) struct ErrorBody<'a> {
     pub(super) error: ErrorObject<'a>,
@@ -28,7 +28,7 @@ pub(super) struct LineError<'a> {
     pub(super) code: &'a str,
     pub(super) message: &'a str,
     pub(super) r#type: String,
-    /// Going on from the line's cursor can succeed without a change of the request or the key.
+    /// Whether resuming from the line's cursor can succeed with the same request and key.
     pub(super) retryable: bool,
     /// With `history_cut`: the first height that the nodes keep.
     #[serde(rename = "historyCut", skip_serializing_if = "Option::is_none")]
@@ -42,22 +42,22 @@ pub(super) struct ChainRow<'a> {
     pub(super) name: &'a str,
     pub(super) family: crate::domain::Family,
     pub(super) native: NativeCoinBody<'a>,
-    /// Site that shows transactions to people; null where none is known.
+    /// Website that shows transactions; null if none is known.
     pub(super) explorer: Option<&'a str>,
     /// `live` or `disabled`.
     pub(super) status: &'static str,
-    /// What no configured way of this chain can see, out of a closed list (docs/reliability.md).
+    /// What no configured way of reading this chain sees (closed list: docs/reliability.md).
     #[serde(rename = "blindSpots")]
     pub(super) blind_spots: Vec<&'static str>,
-    /// Null where the chain is disabled.
+    /// Null if the chain is disabled.
     pub(super) upstream: Option<Upstream>,
 }
 
-/// A chain's nodes as a whole; each of them only for callers with a key.
+/// A chain's nodes as a whole, and for callers with a key each of them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Upstream {
-    /// `up`; `degraded` while some endpoints rest after failures; `down` while all do.
+    /// `down` while all endpoints are in cooldown, `degraded` while some are, else `up`.
     pub(super) state: &'static str,
     pub(super) endpoints_total: usize,
     pub(super) endpoints_resting: usize,
@@ -74,7 +74,7 @@ pub(super) struct UpstreamEndpoint {
     pub(super) in_flight: usize,
     pub(super) latency_ms: u128,
     pub(super) last_error: Option<String>,
-    /// What was found out about it while it was used.
+    /// Abilities observed during use.
     pub(super) abilities: Vec<AbilityRow>,
 }
 
@@ -83,13 +83,13 @@ pub(super) struct AbilityRow {
     pub(super) name: &'static str,
     /// `yes`, `no` or `unknown`.
     pub(super) offered: &'static str,
-    /// The lowest height of which it is known to keep what this is about.
+    /// The lowest height for which the endpoint is known to keep the data.
     pub(super) from: Option<u64>,
-    /// A height of which it was seen to keep nothing.
+    /// A height for which it was seen to keep nothing.
     pub(super) lacks: Option<u64>,
     /// Most blocks of one request.
     pub(super) most: Option<u64>,
-    /// What is lost by its lack, and what to configure.
+    /// If the ability is missing: the consequence, and what to configure.
     pub(super) loses: Option<&'static str>,
     pub(super) configure: Option<&'static str>,
 }
@@ -105,7 +105,6 @@ pub(super) struct NativeCoinBody<'a> {
 pub(super) struct UsageBody<'a> {
     pub(super) key: UsageKey<'a>,
     pub(super) trades_counted: u64,
-    /// Null without a limit.
     pub(super) quota: Option<u64>,
     pub(super) remaining: Option<u64>,
 }

@@ -1,7 +1,7 @@
-//! What can go wrong with a request, as a client sees it: one status and one stable code each.
+//! The errors of requests as clients see them, each with a status and a stable code.
 //!
-//! A body is two forms in one object: `error {code, message, timestamp, requestId}`, which clients
-//! of the hosted service read, and the members of RFC 9457, whose `type` holds the finer code.
+//! A body combines two formats: `error {code, message, timestamp, requestId}`, which clients of the
+//! hosted service read, and the members of RFC 9457, whose `type` holds the finer code.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -86,7 +86,6 @@ pub(super) enum ApiError {
     ConnectionsFull,
     #[error("{0}")]
     History(HistoryError),
-    /// The same of one address of a list.
     #[error("addresses[{at}]: {error}")]
     HistoryAt { at: usize, error: HistoryError },
 }
@@ -107,7 +106,7 @@ impl From<(RateState, Duration)> for ApiError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FailureKind {
     pub(super) status: StatusCode,
-    /// The last part of `type`, fine.
+    /// The fine code, the last part of `type`.
     pub(super) code: &'static str,
     pub(super) title: &'static str,
 }
@@ -124,7 +123,7 @@ const fn unavailable(code: &'static str, title: &'static str) -> FailureKind {
     kind(StatusCode::SERVICE_UNAVAILABLE, code, title)
 }
 
-/// Which limit it is that is reached is for the one who runs the server, in the log.
+/// Without the reason, which is for the operator and logged.
 const STORAGE_FULL: &str = "the server's storage is full or read-only, so that nothing more is loaded until its \
     operator changes that; what is stored is served, and no cursor expires: ask again later";
 
@@ -132,7 +131,7 @@ const UNAUTHORIZED: FailureKind = kind(StatusCode::UNAUTHORIZED, "unauthorized",
 const OVERLOADED: FailureKind = unavailable("overloaded", "Overloaded");
 
 impl FailureKind {
-    /// The `error.code`, coarse: a word of the hosted service, else the code in capitals.
+    /// The coarse `error.code`: that of the hosted service, else the code in capitals.
     pub(super) fn group(&self) -> Cow<'static, str> {
         match self.status {
             StatusCode::BAD_REQUEST => "VALIDATION_ERROR".into(),
@@ -144,7 +143,6 @@ impl FailureKind {
         }
     }
 
-    /// The member `type` of an error.
     pub(super) fn uri(&self) -> String {
         format!("/errors/{}", self.code)
     }
@@ -203,7 +201,7 @@ impl ApiError {
         }
     }
 
-    /// The text for the client. What the store says about itself stays in the log.
+    /// The text for the client, without details of the store, which are logged.
     pub(super) fn message(&self) -> String {
         if self.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
             return "something failed inside the server; it was logged with this request's id"
@@ -215,7 +213,7 @@ impl ApiError {
         self.to_string()
     }
 
-    /// Why a history cannot be served, where it is that.
+    /// The history's error, if it is one.
     pub(super) fn of_history(&self) -> Option<&HistoryError> {
         if let Self::History(error) | Self::HistoryAt { error, .. } = self {
             Some(error)
@@ -224,10 +222,10 @@ impl ApiError {
         }
     }
 
-    /// Whether the same request can succeed later, as it stands.
+    /// Whether the same request can succeed later.
     pub(super) fn is_retryable(&self) -> bool {
         let kind = self.kind();
-        // What no endpoint gives may never come: a client that loops until complete stops here.
+        // No endpoint may ever return what is missing, so a client must not retry until complete.
         if let Self::History(HistoryError::Unproved { doubts, .. }) = self
             && doubts.contains(Doubts::MISSING)
         {
@@ -237,8 +235,7 @@ impl ApiError {
         passes || kind.status == StatusCode::TOO_MANY_REQUESTS
     }
 
-    /// What the client should wait before the same request can succeed; `None` where waiting does
-    /// not help.
+    /// How long the client should wait before a retry; `None` if waiting does not help.
     pub(super) fn retry_after(&self, usual: Duration) -> Option<Duration> {
         if let Self::RateLimited { wait, .. } = self {
             return Some(*wait);

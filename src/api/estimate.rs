@@ -1,5 +1,5 @@
-//! `POST /v1/billing/estimate`: how large wallets are, before they are read. Open without a key,
-//! so that everything about it is bounded.
+//! `POST /v1/billing/estimate`: the sizes of wallets before they are read. It needs no key, so all
+//! of it is bounded.
 
 use std::collections::BTreeMap;
 
@@ -28,10 +28,10 @@ use crate::domain::row_json::rows_json;
 use crate::domain::{Address, Numbers, Wallet};
 use crate::history::Estimate;
 
-/// The parts of a request other than its head.
+/// The peer and the body of a request.
 pub(super) struct RequestParts {
     pub(super) peer: Option<Peer>,
-    /// Why it is refused before it is routed.
+    /// Why it is rejected before routing, if it is.
     pub(super) refused: Option<Refused>,
     body: BoxStream<'static, Option<Bytes>>,
 }
@@ -87,24 +87,25 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     } else {
         let who = client(received.peer, &call.headers, &limits.trusted_proxies);
         let rate = RequestRate::new(limits.estimate_rate_millis, limits.estimate_burst);
-        Some(call.app.visitors.take(who, rate, limits.visitors_max)?)
+        Some(call.app.client_rates.take(who, rate, limits.visitors_max)?)
     };
     let body =
         timeout(limits.estimate_body_wait_max, received.whole(limits.estimate_body_bytes_max));
     let body = body.await.map_err(|_| wrong("it did not arrive in time"))??;
-    let asked: EstimateRequest = serde_json::from_slice(&body)
+    let request: EstimateRequest = serde_json::from_slice(&body)
         .map_err(|_| wrong("expected JSON such as {\"addresses\":[\"…\"],\"chain\":\"sol\"}"))?;
-    // Without it the estimate would be of another chain.
-    for name in asked.others.keys() {
+    // A misspelt `chain` would give an estimate for another chain.
+    for name in request.others.keys() {
         refuse_misspelt(name.as_bytes(), &["addresses", "chain"])?;
     }
     let max = limits.estimate_addresses_max;
-    if asked.addresses.is_empty() || asked.addresses.len() > max {
+    if request.addresses.is_empty() || request.addresses.len() > max {
         return Err(wrong(format!("addresses has to hold 1 to {max}")));
     }
-    let chain = find_chain(call, caller.as_ref(), asked.chain.as_deref())?;
-    let mut wallets = Vec::with_capacity(asked.addresses.len());
-    for (at, text) in asked.addresses.iter().enumerate() {
+    let chain = request.chain.as_deref().filter(|chain| !chain.is_empty());
+    let chain = find_chain(call, caller.as_ref(), chain)?;
+    let mut wallets = Vec::with_capacity(request.addresses.len());
+    for (at, text) in request.addresses.iter().enumerate() {
         let address = Address::parse(chain.family, text)
             .map_err(|rule| ApiError::InvalidAddressAt { at, rule })?;
         wallets.push(Wallet { chain: chain.id, address });
@@ -113,13 +114,13 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     let count = u32::try_from(wallets.len()).unwrap_or(u32::MAX);
     call.app.estimates.take(count, budget, Instant::now())?;
     let history = &call.app.history;
-    // Without a key the answer does not depend on what is stored.
+    // Without a key the response must not depend on what is stored.
     let with_stored = caller.is_some();
     let more = limits.estimate_wait_more.saturating_mul(count);
     let wait = limits.estimate_wait_max.saturating_add(more);
     let estimates = wallets.iter().map(|wallet| history.estimate(*wallet, with_stored, wait));
     let mut rows = Vec::with_capacity(wallets.len());
-    // A list with a hole in it has no shape that clients know: one that fails fails the list.
+    // One failure fails the list, since the format has no list with missing entries.
     for (at, (wallet, estimate)) in wallets.iter().zip(join_all(estimates).await).enumerate() {
         let estimate = estimate.map_err(|error| ApiError::HistoryAt { at, error })?;
         rows.push(row(wallet, &estimate, chain.native.decimals, caller.is_some()));
@@ -128,7 +129,8 @@ pub(super) async fn estimate(call: &ApiCall, received: RequestParts) -> Result<R
     Ok(reply::rated(response, rate))
 }
 
-/// Pages of other sites send other types without asking the server beforehand.
+/// Other content types are rejected, since pages of other origins may send them without a preflight
+/// request.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
@@ -146,7 +148,7 @@ fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) ->
         estimate_type: if estimate.is_exact { "exact" } else { "approximate" },
         estimated_trade_count: estimate.trades,
         estimated_seconds: estimate.seconds,
-        // The encoder writes JSON only.
+        // The encoder writes valid JSON.
         sample_trades: String::from_utf8(out).ok().and_then(|t| RawValue::from_string(t).ok()),
     }
 }
@@ -157,7 +159,7 @@ mod tests {
     use crate::api::gate::Bucket;
     use crate::api::limits::ApiLimits;
 
-    /// Else it would be refused for ever.
+    /// Otherwise it would be rejected forever.
     #[test]
     fn the_longest_list_fits_what_may_be_saved_up() {
         let limits = ApiLimits::default();

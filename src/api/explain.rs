@@ -1,5 +1,5 @@
-//! `GET /v1/wallets/{address}/explain/{signature}`: why a transaction is a trade of a wallet, or why
-//! it is none.
+//! `GET /v1/wallets/{address}/explain/{signature}`: why a transaction is a trade of a wallet, or
+//! why it is none.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use super::error::ApiError;
 use super::query::HistoryQuery;
 use super::reply;
 use crate::domain::row_json::short;
-use crate::domain::{Address, Decimal, Side, Token, TxId, Units, ValueSource, Wallet};
+use crate::domain::{Address, Decimal, Token, TxId, Units, ValueSource, Wallet};
 use crate::history::{
     Asset, DecodedTrade, Explained, Explanation, HistoryError, Note, NoteKind, Why,
 };
@@ -29,11 +29,11 @@ struct Body<'a> {
     height: u64,
     block_time: String,
     is_trade: bool,
-    /// In one sentence.
+    /// One sentence.
     verdict: String,
     trades: Vec<TradeBody>,
     movements: Vec<MovementBody>,
-    /// False: movements of native coin may be missing.
+    /// If false, movements of native coin may be missing.
     native_movements_known: bool,
     venues: Vec<VenueBody<'a>>,
     left_out: Vec<LeftOutBody>,
@@ -49,8 +49,8 @@ struct TradeBody {
     amount_sol: Number,
     amount: Number,
     dex: String,
-    /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap
-    /// of two tokens went through), `order` (an account of the wallet's order gave it), or the
+    /// Source of `amountSol`: a `movement` of the wallet, a `route` (native coin through which the
+    /// swap of two tokens went), an `order` (an account of the wallet's order paid it), or the
     /// source of a stored value that the transaction itself does not contain.
     value_from: &'static str,
 }
@@ -63,7 +63,7 @@ struct MovementBody {
     mint: Option<String>,
     came: Number,
     went: Number,
-    /// The fields that it became, as `buy BONK amount`; empty where it is in no row.
+    /// The fields of rows that contain it, such as `buy BONK amount`.
     became: Vec<String>,
 }
 
@@ -101,7 +101,8 @@ pub(super) async fn answer(
     let rate = call.take(&caller)?;
     let query = HistoryQuery::parse(&call.query)?;
     let (chain, wallet) = find_wallet(call, &caller, query.chain.as_deref(), segment)?;
-    let rule = "it is no transaction of this chain: base58 of 64 bytes, or hex of 32 bytes";
+    let rule = "it is no transaction of this chain: base58 of 64 bytes, or hex of 32 bytes \
+                (on EVM chains behind 0x)";
     let tx = TxId::parse(chain.family, signature)
         .ok_or(ApiError::InvalidParameter { name: "signature", rule })?;
     if caller.has_used_up(&call.app.history).await? {
@@ -119,7 +120,7 @@ pub(super) async fn answer(
     Ok(reply::rated(reply::json(StatusCode::OK, &body), rate))
 }
 
-/// The same as a text, for the command line.
+/// The response's body, for the command line.
 pub fn explanation_json(
     explained: &Explained,
     wallet: &Wallet,
@@ -155,7 +156,7 @@ fn body<'a>(explained: &'a Explained, wallet: &Wallet, chain: &'a Chain) -> Body
     }
 }
 
-/// Writes assets by their names.
+/// Builds the parts of a body, with assets by symbol.
 struct Named<'a> {
     explained: &'a Explained,
     chain: &'a Chain,
@@ -200,7 +201,7 @@ impl Named<'_> {
             };
             let asset = Asset::Token(trade.mint);
             TradeBody {
-                side: side(trade.side),
+                side: trade.side.name(),
                 token: self.symbol(asset),
                 token_mint: trade.mint.to_string(),
                 amount_sol: self.number(Asset::Native, native),
@@ -212,13 +213,14 @@ impl Named<'_> {
         trades.collect()
     }
 
-    /// Whether a row's value is that of the row on the other side: no native coin of the wallet's.
+    /// Whether a row's value is also that of a row on the other side, and so no native coin of the
+    /// wallet.
     fn is_routed(&self, trade: &DecodedTrade) -> bool {
         let trades = &self.explained.explanation.decoded.trades;
         trades.iter().any(|other| other.side != trade.side && other.native == trade.native)
     }
 
-    /// Whether native coin of a row was given by an order's account.
+    /// Whether an order's account paid native coin of a row.
     fn is_from_order(&self) -> bool {
         let left_out = &self.explained.explanation.left_out;
         left_out.iter().any(|left| left.why == Why::FromOrder && left.asset == Asset::Native)
@@ -230,7 +232,7 @@ impl Named<'_> {
             let asset = movement.asset;
             let became = trades.iter().filter_map(|trade| {
                 let name =
-                    format!("{} {}", side(trade.side), self.symbol(Asset::Token(trade.mint)));
+                    format!("{} {}", trade.side.name(), self.symbol(Asset::Token(trade.mint)));
                 match asset {
                     Asset::Native => trade
                         .native
@@ -266,31 +268,15 @@ impl Named<'_> {
     }
 }
 
-/// A stored value's source. Coin of the wallet's own has one name here, from wherever it is known.
+/// The name of a stored value's source. The wallet's own coin is a `movement` here.
 fn value_from(source: ValueSource) -> &'static str {
-    match source {
-        ValueSource::Direct => "movement",
-        ValueSource::Route
-        | ValueSource::ReferencePool
-        | ValueSource::Learned
-        | ValueSource::Candle
-        | ValueSource::Token
-        | ValueSource::Pending
-        | ValueSource::Unknown => source.name(),
-    }
+    if source == ValueSource::Direct { "movement" } else { source.name() }
 }
 
 fn mint(asset: Asset) -> Option<String> {
     match asset {
         Asset::Native => None,
         Asset::Token(mint) => Some(mint.to_string()),
-    }
-}
-
-fn side(side: Side) -> &'static str {
-    match side {
-        Side::Buy => "buy",
-        Side::Sell => "sell",
     }
 }
 

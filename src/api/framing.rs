@@ -1,8 +1,8 @@
-//! Sees a `content-length` that stands with a `transfer-encoding`: the parser drops it, and what a
-//! proxy in front takes for the end of a body must be the end here too.
+//! Detects requests with both a `content-length` and a `transfer-encoding`, which enable request
+//! smuggling behind a proxy. The parser drops the `content-length` of such a request.
 //!
-//! Lines that begin with the name are counted as they arrive, and compared with those that the
-//! parser has passed on. A line of a body may be counted too, which refuses more and never less.
+//! So lines with this name are counted as they arrive, and compared with those that the parser has
+//! passed on. Lines of a body may count too, which can only reject more requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,6 @@ use warp::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 
 const LINE: &[u8] = b"\ncontent-length:";
 
-/// What one connection has announced.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     arrived: AtomicU64,
@@ -20,7 +19,7 @@ pub(super) struct Framing {
 }
 
 impl Framing {
-    /// Whether the head of the next request has both.
+    /// Whether the next request has both headers.
     pub(super) fn is_ambiguous(&self, headers: &HeaderMap) -> bool {
         let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
         let lengths = u64::try_from(lengths).unwrap_or(u64::MAX);
@@ -30,11 +29,11 @@ impl Framing {
     }
 }
 
-/// Counts in the bytes that arrive on one connection.
+/// Counts the lines in the bytes that arrive on one connection.
 #[derive(Debug, Default)]
 pub(super) struct ByteCounter {
     pub(super) framing: Arc<Framing>,
-    /// Bytes of the line's beginning that have matched.
+    /// Matched bytes of the line's prefix.
     matched: usize,
 }
 
@@ -42,7 +41,7 @@ impl ByteCounter {
     pub(super) fn count(&mut self, mut bytes: &[u8]) {
         loop {
             if self.matched == 0 {
-                // Nothing in the rest of a line matters.
+                // Skip the rest of a line that does not match.
                 let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
                 bytes = bytes.get(end + 1..).unwrap_or_default();
                 self.matched = 1;

@@ -1,9 +1,9 @@
-//! `GET /v1/wallets/{address}/pnl`: positions, realised gains and disposals, as `blotter pnl` writes
-//! them. Asks for the history as a page does; while it is incomplete there are no figures, since
-//! what was sold may have been bought in the missing part.
+//! `GET /v1/wallets/{address}/pnl`: positions, realised gains and disposals, as `blotter pnl`
+//! writes them. Requires the history as a page does; while it is incomplete there are no figures,
+//! since what was sold may have been bought in the missing part.
 //!
-//! The rows are held in memory, a limited number of them for a limited number of requests. A client
-//! that hangs up drops the future, which ends the load that it alone asked for, and the count.
+//! The rows are held in memory, a limited number for a limited number of requests. If the client
+//! disconnects, the future is dropped, which ends its demand for the history, and the computation.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -35,16 +35,15 @@ use crate::pnl::{
 use crate::registry::Chain;
 
 const NAMES: [&str; 7] = ["chain", "method", "from", "to", "year", "disposals", "numbers"];
-/// Those of a history that choose among rows. Gains of a part of the rows would be wrong: a swap of
-/// two tokens is a sale of one and a purchase of the other.
+/// The filters of a history. Gains of a part of the rows would be wrong: a swap of two tokens is a
+/// sale of one and a purchase of the other.
 const FILTERS: [&str; 3] = ["token", "side", "dex"];
 const NO_FILTER: &str =
     "gains are of the whole wallet; leave it out, and pick the token out of `tokens`";
-/// Those that choose a form or a part of an answer.
+/// Parameters that choose a format or a part of a history.
 const FORMS: [&str; 4] = ["limit", "cursor", "follow", "format"];
 const NO_FORM: &str = "gains are one JSON object of the whole history; leave it out";
 
-/// The parameters of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PnlQuery {
     chain: Option<String>,
@@ -97,14 +96,12 @@ fn parse_period(
     }
 }
 
-/// What is answered while the history is incomplete.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Incomplete<'a> {
     wallet: &'a str,
     chain: &'a str,
     complete: bool,
-    /// Trades stored so far.
     trade_count: u64,
 }
 
@@ -125,7 +122,7 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
     Ok(reply::rated(response, rate))
 }
 
-/// A request's place among its key's and among all.
+/// A computation's permits, of its key and of the server.
 type Places = (Place, Place);
 
 fn take_places(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Places, ApiError> {
@@ -135,7 +132,7 @@ fn take_places(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Pl
     Ok((of_key, of_all))
 }
 
-/// A history's rows, where it is complete.
+/// The rows of a history, and how its walk ended.
 struct Read {
     ledger: TradeLedger,
     values_pending: u64,
@@ -156,7 +153,7 @@ async fn read(
         resume: None,
         filter: Filter::default(),
         follow: false,
-        // One more shows that there are too many.
+        // One more than allowed, to detect a larger history.
         want: Extent::Rows(limits.pnl_rows_max.saturating_add(1)),
         window: limits.page_wait,
     })?;
@@ -243,7 +240,7 @@ async fn respond(
     response
 }
 
-/// Counts in slices, so that other requests have their turn.
+/// Runs the computation in slices, so that other requests get their turn.
 async fn report(mut count: Count, slice: usize) -> Report {
     let mut rows = 0_usize;
     while !matches!(count.step(), CountStep::All) {
@@ -255,18 +252,18 @@ async fn report(mut count: Count, slice: usize) -> Report {
     count.report()
 }
 
-/// The body, written piece by piece.
+/// The response's body, written piece by piece.
 struct Text {
     app: Arc<App>,
     writer: JsonWriter,
     report: Report,
-    /// A second pass, where the disposals are wanted.
+    /// The second pass, if disposals are requested.
     count: Option<Count>,
     written: Written,
     _places: Places,
 }
 
-/// What stands in the body so far.
+/// How much of the body is written.
 enum Written {
     Nothing,
     Tokens(usize),
@@ -291,7 +288,7 @@ impl Text {
         while out.len() < frame_bytes && !matches!(self.written, Written::All) {
             self.write(&mut out);
             steps += 1;
-            // A long run of buys writes nothing.
+            // A long run of buys writes nothing: what is written is sent before it.
             if steps >= slice && !out.is_empty() {
                 break;
             }

@@ -1,4 +1,4 @@
-//! How much a caller may do at one time: requests by a token bucket, streams by counted places.
+//! Limits of callers: token buckets for requests, counted permits for concurrent work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,27 +7,28 @@ use std::time::Duration;
 use crate::domain::lock;
 use tokio::time::Instant;
 
-/// A rate of requests and what may be saved up of it.
+/// A rate of requests and its burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestRate {
-    /// Time that one request costs.
+    /// Time to refill one request.
     interval: Duration,
     burst: u64,
 }
 
-/// What a key with a rate has left after a request.
+/// The state of a bucket after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RateState {
     pub(super) burst: u64,
-    /// Time in which an empty bucket fills.
+    /// Time to fill an empty bucket.
     pub(super) window_seconds: u64,
     pub(super) remaining: u64,
-    /// Time in which this bucket fills.
+    /// Time to fill this bucket.
     pub(super) reset_seconds: u64,
 }
 
 impl RequestRate {
-    /// `millis` are requests in a thousand seconds; 0 counts as 1.
+    /// `millis` are requests per 1,000 seconds, 0 counts as 1; `saved` is the time whose requests
+    /// form the burst.
     pub(super) fn new(millis: u64, saved: Duration) -> Self {
         let millis = millis.max(1);
         let saved = u64::try_from(saved.as_millis()).unwrap_or(u64::MAX);
@@ -40,12 +41,12 @@ impl RequestRate {
     }
 }
 
-/// A token bucket, kept as the moment at which it is full again.
+/// A token bucket, stored as the time at which it is full again.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(Mutex<Option<Instant>>);
 
 impl Bucket {
-    /// Takes so many requests at once, or none, and returns how long to wait for all of them; more than
+    /// Takes `count` requests or none; the error holds the wait until all of them fit. More than
     /// the burst never fit.
     pub(super) fn take(
         &self,
@@ -75,21 +76,21 @@ fn whole(time: Duration, interval: Duration) -> u64 {
     u64::try_from(time.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u64::MAX)
 }
 
-/// Rounded up, so that a client that waits this long has waited enough.
+/// Rounded up, so that a client that waits this long waits long enough.
 pub(super) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Counted places; clones share them.
+/// Counted permits; clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places(Arc<AtomicUsize>);
 
-/// One taken place; dropping it gives it back.
+/// One permit, returned on drop.
 #[derive(Debug)]
 pub(super) struct Place(Arc<AtomicUsize>);
 
 impl Places {
-    /// `None` where `max` are taken.
+    /// `None` if `max` are taken.
     pub(super) fn take(&self, max: usize) -> Option<Place> {
         let one_more = |taken: usize| (taken < max).then_some(taken + 1);
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);

@@ -1,5 +1,4 @@
-//! A walk whose caller's key is watched while the answer is written: a revocation, an expiry and a
-//! lowered quota end it.
+//! A walk that ends if its caller's key is revoked, expires or has used up a lowered quota.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::App;
-use super::auth::{Caller, KeyInfo};
+use super::auth::{Caller, KeyInfo, KeyRing};
 use crate::domain::{KeyId, UnixMillis};
 use crate::history::{HistoryError, Step, Walk};
 
@@ -17,13 +16,11 @@ pub(super) struct Guarded {
     walk: Walk,
     key: KeyId,
     quota: Option<u64>,
-    changes: watch::Receiver<()>,
-    /// When the key expires.
+    changes: watch::Receiver<Arc<KeyRing>>,
     ends_at: Option<Instant>,
     has_ended: bool,
 }
 
-/// What a walk says of itself.
 impl Deref for Guarded {
     type Target = Walk;
 
@@ -35,7 +32,7 @@ impl Deref for Guarded {
 impl Guarded {
     pub(super) fn new(app: &Arc<App>, caller: &Caller, walk: Walk) -> Self {
         let mut changes = app.keys.changes();
-        // The key may have changed since the caller was admitted.
+        // The key may have changed since the caller was authenticated.
         changes.mark_changed();
         let KeyInfo { id, quota, expires, .. } = *caller.key;
         let ends_at = expires.map(|at| moment(app, at));
@@ -57,7 +54,7 @@ impl Guarded {
         }
     }
 
-    /// After the keys have changed.
+    /// Checks the key after a change of the key ring.
     async fn check(&mut self) {
         let Some(key) = self.app.keys.valid(self.key, self.app.history.clock().now()) else {
             return self.end(HistoryError::KeyEnded);
@@ -68,7 +65,7 @@ impl Guarded {
         }
         self.quota = key.quota;
         self.walk.set_quota(key.quota);
-        // A store that fails here fails the walk too.
+        // If the store fails here, the walk fails too.
         let used = self.app.history.usage(self.key).await.unwrap_or_default();
         if key.quota.is_some_and(|quota| used >= quota) {
             self.end(HistoryError::QuotaExceeded);
@@ -81,7 +78,7 @@ impl Guarded {
     }
 }
 
-/// A moment of the wall clock on the clock of timers.
+/// Converts a time of the wall clock to the clock of timers.
 fn moment(app: &App, at: UnixMillis) -> Instant {
     let left = at.0.saturating_sub(app.history.clock().now().0);
     Instant::now() + std::time::Duration::from_millis(left)

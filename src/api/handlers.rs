@@ -1,4 +1,4 @@
-//! What each route does: plain async functions from a call to a response.
+//! The handlers of the routes: plain async functions from a call to a response.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,16 +32,13 @@ use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RouteTarget {
-    /// With the address segment as it stands in the path.
+    /// With the address segment, still encoded.
     History(String),
     /// Address and signature.
     Explain(String, String),
-    /// With the address segment.
     Coverage(String),
-    /// With the address segment.
     Pnl(String),
     Chains,
     Usage,
@@ -52,7 +49,7 @@ pub(super) enum RouteTarget {
     Health,
     Ready,
     Metrics,
-    /// The same at an address of their own.
+    /// The metrics at an address of their own.
     MetricsApart,
     Page,
     PageFile {
@@ -83,7 +80,6 @@ impl RouteTarget {
         }
     }
 
-    /// What `Allow` says of it.
     fn methods(&self) -> &'static str {
         if *self == Self::Estimate { "POST, OPTIONS" } else { "GET, HEAD, OPTIONS" }
     }
@@ -94,7 +90,6 @@ impl RouteTarget {
 }
 
 impl ApiCall {
-    /// What the access log holds of it.
     fn access(
         &self,
         endpoint: &RouteTarget,
@@ -120,7 +115,6 @@ impl ApiCall {
     }
 }
 
-/// Answers any request.
 pub(super) async fn answer(
     endpoint: RouteTarget,
     method: Method,
@@ -141,7 +135,7 @@ pub(super) async fn answer(
         None if !endpoint.takes(&call.method) => {
             Err(ApiError::MethodNotAllowed { allowed: endpoint.methods() })
         }
-        // In place, not in the answer's future: warp moves that one twice, 11 KiB each time.
+        // Boxed, since warp moves the outer future twice, which would be 11 KiB each time.
         None => Box::pin(dispatch(&endpoint, &call, received)).await,
     };
     let mut response = result.unwrap_or_else(|error| {
@@ -150,7 +144,7 @@ pub(super) async fn answer(
         if error.kind().status.is_server_error() {
             tracing::warn!(%request_id, route, code, %error, "a request failed");
         } else {
-            tracing::debug!(%request_id, route, code, "a request was refused");
+            tracing::debug!(%request_id, route, code, "a request was rejected");
         }
         reply::error(&call, &error)
     });
@@ -159,7 +153,7 @@ pub(super) async fn answer(
         cors::allow(response.headers_mut());
     }
     if call.method == Method::HEAD {
-        // The headers about it stay.
+        // The headers that describe the body stay.
         drop(std::mem::take(response.body_mut()));
     }
     let status = response.status().as_u16();
@@ -174,15 +168,15 @@ pub(super) async fn answer(
     }
 }
 
-/// Whether pages of other sites may read the answer. Without a key they could find out from
-/// estimates what is stored here.
+/// Whether pages of other origins may read the response. From estimates without a key they could
+/// find out what is stored here.
 fn is_shared(endpoint: &RouteTarget, call: &ApiCall) -> bool {
     *endpoint != RouteTarget::Estimate
         || call.method == Method::OPTIONS
         || has_credentials(&call.headers)
 }
 
-/// Methods are what clients make up, so that the label needs a bound.
+/// Clients can send any method, so the metric's label needs a bound.
 fn known_method(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
@@ -217,12 +211,12 @@ async fn dispatch(
 async fn history(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
-    let asked = ApiRequest::parse(call, segment, &caller)?;
+    let request = ApiRequest::parse(call, segment, &caller)?;
     let response = if call.method == Method::HEAD {
-        // The head alone: nothing is loaded and nothing counts.
-        reply::head_of_stream(if asked.limit.is_some() { reply::JSON } else { reply::NDJSON })
+        // HEAD loads nothing and counts nothing.
+        reply::head_of_stream(if request.limit.is_some() { reply::JSON } else { reply::NDJSON })
     } else {
-        read(call, &caller, asked, rate).await?
+        read(call, &caller, request, rate).await?
     };
     Ok(reply::rated(response, rate))
 }
@@ -230,22 +224,22 @@ async fn history(call: &ApiCall, segment: &str) -> Result<Response, ApiError> {
 async fn read(
     call: &ApiCall,
     caller: &Caller,
-    asked: ApiRequest,
+    request: ApiRequest,
     rate: Option<RateState>,
 ) -> Result<Response, ApiError> {
     let (app, limits) = (&call.app, &call.app.limits);
-    match asked.limit {
+    match request.limit {
         None => {
             let place = StreamPlace::take(app, caller, rate)?;
-            let walk = open(call, caller, &asked, Extent::All, limits.stream_window)?;
+            let walk = open(call, caller, &request, Extent::All, limits.stream_window)?;
             let used_up = caller.has_used_up(&app.history).await?;
-            stream::answer(app, asked, walk, place, used_up).await
+            stream::answer(app, request, walk, place, used_up).await
         }
         Some(size) => {
             let is_small = size <= limits.page_rows_buffered_max;
             let place = if is_small { None } else { Some(StreamPlace::take(app, caller, rate)?) };
-            let walk = open(call, caller, &asked, Extent::Rows(size), limits.page_wait)?;
-            page::answer(app, asked, size, walk, place).await
+            let walk = open(call, caller, &request, Extent::Rows(size), limits.page_wait)?;
+            page::answer(app, request, size, walk, place).await
         }
     }
 }
@@ -253,24 +247,24 @@ async fn read(
 fn open(
     call: &ApiCall,
     caller: &Caller,
-    asked: &ApiRequest,
+    request: &ApiRequest,
     want: Extent,
     window: std::time::Duration,
 ) -> Result<Guarded, ApiError> {
     let walk = call.app.history.walk(WalkRequest {
-        wallet: asked.wallet,
+        wallet: request.wallet,
         key: caller.key.id,
         quota: caller.key.quota,
-        resume: asked.cursor.map(Box::new),
-        filter: asked.filter.clone(),
-        follow: asked.follow,
+        resume: request.cursor.map(Box::new),
+        filter: request.filter.clone(),
+        follow: request.follow,
         want,
         window,
     })?;
     Ok(Guarded::new(&call.app, caller, walk))
 }
 
-/// Open to all; who sends a key has to send a valid one, and sees the endpoints too.
+/// Needs no key. A request with a key needs a valid one, and also gets the endpoints.
 fn chains(call: &ApiCall) -> Result<Response, ApiError> {
     let has_key = has_credentials(&call.headers);
     if has_key {
@@ -379,7 +373,7 @@ async fn ready(call: &ApiCall) -> Response {
 }
 
 impl App {
-    /// The client's own id where it can be echoed, else a new one.
+    /// The client's own id if it can be echoed, else a new one.
     pub(super) fn request_id(&self, sent: Option<&HeaderValue>) -> String {
         let fits = |id: &&str| {
             let visible = id.bytes().all(|b| b.is_ascii_graphic());

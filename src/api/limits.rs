@@ -1,4 +1,4 @@
-//! Every limit of the HTTP side, by name.
+//! All limits of the HTTP interface.
 
 use std::time::Duration;
 
@@ -6,111 +6,114 @@ use super::arrival::Hosts;
 use super::visitors::{Peer, Proxies};
 use crate::domain::defaults;
 
-/// Who may read `/metrics` where the API is served.
+/// Who may read `/metrics` at the API's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsAccess {
     Open,
     /// Callers with a valid key.
     Key,
-    /// No caller: they are served at an address of their own.
+    /// No caller: the metrics have an address of their own.
     Apart,
 }
 
 defaults! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ApiLimits {
-        /// A stream ends after this time, with a cursor where the history is not complete.
+        /// A stream ends after this time, with a cursor if the history is not complete.
         pub stream_window: Duration = Duration::from_secs(55),
-        /// A stream's first step is waited for this long before its head is sent, so that what is no
-        /// wallet has its status.
+        /// A stream waits this long for its first step before its headers are sent, so that an
+        /// address that is no wallet gets an error status.
         pub stream_first_wait: Duration = Duration::from_millis(250),
-        /// A page waits in all this long for rows that are still being loaded.
+        /// A page waits this long in total for rows that are still being loaded.
         pub page_wait: Duration = Duration::from_secs(20),
-        /// A silent stream sends a blank line this often.
+        /// A stream without new rows sends a blank line at this interval.
         pub heartbeat: Duration = Duration::from_secs(10),
-        /// Lines that are ready together are sent together up to this size; one line may be larger.
+        /// Lines that are ready together form a frame of up to this size; a single line may be
+        /// larger.
         pub frame_bytes: usize = 64 * 1024,
-        /// Bytes of a compressed stream that are packed together; as many wait to be packed.
+        /// Bytes of a stream that are compressed together; as many are buffered for compression.
         pub pack_slice_bytes: usize = 256 * 1024,
-        /// Slices of one answer that are packed at one time, where its coding allows that.
+        /// Slices of one response that are compressed concurrently, if its coding allows that.
         pub pack_slices_at_once: usize = 2,
-        /// Threads that pack slices at one time, for all answers; it counts from the start.
+        /// Threads that compress slices for all responses; a reload does not change it.
         pub pack_threads_max: usize = 2,
-        /// A page of more rows than this is written as a stream instead of being held in memory.
+        /// A page of more rows than this is streamed instead of buffered.
         pub page_rows_buffered_max: u64 = 1000,
-        /// Streams at one time: NDJSON streams and pages that are written as a stream.
+        /// Concurrent streams: NDJSON streams and streamed pages.
         pub streams_max: usize = 2048,
-        /// The same for one key that does not set its own number.
+        /// Concurrent streams of a key without a number of its own.
         pub streams_per_key_max: u32 = 64,
-        /// Gains worked out at one time, of all keys and of one: each holds its wallet's rows in memory.
+        /// Concurrent computations of gains, of all keys and of one; each holds a wallet's rows in
+        /// memory.
         pub pnl_at_once_max: usize = 4,
         pub pnl_per_key_max: usize = 2,
-        /// Rows of a wallet whose gains are worked out; one with more is refused. A row takes some 170
-        /// bytes, its lot as many.
+        /// Most rows of a wallet whose gains are computed. A row takes about 170 bytes, and its lot
+        /// as many.
         pub pnl_rows_max: u64 = 500_000,
-        /// Rows that are counted before other requests have their turn.
+        /// Rows that are processed before other requests get their turn.
         pub pnl_slice_rows: usize = 2000,
-        /// Transactions explained at one time, for all keys and for one.
+        /// Concurrent explanations of transactions, for all keys and for one.
         pub explain_at_once_max: usize = 64,
         pub explain_per_key_max: usize = 16,
-        /// Requests that a key with a rate may have saved up, as time at that rate.
+        /// The burst of a key with a rate, as time at that rate.
         pub rate_burst: Duration = Duration::from_secs(1),
-        /// A longer `x-request-id` of a client is replaced.
+        /// Longest `x-request-id` of a client; a longer one is replaced.
         pub request_id_chars_max: usize = 128,
-        /// The wait that a client is asked for after a temporary failure.
+        /// The `retry-after` of temporary failures.
         pub retry_after: Duration = Duration::from_secs(5),
-        /// Connections at one time; one more is answered 503 and closed.
+        /// Concurrent connections; one more gets a 503 and is closed.
         pub connections_max: u32 = 4096,
-        /// The same of one address, trusted proxies left out; 0 is without limit.
+        /// Concurrent connections of one address, unless it is a trusted proxy; 0 is unlimited.
         pub connections_per_address_max: u32 = 1024,
-        /// Of those, connections whose first request has not arrived whole after this time.
+        /// Of those, connections without a complete first request after `half_open_grace`.
         pub half_open_per_address_max: u32 = 256,
         pub half_open_grace: Duration = Duration::from_secs(1),
-        /// A request's headers arrive within this time, counted from the connection's start or from
-        /// the end of the answer before; so it is also how long an idle connection is kept.
+        /// Longest time until a request's headers are complete, from the start of the connection or
+        /// the end of the response before; so also the time that an idle connection is kept.
         pub header_wait_max: Duration = Duration::from_secs(30),
         /// Request line and headers together.
         pub header_bytes_max: usize = 32 * 1024,
         pub headers_max: usize = 64,
-        /// Answers that refuse a key on one connection; with the last one it is closed.
+        /// Authentication failures of one connection; the last one closes it.
         pub refusals_per_connection_max: u32 = 10,
-        /// Unsent bytes of one connection above which no more of its answer is produced.
+        /// Unsent bytes of a connection above which no more of its response is produced.
         pub write_buffer_bytes: usize = 64 * 1024,
-        /// A client that accepts no byte for this long is dropped.
+        /// Longest time in which a client may accept next to nothing (see `stall.rs`).
         pub write_wait_max: Duration = Duration::from_secs(30),
-        /// How long a stop waits for open answers to end.
+        /// How long a shutdown waits for open responses.
         pub drain_wait_max: Duration = Duration::from_secs(10),
-        /// Longest pause after the system refused to accept a connection.
+        /// Longest pause after a failed accept.
         pub accept_pause_max: Duration = Duration::from_secs(1),
-        /// Whether estimates are answered, which needs no key.
+        /// Whether estimates, which need no key, are served.
         pub estimates: bool = true,
         pub trusted_proxies: Proxies = Proxies::default(),
-        /// Names other than those of loopback that a server on loopback answers to; with any, every server.
+        /// Host names that the server accepts in addition to those of loopback. If empty, only a
+        /// server on loopback checks the host.
         pub allowed_hosts: Hosts = Hosts::default(),
         pub metrics: MetricsAccess = MetricsAccess::Open,
-        /// Wallets of one estimate; each is one call to a node at most.
+        /// Wallets of one estimate, each of which is at most one call to a node.
         pub estimate_addresses_max: usize = 20,
         pub estimate_body_bytes_max: usize = 16 * 1024,
         pub estimate_body_wait_max: Duration = Duration::from_secs(10),
-        /// A node that takes longer leaves an estimate at what is stored, or fails it where that is nothing.
+        /// Longest wait for a node. Then the estimate is of the stored rows, or fails without any.
         pub estimate_wait_max: Duration = Duration::from_secs(5),
-        /// More of it for each wallet of a list: public nodes take one call a second.
+        /// Additional wait for each wallet of a list, since public nodes allow one call per second.
         pub estimate_wait_more: Duration = Duration::from_millis(1_200),
-        /// Requests for estimates of one address without a key, in a thousand seconds.
+        /// Estimates for one client address without a key, per 1,000 seconds.
         pub estimate_rate_millis: u64 = 500,
-        /// Wallets estimated for all, in a thousand seconds.
+        /// Estimated wallets of all clients, per 1,000 seconds.
         pub estimate_calls_millis: u64 = 4000,
-        /// What may be saved up of both, as time.
+        /// The burst of both, as time.
         pub estimate_burst: Duration = Duration::from_secs(10),
-        /// Addresses whose rate is remembered.
+        /// Client addresses whose rate is remembered.
         pub visitors_max: usize = 10_000,
-        /// Whether the access log holds paths, which may name wallets.
+        /// Whether the access log contains paths, which may name wallets.
         pub log_paths: bool = false,
     }
 }
 
 impl ApiLimits {
-    /// Whether connections of an address are counted: a trusted proxy may have any number.
+    /// Whether connections of an address are limited; those of trusted proxies are not.
     pub(super) fn is_counted(&self, peer: Peer) -> bool {
         self.connections_per_address_max > 0 && !self.trusted_proxies.hold(peer.0)
     }

@@ -1,4 +1,4 @@
-//! The numbers that `/metrics` shows. Labels are bounded: never a wallet, a key or an address.
+//! The metrics of `/metrics`. Labels are bounded: never a wallet, a key or an address.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use crate::domain::lock;
 use crate::history::{History, StoreStats};
 
-/// Seconds until an answer begins: stored pages take milliseconds, live ones up to `page_wait`.
+/// Seconds until a response begins: stored pages take milliseconds, live ones up to `page_wait`.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0, 10.0, 30.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -93,7 +93,7 @@ impl Metrics {
     pub(super) async fn render(&self) -> String {
         self.collected.refresh().await;
         let mut text = String::new();
-        // Writing to a string fails only where a collector does, and ours do not.
+        // Writing to a string fails only if a collector does, and ours do not.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
         text
     }
@@ -103,7 +103,7 @@ impl Metrics {
 #[derive(Debug, Clone)]
 struct Collected {
     history: History,
-    /// Sizes of the store, read right before a scrape is encoded.
+    /// Sizes of the store, read before a scrape is encoded.
     store: Arc<Mutex<Option<StoreStats>>>,
 }
 
@@ -111,7 +111,8 @@ impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let metrics = self.history.metrics();
         for (name, help, value) in metrics.counters() {
-            counter(&mut encoder, name, help, value)?;
+            let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(descriptor)?;
         }
         self.values(&mut encoder)?;
         gauge(&mut encoder, "workers", "Wallets with a worker", metrics.workers.get())?;
@@ -138,7 +139,7 @@ impl Collector for Collected {
     }
 }
 
-/// Counters of one name, each with its labels.
+/// Encodes the counters of one name, each with its labels.
 fn counters<L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -158,7 +159,7 @@ impl Collected {
         *lock(&self.store) = sizes;
     }
 
-    /// Room of a store that is a file, and whether background work is paused.
+    /// The disk space of a store in a file, and whether background work is paused.
     fn capacity(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let history = &self.history;
         let help = "1 while background work is paused";
@@ -176,7 +177,8 @@ impl Collected {
         counters(encoder, "values", help, values.map(|(of, n)| ([("source", of.name())], n)))
     }
 
-    /// Endpoints are numbered in the order of the configuration: their names are not for everyone.
+    /// Endpoints are numbered in the order of the configuration, since scrapers must not learn
+    /// their hosts.
     fn upstream(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let registry = self.history.registry();
         let mut endpoints = Vec::new();
@@ -210,17 +212,7 @@ impl Collected {
     }
 }
 
-fn counter(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> Result<(), std::fmt::Error> {
-    let metric = ConstCounter::new(value);
-    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
-}
-
-/// The line is left out where the value is not known.
+/// Encodes a gauge, without a line if the value is unknown.
 fn gauge(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -1,11 +1,11 @@
-//! The HTTP side: routes, answers, keys and the server. The only code that names warp and hyper's
-//! server.
+//! The HTTP interface: routes, responses, keys and the server. Only this layer uses warp and
+//! hyper's server.
 //!
 //! Invariants:
-//! - A stream that has begun always ends in a final line, unless the connection itself fails.
-//! - Memory of an answer does not depend on its length.
+//! - A stream always ends with a final line, unless the connection itself fails.
+//! - The memory of a response does not depend on its length.
 //! - A key's text is never kept, logged or shown.
-//! - What the store says about itself never reaches a client.
+//! - Errors of the store never reach a client.
 
 mod access;
 mod arrival;
@@ -66,16 +66,16 @@ use current::Current;
 use gate::{Bucket, Places};
 use metrics::Metrics;
 use packing::Packing;
-use visitors::Visitors;
+use visitors::ClientRates;
 
-/// What an API is made of.
+/// The parts of an [`Api`].
 #[derive(Debug)]
 pub struct ApiParts {
     pub history: History,
-    /// The owner keeps a clone and replaces the ring in it.
+    /// The owner keeps a clone, through which it replaces the ring.
     pub keys: Keys,
     pub limits: ApiLimits,
-    /// Random: distinguishes the request ids of different runs.
+    /// Random, to distinguish the request ids of different runs.
     pub seed: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct Api {
     current: Current,
 }
 
-/// What requests share. At a reload of the limits a new one with the same parts takes its place.
+/// The state that requests share. A reload of the limits replaces it by a copy with the same parts.
 #[derive(Debug, Clone)]
 struct App {
     history: History,
@@ -94,11 +94,10 @@ struct App {
     packing: Packing,
     metrics: Arc<Metrics>,
     streams: Places,
-    /// Gains that are being worked out.
     gains: Places,
     explained: Places,
-    visitors: Arc<Visitors>,
-    /// The calls to nodes that estimates may make.
+    client_rates: Arc<ClientRates>,
+    /// The rate of calls to nodes by estimates.
     estimates: Arc<Bucket>,
     /// The reference page.
     reference: Arc<str>,
@@ -122,7 +121,7 @@ impl Api {
             streams: Places::default(),
             gains: Places::default(),
             explained: Places::default(),
-            visitors: Arc::default(),
+            client_rates: Arc::default(),
             estimates: Arc::default(),
             reference: Arc::from(reference::page()),
             seed,
@@ -134,26 +133,26 @@ impl Api {
         Self { current: Current::new(app) }
     }
 
-    /// Reports each request to a log from now on; the first log stays.
+    /// Reports each request to a log from now on. Later calls do not replace the log.
     pub fn log_access(&self, log: Arc<dyn AccessLog>) {
         if self.current.get().access.set(log).is_err() {
             tracing::debug!("an access log was set before");
         }
     }
 
-    /// Puts other limits in force for requests that begin from now on; answers that have begun keep
-    /// theirs. The number of connections in all stays as it was at the start.
+    /// Applies limits to requests that begin from now on. The total number of connections stays as
+    /// it was at the start.
     pub fn set_limits(&self, limits: ApiLimits) {
         self.current.replace(limits);
     }
 
-    /// The routes as a filter that answers every request.
+    /// The routes as a filter that responds to every request.
     pub fn routes(&self) -> BoxedFilter<(Response,)> {
         routes::routes(&self.current)
     }
 
-    /// Serves until `stop` is ready, then ends the history's walks and drains. Shutting down the
-    /// tasks and closing the history is left to the caller.
+    /// Serves until `stop` completes, then ends the history's walks and drains. The caller shuts
+    /// down the tasks and closes the history.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -163,7 +162,7 @@ impl Api {
         server::serve(self.current.clone(), routes, listener, stop).await
     }
 
-    /// Serves the metrics and the probes alone, until `stop` is ready.
+    /// Serves only the metrics and the probes, until `stop` completes.
     pub async fn serve_metrics(
         &self,
         listener: TcpListener,

@@ -1,14 +1,14 @@
-//! What is said on a connection that there is no room for, at all or of its address: one error, sent
-//! without reading a request, so that a crowd costs no more than its bytes.
+//! The response to a connection above a limit: one error, sent without reading a request, so that
+//! many such connections cost little.
 
 use super::App;
 use super::error::ApiError;
 use super::reply;
 
-/// A path is read from no request.
+/// The path, as no request is read.
 const UNREAD: &str = "";
 
-/// The whole answer, as it goes to the socket.
+/// The whole response, as bytes for the socket.
 pub(super) fn answer(app: &App) -> Vec<u8> {
     let error = ApiError::ConnectionsFull;
     let request_id = app.request_id(None);

@@ -1,10 +1,9 @@
-//! Nodes as callers see them: by number. Their hosts are the operator's own matter.
+//! Hides the hosts of nodes from clients: error texts contain numbers instead.
 
 use super::App;
 use super::error::ApiError;
 
 impl App {
-    /// The text of an error for a client.
     pub(super) fn message(&self, error: &ApiError) -> String {
         let text = error.message();
         if error.of_history().is_none() {
@@ -19,9 +18,9 @@ impl App {
     }
 }
 
-/// Puts numbers in place of labels, and of the hosts in them.
+/// Replaces labels, and the hosts in them, by numbers.
 fn numbered(mut text: String, mut labels: Vec<(String, usize)>) -> String {
-    // A label may be the beginning of another one.
+    // Longest first, since a label may be a prefix of another.
     labels.sort_by_key(|(label, _)| std::cmp::Reverse(label.len()));
     for (label, number) in &labels {
         text = text.replace(label, &format!("node {number}"));
@@ -29,7 +28,7 @@ fn numbered(mut text: String, mut labels: Vec<(String, usize)>) -> String {
     for (label, number) in &labels {
         let host = label.split_once("://").map_or(label.as_str(), |(_, host)| host);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        // A name without a dot may be a word of the text.
+        // A host without a dot may also be a word of the text.
         for host in [host, name].into_iter().filter(|host| host.contains(['.', ':'])) {
             text = text.replace(host, &format!("node {number}"));
         }

@@ -1,10 +1,10 @@
-//! Compressed streams: slices of an answer are packed on threads of their own while the next rows
+//! Compressed streams: slices of a response are compressed on separate threads while the next rows
 //! are read, and are sent in order.
 //!
-//! Many clients stop without an error after the first member of a gzip body or the first frame of
-//! a zstd body, so a body is one of either. The blocks of a gzip slice refer to nothing before the
-//! slice: several slices are packed at once, and their checksums are combined. The blocks of zstd
-//! continue the state of those before them: one slice is packed at a time, next to the reading.
+//! Many clients stop without an error after the first member of a gzip body or the first frame of a
+//! zstd body, so a body is a single member or frame. The blocks of a gzip slice refer to nothing
+//! before the slice, so several slices are compressed concurrently and their checksums combined.
+//! Those of zstd continue the state of the blocks before, so one slice is compressed at a time.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,27 +21,27 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking, yield_now};
 use super::coding::{Coding, Frames, GZIP_LEVEL, ZSTD_LEVEL};
 use super::limits::ApiLimits;
 
-/// Slices up to this size are packed by the task that reads: a thread would take longer to wake.
-/// The first slice is one of these, so that the first byte is as quick as without packing.
+/// Slices up to this size are compressed by the reading task, since waking a thread would take
+/// longer. The first slice is one of these, so that compression does not delay the first byte.
 const INLINE_BYTES_MAX: usize = 16 * 1024;
 
 /// RFC 1952, section 2.3: deflate, no name and no time, the quickest level, an unknown system.
 const GZIP_HEADER: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 4, 255];
-/// An empty block that says it is the last (RFC 1951, section 3.2.6).
+/// An empty final block (RFC 1951, section 3.2.6).
 const DEFLATE_END: [u8; 2] = [3, 0];
-/// The length of the empty block that a flush ends with (RFC 1951, section 3.2.4).
+/// The length fields of the empty block that ends a flush (RFC 1951, section 3.2.4).
 const DEFLATE_MARK: [u8; 4] = [0, 0, 255, 255];
-/// Room for the heads of blocks.
+/// Space for the headers of blocks.
 const DEFLATE_SPARE_BYTES: usize = 1024;
 
 type Zstd = zstd::stream::write::Encoder<'static, Vec<u8>>;
 
-/// How streams of all clients are packed.
+/// Compresses the streams of all clients.
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     slice_bytes: usize,
     slices_at_once: usize,
-    /// Threads that pack at one time. An answer that gets none packs in its own task.
+    /// Permits for threads. A response that gets none compresses in its own task.
     threads: Arc<Semaphore>,
 }
 
@@ -55,8 +55,8 @@ impl Packing {
         }
     }
 
-    /// The pieces of a body in a coding. A piece that has come is flushed as soon as no further
-    /// one is ready, so that a line arrives when it was written.
+    /// The encoded pieces of a body. Input is flushed as soon as no further input is ready, so that
+    /// a line arrives when it was written.
     pub(super) fn frames(&self, coding: Coding, frames: impl Frames) -> Pin<Box<dyn Frames>> {
         let packer = match coding {
             Coding::Identity => return Box::pin(frames),
@@ -73,14 +73,14 @@ impl Packing {
             input_ended: false,
         };
         Box::pin(stream::unfold(pipeline, |mut pipeline| async move {
-            // Writing to memory does not fail; if it did, the answer would end here.
+            // Writing to memory does not fail; an error would end the response.
             let piece = pipeline.next_piece().await?.ok()?;
             Some((Ok::<_, Infallible>(Bytes::from(piece)), pipeline))
         }))
     }
 }
 
-/// One answer: what waits to be packed, and the slices that threads work on, oldest first.
+/// One response: its uncompressed bytes, and the slices on threads, oldest first.
 struct Pipeline {
     frames: Pin<Box<dyn Frames>>,
     packing: Packing,
@@ -91,11 +91,10 @@ struct Pipeline {
     input_ended: bool,
 }
 
-/// How far an answer has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     New,
-    /// The first slice has just gone: the connection writes it before more is read.
+    /// The first slice was just returned; the connection writes it before more is read.
     Begun,
     Going,
     Finished,
@@ -142,8 +141,8 @@ impl Pipeline {
         }
     }
 
-    /// Starts as many slices as may be packed at once. A slice for which there is no thread, or
-    /// that is worth none, is returned packed, unless slices before it are not.
+    /// Starts as many slices as may be compressed concurrently. A slice that gets no thread, or is
+    /// too small for one, is compressed here and returned, unless earlier slices are still open.
     fn begin_slices(&mut self) -> Option<io::Result<Vec<u8>>> {
         while let Some(size) = self.next_slice_bytes() {
             let threads = &self.packing.threads;
@@ -172,7 +171,7 @@ impl Pipeline {
         None
     }
 
-    /// The size of the next slice, where one is there and may begin.
+    /// The size of the next slice, if there is one and it may start.
     fn next_slice_bytes(&self) -> Option<usize> {
         let at_once = match self.packer {
             Packer::Gzip(_) => self.packing.slices_at_once,
@@ -186,7 +185,6 @@ impl Pipeline {
         may_begin.then(|| self.waiting.bytes.min(size_max))
     }
 
-    /// What the oldest job has packed.
     fn collect(&mut self, packed: Result<Packed, JoinError>) -> io::Result<Vec<u8>> {
         self.jobs.pop_front();
         let Packed { tool, checksum, bytes } = packed.map_err(io::Error::other)?;
@@ -195,7 +193,7 @@ impl Pipeline {
     }
 }
 
-/// Bytes of the body that no slice has begun with.
+/// Bytes of the body that are in no slice yet.
 #[derive(Default)]
 struct Waiting {
     parts: VecDeque<Bytes>,
@@ -227,18 +225,17 @@ impl Waiting {
 /// The state of a body between its slices.
 enum Packer {
     Gzip(Member),
-    /// None before the first slice, and while a thread has it.
+    /// `None` before the first slice, and while a thread has the encoder.
     Zstd(Option<Zstd>),
 }
 
-/// A gzip member.
 #[derive(Default)]
 struct Member {
     begun: bool,
     checksum: Crc,
-    /// Goes from one slice of this task to the next: short lines refer to those before them.
+    /// The state of this task's slices: their short lines refer to earlier ones.
     running: Option<Compress>,
-    /// Without anything to refer to.
+    /// Compressors that were reset.
     spare: Vec<Compress>,
 }
 
@@ -270,8 +267,7 @@ impl Member {
 }
 
 impl Packer {
-    /// What a slice is packed with that nothing before it is referred to from, or, with zstd,
-    /// what packed the slice before.
+    /// The compressor of the next slice: with gzip a reset one, with zstd that of the slice before.
     fn tool(&mut self) -> io::Result<Tool> {
         match self {
             Self::Gzip(member) => {
@@ -297,7 +293,6 @@ impl Packer {
         }
     }
 
-    /// Packs in this task.
     fn pack_here(&mut self, slice: &[Bytes]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(member) => member.pack_here(slice),
@@ -322,7 +317,7 @@ fn zstd_of(kept: &mut Option<Zstd>) -> io::Result<Zstd> {
     kept.take().map_or_else(|| Zstd::new(Vec::new(), ZSTD_LEVEL), Ok)
 }
 
-/// What goes to a thread and comes back.
+/// A compressor that a thread takes and returns.
 enum Tool {
     Deflate(Compress),
     Zstd(Zstd),
@@ -330,7 +325,7 @@ enum Tool {
 
 struct Packed {
     tool: Tool,
-    /// Of the slice, where the coding has one.
+    /// Checksum of the slice, used by gzip.
     checksum: Crc,
     bytes: io::Result<Vec<u8>>,
 }
@@ -347,11 +342,11 @@ impl Tool {
     }
 }
 
-/// All of a slice, so that a reader can decode it at once.
+/// Compresses a whole slice up to a flush, so that a reader can decode it at once.
 ///
-/// The room is enough for bytes that do not get smaller: where a flush runs out of room, what is
-/// asked for next can lack the end of the last block, and the slice does not end with a whole byte.
-/// Writers of this library lose it so (seen with `flate2` 1.1 on `miniz_oxide` 0.9).
+/// The capacity suffices for incompressible bytes: if a flush runs out of space, the next call may
+/// omit the end of the last block, so that the slice does not end on a byte boundary. The writers
+/// of the library lose it in this way (seen with `flate2` 1.1 on `miniz_oxide` 0.9).
 fn deflate(compress: &mut Compress, slice: &[Bytes], checksum: &mut Crc) -> io::Result<Vec<u8>> {
     let size: usize = slice.iter().map(Bytes::len).sum();
     let taken_before = compress.total_in();
@@ -440,7 +435,7 @@ mod tests {
         }
     }
 
-    /// Frames of sizes on both sides of what a thread is worth and of a slice.
+    /// Frames of sizes around the inline limit and the slice size.
     fn body() -> Vec<Bytes> {
         let text = |at: usize, size: usize| {
             let line = format!("{{\"signature\":\"{}\"}}\n", at.wrapping_mul(0x9E37_79B9));
@@ -464,7 +459,7 @@ mod tests {
         }
     }
 
-    /// Lines of text whose members repeat, and one of which is random.
+    /// Lines with repeated members and a random one.
     fn lines(state: &mut u64, count: usize, digits: usize) -> Bytes {
         let mut text = String::new();
         for _ in 0..count {
@@ -478,8 +473,7 @@ mod tests {
         text.into()
     }
 
-    /// What is packed of a slice may just fill a buffer: nothing of the slice may stay behind in
-    /// what packs it.
+    /// Compressed bytes may exactly fill a buffer: nothing of the slice may stay in the compressor.
     #[tokio::test]
     async fn slices_are_whole_whatever_size_they_pack_to() {
         let packing = slices_of(ApiLimits::default().pack_slice_bytes, 2, 2);
@@ -502,7 +496,7 @@ mod tests {
         }
     }
 
-    /// A client that stops reading holds up what is read for it.
+    /// A client that stops reading stops the reading for it.
     #[tokio::test]
     async fn what_is_read_ahead_is_bounded() {
         for coding in CODINGS {
@@ -518,13 +512,13 @@ mod tests {
                 packed.next().await.unwrap().unwrap();
                 pieces += 1;
             }
-            // Two slices with threads, one that waits, and a frame that goes beyond it.
+            // Two slices on threads, one buffered, and a frame beyond it.
             let most = (pieces + 2 + 1) * 40_000 + 30_000;
             assert!(read.load(Ordering::Relaxed) <= most, "{coding:?}: {read:?}");
         }
     }
 
-    /// A thread is waited for by its answer alone: threads that are all taken hold up none.
+    /// If all threads are taken, other responses do not wait.
     #[tokio::test]
     async fn an_answer_without_a_thread_packs_by_itself() {
         let packing = packing(1, 2);

@@ -1,4 +1,4 @@
-//! Page mode: one JSON object whose members that are known last come last, so that a page of any
+//! Page mode: one JSON object. The members that are known last come last, so that a page of any
 //! size can be written while it is read.
 
 use std::convert::Infallible;
@@ -19,36 +19,34 @@ use super::stream_place::StreamPlace;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::history::{End, HistoryError, Step};
 
-/// Room for two cursors and what stands around the rows.
-const BYTES_BESIDE_ROWS: usize = 512;
+/// Space for two cursors and the members other than the rows.
+const OVERHEAD_BYTES: usize = 512;
 
 struct Page {
     app: Arc<App>,
-    asked: ApiRequest,
-    /// Most rows of the page.
+    request: ApiRequest,
     size: u64,
     walk: Guarded,
     rows_written: u64,
-    /// What was written and not yet sent.
     out: Vec<u8>,
     ended: bool,
     _place: Option<StreamPlace>,
 }
 
-/// A page. Small ones are held back until they are whole, so that a failure has its status; one
-/// that grows beyond that is sent while it is written. `place` is there where that may happen.
+/// Responds with a page. Small pages are buffered until complete, so that a failure has its status;
+/// larger ones are sent while they are written, which requires a `place`.
 pub(super) async fn answer(
     app: &Arc<App>,
-    asked: ApiRequest,
+    request: ApiRequest,
     size: u64,
     walk: Guarded,
     place: Option<StreamPlace>,
 ) -> Result<Response, ApiError> {
     let rows_at_once = usize::try_from(size.min(app.limits.page_rows_buffered_max)).unwrap_or(0);
-    let out = Vec::with_capacity(rows_at_once * ROW_BYTES_TYPICAL + BYTES_BESIDE_ROWS);
+    let out = Vec::with_capacity(rows_at_once * ROW_BYTES_TYPICAL + OVERHEAD_BYTES);
     let app = Arc::clone(app);
     let mut page =
-        Page { app, asked, size, walk, rows_written: 0, out, ended: false, _place: place };
+        Page { app, request, size, walk, rows_written: 0, out, ended: false, _place: place };
     page.begin();
     loop {
         match page.walk.next().await {
@@ -71,28 +69,28 @@ impl Page {
         let cursor = (!is_last(end)).then(|| self.cursor());
         self.write_end(end, cursor.as_deref());
         let body = std::mem::take(&mut self.out);
-        let mut response = reply::whole_in(StatusCode::OK, reply::JSON, body, self.asked.coding);
+        let mut response = reply::whole_in(StatusCode::OK, reply::JSON, body, self.request.coding);
         let headers = response.headers_mut();
         reply::put_as_of(headers, self.walk.as_of().await);
         if let Some(cursor) = cursor {
-            let ApiRequest { path, chain, filter_query, .. } = &self.asked;
+            let ApiRequest { path, chain, filter_query, .. } = &self.request;
             let size = &self.size.to_string();
-            let asked = [path, "?chain=", chain, "&limit=", size, filter_query].concat();
-            let next = ["<", &asked, "&cursor=", &cursor, ">; rel=\"next\""].concat();
+            let url = [path, "?chain=", chain, "&limit=", size, filter_query].concat();
+            let next = ["<", &url, "&cursor=", &cursor, ">; rel=\"next\""].concat();
             reply::put(headers, LINK, next);
         }
         Ok(response)
     }
 
-    /// Why a page that came no further than its cursor is an error too: endpoints fail, and a client
-    /// that follows cursors at once would ask for the same page for ever.
+    /// The error of a page that ends at its own cursor because endpoints fail. Without it, a client
+    /// that follows cursors immediately would request the same page forever.
     fn standstill(&self, end: &End) -> Option<HistoryError> {
-        let stands = self.asked.cursor == Some(self.walk.cursor());
+        let stands = self.request.cursor == Some(self.walk.cursor());
         end.error.clone().filter(|error| stands && is_unavailable(error))
     }
 
     async fn streamed(self) -> Response {
-        let (as_of, coding) = (self.walk.as_of().await, self.asked.coding);
+        let (as_of, coding) = (self.walk.as_of().await, self.request.coding);
         let packing = self.app.packing.clone();
         let frames = stream::unfold(self, |mut page| async move {
             let frame = page.next_frame().await?;
@@ -105,7 +103,7 @@ impl Page {
 
     async fn next_frame(&mut self) -> Option<Bytes> {
         while !self.ended && self.out.len() < self.app.limits.frame_bytes {
-            // What is written goes out before the walk is waited for.
+            // Written rows are sent before waiting for the walk.
             let prompt = if self.walk.is_prompt() { self.walk.next().now_or_never() } else { None };
             let step = match prompt {
                 Some(step) => step,
@@ -119,7 +117,7 @@ impl Page {
 
     fn begin(&mut self) {
         self.out.extend_from_slice(b"{\"wallet\":");
-        string(&mut self.out, &self.asked.wallet_text);
+        string(&mut self.out, &self.request.wallet_text);
         self.number(",\"pageSize\":", self.size);
         self.out.extend_from_slice(b",\"trades\":[");
     }
@@ -130,7 +128,7 @@ impl Page {
                 if self.rows_written > 0 {
                     self.out.push(b',');
                 }
-                rows_json(rows, self.asked.native_decimals, self.asked.numbers, &mut self.out);
+                rows_json(rows, self.request.native_decimals, self.request.numbers, &mut self.out);
                 let written = u64::try_from(rows.len()).unwrap_or(u64::MAX);
                 self.rows_written += written;
                 self.app.metrics.trades_written.inc_by(written);
@@ -165,17 +163,17 @@ impl Page {
     }
 
     fn cursor(&self) -> String {
-        self.walk.cursor().encode(&self.asked.wallet)
+        self.walk.cursor().encode(&self.request.wallet)
     }
 }
 
-/// The last page of a complete wallet, the only one without a cursor.
+/// Whether a page is the last one of a complete history, the only one without a cursor.
 fn is_last(end: &End) -> bool {
     end.complete && !end.more
 }
 
-/// Why a page without rows is an error instead of an empty page that asks the client to come back.
-/// Where some history is stored and an endpoint fails, the first such page asks for another try.
+/// The error of a page without rows. `None` if some history is stored and only endpoints fail: the
+/// first such page is empty, and its cursor lets the client retry.
 pub(super) fn refusal(end: &End) -> Option<HistoryError> {
     end.error.clone().filter(|error| end.trade_count == 0 || !is_unavailable(error))
 }

@@ -1,8 +1,8 @@
-//! The query string and the address segment, parsed here so that an error names its parameter.
+//! Parses the query string and the address segment, with errors that name the parameter.
 //!
-//! Parameters that are not known are ignored, so that clients written for a later version work,
-//! but a misspelt one is refused: without it the answer would be another one. A known one that
-//! stands twice is refused, because either value could be meant.
+//! Unknown parameters are ignored, so that clients of a later version work, but a misspelt one is
+//! rejected, since without it the response would be another. A repeated parameter is rejected,
+//! since either value could be meant.
 
 use std::borrow::Cow;
 
@@ -16,15 +16,15 @@ use super::error::ApiError;
 /// All but letters, digits and `-._~` (RFC 3986).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// From here on two letters may be wrong.
+/// From this length on two letters may be wrong.
 const LONG_NAME_CHARS: usize = 6;
-/// Up to here a name is near words that mean something else.
+/// Up to this length a name resembles words with another meaning.
 const SHORT_NAME_CHARS: usize = 3;
 
-/// One parameter's value; an error where it is no text.
+/// One parameter's value; an error if it is not valid UTF-8.
 pub(super) type Value = Result<Option<String>, ApiError>;
 
-/// The values of the known names, in their order.
+/// The values of the known parameters, in the order of `names`.
 pub(super) fn parameters<const N: usize>(
     query: &str,
     names: [&'static str; N],
@@ -45,8 +45,8 @@ pub(super) fn parameters<const N: usize>(
     Ok(raw.map(|(name, value)| value.map(|value| text(name, value)).transpose()))
 }
 
-/// Refuses names that mean something at a neighbouring path: passed over, the answer would be
-/// another one than was asked for.
+/// Rejects parameters of other routes: if they were ignored, the response would not be the
+/// requested one.
 pub(super) fn refuse_named(
     query: &str,
     names: &[&'static str],
@@ -60,7 +60,7 @@ pub(super) fn refuse_named(
     found.next().map_or(Ok(()), |name| Err(ApiError::InvalidParameter { name, rule }))
 }
 
-/// Refuses a name that is nearly a known one.
+/// Rejects a name that resembles a known one.
 pub(super) fn refuse_misspelt(name: &[u8], names: &[&'static str]) -> Result<(), ApiError> {
     let Ok(name) = std::str::from_utf8(name) else { return Ok(()) };
     match names.iter().copied().find(|known| is_near(name, known)) {
@@ -69,8 +69,8 @@ pub(super) fn refuse_misspelt(name: &[u8], names: &[&'static str]) -> Result<(),
     }
 }
 
-/// One change apart, or two of a long name. Many words are near a short one: there only what is
-/// put behind or between its letters counts.
+/// Whether names differ by one edit, or by two if the known one is long. Many words resemble a
+/// short name, so there only letters added behind or between its own count.
 fn is_near(name: &str, known: &str) -> bool {
     let most = if known.len() >= LONG_NAME_CHARS { 2 } else { 1 };
     if name.len().abs_diff(known.len()) > most {
@@ -80,7 +80,7 @@ fn is_near(name: &str, known: &str) -> bool {
     let kept = if known.len() < SHORT_NAME_CHARS { known } else { known.get(..1).unwrap_or(known) };
     let is_other =
         known.len() <= SHORT_NAME_CHARS && (name.len() < known.len() || !name.starts_with(kept));
-    // Letters put in, left out or put for others, and neighbours that changed places.
+    // Insertions, deletions, substitutions and transpositions.
     !is_other && osa_distance(&name, known) <= most
 }
 
@@ -89,7 +89,6 @@ fn text(name: &'static str, bytes: Cow<'_, [u8]>) -> Result<String, ApiError> {
     String::from_utf8(bytes.into_owned()).map_err(|_| ApiError::InvalidParameter { name, rule })
 }
 
-/// The address of the path.
 pub(super) fn decode_segment(segment: &str) -> Result<String, ApiError> {
     percent_decode_str(segment)
         .decode_utf8()
@@ -97,7 +96,7 @@ pub(super) fn decode_segment(segment: &str) -> Result<String, ApiError> {
         .map_err(|_| ApiError::UnreadableAddress)
 }
 
-/// Percent-encoding of everything that could mean something in a URL.
+/// Percent-encodes all characters that may have a meaning in a URL.
 pub(super) fn escape(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }

@@ -17,23 +17,22 @@ const LIMIT_MAX: u64 = (1 << 53) - 1;
 /// `limit` without a value.
 const LIMIT_DEFAULT: u64 = 1000;
 const DEX_BYTES_MAX: usize = 128;
-/// Of `2026-01-31`.
+/// Length of `2026-01-31`.
 const DATE_CHARS: usize = 10;
 
-/// The parameters of a history request, decoded and not yet checked against each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct HistoryQuery {
     pub(super) chain: Option<String>,
-    /// Present: page mode.
+    /// The rows of a page; `None` is a stream.
     pub(super) limit: Option<u64>,
     pub(super) cursor: Option<String>,
     pub(super) filter: FilterQuery,
-    /// After the history, what is new.
+    /// After the history, deliver new rows.
     pub(super) follow: bool,
     pub(super) numbers: Numbers,
 }
 
-/// The parameters that choose among rows. The token is read once its chain is known.
+/// The parameters that filter rows. The token is parsed once its chain is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct FilterQuery {
     pub(super) token: Option<String>,
@@ -58,14 +57,14 @@ impl HistoryQuery {
         let numbers = numbers?.map(|numbers| parse_numbers(&numbers)).transpose()?;
         let follow =
             follow?.map(|follow| parse_switch("follow", &follow)).transpose()?.unwrap_or(false);
-        // Clients that keep them in variables send empty ones first.
+        // Clients that keep parameters in variables send empty ones first.
         let cursor = cursor?.filter(|cursor| !cursor.is_empty());
         let chain = chain?.filter(|chain| !chain.is_empty());
         let numbers = numbers.unwrap_or_default();
         Self { chain, limit, cursor, filter, follow, numbers }.agreeing()
     }
 
-    /// What has to be sent again with the next page's cursor, to stand behind other parameters.
+    /// The parameters to send again with the next page's cursor, beginning with `&`.
     pub(super) fn repeated(&self) -> String {
         let numbers = match self.numbers {
             Numbers::Literal => "",
@@ -74,7 +73,7 @@ impl HistoryQuery {
         self.filter.repeated() + numbers
     }
 
-    /// Refuses parameters that do not go together.
+    /// Rejects parameters that contradict each other.
     fn agreeing(self) -> Result<Self, ApiError> {
         let FilterQuery { from, to, .. } = &self.filter;
         let empty = from.zip(*to).is_some_and(|(from, to)| to <= from);
@@ -90,7 +89,6 @@ impl HistoryQuery {
 }
 
 impl FilterQuery {
-    /// The filter on a chain of this family.
     pub(super) fn on(&self, family: Family) -> Result<Filter, ApiError> {
         let token = self
             .token
@@ -102,16 +100,12 @@ impl FilterQuery {
         Ok(Filter { token, side: self.side, venue, from: self.from, to: self.to })
     }
 
-    /// The same parameters once more, to stand behind others.
+    /// The parameters of this filter, beginning with `&`.
     fn repeated(&self) -> String {
-        let side = self.side.map(|side| match side {
-            Side::Buy => "buy".to_owned(),
-            Side::Sell => "sell".to_owned(),
-        });
         let time = |time: Option<UnixSeconds>| time.map(|time| time.0.to_string());
         let given = [
             ("token", self.token.clone()),
-            ("side", side),
+            ("side", self.side.map(|side| side.name().to_owned())),
             ("dex", self.dex.clone()),
             ("from", time(self.from)),
             ("to", time(self.to)),
@@ -128,11 +122,8 @@ pub(super) const fn wrong<T>(name: &'static str, rule: &'static str) -> Result<T
 }
 
 fn parse_side(text: &str) -> Result<Side, ApiError> {
-    match text.to_ascii_lowercase().as_str() {
-        "buy" => Ok(Side::Buy),
-        "sell" => Ok(Side::Sell),
-        _ => wrong("side", "expected buy or sell"),
-    }
+    let side = Side::ALL.into_iter().find(|side| text.eq_ignore_ascii_case(side.name()));
+    side.map_or_else(|| wrong("side", "expected buy or sell"), Ok)
 }
 
 fn parse_dex(text: String) -> Result<String, ApiError> {
@@ -162,11 +153,11 @@ pub(super) fn parse_time(name: &'static str, text: &str) -> Result<UnixSeconds, 
     read_time(text).map_or_else(|| wrong(name, RULE), Ok)
 }
 
-/// Unix seconds, a date or a time. Whole seconds: a fraction counts as the next one, before which
-/// no trade of that second stands.
+/// Parses unix seconds, a date or a time. A fraction of a second is rounded up, since trades
+/// have times in whole seconds.
 pub fn read_time(text: &str) -> Option<UnixSeconds> {
     let seconds = if text.bytes().all(|b| b.is_ascii_digit()) {
-        // A year, a month or a day of ISO's short form, and no moment of 1970.
+        // These lengths are years, months or days of ISO's short form, not times of 1970.
         text.parse().ok().filter(|_| ![4, 6, 8].contains(&text.len()))
     } else {
         iso_seconds(text)
@@ -174,14 +165,14 @@ pub fn read_time(text: &str) -> Option<UnixSeconds> {
     seconds.map(UnixSeconds)
 }
 
-/// A calendar year in UTC: its first moment and that of the next one.
+/// Parses a calendar year in UTC. Returns its start and the start of the next year.
 pub fn read_year(text: &str) -> Option<(UnixSeconds, UnixSeconds)> {
     let year = text.parse::<u32>().ok().filter(|_| text.len() == 4)?;
     Some((read_time(&format!("{year}-01-01"))?, read_time(&format!("{}-01-01", year + 1))?))
 }
 
 fn iso_seconds(text: &str) -> Option<u32> {
-    // The sign of an offset that was not percent-encoded has become a space.
+    // A `+` of an offset that was not percent-encoded was decoded as a space.
     let text = text.replace(' ', "+");
     let time = text.parse::<Timestamp>().ok().or_else(|| {
         let day = text.parse::<Date>().ok().filter(|_| text.len() == DATE_CHARS)?;
@@ -202,7 +193,7 @@ fn parse_limit(text: &str) -> Result<u64, ApiError> {
     if digits != text {
         return Ok(1);
     }
-    // All digits, so that it only fails by being too large.
+    // Only digits, so parsing fails only if the number is too large.
     Ok(digits.parse().unwrap_or(LIMIT_MAX).clamp(1, LIMIT_MAX))
 }
 

@@ -1,5 +1,5 @@
-//! What the interface is, for programs and people: the `OpenAPI` document, a page made from it, and
-//! a text for language models. All of it is built in.
+//! The reference of the API: the `OpenAPI` document, a page generated from it, and a text for
+//! language models. All of it is embedded.
 
 use std::fmt::Write as _;
 
@@ -15,9 +15,9 @@ const LLMS: &str = include_str!("../../data/llms.txt");
 const STYLE: &str = include_str!("../../data/reference.css");
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// It changes with the program only.
-const FOR_A_WHILE: HeaderValue = HeaderValue::from_static("public, max-age=300");
-/// The page is text and style, and can do nothing else.
+/// The reference changes only with the program.
+const CACHE_BRIEFLY: HeaderValue = HeaderValue::from_static("public, max-age=300");
+/// The page consists of text and style only.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'",
@@ -32,7 +32,7 @@ pub(super) fn llms() -> Response {
     fixed(TEXT, LLMS)
 }
 
-/// `page` is what [`page`] made.
+/// `page` is the result of [`page`].
 pub(super) fn docs(page: &str) -> Response {
     let mut response = fixed(reply::HTML, page);
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
@@ -42,12 +42,12 @@ pub(super) fn docs(page: &str) -> Response {
 fn fixed(kind: HeaderValue, text: &str) -> Response {
     let mut response = reply::whole(StatusCode::OK, kind, text.as_bytes().to_vec());
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, FOR_A_WHILE);
+    headers.insert(CACHE_CONTROL, CACHE_BRIEFLY);
     headers.insert(X_CONTENT_TYPE_OPTIONS, reply::NO_SNIFF);
     response
 }
 
-/// The reference page. Writing to a string cannot fail.
+/// Generates the reference page. Writing to a string cannot fail.
 pub(super) fn page() -> String {
     let document: Value = serde_json::from_str(OPENAPI).unwrap_or_default();
     let mut out = format!(
@@ -145,7 +145,7 @@ fn table(out: &mut String, heads: [&str; 4], rows: impl Iterator<Item = [String;
     }
 }
 
-/// A schema's type in a word, with a link where it has a name.
+/// A schema's type in a word, with a link if it is a named schema.
 fn kind_of(schema: &Value) -> String {
     if let Some(name) = at(schema, "$ref").as_str().and_then(|at| at.rsplit('/').next()) {
         let name = escape(name);
@@ -165,7 +165,7 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     at.and_then(|at| document.pointer(at)).unwrap_or(value)
 }
 
-/// Null where there is none.
+/// A member; null if there is none.
 fn at<'a>(value: &'a Value, name: &str) -> &'a Value {
     value.get(name).unwrap_or(&Value::Null)
 }

@@ -1,4 +1,4 @@
-//! Responses: the headers that every kind of answer has.
+//! Builds responses with the headers of each kind.
 
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -35,25 +35,25 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Answers are a key's own, and are not to be changed or held back on the way.
+/// Responses belong to a key, and proxies must neither store, transform nor delay them.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store, no-transform");
-/// Makes nginx and similar proxies pass each piece on at once.
+/// Makes nginx and similar proxies forward each piece immediately.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-/// Up to which height the answer is current, and when that was asked.
+/// Up to which height the response is current, and when that was checked.
 const AS_OF: HeaderName = HeaderName::from_static("blotter-as-of");
 const RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE: HeaderName = HeaderName::from_static("ratelimit");
 pub(super) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"blotter\"");
 
-/// Room for the headers of a page.
+/// Capacity for the headers of a page.
 const HEADERS_TYPICAL: usize = 12;
 
-/// How long an answer whose client takes everything goes on before others have a turn.
+/// How long a response to a fast client is written before other tasks get a turn.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A body that is all there.
+/// A response with a complete body.
 pub(super) fn whole(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Response {
     let length = HeaderValue::from(body.len());
     let mut response = Response::new(Bytes::from(body).into());
@@ -66,7 +66,7 @@ pub(super) fn whole(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Res
     response
 }
 
-/// A body that is all there, encoded where that is worth it.
+/// A response with a complete body, compressed if that is worthwhile.
 pub(super) fn whole_in(
     status: StatusCode,
     kind: HeaderValue,
@@ -74,15 +74,15 @@ pub(super) fn whole_in(
     coding: Coding,
 ) -> Response {
     let (body, coding) = match coding.whole(&body) {
-        Some(packed) => (packed, coding),
+        Some(compressed) => (compressed, coding),
         None => (body, Coding::Identity),
     };
     let mut response = whole(status, kind, body);
-    coding.tell(response.headers_mut());
+    coding.set_headers(response.headers_mut());
     response
 }
 
-/// A body that is written piece by piece.
+/// A response whose body is written piece by piece.
 pub(super) fn streamed(
     kind: HeaderValue,
     frames: impl Frames,
@@ -92,13 +92,13 @@ pub(super) fn streamed(
     let frames = in_turns(packing.frames(coding, frames), TURN);
     let mut response = warp::reply::stream(Exclusive(Mutex::new(Box::pin(frames)))).into_response();
     put_stream_headers(response.headers_mut(), kind);
-    coding.tell(response.headers_mut());
+    coding.set_headers(response.headers_mut());
     response
 }
 
-/// Between two frames other tasks have a turn, where it is time for it: a socket takes megabytes
-/// before it takes no more, and as long as it takes more, one answer would keep the others waiting. To
-/// give way wakes another thread, which is too much to do after each frame.
+/// Yields to other tasks between frames once `turn` has passed. A socket accepts megabytes before
+/// it blocks, so without this one response would delay the others. A yield wakes another thread,
+/// which costs too much after each frame.
 fn in_turns(frames: Pin<Box<dyn Frames>>, turn: Duration) -> impl Frames {
     stream::unfold((frames, None), move |(mut frames, begun)| async move {
         let begun = match begun {
@@ -114,7 +114,7 @@ fn in_turns(frames: Pin<Box<dyn Frames>>, turn: Duration) -> impl Frames {
     })
 }
 
-/// What a streamed answer begins with, without the answer.
+/// The headers of a streamed response, without a body.
 pub(super) fn head_of_stream(kind: HeaderValue) -> Response {
     let mut response = Vec::new().into_response();
     put_stream_headers(response.headers_mut(), kind);
@@ -129,7 +129,7 @@ fn put_stream_headers(headers: &mut HeaderMap, kind: HeaderValue) {
 }
 
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    // Our shapes have text keys only, so that writing them cannot fail.
+    // Writing cannot fail, since our shapes have string keys only.
     whole(status, JSON, serde_json::to_vec(value).unwrap_or_default())
 }
 
@@ -159,11 +159,11 @@ pub(super) fn problem(
         detail: message,
         instance: path,
     };
-    // Our shapes have text keys only, so that writing them cannot fail.
+    // Writing cannot fail, since our shapes have string keys only.
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-/// Seconds that a client should wait, where that helps.
+/// Seconds that a client should wait before a retry.
 pub(super) fn retry_after(app: &App, error: &ApiError) -> Option<u64> {
     error.retry_after(app.limits.retry_after).map(|wait| whole_seconds(wait).max(1))
 }
@@ -195,7 +195,7 @@ pub(super) fn error(call: &ApiCall, error: &ApiError) -> Response {
     response
 }
 
-/// With what a key with a rate has left.
+/// Adds the rate headers for a key with a rate.
 pub(super) fn rated(mut response: Response, rate: Option<RateState>) -> Response {
     if let Some(state) = rate {
         put_rate(response.headers_mut(), state);
@@ -218,14 +218,15 @@ pub(super) fn put_as_of(headers: &mut HeaderMap, as_of: Option<AsOf>) {
     }
 }
 
-/// Leaves out a value that no header can hold.
+/// Inserts a header, unless its value is invalid.
 pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: impl Into<Bytes>) {
     if let Ok(value) = HeaderValue::from_maybe_shared(value.into()) {
         headers.insert(name, value);
     }
 }
 
-/// Makes a stream `Sync`, as warp wants it. Polling has exclusive access: the lock is never taken.
+/// Makes a stream `Sync`, as warp requires. Polling has exclusive access, so the lock is never
+/// taken.
 struct Exclusive<S>(Mutex<Pin<Box<S>>>);
 
 impl<S: Stream> Stream for Exclusive<S> {

@@ -1,4 +1,4 @@
-//! A request for a history, with every part checked.
+//! A request for a history.
 
 use super::auth::Caller;
 use super::call::{ApiCall, find_wallet};
@@ -7,27 +7,25 @@ use super::error::ApiError;
 use super::query::HistoryQuery;
 use crate::domain::{Cursor, Filter, Numbers, Wallet};
 
-/// A history request whose every part was checked.
+/// A history request with all parts checked.
 #[derive(Debug, Clone)]
 pub(super) struct ApiRequest {
     pub(super) wallet: Wallet,
-    /// The canonical form of the address, which answers echo.
+    /// The canonical form of the address, which responses contain.
     pub(super) wallet_text: String,
-    /// The chain's slug.
     pub(super) chain: String,
     pub(super) native_decimals: u8,
-    /// Present: page mode.
+    /// The rows of a page; `None` is a stream.
     pub(super) limit: Option<u64>,
     pub(super) cursor: Option<Cursor>,
     pub(super) filter: Filter,
     pub(super) follow: bool,
     pub(super) numbers: Numbers,
-    /// As the client sent it.
     pub(super) path: String,
-    /// Parameters to be sent again with the next page's cursor.
+    /// The parameters to send again with the next page's cursor.
     pub(super) filter_query: String,
     pub(super) coding: Coding,
-    /// By which the log knows the request.
+    /// The id of the request in the log.
     pub(super) request_id: Box<str>,
 }
 

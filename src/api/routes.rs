@@ -1,20 +1,20 @@
-//! Which path leads to what: routing only.
+//! Routes paths to targets.
 
+use warp::Filter as _;
 use warp::filters::BoxedFilter;
 use warp::path::FullPath;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::current::Current;
 use super::estimate::RequestParts;
 use super::handlers::{RouteTarget, answer};
 
-/// Every request is answered; nothing is rejected.
+/// The routes of the API. No request is rejected without a response.
 pub(super) fn routes(current: &Current) -> BoxedFilter<(Response,)> {
     answered(current, target)
 }
 
-/// The metrics at an address of their own, and the probes.
+/// The routes of a separate metrics address: metrics and probes.
 pub(super) fn metrics_routes(current: &Current) -> BoxedFilter<(Response,)> {
     answered(current, |path| {
         let target = target(path);
@@ -36,21 +36,19 @@ fn answered(current: &Current, target: fn(&str) -> RouteTarget) -> BoxedFilter<(
         .and(warp::path::full().map(|path: FullPath| path.as_str().to_owned()))
         .and(warp::header::headers_cloned())
         .and(warp::query::raw().or(warp::any().map(String::new)).unify())
-        .and(received())
+        // The body is read only by handlers that need it.
+        .and(
+            warp::ext::optional()
+                .and(warp::ext::optional())
+                .and(warp::body::stream())
+                .map(RequestParts::new),
+        )
         .and(warp::any().map(move || current.get()))
         .then(answer)
         .boxed()
 }
 
-/// The rest of a request, read only where it is wanted.
-fn received() -> impl Filter<Extract = (RequestParts,), Error = Rejection> + Clone {
-    warp::ext::optional()
-        .and(warp::ext::optional())
-        .and(warp::body::stream())
-        .map(RequestParts::new)
-}
-
-/// One slash may end a path. A segment that is empty leads nowhere, and none is decoded.
+/// A path may end with one slash. Empty segments lead nowhere; segments are not decoded.
 fn target(path: &str) -> RouteTarget {
     let path = path.strip_prefix('/').unwrap_or(path);
     let segments: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
@@ -71,7 +69,7 @@ fn target(path: &str) -> RouteTarget {
     }
 }
 
-/// Below `/v1` and its equal, `/api/v1`.
+/// The target below `/v1` or its alias `/api/v1`.
 fn versioned(segments: &[&str]) -> RouteTarget {
     match *segments {
         ["wallets", address, "history"] => RouteTarget::History(address.to_owned()),

@@ -1,5 +1,5 @@
-//! Accepts connections itself, because warp's own server offers none of these limits: the time for
-//! headers, a cap on connections, slow readers, and a stop that ends within a bounded time.
+//! Accepts connections itself, because warp's server has none of these limits: a time for headers,
+//! a cap on connections, a guard against slow readers, and a shutdown within a bounded time.
 
 use std::future::Future;
 use std::io;
@@ -28,30 +28,28 @@ use super::current::Current;
 use super::framing::{ByteCounter, Framing};
 use super::no_room;
 use super::stall::StallGuard;
-use super::visitors::{OpenConnections, Peer, Seat};
+use super::visitors::{CountedConnection, OpenConnections, Peer};
 use crate::domain::lock;
 
-/// First pause after the system refused to accept.
 const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were cut because they did not end in time.
+    /// Connections that were closed because they did not end in time.
     pub cut: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// Answers end, idle connections close.
+    /// Open responses end, idle connections close.
     Draining,
-    /// Everything closes.
     Closed,
 }
 
-/// Serves until `stop` is ready, then drains: the readiness probe fails, nothing more is accepted,
-/// streams end with a line to resume from, and what is left after `drain_wait_max` is cut.
+/// Serves until `stop` completes, then drains: the readiness probe fails, no more connections are
+/// accepted, streams end with a cursor to resume from, and connections that are still open after
+/// `drain_wait_max` are closed.
 pub(super) async fn serve(
     current: Current,
     routes: BoxedFilter<(Answer,)>,
@@ -61,23 +59,24 @@ pub(super) async fn serve(
     let connections_max = current.get().limits.connections_max;
     let places = Arc::new(Semaphore::new(places(connections_max)));
     let phase = watch::Sender::new(Phase::Open);
-    let (crowd, half_open) = (OpenConnections::default(), OpenConnections::default());
+    let (open, half_open) = (OpenConnections::default(), OpenConnections::default());
     let address = listener.local_addr().ok();
     let server =
-        Server { current, routes, connections_max, places, crowd, half_open, address, phase };
+        Server { current, routes, connections_max, places, open, half_open, address, phase };
     let pause_max = || server.current.get().limits.accept_pause_max;
-    let take_in = |stream, address: SocketAddr| server.take_in(stream, Peer(address.ip()));
-    accept_until(stop, || listener.accept(), pause_max, take_in).await;
+    let on_connection =
+        |stream, address: SocketAddr| server.on_connection(stream, Peer(address.ip()));
+    accept_until(stop, || listener.accept(), pause_max, on_connection).await;
     drop(listener);
     server.drain().await
 }
 
-/// Gives on what is accepted until `stop` is ready; where the system refuses, with growing pauses.
+/// Passes accepted connections on until `stop` completes, with backoff after failures.
 async fn accept_until<T, A: Future<Output = io::Result<(T, SocketAddr)>>>(
     stop: impl Future<Output = ()>,
     accept: impl Fn() -> A,
     pause_max: impl Fn() -> Duration,
-    take_in: impl Fn(T, SocketAddr),
+    on_connection: impl Fn(T, SocketAddr),
 ) {
     let mut stop = pin!(stop);
     let mut pause = ACCEPT_PAUSE_MIN;
@@ -90,11 +89,11 @@ async fn accept_until<T, A: Future<Output = io::Result<(T, SocketAddr)>>>(
         match accepted {
             Ok((stream, address)) => {
                 pause = ACCEPT_PAUSE_MIN;
-                take_in(stream, address);
+                on_connection(stream, address);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted");
+                tracing::warn!(%error, "cannot accept a connection; retrying after a pause");
                 if timeout(pause, &mut stop).await.is_ok() {
                     return;
                 }
@@ -108,7 +107,7 @@ fn places(connections: u32) -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
-/// The client went away between connecting and being accepted.
+/// Whether the client disconnected before its connection was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     let kind = error.kind();
@@ -118,22 +117,21 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 struct Server {
     current: Current,
     routes: BoxedFilter<(Answer,)>,
-    /// As it was at the start.
+    /// The limit at the start, which a reload does not change.
     connections_max: u32,
     places: Arc<Semaphore>,
-    crowd: OpenConnections,
-    /// Of those, connections whose first request is still to come.
+    open: OpenConnections,
+    /// Of those, connections without a first request.
     half_open: OpenConnections,
-    /// Where it listens.
     address: Option<SocketAddr>,
     phase: watch::Sender<Phase>,
 }
 
 impl Server {
-    fn take_in(&self, stream: TcpStream, peer: Peer) {
+    fn on_connection(&self, stream: TcpStream, peer: Peer) {
         let app = self.current.get();
         let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let Some((place, seat)) = place.zip(self.seat(&app, peer)) else {
+        let Some((place, counted)) = place.zip(self.count(&app, peer)) else {
             app.metrics.connections_refused.inc();
             let _ = stream.try_write(&no_room::answer(&app));
             return;
@@ -141,16 +139,16 @@ impl Server {
         app.metrics.connections.inc();
         let arrivals = Arrivals::at(self.address, &app.limits.allowed_hosts);
         let (routes, tasks) = (self.routes.clone(), app.history.tasks().clone());
-        let half_open = HalfOpen { crowd: self.half_open.clone(), seat: Mutex::default() };
+        let half_open = HalfOpen { open: self.half_open.clone(), state: Mutex::default() };
         let connection =
-            Connection { app, routes, arrivals, peer, half_open, _place: place, _seat: seat };
+            Connection { app, routes, arrivals, peer, half_open, _place: place, _counted: counted };
         tasks.spawn(connection.serve(stream, self.phase.subscribe()));
     }
 
-    /// `None` where the address has too many connections.
-    fn seat(&self, app: &App, peer: Peer) -> Option<Seat> {
+    /// `None` if the address has too many connections.
+    fn count(&self, app: &App, peer: Peer) -> Option<CountedConnection> {
         let max = app.limits.connections_per_address_max;
-        self.crowd.seat(peer, if app.limits.is_counted(peer) { max } else { u32::MAX })
+        self.open.count(peer, if app.limits.is_counted(peer) { max } else { u32::MAX })
     }
 
     async fn drain(self) -> Drained {
@@ -164,9 +162,9 @@ impl Server {
             return Drained { cut: 0 };
         }
         let cut = places(all).saturating_sub(self.places.available_permits());
-        tracing::warn!(cut, "connections did not end in time and were cut");
+        tracing::warn!(cut, "connections did not end within the drain time; closed");
         self.phase.send_replace(Phase::Closed);
-        // They close at their next turn, which needs no other task.
+        // Connections close when they are next polled, which depends on no other task.
         let _ = self.places.acquire_many(all).await;
         Drained { cut }
     }
@@ -179,34 +177,34 @@ struct Connection {
     peer: Peer,
     half_open: HalfOpen,
     _place: OwnedSemaphorePermit,
-    _seat: Seat,
+    _counted: CountedConnection,
 }
 
-/// Whether a connection has asked for something, and its seat among those that have not.
+/// Whether a connection has sent a request; until then it counts as half-open.
 struct HalfOpen {
-    crowd: OpenConnections,
-    seat: Mutex<Waiting>,
+    open: OpenConnections,
+    state: Mutex<Waiting>,
 }
 
 #[derive(Default)]
 enum Waiting {
     #[default]
     New,
-    Counted(#[expect(dead_code, reason = "counts until it is dropped")] Seat),
+    Counted(#[expect(dead_code, reason = "counts until it is dropped")] CountedConnection),
     HasRequested,
 }
 
 impl HalfOpen {
-    fn has_asked(&self) {
-        *lock(&self.seat) = Waiting::HasRequested;
+    fn mark_requested(&self) {
+        *lock(&self.state) = Waiting::HasRequested;
     }
 
-    /// Counts a connection that has asked for nothing yet. False where its address has too many.
+    /// Counts a connection that has sent no request yet. False if its address has too many.
     fn count(&self, peer: Peer, max: u32) -> bool {
-        let mut seat = lock(&self.seat);
-        if let Waiting::New = *seat {
-            let Some(taken) = self.crowd.seat(peer, max) else { return false };
-            *seat = Waiting::Counted(taken);
+        let mut state = lock(&self.state);
+        if let Waiting::New = *state {
+            let Some(taken) = self.open.count(peer, max) else { return false };
+            *state = Waiting::Counted(taken);
         }
         true
     }
@@ -215,7 +213,7 @@ impl HalfOpen {
 impl Connection {
     async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
         let limits = &self.app.limits;
-        // Lines are small and go out at once.
+        // Lines are small and have to be sent immediately.
         let _ = stream.set_nodelay(true);
         let counter = ByteCounter::default();
         let framing = Arc::clone(&counter.framing);
@@ -225,9 +223,9 @@ impl Connection {
         let service = service_fn(|request| {
             let answer = routes.call(self.prepared(request, &framing));
             let refused = Arc::clone(&refused);
-            // Boxed, so that it goes as soon as the answer has begun: hyper keeps its room for good.
+            // Boxed, so that it is freed once the response has begun: hyper keeps its own storage.
             Box::pin(async move {
-                answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most))
+                answer.await.map(|answer| close_after_refusals(answer, &refused, most))
             })
         });
         let mut connection = pin!(
@@ -264,11 +262,11 @@ impl Connection {
         }
     }
 
-    /// Notes the address and what is wrong with the request. A target without a path
-    /// (`CONNECT host:port`) becomes the root, which only knows GET: warp's path filter would panic
-    /// at it.
+    /// Attaches the peer's address and the result of the checks to a request. A target without a
+    /// path (`CONNECT host:port`), at which warp's path filter would panic, becomes the root, which
+    /// allows only GET.
     fn prepared(&self, mut request: Request<Incoming>, framing: &Framing) -> Request<Incoming> {
-        self.half_open.has_asked();
+        self.half_open.mark_requested();
         let (version, uri, headers) = (request.version(), request.uri(), request.headers());
         let checked = self.arrivals.check(version, uri, headers, framing);
         if let Err(error) = checked {
@@ -290,9 +288,8 @@ impl Connection {
     }
 }
 
-/// Counts the keys that were refused on a connection, and closes it after the last one that it may
-/// try.
-fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u32) -> Response<T> {
+/// Closes a connection after too many authentication failures.
+fn close_after_refusals<T>(mut answer: Response<T>, refused: &AtomicU32, most: u32) -> Response<T> {
     if answer.status() == StatusCode::UNAUTHORIZED
         && refused.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= most
     {
@@ -314,7 +311,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that has no descriptor left is stopped while it waits for one.
+    /// A process without free descriptors is stopped while it waits for one.
     #[tokio::test(start_paused = true)]
     async fn a_stop_while_nothing_can_be_accepted_ends_the_accepting() {
         let (tries, taken) = (Cell::new(0), Cell::new(0));
@@ -329,13 +326,13 @@ mod tests {
                 }
             }
         };
-        let take_in = |(), _| taken.set(taken.get() + 1);
+        let on_connection = |(), _| taken.set(taken.get() + 1);
         let second = Duration::from_secs(1);
         // In the first pause, and after several.
         for stopped_after in [5, 500] {
             tries.set(0);
             let stop = async { sleep(Duration::from_millis(stopped_after)).await };
-            let ended = timeout(second, accept_until(stop, accept, || second, take_in)).await;
+            let ended = timeout(second, accept_until(stop, accept, || second, on_connection)).await;
             assert!(ended.is_ok(), "{stopped_after} ms");
         }
         assert_eq!((taken.get(), tries.get()), (2, 7), "pauses of 10 ms, then twice as long");

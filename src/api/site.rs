@@ -1,4 +1,4 @@
-//! The page at `/` and its files, compiled in: nothing is read from disk and nothing from elsewhere.
+//! The page at `/` and its files, all embedded.
 
 use sha2::{Digest as _, Sha256};
 use warp::Reply as _;
@@ -18,27 +18,26 @@ const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
 
-/// The page runs its own files only, speaks to its own server only, and is shown in no frame.
+/// The page runs only its own files, connects only to its own server, and cannot be framed.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
-/// Explorers need not know which page a link stood on.
+/// Linked explorers do not learn the page's address.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const OPENER_POLICY: (HeaderName, HeaderValue) = (
     HeaderName::from_static("cross-origin-opener-policy"),
     HeaderValue::from_static("same-origin"),
 );
-/// The page itself is asked for each time, and mostly answered by 304.
-const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
-/// Files have their version in their path.
-const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// The page itself is revalidated each time, mostly with a 304.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
+/// The path of a file contains its version.
+const CACHE_FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 const INDEX: &str = include_str!("../../data/page/index.html");
-/// Stands in the page where the version of its files belongs.
+/// Placeholder in the page for the version of its files.
 const VERSION_MARK: &str = "{version}";
 
-/// Names and texts of the files of the page.
 const FILES: &[(&str, &str)] = &[
     ("address.js", include_str!("../../data/page/address.js")),
     ("api.js", include_str!("../../data/page/api.js")),
@@ -75,10 +74,9 @@ const FILES: &[(&str, &str)] = &[
     ("trades.js", include_str!("../../data/page/trades.js")),
 ];
 
-/// The page as this build has it.
 #[derive(Debug)]
 pub(super) struct Site {
-    /// Of all files together, so that a page never mixes files of two builds.
+    /// Hash of all files together, so that a page never mixes files of two builds.
     version: String,
     index: String,
 }
@@ -96,7 +94,7 @@ impl Site {
     }
 
     pub(super) fn page(&self, call: &ApiCall) -> Response {
-        let mut response = self.answer(call, reply::HTML, &self.index, ASK_AGAIN);
+        let mut response = self.answer(call, reply::HTML, &self.index, REVALIDATE);
         let headers = response.headers_mut();
         headers.insert(CONTENT_SECURITY_POLICY, POLICY);
         headers.insert(REFERRER_POLICY, NO_REFERRER);
@@ -118,7 +116,7 @@ impl Site {
             Some((_, "svg")) => SVG,
             _ => SCRIPT,
         };
-        Ok(self.answer(call, kind, body, FOR_EVER))
+        Ok(self.answer(call, kind, body, CACHE_FOREVER))
     }
 
     fn answer(&self, call: &ApiCall, kind: HeaderValue, body: &str, keep: HeaderValue) -> Response {
@@ -138,7 +136,7 @@ impl Site {
     }
 }
 
-/// Whether the client has this version already (RFC 9110, section 13.1.2).
+/// Whether the client has this version (RFC 9110, section 13.1.2).
 fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
     let opaque = tag.trim_start_matches("W/");
     let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());

@@ -1,5 +1,5 @@
-//! A connection whose client has to go on reading: where it accepts less than a minimum of bytes
-//! in a time limit, the write fails, which drops the answer and its walk.
+//! The slow-reader guard: if a client accepts less than a minimum of bytes within a time limit, the
+//! write fails, which drops the response and its walk.
 
 use std::future::Future as _;
 use std::io::{self, ErrorKind, IoSlice};
@@ -12,8 +12,8 @@ use tokio::time::{Instant, Sleep};
 
 use super::framing::ByteCounter;
 
-/// Bytes that a client has to accept within the time limit, as long as there are so many: about
-/// 140 a second. Less is a connection that is kept, not one that is read.
+/// Bytes that a client has to accept within the time limit while so many are waiting: about 140 per
+/// second. A client that accepts less keeps the connection open without reading it.
 const ACCEPTED_MIN: usize = 4096;
 
 #[derive(Debug)]
@@ -21,10 +21,9 @@ pub(super) struct StallGuard<T> {
     inner: T,
     counter: ByteCounter,
     wait_max: Duration,
-    /// Made at the first wait, since most connections never have one.
+    /// Created at the first wait, since most connections never wait.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
-    /// Since the timer began.
     accepted: usize,
 }
 
@@ -33,7 +32,7 @@ impl<T> StallGuard<T> {
         Self { inner, counter, wait_max, timer: None, is_waiting: false, accepted: 0 }
     }
 
-    /// Counts what a write brought; a wait that lasts too long becomes an error.
+    /// Counts the bytes of a write; a pending write becomes an error after the time limit.
     fn watch(
         &mut self,
         cx: &mut Context<'_>,
@@ -101,7 +100,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for StallGuard<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // All that there was is accepted: the next wait is one of its own.
+        // After a complete flush the next wait has a time limit of its own.
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
         self.is_waiting &= flushed.is_pending();
         self.wait(cx, flushed)

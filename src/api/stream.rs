@@ -1,4 +1,4 @@
-//! NDJSON mode: a line for each batch as soon as it is stored, and always a final line.
+//! NDJSON mode: a line for each batch of rows as soon as it is stored, and always a final line.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,26 +20,27 @@ use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::domain::{Numbers, Wallet};
 use crate::history::{End, HistoryError, Step};
 
-/// Room for a cursor, the final line and what stands around the rows.
-const LINE_BYTES_BESIDE_ROWS: usize = 512;
+/// Space for a cursor, the final line and the members other than the rows.
+const OVERHEAD_BYTES: usize = 512;
 
-/// Thousands of these wait for news: what the request said beyond it is not kept.
+/// The state of a stream. It does not keep the request, since thousands of streams may wait for new
+/// rows.
 struct Lines {
     app: Arc<App>,
     wallet: Wallet,
     walk: Walking,
     native_decimals: u8,
     numbers: Numbers,
-    /// A step that was taken before the stream was opened.
+    /// The step that was taken before the stream was opened.
     first: Option<Step>,
     ended: bool,
-    /// Goes with an error into the log: the client has it from the head.
+    /// For the log of errors; the client has it in a header.
     request_id: Box<str>,
     _place: StreamPlace,
 }
 
-/// A walk, or the step that it takes: one that takes longer than a silence may goes on behind the blank
-/// line. Begun anew, it would never come to its own time limit.
+/// A walk, or its pending step. A step that takes longer than the heartbeat continues behind the
+/// blank line; if it were restarted, it would never reach its own time limit.
 enum Walking {
     Between(Box<Guarded>),
     Stepping(BoxFuture<'static, (Box<Guarded>, Step)>),
@@ -51,11 +52,11 @@ async fn stepped(mut walk: Box<Guarded>) -> (Box<Guarded>, Step) {
     (walk, step)
 }
 
-/// Opens the stream. A key without quota left is refused here where the first rows would need it,
-/// and what is no wallet where the nodes report it at once.
+/// Opens the stream. Responds with an error status if the quota is used up and the first rows would
+/// need it, or if the nodes report soon enough that the address is no wallet.
 pub(super) async fn answer(
     app: &Arc<App>,
-    asked: ApiRequest,
+    request: ApiRequest,
     mut walk: Guarded,
     place: StreamPlace,
     quota_used_up: bool,
@@ -68,7 +69,7 @@ pub(super) async fn answer(
         return Err(ApiError::History(error.clone()));
     }
     let as_of = walk.as_of().await;
-    let ApiRequest { wallet, native_decimals, numbers, coding, request_id, .. } = asked;
+    let ApiRequest { wallet, native_decimals, numbers, coding, request_id, .. } = request;
     let (packing, app) = (app.packing.clone(), Arc::clone(app));
     let lines = Lines {
         app,
@@ -90,8 +91,8 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// Writes an error that ends a stream to the log. Those of a stop come by thousands, and those of a
-/// wallet's state with each stream: they say nothing new.
+/// Logs an error that ends a stream. Errors of a shutdown, which end thousands of streams, and
+/// those of a wallet's state, which end each of its streams, are no warnings.
 fn note(request_id: &str, error: &ApiError) {
     let (route, kind) = ("history", error.kind());
     let code = kind.code;
@@ -111,7 +112,7 @@ fn note(request_id: &str, error: &ApiError) {
 }
 
 impl Lines {
-    /// The lines that are ready, a blank line after a silence, or the end.
+    /// The lines that are ready, a blank line after a heartbeat without any, or the end.
     async fn next_frame(&mut self) -> Option<Bytes> {
         if self.ended {
             return None;
@@ -132,7 +133,7 @@ impl Lines {
         Some(frame.into())
     }
 
-    /// The walk and its next step; `None` where that takes longer than a silence may.
+    /// The walk and its next step; `None` if that takes longer than the heartbeat.
     async fn step(&mut self) -> Option<(Box<Guarded>, Step)> {
         let mut stepping = match std::mem::replace(&mut self.walk, Walking::Gone) {
             Walking::Between(walk) => match self.first.take() {
@@ -155,7 +156,7 @@ impl Lines {
     fn write(&mut self, out: &mut Vec<u8>, walk: &Guarded, step: &Step) {
         match step {
             Step::Rows(rows) => {
-                out.reserve(rows.len() * ROW_BYTES_TYPICAL + LINE_BYTES_BESIDE_ROWS);
+                out.reserve(rows.len() * ROW_BYTES_TYPICAL + OVERHEAD_BYTES);
                 out.extend_from_slice(b"{\"trades\":[");
                 rows_json(rows, self.native_decimals, self.numbers, out);
                 out.extend_from_slice(b"],\"cursor\":");

@@ -1,4 +1,4 @@
-//! The places of streams: of a key, and of all.
+//! Limits the number of concurrent streams.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::auth::Caller;
 use super::error::ApiError;
 use super::gate::{Place, RateState};
 
-/// A stream's place among its key's and among all.
+/// A stream's permits, of its key and of the server.
 #[derive(Debug)]
 pub(super) struct StreamPlace {
     app: Arc<App>,
@@ -16,7 +16,7 @@ pub(super) struct StreamPlace {
 }
 
 impl StreamPlace {
-    /// `rate` is what the key has left, for the refusal.
+    /// `rate` is the key's remaining rate, for the error.
     pub(super) fn take(
         app: &Arc<App>,
         caller: &Caller,

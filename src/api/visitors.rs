@@ -1,5 +1,5 @@
-//! Who is there: the address of a connection, or what a trusted proxy says of it. How many
-//! connections an address has, and what it asked for without a key.
+//! The addresses of clients, by connection or as reported by a trusted proxy, with their open
+//! connections and their rates without a key.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,14 +15,14 @@ use super::gate::{Bucket, RateState, RequestRate};
 use crate::domain::lock;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
-/// Of an IPv6 address, what one household or server mostly has to itself.
+/// The prefix of an IPv6 address that one household or server usually owns.
 const V6_PREFIX_BITS: u32 = 64;
 
-/// The other end of a connection.
+/// The remote address of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
 
-/// Addresses whose `x-forwarded-for` is believed: none, or a list such as `127.0.0.1, 10.0.0.0/8`.
+/// Addresses whose `x-forwarded-for` is trusted: none, or a list such as `127.0.0.1, 10.0.0.0/8`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Proxies(Vec<IpNet>);
 
@@ -57,22 +57,22 @@ impl std::fmt::Display for Proxies {
     }
 }
 
-/// The client's address: the last hop that is no trusted proxy. What stands further left is the
-/// client's own word.
+/// The client's address: the last hop that is no trusted proxy. The client itself may have written
+/// the hops left of it.
 pub(super) fn client(peer: Option<Peer>, headers: &HeaderMap, proxies: &Proxies) -> IpAddr {
     let Some(Peer(mut client)) = peer else { return IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
-    let told: Vec<&str> =
+    let forwarded: Vec<&str> =
         headers.get_all(FORWARDED_FOR).iter().filter_map(|v| v.to_str().ok()).collect();
-    for hop in told.join(",").rsplit(',') {
+    for hop in forwarded.join(",").rsplit(',') {
         let Some(next) = proxies.hold(client).then(|| hop.trim().parse().ok()).flatten() else {
             break;
         };
         client = next;
     }
-    household(client.to_canonical())
+    client_network(client.to_canonical())
 }
 
-fn household(address: IpAddr) -> IpAddr {
+fn client_network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => {
@@ -82,33 +82,32 @@ fn household(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The open connections of each address.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenConnections(Arc<Mutex<HashMap<IpAddr, u32>>>);
 
-/// One connection that is counted; dropping it ends that.
+/// One counted connection; it counts until it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
-    crowd: OpenConnections,
+pub(super) struct CountedConnection {
+    open: OpenConnections,
     who: IpAddr,
 }
 
 impl OpenConnections {
-    /// Counts one more connection; `None` where its address has `max`.
-    pub(super) fn seat(&self, peer: Peer, max: u32) -> Option<Seat> {
-        let who = household(peer.0.to_canonical());
+    /// Counts one more connection; `None` if its address has `max`.
+    pub(super) fn count(&self, peer: Peer, max: u32) -> Option<CountedConnection> {
+        let who = client_network(peer.0.to_canonical());
         let mut known = lock(&self.0);
         let count = known.get(&who).copied().unwrap_or(0);
         (count < max).then(|| {
             known.insert(who, count + 1);
-            Seat { crowd: self.clone(), who }
+            CountedConnection { open: self.clone(), who }
         })
     }
 }
 
-impl Drop for Seat {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
-        let mut known = lock(&self.crowd.0);
+        let mut known = lock(&self.open.0);
         match known.get_mut(&self.who) {
             Some(count) if *count > 1 => *count -= 1,
             Some(_) | None => drop(known.remove(&self.who)),
@@ -116,11 +115,10 @@ impl Drop for Seat {
     }
 }
 
-/// What each visitor has used up.
 #[derive(Debug, Default)]
-pub(super) struct Visitors(Mutex<HashMap<IpAddr, Arc<Bucket>>>);
+pub(super) struct ClientRates(Mutex<HashMap<IpAddr, Arc<Bucket>>>);
 
-impl Visitors {
+impl ClientRates {
     pub(super) fn take(
         &self,
         who: IpAddr,
@@ -129,7 +127,7 @@ impl Visitors {
     ) -> Result<RateState, ApiError> {
         let mut known = lock(&self.0);
         if known.len() >= max && !known.contains_key(&who) {
-            // The budget of all bounds what this forgives.
+            // The common budget of all clients bounds what this allows.
             known.clear();
         }
         let bucket = Arc::clone(known.entry(who).or_default());
@@ -148,8 +146,8 @@ mod tests {
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
-        let told = client(Some(Peer(peer.parse().unwrap())), &headers, &proxies.parse().unwrap());
-        assert_eq!(told, expected.parse::<IpAddr>().unwrap(), "{peer} {forwarded:?} {proxies}");
+        let found = client(Some(Peer(peer.parse().unwrap())), &headers, &proxies.parse().unwrap());
+        assert_eq!(found, expected.parse::<IpAddr>().unwrap(), "{peer} {forwarded:?} {proxies}");
     }
 
     #[test]
@@ -167,31 +165,23 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_connections_and_is_forgotten_with_the_last() {
-        let crowd = OpenConnections::default();
-        let seat = |peer: &str| crowd.seat(Peer(peer.parse().unwrap()), 2);
+        let open = OpenConnections::default();
+        let count = |peer: &str| open.count(Peer(peer.parse().unwrap()), 2);
         let held = [
-            seat("9.9.9.9"),
-            seat("::ffff:9.9.9.9"),
-            seat("2001:db8:1:2::1"),
-            seat("2001:db8:1:2:f::2"),
+            count("9.9.9.9"),
+            count("::ffff:9.9.9.9"),
+            count("2001:db8:1:2::1"),
+            count("2001:db8:1:2:f::2"),
         ];
         assert!(held.iter().all(Option::is_some));
-        assert!(seat("9.9.9.9").is_none() && seat("2001:db8:1:2::3").is_none());
-        assert!(seat("9.9.9.8").is_some() && seat("2001:db8:1:3::1").is_some());
-        let [first, ..] = held;
+        assert!(count("9.9.9.9").is_none() && count("2001:db8:1:2::3").is_none());
+        assert!(count("9.9.9.8").is_some() && count("2001:db8:1:3::1").is_some());
+        let [first, rest @ ..] = held;
         drop(first);
-        assert!(seat("9.9.9.9").is_some());
-        assert!(crowd.seat(Peer("1.1.1.1".parse().unwrap()), 0).is_none());
-    }
-
-    #[test]
-    fn nobody_is_remembered_who_has_left() {
-        let crowd = OpenConnections::default();
-        let seats: Vec<_> =
-            (0..100).map(|at| crowd.seat(Peer(IpAddr::from([10, 0, 0, at / 2])), 2)).collect();
-        assert_eq!(lock(&crowd.0).len(), 50);
-        drop(seats);
-        assert!(lock(&crowd.0).is_empty());
+        assert!(count("9.9.9.9").is_some());
+        assert!(open.count(Peer("1.1.1.1".parse().unwrap()), 0).is_none());
+        drop(rest);
+        assert!(lock(&open.0).is_empty());
     }
 
     #[test]

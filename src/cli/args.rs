@@ -1,4 +1,4 @@
-//! Flags and arguments. The comments here are the help.
+//! Flags and arguments. The doc comments are the help texts.
 #![expect(clippy::doc_markdown, reason = "the help is shown as it stands, without backticks")]
 
 use std::path::PathBuf;
@@ -145,7 +145,7 @@ pub(super) struct DemoArgs {
     pub(super) node: Option<Listen>,
 }
 
-// Of which chain, and who is asked. (A doc comment here would replace those of the commands.)
+// The chain and where it is read from. (A doc comment would replace those of the commands.)
 #[derive(Debug, Clone, ClapArgs)]
 pub(super) struct SourceArgs {
     /// Chain, by slug or by name
@@ -356,7 +356,7 @@ pub(super) enum AdminCommand {
 }
 
 impl Args {
-    /// The settings that flags give.
+    /// The settings that the flags provide.
     pub(super) fn flags(&self) -> Flags {
         let listen = if let Command::Serve { listen } | Command::Demo(DemoArgs { listen, .. }) =
             &self.command

@@ -1,14 +1,14 @@
-//! Reads a history through a running server, page by page.
+//! Reads a history from a running server, page by page.
 //!
-//! A page is asked for by the cursor of the one before, so a connection that breaks costs one page.
-//! The end is a page that says so, and nothing else is taken for it.
+//! Each request has the cursor of the page before, so a broken connection costs one page. Only a
+//! page without a cursor is the end of a history.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use http::StatusCode;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::config::secret::ConfigUrl;
@@ -21,25 +21,25 @@ use super::row_sink::{Outcome, RowSink};
 use super::signals;
 use crate::domain::Address;
 
-/// Rows of one page: few requests, and a body that can be held in memory.
+/// Rows of one page: few requests, and a body that fits into memory.
 const PAGE_ROWS: u64 = 10_000;
 const PAGE_BYTES_MAX: usize = 64 << 20;
-/// Above the server's own wait for rows that are being loaded.
+/// Longer than the server waits for rows that it loads.
 const PAGE_WAIT_MAX: Duration = Duration::from_secs(90);
-/// It is asked for once, and not waited for long.
+/// Coverage is requested once, and is optional.
 const COVERAGE_WAIT_MAX: Duration = Duration::from_secs(5);
 const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
 const ESTIMATE_BYTES_MAX: usize = 64 << 10;
-/// Failed tries in a row after which the reading ends.
-const TRIES_MAX: u32 = 6;
+/// Retries of one page before the reading ends.
+const RETRIES_MAX: u32 = 6;
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// A server that gives no new row for this long is not waited for any more.
-const NEWS_WAIT_MAX: Duration = Duration::from_secs(1800);
-/// The type of error after which a cursor leads nowhere.
+/// The reading ends after this time without a new row.
+const PROGRESS_WAIT_MAX: Duration = Duration::from_secs(1800);
+/// The error type of a cursor that is no longer valid.
 const CHANGED: &str = "/errors/history_changed";
 
-/// What to ask which server for.
+/// A server, and the history to read from it.
 pub(super) struct ClientRequest {
     base: ConfigUrl,
     pub(super) client: Client,
@@ -70,22 +70,13 @@ struct ErrorPart {
     message: String,
 }
 
-impl Page {
-    /// Nothing of it is taken: the reading stays where it is.
-    fn without_rows(self, reading: &Reading) -> Self {
-        Self { trades: Vec::new(), cursor: reading.cursor.clone(), ..self }
-    }
-}
-
-/// How one try at a page went, where it did not succeed.
-enum Miss {
-    /// Worth another try, after at least this long.
-    Passing(String, Duration),
-    /// No connection, which is worth another try once the server has answered before.
+enum PageError {
+    /// Worth a retry after at least this long.
+    Transient(String, Duration),
+    /// No connection, which is worth a retry only if the server has responded before.
     Unreachable(String),
-    /// The server said no.
-    Final(String),
-    /// The cursor is of a history that is no longer so.
+    Rejected(String),
+    /// The history above the cursor was reorged.
     Changed,
 }
 
@@ -107,7 +98,7 @@ impl ClientRequest {
         Ok(Self { base, client, chain, address, limit })
     }
 
-    /// What is asked of the wallet.
+    /// The URL of a route of the wallet; `more` are further parameters.
     pub(super) fn url(&self, what: &str, more: &str) -> String {
         let Self { base, address, chain, .. } = self;
         format!("{}/v1/wallets/{address}/{what}?chain={chain}{more}", base.expose())
@@ -120,10 +111,9 @@ impl ClientRequest {
     }
 }
 
-/// Writes the pages of a history until the server gives one without a cursor, or the limit is
-/// reached.
+/// Passes the pages of a history to the sink until one has no cursor or the limit is reached.
 pub(super) async fn read(
-    asked: &ClientRequest,
+    request: &ClientRequest,
     writer: &mut dyn RowSink,
     progress: &ProgressLine,
     resume: Option<String>,
@@ -133,91 +123,87 @@ pub(super) async fn read(
         oldest: None,
         trade_count: 0,
         has_answered: false,
-        news_at: Instant::now(),
+        progressed_at: Instant::now(),
     };
-    let (stop, expected) = (signals::stop()?, expect(asked, progress));
+    let (stop, expected) = (signals::stop()?, expect(request, progress));
     tokio::pin!(stop, expected);
     let outcome = loop {
-        let left = asked.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
-        let url = asked.page_url(left.clamp(1, PAGE_ROWS), reading.cursor.as_deref());
+        let left = request.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
+        let url = request.page_url(left.clamp(1, PAGE_ROWS), reading.cursor.as_deref());
         let page = tokio::select! {
-            page = page(asked, &url, reading.has_answered) => page,
+            page = page(request, &url, reading.has_answered) => page,
             never = &mut expected => match never {},
-            () = &mut stop => Err(Miss::Passing("stopped".to_owned(), Duration::ZERO)),
+            () = &mut stop => Err(PageError::Transient("stopped".to_owned(), Duration::ZERO)),
         };
         let page = match page {
             Ok(page) => page,
-            Err(Miss::Final(reason)) if writer.written() == 0 => {
+            Err(PageError::Rejected(reason)) if writer.written() == 0 => {
                 return Err(CliError::plain(reason));
             }
-            Err(Miss::Unreachable(reason)) if !reading.has_answered => {
+            Err(PageError::Unreachable(reason)) if !reading.has_answered => {
                 return Err(CliError::plain(reason));
             }
-            Err(Miss::Final(reason) | Miss::Passing(reason, _) | Miss::Unreachable(reason)) => {
+            Err(
+                PageError::Rejected(reason)
+                | PageError::Transient(reason, _)
+                | PageError::Unreachable(reason),
+            ) => {
                 break reading.short(CliError::Incomplete(reason));
             }
-            Err(Miss::Changed) => break reading.short(CliError::Changed),
+            Err(PageError::Changed) => break reading.short(CliError::Changed),
         };
-        // An earlier call wrote all rows that were wanted; the least that a page has is one.
-        let page = if left == 0 { page.without_rows(&reading) } else { page };
+        // An earlier call wrote all rows up to the limit, and a page has at least one. The reading
+        // must not advance.
+        let page = if left == 0 {
+            Page { trades: Vec::new(), cursor: reading.cursor.clone(), ..page }
+        } else {
+            page
+        };
         let is_last = page.cursor.is_none();
         let complete = page.complete;
         reading.take(page, writer, progress)?;
-        if is_last || asked.limit.is_some_and(|limit| writer.written() >= limit) {
+        if is_last || request.limit.is_some_and(|limit| writer.written() >= limit) {
             break Outcome::new(reading.ending(complete), None);
         }
-        if reading.news_at.elapsed() > NEWS_WAIT_MAX {
+        if reading.progressed_at.elapsed() > PROGRESS_WAIT_MAX {
             let reason = "the server loads no further".to_owned();
             break reading.short(CliError::Incomplete(reason));
         }
     };
-    Ok(Outcome { coverage: coverage(asked).await, ..outcome })
+    Ok(Outcome { coverage: coverage(request).await, ..outcome })
 }
 
-#[derive(Deserialize)]
-struct Estimates {
-    addresses: Vec<Estimate>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Estimate {
-    estimated_trade_count: u64,
-}
-
-/// Asks for an estimate of the size where progress is shown; never ready. A server may refuse it.
-async fn expect(asked: &ClientRequest, progress: &ProgressLine) -> Infallible {
+/// Passes an estimate of the size to a visible progress line, unless the server refuses estimates.
+/// Never completes.
+async fn expect(request: &ClientRequest, progress: &ProgressLine) -> Infallible {
     if progress.is_shown() {
-        let body = json!({"addresses": [asked.address.to_string()], "chain": asked.chain});
-        let url = format!("{}/v1/billing/estimate", asked.base.expose());
+        let body = json!({"addresses": [request.address.to_string()], "chain": request.chain});
+        let url = format!("{}/v1/billing/estimate", request.base.expose());
         let body = Some(body.to_string().into());
-        let answer = asked.client.send(&url, body, ESTIMATE_WAIT_MAX, ESTIMATE_BYTES_MAX).await;
-        let read = answer.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok());
-        if let Some(Estimates { addresses }) = read {
-            for one in &addresses {
-                progress.expect(one.estimated_trade_count);
-            }
+        let answer = request.client.send(&url, body, ESTIMATE_WAIT_MAX, ESTIMATE_BYTES_MAX).await;
+        let read =
+            answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
+        let count = read.as_ref().and_then(|read| read.pointer("/addresses/0/estimatedTradeCount"));
+        if let Some(trades) = count.and_then(Value::as_u64) {
+            progress.expect(trades);
         }
     }
     std::future::pending().await
 }
 
-/// Servers of an earlier version have none.
-async fn coverage(asked: &ClientRequest) -> Option<CoverageNote> {
-    let url = asked.url("coverage", "");
-    let answer = asked.client.send(&url, None, COVERAGE_WAIT_MAX, PAGE_BYTES_MAX).await.ok()?;
+/// `None` if the server does not have the route, as those of an earlier version.
+async fn coverage(request: &ClientRequest) -> Option<CoverageNote> {
+    let url = request.url("coverage", "");
+    let answer = request.client.send(&url, None, COVERAGE_WAIT_MAX, PAGE_BYTES_MAX).await.ok()?;
     CoverageNote::read(&answer.body).filter(|_| answer.status == StatusCode::OK)
 }
 
-/// What was read so far.
 struct Reading {
     cursor: Option<String>,
     oldest: Option<String>,
     trade_count: u64,
-    /// The server has given a page.
     has_answered: bool,
-    /// When the last row came.
-    news_at: Instant,
+    progressed_at: Instant,
 }
 
 impl Reading {
@@ -232,7 +218,7 @@ impl Reading {
         if let Some(cursor) = &page.cursor {
             writer.rows(page.trades, cursor)?;
         } else {
-            writer.last_rows(page.trades, self.cursor.as_deref().unwrap_or_default())?;
+            writer.last_rows(page.trades)?;
         }
         self.cursor = page.cursor;
         self.trade_count = page.trade_count;
@@ -240,7 +226,7 @@ impl Reading {
         if let Some(oldest) = oldest {
             progress.reached(writer.written(), &oldest);
             self.oldest = Some(oldest);
-            self.news_at = Instant::now();
+            self.progressed_at = Instant::now();
         }
         Ok(())
     }
@@ -255,49 +241,47 @@ impl Reading {
     }
 }
 
-/// One page, tried again while that can help.
-async fn page(asked: &ClientRequest, url: &str, has_answered: bool) -> Result<Page, Miss> {
+/// Requests a page, with retries of transient errors.
+async fn page(request: &ClientRequest, url: &str, has_answered: bool) -> Result<Page, PageError> {
     let mut pause = PAUSE_MIN;
-    let mut tries = 0;
+    let mut retries = 0;
     loop {
-        let miss = match page_once(asked, url).await {
+        let error = match page_once(request, url).await {
             Ok(page) => return Ok(page),
-            Err(miss) => miss,
+            Err(error) => error,
         };
-        let wait = match &miss {
-            Miss::Passing(_, wait) => *wait,
-            Miss::Unreachable(_) if has_answered => Duration::ZERO,
-            Miss::Unreachable(_) | Miss::Final(_) | Miss::Changed => return Err(miss),
+        let wait = match &error {
+            PageError::Transient(_, wait) => *wait,
+            PageError::Unreachable(_) if has_answered => Duration::ZERO,
+            PageError::Unreachable(_) | PageError::Rejected(_) | PageError::Changed => {
+                return Err(error);
+            }
         };
-        if tries == TRIES_MAX {
-            return Err(miss);
+        if retries == RETRIES_MAX {
+            return Err(error);
         }
         tokio::time::sleep(wait.max(pause).min(PAUSE_MAX)).await;
         pause = pause.saturating_mul(2);
-        tries += 1;
+        retries += 1;
     }
 }
 
-async fn page_once(asked: &ClientRequest, url: &str) -> Result<Page, Miss> {
-    let answer = asked.client.send(url, None, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
+async fn page_once(request: &ClientRequest, url: &str) -> Result<Page, PageError> {
+    let answer = request.client.send(url, None, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
     let answer = answer.map_err(|error| match error {
-        GetError::Unreachable(_) => Miss::Unreachable(error.to_string()),
-        GetError::Broken(_) => Miss::Passing(error.to_string(), Duration::ZERO),
+        GetError::Unreachable(_) => PageError::Unreachable(error.to_string()),
+        GetError::Broken(_) => PageError::Transient(error.to_string(), Duration::ZERO),
     })?;
     if answer.status != StatusCode::OK {
-        return Err(refusal(&answer));
+        return Err(page_error(&answer));
     }
-    // A page that was cut is no JSON.
+    // A truncated page is no JSON.
     serde_json::from_slice(&answer.body).map_err(|error| {
-        Miss::Passing(format!("the server's page cannot be read: {error}"), Duration::ZERO)
+        PageError::Transient(format!("the server's page cannot be read: {error}"), Duration::ZERO)
     })
 }
 
-fn kind(answer: &GetAnswer) -> Option<String> {
-    serde_json::from_slice::<ErrorBody>(&answer.body).ok()?.kind
-}
-
-/// What the server says instead of an answer.
+/// The text of an error response.
 pub(super) fn refused(answer: &GetAnswer) -> String {
     let hint = match answer.status {
         StatusCode::UNAUTHORIZED => "; `blotter keys create` makes a key",
@@ -311,15 +295,16 @@ pub(super) fn refused(answer: &GetAnswer) -> String {
     }
 }
 
-/// What an answer other than a page means.
-fn refusal(answer: &GetAnswer) -> Miss {
+/// Classifies a response that is no page.
+fn page_error(answer: &GetAnswer) -> PageError {
     let (status, reason) = (answer.status, refused(answer));
-    if kind(answer).as_deref() == Some(CHANGED) {
-        Miss::Changed
+    let body = serde_json::from_slice::<ErrorBody>(&answer.body).ok();
+    if body.and_then(|body| body.kind).as_deref() == Some(CHANGED) {
+        PageError::Changed
     } else if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
-        Miss::Passing(reason, answer.retry_after.unwrap_or_default())
+        PageError::Transient(reason, answer.retry_after.unwrap_or_default())
     } else {
-        Miss::Final(reason)
+        PageError::Rejected(reason)
     }
 }
 
@@ -336,11 +321,14 @@ mod tests {
 
     #[test]
     fn a_cursor_that_leads_nowhere_is_no_reason_to_go_on() {
-        let miss = |status, code| refusal(&answer(status, code));
-        let changed = miss(StatusCode::CONFLICT, "history_changed");
-        assert!(matches!(changed, Miss::Changed));
-        // Another version of the server may read it.
-        assert!(matches!(miss(StatusCode::BAD_REQUEST, "invalid_cursor"), Miss::Final(_)));
-        assert!(matches!(miss(StatusCode::SERVICE_UNAVAILABLE, "overloaded"), Miss::Passing(..)));
+        let error = |status, code| page_error(&answer(status, code));
+        let changed = error(StatusCode::CONFLICT, "history_changed");
+        assert!(matches!(changed, PageError::Changed));
+        // A server of another version may accept the cursor.
+        assert!(matches!(error(StatusCode::BAD_REQUEST, "invalid_cursor"), PageError::Rejected(_)));
+        assert!(matches!(
+            error(StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
+            PageError::Transient(..)
+        ));
     }
 }

@@ -1,4 +1,4 @@
-//! `blotter storage copy`: all wallets, usage and keys of one store into another.
+//! `blotter storage copy`: copies all wallets, usage and keys of one store into another.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let StorageCommand::Copy(CopyArgs { from, to }) = command;
-    let (from, to) = (Place::of(from), Place::of(to));
+    let (from, to) = (StoreLocation::of("--from", from)?, StoreLocation::of("--to", to)?);
     if from == to {
         return Err(CliError::Usage("--from and --to name the same store".to_owned()));
     }
@@ -51,20 +51,19 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// A store by what names it.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum StoreLocation {
     Folder(PathBuf),
     Database(String),
 }
 
-impl Place {
-    fn of(text: &str) -> Self {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            Self::Database(text.to_owned())
-        } else {
-            Self::Folder(Path::new(text).to_owned())
+impl StoreLocation {
+    fn of(flag: &str, text: &str) -> Result<Self, CliError> {
+        if !storage::is_address(text) {
+            return Ok(Self::Folder(Path::new(text).to_owned()));
         }
+        storage::check_url(flag, text)?;
+        Ok(Self::Database(text.to_owned()))
     }
 
     fn must_exist(&self) -> Result<(), CliError> {
@@ -92,9 +91,8 @@ impl Place {
     }
 }
 
-/// What a copy has done.
 #[derive(Debug, Default)]
-struct Outcome {
+struct CopyCounts {
     written: u64,
     same: u64,
     differing: u64,
@@ -107,10 +105,10 @@ async fn copy(
     to: &Store,
     chains: &[ChainId],
     out: &mut dyn Write,
-) -> Result<Outcome, CliError> {
+) -> Result<CopyCounts, CliError> {
     let failed = |error: StoreError| CliError::failed("the copy stopped; run it again", error);
     let mut transfer = Transfer::new(from, to, chains).await.map_err(failed)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = CopyCounts::default();
     let mut behind = None;
     loop {
         let wallets = transfer.wallets(behind).await.map_err(failed)?;

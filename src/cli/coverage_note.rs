@@ -1,16 +1,16 @@
-//! What a history's coverage leaves open, as lines for people: cut, doubts and gaps by height, blind
-//! spots. Read from the JSON of `GET …/coverage`, whichever engine gave it.
+//! Describes the open parts of a history's coverage for the user: cut, doubts, gaps and blind
+//! spots, from the JSON of `GET …/coverage`.
 
 use crate::api::{CoverageBody, SpanBody};
 
-/// Spans and gaps that are named; more are counted.
+/// Most spans and gaps that are listed; further ones are counted.
 const SHOWN_MAX: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct CoverageNote(pub(super) CoverageBody);
 
 impl CoverageNote {
-    /// `None` for another answer, as servers of an earlier version give it.
+    /// `None` for any other response, such as that of a server without this route.
     pub(super) fn read(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok().map(Self)
     }
@@ -19,12 +19,12 @@ impl CoverageNote {
         self.0.complete
     }
 
-    /// Every height is read, proved or not.
+    /// Whether every height was read, proved or not.
     pub(super) fn is_read(&self) -> bool {
         self.0.height.is_some() && self.0.gaps.is_empty()
     }
 
-    /// Doubts of spans that do not count towards a complete history, each once.
+    /// The distinct doubts of spans that are not accepted as proof of a complete history.
     pub(super) fn doubts(&self) -> Vec<&str> {
         let open = self.0.spans.iter().filter(|span| !span.accepted);
         let mut doubts: Vec<&str> =

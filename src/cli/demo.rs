@@ -1,4 +1,4 @@
-//! `blotter demo`: the server on a chain that exists only here.
+//! `blotter demo`: the server on simulated chains.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use super::config::{Config, Listen};
 use super::errors::CliError;
 use super::keys::store::KeyStore;
 use super::seed::random_seed;
-use super::serve::{Serving, announce, cannot_listen, tell};
+use super::serve::{Serving, announce, cannot_listen, print_notice};
 use super::storage;
 use super::target::with_suffix;
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
@@ -26,24 +26,24 @@ use crate::registry::Registry;
 use crate::rpc::Transport;
 use crate::store::create_private_folder;
 
-/// Where the demo's own endpoints are reached; nothing leaves the process.
+/// Host of the demo's endpoints; requests to it never leave the process.
 const HOST: &str = "demo.invalid";
-/// They have no rate to respect.
+// The demo's endpoints have no rate limit.
 const NODE_CONCURRENCY: u32 = 32;
 const NODE_BATCH: u32 = 100;
-/// The wallet to begin with, among the samples.
+/// Name of the sample wallet that is listed first.
 const SAMPLE_NAME: &str = "sample";
-/// Of the key that each demo makes.
+/// Name of the API key that each demo creates.
 const KEY_NAME: &str = "demo";
-/// How often the chain's head follows the clock.
+/// Interval at which the chains' heads follow the clock.
 const HEAD_EVERY: Duration = Duration::from_secs(1);
 
-/// Of the demo's folders and locks in the system's folder for temporary files.
+// Name of a demo's folder and lock file in the system's temporary directory.
 const SCRATCH_PREFIX: &str = "blotter-demo-";
 const LOCK_SUFFIX: &str = ".lock";
 
-/// A folder that goes when the demo ends. The locked file next to it outlives a kill without its
-/// lock, by which a later demo finds the folder and removes it.
+/// A temporary folder, removed on drop. If the process is killed, the lock file next to it stays
+/// but is no longer locked, so a later demo finds the folder and removes it.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
     lock: PathBuf,
@@ -64,8 +64,8 @@ impl Scratch {
     }
 }
 
-/// Removes the folders of demos that were killed: those whose lock no process holds. What cannot be
-/// removed, as it belongs to another user, stays.
+/// Removes the folders of killed demos: those whose lock no process holds. Folders of other users,
+/// which cannot be removed, stay.
 fn remove_left_over(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for lock in entries.filter_map(|entry| Some(entry.ok()?.path())) {
@@ -84,14 +84,14 @@ fn remove_left_over(folder: &Path) {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            tracing::warn!(%error, "the demo's folder could not be removed");
+            tracing::warn!(%error, "cannot remove the demo's folder");
         }
         let _ = std::fs::remove_file(&self.lock);
     }
 }
 
-/// Refuses the store of a real server: the demo's chains would replace the histories in it. Every demo
-/// makes a key of its own name.
+/// Rejects the store of a real server, whose histories the demo's chains would replace. A store
+/// with the key that every demo creates is a demo's own.
 async fn refuse_others_store(config: &Config) -> Result<(), CliError> {
     let unreadable = |error| CliError::failed("the store cannot be read", error);
     let store = storage::open(config).await?;
@@ -109,7 +109,7 @@ async fn refuse_others_store(config: &Config) -> Result<(), CliError> {
     ))
 }
 
-/// `keep_data`: the data folder was named, so it is used and kept.
+/// `keep_data`: the caller named a data folder, which is used and kept.
 pub(super) async fn run(
     args: &DemoArgs,
     mut config: Config,
@@ -127,26 +127,26 @@ pub(super) async fn run(
     let live = chains.add_live();
     let hosted = chains.nodes().into_iter().map(|(path, node)| (format!("{HOST}/{path}"), node));
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosted));
-    // What is configured is about real chains.
+    // The configured chains are real ones.
     config.chains = layers(&chains, &registry)?;
     let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
     if let Some(seconds) = args.trade_every {
         let large = wallets.iter().filter(|wallet| wallet.name != SAMPLE_NAME).cloned().collect();
         let every = Duration::from_secs(seconds);
-        serving.tasks().spawn(trade_on(chains.clone(), large, every, serving.tasks().clone()));
+        serving.tasks().spawn(add_trades(chains.clone(), large, every, serving.tasks().clone()));
     }
     if let Some(listen) = args.node {
-        offer_nodes(listen, &chains, serving.tasks()).await?;
+        serve_nodes(listen, &chains, serving.tasks()).await?;
     }
-    // Behind all that can fail: each start that failed would leave a key of its own.
+    // After everything that can fail: each failed start would leave a key behind.
     let key = serving.create_key(KEY_NAME).await?.key;
     introduce(&serving.url, &key, &wallets, &live);
     announce(&serving.url)?;
     serving.run().await
 }
 
-/// The demo's own endpoints for the chains that it has; the others are switched off.
+/// The demo's endpoints for its own chains; all other chains are disabled.
 fn layers(
     chains: &DemoChains,
     registry: &Registry,
@@ -173,7 +173,7 @@ fn layers(
 }
 
 fn follow_clock(chains: &DemoChains) {
-    // A clock that is behind a chain's own beginning changes nothing.
+    // If the clock is behind a chain's start, nothing changes.
     chains.follow(SystemClock.now().seconds());
 }
 
@@ -183,8 +183,8 @@ async fn move_heads(chains: DemoChains, tasks: Tasks) {
     }
 }
 
-/// New trades of wallets until the demo stops; a restarted demo does not have them.
-async fn trade_on(chains: DemoChains, wallets: Vec<DemoWallet>, every: Duration, tasks: Tasks) {
+/// Adds trades to the wallets until the demo stops. They are not kept over a restart.
+async fn add_trades(chains: DemoChains, wallets: Vec<DemoWallet>, every: Duration, tasks: Tasks) {
     while tasks.run(tokio::time::sleep(every)).await.is_some() {
         for wallet in &wallets {
             chains.arrive(wallet, 1);
@@ -192,8 +192,8 @@ async fn trade_on(chains: DemoChains, wallets: Vec<DemoWallet>, every: Duration,
     }
 }
 
-/// Offers the demo chains' own interfaces, so that other programs can be tried on them.
-async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Result<(), CliError> {
+/// Serves the demo chains' node interfaces on loopback, for use by other programs.
+async fn serve_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Result<(), CliError> {
     if listen.0.ip() != Ipv4Addr::LOCALHOST {
         return Err(CliError::Usage("--node listens on 127.0.0.1 only".to_owned()));
     }
@@ -202,9 +202,9 @@ async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Resu
         .map_err(|error| cannot_listen(listen, "--node", error))?;
     for paths in chains.slugs().filter_map(|slug| chains.paths(slug)) {
         let lists = [paths.explorer, paths.portal].into_iter().flatten();
-        tell(&format!("The demo chain's own node: {}", loopback.url(&paths.rpc)));
+        print_notice(&format!("The demo chain's own node: {}", loopback.url(&paths.rpc)));
         for path in lists {
-            tell(&format!("  and its lists: {}", loopback.url(&path)));
+            print_notice(&format!("  and its lists: {}", loopback.url(&path)));
         }
     }
     let stopping = tasks.clone();
@@ -216,25 +216,27 @@ async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Resu
 }
 
 fn introduce(url: &str, key: &str, wallets: &[DemoWallet], live: &[DemoWallet]) {
-    tell(&format!(
+    print_notice(&format!(
         "Chains that exist only here, with the wire formats of real nodes and indexes.\n\
          key     {key}"
     ));
     for DemoWallet { chain, name, trades, address } in wallets {
         let label = if *name == SAMPLE_NAME { "wallet" } else { name };
-        tell(&format!("{label:<7} {address} ({chain}, {trades} swaps)"));
+        print_notice(&format!("{label:<7} {address} ({chain}, {trades} swaps)"));
     }
     for DemoWallet { chain, name, address, .. } in live {
-        tell(&format!("{name:<7} {address} ({chain}, trades on while the demo runs)"));
+        print_notice(&format!("{name:<7} {address} ({chain}, trades on while the demo runs)"));
     }
-    tell("A swap of two tokens is two trades, so that a wallet has more trades than swaps.");
+    print_notice(
+        "A swap of two tokens is two trades, so that a wallet has more trades than swaps.",
+    );
     let examples = [(wallets.first(), ""), (live.first(), "&follow=1")];
     for (wallet, query) in examples {
         let Some(DemoWallet { chain, address, .. }) = wallet else { continue };
-        tell(&format!(
+        print_notice(&format!(
             "\ncurl -N -H \"Authorization: Bearer {key}\" \
              \"{url}/v1/wallets/{address}/history?chain={chain}{query}\""
         ));
     }
-    tell("");
+    print_notice("");
 }

@@ -1,4 +1,4 @@
-//! Where `--output` leads: stdout, a file, or something that is written straight into.
+//! The destination that `--output` names: stdout, a file, or a device or pipe.
 
 use std::fs;
 use std::io;
@@ -7,18 +7,17 @@ use std::path::{Path, PathBuf};
 
 use super::errors::CliError;
 
-/// As a name of `--output`: stdout.
 const STDOUT_NAME: &str = "-";
-/// Links that are followed, as Linux does.
+/// Most links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Destination {
     Stdout,
-    /// A device or a pipe: it stays what it is, so no file is made in its place.
+    /// A device or a pipe, written into directly instead of replaced by a file.
     Straight(PathBuf),
-    /// A regular file, there already or not, with links resolved: what is renamed over it then
-    /// leaves the link as it is.
+    /// A regular file, existing or not, with links resolved, so that renaming the result over it
+    /// replaces the file and not the link.
     File(PathBuf),
 }
 
@@ -36,12 +35,11 @@ impl Destination {
                 path.display()
             ))),
             Ok(_) => Ok(Self::Straight(path.to_owned())),
-            // Nothing is there, or the end of a link is missing.
+            // There is no file, or a link's target is missing.
             Err(_) => linked(path).map(Self::File).map_err(error),
         }
     }
 
-    /// The regular file.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -50,14 +48,14 @@ impl Destination {
     }
 }
 
-/// Whether something is what stdout leads to, as `/dev/stdout` is: a file renamed over it would take
-/// what others wrote there.
+/// Whether a path is the file that stdout writes to, as `/dev/stdout` is. Renaming another file
+/// over it would discard what other programs wrote there.
 fn is_stdout(found: &fs::Metadata) -> bool {
     let stdout = rustix::fs::fstat(io::stdout());
     stdout.is_ok_and(|stdout| (stdout.st_dev, stdout.st_ino) == (found.dev(), found.ino()))
 }
 
-/// The path at the end of links, also where nothing is there.
+/// The path at the end of a chain of links, which need not exist.
 fn linked(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {

@@ -1,4 +1,4 @@
-//! Puts the parts together: store, sources, history.
+//! Assembles store, sources and history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,6 @@ use crate::history::{AuditLimits, Capacity, History, HistoryLimits, HistoryParts
 use crate::registry::Registry;
 use crate::rpc::Transport;
 
-/// The running parts, from the store up to the history.
 pub(super) struct Engine {
     pub(super) history: History,
     pub(super) keys: KeyStore,
@@ -23,7 +22,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Opens the store and makes a source for each chain that is enabled. Needs a runtime.
+    /// Opens the store and creates a source for each enabled chain. Requires a tokio runtime.
     pub(super) async fn open(
         config: &Config,
         limits: HistoryLimits,
@@ -50,18 +49,17 @@ impl Engine {
         Ok(Self { history, keys, nodes, tasks, stop_wait_max: config.server.shutdown_wait.0 })
     }
 
-    /// Ends all work and closes the store.
     pub(super) async fn close(self) -> Result<(), CliError> {
         self.history.stop();
         if !self.tasks.shutdown(self.stop_wait_max).await {
-            tracing::warn!("some work did not end in time and was left");
+            tracing::warn!("some tasks did not stop in time and were left");
         }
         let closed = self.history.close().await;
         closed.map_err(|error| CliError::failed("the store was not closed cleanly", error))
     }
 }
 
-/// Chains are scanned for followed wallets no more often, however fresh answers have to be.
+/// Shortest interval between scans of a chain for followed wallets, however small `freshness` is.
 const SCAN_EVERY_MIN: Duration = Duration::from_secs(1);
 
 pub(super) fn history_limits(config: &Config) -> HistoryLimits {

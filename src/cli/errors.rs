@@ -1,4 +1,4 @@
-//! What can end a command, and the exit code it ends with; the README lists those.
+//! Errors that end a command, and their exit codes, which the README lists.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub(super) enum CliError {
     },
     #[error("the history is not complete: {0}")]
     Incomplete(String),
-    /// What was written is no longer a part of the history, and cannot be gone on with.
+    /// The rows written so far are no longer part of the history, so the call cannot be resumed.
     #[error("the history changed while it was read: begin again, without --resume")]
     Changed,
 }
@@ -42,7 +42,7 @@ impl CliError {
         Self::Failed { what: what.into(), source: None }
     }
 
-    /// For `map_err`: what cannot be done to which file.
+    /// For `map_err`: names the failed action and the file.
     pub(super) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::File { action, path: path.clone(), source }
@@ -50,9 +50,9 @@ impl CliError {
 
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            // What clap exits with for wrong flags.
+            // The exit code of clap for invalid flags.
             Self::Usage(_) | Self::Config(_) => 2,
-            // The rows that were written are right, but the history is not all there.
+            // The written rows are correct, but rows are missing.
             Self::Incomplete(_) => 3,
             Self::Keys(_)
             | Self::File { .. }
@@ -62,20 +62,41 @@ impl CliError {
         }
     }
 
-    /// A reader that went away (`blotter history … | head`) is no failure.
+    /// Whether the reader of the output has exited (`blotter history … | head`), which is no
+    /// failure.
     pub(super) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// The error and its causes, one a line.
     pub(super) fn report(&self) -> String {
         let mut text = format!("error: {self}");
         let mut cause = self.source();
         while let Some(error) = cause {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\nbecause: {error}");
+            let reason = error.to_string();
+            // Some errors end with the text of their cause.
+            if !text.ends_with(&reason) {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\nbecause: {reason}");
+            }
             cause = error.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_named_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the file cannot be used: {0}")]
+        struct Named(#[source] io::Error);
+        let error = CliError::failed("there is no store", Named(io::Error::other("no such file")));
+        let expected = "error: there is no store\nbecause: the file cannot be used: no such file";
+        assert_eq!(error.report(), expected);
+        let error = CliError::file("read", Path::new("a"))(io::Error::other("no such file"));
+        assert_eq!(error.report(), "error: cannot read a\nbecause: no such file");
     }
 }

@@ -24,7 +24,7 @@ use crate::registry::Chain;
 const WAIT_MAX: Duration = Duration::from_secs(90);
 const BODY_BYTES_MAX: usize = 8 << 20;
 
-/// A row of a section, by the names of its members.
+/// A row of a section: values by member name.
 type Row = HashMap<String, Box<RawValue>>;
 
 #[derive(Deserialize)]
@@ -50,21 +50,23 @@ pub(super) fn run(
     let chain = context.chain(&args.source.chain)?.clone();
     let address = parse_address(&chain, &args.wallet)?;
     let tx = TxId::parse(chain.family, &args.signature).ok_or_else(|| {
-        CliError::Usage(format!("{} is no transaction of {}", args.signature, chain.slug))
+        let rule = "base58 of 64 bytes, or hex of 32 bytes (on EVM chains behind 0x)";
+        let (signature, slug) = (&args.signature, &chain.slug);
+        CliError::Usage(format!("{signature} is no transaction of {slug}: {rule}"))
     })?;
     let wallet = Wallet { chain: chain.id, address };
-    let asked = context.asked(&args.source, &chain, address, None)?;
+    let server = context.server_request(&args.source, &chain, address, None)?;
     let text = runtime.block_on(async {
-        match &asked {
-            Some(asked) => by_server(asked, tx).await,
-            None => here(context, &chain, wallet, tx).await,
+        match &server {
+            Some(server) => explain_by_server(server, tx).await,
+            None => explain_locally(context, &chain, wallet, tx).await,
         }
     })?;
-    let text = if args.json { text + "\n" } else { shown(&text)? };
+    let text = if args.json { text + "\n" } else { render(&text)? };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
-async fn here(
+async fn explain_locally(
     context: &Context<'_>,
     chain: &Chain,
     wallet: Wallet,
@@ -86,9 +88,9 @@ async fn here(
         .map_err(|error| CliError::failed("the explanation cannot be written", error))
 }
 
-async fn by_server(asked: &ClientRequest, tx: TxId) -> Result<String, CliError> {
-    let url = asked.url(&format!("explain/{tx}"), "");
-    let answer = asked.client.send(&url, None, WAIT_MAX, BODY_BYTES_MAX).await;
+async fn explain_by_server(server: &ClientRequest, tx: TxId) -> Result<String, CliError> {
+    let url = server.url(&format!("explain/{tx}"), "");
+    let answer = server.client.send(&url, None, WAIT_MAX, BODY_BYTES_MAX).await;
     let answer = answer.map_err(|error| CliError::failed("the server cannot be asked", error))?;
     if answer.status != StatusCode::OK {
         return Err(CliError::plain(refused(&answer)));
@@ -97,7 +99,7 @@ async fn by_server(asked: &ClientRequest, tx: TxId) -> Result<String, CliError> 
         .map_err(|error| CliError::failed("the server's answer is no text", error))
 }
 
-/// A member as text, numbers with all their digits; `none` stands for what is null.
+/// A member as text, numbers with all digits; `none` replaces null.
 fn cell(row: &Row, member: &str, none: &str) -> String {
     let raw = row.get(member).map_or("null", |raw| raw.get());
     match serde_json::from_str(raw) {
@@ -112,7 +114,7 @@ fn cell(row: &Row, member: &str, none: &str) -> String {
     }
 }
 
-/// A heading, and columns below it, each of a member; nothing where there is no row.
+/// Appends a heading and a table with one column for each member; nothing if there are no rows.
 fn section(text: &mut String, name: &str, columns: &[(&str, &str)], rows: &[Row], none: &str) {
     if rows.is_empty() {
         return;
@@ -124,7 +126,7 @@ fn section(text: &mut String, name: &str, columns: &[(&str, &str)], rows: &[Row]
     let _ = write!(text, "\n{name}\n{}", table::format(&heads, &rows));
 }
 
-fn shown(text: &str) -> Result<String, CliError> {
+fn render(text: &str) -> Result<String, CliError> {
     let body: Body = serde_json::from_str(text)
         .map_err(|error| CliError::failed("the explanation cannot be read", error))?;
     let mut text = format!("{}\n{}\n", printable(&body.verdict), printable(&body.block_time));

@@ -1,4 +1,4 @@
-//! The door for `tests/fuzz` to the files that this layer reads. Only a build for fuzzing has it.
+//! Entry points of `tests/fuzz` to this layer's parsers; only in a build for fuzzing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +9,8 @@ use super::keys::file::KeysFile;
 use super::show_config;
 use crate::registry::Registry;
 
-/// A configuration file, and variables as lines of `NAME=VALUE`. What is taken can be shown, and
-/// what is shown is a configuration's text.
+/// Loads a configuration file and variables, lines of `NAME=VALUE`. A valid configuration can be
+/// shown, as TOML.
 pub fn config(registry: &Registry, file: &str, variables: &str) {
     let variables = variables.lines().filter_map(|line| line.split_once('='));
     let environment: Environment =
@@ -34,7 +34,7 @@ pub fn config(registry: &Registry, file: &str, variables: &str) {
     }
 }
 
-/// A keys file: the entries that it holds are written as they were read.
+/// Parses a keys file: its entries survive a round trip.
 pub fn keys(text: &str) {
     let file = KeysFile::new(Path::new("nowhere"));
     let Ok(keys) = file.parse(text) else { return };

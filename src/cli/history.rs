@@ -1,4 +1,4 @@
-//! `blotter history`: one wallet's trades, in one of several forms, to stdout or into a file.
+//! `blotter history`: writes one wallet's trades in one of several formats to stdout or a file.
 
 use tokio::runtime::Runtime;
 
@@ -37,7 +37,9 @@ pub(super) fn run(
         export
     } else {
         if args.resume && !context.quiet {
-            serve::tell("nothing is there to go on from: the history is read from its beginning");
+            serve::print_notice(
+                "nothing is there to go on from: the history is read from its beginning",
+            );
         }
         let target = Target::open(&output)?;
         let on_terminal = target.is_terminal();
@@ -56,7 +58,7 @@ pub(super) fn run(
     match result {
         Ok(outcome) => {
             if !context.quiet {
-                outcome.notes().for_each(|line| serve::tell(&line));
+                outcome.notes().for_each(|line| serve::print_notice(&line));
             }
             export.end(outcome.ending, outcome.short)
         }

@@ -1,4 +1,4 @@
-//! One HTTP request to another blotter, over TLS where its address says so.
+//! HTTP requests to another blotter.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::rpc::{
 
 pub(super) struct GetAnswer {
     pub(super) status: StatusCode,
-    /// Seconds of the header of that name.
+    /// The `retry-after` header, if it is a number of seconds.
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Bytes,
 }
 
-/// Why there is no answer. No text holds the address or the key.
+/// Why there is no response. No text contains the URL or the key.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GetError {
     #[error("the server cannot be reached: {0}")]
@@ -28,7 +28,7 @@ pub(super) enum GetError {
     Broken(TransportError),
 }
 
-/// The HTTP client of one command, and the key that it presents.
+/// The HTTP client of one command, and its API key.
 pub(super) struct Client {
     transport: HttpTransport,
     key: String,
@@ -41,7 +41,7 @@ impl Client {
         Ok(Self { transport, key })
     }
 
-    /// With a JSON body where there is one; all of it within `wait_max`.
+    /// Sends a POST if there is a JSON body, else a GET. `wait_max` bounds the whole exchange.
     pub(super) async fn send(
         &self,
         url: &str,
@@ -72,7 +72,7 @@ impl Client {
     }
 }
 
-/// Refuses an address to which keys and answers would go in plain text over a network.
+/// Rejects a URL that would send keys and responses over a network in plain text.
 pub(super) fn require_private(flag: &str, url: &ConfigUrl, insecure: bool) -> Result<(), CliError> {
     if insecure || is_private(url) {
         return Ok(());
@@ -84,7 +84,6 @@ pub(super) fn require_private(flag: &str, url: &ConfigUrl, insecure: bool) -> Re
     )))
 }
 
-/// TLS, or this machine.
 fn is_private(url: &ConfigUrl) -> bool {
     let Ok(uri) = url.expose().parse::<Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();

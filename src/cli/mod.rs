@@ -1,5 +1,5 @@
-//! The program's commands. Only this layer reads flags, environment, files and the wall clock, and
-//! only it prints.
+//! The program's commands. Only this layer reads flags, environment variables, configuration files
+//! and the wall clock, and only it prints.
 
 mod admin;
 mod args;
@@ -47,11 +47,9 @@ use std::thread::available_parallelism;
 use clap::Parser as _;
 use tokio::runtime::Runtime;
 
-use crate::domain::Clock as _;
 use crate::registry::Registry;
 use crate::rpc::{HttpTransport, Transport};
 use args::{Args, Command};
-use clock::SystemClock;
 use config::environment::Environment;
 use errors::CliError;
 use reading::Context;
@@ -65,8 +63,7 @@ fn run_with(arguments: impl Iterator<Item = OsString>, environment: &Environment
     let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) => {
-            // Help goes to stdout, an error to stderr; if that is closed, nothing more can be
-            // reported.
+            // Help goes to stdout, errors to stderr. A failure to print cannot be reported.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX));
         }
@@ -75,7 +72,7 @@ fn run_with(arguments: impl Iterator<Item = OsString>, environment: &Environment
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            serve::tell(&error.report());
+            serve::print_notice(&error.report());
             ExitCode::from(error.exit_code())
         }
     }
@@ -91,7 +88,7 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
     let level = if is_server { "info" } else { "warn" };
     logging::start(environment, args.common.log_json, level)?;
     for name in &config.unused_variables {
-        tracing::warn!("{name} is no setting; nothing reads it");
+        tracing::warn!("unknown variable {name}; it is ignored");
     }
     let registry = Arc::new(registry);
     let mut out = std::io::stdout();
@@ -116,8 +113,7 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
             runtime()?.block_on(serve::upkeep::forget(args, &context(&http()?), &mut out))
         }
         Command::Keys(args) => {
-            let now = SystemClock.now();
-            runtime()?.block_on(keys::run(&args.command, &config, &registry, now, &mut out))
+            runtime()?.block_on(keys::run(&args.command, &config, &registry, &mut out))
         }
         Command::Chains { check: true, json } => {
             let transport = http()?;
@@ -150,13 +146,13 @@ fn read_config(
     Ok(config::load(flags, environment, registry, read)?)
 }
 
-/// Reads the configuration again, by the same flags and variables.
+/// Reloads the configuration from the same flags and environment variables.
 fn loader(flags: config::Flags, environment: Environment) -> serve::reload::LoadConfig {
     Box::new(move || read_config(&flags, &environment, &tables()?))
 }
 
-/// One thread more than there are processors, as loading tasks take turns by as many as there are
-/// (`history/turns.rs`): one is left for sockets and answers.
+/// One thread more than there are processors: at most one loading task per processor runs at a time
+/// (`history/turns.rs`), which leaves a thread for sockets and responses.
 fn runtime() -> Result<Runtime, CliError> {
     let threads = available_parallelism().map_or(1, NonZero::get) + 1;
     let built =

@@ -1,5 +1,5 @@
-//! Reads one wallet's history for a command: from the data folder and the nodes, or through a
-//! running server.
+//! Reads one wallet's history for a command: from the data folder and the nodes, or from a running
+//! server.
 
 use std::convert::Infallible;
 use std::io::IsTerminal as _;
@@ -27,17 +27,16 @@ use crate::history::{End, Extent, History, HistoryError, Step, Walk, WalkRequest
 use crate::registry::{Chain, Registry};
 use crate::rpc::Transport;
 
-/// Longest that one call reads.
+/// Longest time that one call reads.
 const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// An estimate for the progress is waited for no longer.
+/// Longest wait for the estimate that the progress line shows.
 const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// Longest wait for a chunk's prices, and for those that an earlier call left open: a command ends, and
-/// what it lacks then is filled by no later moment.
+/// Longest wait for a chunk's prices, and for those that are pending from earlier calls. A command
+/// has no background in which values could be completed later.
 const VALUES_WAIT_MAX: Duration = Duration::from_secs(10);
 const STOPPED: &str = "stopped; what was read is kept";
 
-/// What the commands that read a wallet share.
+/// The context shared by the commands that read a wallet.
 pub(super) struct Context<'a> {
     pub(super) config: &'a Config,
     pub(super) registry: &'a Arc<Registry>,
@@ -47,7 +46,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The chain of that name, where this build reads it.
+    /// The chain of that name; an error if it is unknown or disabled.
     pub(super) fn chain(&self, name: &str) -> Result<&Chain, CliError> {
         let registry = self.registry;
         let chain = registry.chain_named(name).ok_or_else(|| unknown_chain(name, registry))?;
@@ -58,8 +57,8 @@ impl Context<'_> {
         Ok(chain)
     }
 
-    /// The running server to ask for an address's history, where one is named.
-    pub(super) fn asked(
+    /// The server to read from, if flags or environment name one.
+    pub(super) fn server_request(
         &self,
         source: &SourceArgs,
         chain: &Chain,
@@ -73,7 +72,7 @@ impl Context<'_> {
             .transpose()
     }
 
-    /// Whether results on stdout are for people's eyes, in colour.
+    /// Whether results on stdout are coloured.
     pub(super) fn colour_on_stdout(&self) -> bool {
         std::io::stdout().is_terminal() && self.environment.get("NO_COLOR").is_none()
     }
@@ -85,13 +84,14 @@ impl Context<'_> {
     }
 }
 
-/// One wallet, and where it is asked for.
+/// One wallet and where its history is read from.
 pub(super) struct WalletReading<'a> {
     context: &'a Context<'a>,
     pub(super) chain: Chain,
     pub(super) wallet: Wallet,
     limit: Option<u64>,
-    asked: Option<ClientRequest>,
+    /// The server to read from; `None` reads from the data folder and the nodes.
+    server: Option<ClientRequest>,
 }
 
 impl<'a> WalletReading<'a> {
@@ -102,37 +102,36 @@ impl<'a> WalletReading<'a> {
     ) -> Result<Self, CliError> {
         let reading = Self::of_nodes(context, args)?;
         let (chain, address) = (&reading.chain, reading.wallet.address);
-        let asked = context.asked(&args.source, chain, address, limit)?;
-        Ok(Self { limit, asked, ..reading })
+        let server = context.server_request(&args.source, chain, address, limit)?;
+        Ok(Self { limit, server, ..reading })
     }
 
-    /// The same from the nodes, even if the environment names a server.
+    /// Reads from the nodes, even if the environment names a server.
     pub(super) fn of_nodes(context: &'a Context<'a>, args: &WalletArgs) -> Result<Self, CliError> {
         let chain = context.chain(&args.source.chain)?.clone();
         let address = parse_address(&chain, &args.address)?;
         let wallet = Wallet { chain: chain.id, address };
-        Ok(Self { context, chain, wallet, limit: None, asked: None })
+        Ok(Self { context, chain, wallet, limit: None, server: None })
     }
 
-    /// A running server is asked, and no data folder opened.
     pub(super) fn is_remote(&self) -> bool {
-        self.asked.is_some()
+        self.server.is_some()
     }
 
-    /// Whether a cursor of an earlier call can be gone on from.
+    /// Whether this reading can resume from a cursor.
     pub(super) fn accepts(&self, cursor: &str) -> bool {
         Cursor::decode(cursor, &self.wallet).is_ok()
     }
 
-    /// Hands on all rows, or those behind a cursor.
+    /// Passes all rows, or those behind a cursor, to the sink.
     pub(super) async fn read(
         &self,
         sink: &mut dyn RowSink,
         progress: &ProgressLine,
         resume: Option<String>,
     ) -> Result<Outcome, CliError> {
-        if let Some(asked) = &self.asked {
-            return client::read(asked, sink, progress, resume).await;
+        if let Some(server) = &self.server {
+            return client::read(server, sink, progress, resume).await;
         }
         let engine = self.context.engine().await?;
         let outcome = self.read_here(&engine.history, sink, progress, resume).await;
@@ -170,7 +169,7 @@ impl<'a> WalletReading<'a> {
         self.follow(history, walk, sink, progress).await
     }
 
-    /// Hands on a walk's rows until it ends or a signal comes.
+    /// Passes a walk's rows to the sink until the walk ends or a signal arrives.
     async fn follow(
         &self,
         history: &History,
@@ -180,7 +179,7 @@ impl<'a> WalletReading<'a> {
     ) -> Result<Outcome, CliError> {
         let stop = signals::stop()?;
         tokio::pin!(stop);
-        progress.asks_for_values();
+        progress.shows_values();
         tokio::select! {
             _ = timeout(VALUES_WAIT_MAX, history.complete_values(&self.wallet)) => {}
             () = &mut stop => return Err(CliError::Incomplete(STOPPED.to_owned())),
@@ -224,7 +223,7 @@ impl<'a> WalletReading<'a> {
         }
     }
 
-    /// Estimates the size for the progress, where it is shown; never ready.
+    /// Passes an estimate of the size to a visible progress line. Never completes.
     async fn expected(&self, history: &History, progress: &ProgressLine) -> Infallible {
         if progress.is_shown()
             && let Ok(estimate) = history.estimate(self.wallet, true, ESTIMATE_WAIT_MAX).await
@@ -246,7 +245,7 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         None => Some(CliError::Incomplete("the time for one call is over".to_owned())),
         Some(_) if reached_limit => None,
         Some(HistoryError::ShuttingDown) => Some(CliError::Incomplete(STOPPED.to_owned())),
-        // What is written is right, and is gone on with once there is room.
+        // The written rows are correct, and the reading can resume once there is space.
         Some(error @ HistoryError::StoreFull { .. }) if written > 0 => {
             Some(CliError::Incomplete(error.to_string()))
         }

@@ -1,31 +1,31 @@
-//! Where the rows of a history go, and how its reading ended.
+//! The receiver of a history's rows, and the outcome of reading it.
 
 use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::output::{Ending, TradeLine};
 
-/// Takes a history's rows as they come, newest first.
+/// Receives a history's rows, newest first.
 pub(super) trait RowSink {
-    /// `cursor` stands behind the last of them.
+    /// `cursor` is the position behind the last of these rows.
     fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError>;
 
-    /// The last rows of a history, behind which no cursor stands: this one is in front of them.
-    fn last_rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
-        self.rows(rows, cursor)
+    /// The last rows of a history, which have no cursor behind them.
+    fn last_rows(&mut self, rows: Vec<TradeLine>) -> Result<(), CliError> {
+        self.rows(rows, "")
     }
 
-    /// Rows taken so far, those of an earlier call that is gone on with among them.
+    /// Rows received so far, including those of an earlier call that this one resumes.
     fn written(&self) -> u64;
 }
 
-/// How the reading of a history ended.
 pub(super) struct Outcome {
     pub(super) ending: Ending,
-    /// Why what was asked for is not all there.
+    /// Why rows are missing, if any are.
     pub(super) short: Option<CliError>,
-    /// Rows of this call whose value is still being looked for. A server does not say.
+    /// Rows of this call whose value is still pending; 0 if a server was read, which does not
+    /// report it.
     pub(super) values_pending: u64,
-    /// What is read and proved of it, where that is known.
+    /// Which heights are read and proved, if known.
     pub(super) coverage: Option<CoverageNote>,
 }
 
@@ -34,12 +34,12 @@ impl Outcome {
         Self { ending, short, values_pending: 0, coverage: None }
     }
 
-    /// What is said of the history next to its rows.
+    /// Notes about the history for the user, one line each.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         self.coverage.iter().flat_map(CoverageNote::lines).chain(self.values_note())
     }
 
-    /// Rows whose value may come yet.
+    /// A note about rows whose value is still pending.
     pub(super) fn values_note(&self) -> Option<String> {
         let count = self.values_pending;
         let trades = if count == 1 { "trade is" } else { "trades are" };

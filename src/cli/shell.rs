@@ -1,4 +1,4 @@
-//! `blotter completions` and `blotter man`: made from the flags themselves.
+//! `blotter completions` and `blotter man`, generated from the flags.
 
 use std::io::Write;
 
@@ -13,13 +13,13 @@ pub(super) fn completions(
     shell: clap_complete::Shell,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    // Into memory first: the generator panics where it cannot write.
+    // Into memory first: the generator panics if a write fails.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), NAME, &mut text);
     out.write_all(&text).map_err(CliError::Output)
 }
 
-/// The program's page, then one for each command: a reader shows them as one.
+/// The program's page, then one for each command; `man` shows them as one.
 pub(super) fn man(out: &mut dyn Write) -> Result<(), CliError> {
     let mut program = Args::command();
     program.build();

@@ -1,4 +1,4 @@
-//! `blotter config`: what all layers come to, with secrets hidden.
+//! `blotter config`: the merged configuration with secrets hidden.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,7 +11,7 @@ use super::config::{Audit, Config, Log, Prices, Server, Storage};
 use super::engine::history_limits;
 use super::errors::CliError;
 use super::serve::api_limits;
-use super::sources::{chain_lists, is_on};
+use super::sources::{ChainLists, is_on};
 use super::storage;
 use crate::registry::Registry;
 use crate::rpc::PoolLimits;
@@ -55,14 +55,14 @@ pub(super) fn run(
     write!(out, "{head}{text}\n{}", built_in_limits(config)).map_err(CliError::Output)
 }
 
-/// What `serve` would refuse, as far as nothing has to be opened or asked for it.
+/// Rejects what `serve` would reject, as far as that needs no store and no network.
 fn check(config: &Config, registry: &Registry) -> Result<(), CliError> {
     storage::check(config)?;
     let mut on = registry.chains().iter().filter(|chain| is_on(config, chain));
-    on.try_for_each(|chain| chain_lists(config, chain).map(drop))
+    on.try_for_each(|chain| ChainLists::of(config, chain).map(drop))
 }
 
-/// The limits that are no settings, each layer's as it stands.
+/// The limits of each layer as comments.
 fn built_in_limits(config: &Config) -> String {
     let layers = [
         format!("{:#?}", history_limits(config)),

@@ -6,10 +6,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::errors::CliError;
 
-/// What a shell reports for a program that an interrupt ended.
+/// The exit code that shells report after SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Ready at the first SIGINT or SIGTERM. From then on, [`exit_at_once`] is for the next one.
+/// Completes at the first SIGINT or SIGTERM. [`exit_at_once`] handles the next one.
 pub(super) fn stop() -> Result<impl Future<Output = ()>, CliError> {
     let mut terminate = watch(SignalKind::terminate())?;
     let mut interrupt = watch(SignalKind::interrupt())?;
@@ -25,13 +25,14 @@ fn watch(kind: SignalKind) -> Result<Signal, CliError> {
     signal(kind).map_err(|source| CliError::failed("signals cannot be watched", source))
 }
 
-/// Calls for a reload. From here on the signal ends the process no more.
+/// The stream of SIGHUP signals, which request a reload. From this call on, SIGHUP no longer ends
+/// the process.
 pub(super) fn hangups() -> Result<Signal, CliError> {
     watch(SignalKind::hangup())
 }
 
-/// Waits for a signal and ends the process: nothing is lost by it but time, for the store is
-/// always in a state that can be opened.
+/// Waits for a signal and ends the process. This is safe, since the store on disk is valid at any
+/// time.
 pub(super) async fn exit_at_once() -> Result<(), CliError> {
     stop()?.await;
     std::process::exit(INTERRUPTED)

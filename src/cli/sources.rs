@@ -1,4 +1,4 @@
-//! The sources of the chains: endpoints as configured, or as the chain table has them.
+//! Builds the sources of the chains from their configured or default endpoints.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,17 +19,17 @@ use crate::sources::{
     TronLimits, TronSource,
 };
 
-/// How nodes are reached.
+/// The transport to the nodes and the rates that their pools share.
 #[derive(Debug, Clone)]
 pub(super) struct Nodes {
     pub(super) transport: Arc<dyn Transport>,
-    /// Among how many processes their rates are divided.
+    /// The number of processes that divide the configured rates.
     pub(super) share: RateShare,
     lists: ListRates,
 }
 
-/// The rates of gateways and indexes, by what they are counted by: an address counts the requests of
-/// all chains, and so does a key.
+/// The rate accounts of gateways and explorers, by hash of host and key. These services count the
+/// requests of all chains together.
 #[derive(Debug, Clone, Default)]
 struct ListRates(Arc<Mutex<HashMap<u64, RateAccount>>>);
 
@@ -47,19 +47,19 @@ impl ListRates {
 }
 
 impl Nodes {
-    /// For one process alone.
+    /// Nodes whose rates no other process shares so far.
     pub(super) fn alone(transport: &Arc<dyn Transport>) -> Self {
         let (share, lists) = (RateShare::default(), ListRates::default());
         Self { transport: Arc::clone(transport), share, lists }
     }
 }
 
-/// The configured endpoints of a chain, else those of the table.
+/// The configured endpoints of a chain, else those of the chain table.
 pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<NodeSetting>, CliError> {
     if let Some(endpoints) = config.chains.get(&chain.slug).and_then(|chain| chain.rpc.clone()) {
         return Ok(endpoints);
     }
-    // Within what the public nodes allow.
+    // The rate that the public nodes allow.
     let rate = chain.rpc_rate.map(|rate| RateSetting { millis: u64::from(rate) * 1000 });
     let batch = chain.rpc_batch;
     let parsed = chain.rpc.iter().map(|url| {
@@ -84,12 +84,12 @@ pub(super) fn sources(
     Ok(sources)
 }
 
-/// Whether the configuration does not switch a chain off.
+/// Whether the configuration enables a chain, which is the default.
 pub(super) fn is_on(config: &Config, chain: &Chain) -> bool {
     config.chains.get(&chain.slug).is_none_or(|layer| layer.enabled != Some(false))
 }
 
-/// The source of a chain; `None` where the configuration switches it off.
+/// The source of a chain; `None` if the configuration disables it.
 pub(super) fn source(
     config: &Config,
     chain: &Chain,
@@ -102,34 +102,29 @@ pub(super) fn source(
     if config.chains.get(&chain.slug).is_some_and(|own| own.rpc.is_none() && own.has_lists()) {
         tracing::warn!(
             chain = %chain.slug,
-            "an explorer or a gateway is configured and no node: public nodes answer the rest, and see the wallets; name one in `rpc`"
+            "an explorer or a gateway is configured but no node: public nodes serve other requests and see the wallets; name one in `rpc`"
         );
     }
     let endpoints = endpoints(config, chain)?;
     let rpc = pool(&endpoints, nodes, PoolLimits::default())?;
+    let lists = ChainLists::of(config, chain)?;
+    let open = |list: Option<NodeSetting>| list.map(|list| list_pool(&list, nodes)).transpose();
     Ok(Some(match chain.family {
         Family::Solana => {
             let genesis_hash = chain.genesis_hash.clone();
             let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
-            let gateway = ChainLists::of(config, chain)?.portal;
-            let gateway = gateway.map(|list| list_pool(&list, nodes)).transpose()?;
             let source = source.with_references(chain).with_busy_account(chain);
-            Source::Solana(source.with_gateway(gateway))
+            Source::Solana(source.with_gateway(open(lists.portal)?))
         }
-        Family::Evm => {
-            let lists = ChainLists::of(config, chain)?;
-            let lists_of =
-                |list: Option<NodeSetting>| list.map(|list| list_pool(&list, nodes)).transpose();
-            Source::Evm(EvmSource::new(EvmParts {
-                chain: chain.clone(),
-                registry: Arc::clone(registry),
-                rpc,
-                explorer: lists_of(lists.explorer)?,
-                portal: lists_of(lists.portal)?,
-                discovery: lists.order,
-                limits: EvmLimits::default(),
-            }))
-        }
+        Family::Evm => Source::Evm(EvmSource::new(EvmParts {
+            chain: chain.clone(),
+            registry: Arc::clone(registry),
+            rpc,
+            explorer: open(lists.explorer)?,
+            portal: open(lists.portal)?,
+            discovery: lists.order,
+            limits: EvmLimits::default(),
+        })),
         Family::Tron => {
             let settings = config.chains.get(&chain.slug);
             let named = settings.and_then(|settings| settings.discovery.as_deref());
@@ -140,7 +135,6 @@ pub(super) fn source(
     }))
 }
 
-/// The price service, where one is configured.
 pub(super) fn candles(
     config: &Config,
     registry: &Registry,
@@ -153,7 +147,7 @@ pub(super) fn candles(
     Ok(Some(Candles::new(pool, registry)))
 }
 
-/// The indexes and gateways that a chain's wallets are looked up in; of an EVM chain the order too.
+/// The explorer and the gateway of a chain; on an EVM chain also the order of discovery.
 #[derive(Debug, Default)]
 pub(super) struct ChainLists {
     pub(super) explorer: Option<NodeSetting>,
@@ -161,24 +155,15 @@ pub(super) struct ChainLists {
     pub(super) order: Vec<Discovery>,
 }
 
-/// Those of a chain: configured, or the chain table's.
-pub(super) fn chain_lists(config: &Config, chain: &Chain) -> Result<ChainLists, CliError> {
-    match chain.family {
-        Family::Evm => ChainLists::of(config, chain),
-        Family::Solana => Ok(ChainLists { explorer: None, ..ChainLists::of(config, chain)? }),
-        Family::Tron => Ok(ChainLists::default()),
-    }
-}
-
 /// Cheapest first.
 const DISCOVERY: [Discovery; 4] =
     [Discovery::Portal, Discovery::Explorer, Discovery::Alchemy, Discovery::Logs];
 
 impl ChainLists {
-    /// The public lists of the chain table are used only where no endpoint of the chain is
-    /// configured, or where they are named: an operator of a node may not want third parties to
-    /// learn which wallets are read.
-    fn of(config: &Config, chain: &Chain) -> Result<Self, CliError> {
+    /// The lists of a chain: Solana has a gateway at most, and Tron none. The public lists of the
+    /// chain table are used only if no endpoint of the chain is configured or `discovery` names
+    /// them: an operator with own nodes may not want third parties to see which wallets are read.
+    pub(super) fn of(config: &Config, chain: &Chain) -> Result<Self, CliError> {
         let settings = config.chains.get(&chain.slug);
         let named = settings.and_then(|settings| settings.discovery.as_deref());
         let named: Option<Vec<Discovery>> =
@@ -200,15 +185,15 @@ impl ChainLists {
             None if by_table(Discovery::Explorer) => table(&chain.lists)?,
             None => None,
         };
-        let is_there = |kind: Discovery| match kind {
+        let is_available = |kind: Discovery| match kind {
             Discovery::Portal => portal.is_some(),
             Discovery::Explorer => explorer.is_some(),
             Discovery::Alchemy | Discovery::Logs => true,
         };
         let order = match &named {
-            None => DISCOVERY.into_iter().filter(|kind| is_there(*kind)).collect(),
+            None => DISCOVERY.into_iter().filter(|kind| is_available(*kind)).collect(),
             Some(named) => {
-                if let Some(missing) = named.iter().find(|kind| !is_there(**kind)) {
+                if let Some(missing) = named.iter().find(|kind| !is_available(**kind)) {
                     return Err(CliError::Usage(format!(
                         "discovery of {} names {missing}, but no {missing} is configured",
                         chain.slug
@@ -221,8 +206,8 @@ impl ChainLists {
     }
 }
 
-/// What keyless public lists allow: 20 requests in 10 seconds (SQD Portal's documentation; account
-/// lists are asked no more).
+/// Requests per second to keyless public lists: SQD Portal allows 20 in 10 seconds (its
+/// documentation), and public explorers get the same rate.
 const PUBLIC_LIST_RATE: u64 = 2;
 
 fn public_list(url: &str, chain: &Chain) -> Result<NodeSetting, CliError> {
@@ -242,7 +227,7 @@ pub(super) fn pool(
     pool_of(endpoints.iter().map(endpoint).collect(), nodes, limits)
 }
 
-/// Bytes of an answer of a gateway, which cuts them at about 32 MB.
+/// Largest response of a gateway, which cuts its own at about 32 MB.
 const LIST_BYTES_MAX: usize = 48 << 20;
 
 fn list_pool(list: &NodeSetting, nodes: &Nodes) -> Result<Pool, CliError> {
@@ -257,7 +242,7 @@ fn pool_of(
     nodes: &Nodes,
     limits: PoolLimits,
 ) -> Result<Pool, CliError> {
-    // The pool wants 32 bits of it.
+    // The pool takes 32 bits.
     let seed = u32::try_from(random_seed()? >> 32).unwrap_or_default();
     Ok(Pool::new(endpoints, Arc::clone(&nodes.transport), limits, Arc::new(SystemClock), seed))
 }

@@ -7,8 +7,14 @@ use super::config::storage_engine::StorageEngine;
 use super::errors::CliError;
 use crate::store::{Store, StoreError, StoreOptions};
 
-/// The address of the database, where the store is one.
+/// The URL of the database, if the store is one.
 pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
+    // It would become a folder's name, with the password in it.
+    if is_address(&config.storage.path.to_string_lossy()) {
+        let what = "--data-dir (BLOTTER_DATA_DIR, storage.path) names a folder: name a database by \
+                    BLOTTER_STORAGE_URL";
+        return Err(CliError::Usage(what.to_owned()));
+    }
     let url = config.storage.url.0.as_ref().map(super::config::secret::ConfigSecret::expose);
     match (config.storage.engine, url) {
         (StorageEngine::File, _) | (StorageEngine::Auto, None) => Ok(None),
@@ -19,19 +25,25 @@ pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
     }
 }
 
-/// What can be said of the settings without opening the store.
+/// Checks the settings as far as possible without opening the store.
 pub(super) fn check(config: &Config) -> Result<(), CliError> {
-    shared_url(config)?.map_or(Ok(()), check_url)
+    shared_url(config)?.map_or(Ok(()), |url| check_url("storage.url (BLOTTER_STORAGE_URL)", url))
 }
 
+/// Whether a text names no folder.
+pub(super) fn is_address(text: &str) -> bool {
+    text.contains("://")
+}
+
+/// `setting` is named by the error, the address is not.
 #[cfg(feature = "postgres")]
-fn check_url(url: &str) -> Result<(), CliError> {
+pub(super) fn check_url(setting: &str, url: &str) -> Result<(), CliError> {
     let checked = crate::store::SharedOptions::check_url(url);
-    checked.map_err(|error| CliError::Usage(format!("storage.url (BLOTTER_STORAGE_URL): {error}")))
+    checked.map_err(|error| CliError::Usage(format!("{setting}: {error}")))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn check_url(_url: &str) -> Result<(), CliError> {
+pub(super) fn check_url(_setting: &str, _url: &str) -> Result<(), CliError> {
     Err(CliError::plain(NO_POSTGRES))
 }
 
@@ -50,10 +62,10 @@ pub(super) fn options(config: &Config) -> StoreOptions {
 
 pub(super) fn open_folder(folder: &Path, config: &Config) -> Result<Store, CliError> {
     let opened = Store::open(folder, options(config));
-    opened.map_err(|error| CliError::failed(what_to_do(folder, &error), error))
+    opened.map_err(|error| CliError::failed(advice(folder, &error), error))
 }
 
-fn what_to_do(folder: &Path, error: &StoreError) -> String {
+fn advice(folder: &Path, error: &StoreError) -> String {
     let folder = folder.display();
     if let StoreError::Locked { .. } = error {
         return format!(

@@ -1,7 +1,7 @@
-//! Columns of text, as wide as their widest cell.
+//! Tables of text, with columns as wide as their widest cell.
 
-/// Two blanks between columns, none at the end of a line. A column whose head begins with `>` stands
-/// at the right, and the sign is not shown.
+/// Two blanks separate columns, and lines have no trailing blanks. A column whose heading begins
+/// with `>` is right-aligned, and the sign is not shown.
 pub(super) fn format(heads: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> =
         heads.iter().map(|head| head.strip_prefix('>').unwrap_or(head).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Where a command's rows go: stdout, a pipe or device, or a file that appears only when it is whole.
+//! The output of a command: stdout, a pipe or device, or a file that appears only when complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, SeekFrom, StdoutLock, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::destination::Destination;
 use super::errors::CliError;
 
-/// Added to the name while the file is being written.
+/// Suffix of the file's name while it is being written.
 const PART_SUFFIX: &str = ".part";
 
 pub(super) enum Target {
@@ -16,7 +16,6 @@ pub(super) enum Target {
     File { writer: BufWriter<File>, part: PathBuf, path: PathBuf },
 }
 
-/// A path whose last name goes on with a suffix.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -39,7 +38,7 @@ impl Target {
         }
     }
 
-    /// The half-written file of an earlier call, cut to the bytes that are known to be whole.
+    /// Reopens the partial file of an earlier call, truncated to the bytes that are complete.
     pub(super) fn reopen(path: &Path, bytes: u64) -> Result<Self, CliError> {
         let part = with_suffix(path, PART_SUFFIX);
         let error = CliError::file("go on with", &part);
@@ -54,7 +53,7 @@ impl Target {
         Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
     }
 
-    /// Flushes everything to the disk, and returns how many bytes that is.
+    /// Syncs the file to disk and returns its length.
     pub(super) fn sync(&mut self) -> Result<u64, CliError> {
         self.flush().map_err(CliError::Output)?;
         let Self::File { writer, .. } = self else { return Ok(0) };
@@ -71,7 +70,7 @@ impl Target {
         }
     }
 
-    /// Gives the file its name.
+    /// Syncs the file and gives it its final name.
     pub(super) fn keep(mut self) -> Result<(), CliError> {
         self.flush().map_err(CliError::Output)?;
         if let Self::File { writer, part, path } = self {
@@ -82,12 +81,11 @@ impl Target {
         Ok(())
     }
 
-    /// Leaves no half file behind.
     pub(super) fn discard(self) {
         if let Self::File { part, .. } = self
             && let Err(error) = fs::remove_file(&part)
         {
-            tracing::warn!(%error, "a half-written file could not be removed");
+            tracing::warn!(%error, "cannot remove a partial output file");
         }
     }
 }

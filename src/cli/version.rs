@@ -1,6 +1,6 @@
-//! What is running: version, and for a build that is given to others, its commit and target.
+//! The version of the program; in a release build also its commit and target.
 
-/// `docs/deploy/release` names the build; other builds are of some state of a working tree.
+/// `docs/deploy/release` sets `BLOTTER_BUILD`. Other builds are of a working tree.
 pub(super) const VERSION: &str = match option_env!("BLOTTER_BUILD") {
     Some(build) => build,
     None => concat!(env!("CARGO_PKG_VERSION"), " (no release)"),

@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Address, Decimal, Height, TxId, Units, UnixSeconds, named};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    Buy,
-    Sell,
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Side {
+        Buy = "buy",
+        Sell = "sell",
+    }
 }
 
 /// Where a trade stands in a wallet's history. Keys order the rows as they are delivered: newest

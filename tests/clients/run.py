@@ -121,6 +121,32 @@ class Final(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Busy(http.server.BaseHTTPRequestHandler):
+    """Answers each request that no node answers, and come again at once."""
+
+    def do_GET(self):
+        error = {"code": "UPSTREAM_UNAVAILABLE", "message": "no node answers"}
+        body = json.dumps({"error": error, "type": "/errors/upstream_unavailable"}).encode()
+        self.send_response(503)
+        self.send_header("retry-after", "0")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def clients_name_what_does_not_pass():
+    with http.server.HTTPServer(("127.0.0.1", 0), Busy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        for client in (python, typescript):
+            refuses(server, client, ["key", "w"], "503 UPSTREAM_UNAVAILABLE: no node answers")
+        server.shutdown()
+    print("clients name what did not pass in time")
+
+
 def shell_ends_where_going_on_is_of_no_use():
     with http.server.HTTPServer(("127.0.0.1", 0), Final) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -137,6 +163,7 @@ def main():
     if not (TYPESCRIPT / "node_modules").is_dir():
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=TYPESCRIPT, check=True)
     subprocess.run(["npx", "--no-install", "tsc"], cwd=TYPESCRIPT, check=True)
+    clients_name_what_does_not_pass()
     # A wallet for each: what is stored comes at once, and would leave no time for kills.
     for client, chain in [(python, "sol"), (typescript, "eth")]:
         with tempfile.TemporaryDirectory(prefix="blotter-clients-") as folder:

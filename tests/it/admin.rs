@@ -90,7 +90,7 @@ fn a_wallet_is_forgotten_and_the_file_compacted_while_it_serves() {
     let mode = fs::metadata(place.path().join("data/audit.ndjson")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let wrong = place.run(&["admin", "forget", "nonsense", "--data-dir", "data"]);
-    assert_eq!(wrong.code, Some(1));
+    assert_eq!(wrong.code, Some(2), "a wrong argument: {}", wrong.stderr);
     assert!(wrong.stderr.contains("address"), "{}", wrong.stderr);
 }
 
@@ -179,6 +179,7 @@ fn a_socket_at_which_another_process_answers_is_left_to_it() {
     server.signal("TERM");
     assert_eq!(server.wait(), Some(0));
     assert_eq!(inode(), before, "it was removed with a server that did not bind it");
+    assert!(!path.with_file_name("admin.sock.new").exists());
     drop(other);
 }
 

@@ -225,6 +225,8 @@ async fn estimates_tell_exact_and_approximate() {
     };
     let alone = format!("{{\"addresses\":[\"{}\"]}}", known.address);
     let with_key = json(&ask(Some(KEY), alone.clone()).await);
+    let unnamed = alone.replace('}', ",\"chain\":\"\"}");
+    assert_eq!(json(&ask(Some(KEY), unnamed).await), with_key, "as left out");
     let row = &with_key["addresses"][0];
     assert_eq!(
         members(row),

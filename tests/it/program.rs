@@ -180,6 +180,8 @@ fn the_demo_streams_pages_and_is_read_by_every_way() {
     assert_eq!(ran.code, Some(0));
     is_covered(&ran.stderr);
     assert_eq!(trades(&ran.stdout), (streamed.clone(), last.clone()));
+    let batch = json(ran.stdout.lines().nth_back(1).unwrap());
+    assert!(batch["cursor"].is_null(), "a server gives none behind the last rows");
     let ran = place.run(&[&asked[..], &["--quiet"]].concat());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let (first, end) = trades(&place.run(&[&asked[..], &["--limit", "10"]].concat()).stdout);

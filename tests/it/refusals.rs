@@ -49,6 +49,25 @@ fn config_refuses_an_address_that_is_no_database_and_does_not_show_it() {
     }
 }
 
+/// Its password would stand in the folder's name.
+#[cfg(feature = "postgres")]
+#[test]
+fn an_address_is_not_taken_for_a_folder() {
+    let place = Place::new();
+    let wrong = "mysql://me:planted@h/planted";
+    let database = "postgres://me:planted@h/planted";
+    for (args, part) in [
+        (["storage", "copy", "--from", wrong, "--to", "data"], "--from: "),
+        (["storage", "copy", "--from", "data", "--to", wrong], "--to: "),
+        (["keys", "create", "--name", "a", "--data-dir", database], "BLOTTER_STORAGE_URL"),
+    ] {
+        let ran = place.run(&args);
+        check(&ran, 2, &[part]);
+        assert!(!ran.stderr.contains("planted"), "{}", ran.stderr);
+    }
+    assert!(["mysql:", "postgres:", "data"].iter().all(|name| !place.path().join(name).exists()));
+}
+
 #[test]
 fn a_data_folder_that_cannot_be_used_is_named() {
     let place = Place::new().file("data", "a file");
@@ -116,6 +135,24 @@ fn names_of_keys_do_not_reach_a_terminal_as_control_characters() {
     let listed = place.run(&["keys", "list", "--data-dir", "data"]).stdout;
     assert!(listed.contains("red") && !listed.contains('\u{1b}'), "{listed}");
     assert_eq!(listed.lines().count(), 2, "{listed}");
+}
+
+#[test]
+fn a_chain_that_is_named_twice_is_one_chain_of_a_key() {
+    let place = Place::new();
+    let chains = "eth,ETH,ethereum,base";
+    let ran = place.run(&["keys", "create", "--chains", chains, "--data-dir", "data"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let listed = place.run(&["keys", "list", "--json", "--data-dir", "data"]).stdout;
+    assert!(listed.contains(r#""chains":["eth","base"]"#), "{listed}");
+}
+
+#[test]
+fn a_transaction_in_another_form_is_refused_with_its_own() {
+    let place = Place::new();
+    let wallet = "0x00000000000000000000000000000000000000aa";
+    let ran = place.run(&["explain", &"ab".repeat(32), "--wallet", wallet, "--chain", "eth"]);
+    check(&ran, 2, &["hex of 32 bytes (on EVM chains behind 0x)"]);
 }
 
 #[test]

@@ -196,6 +196,25 @@ fn another_node_that_does_not_answer_is_named_at_once() {
     }
 }
 
+/// Nothing is read before, as above.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_that_is_of_another_chain_is_named_at_once() {
+    let chains = DemoChains::new(63, &Registry::embedded().unwrap());
+    let rpc = chains.paths("base").unwrap().rpc;
+    let nodes = chains.nodes().into_iter().filter(|(path, _)| *path == rpc).collect();
+    with_nodes(nodes, move |urls| {
+        let place = Place::new()
+            .variable("BLOTTER_STORAGE_PATH", "folder")
+            .variable("BLOTTER_CHAINS_ETH_RPC", "http://127.0.0.1:9");
+        let wallet = "0x00000000000000000000000000000000000000aa";
+        let ran = place.run(&["verify", wallet, "--chain", "eth", "--against", &urls[0]]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("reports the chain 0x2105, not 0x1"), "{}", ran.stderr);
+        assert!(!place.path().join("folder").exists(), "{}", ran.stderr);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_node_that_tells_other_rows_is_a_failure() {
     let model = SolanaModel::new(53);

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Callable, Iterator
 
-from ._errors import BlotterError
+from ._errors import BlotterError, Passing
 from ._trade import Trade
 
 Parameters = dict[str, "str | int | None"]
@@ -42,7 +42,8 @@ class Blotter:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """``timeout``: silence after which a connection counts as dead; a stream sends a blank line
-        every 10 seconds. ``failures_max``: failures in a row, without a row between, that are borne."""
+        every 10 seconds. ``failures_max``: failures in a row, without a row between, that are borne;
+        the next one is raised."""
         self.url = url.rstrip("/")
         self._key = key
         self._timeout = timeout
@@ -80,16 +81,16 @@ class Blotter:
                     if error is not None:
                         if not error.get("retryable", True):
                             raise BlotterError.of_line(error)
-                        raise _Passing(str(error.get("message", "")))
+                        raise Passing.of_line(error)
                     # The stream's window is over: the next one goes on at once.
                     break
                 else:
-                    raise _Passing("the connection was cut")
-            except (OSError, http.client.HTTPException, ValueError, _Passing) as error:
+                    raise ConnectionError("the connection was cut")
+            except (OSError, http.client.HTTPException, ValueError, Passing) as error:
                 failures += 1
                 if failures > self._failures_max:
                     raise
-                wait = error.wait if isinstance(error, _Passing) else None
+                wait = error.wait if isinstance(error, Passing) else None
                 pause = wait if wait is not None else min(2.0 ** (failures - 1) / 4, 30.0)
             if pause:
                 self._sleep(pause)
@@ -112,7 +113,8 @@ class Blotter:
                 self._sleep(1.0)
 
     def pnl(self, wallet: str, chain: str = "sol", **parameters: str | int | None) -> dict[str, Any]:
-        """Gains of a complete history, numbers as ``Decimal``: waits until it is complete."""
+        """Gains of a complete history: waits until it is complete. Numbers with a fraction are
+        ``Decimal``, whole ones ``int``."""
         path = f"/v1/wallets/{urllib.parse.quote(wallet, safe='')}/pnl"
         while True:
             answer: dict[str, Any] = self._get(path, {"chain": chain, **parameters})
@@ -153,11 +155,11 @@ class Blotter:
             try:
                 with self._open(path, parameters) as answer:
                     return json.loads(answer.read(), parse_float=Decimal)
-            except (OSError, http.client.HTTPException, ValueError, _Passing) as error:
+            except (OSError, http.client.HTTPException, ValueError, Passing) as error:
                 failures += 1
                 if failures > self._failures_max:
                     raise
-                wait = error.wait if isinstance(error, _Passing) else None
+                wait = error.wait if isinstance(error, Passing) else None
                 self._sleep(wait if wait is not None else min(2.0 ** (failures - 1) / 4, 30.0))
 
     def _open(self, path: str, parameters: Parameters) -> http.client.HTTPResponse:
@@ -179,14 +181,6 @@ def _refuse_empty(cursor: str | None) -> None:
         raise ValueError("cursor is empty: None begins anew")
 
 
-class _Passing(Exception):
-    """A failure that may pass; ``wait`` is what the server asks for."""
-
-    def __init__(self, message: str, wait: float | None = None) -> None:
-        super().__init__(message)
-        self.wait = wait
-
-
 def _refusal(error: urllib.error.HTTPError) -> Exception:
     with error:
         body = error.read()
@@ -197,5 +191,7 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
         code, message, kind = "", f"the server answered {error.code}", ""
     if error.code in (408, 429) or error.code >= 500 and code != "HISTORY_CUT":
         wait = error.headers.get("Retry-After")
-        return _Passing(message, float(wait) if wait is not None and wait.isdigit() else None)
+        passing = Passing(error.code, code, message, kind)
+        passing.wait = float(wait) if wait is not None and wait.isdigit() else None
+        return passing
     return BlotterError(error.code, code, message, kind)

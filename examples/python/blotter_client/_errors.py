@@ -15,7 +15,7 @@ _STATUS = {
 
 
 class BlotterError(Exception):
-    """The server says what is wrong, and asking again as it is does not help."""
+    """What the server says is wrong: asking again as it is does not help, or did not in time."""
 
     def __init__(self, status: int, code: str, message: str, type: str = "") -> None:
         super().__init__(f"{status} {code}: {message}")
@@ -30,5 +30,12 @@ class BlotterError(Exception):
     def of_line(cls, error: Mapping[str, Any]) -> BlotterError:
         """From the ``error`` of a stream's final line."""
         code = str(error.get("code", ""))
-        status = _STATUS.get(code, 400)
+        status = _STATUS.get(code, 503 if error.get("retryable") else 400)
         return cls(status, code, str(error.get("message", "")), str(error.get("type", "")))
+
+
+class Passing(BlotterError):
+    """A failure that may pass."""
+
+    #: Seconds that the server asks to wait.
+    wait: float | None = None

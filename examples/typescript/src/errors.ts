@@ -16,7 +16,7 @@ export interface LineError {
   retryable: boolean;
 }
 
-/** The server says what is wrong, and asking again as it is does not help. */
+/** What the server says is wrong: asking again as it is does not help, or did not in time. */
 export class BlotterError extends Error {
   constructor(
     readonly status: number,
@@ -30,16 +30,16 @@ export class BlotterError extends Error {
     this.name = "BlotterError";
   }
 
-  static ofLine({ code, message, type }: LineError): BlotterError {
+  static ofLine({ code, message, type, retryable }: LineError): BlotterError {
+    if (retryable) return new Passing(STATUS[code] ?? 503, code, message, type);
     return new BlotterError(STATUS[code] ?? 400, code, message, type);
   }
 }
 
 /** A failure that may pass; `wait` is what the server asks for, in seconds. */
-export class Passing extends Error {
-  constructor(message: string, readonly wait: number | null = null) {
-    super(message);
-    this.name = "Passing";
+export class Passing extends BlotterError {
+  constructor(status: number, code: string, message: string, type: string, readonly wait: number | null = null) {
+    super(status, code, message, type);
   }
 }
 
@@ -54,5 +54,5 @@ export async function refusal(response: Response): Promise<Error> {
   const passes = response.status === 408 || response.status === 429 || response.status >= 500;
   if (!passes || code === "HISTORY_CUT") return new BlotterError(response.status, code, message, type);
   const wait = Number.parseInt(response.headers.get("retry-after") ?? "", 10);
-  return new Passing(message, Number.isNaN(wait) ? null : wait);
+  return new Passing(response.status, code, message, type, Number.isNaN(wait) ? null : wait);
 }

@@ -9,7 +9,7 @@ export type * from "./types.js";
 export interface Settings {
   /** Silence after which a connection counts as dead; a stream sends a blank line every 10 s. */
   silenceMillis?: number;
-  /** Failures in a row, without a line between, that are borne. */
+  /** Failures in a row, without a line between, that are borne; the next one is thrown. */
   failuresMax?: number;
   fetch?: typeof fetch;
 }
@@ -62,13 +62,12 @@ export class Blotter {
           }
           if (line.complete) return;
           cursor = line.cursor;
-          if (line.error && !line.error.retryable) throw BlotterError.ofLine(line.error);
-          if (line.error) throw new Passing(line.error.message);
+          if (line.error) throw BlotterError.ofLine(line.error);
           // The stream's window is over: the next one goes on at once.
           ended = true;
           break;
         }
-        if (!ended) throw new Passing("the connection was cut");
+        if (!ended) throw new Error("the connection was cut");
       } catch (error) {
         failures += 1;
         pause = this.pauseAfter(error, failures, signal);
@@ -132,7 +131,7 @@ export class Blotter {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const listen = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => silent.abort(new Passing("the connection fell silent")), this.silenceMillis);
+      timer = setTimeout(() => silent.abort(new Error("the connection fell silent")), this.silenceMillis);
     };
     try {
       listen();
@@ -187,7 +186,8 @@ export class Blotter {
 
   /** Milliseconds to wait; throws what does not pass, and what has failed too often. */
   private pauseAfter(error: unknown, failures: number, signal?: AbortSignal): number {
-    if (signal?.aborted || error instanceof BlotterError || failures > this.failuresMax) throw error;
+    const lasts = error instanceof BlotterError && !(error instanceof Passing);
+    if (signal?.aborted || lasts || failures > this.failuresMax) throw error;
     if (error instanceof Passing && error.wait !== null) return error.wait * 1000;
     return Math.min(2 ** (failures - 1) * 250, 30_000);
   }

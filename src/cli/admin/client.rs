@@ -1,4 +1,4 @@
-//! The command's end of the socket.
+//! The client side of the admin socket.
 
 use std::io::{self, BufRead as _, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -8,13 +8,12 @@ use serde_json::Value;
 
 use super::{AdminRequest, AdminResponse, SOCKET_NAME};
 use crate::cli::args::{AdminArgs, AdminCommand};
-use crate::cli::clock::SystemClock;
 use crate::cli::config::Config;
 use crate::cli::errors::CliError;
 use crate::cli::keys;
+use crate::cli::reading::parse_address;
 use crate::cli::runtime;
 use crate::cli::table::format;
-use crate::domain::Clock as _;
 use crate::registry::Registry;
 
 pub(in crate::cli) fn run(
@@ -26,19 +25,22 @@ pub(in crate::cli) fn run(
     let folder = &config.storage.path;
     let request = match &args.command {
         AdminCommand::Backup(backup) => {
-            // The server's working folder is another one.
+            // The server's working directory may be another one.
             let path = std::path::absolute(&backup.path);
             AdminRequest::Backup { path: path.map_err(CliError::file("find", &backup.path))? }
         }
         AdminCommand::Forget(forget) => {
             let (chain, address) = (forget.chain.clone(), forget.address.clone());
+            // A chain that only the server's own configuration has is left to the server.
+            if let Some(chain) = registry.chain_named(&chain) {
+                parse_address(chain, &address)?;
+            }
             AdminRequest::Forget { chain, address }
         }
         AdminCommand::Compact => AdminRequest::Compact,
         AdminCommand::Keys(keys) => {
-            // The key is shown even where no server runs: it is in the file by then.
-            let now = SystemClock.now();
-            runtime()?.block_on(keys::run(&keys.command, config, registry, now, out))?;
+            // The keys are changed and shown first, so a new key is shown even if no server runs.
+            runtime()?.block_on(keys::run(&keys.command, config, registry, out))?;
             return ask(folder, &AdminRequest::Keys).map(drop);
         }
         AdminCommand::Status => AdminRequest::Status,
@@ -48,7 +50,7 @@ pub(in crate::cli) fn run(
         AdminCommand::Reload => AdminRequest::Reload,
     };
     let answer = ask(folder, &request)?;
-    let text = if args.json { format!("{answer}\n") } else { shown(&request, &answer) };
+    let text = if args.json { format!("{answer}\n") } else { render(&request, &answer) };
     out.write_all(text.as_bytes()).map_err(CliError::Output)
 }
 
@@ -86,8 +88,7 @@ fn unreachable(path: &Path, error: io::Error) -> CliError {
     CliError::failed(what, error)
 }
 
-/// For people.
-fn shown(request: &AdminRequest, answer: &Value) -> String {
+fn render(request: &AdminRequest, answer: &Value) -> String {
     let number = |name: &str| answer.get(name).and_then(Value::as_u64);
     match request {
         AdminRequest::Backup { path } => {
@@ -151,7 +152,7 @@ fn loads(answer: &Value) -> String {
     format(&columns.map(|(head, _)| head), &rows)
 }
 
-/// One line a value, by its path.
+/// One line for each value, led by its path.
 fn lines(path: &str, value: &Value) -> String {
     let below = |name: &str| {
         if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
@@ -181,11 +182,11 @@ mod tests {
     #[test]
     fn answers_are_shown_in_lines() {
         let status = json!({"a": {"b": 1, "c": null}, "d": ["x"]});
-        assert_eq!(shown(&AdminRequest::Status, &status), "a.b  1\na.c  -\nd.0  x\n");
+        assert_eq!(render(&AdminRequest::Status, &status), "a.b  1\na.c  -\nd.0  x\n");
         let reloaded = json!({"changed": ["server.page_wait"], "restart": ["server.listen"]});
         let text = "in force: server.page_wait\nneeds a restart: server.listen\n";
-        assert_eq!(shown(&AdminRequest::Reload, &reloaded), text);
+        assert_eq!(render(&AdminRequest::Reload, &reloaded), text);
         let nothing = json!({"changed": [], "restart": []});
-        assert_eq!(shown(&AdminRequest::Reload, &nothing), "nothing has changed\n");
+        assert_eq!(render(&AdminRequest::Reload, &nothing), "nothing has changed\n");
     }
 }

@@ -1,5 +1,5 @@
-//! `blotter admin`: a running server is looked after by a Unix socket in its data folder. One request
-//! and one answer, a line of JSON each, on every connection.
+//! `blotter admin`: commands to a running server through a Unix socket in its data folder. Each
+//! connection carries one request and one response, a line of JSON each.
 
 mod client;
 
@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use client::run;
 
-/// Name of the socket in the data folder.
 pub(super) const SOCKET_NAME: &str = "admin.sock";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Which lacks of an endpoint cost something, and which chains are checked.
+//! Decides which missing abilities of an endpoint matter, and which chains are checked.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::cli::sources::{ChainLists, is_on};
 use crate::registry::{Chain, Registry};
 use crate::sources::AbilityKind;
 
-/// Leaves the advice only where nothing of the chain serves instead: another method of this
-/// endpoint, another endpoint, or a list that wallets are looked up in first.
+/// Removes the advice on an ability for which the chain has an alternative: another method of this
+/// endpoint, another endpoint, or a list that is queried first.
 pub(super) fn advise(
     mut endpoints: Vec<CheckedEndpoint>,
     lists: &ChainLists,
@@ -19,14 +19,14 @@ pub(super) fn advise(
     let offered: BTreeSet<AbilityKind> =
         results.filter(|finding| finding.ok).filter_map(|finding| finding.kind).collect();
     for finding in endpoints.iter_mut().flat_map(|checked| &mut checked.results) {
-        if finding.kind.is_some_and(|kind| has_instead(kind, &offered, lists)) {
+        if finding.kind.is_some_and(|kind| has_alternative(kind, &offered, lists)) {
             (finding.loses, finding.configure) = (None, None);
         }
     }
     endpoints
 }
 
-fn has_instead(kind: AbilityKind, offered: &BTreeSet<AbilityKind>, lists: &ChainLists) -> bool {
+fn has_alternative(kind: AbilityKind, offered: &BTreeSet<AbilityKind>, lists: &ChainLists) -> bool {
     let (explorer, portal) = (lists.explorer.is_some(), lists.portal.is_some());
     match kind {
         AbilityKind::Traces | AbilityKind::States => {
@@ -45,8 +45,8 @@ fn has_instead(kind: AbilityKind, offered: &BTreeSet<AbilityKind>, lists: &Chain
     }
 }
 
-/// The chains with an endpoint or a list of their own where there are any: the public nodes of the
-/// others are not what the operator runs. Else all that are not switched off.
+/// The enabled chains with a configured endpoint or list; if there are none, all enabled chains.
+/// The public nodes of other chains do not matter to an operator with own endpoints.
 pub(super) fn chains_to_check<'a>(config: &Config, registry: &'a Registry) -> Vec<&'a Chain> {
     let is_own = |chain: &&Chain| {
         let has = |layer: &ChainLayer| layer.rpc.is_some() || layer.has_lists();

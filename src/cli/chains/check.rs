@@ -1,4 +1,4 @@
-//! `blotter chains --check`: asks each endpoint what it can do.
+//! `blotter chains --check`: probes each endpoint.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,26 +14,25 @@ use super::probe_tron::KEY_HEADER;
 use crate::cli::config::Config;
 use crate::cli::config::chains::NodeSetting;
 use crate::cli::errors::CliError;
-use crate::cli::sources::{ChainLists, Nodes, chain_lists, endpoints, pool};
+use crate::cli::sources::{self, ChainLists, Nodes, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
-/// One attempt each with a short timeout: a check shows the endpoint's current state.
+// Few attempts with a short timeout: a check shows an endpoint's current state.
 const TRIES_MAX: u32 = 2;
 const TRY_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// An index or gateway of a chain. It is asked when a wallet is read, and not here.
+/// An explorer or a gateway of a chain, which is not probed.
 #[derive(Debug, Serialize)]
 struct Listed {
     chain: String,
-    /// As `discovery` names it.
+    /// The name in `discovery`.
     kind: &'static str,
     endpoint: String,
     probed: bool,
 }
 
-/// Asks the endpoints of the chains that are configured; without any, of every chain of the table
-/// that is not switched off.
+/// Probes the endpoints of the chains of [`chains_to_check`].
 pub(in crate::cli) async fn run(
     as_json: bool,
     config: &Config,
@@ -43,9 +42,13 @@ pub(in crate::cli) async fn run(
 ) -> Result<(), CliError> {
     let (mut all, mut lists) = (Vec::new(), Vec::new());
     for chain in chains_to_check(config, registry) {
-        let found = chain_lists(config, chain)?;
-        let (endpoints, listed) =
-            (check_chain(config, chain, transport, &found).await?, listed(chain, &found));
+        let found = ChainLists::of(config, chain)?;
+        // All endpoints before one is shown: the advice on one depends on the others.
+        let mut endpoints = Vec::new();
+        for endpoint in sources::endpoints(config, chain)? {
+            endpoints.push(check(chain, &endpoint, transport).await?);
+        }
+        let (endpoints, listed) = (advise(endpoints, &found), listed(chain, &found));
         if !as_json {
             write_chain(&endpoints, &listed, out).map_err(CliError::Output)?;
         }
@@ -61,20 +64,6 @@ pub(in crate::cli) async fn run(
         return Err(CliError::plain(format!("{dead} of {} endpoints cannot be used", all.len())));
     }
     Ok(())
-}
-
-/// All endpoints of a chain, before one is shown: what one lacks another may have.
-async fn check_chain(
-    config: &Config,
-    chain: &Chain,
-    transport: &Arc<dyn Transport>,
-    lists: &ChainLists,
-) -> Result<Vec<CheckedEndpoint>, CliError> {
-    let mut checked = Vec::new();
-    for endpoint in endpoints(config, chain)? {
-        checked.push(check(chain, &endpoint, transport).await?);
-    }
-    Ok(advise(checked, lists))
 }
 
 fn listed(chain: &Chain, lists: &ChainLists) -> Vec<Listed> {
@@ -120,16 +109,17 @@ fn write_lines(checked: &CheckedEndpoint, out: &mut dyn Write) -> std::io::Resul
     Ok(())
 }
 
-/// Whether an endpoint answers at all, within a short time.
+/// Fails if an endpoint does not respond within a short time, or reports another chain.
 pub(in crate::cli) async fn reach(
     chain: &Chain,
     endpoint: &NodeSetting,
     transport: &Arc<dyn Transport>,
 ) -> Result<(), CliError> {
-    let answer = target(endpoint, transport)?.reach(chain.family).await;
-    answer.map_err(|error| {
-        CliError::failed(format!("{} does not answer", endpoint.url.host()), error)
-    })
+    let (target, host) = (target(endpoint, transport)?, endpoint.url.host());
+    let answer = target.reach(chain.family).await;
+    answer.map_err(|error| CliError::failed(format!("{host} does not answer"), error))?;
+    let other = target.other_chain(chain).await;
+    other.map_or(Ok(()), |other| Err(CliError::plain(format!("{host}: {other}"))))
 }
 
 fn target(endpoint: &NodeSetting, transport: &Arc<dyn Transport>) -> Result<ProbeTarget, CliError> {
@@ -155,14 +145,14 @@ async fn check(
     endpoint: &NodeSetting,
     transport: &Arc<dyn Transport>,
 ) -> Result<CheckedEndpoint, CliError> {
-    let asked = target(endpoint, transport)?;
+    let target = target(endpoint, transport)?;
     let started = Instant::now();
-    let identity = asked.identity(chain).await;
+    let identity = target.identity(chain).await;
     let latency_ms = u64::try_from(started.elapsed().as_millis()).ok().filter(|_| identity.is_ok());
     let usable = identity.is_ok();
     let mut results = vec![Finding::of("is a node of this chain", identity)];
     if usable {
-        results.extend(asked.abilities(chain).await);
+        results.extend(target.abilities(chain).await);
     }
     Ok(CheckedEndpoint {
         chain: chain.slug.clone(),
@@ -186,7 +176,7 @@ mod tests {
 
     type Headers = BTreeMap<String, ConfigSecret>;
 
-    /// Checks a node at an address of the demo's.
+    /// Checks a node of the demo.
     async fn checked(node: DemoNode, chain: &Chain, headers: Headers) -> CheckedEndpoint {
         let transport = DemoTransport::new([("demo.test/node".to_owned(), node)]);
         let transport: Arc<dyn Transport> = Arc::new(transport);
@@ -203,7 +193,7 @@ mod tests {
         checked(node, chain, Headers::new()).await
     }
 
-    /// What `chains --check` prints of an Ethereum node with these options.
+    /// The output of `chains --check` for an Ethereum node with these options.
     async fn eth_text(options: evm::NodeOptions, lists: &ChainLists) -> String {
         let registry = Registry::embedded().unwrap();
         let mut text = Vec::new();
@@ -271,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn tells_what_an_index_of_tron_offers() {
+    async fn what_an_index_of_tron_offers_is_shown() {
         let checked = tron(NodeOptions::default(), Some("tron-pro-api-key")).await;
         assert!(checked.usable, "{:?}", checked.results);
         let all = checked.results.iter().all(|finding| finding.ok);
@@ -279,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn tells_what_a_plain_node_of_tron_lacks() {
+    async fn what_a_plain_node_of_tron_lacks_is_shown() {
         let options = NodeOptions {
             lists: false,
             inner_calls: false,

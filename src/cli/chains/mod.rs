@@ -1,4 +1,4 @@
-//! `blotter chains`: the chain table, and what the endpoints can do.
+//! `blotter chains`: the chain table and the abilities of endpoints.
 
 mod advice;
 pub(super) mod check;
@@ -16,7 +16,6 @@ use crate::cli::table::format;
 use crate::domain::Family;
 use crate::registry::{Chain, Registry};
 
-/// One line of the table.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     slug: &'a str,
@@ -24,12 +23,12 @@ struct Line<'a> {
     family: Family,
     chain_id: Option<u64>,
     native: &'a str,
-    /// `enabled`, or `off`: switched off in the configuration.
+    /// `enabled`, or `off` if disabled in the configuration.
     state: &'static str,
     endpoints: usize,
-    /// Whether the endpoints are configured or the table's own.
+    /// Whether the endpoints are configured or the chain table's.
     configured: bool,
-    /// When the table's own were tried live: a date, or `never`.
+    /// When the table's endpoints were last tested: a date, or `never`.
     verified: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What an endpoint can do, asked of it alone, family by family.
+//! Probes the abilities of one endpoint, by family.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -9,27 +9,26 @@ use crate::registry::{Chain, Finality};
 use crate::rpc::{CallOptions, Pool, UpstreamError};
 use crate::sources::AbilityKind;
 
-/// An address that has a history on every Solana chain: the program that makes token accounts.
+/// An address with a history on every Solana chain: the associated token account program.
 const SOLANA_PROBE: &str = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
-/// A wallet, and the program of whose token accounts are asked for.
+/// A wallet, and the program of the token accounts to list.
 const SOLANA_OWNER: &str = "vines1vzrYbzLMRdu58ou5XTby4qAqVRLmqo36NKPTg";
 const SOLANA_TOKENS: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
-/// Blocks of a log query that a node for histories should take.
+/// Blocks of a log query that a node for histories should accept.
 const LOG_BLOCKS: u64 = 10_000;
 /// keccak256 of `Transfer(address,address,uint256)`.
 pub(super) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
-/// One thing that was asked.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) what: &'static str,
     pub(super) ok: bool,
     pub(super) detail: String,
-    /// What several findings, of one or of several endpoints, may serve alike.
+    /// The ability; findings with the same one can substitute each other.
     #[serde(skip)]
     pub(super) kind: Option<AbilityKind>,
-    /// What is lost by its lack, and what to configure; where it lacks.
+    /// If the ability is missing: the consequence, and what to configure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) loses: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +42,7 @@ impl Finding {
         Self { what, ok, detail, kind: None, loses: None, configure: None }
     }
 
-    /// The same with what its lack costs.
+    /// A finding with the consequence of a missing ability.
     pub(super) fn ability(
         kind: AbilityKind,
         what: &'static str,
@@ -60,19 +59,18 @@ impl Finding {
     }
 }
 
-/// What one endpoint can do.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedEndpoint {
     pub(super) chain: String,
     pub(super) endpoint: String,
-    /// It answers, and it is a node of this chain.
+    /// It responds, and it is a node of this chain.
     pub(super) usable: bool,
     pub(super) latency_ms: Option<u64>,
     pub(super) results: Vec<Finding>,
 }
 
-/// Blocks of a look for the earliest logs, times the chain's own number of them; and the share of
-/// the chain up to which it is exact.
+/// The search for the earliest logs queries this many times `reference_blocks`, and is exact to
+/// this fraction of the chain.
 const EARLIEST_REACH: u64 = 4;
 const EARLIEST_PARTS: u64 = 1000;
 
@@ -80,18 +78,18 @@ const EARLIEST_PARTS: u64 = 1000;
 pub(super) struct ProbeTarget {
     pub(super) pool: Pool,
     pub(super) options: CallOptions,
-    /// It is asked with a key of Tron's index.
+    /// Requests have a key of Tron's index.
     pub(super) has_tron_key: bool,
 }
 
 impl ProbeTarget {
     async fn call(&self, method: &'static str, params: Value) -> Result<Box<RawValue>, String> {
         let answer = self.pool.call(method, params, &self.options).await;
-        answer.map(|answer| answer.result).map_err(|error| words(&error))
+        answer.map(|answer| answer.result).map_err(|error| error_text(&error))
     }
 
     /// # Errors
-    /// Where no attempt was answered: a refusal is an answer.
+    /// If no attempt got a response. A refusal is a response.
     pub(super) async fn reach(&self, family: Family) -> Result<(), UpstreamError> {
         let rpc = |method| self.pool.call(method, json!([]), &self.options);
         let answer = match family {
@@ -105,24 +103,30 @@ impl ProbeTarget {
         }
     }
 
-    /// The chain's own name for itself.
-    pub(super) async fn identity(&self, chain: &Chain) -> Result<String, String> {
-        let (method, expected) = match chain.family {
-            Family::Solana => ("getGenesisHash", chain.genesis_hash.clone()),
-            Family::Evm => ("eth_chainId", chain.chain_id.map(|id| format!("{id:#x}"))),
-            Family::Tron => return self.tron_identity(chain).await,
+    /// The chain's identity as the node reports it.
+    async fn reported(&self, family: Family) -> Result<String, String> {
+        let method = match family {
+            Family::Solana => "getGenesisHash",
+            Family::Evm => "eth_chainId",
+            Family::Tron => return self.tron_chain_id().await,
         };
         let answer = self.call(method, json!([])).await?;
-        let reported = answer.get().trim_matches('"').to_owned();
-        match expected {
-            Some(expected) if expected != reported => {
-                Err(format!("{method} is {reported}, not {expected}"))
-            }
-            _ => Ok(reported),
-        }
+        Ok(answer.get().trim_matches('"').to_owned())
     }
 
-    /// Everything else that matters for reading histories.
+    /// # Errors
+    /// If the endpoint does not report this chain.
+    pub(super) async fn identity(&self, chain: &Chain) -> Result<String, String> {
+        let reported = self.reported(chain.family).await?;
+        other_chain(chain, &reported).map_or(Ok(reported), Err)
+    }
+
+    /// Why it is a node of another chain. A refusal does not show that.
+    pub(super) async fn other_chain(&self, chain: &Chain) -> Option<String> {
+        other_chain(chain, &self.reported(chain.family).await.ok()?)
+    }
+
+    /// Probes the other abilities that reading histories needs.
     pub(super) async fn abilities(&self, chain: &Chain) -> Vec<Finding> {
         match chain.family {
             Family::Solana => self.solana().await,
@@ -156,13 +160,8 @@ impl ProbeTarget {
         let tracer = json!({"tracer": "callTracer"});
         let trace = self.call("debug_traceTransaction", json!([nothing, tracer])).await;
         let flat = self.call("trace_transaction", json!([nothing])).await;
-        let transfers = self
-            .call(
-                "alchemy_getAssetTransfers",
-                json!([{"fromAddress": zero,
-            "maxCount": "0x1", "category": ["external"]}]),
-            )
-            .await;
+        let query = json!({"fromAddress": zero, "maxCount": "0x1", "category": ["external"]});
+        let transfers = self.call("alchemy_getAssetTransfers", json!([query])).await;
         let earliest = self.earliest_logs(chain, number).await;
         let (old, traces) = (AbilityKind::States, AbilityKind::Traces);
         let by_transfers = "transfers of an address (alchemy_getAssetTransfers)";
@@ -177,8 +176,8 @@ impl ProbeTarget {
         ]
     }
 
-    /// From which block on the wrapped coin and the reference pools have logs here, which is where
-    /// the endpoint's logs begin or the first of those contracts does.
+    /// The first block, by bisection, from which on the wrapped coin and the reference pools have
+    /// logs: where the endpoint's logs begin, or those contracts do.
     async fn earliest_logs(&self, chain: &Chain, head: u64) -> Result<String, String> {
         let reach = chain.reference_blocks.max(1) * EARLIEST_REACH;
         let top = head.saturating_sub(reach);
@@ -237,7 +236,16 @@ impl ProbeTarget {
     }
 }
 
-pub(super) fn words(error: &UpstreamError) -> String {
+fn other_chain(chain: &Chain, reported: &str) -> Option<String> {
+    let expected = match chain.family {
+        Family::Solana => chain.genesis_hash.clone(),
+        Family::Evm | Family::Tron => chain.chain_id.map(|id| format!("{id:#x}")),
+    };
+    let expected = expected.filter(|expected| expected != reported)?;
+    Some(format!("it reports the chain {reported}, not {expected}"))
+}
+
+pub(super) fn error_text(error: &UpstreamError) -> String {
     let missing = matches!(error, UpstreamError::NotSupported { .. });
     if missing { "not offered".to_owned() } else { error.to_string() }
 }
@@ -246,7 +254,7 @@ fn offered(answer: Result<Box<RawValue>, String>) -> Result<String, String> {
     answer.map(|_| "offered".to_owned())
 }
 
-/// A method that only says that it does not know the transaction is there.
+/// A method that reports an unknown transaction is offered.
 fn known(answer: Result<Box<RawValue>, String>) -> Result<String, String> {
     match answer {
         Err(text) if text.contains("not found") => Ok("offered".to_owned()),

@@ -1,25 +1,24 @@
-//! What a Tron endpoint can do: an index with nodes behind it (`TronGrid`), or a node.
+//! Probes a Tron endpoint: an index with nodes behind it (`TronGrid`), or a node.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::probe::{Finding, ProbeTarget, TRANSFER, words};
-use crate::registry::Chain;
+use super::probe::{Finding, ProbeTarget, TRANSFER, error_text};
 use crate::rpc::{Ask, Reply, ReplyClass, UpstreamError};
 use crate::sources::{tron_reading, tron_rpc_reading};
 
-/// The header that the index takes a key in.
+/// The header for the index's key.
 pub(super) const KEY_HEADER: &str = "TRON-PRO-API-KEY";
-/// An account that every Tron main net lists: WTRX.
+/// An account with transactions: the WTRX contract.
 const PROBE: &str = "TNUC9Qb1rRpS5CbWLmNMxXBjyFoydXjWFR";
 const PROBE_HEX: &str = "41891cdb91d149f23b1a45d9c5ca78a88d0cb44c18";
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
-/// Blocks of a search for events that java-tron allows where nothing else is set.
+/// java-tron's default limit on the blocks of an event query.
 const LOG_BLOCKS: u64 = 5_000;
-/// Newest blocks that are looked into for inner calls.
+/// The newest blocks, which are searched for inner calls.
 const RECENT: u64 = 4;
 
-type Told = Result<Value, String>;
+type Answer = Result<Value, String>;
 
 impl ProbeTarget {
     async fn tron_ask(
@@ -29,11 +28,11 @@ impl ProbeTarget {
         query: Vec<(&'static str, String)>,
         body: Option<Value>,
         read: fn(u16, &[u8]) -> ReplyClass,
-    ) -> Told {
+    ) -> Answer {
         let body = body.map(|body| Bytes::from(body.to_string()));
         let ask = Ask { name, path: path.to_owned(), query, body };
         let reply =
-            self.pool.ask(&ask, read, &self.options).await.map_err(|error| words(&error))?;
+            self.pool.ask(&ask, read, &self.options).await.map_err(|error| error_text(&error))?;
         serde_json::from_slice(&reply.body).map_err(|_| "an answer that is no JSON".to_owned())
     }
 
@@ -43,11 +42,11 @@ impl ProbeTarget {
         self.pool.ask(&ask, tron_reading, &self.options).await
     }
 
-    async fn tron_post(&self, name: &'static str, body: Value) -> Told {
+    async fn tron_post(&self, name: &'static str, body: Value) -> Answer {
         self.tron_ask(name, &format!("/{name}"), Vec::new(), Some(body), tron_reading).await
     }
 
-    async fn tron_rpc(&self, method: &'static str, params: Value) -> Told {
+    async fn tron_rpc(&self, method: &'static str, params: Value) -> Answer {
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
         let answer = self.tron_ask(method, "/jsonrpc", Vec::new(), Some(body), tron_rpc_reading);
         let answer = answer.await?;
@@ -68,23 +67,16 @@ impl ProbeTarget {
         if is_list { Ok("offered".to_owned()) } else { Err("no list".to_owned()) }
     }
 
-    /// By JSON-RPC, else by the first block: a chain's number is the end of that block's id.
-    pub(super) async fn tron_identity(&self, chain: &Chain) -> Result<String, String> {
-        let reported = if let Ok(reported) = self.tron_rpc("eth_chainId", json!([])).await {
-            reported.as_str().unwrap_or_default().to_owned()
-        } else {
-            let block = self.tron_post("wallet/getblockbynum", json!({"num": 0})).await?;
-            let id = block.get("blockID").and_then(Value::as_str).unwrap_or_default();
-            let end = id.len().checked_sub(8).and_then(|from| id.get(from..));
-            let end = end.ok_or("the node returns no first block")?;
-            u32::from_str_radix(end, 16).map_or_else(|_| end.to_owned(), |id| format!("{id:#x}"))
-        };
-        match chain.chain_id.map(|id| format!("{id:#x}")) {
-            Some(expected) if expected != reported => {
-                Err(format!("its number is {reported}, not {expected}"))
-            }
-            Some(_) | None => Ok(reported),
+    /// The chain id by JSON-RPC, else by the first block, whose id ends with it.
+    pub(super) async fn tron_chain_id(&self) -> Result<String, String> {
+        if let Ok(reported) = self.tron_rpc("eth_chainId", json!([])).await {
+            return Ok(reported.as_str().unwrap_or_default().to_owned());
         }
+        let block = self.tron_post("wallet/getblockbynum", json!({"num": 0})).await?;
+        let id = block.get("blockID").and_then(Value::as_str).unwrap_or_default();
+        let end = id.len().checked_sub(8).and_then(|from| id.get(from..));
+        let end = end.ok_or("the node returns no first block")?;
+        Ok(u32::from_str_radix(end, 16).map_or_else(|_| end.to_owned(), |id| format!("{id:#x}")))
     }
 
     pub(super) async fn tron(&self) -> Vec<Finding> {
@@ -144,7 +136,7 @@ impl ProbeTarget {
         }
     }
 
-    /// Nearly every block has contracts that call others.
+    /// Nearly every block contains inner calls.
     async fn tron_inner(&self, head: u64) -> Result<String, String> {
         let mut calls = 0;
         for block in head.saturating_sub(RECENT - 1)..=head {
@@ -164,7 +156,6 @@ impl ProbeTarget {
     }
 }
 
-/// The height of a block.
 fn height(block: &Value) -> Option<u64> {
     let data = block.get("block_header")?.get("raw_data")?;
     Some(data.get("number").and_then(Value::as_u64).unwrap_or(0))

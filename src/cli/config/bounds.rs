@@ -1,18 +1,18 @@
-//! The least that a setting can be where less would serve nothing.
+//! Minimum values of settings below which the server would be unusable.
 
 use std::time::Duration;
 
 use super::Layer;
 use super::units::{Size, Wait};
 
-/// `data/default.toml` says so: with less, a file has no room for its own pages.
+/// As in `data/default.toml`: a smaller file has no space for its own pages.
 const MAX_SIZE_MIN: Size = Size(64 << 20);
-/// A stream has to have time for a line.
+/// A stream needs time for a line.
 const WINDOW_MIN: Wait = Wait(Duration::from_millis(100));
-/// Below, blank lines would be most of what is sent.
+/// Below this, most of a stream would be blank lines.
 const HEARTBEAT_MIN: Wait = Wait(Duration::from_millis(100));
 
-/// The first setting of a layer that is too small, with what is right.
+/// The first setting of a layer below its minimum, and the error text.
 pub(super) fn too_small(layer: &Layer) -> Option<(&'static str, String)> {
     let server = &layer.server;
     let max_size = layer.storage.max_size.and_then(|size| size.0);

@@ -14,15 +14,14 @@ use crate::domain::{Address, Family};
 use crate::registry::{Chain, Finality, OwnChain, Registry};
 use crate::sources::{Discovery, TronDiscovery};
 
-/// Most endpoints of one chain.
 const ENDPOINTS_MAX: usize = 64;
 
-/// What is configured for one chain. Absent values are the chain table's.
+/// The configuration of one chain. The chain table provides absent values.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct ChainLayer {
     pub(in crate::cli) enabled: Option<bool>,
-    /// Own chains only.
+    // The next six: own chains only.
     pub(in crate::cli) family: Option<Family>,
     pub(in crate::cli) chain_id: Option<u64>,
     pub(in crate::cli) native: Option<String>,
@@ -33,12 +32,12 @@ pub(in crate::cli) struct ChainLayer {
     pub(in crate::cli) portal: Option<ConfigUrl>,
     pub(in crate::cli) discovery: Option<Vec<FindBy>>,
     pub(in crate::cli) explorer: Option<Explorer>,
-    /// Where it stands, for errors.
+    /// Position in the configuration, for error messages.
     #[serde(skip)]
     pub(in crate::cli) place: String,
 }
 
-/// A way to find transactions, as `discovery` names it.
+/// A way to find transactions, as named in `discovery`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::cli) enum FindBy {
@@ -53,7 +52,7 @@ pub(in crate::cli) enum FindBy {
 }
 
 impl FindBy {
-    /// Of an EVM chain.
+    /// The way on an EVM chain.
     pub(in crate::cli) fn evm(self) -> Option<Discovery> {
         match self {
             Self::Portal => Some(Discovery::Portal),
@@ -64,7 +63,7 @@ impl FindBy {
         }
     }
 
-    /// Both, or none named: events where no endpoint is found to have lists.
+    /// With both or neither named, lists are used if an endpoint offers them, else events.
     pub(in crate::cli) fn tron(named: &[Self]) -> TronDiscovery {
         match (named.contains(&Self::Lists), named.contains(&Self::Events)) {
             (true, false) => TronDiscovery::Lists,
@@ -82,19 +81,17 @@ impl FindBy {
     }
 }
 
-/// An index with account lists.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct Explorer {
     pub(in crate::cli) url: ConfigUrl,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) key: Option<ConfigSecret>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) rate: Option<RateSetting>,
 }
 
 impl Explorer {
-    /// With its key, and with the chain's number where one index has them all, in the query.
+    /// The endpoint with its key in the query, and with the chain id if one index serves all
+    /// chains.
     pub(in crate::cli) fn endpoint(&self, chain: &Chain) -> Result<NodeSetting, CliError> {
         let mut url = self.url.expose().to_owned();
         let mut join = |name: &str, value: &str| {
@@ -102,7 +99,7 @@ impl Explorer {
             url = format!("{url}{sign}{name}={value}");
         };
         let host = self.url.host();
-        // Etherscan's and Blockscout's common interfaces (their documentation).
+        // The multichain APIs of Etherscan and Blockscout (their documentation).
         let number = chain.chain_id.unwrap_or_default().to_string();
         match host.as_str() {
             "api.etherscan.io" if !self.url.expose().contains("chainid=") => {
@@ -122,15 +119,12 @@ impl Explorer {
     }
 }
 
-/// A node: its address alone, or a table with limits.
+/// A node: a URL, or a table with limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::cli) struct NodeSetting {
     pub(in crate::cli) url: ConfigUrl,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) rate: Option<RateSetting>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) concurrency: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) batch: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(in crate::cli) headers: BTreeMap<String, ConfigSecret>,
@@ -159,7 +153,7 @@ impl<'de> Deserialize<'de> for NodeSetting {
     }
 }
 
-/// Written by hand, because an untagged enum would not say what is wrong.
+/// Hand-written, because errors of an untagged enum do not name the cause.
 struct EndpointVisitor;
 
 impl<'de> Visitor<'de> for EndpointVisitor {
@@ -181,11 +175,11 @@ impl<'de> Visitor<'de> for EndpointVisitor {
 }
 
 impl ChainLayer {
-    /// An index or a gateway of the operator's own.
     pub(in crate::cli) fn has_lists(&self) -> bool {
         self.explorer.is_some() || self.portal.is_some()
     }
 
+    /// This layer's values, and `below` for those that are absent.
     pub(in crate::cli) fn over(self, below: Self) -> Self {
         Self {
             enabled: self.enabled.or(below.enabled),
@@ -204,7 +198,7 @@ impl ChainLayer {
     }
 }
 
-/// Checks one chain's table and gives the chain's slug.
+/// Checks one chain's table and returns the chain's slug.
 pub(in crate::cli) fn check_chain(
     name: &str,
     chain: &ChainLayer,
@@ -216,7 +210,7 @@ pub(in crate::cli) fn check_chain(
         check_discovery(Family::Evm, chain)?;
         return Ok(name.to_owned());
     };
-    let told = [
+    let fixed = [
         ("family", chain.family.is_some()),
         ("chain_id", chain.chain_id.is_some()),
         ("native", chain.native.is_some()),
@@ -224,7 +218,7 @@ pub(in crate::cli) fn check_chain(
         ("multicall", chain.multicall.is_some()),
         ("finality", chain.finality.is_some()),
     ];
-    if let Some((key, _)) = told.iter().find(|(_, set)| *set) {
+    if let Some((key, _)) = fixed.iter().find(|(_, set)| *set) {
         return Err(format!(
             "{key} of {} is fixed by the chain table and cannot be set",
             known.slug
@@ -245,7 +239,7 @@ pub(in crate::cli) fn check_chain(
 }
 
 fn check_discovery(family: Family, chain: &ChainLayer) -> Result<(), String> {
-    // Of Tron an empty list is as none.
+    // On Tron an empty list means the same as none.
     if family == Family::Evm && chain.discovery.as_ref().is_some_and(Vec::is_empty) {
         return Err("discovery is empty: leave it out, or name a way to find wallets".to_owned());
     }
@@ -286,7 +280,7 @@ fn check_endpoints(chain: &ChainLayer) -> Result<(), String> {
     Ok(())
 }
 
-/// Multicall3 stands at this address on most chains (its own list of deployments).
+/// Multicall3's address on most chains (its list of deployments).
 const MULTICALL: &str = "0xcA11bde05977b3631167028862bE2a173976CA11";
 
 fn check_own_chain(name: &str, chain: &ChainLayer) -> Result<(), String> {
@@ -305,7 +299,7 @@ fn check_own_chain(name: &str, chain: &ChainLayer) -> Result<(), String> {
     own_chain(name, chain).map(drop)
 }
 
-/// A chain that is described by the configuration alone.
+/// A chain that the chain table lacks and the configuration defines.
 pub(in crate::cli) fn own_chain(name: &str, chain: &ChainLayer) -> Result<OwnChain, String> {
     let needs = |key: &str| format!("the own chain {name} needs {key}");
     let address = |key: &str, text: &str| {

@@ -1,8 +1,7 @@
-//! The process environment as a value, so that tests pass their own.
+//! The process environment as a value, so that tests can pass their own.
 
 use std::collections::BTreeMap;
 
-/// Prefix of every variable that is read.
 const PREFIX: &str = "BLOTTER_";
 
 /// The variables that begin with `BLOTTER_`, and `NO_COLOR`.
@@ -10,7 +9,7 @@ const PREFIX: &str = "BLOTTER_";
 pub(in crate::cli) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Variables whose name or value is not UTF-8 are not ours.
+    /// Ignores variables whose name or value is not UTF-8.
     pub(in crate::cli) fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -1,10 +1,10 @@
-//! What is wrong with a configuration.
+//! Configuration errors.
 
 use std::path::PathBuf;
 
 use crate::cli::errors::CliError;
 
-/// Why a configuration cannot be used; says the key and where it stands.
+/// Why a configuration cannot be used, with the key and its position.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum ConfigError {
     #[error("cannot read {}", path.display())]

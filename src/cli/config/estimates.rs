@@ -1,15 +1,18 @@
-//! Whether size estimates are answered, which needs no key.
+//! The setting `server.estimates`: whether size estimates, which need no key, are served.
 
 use super::units::{one_of_words, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::cli::config::Listen;
+use crate::domain::named;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) enum Estimates {
-    /// Only while the server listens on this machine alone.
-    Auto,
-    On,
-    Off,
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(in crate::cli) enum Estimates {
+        /// Only if the server listens on a loopback address.
+        Auto = "auto",
+        On = "on",
+        Off = "off",
+    }
 }
 
 impl Estimates {
@@ -22,11 +25,7 @@ impl Estimates {
     }
 }
 
-one_of_words!(Estimates, "expected \"auto\", \"on\" or \"off\"", {
-    Auto: "auto",
-    On: "on",
-    Off: "off",
-});
+one_of_words!(Estimates, "expected \"auto\", \"on\" or \"off\"");
 serde_as_text!(Proxies);
 serde_as_text!(Hosts);
 

@@ -1,8 +1,8 @@
 //! The configuration: flag before environment before file before default.
 //!
-//! Each layer has the same shape with every value optional, is checked strictly by itself (so that
-//! an error can name its file and line, or its variable), and is then laid over the one below. The
-//! lowest is `data/default.toml`, which is also the reference.
+//! Every layer has the same shape, with every value optional. Each is checked by itself, so that an
+//! error can name the file and line or the variable, and is then merged over the one below. The
+//! lowest layer is `data/default.toml`, which is also the reference.
 
 mod bounds;
 pub(super) mod chains;
@@ -17,6 +17,7 @@ pub(super) mod units;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,14 +33,15 @@ pub(super) use units::Listen;
 use units::{Optional, RateSetting, Size, Wait};
 
 const DEFAULTS: &str = include_str!("../../../data/default.toml");
-/// Read from the working folder where no other file is named.
+/// Read from the working directory unless another file is named.
 const FILE_NAME: &str = "blotter.toml";
 const VARIABLE_PREFIX: &str = "BLOTTER_";
-/// Variables that are no settings: they choose a file, the log, or stand for a flag of one command.
+/// Variables that are no settings: they name a file or the log filter, or replace a flag of a
+/// command.
 const OTHER_VARIABLES: [&str; 4] = ["BLOTTER_CONFIG", "BLOTTER_LOG", "BLOTTER_URL", "BLOTTER_KEY"];
 
-/// Declares a section twice: with every value present, and as a layer. What is marked is read once,
-/// at the start.
+/// Declares a section twice: with all values present, and as a layer. A reload does not apply
+/// values marked `at_start`.
 macro_rules! section {
     ($name:ident, $layer:ident, $table:literal, {
         $($(#[$at_start:ident])? $field:ident: $type:ty,)+
@@ -50,14 +52,14 @@ macro_rules! section {
         }
 
         impl $name {
-            /// Takes over what is not marked, and names what differs.
-            fn reload(&mut self, wanted: Self, changed: &mut Vec<String>, restart: &mut Vec<String>) {
-                $(if self.$field != wanted.$field {
+            /// Applies values that are not marked, and adds the names of those that differ.
+            fn reload(&mut self, loaded: Self, changed: &mut Vec<String>, restart: &mut Vec<String>) {
+                $(if self.$field != loaded.$field {
                     let name = concat!($table, ".", stringify!($field)).to_owned();
                     if stringify!($($at_start)?) == "at_start" {
                         restart.push(name);
                     } else {
-                        self.$field = wanted.$field;
+                        self.$field = loaded.$field;
                         changed.push(name);
                     }
                 })+
@@ -128,7 +130,7 @@ section!(Audit, AuditLayer, "audit", {
     #[at_start] calls_per_hour: u32,
 });
 
-/// What the flags of a command set.
+/// The settings that flags of a command provide.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flags {
     pub(super) config: Option<PathBuf>,
@@ -137,7 +139,6 @@ pub(super) struct Flags {
     pub(super) listen: Option<Listen>,
 }
 
-/// The merged configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
     pub(super) server: Server,
@@ -145,33 +146,32 @@ pub(super) struct Config {
     pub(super) prices: Prices,
     pub(super) log: Log,
     pub(super) audit: Audit,
-    /// By slug, only those that were configured.
+    /// Configured chains by slug.
     pub(super) chains: BTreeMap<String, ChainLayer>,
-    /// The file that was read.
     pub(super) file: Option<PathBuf>,
-    /// `BLOTTER_` variables that nothing reads, most likely misspelt.
+    /// Unknown `BLOTTER_` variables, most likely misspelt.
     pub(super) unused_variables: Vec<String>,
 }
 
 impl Config {
-    /// Takes over what is not read at the start: names of settings that are in force by it, and of
-    /// those that need a restart, chains left out.
-    pub(super) fn reload(&mut self, wanted: Self) -> (Vec<String>, Vec<String>) {
+    /// Applies the settings that may change at run time. Returns the names of the settings that
+    /// changed and of those that need a restart, both without chains.
+    pub(super) fn reload(&mut self, loaded: Self) -> (Vec<String>, Vec<String>) {
         let (mut changed, mut restart) = (Vec::new(), Vec::new());
-        self.audit.reload(wanted.audit, &mut changed, &mut restart);
-        self.log.reload(wanted.log, &mut changed, &mut restart);
-        self.prices.reload(wanted.prices, &mut changed, &mut restart);
-        self.server.reload(wanted.server, &mut changed, &mut restart);
-        self.storage.reload(wanted.storage, &mut changed, &mut restart);
+        self.audit.reload(loaded.audit, &mut changed, &mut restart);
+        self.log.reload(loaded.log, &mut changed, &mut restart);
+        self.prices.reload(loaded.prices, &mut changed, &mut restart);
+        self.server.reload(loaded.server, &mut changed, &mut restart);
+        self.storage.reload(loaded.storage, &mut changed, &mut restart);
         changed.sort_unstable();
         restart.sort_unstable();
-        self.chains = wanted.chains;
-        self.file = wanted.file;
-        self.unused_variables = wanted.unused_variables;
+        self.chains = loaded.chains;
+        self.file = loaded.file;
+        self.unused_variables = loaded.unused_variables;
         (changed, restart)
     }
 
-    /// Chains that only the configuration knows; they were checked when it was read.
+    /// Chains that only the configuration defines; they were checked when it was read.
     pub(super) fn own_chains(&self, registry: &Registry) -> Vec<OwnChain> {
         let own = self.chains.iter().filter(|(slug, _)| registry.chain_named(slug).is_none());
         own.filter_map(|(slug, chain)| own_chain(slug, chain).ok()).collect()
@@ -202,7 +202,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// By itself, so that the error can name where the setting stands.
+    /// Checks this layer alone, so that the error can name the setting's position.
     fn check(&self, name: &str) -> Result<(), ConfigError> {
         bounds::too_small(self).map_or(Ok(()), |(key, reason)| {
             Err(ConfigError::Wrong { place: format!("{name} ({key})"), reason })
@@ -229,7 +229,7 @@ impl Layer {
     }
 }
 
-/// The parser's own words on one line; its picture of the line is left to `place`.
+/// The parser's message on one line; `place` names the position instead of quoting the line.
 fn reason(error: &toml::de::Error) -> String {
     without_value(&error.message().lines().collect::<Vec<_>>().join(", "))
 }
@@ -240,9 +240,9 @@ fn place(text: &str, name: &str, span: Option<Range<usize>>) -> String {
     let before = text.get(..start).unwrap_or(text);
     let number = before.matches('\n').count() + 1;
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
-    // The line is shown up to its value only: a wrong value may be a secret.
+    // Only the key is shown: a wrong value may be a secret.
     let key = line.split('=').next().unwrap_or(line).trim();
-    // A broken line may begin inside a value: only what has the form of a key is shown.
+    // A malformed line may begin inside a value, so only text in the form of a key is shown.
     let is_key = |c: char| c.is_ascii_alphanumeric() || "_-.[] ".contains(c);
     if (line.contains('=') || line.starts_with('[')) && key.chars().all(is_key) {
         return format!("{name}, line {number} ({key})");
@@ -250,7 +250,7 @@ fn place(text: &str, name: &str, span: Option<Range<usize>>) -> String {
     format!("{name}, line {number}")
 }
 
-/// Merges everything; `read` gives a file's text (the disk, or a test's).
+/// Merges all layers; `read` returns a file's text, which tests replace.
 pub(super) fn load(
     flags: &Flags,
     environment: &Environment,
@@ -290,7 +290,7 @@ pub(super) fn load(
     })
 }
 
-/// The named file must exist; the one in the working folder may.
+/// The text of the configuration file. A named file must exist; the default one need not.
 fn file_text(
     flags: &Flags,
     environment: &Environment,
@@ -319,7 +319,8 @@ fn flag_layer(flags: &Flags) -> Layer {
 }
 
 /// Every setting of the reference as `BLOTTER_<SECTION>_<KEY>`, the two that have flags also by the
-/// flag's name, and `BLOTTER_CHAINS_<SLUG>_RPC`, `_PORTAL`, `_EXPLORER`, `_DISCOVERY` and `_ENABLED`.
+/// flag's name, and `BLOTTER_CHAINS_<SLUG>_RPC`, `_PORTAL`, `_EXPLORER`, `_DISCOVERY` and
+/// `_ENABLED`.
 fn environment_layer(
     environment: &Environment,
     unused: &mut Vec<String>,
@@ -337,7 +338,7 @@ fn environment_layer(
             }
             continue;
         };
-        // As text, because only text has the positions that the layer's keys are read with.
+        // By text, because the layer's keys are `Spanned`, which only a parser provides.
         let text = table.to_string();
         let mut one: Layer = toml::from_str(&text).map_err(|error| ConfigError::Wrong {
             place: name.to_owned(),
@@ -352,7 +353,7 @@ fn environment_layer(
     Ok(layer)
 }
 
-/// The one setting that a variable names; `None` where the reference has no such setting.
+/// The setting that a variable names; `None` if the reference has no such setting.
 fn variable_table(setting: &str, value: &str, reference: &toml::Table) -> Option<toml::Table> {
     match setting {
         "LISTEN" => return Some(nested("server", "listen", value.into())),
@@ -364,7 +365,7 @@ fn variable_table(setting: &str, value: &str, reference: &toml::Table) -> Option
         let value = match key {
             "rpc" | "discovery" => list(value),
             "portal" => value.into(),
-            "enabled" => value.parse::<bool>().map_or_else(|_| value.into(), Into::into),
+            "enabled" => typed::<bool>(value),
             "explorer" => toml::Table::from_iter([("url".to_owned(), value.into())]).into(),
             _ => return None,
         };
@@ -372,17 +373,20 @@ fn variable_table(setting: &str, value: &str, reference: &toml::Table) -> Option
         return Some(toml::Table::from_iter([("chains".to_owned(), chain)]));
     }
     let (section, key) = setting.split_once('_')?;
-    let value = match reference.get(section)?.get(key)? {
-        // Text that is no number is left as it is: the strict reading then says what is expected.
-        toml::Value::Integer(_) => value.parse::<i64>().map_or_else(|_| value.into(), Into::into),
-        toml::Value::Boolean(_) => value.parse::<bool>().map_or_else(|_| value.into(), Into::into),
-        toml::Value::String(_)
-        | toml::Value::Array(_)
-        | toml::Value::Float(_)
-        | toml::Value::Datetime(_)
-        | toml::Value::Table(_) => value.into(),
+    let known = reference.get(section)?.get(key)?;
+    let value = if known.is_integer() {
+        typed::<i64>(value)
+    } else if known.is_bool() {
+        typed::<bool>(value)
+    } else {
+        value.into()
     };
     Some(nested(section, key, value))
+}
+
+/// Text of another type stays text: deserializing the layer then reports the expected type.
+fn typed<T: FromStr + Into<toml::Value>>(text: &str) -> toml::Value {
+    text.parse::<T>().map_or_else(|_| text.into(), Into::into)
 }
 
 fn nested(section: &str, key: &str, value: toml::Value) -> toml::Table {

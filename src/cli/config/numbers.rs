@@ -1,8 +1,8 @@
-//! Decimal texts of rows as integers.
+//! Parses the decimal numbers of rows.
 
 use crate::domain::{Decimal, Units};
 
-/// A JSON number as the API writes them: no sign, no exponent.
+/// Parses a JSON number in the API's form: no sign and no exponent.
 pub(in crate::cli) fn decimal(text: &str) -> Option<Decimal> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let decimals = u8::try_from(part.len()).ok()?;

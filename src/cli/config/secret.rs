@@ -1,4 +1,4 @@
-//! Text that holds a secret: used by name, shown hidden.
+//! Values that contain secrets, which `Display` and `Debug` hide.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,27 +7,26 @@ use std::str::FromStr;
 use super::units::{Optional, serde_as_text};
 
 const HIDDEN: &str = "***";
-/// Words of a path that are no longer than these are shown: those of lowercase letters and digits
-/// such as `v2`, and those of lowercase letters alone such as `ethereum-mainnet`. All else is taken
-/// for a key.
+/// Longest words of a path that are shown: of lowercase letters and digits such as `v2`, and of
+/// lowercase letters alone such as `ethereum-mainnet`. Anything else may be a key and is hidden.
 const WORD_CHARS_MAX: usize = 5;
 const PLAIN_WORD_CHARS_MAX: usize = 12;
 const WORDS_MAX: usize = 3;
 
-/// An endpoint's address. Providers put keys into user info, path and query.
+/// An endpoint's URL. Providers put keys into user info, path and query.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::cli) struct ConfigUrl {
     text: String,
-    /// Published for all: nothing of it is hidden.
+    /// From the built-in tables: shown in full.
     is_public: bool,
 }
 
-/// A header value or key, or the address of a database. Nothing of it is shown.
+/// A header value, a key or a database URL, never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::cli) struct ConfigSecret(String);
 
 impl ConfigUrl {
-    /// Refuses what is no `http` or `https` address with a host.
+    /// Parses an `http` or `https` URL with a host.
     pub(in crate::cli) fn parse(text: &str) -> Result<Self, &'static str> {
         let expected = "expected an address such as \"https://host/path\"";
         let uri: http::Uri = text.parse().map_err(|_| expected)?;
@@ -37,7 +36,7 @@ impl ConfigUrl {
         if known && host { Ok(Self { text: text.to_owned(), is_public }) } else { Err(expected) }
     }
 
-    /// One of the built-in tables.
+    /// Parses a URL of the built-in tables.
     pub(in crate::cli) fn public(text: &str) -> Result<Self, &'static str> {
         Ok(Self { is_public: true, ..Self::parse(text)? })
     }
@@ -46,7 +45,7 @@ impl ConfigUrl {
         &self.text
     }
 
-    /// Host and port alone, to name the endpoint by.
+    /// Host and port, which identify the endpoint in messages.
     pub(in crate::cli) fn host(&self) -> String {
         let uri = self.text.parse::<http::Uri>().ok();
         let authority = uri.as_ref().and_then(http::Uri::authority).map_or("", |a| a.as_str());
@@ -60,7 +59,7 @@ impl ConfigSecret {
     }
 }
 
-/// The address with user info, key-like path segments and query values hidden.
+/// The URL with user info, key-like path segments and query values hidden.
 impl fmt::Display for ConfigUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_public {
@@ -134,11 +133,12 @@ impl fmt::Debug for ConfigSecret {
     }
 }
 
-/// A value in the wrong place may be a secret: its kind alone is named.
+/// Removes the value from a parser's error text, since it may be a secret in the wrong place. Its
+/// type remains.
 pub(super) fn without_value(reason: &str) -> String {
     const FOUND: [&str; 3] = ["invalid type: ", "invalid value: ", "unknown variant"];
     const EXPECTED: &str = ", expected ";
-    // The value itself may contain another one of these.
+    // The value itself may contain these words too.
     let first = FOUND.iter().filter_map(|found| Some((reason.find(found)?, *found))).min();
     let parts = first.and_then(|(_, found)| {
         let (before, rest) = reason.split_once(found)?;

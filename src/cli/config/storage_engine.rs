@@ -1,16 +1,17 @@
-//! The setting that chooses where the store is.
+//! The setting `storage.engine`.
 
-/// Where trades, keys and usage are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) enum StorageEngine {
-    /// In a database where one is named, else in a file.
-    Auto,
-    File,
-    Postgres,
+use super::units::one_of_words;
+use crate::domain::named;
+
+named! {
+    /// Where trades, keys and usage are stored.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(in crate::cli) enum StorageEngine {
+        /// In a database if one is configured, else in a file.
+        Auto = "auto",
+        File = "file",
+        Postgres = "postgres",
+    }
 }
 
-super::units::one_of_words!(StorageEngine, "expected \"auto\", \"file\" or \"postgres\"", {
-    Auto: "auto",
-    File: "file",
-    Postgres: "postgres",
-});
+one_of_words!(StorageEngine, "expected \"auto\", \"file\" or \"postgres\"");

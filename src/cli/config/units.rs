@@ -1,4 +1,4 @@
-//! Durations, sizes and rates as they are written in the configuration and on the command line.
+//! Durations, sizes, rates and addresses, as the configuration and the command line write them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A duration: `250ms`, `55s`, `2m`, `24h`, `30d`.
+/// A duration such as `250ms`, `55s`, `2m`, `24h` or `30d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct Wait(pub(in crate::cli) Duration);
 
-/// A number of bytes: `512KiB`, `256MiB`, `1GiB`, or `4096B`.
+/// A number of bytes such as `512KiB`, `256MiB`, `1GiB` or `4096B`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct Size(pub(in crate::cli) u64);
 
-/// Where to listen: an address and a port; port 0 takes a free one.
+/// An address and a port to listen on; port 0 takes a free one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct Listen(pub(in crate::cli) SocketAddr);
 
@@ -38,30 +38,27 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A value, or nothing where the text is empty.
+/// A value; `None` if the text is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct Optional<T>(pub(in crate::cli) Option<T>);
 
-/// Events in a second, kept in thousandths so that `0.5` is exact.
+/// Events per second, in thousandths so that `0.5` is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct RateSetting {
     pub(in crate::cli) millis: u64,
 }
 
-/// Text that is no value of its kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected {0}")]
-pub(in crate::cli) struct NotAValue(pub(in crate::cli) &'static str);
-
 const WAIT_UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 const SIZE_UNITS: [(&str, u64); 4] =
     [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
-const WAIT_EXPECTED: &str = "a duration such as \"250ms\", \"55s\", \"2m\", \"24h\" or \"30d\"";
-const SIZE_EXPECTED: &str = "a size such as \"512KiB\", \"256MiB\" or \"1GiB\"";
-const RATE_EXPECTED: &str = "a number a second above 0, with at most 3 decimals, such as 10 or 0.5";
+const WAIT_EXPECTED: &str =
+    "expected a duration such as \"250ms\", \"55s\", \"2m\", \"24h\" or \"30d\"";
+const SIZE_EXPECTED: &str = "expected a size such as \"512KiB\", \"256MiB\" or \"1GiB\"";
+const RATE_EXPECTED: &str =
+    "expected a number a second above 0, with at most 3 decimals, such as 10 or 0.5";
 
-/// `12` and `ms` of `12ms`, multiplied out.
+/// Parses a number with a unit, such as `12ms`, into the smallest unit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -69,7 +66,7 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// The largest unit that divides the value, so that what is printed reads back as it was.
+/// Writes a value in the largest unit that divides it, so that it parses back exactly.
 fn unscaled(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let fits = |(_, factor): &&(&str, u64)| value != 0 && value.is_multiple_of(*factor);
     match units.iter().find(fits).or(units.last()) {
@@ -79,10 +76,10 @@ fn unscaled(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fm
 }
 
 impl FromStr for Wait {
-    type Err = NotAValue;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NotAValue> {
-        let millis = scaled(text, &WAIT_UNITS).ok_or(NotAValue(WAIT_EXPECTED))?;
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let millis = scaled(text, &WAIT_UNITS).ok_or(WAIT_EXPECTED)?;
         Ok(Self(Duration::from_millis(millis)))
     }
 }
@@ -94,10 +91,10 @@ impl fmt::Display for Wait {
 }
 
 impl FromStr for Size {
-    type Err = NotAValue;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NotAValue> {
-        scaled(text, &SIZE_UNITS).map(Self).ok_or(NotAValue(SIZE_EXPECTED))
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        scaled(text, &SIZE_UNITS).map(Self).ok_or(SIZE_EXPECTED)
     }
 }
 
@@ -122,16 +119,16 @@ impl<T: fmt::Display> fmt::Display for Optional<T> {
 }
 
 impl FromStr for RateSetting {
-    type Err = NotAValue;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NotAValue> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         let (whole, part) = text.split_once('.').unwrap_or((text, ""));
         let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
         let millis = Some(format!("{whole}{part:0<3}"))
             .filter(|_| !whole.is_empty() && digits(whole) && digits(part) && part.len() <= 3)
             .and_then(|joined| joined.parse().ok())
             .filter(|millis| *millis > 0);
-        Ok(Self { millis: millis.ok_or(NotAValue(RATE_EXPECTED))? })
+        Ok(Self { millis: millis.ok_or(RATE_EXPECTED)? })
     }
 }
 
@@ -163,23 +160,20 @@ macro_rules! serde_as_text {
 }
 pub(in crate::cli) use serde_as_text;
 
-/// A setting that is one of some words.
+/// Implements text conversion and serde for an enum with named values.
 macro_rules! one_of_words {
-    ($name:ident, $expected:literal, { $($variant:ident: $word:literal,)+ }) => {
+    ($name:ident, $expected:literal) => {
         impl std::str::FromStr for $name {
             type Err = &'static str;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err($expected),
-                }
+                Self::ALL.into_iter().find(|value| value.name() == text).ok_or($expected)
             }
         }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self { $(Self::$variant => $word,)+ })
+                f.write_str(self.name())
             }
         }
 
@@ -194,7 +188,7 @@ serde_as_text!(Optional<Size>);
 serde_as_text!(Listen);
 serde_as_text!(Optional<Listen>);
 
-/// A number in the file, text on the command line.
+/// In a file a rate is a number; on the command line it is text.
 impl<'de> Deserialize<'de> for RateSetting {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(RateVisitor)
@@ -207,7 +201,7 @@ impl Visitor<'_> for RateVisitor {
     type Value = RateSetting;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(RATE_EXPECTED)
+        f.write_str(RATE_EXPECTED.trim_start_matches("expected "))
     }
 
     fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<RateSetting, E> {
@@ -215,7 +209,7 @@ impl Visitor<'_> for RateVisitor {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<RateSetting, E> {
-        // Through the shortest text: what was written, digit by digit, instead of float arithmetic.
+        // By the shortest text, which has the digits as written, without float arithmetic.
         number.to_string().parse().map_err(|_| E::invalid_value(Unexpected::Float(number), &self))
     }
 }
@@ -236,7 +230,7 @@ mod tests {
     #[track_caller]
     fn check<T>(text: &str, expected: Option<&T>, printed: &str)
     where
-        T: FromStr<Err = NotAValue> + fmt::Display + PartialEq + fmt::Debug,
+        T: FromStr<Err = &'static str> + fmt::Display + PartialEq + fmt::Debug,
     {
         let value = text.parse::<T>().ok();
         let value = value.as_ref();

@@ -1,8 +1,7 @@
-//! Writes a history in one form, and remembers how far it came, so that a call that was cut can be
-//! gone on with.
+//! Writes a history in one format, with checkpoints from which an interrupted call can resume.
 //!
-//! `FILE.resume` next to `FILE.part` holds the subject of the file, how many bytes of it are
-//! complete, and the cursor at their end. Bytes beyond those are cut off.
+//! The side file `FILE.resume` next to `FILE.part` holds the subject, the number of bytes that are
+//! complete and the cursor at their end. A resumed call truncates the file to those bytes.
 
 mod parquet;
 mod plain;
@@ -29,25 +28,24 @@ use tax::{Layout, Tax};
 const RESUME_SUFFIX: &str = ".resume";
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 
-/// What is written; a later call goes on only with the same.
+/// What is exported; only a call with the same subject can resume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ExportSubject {
     pub(super) wallet: String,
     pub(super) chain: String,
-    /// Symbol of the chain's coin.
+    /// Symbol of the native coin.
     pub(super) native: String,
     pub(super) format: Format,
     pub(super) limit: Option<u64>,
 }
 
-/// How far a file came.
 #[derive(Debug, Serialize, Deserialize)]
 struct Checkpoint {
     subject: ExportSubject,
     cursor: String,
     rows: u64,
     bytes: u64,
-    /// Time of the last row; files of earlier versions have none.
+    /// Time of the last row; missing in files of earlier versions.
     #[serde(default)]
     oldest: Option<String>,
     state: State,
@@ -57,13 +55,13 @@ pub(super) struct Export {
     subject: ExportSubject,
     target: Target,
     encoder: Box<dyn Encode>,
-    /// What stands before the rows is written: with the first of them, or with the end.
+    /// Whether the header is written, which happens with the first row or at the end.
     has_begun: bool,
     rows: u64,
     cursor: Option<String>,
-    /// Time of the last row, also of an earlier call.
+    /// Time of the last row, of this call or the resumed one.
     oldest: Option<String>,
-    /// The side file, where a file is written.
+    /// The side file, if the output is a file.
     side: Option<PathBuf>,
     saved_at: Instant,
 }
@@ -103,7 +101,7 @@ impl Export {
         Ok(())
     }
 
-    /// Goes on where an earlier call of the same was cut; `None` where it had noted nothing yet.
+    /// Resumes an interrupted export; `None` if it has no checkpoint.
     pub(super) fn resume(
         subject: &ExportSubject,
         path: &Path,
@@ -142,12 +140,13 @@ impl Export {
         self.target.is_terminal()
     }
 
-    /// Where an earlier call ended.
+    /// The position behind the last row, from which an export resumes.
     pub(super) fn cursor(&self) -> Option<String> {
         self.cursor.clone()
     }
 
-    /// Writes the end and gives the file its name; where rows are missing, keeps it for later.
+    /// Writes the end and renames the file; if rows are missing, keeps it with a checkpoint
+    /// instead.
     pub(super) fn end(mut self, ending: Ending, short: Option<CliError>) -> Result<(), CliError> {
         self.start()?;
         let ending = self.with_first_trade(ending);
@@ -179,13 +178,13 @@ impl Export {
         )))
     }
 
-    /// A reading knows its own rows alone, and its last page may hold none.
+    /// Fills in the first trade of a resumed export, whose last call may have read no rows.
     fn with_first_trade(&self, ending: Ending) -> Ending {
         let known = self.oldest.clone().filter(|_| ending.is_whole());
         Ending { first_trade: ending.first_trade.or(known), ..ending }
     }
 
-    /// After a failure: what can be gone on with stays, half a file does not.
+    /// After a failure: removes the partial file unless it can be resumed.
     pub(super) fn abandon(self) {
         let is_kept = self.side.as_deref().is_some_and(|side| side.exists() && self.rows > 0);
         if !is_kept {
@@ -193,7 +192,7 @@ impl Export {
         }
     }
 
-    /// Notes how far the file is whole; the file first, then the note.
+    /// Writes a checkpoint. The rows are synced to disk before it.
     fn save(&mut self) -> Result<(), CliError> {
         let (Some(side), Some(cursor), Some(state)) =
             (&self.side, &self.cursor, self.encoder.state())
@@ -220,18 +219,8 @@ impl Export {
     }
 }
 
-impl RowSink for Export {
-    fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
-        self.last_rows(rows, cursor)?;
-        self.cursor = Some(cursor.to_owned());
-        if self.saved_at.elapsed() >= CHECKPOINT_EVERY {
-            self.save()?;
-        }
-        Ok(())
-    }
-
-    /// Nothing is noted behind them: a call that goes on would read them again.
-    fn last_rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
+impl Export {
+    fn write(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
         self.start()?;
         self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         self.cursor = None;
@@ -239,6 +228,22 @@ impl RowSink for Export {
             self.oldest = Some(last.block_time.clone());
         }
         self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)
+    }
+}
+
+impl RowSink for Export {
+    fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
+        self.write(rows, cursor)?;
+        self.cursor = Some(cursor.to_owned());
+        if self.saved_at.elapsed() >= CHECKPOINT_EVERY {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// No checkpoint follows these rows: a resumed call would read them again.
+    fn last_rows(&mut self, rows: Vec<TradeLine>) -> Result<(), CliError> {
+        self.write(rows, "")
     }
 
     fn written(&self) -> u64 {
@@ -275,7 +280,7 @@ mod tests {
         (subject, export)
     }
 
-    /// A file with two rows, and a note behind them.
+    /// A file with two rows and a checkpoint behind them.
     async fn noted(format: Format) -> (tempfile::TempDir, PathBuf, ExportSubject, Export) {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("rows");
@@ -285,7 +290,7 @@ mod tests {
         (temp, path, subject, export)
     }
 
-    /// Its cursor would be refused each time.
+    /// Its cursor would be rejected each time.
     #[tokio::test(start_paused = true)]
     async fn what_the_chain_has_changed_is_not_gone_on_with() {
         let (temp, path, _, export) = noted(Format::Csv).await;
@@ -299,12 +304,12 @@ mod tests {
         assert!(Export::resume(&subject, &path, |_| true).unwrap().is_none(), "it begins anew");
     }
 
-    /// A cut between them and the end would repeat them.
+    /// An interruption between them and the end would repeat them.
     #[tokio::test(start_paused = true)]
     async fn nothing_is_noted_behind_the_last_rows() {
         let (_temp, path, subject, mut export) = noted(Format::Csv).await;
         tokio::time::advance(CHECKPOINT_EVERY).await;
-        export.last_rows(vec![row()], "c1").unwrap();
+        export.last_rows(vec![row()]).unwrap();
         assert_eq!(export.written(), 3);
         drop(export);
         let again = Export::resume(&subject, &path, |cursor| cursor == "c1").unwrap().unwrap();

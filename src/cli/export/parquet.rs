@@ -1,9 +1,9 @@
-//! A history as an Apache Parquet file, written group by group in bounded memory.
+//! A history as an Apache Parquet file, written by row groups in bounded memory.
 //!
-//! Plain encoding, one page a column and group, compressed by Zstandard: every reader supports it.
-//! Amounts are text with every digit, because 256 bits fit no decimal type of readers. The file's
-//! end lists its groups; between two calls the list is kept in a file next to it. Layout: the
-//! Parquet project's `parquet.thrift` and `README.md`.
+//! Plain encoding with one page for each column of a group, compressed by Zstandard, which every
+//! reader supports. Amounts are text with all digits, because 256 bits exceed readers' decimal
+//! types. The footer lists the groups; between two calls the list is kept in the side file. Layout:
+//! the Parquet project's `parquet.thrift` and `README.md`.
 
 use std::io::{self, Write};
 
@@ -14,11 +14,11 @@ use crate::cli::export::ExportSubject;
 use crate::cli::output::{ColumnChunk, Encode, Ending, RowGroup, State, TradeLine};
 
 const MAGIC: &[u8; 4] = b"PAR1";
-/// Rows of a group: held in memory until it is written.
+/// Rows of a group, which is held in memory until it is written.
 const GROUP_ROWS: usize = 20_000;
 const ZSTD_LEVEL: i32 = 3;
 
-// Numbers of parquet.thrift.
+// Values of parquet.thrift.
 const TYPE_INT64: i32 = 2;
 const TYPE_BYTE_ARRAY: i32 = 6;
 const REQUIRED: i32 = 0;
@@ -63,7 +63,6 @@ pub(in crate::cli) struct Parquet {
     about: [(&'static str, String); 2],
     held: Vec<TradeLine>,
     groups: Vec<RowGroup>,
-    /// Bytes written so far.
     at: u64,
 }
 
@@ -202,7 +201,7 @@ fn page_head(rows: usize, plain: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
     Ok(head.finish())
 }
 
-/// Which values are there, where some may not be, and those that are.
+/// A data page: for an optional column the definition levels, then the values that are present.
 fn page(column: &Column, rows: &[TradeLine]) -> io::Result<Vec<u8>> {
     let (mut present, mut values) = (Vec::with_capacity(rows.len()), Vec::new());
     for row in rows {
@@ -235,7 +234,7 @@ fn millis(time: &str) -> Option<i64> {
     time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
-/// Runs of equal levels of one bit: twice the run's length, then the level.
+/// Definition levels of one bit, run-length encoded: twice the run's length, then the level.
 fn levels(present: &[bool]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for run in present.chunk_by(|one, next| one == next) {
@@ -268,7 +267,7 @@ impl Encode for Parquet {
         self.write_group(to)
     }
 
-    /// Only between two groups: what is held is not yet in the file.
+    /// Only between two groups, since buffered rows are not in the file yet.
     fn state(&self) -> Option<State> {
         let groups = self.groups.clone();
         self.held.is_empty().then_some(State { groups, ..State::default() })

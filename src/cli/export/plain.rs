@@ -1,8 +1,7 @@
-//! Table, CSV, NDJSON and JSON.
+//! Table, CSV, NDJSON and JSON, all written as rows arrive.
 //!
-//! `ndjson` has the shape of the API's stream, `json` nearly that of a page: with `firstTrade`, without
-//! the numbers of pages. Rows are written as they come;
-//! only `json` could need them all, and does not: what is known last stands last.
+//! `ndjson` has the shape of the API's stream. `json` has that of a page, with `firstTrade` and
+//! without the numbers of pages; its members that are known last come last.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -16,6 +15,14 @@ use crate::cli::output::{
 };
 
 #[derive(Serialize)]
+struct BatchLine<'a> {
+    trades: &'a [TradeLine],
+    /// Behind the rows. A server gives none behind the last ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+}
+
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FinalLine<'a> {
     complete: bool,
@@ -26,11 +33,10 @@ struct FinalLine<'a> {
     cursor: Option<&'a str>,
 }
 
-/// Table, CSV, NDJSON and JSON.
 pub(super) struct Plain {
     format: Format,
     wallet: String,
-    /// Symbol of the chain's coin, for the table's head.
+    /// Symbol of the native coin, for the table's header.
     native: String,
     colour: bool,
     written: u64,
@@ -79,11 +85,11 @@ impl Encode for Plain {
         }
     }
 
-    /// Hands the rows on at once.
+    /// Writes the rows at once.
     fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, cursor: &str) -> io::Result<()> {
         if self.format == Format::Ndjson && !rows.is_empty() {
-            let (trades, cursor) = (json(&rows)?, json(&cursor)?);
-            writeln!(to, "{{\"trades\":{trades},\"cursor\":{cursor}}}")?;
+            let cursor = Some(cursor).filter(|cursor| !cursor.is_empty());
+            writeln!(to, "{}", json(&BatchLine { trades: &rows, cursor })?)?;
         }
         for row in &rows {
             match self.format {
@@ -134,7 +140,8 @@ impl Encode for Plain {
     }
 }
 
-/// Fixed widths, so that a row can be written before the next is known; a longer cell pushes.
+/// Fixed widths, so that a row can be written before the next one is known. A longer cell shifts
+/// the rest of its line.
 fn table_line([time, side, amount, token, value, dex, signature]: [&str; 7]) -> String {
     format!("{time:<25}  {side:<4}  {amount:>24}  {token:<12}  {value:>18}  {dex:<18}  {signature}")
 }
@@ -195,6 +202,16 @@ mod tests {
             Format::Ndjson,
             &format!("{{\"trades\":[{FIRST},{SECOND}],\"cursor\":\"c1\"}}\n{last}\n"),
         );
+    }
+
+    /// Another one would give these rows again.
+    #[test]
+    fn a_line_of_last_rows_has_no_cursor() {
+        let mut text = Vec::new();
+        let mut writer = Plain::new(&sample_subject(Format::Ndjson), false);
+        writer.rows(&mut text, vec![trade("BONK", Some("0.000000000000000001"))], "").unwrap();
+        let expected = format!("{{\"trades\":[{FIRST}]}}\n");
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the tests of the forms write.
+//! Sample rows for the tests of the formats.
 
 use serde_json::value::RawValue;
 
@@ -16,7 +16,6 @@ pub(super) fn sample_subject(format: Format) -> ExportSubject {
     }
 }
 
-/// A buy.
 pub(super) fn sample_row(token: &str, value: Option<&str>, amount: Option<&str>) -> TradeLine {
     let number =
         |text: Option<&str>| text.and_then(|text| RawValue::from_string(text.to_owned()).ok());

@@ -1,8 +1,9 @@
-//! The layouts that tax programs import: one line a swap, with what was sent and what was received.
+//! The layouts that tax programs import: one line for each swap, with the amounts sent and
+//! received.
 //!
-//! A sell and a buy of one transaction that have the same value, or both none, are one swap; every
-//! other row is a swap against native coin. Fees have columns and stay empty: a row's amounts
-//! contain the fees of venue and route already, and the network's fee is no part of a trade.
+//! A sell and a buy of one transaction with the same value, or both without one, are one swap. Any
+//! other row is a swap against native coin. The fee columns stay empty: a row's amounts include the
+//! fees of venue and route, and the network fee is no part of a trade.
 
 use std::io::{self, Write};
 
@@ -11,7 +12,6 @@ use serde_json::value::RawValue;
 use crate::cli::export::ExportSubject;
 use crate::cli::output::{Encode, Ending, State, TradeLine, csv_text};
 
-/// Which program's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// The universal template (support.koinly.io, "How to create a custom CSV file").
@@ -25,16 +25,16 @@ const KOINLY_HEAD: &str = "Date,Sent Amount,Sent Currency,Received Amount,Receiv
 const COINTRACKING_HEAD: &str = "Type,Buy Amount,Buy Currency,Sell Amount,Sell Currency,Fee,Fee Currency,\
     Exchange,Trade-Group,Comment,Date,Liquidity pool (optional),Tx-ID (optional)";
 
-/// Writes swaps. The rows of a transaction stand together, so only the last one's are held back.
+/// Writes swaps. The rows of a transaction are consecutive, so only those of the last one are
+/// buffered.
 pub(super) struct Tax {
     layout: Layout,
     native: String,
     held: Vec<TradeLine>,
-    /// More rows follow behind those that are written, perhaps of the last transaction too.
+    /// The export ends before the history does: more rows of the last transaction may follow.
     is_cut: bool,
 }
 
-/// What was given or got.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Part {
     amount: String,
@@ -44,7 +44,7 @@ struct Part {
 struct Swap<'a> {
     sent: Part,
     received: Part,
-    /// The row's comment: which tokens, and what is unknown.
+    /// Venue, tokens and unknown values.
     comment: String,
     row: &'a TradeLine,
 }
@@ -72,7 +72,7 @@ impl Tax {
             && text(one.amount_sol.as_deref()) == text(other.amount_sol.as_deref())
             && one.amount.is_some()
             && other.amount.is_some()
-            // A third one, which is cut off, may be the other side of both.
+            // A third row behind the cut may be the other side of both.
             && !(self.is_cut && one.amount_sol.is_none())
         {
             let (sold, bought) = if one.side == "sell" { (one, other) } else { (other, one) };
@@ -107,7 +107,8 @@ impl Tax {
         Swap { sent, received, comment, row }
     }
 
-    /// A token that has the name of the coin is named by its address: it would be imported as the coin.
+    /// A token with the native coin's symbol is named by its address, or it would be imported as
+    /// the coin.
     fn part(&self, row: &TradeLine) -> Part {
         let is_coin = row.token.eq_ignore_ascii_case(&self.native);
         Part {
@@ -121,7 +122,7 @@ fn text(number: Option<&RawValue>) -> Option<&str> {
     number.map(RawValue::get)
 }
 
-/// `2026-11-21T07:05:51+00:00` in parts; times are always written like this.
+/// Date and time of `2026-11-21T07:05:51+00:00`, the format of all times.
 fn moment(row: &TradeLine) -> Option<(&str, &str)> {
     let (date, rest) = row.block_time.split_once('T')?;
     Some((date, rest.get(..8)?))
@@ -131,7 +132,7 @@ fn moment(row: &TradeLine) -> Option<(&str, &str)> {
 fn koinly(swap: &Swap<'_>) -> String {
     let date = moment(swap.row).map(|(date, time)| format!("{date} {time} UTC"));
     let Swap { sent, received, .. } = swap;
-    // Both sides empty cannot be imported; the line stands so that nothing is lost silently.
+    // A line with both sides empty cannot be imported, but shows the user that a row is unknown.
     line([
         &date.unwrap_or_default(),
         &sent.amount,
@@ -248,7 +249,7 @@ mod tests {
         tax.begin(&mut out).unwrap();
         for rows in batches {
             tax.rows(&mut out, rows, "c").unwrap();
-            // As if each batch were a call of its own.
+            // Each batch is a call of its own.
             let state = tax.state().unwrap();
             tax = Tax::new(layout, &subject);
             tax.restore(state, 0);

@@ -1,4 +1,4 @@
-//! Thrift's compact protocol, as far as Parquet's metadata need it (thrift-compact-protocol.md).
+//! The part of Thrift's compact protocol that Parquet's metadata uses (thrift-compact-protocol.md).
 
 // Types of fields and list elements.
 const TRUE: u8 = 1;
@@ -9,7 +9,7 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// Writes one struct; fields are given in ascending order.
+/// Writes one struct; callers add fields in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ impl Struct {
     fn field(&mut self, number: u8, kind: u8) {
         let step = number.saturating_sub(self.last);
         self.last = number;
-        // Fields of these structs are never more than 15 apart.
+        // The short form: consecutive fields of these structs are at most 15 apart.
         self.bytes.push((step << 4) | kind);
     }
 
@@ -80,7 +80,7 @@ impl Struct {
         }
     }
 
-    /// With the byte that ends a struct.
+    /// The bytes with the stop field.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes

@@ -1,9 +1,9 @@
-//! The audit log: what was changed by an operator, one JSON line each, in the data folder.
+//! The audit log in the data folder: one JSON line for each change by an operator.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::file::ShownId;
 use crate::cli::clock::SystemClock;
@@ -12,7 +12,7 @@ use crate::store::{create_private_folder, private_file};
 
 const FILE_NAME: &str = "audit.ndjson";
 
-/// The folder in which changes are recorded; `None` where that is switched off.
+/// The folder of the log; `None` if auditing is disabled.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct Audit(Option<PathBuf>);
 
@@ -25,25 +25,25 @@ impl Audit {
         self.record("key created", &json!({ "key": id, "name": name }));
     }
 
-    /// Appends one line. Where the log cannot be written, the change itself stands, and the failure is
-    /// logged with the event.
+    /// Appends one line. If that fails, the change itself stands, and the failure is logged.
     pub(in crate::cli) fn record(&self, event: &str, details: &Value) {
         let Some(folder) = &self.0 else { return };
-        let mut line = Map::new();
-        line.insert("time".to_owned(), json!(SystemClock.now().seconds().to_string()));
-        line.insert("event".to_owned(), json!(event));
-        line.insert("uid".to_owned(), json!(rustix::process::getuid().as_raw()));
-        if let Value::Object(details) = details {
+        let mut line = json!({
+            "time": SystemClock.now().seconds().to_string(),
+            "event": event,
+            "uid": rustix::process::getuid().as_raw(),
+        });
+        if let (Some(line), Some(details)) = (line.as_object_mut(), details.as_object()) {
             line.extend(details.clone());
         }
-        if let Err(error) = append(folder, &Value::Object(line)) {
-            tracing::warn!(%error, event, "the audit log cannot be written");
+        if let Err(error) = append(folder, &line) {
+            tracing::warn!(%error, event, "cannot write the audit log; the change stands without an entry");
         }
     }
 }
 
-/// One write of the whole line, so that lines of two processes do not mix. The keys of a shared store
-/// are changed without a folder, which is made then.
+/// Appends the line by one write, so that lines of two processes do not mix. Creates the folder,
+/// which a shared store may lack.
 fn append(folder: &Path, line: &Value) -> io::Result<()> {
     create_private_folder(folder)?;
     let mut file = private_file().append(true).create(true).open(folder.join(FILE_NAME))?;

@@ -1,7 +1,7 @@
-//! `keys.toml` in the data folder: who may ask, with the hash of each key and never the key.
+//! `keys.toml` in the data folder: the API keys by their hashes.
 //!
-//! The file is replaced as a whole, by rename, under a lock file, so that a reader sees the old or
-//! the new list and two writers do not lose each other's change.
+//! A change replaces the whole file by a rename, under a lock file, so that a reader sees the old
+//! or the new list, and two writers do not lose each other's changes.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -20,17 +20,16 @@ use crate::store::{StoreError, create_private_folder, make_private, private_file
 const FILE_NAME: &str = "keys.toml";
 const NEW_NAME: &str = "keys.toml.new";
 const LOCK_NAME: &str = "keys.lock";
-/// Begins every key, so that one is recognised where it leaked.
+/// Prefix of every key, by which leaked keys are recognised.
 const KEY_PREFIX: &str = "blt_";
 const KEY_BYTES: usize = 32;
-/// 48 bits: never drawn twice in practice, and short to type.
+/// 48 bits: no collisions in practice, and short to type.
 const ID_BYTES: usize = 6;
-/// A file above this is not ours.
+/// A larger file was not written by blotter.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const HEAD: &str =
     "# API keys of blotter, hashed. Changed by `blotter keys`; a running server follows.\n\n";
 
-/// Why keys cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum KeysError {
     #[error("cannot {action} {}", path.display())]
@@ -60,7 +59,7 @@ impl From<KeysError> for CliError {
     }
 }
 
-/// A key's id as people see it: 12 hex digits.
+/// A key's id, shown as 12 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct ShownId(pub(in crate::cli) KeyId);
 
@@ -86,7 +85,6 @@ impl std::str::FromStr for ShownId {
 
 serde_as_text!(ShownId);
 
-/// The SHA-256 of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct KeyHash(pub(in crate::cli) [u8; 32]);
 
@@ -130,41 +128,35 @@ impl std::str::FromStr for FileTime {
 
 serde_as_text!(FileTime);
 
-/// What a key may do; absent is without limit.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+/// The limits of a key; absent values are unlimited.
+#[derive(Debug, Clone, Default)]
 pub(in crate::cli) struct KeyTerms {
     pub(in crate::cli) name: Option<String>,
-    /// Requests a second.
+    /// Requests per second.
     pub(in crate::cli) rate: Option<RateSetting>,
-    /// Trades in all.
+    /// Total trades.
     pub(in crate::cli) quota: Option<u64>,
-    /// Streams at a time.
+    /// Concurrent streams.
     pub(in crate::cli) streams: Option<u32>,
-    /// Slugs; empty is every chain.
+    /// Slugs; empty means every chain.
     pub(in crate::cli) chains: Vec<String>,
     pub(in crate::cli) expires: Option<FileTime>,
 }
 
-/// One key as it stands in the file.
+// TOML has no null: its serializer leaves out `None`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct KeyEntry {
     pub(in crate::cli) id: ShownId,
     pub(in crate::cli) hash: KeyHash,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) name: Option<String>,
     pub(in crate::cli) created: FileTime,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) rate: Option<RateSetting>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) quota: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) streams: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::cli) chains: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) expires: Option<FileTime>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) revoked: Option<FileTime>,
 }
 
@@ -187,13 +179,12 @@ struct Document {
     key: Vec<KeyEntry>,
 }
 
-/// A key that was just made; the only moment at which its text is known.
+/// A newly created key. Its text is not stored.
 pub(in crate::cli) struct Created {
     pub(in crate::cli) id: ShownId,
     pub(in crate::cli) key: String,
 }
 
-/// The keys of one data folder.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct KeysFile {
     folder: PathBuf,
@@ -204,7 +195,7 @@ impl KeysFile {
         Self { folder: folder.to_owned() }
     }
 
-    /// The file's text, for comparison with an earlier one; empty where there is no file.
+    /// The file's text; empty if there is no file.
     pub(in crate::cli) fn text(&self) -> Result<String, KeysError> {
         let path = self.folder.join(FILE_NAME);
         let error = KeysError::file("read", &path);
@@ -222,12 +213,11 @@ impl KeysFile {
         parse(&self.folder.join(FILE_NAME), text)
     }
 
-    /// Makes the file its owner's alone.
     pub(in crate::cli) fn make_private(&self) {
         make_private(&self.folder.join(FILE_NAME));
     }
 
-    /// Makes the folder where there is none.
+    /// Changes the keys under the lock. Creates the folder if it is missing.
     pub(in crate::cli) fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
@@ -252,12 +242,12 @@ impl KeysFile {
         new.write_all(text.as_bytes())?;
         new.sync_all()?;
         fs::rename(&new_path, path)?;
-        // So that the rename outlives a power cut.
+        // So that the rename survives a power loss.
         File::open(&self.folder)?.sync_all()
     }
 }
 
-/// The keys of a text; `path` is where it stands.
+/// Parses a keys file; `path` names it in errors.
 pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<KeyEntry>, KeysError> {
     let wrong = |error: toml::de::Error| KeysError::Wrong {
         path: path.to_owned(),
@@ -266,7 +256,7 @@ pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<KeyEntry>, Ke
     toml::from_str(text).map(|document: Document| document.key).map_err(wrong)
 }
 
-/// The text with a change to its keys.
+/// Applies a change to the keys of a text. Returns the new text.
 pub(in crate::cli) fn edited<T>(
     path: &Path,
     before: &str,
@@ -319,7 +309,7 @@ pub(in crate::cli) fn add(
     Ok(Created { id, key })
 }
 
-/// The form in which a key is kept and looked up.
+/// The hash by which a key is stored and found.
 pub(in crate::cli) fn hash(key: &str) -> KeyHash {
     KeyHash(Sha256::digest(key.as_bytes()).into())
 }
@@ -345,17 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_read_the_file() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let (_temp, keys) = folder();
-        create(&keys, KeyTerms::default()).unwrap();
-        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(keys.folder.clone()), 0o700);
-        assert_eq!(mode(keys.folder.join(FILE_NAME)), 0o600);
-    }
-
-    #[test]
-    fn revoked_and_expired_keys_are_told_apart() {
+    fn revoked_and_expired_keys_have_states_of_their_own() {
         let (_temp, keys) = folder();
         let at = |seconds: u32| Some(FileTime(UnixSeconds(seconds)));
         let first = create(&keys, KeyTerms::default()).unwrap();

@@ -11,12 +11,13 @@ use std::io::Write;
 use serde_json::json;
 
 use crate::api::read_time;
+use crate::cli::clock::SystemClock;
 use crate::cli::config::Config;
 use crate::cli::config::units::Wait;
 use crate::cli::errors::CliError;
 use crate::cli::output::printable;
 use crate::cli::table::format;
-use crate::domain::{UnixMillis, UnixSeconds};
+use crate::domain::{Clock as _, UnixMillis, UnixSeconds};
 use crate::registry::Registry;
 use args::{CreateArgs, KeysCommand};
 use audit::Audit;
@@ -27,9 +28,9 @@ pub(super) async fn run(
     command: &KeysCommand,
     config: &Config,
     registry: &Registry,
-    now: UnixMillis,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
+    let now = SystemClock.now();
     let file = KeyStore::open(config).await?;
     let audit = Audit::new(&config.storage.path, config.log.audit);
     match command {
@@ -60,7 +61,9 @@ async fn create(
     for name in &args.chains {
         let chain =
             registry.chain_named(name.trim()).ok_or_else(|| unknown_chain(name, registry))?;
-        chains.push(chain.slug.clone());
+        if !chains.contains(&chain.slug) {
+            chains.push(chain.slug.clone());
+        }
     }
     if args.name.as_deref().is_some_and(|name| name.chars().any(char::is_control)) {
         let what = "--name holds control characters, which a terminal would obey: leave them out";
@@ -145,7 +148,7 @@ fn expiry(text: &str, now: UnixMillis) -> Result<FileTime, CliError> {
     Ok(moment)
 }
 
-/// Names what would have been right.
+/// An error that lists the valid chains.
 pub(super) fn unknown_chain(name: &str, registry: &Registry) -> CliError {
     let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();
     CliError::Usage(format!("there is no chain {name}; the chains are {}", slugs.join(", ")))

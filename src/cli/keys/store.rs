@@ -1,4 +1,4 @@
-//! The keys of a store: a file in the data folder, or the same text in the database.
+//! The keys of a store: a file in the data folder, or its text in the database.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use crate::cli::storage;
 use crate::domain::UnixMillis;
 use crate::store::{Share, Store};
 
-/// The name of the shared text.
+/// Name of the document in the database.
 const DOCUMENT: &str = "keys";
-/// Of the key that a server makes where there is none.
+/// Name of the key that a server creates if there is none.
 pub(in crate::cli) const FIRST_NAME: &str = "first";
-/// Changes that were overtaken by another process's.
+/// Attempts to change the keys against concurrent changes of other processes.
 const TRIES_MAX: u32 = 64;
 
 #[derive(Debug, Clone)]
@@ -23,7 +23,6 @@ pub(in crate::cli) enum KeyStore {
 }
 
 impl KeyStore {
-    /// Of a store that is open already.
     pub(in crate::cli) fn of(config: &Config, store: &Store) -> Self {
         if store.is_shared() {
             Self::Shared(store.clone())
@@ -36,8 +35,8 @@ impl KeyStore {
         Self::File(KeysFile::new(folder))
     }
 
-    /// Adds the keys that another store lacks, and revokes there what is revoked here: how many there
-    /// were of both.
+    /// Adds the keys that another store lacks, and revokes its keys that are revoked here. Returns
+    /// the number of both.
     pub(in crate::cli) async fn copy_to(&self, other: &Self) -> Result<usize, KeysError> {
         let keys = self.list().await?;
         let add = |there: &mut Vec<KeyEntry>| {
@@ -57,7 +56,8 @@ impl KeyStore {
         other.change(add).await
     }
 
-    /// Without the store, where that is a file: another process may have it open.
+    /// Opens the keys. A store in a data folder stays closed, since another process may have it
+    /// open.
     pub(in crate::cli) async fn open(config: &Config) -> Result<Self, CliError> {
         match storage::shared_url(config)? {
             Some(_) => Ok(Self::Shared(storage::open(config).await?)),
@@ -65,7 +65,7 @@ impl KeyStore {
         }
     }
 
-    /// This process's place among those that are alive on the store.
+    /// This process's share of the limits that the processes of a shared store divide.
     pub(in crate::cli) fn share(&self) -> Share {
         match self {
             Self::File(_) => Share::default(),
@@ -99,12 +99,11 @@ impl KeyStore {
         self.change(|keys| file::add(keys, terms.clone(), now)).await
     }
 
-    /// Adds a key only where there is none yet.
     pub(in crate::cli) async fn create_first(
         &self,
         now: UnixMillis,
     ) -> Result<Option<Created>, KeysError> {
-        // Without a change, for which a file's lock has to be written: keys are never taken out.
+        // Checked first without a lock, which would have to be written: keys are never removed.
         if !self.list().await?.is_empty() {
             if let Self::File(file) = self {
                 file.make_private();
@@ -119,7 +118,7 @@ impl KeyStore {
         self.change(add_first).await
     }
 
-    /// Ends a key; one that was revoked stays as it is.
+    /// Revokes a key; a key that was revoked before keeps its time.
     pub(in crate::cli) async fn revoke(
         &self,
         id: ShownId,
@@ -128,8 +127,7 @@ impl KeyStore {
         self.change(|keys| file::revoke(keys, id, now)).await
     }
 
-    /// In the file under its lock; in the database where no other process made a change meanwhile,
-    /// else anew.
+    /// Changes a file under its lock; changes the database by compare-and-swap with retries.
     async fn change<T>(
         &self,
         change: impl Fn(&mut Vec<KeyEntry>) -> Result<T, KeysError>,

@@ -1,4 +1,4 @@
-//! Keeps a running server's keys equal to the keys of its store.
+//! Applies changes of the store's keys to a running server.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::domain::{UnixMillis, lock};
 use crate::history::{Share, Tasks};
 use crate::registry::Registry;
 
-/// A change is in force within two of these.
+/// A change takes effect within two intervals.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The keys of the file, and the text that they were read from.
+/// The keys of a server, and the text that they were parsed from.
 pub(in crate::cli) struct KeysWatch {
     file: KeyStore,
     registry: Arc<Registry>,
-    /// With this process's share of what a key may do at a time.
+    /// The text, and this process's share of the keys' rates and streams.
     known: Mutex<(String, Share)>,
     pub(in crate::cli) keys: Keys,
 }
 
 impl KeysWatch {
-    /// Reads the keys once; a file that cannot be used is an error only here.
+    /// Reads the keys. Only here an unusable file is an error.
     pub(in crate::cli) async fn new(
         file: KeyStore,
         registry: Arc<Registry>,
@@ -34,18 +34,18 @@ impl KeysWatch {
         Ok(Self { file, registry, known: Mutex::new((text, share)), keys })
     }
 
-    /// Follows the file until the tasks are asked to end.
+    /// Polls the keys until the tasks are stopped.
     pub(in crate::cli) async fn run(self: Arc<Self>, tasks: Tasks) {
         while tasks.run(tokio::time::sleep(POLL_EVERY)).await.is_some() {
             if let Err(error) = self.follow().await {
-                tracing::warn!(%error, "the keys file cannot be used; the keys stay as they were");
+                tracing::warn!(%error, "cannot read the keys; the previous keys stay valid");
             }
         }
     }
 
-    /// Puts the keys in force where they, or the number of processes, have changed.
+    /// Applies the keys if they or the number of processes have changed.
     pub(in crate::cli) async fn follow(&self) -> Result<(), KeysError> {
-        // The whole text is compared: times and sizes of files can stay the same over a change.
+        // Compares the whole text, since a change may leave a file's time and size the same.
         let now = (self.file.text().await?, self.file.share());
         let mut known = lock(&self.known);
         if now != *known {
@@ -53,7 +53,7 @@ impl KeysWatch {
             let share = now.1;
             *known = now;
             let (entries, processes) = (entries?, share.processes());
-            tracing::info!(keys = entries.len(), processes, "the keys have changed");
+            tracing::info!(keys = entries.len(), processes, "the keys were reloaded");
             self.keys.replace(ring(&entries, &self.registry, share));
         }
         Ok(())
@@ -64,11 +64,11 @@ fn ring(entries: &[KeyEntry], registry: &Registry, share: Share) -> KeyRing {
     entries.iter().map(|entry| (entry.hash.0, info(entry, registry, share))).collect()
 }
 
-/// Each of several processes allows its share of a key's rate and streams; the quota is counted over
-/// all of them.
+/// Each process of a shared store allows its share of a key's rate and streams; they count the
+/// quota together.
 fn info(entry: &KeyEntry, registry: &Registry, share: Share) -> KeyInfo {
     let known = |slug: &String| registry.chain_named(slug).map(|chain| chain.id);
-    // No key can read a chain that the table no longer has, so leaving it out widens nothing.
+    // A chain that the table no longer has cannot be read by any key, so it can be left out.
     let chains = || entry.chains.iter().filter_map(known).collect();
     KeyInfo {
         id: entry.id.0,

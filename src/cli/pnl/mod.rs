@@ -1,7 +1,6 @@
-//! `blotter pnl`: what a wallet's trades gained in a period, and what is still open.
+//! `blotter pnl`: the gains of a wallet's trades in a period, and its open positions.
 //!
-//! The numbers come from the rows as they are served, by the data folder or by a server, so that
-//! both give the same.
+//! The figures are computed from the rows as served, so the data folder and a server give the same.
 
 mod output;
 
@@ -19,7 +18,7 @@ use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
 use crate::cli::progress::ProgressLine;
 use crate::cli::reading::{Context, WalletReading};
-use crate::cli::serve::tell;
+use crate::cli::serve::print_notice;
 use crate::domain::{Address, Family, Side, TxId};
 use crate::pnl::{Count, CountStep, LedgerRow, Report, ReportSubject, TradeLedger};
 use output::Output;
@@ -40,12 +39,12 @@ pub(super) fn run(
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None));
     drop(progress);
     let outcome = outcome?;
-    // Gains on half a history would be wrong, for what was sold had been bought before.
+    // Gains of a partial history would be wrong: what was sold was bought before.
     if let Some(short) = outcome.short {
         return Err(short);
     }
     if let Some(note) = outcome.values_note().filter(|_| !context.quiet) {
-        tell(&note);
+        print_notice(&note);
     }
     let chain = &reading.chain;
     let subject = ReportSubject {
@@ -84,7 +83,6 @@ fn report(mut count: Count) -> Report {
     count.report()
 }
 
-/// Takes the rows as they come.
 struct Rows {
     family: Family,
     native_decimals: u8,
@@ -104,11 +102,7 @@ impl Rows {
             Some(number) => numbers::decimal(number.get()).map(Some),
             None => Some(None),
         };
-        let side = match line.side.as_str() {
-            "buy" => Side::Buy,
-            "sell" => Side::Sell,
-            _ => return None,
-        };
+        let side = Side::ALL.into_iter().find(|side| side.name() == line.side)?;
         let amount = number(&line.amount)?;
         let native = match number(&line.amount_sol)? {
             Some(value) => Some(value.scaled(self.native_decimals)?),

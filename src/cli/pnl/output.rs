@@ -1,4 +1,4 @@
-//! The forms in which `blotter pnl` writes its numbers.
+//! The output formats of `blotter pnl`.
 
 use std::fmt::Write as _;
 use std::io;
@@ -11,13 +11,13 @@ use crate::pnl::{
     TokenPosition, TokenReport, rate,
 };
 
-/// Tokens that the table's last lines name.
+/// Most tokens that the summary names.
 const NAMED_MAX: usize = 20;
 const DAY_SECONDS: u32 = 86_400;
 
 type CountOf = fn(&TokenPosition) -> u64;
 
-/// A report and, by a second pass, its disposals.
+/// A report, and its disposals by a second pass over the trades.
 pub(super) struct Output<C> {
     subject: ReportSubject,
     report: Report,
@@ -33,7 +33,7 @@ impl<C: Fn() -> Count> Output<C> {
         Decimal { units, decimals: self.subject.native_decimals }
     }
 
-    /// Hands on each sale of the period, oldest first.
+    /// Passes each sale of the period to `take`, oldest first.
     fn each_disposal(&self, mut take: impl FnMut(&Disposal) -> io::Result<()>) -> io::Result<()> {
         let mut count = (self.count)();
         loop {
@@ -45,7 +45,7 @@ impl<C: Fn() -> Count> Output<C> {
         }
     }
 
-    /// What the API answers, byte by byte.
+    /// Writes the API's response, byte for byte.
     pub(super) fn json(&self, disposals: bool, out: &mut dyn io::Write) -> io::Result<()> {
         let writer = JsonWriter { subject: self.subject.clone(), numbers: Numbers::Literal };
         let mut text = Vec::new();
@@ -116,7 +116,6 @@ impl<C: Fn() -> Count> Output<C> {
         ]
     }
 
-    /// One line for each lot of each sale.
     pub(super) fn disposals_csv(&self, out: &mut dyn io::Write) -> io::Result<()> {
         out.write_all(
             b"token,tokenMint,soldAt,signature,acquiredAt,acquiredBy,heldDays,matched,quantity,\
@@ -161,7 +160,7 @@ impl<C: Fn() -> Count> Output<C> {
         let columns =
             ["SOLD", "TOKEN", "ACQUIRED", ">DAYS", ">QUANTITY", ">PROCEEDS", ">COST", ">REALISED"];
         let mut rows = Vec::new();
-        // Nothing here fails.
+        // The closure does not fail.
         let _ = self.each_disposal(|disposal| {
             for line in self.disposal_cells(disposal) {
                 let [_, _, sold, _, acquired, _, days, _, quantity, proceeds, cost, gain] = line;
@@ -221,7 +220,7 @@ impl<C: Fn() -> Count> Output<C> {
         ]
     }
 
-    /// What stands below the table; lines about nothing are left out.
+    /// The lines below the table, without those of zero amounts.
     fn summary(&self) -> String {
         let totals = &self.report.totals;
         let mut text = String::from("\n");
@@ -254,7 +253,7 @@ impl<C: Fn() -> Count> Output<C> {
         line("realised", format!("{realised} {}", self.subject.native));
         line("open, at cost", value(totals.open_cost));
         if let Some(rate) = rate(totals.wins, totals.judged) {
-            // Hundredths of a percent.
+            // The rate in percent.
             let percent = Decimal { units: rate.units, decimals: rate.decimals.saturating_sub(2) };
             line("win rate", format!("{percent} % ({} of {} sells)", totals.wins, totals.judged));
         }
@@ -301,7 +300,6 @@ impl<C: Fn() -> Count> Output<C> {
     }
 }
 
-/// Whole days between two times.
 fn days(sold: UnixSeconds, bought: UnixSeconds) -> String {
     (sold.0.saturating_sub(bought.0) / DAY_SECONDS).to_string()
 }

@@ -1,5 +1,5 @@
-//! Writes the access log: a line for each request, by a thread of its own, so that a slow disk delays
-//! no answer.
+//! Writes the access log, one line for each request, on a thread of its own, so that a slow disk
+//! does not delay responses.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,33 +7,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::{Access, AccessLog};
 use crate::store::private_file;
 
-/// Stands for stderr where a path is expected.
 const STDERR: &str = "stderr";
-/// Lines that wait for the writer; further ones are counted and left out.
+/// Longest queue of the writer. Further lines are dropped and counted.
 const LINES_MAX: usize = 8192;
 
 #[derive(Debug)]
 enum Job {
     Line(String),
-    /// Opens the file again, which another program may have moved away.
+    /// Reopens the file, which a log rotation may have moved.
     Reopen,
 }
 
-/// The way to the writer.
+/// The handle of the writer's thread.
 #[derive(Debug)]
 pub(in crate::cli) struct AccessFile {
     jobs: SyncSender<Job>,
-    /// Lines left out since the last one that was taken.
+    /// Lines dropped since the last queued one.
     lost: AtomicU64,
 }
 
 impl AccessFile {
-    /// Starts the writer. `None` for an empty path.
+    /// Starts the writer; `None` if the path is empty.
     pub(in crate::cli) fn start(path: &str) -> io::Result<Option<Self>> {
         if path.is_empty() {
             return Ok(None);
@@ -47,7 +46,7 @@ impl AccessFile {
     }
 
     pub(in crate::cli) fn reopen(&self) {
-        // A full queue has lines that are worth more.
+        // If the queue is full, its lines matter more than a reopened file.
         let _ = self.jobs.try_send(Job::Reopen);
     }
 
@@ -70,22 +69,22 @@ impl AccessLog for AccessFile {
 
 fn line(entry: &Access) -> Value {
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let mut line = Map::new();
-    let mut put = |name: &str, value: Value| drop(line.insert(name.to_owned(), value));
-    put("time", json!(entry.time.seconds().to_string()));
-    put("requestId", json!(entry.request_id));
-    put("client", json!(entry.client));
-    put("key", json!(entry.key));
-    put("method", json!(entry.method));
-    put("route", json!(entry.route));
-    if let Some(path) = &entry.path {
-        put("path", json!(path));
+    let mut line = json!({
+        "time": entry.time.seconds().to_string(),
+        "requestId": entry.request_id,
+        "client": entry.client,
+        "key": entry.key,
+        "method": entry.method,
+        "route": entry.route,
+        "status": entry.status,
+        "bytes": entry.bytes,
+        "beganMs": millis(entry.began),
+        "endedMs": millis(entry.ended),
+    });
+    if let (Some(members), Some(path)) = (line.as_object_mut(), &entry.path) {
+        members.insert("path".to_owned(), json!(path));
     }
-    put("status", json!(entry.status));
-    put("bytes", json!(entry.bytes));
-    put("beganMs", json!(millis(entry.began)));
-    put("endedMs", json!(millis(entry.ended)));
-    Value::Object(line)
+    line
 }
 
 fn open(path: Option<&Path>) -> io::Result<Box<dyn Write + Send>> {
@@ -93,7 +92,7 @@ fn open(path: Option<&Path>) -> io::Result<Box<dyn Write + Send>> {
     Ok(Box::new(private_file().append(true).create(true).open(path)?))
 }
 
-/// Ends when the server has let go of the log, with all lines written.
+/// Ends with all lines written once the server has dropped its handle.
 fn run(path: Option<&Path>, mut out: Box<dyn Write + Send>, queue: &Receiver<Job>) {
     let mut is_failing = false;
     for job in queue {
@@ -104,7 +103,7 @@ fn run(path: Option<&Path>, mut out: Box<dyn Write + Send>, queue: &Receiver<Job
         if let Err(error) = &done
             && !is_failing
         {
-            tracing::warn!(%error, "the access log cannot be written");
+            tracing::warn!(%error, "cannot write or reopen the access log");
         }
         is_failing = done.is_err();
     }

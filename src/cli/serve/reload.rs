@@ -1,6 +1,6 @@
-//! Reads the configuration again while the server runs, and puts in force what can be changed.
+//! Reloads the configuration while the server runs, and applies what can change at run time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
@@ -22,19 +22,17 @@ use crate::sources::Source;
 /// Reads and merges all layers of the configuration.
 pub(in crate::cli) type LoadConfig = Box<dyn Fn() -> Result<Config, CliError> + Send + Sync>;
 
-/// What a reload did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(in crate::cli) struct Reloaded {
-    /// Settings and chains that are in force by it.
+    /// Settings and chains that were changed.
     pub(in crate::cli) changed: Vec<String>,
-    /// What has changed in the configuration and needs a restart.
+    /// Settings and chains whose change needs a restart.
     pub(in crate::cli) restart: Vec<String>,
 }
 
-/// What a running server reads again.
+/// The parts of a running server that a reload changes.
 pub(in crate::cli) struct Reload {
     pub(in crate::cli) load: LoadConfig,
-    /// As it is in force.
     pub(in crate::cli) running: Mutex<Config>,
     pub(in crate::cli) registry: Arc<Registry>,
     pub(in crate::cli) nodes: Nodes,
@@ -44,19 +42,22 @@ pub(in crate::cli) struct Reload {
 }
 
 impl Reload {
-    /// On an error everything stays as it was.
+    /// On an error nothing changes.
     pub(in crate::cli) fn run(&self) -> Result<Reloaded, CliError> {
         if let Some(access) = &self.access {
             access.reopen();
         }
         let mut running = lock(&self.running);
-        let wanted = (self.load)()?;
-        let (chains, unusable) = self.changed_chains(&running, &wanted);
+        let loaded = (self.load)()?;
+        let (chains, unusable) = self.changed_chains(&running, &loaded);
         let mut next = running.clone();
-        let (mut changed, mut restart) = next.reload(wanted);
+        let (mut changed, mut restart) = next.reload(loaded);
         for slug in &unusable {
             restart.push(format!("chains.{slug}"));
-            keep(&mut next.chains, slug, &running.chains);
+            match running.chains.get(slug) {
+                Some(layer) => drop(next.chains.insert(slug.clone(), layer.clone())),
+                None => drop(next.chains.remove(slug)),
+            }
         }
         let mut sources: HashMap<ChainId, Option<Source>> = HashMap::new();
         for slug in &chains {
@@ -73,13 +74,13 @@ impl Reload {
         Ok(Reloaded { changed, restart })
     }
 
-    /// Slugs of chains that are configured in another way, and of those that need a restart: the
-    /// chain table is made at the start.
+    /// Slugs of chains whose configuration changed, and of those that need a restart, because the
+    /// chain table is built at the start.
     fn changed_chains(&self, old: &Config, new: &Config) -> (Vec<String>, Vec<String>) {
         let slugs: BTreeSet<&String> = old.chains.keys().chain(new.chains.keys()).collect();
         let of = |config: &Config, slug: &str| {
             let layer = config.chains.get(slug).cloned().unwrap_or_default();
-            // Where it stands in the file is no change.
+            // Another position in the file is no change.
             ChainLayer { place: String::new(), ..layer }
         };
         let (mut changed, mut unusable) = (Vec::new(), Vec::new());
@@ -99,7 +100,7 @@ impl Reload {
     }
 }
 
-/// Whether two layers describe the same chain, endpoints aside.
+/// Whether two layers define the same chain, apart from its endpoints.
 fn is_same_chain(one: &ChainLayer, other: &ChainLayer) -> bool {
     one.family == other.family
         && one.chain_id == other.chain_id
@@ -107,15 +108,4 @@ fn is_same_chain(one: &ChainLayer, other: &ChainLayer) -> bool {
         && one.wrapped_native == other.wrapped_native
         && one.multicall == other.multicall
         && one.finality == other.finality
-}
-
-fn keep(
-    next: &mut BTreeMap<String, ChainLayer>,
-    slug: &str,
-    running: &BTreeMap<String, ChainLayer>,
-) {
-    match running.get(slug) {
-        Some(layer) => drop(next.insert(slug.to_owned(), layer.clone())),
-        None => drop(next.remove(slug)),
-    }
 }

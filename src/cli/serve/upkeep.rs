@@ -1,7 +1,7 @@
-//! `blotter backup`, `compact` and `forget`: for a data folder that no server has open.
+//! `blotter backup`, `compact` and `forget`, for a data folder that no server has open.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use serde_json::json;
@@ -18,13 +18,12 @@ use crate::store::{FILE_NAME, StoreError, upkeep};
 
 const KEYS_FILE: &str = "keys.toml";
 
-/// What takes the place of a backup, and of a compaction, where the store is a database.
+// What to use instead of a backup or a compaction if the store is a database.
 pub(in crate::cli) const BACKUP_OF_DATABASE: &str = "the store is a database, which its own tools copy: pg_dump for the \
      schema `blotter`, pg_basebackup for the whole server";
 pub(in crate::cli) const COMPACTION_OF_DATABASE: &str = "the store is a database, which gives space back by itself: \
      autovacuum keeps it for new rows, VACUUM FULL or pg_repack return it to the disk";
 
-/// A database is kept by its own tools.
 fn refuse_shared(config: &Config, instead: &str) -> Result<(), CliError> {
     match storage::shared_url(config)? {
         Some(_) => Err(CliError::plain(instead.to_owned())),
@@ -32,13 +31,12 @@ fn refuse_shared(config: &Config, instead: &str) -> Result<(), CliError> {
     }
 }
 
-/// What to do next stands in the text.
+/// An error whose text names a remedy.
 fn failed(folder: &Path, error: StoreError) -> CliError {
-    let is_missing = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
     let what = if let StoreError::Locked { .. } = &error {
         "a server has the data folder open: `blotter admin` asks it to do the same".to_owned()
     } else if let StoreError::Io(source) = &error
-        && is_missing(source)
+        && source.kind() == ErrorKind::NotFound
     {
         format!("there is no store in {}; name the folder with --data-dir", folder.display())
     } else {
@@ -47,14 +45,8 @@ fn failed(folder: &Path, error: StoreError) -> CliError {
     CliError::failed(what, error)
 }
 
-/// A copy that is there already is never overwritten.
-fn existing(to: &Path, error: &StoreError) -> Option<CliError> {
-    let StoreError::Io(source) = error else { return None };
-    (source.kind() == std::io::ErrorKind::AlreadyExists).then(|| taken(to))
-}
-
-/// Of a backup to where one is.
-pub(in crate::cli) fn taken(to: &Path) -> CliError {
+/// The error of a backup whose destination holds one already; it is never overwritten.
+pub(in crate::cli) fn backup_exists(to: &Path) -> CliError {
     let file = to.join(FILE_NAME);
     CliError::plain(format!("{} exists already: name another folder", file.display()))
 }
@@ -66,19 +58,26 @@ pub(in crate::cli) fn backup(
 ) -> Result<(), CliError> {
     refuse_shared(config, BACKUP_OF_DATABASE)?;
     let folder = &config.storage.path;
-    let bytes = upkeep::copy(folder, &args.path, storage::options(config))
-        .map_err(|error| existing(&args.path, &error).unwrap_or_else(|| failed(folder, error)))?;
+    let copied = upkeep::copy(folder, &args.path, storage::options(config));
+    let bytes = copied.map_err(|error| {
+        if let StoreError::Io(source) = &error
+            && source.kind() == ErrorKind::AlreadyExists
+        {
+            return backup_exists(&args.path);
+        }
+        failed(folder, error)
+    })?;
     copy_keys(folder, &args.path)?;
     let path = args.path.display();
     writeln!(out, "copied {bytes} bytes to {path}; `--data-dir {path}` opens it")
         .map_err(CliError::Output)
 }
 
-/// Copies the keys file into a backup.
+/// Copies the keys file, if there is one, into a backup.
 pub(in crate::cli) fn copy_keys(folder: &Path, to: &Path) -> Result<(), CliError> {
     let keys = folder.join(KEYS_FILE);
     if keys.exists() {
-        // Its owner alone may read it, and a copy keeps that.
+        // `fs::copy` keeps its mode, by which only the owner can read it.
         fs::copy(&keys, to.join(KEYS_FILE)).map_err(CliError::file("copy", &keys))?;
     }
     Ok(())
@@ -110,7 +109,7 @@ pub(in crate::cli) async fn forget(
         upkeep::forget(folder, storage::options(context.config), &wallet, seed)
             .map_err(|error| failed(folder, error))?
     };
-    // Not which one: it is to be forgotten.
+    // Without the address, which is to be forgotten.
     let done = json!({ "chain": chain.slug, "rows": rows, "by": "blotter forget" });
     Audit::new(folder, context.config.log.audit).record("forget", &done);
     let text = match rows {

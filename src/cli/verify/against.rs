@@ -1,11 +1,11 @@
-//! The same wallet by another node: rows that differ.
+//! Compares the rows of a wallet with those from another node.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::rows::{self, ComparedRows, Fact, Name};
+use super::rows::{self, ComparedFields, ComparedKey, ComparedRows};
 use crate::cli::args::VerifyArgs;
 use crate::cli::chains::check;
 use crate::cli::config::Config;
@@ -27,7 +27,7 @@ pub(super) struct Difference {
     pub(super) what: String,
 }
 
-/// The other node. It has to answer before anything is read: a read would wait for it much longer.
+/// The other node. Fails early if it does not respond, since a reading would wait much longer.
 pub(super) fn node(
     url: &str,
     args: &VerifyArgs,
@@ -44,7 +44,7 @@ pub(super) fn node(
     Ok(node)
 }
 
-/// Reads the wallet once more from another node alone, into a folder that goes again.
+/// Reads the wallet from the other node alone, into a temporary folder, and compares the rows.
 pub(super) fn against(
     node: NodeSetting,
     args: &VerifyArgs,
@@ -56,7 +56,7 @@ pub(super) fn against(
     let scratch = Scratch::new()?;
     let mut config = Config::clone(context.config);
     scratch.path.clone_into(&mut config.storage.path);
-    // Not the database, which holds what is compared.
+    // Not the database, which holds the rows to compare with.
     config.storage.engine = StorageEngine::File;
     let layer = ChainLayer { rpc: Some(vec![node]), ..ChainLayer::default() };
     config.chains.insert(chain.slug.clone(), layer);
@@ -68,12 +68,15 @@ pub(super) fn against(
     if let Some(short) = others.short.take() {
         return Err(short);
     }
-    let (here, there) = (rows.facts.as_ref(), others.facts.as_ref());
+    let (here, there) = (rows.fields.as_ref(), others.fields.as_ref());
     Ok(here.zip(there).map(|(here, there)| compare(here, there)).unwrap_or_default())
 }
 
-fn compare(here: &BTreeMap<Name, Fact>, there: &BTreeMap<Name, Fact>) -> Vec<Difference> {
-    let difference = |name: &Name, what: &str| Difference {
+fn compare(
+    here: &BTreeMap<ComparedKey, ComparedFields>,
+    there: &BTreeMap<ComparedKey, ComparedFields>,
+) -> Vec<Difference> {
+    let difference = |name: &ComparedKey, what: &str| Difference {
         signature: name.0.clone(),
         side: name.1.clone(),
         token_mint: name.2.clone(),
@@ -105,7 +108,7 @@ fn compare(here: &BTreeMap<Name, Fact>, there: &BTreeMap<Name, Fact>) -> Vec<Dif
 mod tests {
     use super::*;
 
-    fn fact(amount: &str) -> Fact {
+    fn fact(amount: &str) -> ComparedFields {
         [amount, "1", "Orca", "t"].map(str::to_owned)
     }
 

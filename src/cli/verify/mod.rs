@@ -1,8 +1,8 @@
 //! `blotter verify`: compares a wallet's trades and transfers with the balances that the node
 //! reports, and with the rows that another node gives for the same wallet.
 //!
-//! Trades are the rows as they are stored or served; transfers come from the transactions, read
-//! anew. So a row that is missing, and a transaction that is, both stay as a residue.
+//! Trades are the stored or served rows; transfers come from the transactions, read again. So both
+//! a missing row and a missing transaction show as a residue.
 
 mod against;
 mod moves;
@@ -23,7 +23,7 @@ use crate::cli::serve;
 use crate::domain::Address;
 use crate::history::Repaired;
 use against::{against, node};
-use moves::Asking;
+use moves::WalletNodes;
 use report::{Comparison, TokenComparison, note};
 use rows::ComparedRows;
 
@@ -35,15 +35,15 @@ pub(super) fn run(
 ) -> Result<(), CliError> {
     let reading = WalletReading::new(context, &args.wallet, None)?;
     if reading.is_remote() {
-        nodes_of_one_s_own(context.config, &reading.chain.slug)?;
+        require_own_nodes(context.config, &reading.chain.slug)?;
     }
     let other = args.against.as_deref().map(|url| node(url, args, context, runtime)).transpose()?;
     if args.repair {
         let repaired = runtime.block_on(repair(&reading, context))?;
-        serve::tell(&repaired);
+        serve::print_notice(&repaired);
     }
     let rows = rows::read(&reading, context, runtime, args.against.is_some())?;
-    let (transactions, tokens) = runtime.block_on(checked(&reading, context, &rows))?;
+    let (transactions, tokens) = runtime.block_on(compare_tokens(&reading, context, &rows))?;
     let differences = match other {
         Some(node) => Some(against(node, args, context, runtime, &rows)?),
         None => None,
@@ -69,7 +69,7 @@ pub(super) fn run(
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
     let open = rows.coverage.iter().filter(|note| !note.is_complete() && !args.json);
-    open.flat_map(CoverageNote::lines).for_each(|line| serve::tell(&line));
+    open.flat_map(CoverageNote::lines).for_each(|line| serve::print_notice(&line));
     match report.differences.as_ref().map_or(0, Vec::len) {
         0 if report.is_void() => Err(void(&reading.chain.slug)),
         0 => rows.short.map_or(Ok(()), Err),
@@ -86,9 +86,9 @@ fn void(slug: &str) -> CliError {
     ))
 }
 
-/// Through a server the nodes are asked too. The default ones are third parties, which would learn
-/// of a wallet that so far only the server knows: they are asked only where they are configured.
-fn nodes_of_one_s_own(config: &Config, slug: &str) -> Result<(), CliError> {
+/// Requires configured nodes for a remote history: `verify` reads the transactions from nodes in
+/// any case, and would expose the wallet to the default public ones.
+fn require_own_nodes(config: &Config, slug: &str) -> Result<(), CliError> {
     if config.chains.get(slug).is_some_and(|chain| chain.rpc.is_some()) {
         return Ok(());
     }
@@ -100,7 +100,7 @@ fn nodes_of_one_s_own(config: &Config, slug: &str) -> Result<(), CliError> {
     )))
 }
 
-/// Reads all finished heights again.
+/// Reads all covered heights again.
 async fn repair(reading: &WalletReading<'_>, context: &Context<'_>) -> Result<String, CliError> {
     if reading.is_remote() {
         return Err(CliError::Usage(
@@ -118,14 +118,14 @@ async fn repair(reading: &WalletReading<'_>, context: &Context<'_>) -> Result<St
     ))
 }
 
-/// Every token that was traded or moved, those with a residue first.
-async fn checked(
+/// Compares every token that was traded or moved, those with a residue first.
+async fn compare_tokens(
     reading: &WalletReading<'_>,
     context: &Context<'_>,
     rows: &ComparedRows,
 ) -> Result<(u64, Vec<TokenComparison>), CliError> {
-    let asking = Asking::new(reading, context)?;
-    let (transactions, moved) = asking.transactions().await?;
+    let nodes = WalletNodes::new(reading, context)?;
+    let (transactions, moved) = nodes.transactions().await?;
     let mut by_rows = BTreeMap::new();
     for (mint, sums) in &rows.tokens {
         let mint = Address::parse_token(reading.chain.family, mint)
@@ -135,7 +135,7 @@ async fn checked(
     let mut mints: Vec<Address> = by_rows.keys().chain(moved.keys()).copied().collect();
     mints.sort_unstable();
     mints.dedup();
-    let held = asking.held(&mints).await?;
+    let held = nodes.held(&mints).await?;
     let report = |mint: &Address| {
         let moved = moved.get(mint).copied().unwrap_or_default();
         Some(TokenComparison::new(*mint, by_rows.get(mint).copied(), &moved, held.get(mint)?))

@@ -1,4 +1,4 @@
-//! What `blotter verify` asks the nodes: the wallet's transactions anew, and what it holds.
+//! What `blotter verify` reads from nodes: the wallet's transactions and its balances.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,25 +13,22 @@ use crate::history::{Moved, Moves};
 use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::{Source, TokenMeta};
 
-/// Tokens asked for at once.
 const TOKENS_AT_ONCE: usize = 500;
 
-/// The nodes of one wallet's chain.
-pub(super) struct Asking<'a> {
+pub(super) struct WalletNodes<'a> {
     reading: &'a WalletReading<'a>,
     context: &'a Context<'a>,
     source: Source,
     lane: Lane,
 }
 
-/// What the nodes report of a token.
 pub(super) struct CurrentBalance {
     pub(super) meta: Option<TokenMeta>,
-    /// `None` where they do not report it.
+    /// `None` if the nodes do not report it.
     pub(super) balance: Option<Units>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> WalletNodes<'a> {
     pub(super) fn new(
         reading: &'a WalletReading<'a>,
         context: &'a Context<'a>,
@@ -45,7 +42,7 @@ impl<'a> Asking<'a> {
         Ok(Self { reading, context, source, lane })
     }
 
-    /// Reads all transactions, a chunk at a time: how many there are, and what they moved by token.
+    /// Reads all transactions, chunk by chunk. Returns their number and the movements by token.
     pub(super) async fn transactions(&self) -> Result<(u64, BTreeMap<Address, Moved>), CliError> {
         let registry = Arc::clone(self.context.registry);
         let (source, lane) = (self.source.clone(), self.lane.clone());
@@ -69,7 +66,6 @@ impl<'a> Asking<'a> {
         Ok((moves.transactions(), moves.into_tokens()))
     }
 
-    /// What the wallet holds of each token now.
     pub(super) async fn held(
         &self,
         mints: &[Address],

@@ -1,4 +1,4 @@
-//! What `blotter verify` found, as a table or as JSON.
+//! The result of `blotter verify`, as a table or as JSON.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::domain::{Address, Family, Token, Units};
 use crate::history::{Moved, Sum};
 use crate::pnl::Signed;
 
-/// Differences that are written out.
+/// Most differences that are written out.
 const SHOWN_MAX: usize = 20;
 
 type Number = Option<Box<RawValue>>;
@@ -24,16 +24,16 @@ pub(super) struct Comparison {
     pub(super) wallet: String,
     pub(super) chain: String,
     pub(super) trades: u64,
-    /// Read anew for the transfers.
+    /// Transactions that were read for the transfers.
     pub(super) transactions: u64,
     pub(super) tokens: Vec<TokenComparison>,
-    /// Every height is read and proved; null where that is not known.
+    /// Every height is read and proved; null if unknown.
     pub(super) complete: Option<bool>,
-    /// What the reads of some heights did not establish, as `coverage` names it.
+    /// Doubts of the coverage, by name.
     pub(super) doubts: Vec<String>,
-    /// What of this chain's transfers is not read; null where all are.
+    /// Which of this chain's transfers are not read; null if all are.
     pub(super) note: Option<&'static str>,
-    /// Null where no second node was asked.
+    /// Null without a second node.
     pub(super) differences: Option<Vec<Difference>>,
 }
 
@@ -46,15 +46,14 @@ pub(super) struct TokenComparison {
     sold: Number,
     transfers_in: Number,
     transfers_out: Number,
-    /// Bought less sold, and came less went by transfers.
+    /// Bought less sold, plus transfers in less transfers out.
     expected: Number,
-    /// The wallet's balance as the node reports it; null where it does not.
+    /// The wallet's balance; null if the node does not report it.
     balance: Number,
-    /// Balance less expected; null where one of them is not known.
+    /// Balance less expected; null if one of them is unknown.
     residue: Number,
-    /// Rows whose amount is unknown.
     without_amount: u64,
-    /// Whether the transactions, decoded anew, give the same sums as the rows.
+    /// Whether the transactions, decoded again, give the same sums as the rows.
     rows_agree: bool,
     verdict: &'static str,
     #[serde(skip)]
@@ -69,7 +68,7 @@ enum State {
     Settled,
 }
 
-/// Transfers that a family's readers leave out, because they can be no trade.
+/// Transfers that a family's readers leave out, because they cannot be trades.
 pub(super) fn note(family: Family) -> Option<&'static str> {
     match family {
         Family::Solana => None,
@@ -97,7 +96,7 @@ impl TokenComparison {
         let gained = bought.and_then(|units| Sum::of(units).plus(moved.came).units());
         let lost = sold.and_then(|units| Sum::of(units).plus(moved.went).units());
         let sides = gained.zip(lost);
-        let has_amounts = rows.untold == 0;
+        let has_amounts = rows.without_amount == 0;
         let residue =
             held.balance.zip(sides).filter(|_| has_amounts).and_then(|(balance, sides)| {
                 Some(Signed::difference(balance.checked_add(sides.1)?, sides.0))
@@ -123,14 +122,14 @@ impl TokenComparison {
             expected: signed(expected.filter(|_| has_amounts), decimals),
             balance: number(held.balance),
             residue: signed(residue, decimals),
-            without_amount: rows.untold,
+            without_amount: rows.without_amount,
             rows_agree,
             verdict: verdict(state, rows_agree, residue, missing),
             state,
         }
     }
 
-    /// Those that need a look first.
+    /// Sort key: tokens that need attention first.
     pub(super) fn rank(&self) -> impl Ord + use<> {
         (self.state, self.token_mint.clone())
     }
@@ -152,7 +151,6 @@ impl TokenComparison {
     }
 }
 
-/// What is missing where nothing can be said.
 fn missing(has_amounts: bool, has_balance: bool, has_decimals: bool) -> &'static str {
     match (has_amounts, has_balance, has_decimals) {
         (false, _, _) => "rows without an amount: nothing can be said",
@@ -190,7 +188,7 @@ fn mint_text(mint: Address) -> String {
     mint.as_tron_asset().map_or_else(|| mint.to_string(), |number| number.to_string())
 }
 
-/// As the rows have it, else as the chain has it.
+/// The symbol of the rows, else that of the chain.
 fn symbol(mint: Address, rows: &TokenSums, held: &CurrentBalance) -> String {
     if !rows.symbol.is_empty() {
         return rows.symbol.clone();
@@ -200,13 +198,13 @@ fn symbol(mint: Address, rows: &TokenSums, held: &CurrentBalance) -> String {
 }
 
 impl Comparison {
-    /// There are tokens, and none could be held against the chain.
+    /// Whether there are tokens and none could be compared.
     pub(super) fn is_void(&self) -> bool {
         let mut tokens = self.tokens.iter();
         !self.tokens.is_empty() && tokens.all(|token| token.state == State::Unknown)
     }
 
-    /// `all`: the tokens without a residue too.
+    /// `all` shows the tokens without a residue too.
     pub(super) fn table(&self, all: bool) -> String {
         let shown = |token: &&TokenComparison| all || token.state != State::Settled;
         let rows: Vec<Vec<String>> =
@@ -227,12 +225,12 @@ impl Comparison {
         if !rows.is_empty() {
             text = table::format(&columns, &rows) + "\n";
         }
-        self.sum_up(&mut text, all);
-        self.tell_differences(&mut text);
+        self.write_summary(&mut text, all);
+        self.write_differences(&mut text);
         text
     }
 
-    fn sum_up(&self, text: &mut String, all: bool) {
+    fn write_summary(&self, text: &mut String, all: bool) {
         let count = |state| self.tokens.iter().filter(|token| token.state == state).count();
         let settled = count(State::Settled);
         let left_out = if all || settled == 0 { "" } else { " (not shown; --all shows them)" };
@@ -254,7 +252,7 @@ impl Comparison {
         }
     }
 
-    fn tell_differences(&self, text: &mut String) {
+    fn write_differences(&self, text: &mut String) {
         let Some(found) = &self.differences else { return };
         if found.is_empty() {
             text.push_str("The other node gives the same rows.\n");
@@ -318,7 +316,7 @@ mod tests {
         assert_eq!(residue(&judged(None)), None);
     }
 
-    /// What is there is not said to be missing.
+    /// Only what is missing is named.
     #[test]
     fn what_the_node_does_not_report_is_named() {
         assert!(missing(false, true, true).starts_with("rows without an amount"));

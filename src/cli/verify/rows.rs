@@ -1,4 +1,4 @@
-//! The rows that `blotter verify` holds against the chain, added up by token.
+//! The rows that `blotter verify` compares, summed by token.
 
 use std::collections::BTreeMap;
 
@@ -14,33 +14,31 @@ use crate::cli::row_sink::RowSink;
 use crate::domain::{Decimal, Units};
 use crate::history::Sum;
 
-/// Signature, side and mint: a transaction has one row a token.
-pub(super) type Name = (String, String, String);
+/// Signature, side and mint, which identify a row.
+pub(super) type ComparedKey = (String, String, String);
 /// The other fields: amount, native value, venue and time.
-pub(super) type Fact = [String; 4];
+pub(super) type ComparedFields = [String; 4];
 
-/// What the rows add up to, and each of them where they are to be compared.
+/// The sums of the rows, and each row if they are to be compared.
 #[derive(Default)]
 pub(in crate::cli) struct ComparedRows {
     pub(in crate::cli) count: u64,
     pub(in crate::cli) tokens: BTreeMap<String, TokenSums>,
-    pub(in crate::cli) facts: Option<BTreeMap<Name, Fact>>,
+    pub(in crate::cli) fields: Option<BTreeMap<ComparedKey, ComparedFields>>,
     pub(in crate::cli) coverage: Option<CoverageNote>,
-    /// Why they may not be all, where all heights were read.
+    /// Why rows may be missing although all heights were read.
     pub(in crate::cli) short: Option<CliError>,
 }
 
-/// The rows of one token.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct TokenSums {
     pub(in crate::cli) symbol: String,
     bought: ByDigits,
     sold: ByDigits,
-    /// Rows whose amount is unknown.
-    pub(in crate::cli) untold: u64,
+    pub(in crate::cli) without_amount: u64,
 }
 
-/// Sums by how many digits stand behind the point: texts end in no zeros.
+/// Sums by number of decimals, which varies as amounts have no trailing zeros.
 type ByDigits = BTreeMap<u8, Sum>;
 
 impl TokenSums {
@@ -54,7 +52,7 @@ impl TokenSums {
 
     pub(in crate::cli) fn add(&mut self, is_buy: bool, amount: Option<Decimal>) {
         let Some(amount) = amount else {
-            self.untold += 1;
+            self.without_amount += 1;
             return;
         };
         let sums = if is_buy { &mut self.bought } else { &mut self.sold };
@@ -62,7 +60,7 @@ impl TokenSums {
     }
 }
 
-/// `None` where the token has fewer digits than its rows, or the sum is no amount.
+/// `None` if the token has fewer decimals than its rows, or the sum overflows.
 fn scaled(sums: &ByDigits, decimals: u8) -> Option<Units> {
     sums.iter().try_fold(Units::ZERO, |all, (digits, sum)| {
         let number = Decimal { units: sum.units()?, decimals: *digits };
@@ -80,8 +78,8 @@ impl RowSink for ComparedRows {
             let sums = self.tokens.entry(row.token_mint.clone()).or_default();
             sums.add(row.side == "buy", amount.and_then(|text| numbers::decimal(text.get())));
             sums.symbol = row.token;
-            if let Some(facts) = &mut self.facts {
-                facts.insert((row.signature, row.side, row.token_mint), fact);
+            if let Some(fields) = &mut self.fields {
+                fields.insert((row.signature, row.side, row.token_mint), fact);
             }
         }
         Ok(())
@@ -92,18 +90,18 @@ impl RowSink for ComparedRows {
     }
 }
 
-/// `each`: keeps every row, so that it can be compared.
+/// `each` keeps every row for comparison.
 pub(super) fn read(
     reading: &WalletReading<'_>,
     context: &Context<'_>,
     runtime: &Runtime,
     each: bool,
 ) -> Result<ComparedRows, CliError> {
-    let mut rows = ComparedRows { facts: each.then(BTreeMap::new), ..ComparedRows::default() };
+    let mut rows = ComparedRows { fields: each.then(BTreeMap::new), ..ComparedRows::default() };
     let progress = ProgressLine::start(context.quiet);
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
     rows.coverage = outcome.coverage;
-    // Rows of heights that were all read can be checked, even if proofs are still missing.
+    // If all heights were read, the rows can be checked even without proof of completeness.
     let is_read = rows.coverage.as_ref().is_some_and(CoverageNote::is_read);
     match outcome.short {
         Some(short) if !is_read => Err(short),
@@ -119,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_add_up_whatever_digits_they_are_written_with() {
+    fn amounts_of_different_decimals_add_up() {
         let mut sums = TokenSums::default();
         for text in ["1.5", "2", "0.25", "1.5"] {
             sums.add(true, numbers::decimal(text));
@@ -129,6 +127,6 @@ mod tests {
         assert_eq!(sums.bought(2), Some(Units::from(525)));
         assert_eq!(sums.sold(2), Some(Units::from(300)));
         assert_eq!(sums.bought(1), None, "a quarter has no place in tenths");
-        assert_eq!(sums.untold, 1);
+        assert_eq!(sums.without_amount, 1);
     }
 }
