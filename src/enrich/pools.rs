@@ -110,9 +110,10 @@ mod tests {
         // A pair of Solidly's forks.
         assert_eq!(given("VolatileV1 AMM - WBNB/CAKE"), None);
         // A chain without the protocol's factory, and one whose factory makes other pools.
-        let hyperevm = registry.chain_named("hyperevm").unwrap();
+        let [berachain, hyperevm] =
+            ["berachain", "hyperevm"].map(|slug| registry.chain_named(slug).unwrap());
+        assert_eq!(own_name(registry.evm(), berachain, "Uniswap V2"), None);
         let named = |text: &str| own_name(registry.evm(), hyperevm, text);
-        assert_eq!(named("Uniswap V2"), None);
         assert_eq!(named("HyperSwap V2").as_deref(), Some("HyperSwap V2"));
     }
 

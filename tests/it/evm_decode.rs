@@ -715,7 +715,7 @@ fn a_pool_is_named_by_its_factory_or_its_router() {
 fn a_pool_is_not_named_after_a_protocol_that_its_chain_lacks() {
     let pool = "0x2020202020202020202020202020202020202020";
     let swapped = || case(swap(POOL, (AAA, 100, WALLET), (BBB, 500, WALLET)));
-    swapped().on("hyperevm").venues(&[pool; 2]);
+    swapped().on("berachain").venues(&[pool; 2]);
     // No factory of this chain is known, so that none is missed.
     swapped().on("sei").venues(&["Uniswap V2"; 2]);
 }

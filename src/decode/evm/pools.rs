@@ -230,12 +230,28 @@ mod tests {
             account("63db6ba9e512186c2faadacef342fb4a40dc577c"),
             account("6c9a33e3b592c0d65b3ba59355d5be0d38259285"),
         );
+        let (usdc_linea, weth_linea, usdc_ink, usdt_lisk, usdc_lisk) = (
+            account("176211869ca2b568f2a7d4ee941e073a821ee1ff"),
+            account("e5d7c2a44ffddf6b295a15c148167daaaf5cf34f"),
+            account("f1815bd50389c46847f0bda824ec8da914045d14"),
+            account("05d032ac25d322df992303dca074ee7392c117b9"),
+            account("f242275d3a6527d877f2c927a82d9b057609cc71"),
+        );
+        let (pair_linea, pair_ink, velodrome) = (
+            account("85e140a505ac30857fcf7d082b6dac3ee14da396"),
+            account("fa3a9015e5fd82485835e23260bc98adadca8a01"),
+            account("e36926807aa151c89125057742656af8669d4cb1"),
+        );
         let cases = [
             ("polygon", [wmatic, usdc_bridged], quickswap, "QuickSwap V3"),
             ("bsc", [usdt, wbnb], pancake, "PancakeSwap V3"),
             ("bsc", [usdt, wbnb], thena, "Thena"),
             ("bsc", [wbnb, the], pair, "Thena"),
             ("hyperevm", [whype, usdc_hyper], prjx, "Project X"),
+            ("linea", [usdc_linea, weth_linea], pair_linea, "Uniswap V2"),
+            ("ink", [weth, usdc_ink], pair_ink, "Uniswap V2"),
+            // A pool of Lisk, where the same factory has the same address.
+            ("unichain", [usdt_lisk, usdc_lisk], velodrome, "Velodrome V2"),
         ];
         let slipstreams =
             slipstreams.map(|pool| ("base", [weth, usdc], pool, "Aerodrome Slipstream"));
