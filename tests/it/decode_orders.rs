@@ -251,10 +251,43 @@ fn a_quote_that_is_filled_by_a_call_of_its_own_is_a_trade() {
     }
 }
 
+const COW: &str = "Moook87DzJ25dELx3LXJ3dnu5a4ERVFwKo1PWWF4p7Y";
+
+/// A transaction in which each of two programs takes one token of the wallet in one call and gives it
+/// another one in the next.
+fn two_calls_each(programs: [(&str, [&[u8]; 2]); 2]) -> Tx {
+    let mut tx = Tx::new("w");
+    for (token, amount) in [("USDC", 100), ("NEW", 7), ("USDT", 50), ("WIF", 79)] {
+        tx.account(&format!("w {token}"), token, "w", amount);
+        tx.account(&format!("m {token}"), token, "m", amount);
+    }
+    let amounts = [[("USDC", 100), ("NEW", 7)], [("USDT", 50), ("WIF", 79)]];
+    for ((program, [take, give]), [sold, bought]) in programs.into_iter().zip(amounts) {
+        let [from, to] = ["w", "m"].map(|owner| format!("{owner} {}", sold.0));
+        tx.call(program, &["w", &from, &to], take).transfer(2, &from, &to, "w", sold.1);
+        let [from, to] = ["m", "w"].map(|owner| format!("{owner} {}", bought.0));
+        tx.call(program, &["m", &from, &to], give).transfer(2, &from, &to, "m", bought.1);
+    }
+    tx
+}
+
+/// Each aggregator's calls are joined, and those that a program's row does not list are none of them.
+#[test]
+fn calls_are_joined_by_their_aggregator_and_only_where_they_swap() {
+    let quoted: (&str, [&[u8]; 2]) = (DFLOW, [&[181; 8], &[50; 8]]);
+    let rows = [
+        (Side::Sell, "USDC", 100, None, "DFlow"),
+        (Side::Buy, "NEW", 7, None, "DFlow"),
+        (Side::Sell, "USDT", 50, None, "CoW Swap"),
+        (Side::Buy, "WIF", 79, None, "CoW Swap"),
+    ];
+    check(&two_calls_each([quoted, (COW, [&[0], &[1]])]), "w", &rows);
+    check(&two_calls_each([quoted, (COW, [&[2], &[1]])]), "w", &rows[..2]);
+}
+
 /// A batch: one call takes what its orders sell, the solver swaps, and another call pays their owners.
 #[test]
 fn an_order_that_a_batch_settles_is_a_trade_of_its_owner() {
-    const COW: &str = "Moook87DzJ25dELx3LXJ3dnu5a4ERVFwKo1PWWF4p7Y";
     let mut tx = Tx::new("solver");
     tx.account("w usdc", "USDC", "w", 100).account("w wif", "WIF", "w", 0);
     tx.account("b usdc", "USDC", "state", 5).account("b wif", "WIF", "state", 5);

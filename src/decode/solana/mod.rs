@@ -232,14 +232,17 @@ fn places_order(ledger: &Ledger, group: &Range<usize>) -> bool {
 /// A router may take what is sold in one call, and swap it or give what it buys in the next.
 fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let leader = |range: &Range<usize>| scene.instruction(range.start).map(|i| i.program);
+    let acts = |at: usize| scene.kind(at).is_none() || scene.takes(at);
+    let mut joined = Vec::new();
     for swap in swaps.iter_mut().filter(|swap| swap.net.gains() && !swap.net.losses()) {
-        let Some(first) = swap.ranges.first().filter(|range| scene.leaf(range.start).is_none())
-        else {
-            continue;
+        let is_open = |range: &&Range<usize>| {
+            scene.leaf(range.start).is_none() && !joined.contains(&leader(range))
         };
+        let Some(first) = swap.ranges.first().filter(is_open) else { continue };
         let routed = scene.kind(first.start) == Some(ProgramKind::Aggregator);
         let calls = scene.groups.iter().filter(|group| {
-            group.len() > 1 && leader(group) == leader(first) && !scene.serves_orders(group.start)
+            let is_of_router = group.len() > 1 && leader(group) == leader(first);
+            is_of_router && acts(group.start) && !scene.serves_orders(group.start)
         });
         let (mut net, mut ranges) = (Net::default(), Vec::new());
         for group in calls {
@@ -252,8 +255,8 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
             }
         }
         if net.is_swap() {
+            joined.push(leader(first));
             *swap = Swap { ranges, net };
-            return;
         }
     }
 }
