@@ -76,7 +76,7 @@ enum PageError {
     /// No connection, which is worth a retry only if the server has responded before.
     Unreachable(String),
     Rejected(String),
-    /// The history above the cursor was reorged.
+    /// The history above the cursor has changed: by a reorg, or by a row that came late.
     Changed,
 }
 

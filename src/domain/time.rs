@@ -86,6 +86,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Expected by Python's `datetime`: the code and the next test share one calendar.
+    #[test]
+    fn days_at_leap_years_and_at_both_ends_are_right() {
+        for (second, text) in [
+            (0, "1970-01-01T00:00:00+00:00"),
+            (951_782_399, "2000-02-28T23:59:59+00:00"),
+            (951_782_400, "2000-02-29T00:00:00+00:00"),
+            (4_107_542_399, "2100-02-28T23:59:59+00:00"),
+            (4_107_542_400, "2100-03-01T00:00:00+00:00"),
+            (u32::MAX, "2106-02-07T06:28:15+00:00"),
+        ] {
+            assert_eq!(UnixSeconds(second).to_string(), text);
+        }
+    }
+
     proptest! {
         #[test]
         fn writes_what_the_calendar_library_writes(second in any::<u32>()) {

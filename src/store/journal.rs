@@ -31,7 +31,8 @@ enum State {
     Abandoned(&'static str),
 }
 
-/// Only the writer adds to it, and only the thread that makes the copy takes from it.
+/// The writer adds to it. The thread that makes the copy takes from it and, in the last step, the
+/// writer in its place.
 #[derive(Default)]
 pub(super) struct Journal(Mutex<State>);
 

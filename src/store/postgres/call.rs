@@ -138,7 +138,7 @@ impl Retries {
     /// Waits before the next attempt.
     ///
     /// # Errors
-    /// The call's, where it must not be retried.
+    /// The call's, where it is not transient or the time for retries is over.
     pub(super) async fn pause(&mut self, error: CallError) -> Result<()> {
         if !error.is_transient() || Instant::now() + self.pause >= self.until {
             return Err(error.into_store());
