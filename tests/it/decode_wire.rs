@@ -70,6 +70,12 @@ fn a_reply_is_whole_where_it_holds_what_nodes_record() {
     }
     assert!(is_whole(111_491_818, None, false) && !is_whole(111_491_819, None, false));
     assert!(is_whole(111_491_819, None, true));
+    let mut failed = bought().json();
+    failed["slot"] = 250_000_000_u64.into();
+    failed["meta"]["innerInstructions"] = Value::Null;
+    assert!(!parse(failed.to_string().as_bytes()).unwrap().is_whole());
+    failed["meta"]["err"] = "ProgramAccountNotFound".into();
+    assert!(parse(failed.to_string().as_bytes()).unwrap().is_whole(), "no call was made");
 }
 
 #[test]

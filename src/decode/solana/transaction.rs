@@ -106,14 +106,16 @@ impl Transaction {
 
     /// Whether the reply holds all that nodes record of a transaction of its slot. Without inner
     /// calls (a node that does not store them gives null), token balances or their owners, a trade
-    /// looks like a transaction that moved nothing of the wallet.
+    /// looks like a transaction that moved nothing of the wallet. A failed one moved nothing; where
+    /// it failed before its first call, nodes give null.
     pub fn is_whole(&self) -> bool {
         let has_owners = |token: &TokenAccount| {
             token.before.is_some() == token.owner_before.is_some()
                 && token.after.is_some() == token.owner_after.is_some()
         };
-        (self.slot < LISTS_FROM || self.has_all_lists)
-            && (self.slot < OWNERS_FROM || self.tokens.iter().all(has_owners))
+        let has_lists = self.slot < LISTS_FROM || self.has_all_lists;
+        let is_owned = self.slot < OWNERS_FROM || self.tokens.iter().all(has_owners);
+        self.failed || has_lists && is_owned
     }
 
     /// Whether an address is among the accounts of the transaction.

@@ -186,7 +186,7 @@ impl SolanaSource {
             return Ok(None);
         }
         let parsed = decoder::parse(text.as_bytes()).ok();
-        let parsed = parsed.filter(|tx| tx.id() == Some(id) && (tx.failed() || tx.is_whole()));
+        let parsed = parsed.filter(|tx| tx.id() == Some(id) && tx.is_whole());
         let Some(tx) = parsed else {
             return Err(self
                 .malformed(answer.endpoint, "getTransaction gave another transaction, or a part"));

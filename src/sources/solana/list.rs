@@ -155,8 +155,13 @@ impl List {
 
     /// The signature from which the next page is requested.
     pub(super) fn before(&self) -> Option<TxId> {
+        if self.inside { self.inner_cursor() } else { self.cursor }
+    }
+
+    /// The signature from which a page continues inside the lowest slot.
+    fn inner_cursor(&self) -> Option<TxId> {
         let [above_last, _] = self.tail;
-        if self.inside { above_last } else { self.cursor }
+        above_last.or(self.above)
     }
 
     /// The list began at a signature that is not one of its entries, and no entry has come: no
@@ -226,10 +231,10 @@ impl List {
         if self.repeats > REPEATS_MAX {
             return PageOutcome::Lost;
         }
-        let [above_last, _] = self.tail;
-        // Inside such a slot to its end: from above, it would fill the page again and lack the last entry.
+        // Inside such a slot to its end: from above, it would fill the page again and lack the last
+        // entry.
         let has_passed = matches!(step, PageOutcome::Lower(_));
-        self.inside = is_repeat != self.inside && !has_passed && above_last.is_some();
+        self.inside = is_repeat != self.inside && !has_passed && self.inner_cursor().is_some();
         for entry in page {
             self.note(entry);
         }
@@ -374,6 +379,25 @@ mod tests {
                 }
                 assert_eq!((list.has_ended(), seen.len()), (true, 8 + below.len()));
             }
+        }
+    }
+
+    /// The page that has it holds as many entries as the one that lacks it, which began further up.
+    #[test]
+    fn an_entry_that_one_answer_left_out_keeps_no_list_open() {
+        let [first, left_out, last] = [entry(40, 1), entry(30, 3), entry(20, 4)];
+        let node = Node { entries: vec![first, entry(30, 2), left_out, last] };
+        for kind in [Kind::Wallet, Kind::Account] {
+            let (mut list, mut seen) = (List::new(kind, 0, 100), BTreeSet::new());
+            list.absorb(&[first, entry(30, 2), last], false);
+            for _ in 0..10 {
+                let page = node.page(list.before(), false, PAGE_MAX, false);
+                seen.extend(page.iter().map(|entry| entry.id));
+                if !list.has_ended() {
+                    assert_ne!(list.absorb(&page, false), PageOutcome::Lost);
+                }
+            }
+            assert_eq!((list.has_ended(), seen.contains(&left_out.id)), (true, true));
         }
     }
 
