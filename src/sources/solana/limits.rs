@@ -19,8 +19,8 @@ defaults! {
         pub skipped_max: usize = 5000,
         /// Attempts for a listed transaction, or a block, that no node returns.
         pub missing_tries_max: u32 = 6,
-        /// A read ends after it has delivered this many missing transactions in a row, without a
-        /// fetched one between them, at the next missing one.
+        /// A read ends after it has delivered more than this many missing transactions in a row,
+        /// without a fetched one between them, at the next missing one.
         pub missing_max: usize = 64,
         /// Pause before such an attempt, times its number.
         pub missing_pause: Duration = Duration::from_millis(300),

@@ -126,7 +126,8 @@ impl SolanaSource {
         if is_alone {
             calls.extend(programs.iter().cloned());
         }
-        // In the batch after the accounts, so that the accounts are at or above the head.
+        // Behind the accounts in the batch, so that the reported slot is not below theirs, which
+        // limits the head.
         calls.push(Call { method: "getSlot", params: finalized() });
         let reach = self.opening_call(list);
         let asks_reach = reach.is_some();
