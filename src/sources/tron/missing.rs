@@ -145,9 +145,6 @@ impl TronSource {
             *said_failed += 1;
             sent.failures = *said_failed;
         }
-        if seen.contradicts(&sent) {
-            return Ok(None);
-        }
         if !listed.is_probe && !want_sent(seen, &sent) {
             return Ok(Some((Fetched::Unwanted, sent.kind, by)));
         }

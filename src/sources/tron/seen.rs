@@ -61,11 +61,6 @@ impl SeenTx {
         [self.gave, self.got, self.inner, self.sent.is_some()]
     }
 
-    /// Whether events contradict a transaction that counts as failed, which would have none.
-    pub(super) fn contradicts(&self, sent: &SentTx) -> bool {
-        sent.has_failed() && self.sent.is_none() && (self.gave || self.got)
-    }
-
     pub(super) fn join(&mut self, other: Self) {
         self.gave |= other.gave;
         self.got |= other.got;
