@@ -193,11 +193,9 @@ impl World {
         rows.filter(waits).collect()
     }
 
-    /// Whether stored rows wait for native coin of a transaction that no node gives any more. On Solana
-    /// it comes with the transaction itself.
+    /// Whether stored rows wait for native coin of a transaction that no node gives any more.
     fn awaits_withheld(&self, wallet: usize) -> bool {
-        let withheld = self.poison.filter(|_| self.way != Way::Solana);
-        let Some(withheld) = withheld else { return false };
+        let Some(withheld) = self.poison else { return false };
         let view = self.store.view().unwrap();
         let Some(record) = now(view.wallet(&self.wallets[wallet])).unwrap() else { return false };
         let rows = now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec();

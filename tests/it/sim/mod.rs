@@ -217,7 +217,7 @@ fn solana_troubles(world: &mut World, dice: &mut Dice) {
         node.set_options(options);
     }
     let mut apart = Dice::new(dice.clone().next(), 516);
-    if world.poison.is_some() || apart.one_in(2) {
+    if apart.one_in(2) {
         trouble::withhold(world, &mut apart);
     }
 }
@@ -297,9 +297,6 @@ async fn calm(world: &mut World, (clients, follower): (&mut [Client], &mut Optio
         world.wallets.iter().map(|wallet| world.chain.transaction_count(wallet.address)).sum();
     let spent = world.requests() - before - followed;
     let most = world.way.requests_max(transactions).max(ranges_max(world) + 12 * transactions);
-    // One that fails for good is asked for about sixty times by a read of Solana.
-    let fails = world.poison.is_some() && world.failing == world.poison;
-    let most = most + if fails { 600 } else { 0 };
     let by_method = || world.peers.iter().map(|peer| peer.node.stats().calls).collect::<Vec<_>>();
     assert!(spent <= most, "{spent} requests for {transactions} transactions: {:?}", by_method());
     world.check_manners();

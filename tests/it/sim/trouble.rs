@@ -62,7 +62,7 @@ pub(super) fn end(world: &World) {
     world.set_faults(Faults::none);
     world.peers.iter().for_each(Peer::make_well);
     world.chain.withhold(world.poison.as_slice());
-    fail_on(world, world.failing.filter(|id| world.poison == Some(*id)));
+    fail_on(world, None);
     world.clock.set_ahead(Duration::ZERO);
 }
 
@@ -219,10 +219,10 @@ fn hidden_nonce(world: &World) -> Option<u64> {
 }
 
 /// Some transaction of a wallet that nodes do not give, though lists name it: they answer that there
-/// is none, or fail on it. Solana's nodes only fail.
+/// is none, or fail on it for a while. Solana's nodes only fail.
 pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     if world.poison.is_some() {
-        return fail_on(world, world.failing);
+        return;
     }
     let wallet = dice.pick(&world.wallets);
     let truths = world.truths.borrow();
@@ -235,9 +235,9 @@ pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     drop(truths);
     // From dice of its own, so that all else stays what it was.
     let fails = world.way == Way::Solana || Dice::new(dice.clone().next(), 515).one_in(3);
-    world.failing = withheld.filter(|_| fails);
     say(&format!("withheld {withheld:?}, fails: {fails}"));
     world.chain.withhold(withheld.as_slice());
+    world.poison = withheld.filter(|_| dice.one_in(3) && world.way != Way::Solana);
+    world.failing = withheld.filter(|_| fails && world.poison.is_none());
     fail_on(world, world.failing);
-    world.poison = withheld.filter(|_| dice.one_in(3));
 }
