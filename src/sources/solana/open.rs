@@ -126,8 +126,7 @@ impl SolanaSource {
         if is_alone {
             calls.extend(programs.iter().cloned());
         }
-        // Behind the accounts in the batch, so that the reported slot is not below theirs, which
-        // limits the head.
+        // Behind the accounts in the batch: the reported slot must not be below theirs.
         calls.push(Call { method: "getSlot", params: finalized() });
         let reach = self.opening_call(list);
         let asks_reach = reach.is_some();
