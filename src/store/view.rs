@@ -104,7 +104,6 @@ impl View {
 /// Declares reads that both arms have.
 macro_rules! reads {
     ($($(#[$doc:meta])* $visible:vis $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
-        #[expect(clippy::elidable_lifetime_names, reason = "arguments of some reads have it")]
         impl View {
             $($(#[$doc])*
             $visible fn $name<'a>(&'a self, $($argument: $type),*) -> Reading<'a, $result> {

@@ -226,7 +226,7 @@ fn an_order_of_an_aggregator_is_a_trade_when_it_is_filled() {
 }
 
 /// A quote of an aggregator's maker: the first call keeps what is sold, or what a pool gives for it, and
-/// the second gives what is bought. DFlow's documents describe both.
+/// the second gives what is bought. `DFlow`'s documents describe both.
 #[test]
 fn a_quote_that_is_filled_by_a_call_of_its_own_is_a_trade() {
     const OPEN: [u8; 8] = [181, 125, 33, 230, 205, 63, 67, 108];

@@ -201,7 +201,7 @@ fn a_commission_of_okx_is_of_the_payment_that_it_follows_or_of_what_was_sent() {
     sold(&sale(&[later("CommissionToTokenRecord", native, 3), trim, rest.clone()]), Some(96));
     sold(&sale(&[one.clone(), three.clone(), rest.clone()]), Some(96));
     // Out of the token that was sold.
-    sold(&sale(&[later("CommissionFromTokenRecord", word(AAA), 3), rest.clone()]), Some(96));
+    sold(&sale(&[later("CommissionFromTokenRecord", word(AAA), 3), rest]), Some(96));
     // By another router, and of one of two payments.
     sold(&sale(&[whole.clone(), fee(OTHER, native, 4)]), None);
     sold(&sale(&[whole.clone(), whole, three]), None);
