@@ -1,6 +1,7 @@
 //! What was learned about each endpoint: whether its index lists inner calls, and its abilities.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::discovery::Discovery;
 use super::explorer_wire::ExplorerList;
 use super::page_sizes::PageSizes;
 use super::{EvmSource, Past};
-use crate::domain::{Height, lock};
+use crate::domain::{Doubts, Height, lock};
 use crate::rpc::{EndpointStatus, Pool};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 use crate::sources::server_reach::ServerReach;
@@ -20,6 +21,8 @@ const ABSENCES_MIN: u32 = 3;
 const SPACING: Duration = Duration::from_secs(10);
 /// The same for this long if the index listed calls before: its tables may be under reconstruction.
 const LOST_AFTER: Duration = Duration::from_secs(600);
+/// The most blocks without traces that are remembered.
+const UNTRACED_MAX: usize = 10_000;
 /// Windows are not prefetched before they are proved for this long after one proved to be
 /// different.
 const UNPROVED_PAUSE: Duration = Duration::from_secs(300);
@@ -29,6 +32,10 @@ const UNPROVED_PAUSE: Duration = Duration::from_secs(300);
 #[derive(Debug, Default)]
 pub(super) struct Abilities {
     calls: Mutex<HashMap<Discovery, CallsSeen>>,
+    /// Blocks of which a gateway with traces gave none.
+    untraced: Mutex<BTreeMap<Height, CallsSeen>>,
+    /// The lowest block of which the gateway has shown traces.
+    traces_from: Mutex<Option<Height>>,
     pub(super) reach: ServerReach<ExplorerList>,
     pub(super) page_sizes: PageSizes,
     /// Heads that nodes reported.
@@ -46,6 +53,16 @@ struct CallsSeen {
 }
 
 impl CallsSeen {
+    /// Counts an absence, unless the last one was a moment ago.
+    fn note_absence(&mut self) {
+        let now = Instant::now();
+        if self.last.is_none_or(|last| now.duration_since(last) >= SPACING) {
+            self.absences = self.absences.saturating_add(1);
+            self.first.get_or_insert(now);
+            self.last = Some(now);
+        }
+    }
+
     fn is_lost(&self) -> bool {
         let span = self.first.zip(self.last).map(|(first, last)| last.duration_since(first));
         !self.has_worked || span.is_some_and(|span| span >= LOST_AFTER)
@@ -70,14 +87,33 @@ impl Abilities {
 
     /// Records an answer, neither error nor refusal, in which the way lists no calls.
     pub(super) fn note_no_calls(&self, kind: Discovery) {
-        let now = Instant::now();
-        let mut all = lock(&self.calls);
-        let ability = all.entry(kind).or_default();
-        if ability.last.is_none_or(|last| now.duration_since(last) >= SPACING) {
-            ability.absences = ability.absences.saturating_add(1);
-            ability.first.get_or_insert(now);
-            ability.last = Some(now);
+        lock(&self.calls).entry(kind).or_default().note_absence();
+    }
+
+    /// Records a block of which a gateway with traces gave none.
+    pub(super) fn note_untraced(&self, height: Height) {
+        let mut untraced = lock(&self.untraced);
+        if untraced.len() >= UNTRACED_MAX {
+            untraced.clear();
         }
+        untraced.entry(height).or_default().note_absence();
+    }
+
+    /// Whether a gateway with traces gave none of some of these blocks.
+    pub(super) fn has_untraced(&self, heights: RangeInclusive<Height>) -> bool {
+        !heights.is_empty() && lock(&self.untraced).range(heights).next().is_some()
+    }
+
+    /// Records that a gateway has shown traces of this block.
+    pub(super) fn note_traces_from(&self, height: Height) {
+        let mut from = lock(&self.traces_from);
+        *from = Some(from.map_or(height, |from| from.min(height)));
+    }
+
+    /// Whether a gateway has shown traces at or below this block, and lacked none above.
+    pub(super) fn has_traces_from(&self, height: Height) -> bool {
+        let from = lock(&self.traces_from).filter(|from| *from <= height);
+        from.is_some_and(|from| !self.has_untraced(from..=Height::MAX))
     }
 
     /// Whether repeated answers without contradiction show that the way lists no calls.
@@ -101,6 +137,19 @@ impl Abilities {
 }
 
 impl EvmSource {
+    /// Whether some configured list may have inner calls of a block, because repeated answers have
+    /// not shown the opposite.
+    pub(super) fn may_list_calls(&self, block: Height) -> bool {
+        let abilities = &self.inner.abilities;
+        let is_untraced = |seen: &CallsSeen| seen.absences >= ABSENCES_MIN;
+        let lacks_traces = || lock(&abilities.untraced).get(&block).is_some_and(is_untraced);
+        self.inner.discovery.iter().any(|kind| {
+            let is_bare = *kind == Discovery::Portal && lacks_traces();
+            let is_blind = kind.blind_spots().contains(Doubts::INNER_CALLS) || is_bare;
+            !is_blind && !abilities.shows_no_calls(*kind)
+        })
+    }
+
     /// Abilities in the order of the status: nodes, then the index, then the gateway.
     pub(in crate::sources) fn abilities(&self) -> Vec<Vec<Ability>> {
         let nodes = self.inner.pool.endpoints();
@@ -144,6 +193,11 @@ impl EvmSource {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Value;
+
+    use super::super::node_model::nodes;
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -172,5 +226,31 @@ mod tests {
         assert!(worked.shows_no_calls(Discovery::Portal));
         worked.note_calls(Discovery::Portal);
         assert!(!worked.shows_no_calls(Discovery::Portal));
+    }
+
+    /// A gateway has traces, and none of one block.
+    #[tokio::test(start_paused = true)]
+    async fn traces_of_a_block_are_waited_for_until_three_answers_lack_them() {
+        let nodes = nodes(|_, _, _| Ok(Value::Null));
+        let mut source = nodes.source(&["one"]);
+        let inner = Arc::get_mut(&mut source.inner).unwrap();
+        inner.discovery = vec![Discovery::Portal, Discovery::Logs];
+        let abilities = Arc::clone(&source.inner.abilities);
+        abilities.note_calls(Discovery::Portal);
+        for _ in 0..3 {
+            assert!(source.may_list_calls(9), "three answers show it");
+            for _ in 0..5 {
+                abilities.note_untraced(9);
+            }
+            tokio::time::sleep(SPACING).await;
+        }
+        assert!(!source.may_list_calls(9) && source.may_list_calls(8));
+        assert!(!source.comes_later(Discovery::Portal, (0, Some(8))));
+        assert!(!source.comes_later(Discovery::Portal, (0, Some(9))), "no other way has any");
+        let inner = Arc::get_mut(&mut source.inner).unwrap();
+        inner.discovery = vec![Discovery::Portal, Discovery::Explorer];
+        assert!(source.comes_later(Discovery::Portal, (0, Some(9))));
+        assert!(!source.comes_later(Discovery::Portal, (0, None)), "what is newer has traces");
+        assert!(source.may_list_calls(9), "by the account lists");
     }
 }

@@ -102,7 +102,7 @@ impl EvmSource {
         if lacks_calls && proof.doubts.contains(Doubts::INNER_CALLS) && !self.accepts(proof) {
             self.leave_to_lists(&mut given.fetched);
         }
-        let proof = if lacks_calls && self.may_list_calls() {
+        let proof = if lacks_calls && self.awaits_calls(&given.fetched) {
             proof
         } else {
             self.clear_inner_call_doubt((&wallet, high), proof, &options).await
@@ -307,14 +307,10 @@ impl EvmSource {
         fetched.iter().any(|one| self.lacks_native(&one.tx))
     }
 
-    /// Whether some configured list may have calls, because recent answers have not shown the
-    /// opposite.
-    fn may_list_calls(&self) -> bool {
-        let mut all = self.inner.discovery.iter();
-        let abilities = &self.inner.abilities;
-        all.any(|kind| {
-            !kind.blind_spots().contains(Doubts::INNER_CALLS) && !abilities.shows_no_calls(*kind)
-        })
+    /// Whether some configured list may have such movements.
+    fn awaits_calls(&self, fetched: &[Fetched]) -> bool {
+        let mut open = fetched.iter().filter(|one| self.lacks_native(&one.tx));
+        open.any(|one| self.may_list_calls(one.tx.block))
     }
 
     fn lacks_native(&self, tx: &Transaction) -> bool {

@@ -86,6 +86,8 @@ defaults! {
         pub(super) has_calls: bool = true,
         /// The first block of the gateway.
         pub(super) first: Height = 0,
+        /// The first block of which the gateway has traces.
+        pub(super) traces_from: Height = 0,
         /// By host: how far below the head its index is.
         pub(super) lag: HashMap<String, u64> = HashMap::new(),
         /// How far below the head that the index reports its lists are.
@@ -328,6 +330,7 @@ impl Model {
                 return (400, (*text).to_owned());
             }
         }
+        let is_probe = query["logs"].as_array().is_some_and(|items| items.iter().any(is_probe));
         let head = self.head_of(host);
         if from > head {
             return (204, String::new());
@@ -338,7 +341,8 @@ impl Model {
             if lines.len() > self.ways.blocks {
                 break;
             }
-            let Some(found) = portal_rows(tx, traced) else { continue };
+            let traced = traced && tx.block >= self.ways.traces_from;
+            let Some(found) = portal_rows(tx, traced, is_probe) else { continue };
             match lines.last_mut() {
                 Some((block, line)) if *block == tx.block => {
                     for kind in ["transactions", "logs", "traces"] {
@@ -467,8 +471,13 @@ fn transfers(tx: &ModelTx) -> Vec<Value> {
     all
 }
 
+/// Whether traces are wanted of all that brought something.
+fn is_probe(item: &Value) -> bool {
+    item["topic2"].is_array() && item["transactionTraces"] == true && item["address"].is_null()
+}
+
 /// What the gateway's filters let through; `None` where none matches.
-fn portal_rows(tx: &ModelTx, traced: bool) -> Option<Value> {
+fn portal_rows(tx: &ModelTx, traced: bool, is_probe: bool) -> Option<Value> {
     let tokens = if tx.failed { &[][..] } else { &tx.tokens };
     let from_wallet = tokens.iter().any(|(from, ..)| *from == WALLET);
     let full = tx.from == WALLET || from_wallet;
@@ -496,7 +505,7 @@ fn portal_rows(tx: &ModelTx, traced: bool) -> Option<Value> {
         })
     };
     let mut traces = vec![];
-    if full && traced {
+    if (full || is_probe) && traced {
         traces.push(trace(vec![], &tx.from, &tx.to, tx.value, tx.calls.len()));
         traces.extend(
             tx.calls.iter().enumerate().map(|(at, (f, t, v))| trace(vec![at], f, t, *v, 0)),

@@ -53,6 +53,7 @@ mod portal;
 mod portal_answers;
 mod portal_candidates;
 mod portal_sent;
+mod portal_traces;
 mod portal_window;
 mod portal_wire;
 mod prices;
@@ -251,12 +252,14 @@ impl EvmSource {
     }
 
     /// Whether another way is tried before this one: it failed of late, or may be blind to inner
-    /// calls that another one sees.
-    fn comes_later(&self, kind: Discovery) -> bool {
+    /// calls that another one sees, everywhere or at the heights that are read.
+    fn comes_later(&self, kind: Discovery, (low, high): (Height, Option<Height>)) -> bool {
         let until = lock(&self.inner.failures).get(&kind).map(|(_, until)| *until);
+        let lacks_traces = |heights| self.inner.abilities.has_untraced(heights);
         let is_blind = |kind: &Discovery| {
             kind.blind_spots().contains(Doubts::INNER_CALLS)
                 || self.inner.abilities.may_have_no_calls(*kind)
+                || *kind == Discovery::Portal && high.is_some_and(|high| lacks_traces(low..=high))
         };
         let all = &self.inner.discovery;
         let is_weaker = is_blind(&kind) && !all.iter().all(is_blind);

@@ -69,7 +69,8 @@ impl EvmSource {
         let (mut last, lowest) = (UpstreamError::NoEndpoint, wanted.low);
         let mut behind: Option<OpenedList> = None;
         // Recently failed ways come last.
-        let fresh = |kind: &&Discovery| !self.comes_later(**kind);
+        let range = (wanted.low, wanted.high);
+        let fresh = |kind: &&Discovery| !self.comes_later(**kind, range);
         let (first, later): (Vec<&Discovery>, Vec<&Discovery>) =
             self.inner.discovery.iter().partition(fresh);
         for kind in first.into_iter().chain(later) {

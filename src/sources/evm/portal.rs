@@ -7,7 +7,6 @@ use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, OptionFuture, join3};
 use futures_util::stream::FuturesOrdered;
 
-use super::abilities::Abilities;
 use super::discovery::{Discovery, Window};
 use super::list_client::ListClient;
 use super::portal_answers::read_agreed;
@@ -46,7 +45,6 @@ pub(super) struct PortalLister {
     first: Option<Height>,
     /// Whether that was known when the windows in flight were requested.
     begun_above_first: bool,
-    abilities: Arc<Abilities>,
     /// Consecutive refusals of the present query, each with whether it names traces.
     refusals: Vec<bool>,
     /// Compares with the sent count, if the chain has one.
@@ -77,7 +75,7 @@ impl PortalLister {
         let witness = client.witness((low, high.max(low)));
         let ListClient { pool, subject, lane, abilities, .. } = client;
         Self {
-            gateway: Arc::new(Gateway { pool, subject, lane }),
+            gateway: Arc::new(Gateway { pool, subject, lane, abilities }),
             low,
             top: (low <= high).then_some(high),
             span: SPAN_FIRST,
@@ -88,7 +86,6 @@ impl PortalLister {
             arrived: None,
             first: None,
             begun_above_first: false,
-            abilities,
             refusals: Vec::new(),
             sent: witness.map(|witness| SentCheck::new(witness, low)),
         }
@@ -259,7 +256,7 @@ impl PortalLister {
         }
         let are_clear = std::mem::take(&mut self.refusals).into_iter().all(|is_clear| is_clear);
         if self.mode.native == NativeBy::Traces && are_clear {
-            self.abilities.note_no_calls(Discovery::Portal);
+            self.gateway.abilities.note_no_calls(Discovery::Portal);
         }
         self.mode.native = weaker;
         Ok(())
@@ -293,10 +290,21 @@ impl PortalLister {
         self.span = self.span.clamp(1, SPAN_MAX);
     }
 
+    /// Records that the gateway has traces, and the blocks of transactions that came whole without
+    /// them.
+    fn note_traces(&self, window: &PortalWindow) {
+        let abilities = &self.gateway.abilities;
+        if window.traces.lacking.is_none() {
+            abilities.note_calls(Discovery::Portal);
+        }
+        let bare = window.found.iter().filter(|one| one.whole.is_some() && one.calls.is_none());
+        bare.for_each(|one| abilities.note_untraced(one.block));
+    }
+
     fn deliver_window(&mut self, window: PortalWindow, doubts: Doubts) -> Window {
         self.refusals.clear();
         if self.mode.native == NativeBy::Traces {
-            self.abilities.note_calls(Discovery::Portal);
+            self.note_traces(&window);
         }
         let low = window.low.max(self.first_used());
         let doubts = doubts.union(window.doubts);

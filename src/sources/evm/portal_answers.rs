@@ -44,7 +44,8 @@ pub(super) async fn read_agreed(
         }
         if let Some((one, two)) = agreeing_pair(&seen) {
             let two = seen.swap_remove(two);
-            return Ok(complemented(seen.swap_remove(one), two));
+            let window = complemented(seen.swap_remove(one), two);
+            return Ok(gateway.check_traces(mode, window).await);
         }
         if seen.len() >= ANSWERS_MAX
             && let Some(last) = seen.pop()
@@ -92,6 +93,7 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
 /// they may lack the first or last logs, which only a second answer would show. Nodes are queried
 /// for those.
 fn complemented(mut one: PortalWindow, two: PortalWindow) -> PortalWindow {
+    one.traces = one.traces.joined(two.traces);
     for (known, other) in one.found.iter_mut().zip(two.found) {
         known.whole = known.whole.take().zip(other.whole).map(|(one, _)| one);
         known.calls = known.calls.take().or(other.calls);
@@ -118,6 +120,7 @@ fn merged_in_doubt(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWi
 
 #[cfg(test)]
 mod tests {
+    use super::super::portal_traces::TraceSights;
     use super::*;
     use crate::decode::evm::{NativeFlows, Terms, Transaction};
     use crate::domain::{Units, UnixSeconds};
@@ -141,6 +144,7 @@ mod tests {
             blocks: blocks.len(),
             sent: Some(blocks.iter().map(|block| (*block, *block)).collect()),
             doubts: Doubts::NONE,
+            traces: TraceSights::default(),
         }
     }
 

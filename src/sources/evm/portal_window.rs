@@ -8,8 +8,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::abilities::Abilities;
 use super::discovery::Candidate;
 use super::portal_candidates::{Arrival, arrivals, balance_changes, candidates};
+use super::portal_traces::TraceSights;
 use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
 use crate::decode::evm::{Account, CoinTo, NativeFlows, Terms, Transaction, Word, may_trade};
@@ -38,6 +40,7 @@ pub(super) struct Gateway {
     pub(super) pool: Pool,
     pub(super) subject: Subject,
     pub(super) lane: Lane,
+    pub(super) abilities: Arc<Abilities>,
 }
 
 /// What is requested from the gateway.
@@ -62,6 +65,7 @@ pub(super) struct PortalWindow {
     pub(super) sent: Option<Vec<(Height, u64)>>,
     /// Doubts of its answers.
     pub(super) doubts: Doubts,
+    pub(super) traces: TraceSights,
 }
 
 impl PortalWindow {
@@ -72,6 +76,7 @@ impl PortalWindow {
         self.skipped += above.skipped;
         self.blocks += above.blocks;
         self.doubts = self.doubts.union(above.doubts);
+        self.traces.lacking = self.traces.lacking.or(above.traces.lacking);
         self.sent = self.sent.zip(above.sent).map(|(below, above)| [below, above].concat());
         self
     }
@@ -116,7 +121,7 @@ impl Gateway {
     }
 
     /// Blocks of a range from its lowest one, as far as one answer reaches.
-    async fn blocks(
+    pub(super) async fn blocks(
         &self,
         mode: GatewayMode,
         query: &Value,
@@ -156,7 +161,7 @@ pub(super) async fn read_window(
 ) -> Result<PortalWindow, WindowError> {
     let wallet = gateway.subject.wallet;
     let (mut found, mut skipped, mut full, mut next) = (Vec::new(), 0, 0, low);
-    let mut sent = Some(Vec::new());
+    let (mut sent, mut traces) = (Some(Vec::new()), TraceSights::default());
     let (mut came, mut changes) = (KnownArrivals::default(), HashMap::new());
     while next <= high {
         let query = wire::query(&wallet, (next, high), mode.native);
@@ -168,6 +173,9 @@ pub(super) async fn read_window(
         let Some(last) = blocks.last().map(|block| block.number) else { break };
         full += blocks.iter().filter(|block| block.has_content()).count();
         for block in blocks {
+            if mode.native == NativeBy::Traces {
+                traces.note(&block, &wallet);
+            }
             let seen = arrivals(&block, &wallet);
             changes.extend(changes_by_hash(&block, &gateway.subject));
             sent = sent.and_then(|sent| with_nonces(sent, &block, &wallet));
@@ -187,7 +195,7 @@ pub(super) async fn read_window(
     add_changes(&mut found, &mut changes);
     add_inputs(&gateway, mode, &mut found).await;
     let (blocks, doubts) = (full, Doubts::NONE);
-    Ok(PortalWindow { low, high, found, skipped, blocks, sent, doubts })
+    Ok(PortalWindow { low, high, found, skipped, blocks, sent, doubts, traces })
 }
 
 /// Adds height and nonce of the wallet's transactions in a block; `None` if a nonce is missing.

@@ -134,6 +134,29 @@ pub(super) fn inputs_query(wallet: &Account, (from, to): (Height, Height)) -> Va
     })
 }
 
+/// A query for the places of all calls in those transactions of a block that brought the wallet
+/// tokens.
+pub(super) fn traces_query(wallet: &Account, height: Height) -> Value {
+    json!({
+        "type": "evm", "fromBlock": height, "toBlock": height,
+        "fields": {
+            "block": {"number": true},
+            "transaction": {
+                "transactionIndex": true, "hash": true, "from": true, "to": true, "value": true,
+            },
+            "log": {
+                "logIndex": true, "transactionIndex": true, "address": true, "topics": true,
+                "data": true,
+            },
+            "trace": {"transactionIndex": true, "traceAddress": true, "type": true},
+        },
+        "logs": [{
+            "topic0": [hex_text(&TRANSFER)], "topic2": [topic(wallet)], "transaction": true,
+            "transactionTraces": true,
+        }],
+    })
+}
+
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) number: Height,

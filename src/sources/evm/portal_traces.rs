@@ -1,0 +1,160 @@
+//! Whether a gateway has the traces of a window's blocks. A dataset may have none of its oldest
+//! blocks, or of some in between, and take queries for them all the same: what a contract wallet
+//! bought there by an inner call looks like something that it only received.
+
+use std::collections::HashSet;
+
+use super::portal_candidates::{transfer, transfer_ends};
+use super::portal_window::{Gateway, GatewayMode, PortalWindow};
+use super::portal_wire::{self as wire, Block, PlacedLog};
+use crate::decode::evm::Account;
+use crate::domain::{Doubts, Height};
+
+/// What the answers to a window show of traces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct TraceSights {
+    /// The lowest block with a trace.
+    pub(super) shown: Option<Height>,
+    /// The lowest block with a transaction that ran a contract and was requested with its traces,
+    /// of which it has none.
+    pub(super) lacking: Option<Height>,
+    /// The lowest block with a transaction that only brought something: such ones come without
+    /// traces.
+    unseen: Option<Height>,
+}
+
+impl TraceSights {
+    pub(super) fn note(&mut self, block: &Block, wallet: &Account) {
+        let traced: HashSet<u32> = block.traces.iter().map(|trace| trace.tx).collect();
+        let gave =
+            |log: &PlacedLog| transfer_ends(&log.log).is_some_and(|(from, _)| from == *wallet);
+        let brought = |log: &PlacedLog| transfer(&log.log).is_some_and(|(_, to)| to == *wallet);
+        for tx in &block.txs {
+            let mut logs = block.logs.iter().filter(|log| log.tx == tx.index).peekable();
+            let ran_contract = !tx.failed && logs.peek().is_some();
+            let (gives, brings) = logs.fold((false, false), |(gives, brings), log| {
+                (gives || gave(log), brings || brought(log))
+            });
+            let is_requested = tx.from == *wallet || gives;
+            let lowest = match (traced.contains(&tx.index), is_requested) {
+                (true, _) => &mut self.shown,
+                (false, true) if ran_contract => &mut self.lacking,
+                (false, false) if brings => &mut self.unseen,
+                (false, _) => continue,
+            };
+            *lowest = lower(*lowest, Some(block.number));
+        }
+    }
+
+    /// What two answers to one window show: a block lacks traces only where both lack them.
+    pub(super) fn joined(self, other: Self) -> Self {
+        Self {
+            shown: lower(self.shown, other.shown),
+            lacking: self.lacking.and(other.lacking),
+            unseen: lower(self.unseen, other.unseen),
+        }
+    }
+}
+
+fn lower(one: Option<Height>, other: Option<Height>) -> Option<Height> {
+    one.into_iter().chain(other).min()
+}
+
+impl Gateway {
+    /// Adds the doubt about inner calls to a window of which some block has no traces. A block in
+    /// which something only came is below all that came with traces at times: one query shows its
+    /// traces, unless the gateway has shown some at or below it before.
+    pub(super) async fn check_traces(
+        &self,
+        mode: GatewayMode,
+        mut window: PortalWindow,
+    ) -> PortalWindow {
+        let TraceSights { mut shown, mut lacking, unseen } = window.traces;
+        let is_open = |at: &Height| {
+            shown.is_none_or(|shown| shown > *at) && !self.abilities.has_traces_from(*at)
+        };
+        if let Some(at) = unseen.filter(|at| lacking.is_none() && is_open(at)) {
+            if self.shows_traces(mode, at).await {
+                shown = Some(at);
+            } else {
+                self.abilities.note_untraced(at);
+                lacking = Some(at);
+            }
+        }
+        // Of several endpoints another one may have given these.
+        if let Some(shown) = shown.filter(|_| self.pool.endpoints().len() == 1) {
+            self.abilities.note_traces_from(shown);
+        }
+        if lacking.is_some() {
+            window.doubts = window.doubts.union(Doubts::INNER_CALLS);
+        }
+        window.traces = TraceSights { shown, lacking, unseen };
+        window
+    }
+
+    /// Whether a block's transactions that brought something have traces. A failure shows none: the
+    /// window is read again.
+    async fn shows_traces(&self, mode: GatewayMode, height: Height) -> bool {
+        let query = wire::traces_query(&self.subject.wallet, height);
+        let blocks = self.blocks(mode, &query, (height, height)).await.unwrap_or_default();
+        blocks.iter().any(|block| !block.traces.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::super::discovery::Discovery;
+    use super::super::lists_model::Ways;
+    use super::super::lists_tests::{SaleKind, model, read_all, world};
+    use super::*;
+
+    /// Sales come with their traces, what only came without.
+    #[tokio::test(start_paused = true)]
+    async fn blocks_without_traces_leave_inner_calls_in_doubt() {
+        for kind in [SaleKind::Sell, SaleKind::Spam] {
+            for (traces_from, doubts) in [
+                (0, Doubts::NONE),
+                (10, Doubts::NONE),
+                (15, Doubts::INNER_CALLS),
+                (31, Doubts::INNER_CALLS),
+            ] {
+                let all = world(kind, [10, 20, 30].into_iter());
+                let model = model(&all, 1_100, Ways { traces_from, ..Ways::default() });
+                for _ in 0..2 {
+                    let windows = read_all(Discovery::Portal, &model, 1_000).await;
+                    let are_alike = windows.iter().all(|window| window.doubts == doubts);
+                    assert!(are_alike && !windows.is_empty(), "{kind:?} from {traces_from}");
+                }
+            }
+        }
+    }
+
+    /// A gateway has traces of all blocks above the first one that it has some of.
+    #[tokio::test(start_paused = true)]
+    async fn that_a_gateway_has_traces_is_asked_once() {
+        let all = world(SaleKind::Spam, [10, 20, 30].into_iter());
+        let model = model(&all, 1_100, Ways::default());
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            let before = model.sent.load(Ordering::Relaxed);
+            read_all(Discovery::Portal, &model, 1_000).await;
+            asked.push(model.sent.load(Ordering::Relaxed) - before);
+        }
+        assert_eq!(asked, [asked[1] + 1, asked[1], asked[1]]);
+        // Where it had none in between, each window shows its own.
+        model.abilities.note_untraced(500);
+        let before = model.sent.load(Ordering::Relaxed);
+        read_all(Discovery::Portal, &model, 1_000).await;
+        assert_eq!(model.sent.load(Ordering::Relaxed) - before, asked[0]);
+    }
+
+    #[test]
+    fn blocks_lack_traces_where_no_answer_has_them() {
+        let sights = |shown, lacking| TraceSights { shown, lacking, unseen: Some(5) };
+        let both = sights(Some(9), Some(7)).joined(sights(Some(3), Some(7)));
+        assert_eq!(both, sights(Some(3), Some(7)));
+        assert_eq!(sights(None, Some(7)).joined(sights(Some(7), None)), sights(Some(7), None));
+    }
+}
