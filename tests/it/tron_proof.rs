@@ -614,19 +614,21 @@ async fn inner_calls_that_no_endpoint_gives_are_a_blind_spot() {
 /// An index that names no cursor shows no end by a page that one moment fills, nor all of that moment.
 #[tokio::test(start_paused = true)]
 async fn a_moment_that_fills_a_page_without_a_cursor_hides_nothing_below_it() {
-    let mut chain = mixed(30);
-    // Two token movements each.
-    for _ in 0..150 {
-        chain.relayed(350);
+    for (entries_max, count) in [(None, 150), (Some(20), 15)] {
+        let mut chain = mixed(30);
+        // Two token movements each.
+        for _ in 0..count {
+            chain.relayed(350);
+        }
+        let net = net(chain, Ways { no_cursors: true, entries_max, ..Ways::default() });
+        let source = source(&[("node", &net)]);
+        let got = read(&source, all()).await;
+        assert_eq!(got.error, None);
+        let (full, others): (Vec<_>, Vec<_>) =
+            net.chain.truth(0, u64::MAX).into_iter().partition(|(height, _)| *height == 350);
+        assert!(others.iter().all(|one| got.found.contains(one)), "{entries_max:?}");
+        assert!(are_open(&got, &source, &full), "{entries_max:?}: {:?}", got.spans);
     }
-    let net = net(chain, Ways { no_cursors: true, ..Ways::default() });
-    let source = source(&[("node", &net)]);
-    let got = read(&source, all()).await;
-    assert_eq!(got.error, None);
-    let (full, others): (Vec<_>, Vec<_>) =
-        net.chain.truth(0, u64::MAX).into_iter().partition(|(height, _)| *height == 350);
-    assert!(others.iter().all(|one| got.found.contains(one)));
-    assert!(are_open(&got, &source, &full), "{:?}", got.spans);
 }
 
 /// Without the exchange's other asset such a trade has no row.

@@ -1,6 +1,7 @@
 //! Whether the chain's state has an account. An account that exists was created by a transaction
 //! that names it, so empty lists are wrong then. That it does not exist requires two answers, from
-//! different endpoints if possible, whose states include all blocks of the read.
+//! different endpoints if possible, whose states include all blocks of the read. Where no endpoint
+//! shows accounts, it is not known.
 
 use serde_json::json;
 
@@ -28,7 +29,7 @@ impl TronSource {
         let (mut options, mut missing) = (options.clone(), 0);
         for _ in 0..TRIES {
             let state = self.account_state(wallet, &options).await;
-            let Some((made, by)) = unless_final(state)? else { return Ok(Doubts::NONE) };
+            let Some((made, by)) = unless_final(state)? else { return Ok(Doubts::UNCONFIRMED) };
             if made.is_some_and(|made| made <= top_at) {
                 return Ok(Doubts::UNCONFIRMED);
             }
@@ -102,6 +103,14 @@ mod tests {
         for states in [[(false, 1_000), (true, 1_000)], [(true, 1_000), (false, 1_000)]] {
             assert_eq!(doubts(states).await, Ok(Doubts::UNCONFIRMED));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn empty_lists_are_in_doubt_where_no_endpoint_shows_accounts() {
+        let nodes = ScriptedNodes::new(|_| (404, json!({"error": "not found"})));
+        let source = fake::source(&["one", "other"], &nodes, TronLimits::default());
+        let found = source.doubts_of_empty_lists(WALLET, 1_000, &options()).await;
+        assert_eq!(found, Ok(Doubts::UNCONFIRMED));
     }
 
     #[tokio::test(start_paused = true)]

@@ -212,8 +212,11 @@ impl IndexedList {
     /// Whether a page is full, of one moment, and without a cursor: then it shows nothing below,
     /// and the moment may have more entries.
     fn is_cut(&self, page: &Page) -> bool {
-        let is_full = page.items >= PAGE_MAX && !page.rows.is_empty();
-        is_full && page.fingerprint.is_none() && self.is_of_one_moment(page)
+        let is_full = page.is_full || page.items >= PAGE_MAX;
+        is_full
+            && !page.rows.is_empty()
+            && page.fingerprint.is_none()
+            && self.is_of_one_moment(page)
     }
 }
 
@@ -229,7 +232,8 @@ mod tests {
 
     fn page(rows: &[(u64, u8)], fingerprint: Option<&str>) -> Page {
         let rows: Vec<FoundRow> = rows.iter().map(|(at, number)| row(*at, *number)).collect();
-        Page { items: rows.len(), rows, fingerprint: fingerprint.map(str::to_owned) }
+        let fingerprint = fingerprint.map(str::to_owned);
+        Page { items: rows.len(), rows, is_full: false, fingerprint }
     }
 
     /// A list whose newest page was given twice.

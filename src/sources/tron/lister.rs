@@ -97,8 +97,10 @@ impl TronSource {
         let reply = self.ask_list(&ask, (kind, cursor.max), options).await?;
         let malformed = || self.malformed(reply.endpoint, "a list gave no entries");
         let page = entries(wallet, kind, &reply.body).ok_or_else(malformed);
-        let page = page.map_err(ListError::Failed)?;
-        lock(&self.inner.offers).worked((reply.endpoint, kind));
+        let mut page = page.map_err(ListError::Failed)?;
+        let of = (reply.endpoint, kind);
+        lock(&self.inner.offers).worked(of);
+        page.is_full = lock(&self.inner.offers).may_be_cut(of, page.items);
         Ok((page, reply.endpoint))
     }
 

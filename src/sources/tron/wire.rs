@@ -134,6 +134,8 @@ pub(super) struct Page {
     pub(super) rows: Vec<FoundRow>,
     /// Entries on the page, including those that are skipped.
     pub(super) items: usize,
+    /// A limit of the index may have cut it.
+    pub(super) is_full: bool,
     pub(super) fingerprint: Option<String>,
 }
 
@@ -162,7 +164,8 @@ impl Page {
         }
         rows.retain(|row| row.at >= low);
         rows.sort_by_key(|row| Reverse(row.at));
-        Self { items: self.items.max(rows.len()), rows, fingerprint }
+        let is_full = self.is_full || other.is_full;
+        Self { items: self.items.max(rows.len()), rows, is_full, fingerprint }
     }
 
     /// Position of its last entry, if that is below its first.
@@ -223,7 +226,7 @@ fn page<'a, T: Deserialize<'a>>(
     let Envelope { data, meta } = serde_json::from_slice::<Envelope<T>>(body).ok()?;
     let rows = data.iter().map(row).collect::<Option<Vec<FoundRow>>>()?;
     let fingerprint = meta.and_then(|meta| meta.fingerprint).filter(|text| !text.is_empty());
-    Some(Page { rows, items: data.len(), fingerprint })
+    Some(Page { rows, items: data.len(), is_full: false, fingerprint })
 }
 
 fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<FoundRow> {

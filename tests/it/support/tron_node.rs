@@ -228,6 +228,8 @@ pub(crate) struct Ways {
     pub(crate) later_heads_behind: Height,
     /// No page of the lists names a cursor.
     pub(crate) no_cursors: bool,
+    /// Entries of a page at most, where that is fewer than the index's documented limit.
+    pub(crate) entries_max: Option<usize>,
     /// java-tron as it is by default: infos without internal transactions.
     pub(crate) no_inner_calls: bool,
 }
@@ -506,7 +508,8 @@ impl Net {
         assert_eq!(query["only_confirmed"], "true");
         assert_eq!(query["order_by"], "block_timestamp%2Cdesc");
         let (low, high) = (number("min_timestamp").unwrap_or(0), number("max_timestamp").unwrap());
-        let limit = usize::try_from(number("limit").unwrap()).unwrap().min(PAGE_MAX);
+        let most = self.ways.entries_max.unwrap_or(PAGE_MAX);
+        let limit = usize::try_from(number("limit").unwrap()).unwrap().min(most);
         let start = usize::try_from(number("fingerprint").unwrap_or(0)).unwrap();
         let all = self.rows(name);
         let high = high.min(millis(self.listed()));
