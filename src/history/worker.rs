@@ -431,13 +431,14 @@ impl Worker {
         self.store(record, raw, ChunkKind::Again, at, None).await.map(drop)
     }
 
-    /// If a list lacks transactions that the sent count includes, every second attempt avoids the
-    /// way of the stored proof.
+    /// If a list lacks transactions that the sent count includes, or account lists may not go down
+    /// so far, every second attempt avoids the way of the stored proof.
     fn way_to_avoid(&self, record: &WalletRecord, high: Height) -> Option<Way> {
         let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
         let proof = record.coverage.span_at(high)?.proof;
-        let is_short = proof.doubts.contains(Doubts::SENT_COUNT) && failures.is_multiple_of(2);
-        is_short.then_some(proof.way)
+        let is_cut = proof.way == Way::Explorer && proof.doubts.contains(Doubts::DEPTH);
+        let is_short = is_cut || proof.doubts.contains(Doubts::SENT_COUNT);
+        (is_short && failures.is_multiple_of(2)).then_some(proof.way)
     }
 
     /// Records a failed reread; the next one is below this height.

@@ -91,10 +91,13 @@ pub(in crate::demo) fn answer(
         let rows = found.map(|found| busy_row(model, list, account, &found));
         return done(&rows.collect::<Vec<_>>());
     }
-    let wallet = if low > high { None } else { model.wallet(&account) };
-    let Some(wallet) = wallet else { return done(&[]) };
     let ask = Ask { model, options, list, account };
     let most = offset.min(options.rows_max);
+    if low == high && model.known_wallet(&account).is_none() {
+        return done(&ask.in_block(low, most));
+    }
+    let wallet = if low > high { None } else { model.wallet(&account) };
+    let Some(wallet) = wallet else { return done(&[]) };
     let newest_first = text("sort") == "desc";
     let rows = model.rows_of(&wallet, (low, high), newest_first, |found| ask.of(found));
     let mut rows: Vec<Value> = rows.skip((page - 1) * offset).take(most).collect();
@@ -150,6 +153,12 @@ impl Ask<'_> {
             AccountList::Tokens => self.tokens(found),
             AccountList::Calls => self.calls(found),
         }
+    }
+
+    /// Rows of an account that is no wallet: shown of single blocks alone.
+    fn in_block(&self, height: Height, most: usize) -> Vec<Value> {
+        let found = [wire::all_in(self.model, height), self.model.strangers_in(height)].concat();
+        found.iter().flat_map(|found| self.of(found)).take(most).collect()
     }
 
     /// What each row has, and the fields that its list adds.

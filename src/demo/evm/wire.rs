@@ -104,7 +104,8 @@ pub(super) fn log(
     value
 }
 
-fn all_in(model: &EvmModel, height: u64) -> Vec<PlacedTx> {
+/// The transactions of a block, with those that no node returns.
+pub(super) fn all_in(model: &EvmModel, height: u64) -> Vec<PlacedTx> {
     let mut found = Vec::new();
     for wallet in model.wallets() {
         found.extend(model.transactions(&wallet, (height, height)));

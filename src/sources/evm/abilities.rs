@@ -12,7 +12,7 @@ use super::explorer_wire::ExplorerList;
 use super::page_sizes::PageSizes;
 use super::{EvmSource, Past};
 use crate::domain::{Doubts, Height, lock};
-use crate::rpc::{EndpointStatus, Pool};
+use crate::rpc::{EndpointId, EndpointStatus, Pool};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 use crate::sources::server_reach::ServerReach;
 
@@ -40,8 +40,26 @@ pub(super) struct Abilities {
     pub(super) page_sizes: PageSizes,
     /// Heads that nodes reported.
     pub(super) node_reach: ServerReach<()>,
+    /// How far down the lists of each index go, and until when that counts.
+    pub(super) starts: Mutex<HashMap<EndpointId, (IndexStart, Instant)>>,
     /// When a window last proved to be different from the one that was expected.
     unproved_at: Mutex<Option<Instant>>,
+}
+
+/// The heights below which an index is not known to have rows; 0 where nothing shows that some are
+/// missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct IndexStart {
+    /// Of transactions and tokens.
+    pub(super) rows: Height,
+    pub(super) calls: Height,
+}
+
+impl IndexStart {
+    /// What holds of two endpoints.
+    pub(super) fn joined(self, other: Self) -> Self {
+        Self { rows: self.rows.max(other.rows), calls: self.calls.max(other.calls) }
+    }
 }
 
 #[derive(Debug, Default, Clone, Copy)]

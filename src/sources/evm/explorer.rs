@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::{OptionFuture, join, join_all};
 use tokio::time::sleep;
 
+use super::abilities::IndexStart;
 use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::{Discovery, Window};
 use super::explorer_reach::{BusyAsk, ExplorerReach, Reach};
@@ -67,6 +68,8 @@ pub(super) struct ExplorerLister {
     is_top_checked: bool,
     /// The height of the list of calls was queried again after the newest pages.
     is_looked_again: bool,
+    /// How far down the lists go.
+    start: Option<IndexStart>,
 }
 
 impl ExplorerLister {
@@ -88,6 +91,7 @@ impl ExplorerLister {
             top: BTreeSet::new(),
             is_top_checked: false,
             is_looked_again: false,
+            start: None,
         }
     }
 
@@ -115,6 +119,7 @@ impl ExplorerLister {
             self.check_for_calls().await?;
             self.check_counts().await?;
             Box::pin(self.check_top()).await?;
+            Box::pin(self.check_start()).await;
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.client.subject, until) {
                 return Ok(Some(self.doubted(window)));
@@ -139,8 +144,27 @@ impl ExplorerLister {
         Ok(None)
     }
 
-    fn doubted(&self, window: Window) -> Window {
-        Window { doubts: window.doubts.union(self.doubts()), ..window }
+    fn doubted(&self, mut window: Window) -> Window {
+        let IndexStart { rows, calls } = self.start.unwrap_or_default();
+        window.doubts = window.doubts.union(self.doubts());
+        if window.low < rows {
+            window.doubts = window.doubts.union(Doubts::DEPTH);
+        }
+        if window.low < calls {
+            window.doubts = window.doubts.union(Doubts::INNER_CALLS);
+            let below = window.found.iter_mut().filter(|one| one.block < calls);
+            below.for_each(|one| one.calls = None);
+        }
+        window
+    }
+
+    /// Looks how far down the lists of those go who gave the newest pages.
+    async fn check_start(&mut self) {
+        if self.start.is_none() && self.is_top_checked {
+            let looks = self.top.iter().map(|id| self.client.index_start(*id, self.high));
+            let starts = join_all(looks).await.into_iter();
+            self.start = Some(starts.fold(IndexStart::default(), IndexStart::joined));
+        }
     }
 
     /// Queries one page of each list that the next window needs. Each is queried twice, because a

@@ -20,6 +20,8 @@ pub(super) struct ListClient {
     pub(super) abilities: Arc<Abilities>,
     /// Nodes that return the sent count, if the chain has one.
     pub(super) counting: Option<Pool>,
+    /// Nodes, which show what must be listed.
+    pub(super) nodes: Option<Pool>,
 }
 
 impl ListClient {

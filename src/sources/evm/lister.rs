@@ -40,6 +40,7 @@ impl Lister {
             pool: pool.ok_or_else(absent)?.clone(),
             lane: listing.options.lane.clone(),
             abilities: Arc::clone(&inner.abilities),
+            nodes: Some(inner.pool.clone()),
             counting: subject.chain.counts_sent.then(|| inner.pool.clone()),
             subject,
         };

@@ -103,6 +103,8 @@ defaults! {
         /// Every so-maniest page of account lists keeps so many rows; 0: none.
         pub(super) short_every: usize = 0,
         pub(super) kept: usize = 0,
+        /// The first block of which one of the lists has rows.
+        pub(super) lists_from: Option<(&'static str, Height)> = None,
         /// Blocks between rows of accounts that others use; 0: none.
         pub(super) busy_apart: usize = 0,
         /// In one list, with so many answers of that kind.
@@ -210,7 +212,9 @@ impl Model {
                         equal to 10000";
             return json!({"status": "0", "message": text, "result": null});
         }
-        let within = number("startblock")..=number("endblock");
+        let first = self.ways.lists_from.filter(|(of, _)| *of == action);
+        let first = first.map_or(0, |(_, first)| first);
+        let within = number("startblock").max(first)..=number("endblock");
         let (page, offset) = (usize::try_from(page).unwrap(), usize::try_from(offset).unwrap());
         let address = get("address");
         let listed = self.listed(host, &action);
@@ -525,7 +529,8 @@ fn portal_rows(tx: &ModelTx, traced: bool, is_probe: bool) -> Option<Value> {
 /// Of endpoints that nothing is known of.
 pub(super) fn client(pool: Pool) -> ListClient {
     let abilities = Arc::default();
-    ListClient { pool, subject: subject(), lane: lane(), abilities, counting: None }
+    let (counting, nodes) = (None, None);
+    ListClient { pool, subject: subject(), lane: lane(), abilities, counting, nodes }
 }
 
 pub(super) fn subject() -> Subject {

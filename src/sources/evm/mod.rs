@@ -21,6 +21,7 @@ mod explorer_reach;
 mod explorer_wire;
 mod fees;
 mod fetch;
+mod index_start;
 mod limits;
 mod list_client;
 mod list_row;

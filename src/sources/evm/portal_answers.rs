@@ -120,7 +120,7 @@ fn merged_in_doubt(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWi
 
 #[cfg(test)]
 mod tests {
-    use super::super::portal_traces::TraceSights;
+    use super::super::portal_candidates::TraceSights;
     use super::*;
     use crate::decode::evm::{NativeFlows, Terms, Transaction};
     use crate::domain::{Units, UnixSeconds};

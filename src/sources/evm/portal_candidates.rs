@@ -1,6 +1,6 @@
 //! Pure: a wallet's candidates in a gateway's block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::discovery::Candidate;
 use super::fees;
@@ -172,7 +172,7 @@ pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
     transfer_ends(log).filter(|_| moves)
 }
 
-pub(super) fn transfer_ends(log: &Log) -> Option<(Account, Account)> {
+fn transfer_ends(log: &Log) -> Option<(Account, Account)> {
     let [topic, from, to, ..] = log.topics.as_slice() else { return None };
     let end = |word: &[u8; 32]| word.last_chunk::<20>().copied();
     (*topic == wire::TRANSFER).then_some(())?;
@@ -201,4 +201,54 @@ fn calls(mut traces: Vec<Trace>) -> Option<Vec<NativeMove>> {
         }
     }
     Some(moves)
+}
+
+/// What the answers to a window show of traces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct TraceSights {
+    /// The lowest block with a trace.
+    pub(super) shown: Option<Height>,
+    /// The lowest block with a transaction that ran a contract and was requested with its traces,
+    /// of which it has none.
+    pub(super) lacking: Option<Height>,
+    /// The lowest block with a transaction that only brought something: such ones come without
+    /// traces.
+    pub(super) unseen: Option<Height>,
+}
+
+impl TraceSights {
+    pub(super) fn note(&mut self, block: &Block, wallet: &Account) {
+        let traced: HashSet<u32> = block.traces.iter().map(|trace| trace.tx).collect();
+        let gave =
+            |log: &PlacedLog| transfer_ends(&log.log).is_some_and(|(from, _)| from == *wallet);
+        let brought = |log: &PlacedLog| transfer(&log.log).is_some_and(|(_, to)| to == *wallet);
+        for tx in &block.txs {
+            let mut logs = block.logs.iter().filter(|log| log.tx == tx.index).peekable();
+            let ran_contract = !tx.failed && logs.peek().is_some();
+            let (gives, brings) = logs.fold((false, false), |(gives, brings), log| {
+                (gives || gave(log), brings || brought(log))
+            });
+            let is_requested = tx.from == *wallet || gives;
+            let lowest = match (traced.contains(&tx.index), is_requested) {
+                (true, _) => &mut self.shown,
+                (false, true) if ran_contract => &mut self.lacking,
+                (false, false) if brings => &mut self.unseen,
+                (false, _) => continue,
+            };
+            *lowest = lower(*lowest, Some(block.number));
+        }
+    }
+
+    /// What two answers to one window show: a block lacks traces only where both lack them.
+    pub(super) fn joined(self, other: Self) -> Self {
+        Self {
+            shown: lower(self.shown, other.shown),
+            lacking: self.lacking.and(other.lacking),
+            unseen: lower(self.unseen, other.unseen),
+        }
+    }
+}
+
+fn lower(one: Option<Height>, other: Option<Height>) -> Option<Height> {
+    one.into_iter().chain(other).min()
 }

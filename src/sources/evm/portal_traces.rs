@@ -2,63 +2,10 @@
 //! blocks, or of some in between, and take queries for them all the same: what a contract wallet
 //! bought there by an inner call looks like something that it only received.
 
-use std::collections::HashSet;
-
-use super::portal_candidates::{transfer, transfer_ends};
+use super::portal_candidates::TraceSights;
 use super::portal_window::{Gateway, GatewayMode, PortalWindow};
-use super::portal_wire::{self as wire, Block, PlacedLog};
-use crate::decode::evm::Account;
+use super::portal_wire as wire;
 use crate::domain::{Doubts, Height};
-
-/// What the answers to a window show of traces.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct TraceSights {
-    /// The lowest block with a trace.
-    pub(super) shown: Option<Height>,
-    /// The lowest block with a transaction that ran a contract and was requested with its traces,
-    /// of which it has none.
-    pub(super) lacking: Option<Height>,
-    /// The lowest block with a transaction that only brought something: such ones come without
-    /// traces.
-    unseen: Option<Height>,
-}
-
-impl TraceSights {
-    pub(super) fn note(&mut self, block: &Block, wallet: &Account) {
-        let traced: HashSet<u32> = block.traces.iter().map(|trace| trace.tx).collect();
-        let gave =
-            |log: &PlacedLog| transfer_ends(&log.log).is_some_and(|(from, _)| from == *wallet);
-        let brought = |log: &PlacedLog| transfer(&log.log).is_some_and(|(_, to)| to == *wallet);
-        for tx in &block.txs {
-            let mut logs = block.logs.iter().filter(|log| log.tx == tx.index).peekable();
-            let ran_contract = !tx.failed && logs.peek().is_some();
-            let (gives, brings) = logs.fold((false, false), |(gives, brings), log| {
-                (gives || gave(log), brings || brought(log))
-            });
-            let is_requested = tx.from == *wallet || gives;
-            let lowest = match (traced.contains(&tx.index), is_requested) {
-                (true, _) => &mut self.shown,
-                (false, true) if ran_contract => &mut self.lacking,
-                (false, false) if brings => &mut self.unseen,
-                (false, _) => continue,
-            };
-            *lowest = lower(*lowest, Some(block.number));
-        }
-    }
-
-    /// What two answers to one window show: a block lacks traces only where both lack them.
-    pub(super) fn joined(self, other: Self) -> Self {
-        Self {
-            shown: lower(self.shown, other.shown),
-            lacking: self.lacking.and(other.lacking),
-            unseen: lower(self.unseen, other.unseen),
-        }
-    }
-}
-
-fn lower(one: Option<Height>, other: Option<Height>) -> Option<Height> {
-    one.into_iter().chain(other).min()
-}
 
 impl Gateway {
     /// Adds the doubt about inner calls to a window of which some block has no traces. A block in

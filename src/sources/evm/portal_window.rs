@@ -10,8 +10,7 @@ use serde_json::Value;
 
 use super::abilities::Abilities;
 use super::discovery::Candidate;
-use super::portal_candidates::{Arrival, arrivals, balance_changes, candidates};
-use super::portal_traces::TraceSights;
+use super::portal_candidates::{Arrival, TraceSights, arrivals, balance_changes, candidates};
 use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
 use crate::decode::evm::{Account, CoinTo, NativeFlows, Terms, Transaction, Word, may_trade};

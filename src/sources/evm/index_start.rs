@@ -1,0 +1,278 @@
+//! How far down the lists of an index go. One that was begun anew, or whose list was, answers with
+//! empty pages below that height, as for an account without history. What nodes show of a few low
+//! heights must be listed there: who got wrapped coin has a row of tokens, its transaction is its
+//! sender's, and who unwrapped some was paid by an inner call.
+
+use std::time::Duration;
+
+use futures_util::future::join;
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use super::abilities::IndexStart;
+use super::descent::PageAsk;
+use super::explorer_wire::{self, ExplorerList};
+use super::list_client::ListClient;
+use super::log_search::TRANSFER;
+use super::texts::hex_text;
+use super::wire::{self, FoundLog};
+use crate::decode::evm::{Account, WITHDRAWAL};
+use crate::domain::{Height, lock};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::{Call, Pool};
+
+/// Heights that are looked at, from the lowest up, in parts of the height of a read.
+const PLACES: [u64; 5] = [1, 4, 16, 32, 60];
+const PARTS: u64 = 64;
+/// Blocks that are searched for an event at each of them.
+const BLOCKS: [u64; 3] = [1, 10, 250];
+/// Events at one place, of which the lists must show one.
+const EVENTS: usize = 3;
+/// A look that takes longer decides nothing.
+const LOOK_MAX: Duration = Duration::from_secs(3);
+/// How long a look counts that found all lists whole, and any other.
+const WHOLE_FOR: Duration = Duration::from_secs(3_600);
+const OPEN_FOR: Duration = Duration::from_secs(60);
+
+/// What a node shows at a low height.
+struct Shown {
+    /// An account that must have rows in that block.
+    account: Account,
+    log: FoundLog,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Of transactions and tokens, by transfers.
+    Rows,
+    Calls,
+}
+
+impl ListClient {
+    /// How far down an endpoint's lists go, as far as the nodes show it.
+    pub(super) async fn index_start(&self, endpoint: EndpointId, high: Height) -> IndexStart {
+        let Some(nodes) = &self.nodes else { return IndexStart::default() };
+        let known = lock(&self.abilities.starts).get(&endpoint).copied();
+        if let Some((start, _)) = known.filter(|(_, until)| *until > Instant::now()) {
+            return start;
+        }
+        let looks = join(
+            self.first_height(nodes, (endpoint, Kind::Rows), high),
+            self.first_height(nodes, (endpoint, Kind::Calls), high),
+        );
+        let found = timeout(LOOK_MAX, looks).await.ok();
+        let start = found.map(|(rows, calls)| IndexStart { rows, calls }).unwrap_or_default();
+        let is_whole = found.is_some() && start == IndexStart::default();
+        let until = Instant::now() + if is_whole { WHOLE_FOR } else { OPEN_FOR };
+        lock(&self.abilities.starts).insert(endpoint, (start, until));
+        start
+    }
+
+    /// The lowest of the places at which lists show what nodes do; 0 where it is the first one that
+    /// nodes show anything of.
+    async fn first_height(
+        &self,
+        nodes: &Pool,
+        (endpoint, kind): (EndpointId, Kind),
+        high: Height,
+    ) -> Height {
+        let mut is_lacking = false;
+        for part in PLACES {
+            let place = high / PARTS * part;
+            let shown = self.shown_at(nodes, kind, place).await;
+            if shown.is_empty() {
+                continue;
+            }
+            if self.is_listed(nodes, (endpoint, kind), shown).await {
+                return if is_lacking { place } else { 0 };
+            }
+            is_lacking = true;
+        }
+        if is_lacking { Height::MAX } else { 0 }
+    }
+
+    /// A few events at a place, in as few blocks as have some.
+    async fn shown_at(&self, nodes: &Pool, kind: Kind, place: Height) -> Vec<Shown> {
+        for blocks in BLOCKS {
+            let calls = self.queries(kind, (place, place.saturating_add(blocks - 1)));
+            for answer in nodes.batch(&calls, &self.options()).await {
+                let logs = answer.ok().and_then(|answer| wire::logs(&answer.result));
+                let shown = logs.into_iter().flatten().filter_map(|log| shown(kind, log));
+                let shown: Vec<Shown> = shown.collect();
+                if !shown.is_empty() {
+                    let apart = shown.len().div_ceil(EVENTS);
+                    return shown.into_iter().step_by(apart).collect();
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// Queries for events of the wrapped coin; first for tokens that left a reference pool.
+    fn queries(&self, kind: Kind, range: (Height, Height)) -> Vec<Call> {
+        let chain = &self.subject.chain;
+        let topic0 = if kind == Kind::Rows { TRANSFER.to_owned() } else { hex_text(&WITHDRAWAL) };
+        let pools = chain.reference_pools.iter().filter_map(|pool| pool.bytes().try_into().ok());
+        let pools: Vec<String> = pools.map(|pool: Account| wire::topic(&pool)).collect();
+        let of_pools = (kind == Kind::Rows && !pools.is_empty())
+            .then(|| wire::logs_call(range, [("topics", json!([topic0, pools]))]));
+        let wrapped = json!(hex_text(chain.wrapped_native.bytes()));
+        let of_coin = wire::logs_call(range, [("address", wrapped), ("topics", json!([topic0]))]);
+        of_pools.into_iter().chain([of_coin]).collect()
+    }
+
+    /// Whether an endpoint lists some of these. A failure shows no lack.
+    async fn is_listed(
+        &self,
+        nodes: &Pool,
+        (endpoint, kind): (EndpointId, Kind),
+        shown: Vec<Shown>,
+    ) -> bool {
+        let [mut moved, mut sent] = [false, kind == Kind::Calls];
+        for Shown { account, log } in shown {
+            let list = if kind == Kind::Rows { ExplorerList::Tokens } else { ExplorerList::Calls };
+            moved = moved || self.has_row(endpoint, list, account, log.block).await;
+            sent = sent || self.has_sender(nodes, endpoint, &log).await;
+            if moved && sent {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether an event's transaction is listed of its sender; true where no node gives it.
+    async fn has_sender(&self, nodes: &Pool, endpoint: EndpointId, log: &FoundLog) -> bool {
+        let params = json!([hex_text(&log.hash)]);
+        let answer = nodes.call("eth_getTransactionByHash", params, &self.options()).await;
+        let seen = answer.ok().and_then(|answer| wire::seen(&answer.result));
+        let Some(seen) = seen else { return true };
+        self.has_row(endpoint, ExplorerList::Transactions, seen.from, log.block).await
+    }
+
+    async fn has_row(
+        &self,
+        endpoint: EndpointId,
+        list: ExplorerList,
+        account: Account,
+        block: Height,
+    ) -> bool {
+        let ask = PageAsk { low: block, end: block, page: 1, rows: Some(1), confirms_end: false };
+        let request = explorer_wire::page_ask(list, hex_text(&account), &ask, 1);
+        let options = self.on(endpoint);
+        let reply = self.pool.ask(&request, explorer_wire::read_list, &options).await;
+        let rows = reply.ok().and_then(|reply| explorer_wire::rows(list, &reply.body, &account));
+        rows.is_none_or(|rows| !rows.is_empty())
+    }
+}
+
+/// Who gave or unwrapped the coin: not the account of zeros, which has no lists.
+fn shown(kind: Kind, log: FoundLog) -> Option<Shown> {
+    let is_empty = log.data.iter().all(|byte| *byte == 0);
+    let account = match (kind, log.topics.as_slice()) {
+        (Kind::Rows, [_, from, _]) => from,
+        (Kind::Calls, [_, from]) => from,
+        (Kind::Rows | Kind::Calls, _) => return None,
+    };
+    let account = *account.last_chunk::<20>()?;
+    (!is_empty && account != [0; 20]).then_some(Shown { account, log })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Value;
+
+    use super::super::explorer::ExplorerLister;
+    use super::super::lister::Lister;
+    use super::super::lists_model::{Model, Ways, subject};
+    use super::super::lists_tests::{model, sales};
+    use super::super::node_model::{ScriptedNodes, nodes};
+    use super::*;
+    use crate::domain::Doubts;
+
+    const ONE: EndpointId = EndpointId(0);
+
+    /// The wrapped coin, which the model lists rows of in each block.
+    fn coin() -> Account {
+        subject().chain.wrapped_native.bytes().try_into().unwrap()
+    }
+
+    /// A node that keeps logs from a block on: one of each kind in the first block of a search.
+    fn node(logs_from: Height) -> Arc<ScriptedNodes> {
+        nodes(move |_, method, params| {
+            let filter = &params[0];
+            let low = filter["fromBlock"].as_str().and_then(wire::hex_number);
+            Ok(match (method, low) {
+                ("eth_getLogs", Some(low)) if low >= logs_from => {
+                    let kind = filter["topics"][0].clone();
+                    let mut topics = vec![kind.clone(), wire::topic(&coin()).into()];
+                    topics.extend((kind == TRANSFER).then(|| wire::topic(&[1; 20]).into()));
+                    json!([{
+                        "address": hex_text(&coin()), "topics": topics,
+                        "data": format!("0x{:064x}", 1), "blockNumber": filter["fromBlock"],
+                        "transactionHash": hex_text(&[1; 32]),
+                    }])
+                }
+                ("eth_getLogs", _) => json!([]),
+                ("eth_getTransactionByHash", _) => json!({
+                    "hash": hex_text(&[1; 32]), "from": hex_text(&coin()), "to": null,
+                }),
+                _ => Value::Null,
+            })
+        })
+    }
+
+    fn client(model: &Arc<Model>, node: &Arc<ScriptedNodes>) -> ListClient {
+        ListClient { nodes: Some(node.pool(&["node"])), ..model.client(&["one"]) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lists_begin_where_they_show_what_nodes_do() {
+        let start = |rows, calls| IndexStart { rows, calls };
+        for (logs_from, list, first, expected) in [
+            (0, "tokentx", 0, start(0, 0)),
+            (0, "tokentx", 1_000, start(1_600, 0)),
+            (0, "txlist", 1_000, start(1_600, 0)),
+            (0, "txlistinternal", 3_500, start(0, 6_000)),
+            (0, "tokentx", Height::MAX, start(Height::MAX, 0)),
+            (0, "txlist", Height::MAX, start(Height::MAX, 0)),
+            // What nodes do not show is not missing.
+            (2_000, "tokentx", 1_000, start(0, 0)),
+            (Height::MAX, "tokentx", Height::MAX, start(0, 0)),
+        ] {
+            let ways = Ways { lists_from: Some((list, first)), ..Ways::default() };
+            let (model, node) = (model(&[], 6_500, ways), node(logs_from));
+            let client = client(&model, &node);
+            let found = client.index_start(ONE, 6_400).await;
+            assert_eq!(found, expected, "{list} from {first}, logs from {logs_from}");
+            let asked = node.count("eth_getLogs");
+            assert_eq!(client.index_start(ONE, 6_400).await, expected);
+            assert_eq!(node.count("eth_getLogs"), asked, "it is known for a while");
+        }
+    }
+
+    /// What lies below is in doubt, whether the wallet has code or not.
+    #[tokio::test(start_paused = true)]
+    async fn windows_below_the_first_rows_of_an_index_are_in_doubt() {
+        for (list, doubts) in [
+            ("txlist", Doubts::DEPTH),
+            ("tokentx", Doubts::DEPTH),
+            ("txlistinternal", Doubts::INNER_CALLS),
+        ] {
+            let ways = Ways { lists_from: Some((list, 5_000)), ..Ways::default() };
+            let (model, node) = (model(&sales(), 20_000, ways), node(0));
+            let lister = ExplorerLister::new(client(&model, &node), (0, 12_800));
+            let windows = Lister::Explorer(Box::new(lister)).all().await;
+            let first = 6_400;
+            assert!(windows.iter().any(|window| window.low < first));
+            for window in &windows {
+                let expected = if window.low < first { doubts } else { Doubts::NONE };
+                assert_eq!(window.doubts, expected, "{list} down to {}", window.low);
+                let mut below = window.found.iter().filter(|one| one.block < first);
+                let is_open = list == "txlistinternal";
+                assert!(!is_open || below.all(|one| one.calls.is_none()), "nodes trace them");
+            }
+        }
+    }
+}
