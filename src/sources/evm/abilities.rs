@@ -117,6 +117,11 @@ impl Abilities {
         untraced.entry(height).or_default().note_absence();
     }
 
+    /// Records a block of which a gateway gave traces.
+    pub(super) fn note_traced(&self, height: Height) {
+        lock(&self.untraced).remove(&height);
+    }
+
     /// Whether a gateway with traces gave none of some of these blocks.
     pub(super) fn has_untraced(&self, heights: RangeInclusive<Height>) -> bool {
         !heights.is_empty() && lock(&self.untraced).range(heights).next().is_some()
@@ -270,5 +275,7 @@ mod tests {
         assert!(source.comes_later(Discovery::Portal, (0, Some(9))));
         assert!(!source.comes_later(Discovery::Portal, (0, None)), "what is newer has traces");
         assert!(source.may_list_calls(9), "by the account lists");
+        abilities.note_traced(9);
+        assert!(!source.comes_later(Discovery::Portal, (0, Some(9))));
     }
 }

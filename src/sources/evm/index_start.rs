@@ -25,13 +25,14 @@ use crate::rpc::{Call, Pool};
 const PLACES: [u64; 5] = [1, 4, 16, 32, 60];
 const PARTS: u64 = 64;
 /// Blocks that are searched for an event at each of them.
-const BLOCKS: [u64; 3] = [1, 10, 250];
+const BLOCKS: [u64; 2] = [1, 100];
 /// Events at one place, of which the lists must show one.
 const EVENTS: usize = 3;
 /// A look that takes longer decides nothing.
 const LOOK_MAX: Duration = Duration::from_secs(3);
-/// How long a look counts that found all lists whole, and any other.
+/// How long a look counts: one that found all lists whole, one that took too long, and any other.
 const WHOLE_FOR: Duration = Duration::from_secs(3_600);
+const SLOW_FOR: Duration = Duration::from_secs(600);
 const OPEN_FOR: Duration = Duration::from_secs(60);
 
 /// What a node shows at a low height.
@@ -62,9 +63,12 @@ impl ListClient {
         );
         let found = timeout(LOOK_MAX, looks).await.ok();
         let start = found.map(|(rows, calls)| IndexStart { rows, calls }).unwrap_or_default();
-        let is_whole = found.is_some() && start == IndexStart::default();
-        let until = Instant::now() + if is_whole { WHOLE_FOR } else { OPEN_FOR };
-        lock(&self.abilities.starts).insert(endpoint, (start, until));
+        let valid_for = match found {
+            Some((0, 0)) => WHOLE_FOR,
+            Some(_) => OPEN_FOR,
+            None => SLOW_FOR,
+        };
+        lock(&self.abilities.starts).insert(endpoint, (start, Instant::now() + valid_for));
         start
     }
 

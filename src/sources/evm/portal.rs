@@ -290,15 +290,19 @@ impl PortalLister {
         self.span = self.span.clamp(1, SPAN_MAX);
     }
 
-    /// Records that the gateway has traces, and the blocks of transactions that came whole without
-    /// them.
+    /// Records that the gateway has traces, and of which blocks whole transactions came with theirs
+    /// or without.
     fn note_traces(&self, window: &PortalWindow) {
         let abilities = &self.gateway.abilities;
         if window.traces.lacking.is_none() {
             abilities.note_calls(Discovery::Portal);
         }
-        let bare = window.found.iter().filter(|one| one.whole.is_some() && one.calls.is_none());
-        bare.for_each(|one| abilities.note_untraced(one.block));
+        for one in window.found.iter().filter(|one| one.whole.is_some()) {
+            match &one.calls {
+                Some(_) => abilities.note_traced(one.block),
+                None => abilities.note_untraced(one.block),
+            }
+        }
     }
 
     fn deliver_window(&mut self, window: PortalWindow, doubts: Doubts) -> Window {

@@ -22,6 +22,7 @@ impl Gateway {
         };
         if let Some(at) = unseen.filter(|at| lacking.is_none() && is_open(at)) {
             if self.shows_traces(mode, at).await {
+                self.abilities.note_traced(at);
                 shown = Some(at);
             } else {
                 self.abilities.note_untraced(at);
