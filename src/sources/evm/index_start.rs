@@ -1,6 +1,6 @@
 //! How far down the lists of an index go. One that was begun anew, or whose list was, answers with
 //! empty pages below that height, as for an account without history. What nodes show of a few low
-//! heights must be listed there: who got wrapped coin has a row of tokens, its transaction is its
+//! heights must be listed there: who gave wrapped coin has a row of tokens, its transaction is its
 //! sender's, and who unwrapped some was paid by an inner call.
 
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::abilities::IndexStart;
 use super::descent::PageAsk;
+use super::discovery::Discovery;
 use super::explorer_wire::{self, ExplorerList};
 use super::list_client::ListClient;
 use super::log_search::TRANSFER;
@@ -57,11 +58,15 @@ impl ListClient {
         if let Some((start, _)) = known.filter(|(_, until)| *until > Instant::now()) {
             return start;
         }
-        let looks = join(
-            self.first_height(nodes, (endpoint, Kind::Rows), high),
-            self.first_height(nodes, (endpoint, Kind::Calls), high),
-        );
-        let found = timeout(LOOK_MAX, looks).await.ok();
+        let rows = self.first_height(nodes, (endpoint, Kind::Rows), high);
+        let calls = async {
+            // Where it lists none at all, that is known.
+            if self.abilities.may_have_no_calls(Discovery::Explorer) {
+                return 0;
+            }
+            self.first_height(nodes, (endpoint, Kind::Calls), high).await
+        };
+        let found = timeout(LOOK_MAX, join(rows, calls)).await.ok();
         let start = found.map(|(rows, calls)| IndexStart { rows, calls }).unwrap_or_default();
         let valid_for = match found {
             Some((0, 0)) => WHOLE_FOR,
@@ -102,8 +107,11 @@ impl ListClient {
             for answer in nodes.batch(&calls, &self.options()).await {
                 let logs = answer.ok().and_then(|answer| wire::logs(&answer.result));
                 let shown = logs.into_iter().flatten().filter_map(|log| shown(kind, log));
-                let shown: Vec<Shown> = shown.collect();
+                let mut shown: Vec<Shown> = shown.collect();
                 if !shown.is_empty() {
+                    // Others may be false tokens, which an index may hide.
+                    let wrapped = self.subject.chain.wrapped_native.bytes();
+                    shown.sort_by_key(|one| one.log.address != *wrapped);
                     let apart = shown.len().div_ceil(EVENTS);
                     return shown.into_iter().step_by(apart).collect();
                 }
@@ -173,8 +181,7 @@ impl ListClient {
 fn shown(kind: Kind, log: FoundLog) -> Option<Shown> {
     let is_empty = log.data.iter().all(|byte| *byte == 0);
     let account = match (kind, log.topics.as_slice()) {
-        (Kind::Rows, [_, from, _]) => from,
-        (Kind::Calls, [_, from]) => from,
+        (Kind::Rows, [_, from, _]) | (Kind::Calls, [_, from]) => from,
         (Kind::Rows | Kind::Calls, _) => return None,
     };
     let account = *account.last_chunk::<20>()?;
