@@ -449,6 +449,22 @@ async fn a_look_above_a_gateway_is_an_error_where_the_other_ways_pages_fail() {
     assert!(read.as_ref().is_err_and(|error| !error.is_final()), "{read:?}");
 }
 
+/// An index that was begun anew shows a wallet as if it were younger.
+#[tokio::test(start_paused = true)]
+async fn what_an_index_does_not_have_below_its_first_block_is_in_doubt() {
+    let world = world("eth");
+    let wallet = world.model.add_named("trader", WalletPlan::trades(60));
+    for first in [0, world.model.head() / 2] {
+        world.explorer.set_options(ExplorerOptions { first, ..ExplorerOptions::default() });
+        let mut reader = world.source(&[Discovery::Explorer]).read(all_of(wallet));
+        let (mut doubts, mut low) = (Doubts::NONE, None);
+        while let Some(chunk) = reader.next().await.unwrap() {
+            (doubts, low) = (doubts.union(chunk.proof.doubts), Some(chunk.low));
+        }
+        assert_eq!((doubts.contains(Doubts::DEPTH), low), (first > 0, Some(0)));
+    }
+}
+
 /// An index whose list of inner calls ends at a block and says nothing of it, and which gives none of
 /// those that would show it.
 #[derive(Debug)]

@@ -28,6 +28,8 @@ defaults! {
         pub lag: u64 = 0,
         /// Blocks by which the lists lag behind the head that the index reports.
         pub list_lag: u64 = 0,
+        /// First block that it has.
+        pub first: Height = 0,
         /// Maximum number of rows in one answer.
         pub rows_max: usize = 10_000,
         /// Whether inner calls are listed.
@@ -77,7 +79,8 @@ pub(in crate::demo) fn answer(
     };
     let number = |name: &str, default: u64| text(name).parse().unwrap_or(default);
     let listed = head.saturating_sub(options.list_lag);
-    let (low, high) = (number("startblock", 0), number("endblock", Height::MAX).min(listed));
+    let low = number("startblock", 0).max(options.first);
+    let high = number("endblock", Height::MAX).min(listed);
     let count = |name: &str, default: usize| text(name).parse().unwrap_or(default).max(1);
     let (page, offset) = (count("page", 1), count("offset", 10_000));
     if page.saturating_mul(offset) > WINDOW_MAX {

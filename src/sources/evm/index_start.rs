@@ -22,7 +22,7 @@ use crate::domain::{Height, lock};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::{Call, Pool};
 
-/// Heights that are looked at, from the lowest up, in parts of the height of a read.
+/// Heights that are looked at, from the lowest up, in parts of the newest one that is listed.
 const PLACES: [u64; 5] = [1, 4, 16, 32, 60];
 const PARTS: u64 = 64;
 /// Blocks that are searched for an event at each of them.
@@ -51,13 +51,16 @@ enum Kind {
 }
 
 impl ListClient {
-    /// How far down an endpoint's lists go, as far as the nodes show it.
+    /// How far down an endpoint's lists go, as far as nodes show it; `high`: a height that it has.
     pub(super) async fn index_start(&self, endpoint: EndpointId, high: Height) -> IndexStart {
         let Some(nodes) = &self.nodes else { return IndexStart::default() };
         let known = lock(&self.abilities.starts).get(&endpoint).copied();
         if let Some((start, _)) = known.filter(|(_, until)| *until > Instant::now()) {
             return start;
         }
+        // What holds of an index does not hang on the heights of one read.
+        let newest = |list| self.abilities.reach.newest(endpoint, list);
+        let high = ExplorerList::ALL.into_iter().filter_map(newest).fold(high, Height::max);
         let rows = self.first_height(nodes, (endpoint, Kind::Rows), high);
         let calls = async {
             // Where it lists none at all, that is known.
@@ -197,7 +200,7 @@ mod tests {
     use super::super::explorer::ExplorerLister;
     use super::super::lister::Lister;
     use super::super::lists_model::{Model, Ways, subject};
-    use super::super::lists_tests::{model, sales};
+    use super::super::lists_tests::{NEAR_HEAD, model, sales};
     use super::super::node_model::{ScriptedNodes, nodes};
     use super::*;
     use crate::domain::Doubts;
@@ -275,7 +278,7 @@ mod tests {
             let (model, node) = (model(&sales(), 20_000, ways), node(0));
             let lister = ExplorerLister::new(client(&model, &node), (0, 12_800));
             let windows = Lister::Explorer(Box::new(lister)).all().await;
-            let first = 6_400;
+            let first = NEAR_HEAD / PARTS * PLACES[3];
             assert!(windows.iter().any(|window| window.low < first));
             for window in &windows {
                 let expected = if window.low < first { doubts } else { Doubts::NONE };
