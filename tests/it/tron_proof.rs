@@ -309,6 +309,22 @@ async fn a_list_without_transactions_leaves_all_heights_of_an_account_in_doubt()
     assert!(got.spans.iter().all(|(.., proof)| !source.accepts(*proof)), "{:?}", got.spans);
 }
 
+/// An index without any token movement does not show what others sent.
+#[tokio::test(start_paused = true)]
+async fn a_list_without_token_movements_is_in_doubt_where_transactions_hold_some() {
+    for busy_index in [false, true] {
+        let net = net(shown(30), Ways { no_transfers: true, busy_index, ..Ways::default() });
+        let source = source(&[("node", &net)]);
+        let got = read(&source, all()).await;
+        assert_eq!(got.error, None);
+        let mut found = net.chain.truth(0, u64::MAX);
+        found.retain(|one| got.found.contains(one));
+        assert!(!found.is_empty());
+        let is_open = are_open(&got, &source, &found);
+        assert_eq!(is_open, !busy_index, "an index of others' movements may know none of these");
+    }
+}
+
 /// That events were seen down to where one read ended is no sign that there are none below.
 #[tokio::test(start_paused = true)]
 async fn events_below_those_of_an_earlier_read_are_searched_for() {

@@ -134,6 +134,15 @@ pub(super) enum BusyAnswer {
 pub(super) type Newest = Vec<(EndpointId, ListKind, Vec<BusyAnswer>)>;
 
 impl TronSource {
+    /// Whether a list shows no entry of accounts that are busy elsewhere, at any endpoint that has
+    /// it.
+    pub(super) fn is_silent(&self, kind: ListKind) -> bool {
+        let mut givers = self.endpoint_ids();
+        givers.retain(|id| lock(&self.inner.offers).has_given((*id, kind)));
+        let indexed = lock(&self.inner.indexed);
+        !givers.is_empty() && givers.into_iter().all(|id| indexed.is_silent((id, kind)))
+    }
+
     /// Queries the newest entries of all lists; `None` if that was done recently.
     pub(super) async fn newest_listed(&self, options: &CallOptions) -> Option<Newest> {
         let limits = &self.inner.limits;

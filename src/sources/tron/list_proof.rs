@@ -53,6 +53,8 @@ pub(super) struct ListProof {
     /// The list of transactions had an entry, at any height. The list of token movements may be
     /// empty.
     shows_account: bool,
+    /// The list of token movements had an entry.
+    shows_transfers: bool,
     /// Lists that had reached the top when the read began.
     shown: Vec<(EndpointId, ListKind)>,
     began_at: Instant,
@@ -67,6 +69,7 @@ impl ListProof {
         Self {
             top_at,
             shows_account: false,
+            shows_transfers: false,
             shown,
             began_at: Instant::now(),
             given_by: Vec::new(),
@@ -78,6 +81,7 @@ impl ListProof {
     /// Records a page; `is_top`: it starts at the read's top.
     pub(super) fn note(&mut self, kind: ListKind, by: EndpointId, items: usize, is_top: bool) {
         self.shows_account |= kind == ListKind::Transactions && items > 0;
+        self.shows_transfers |= kind == ListKind::Transfers && items > 0;
         if is_top && self.began_at.elapsed() > SHOWN_AGE_MAX {
             self.shown.clear();
             self.reach = QueryState::Open;
@@ -111,6 +115,11 @@ impl ListProof {
             ProofAnswer::Reach => self.reach = QueryState::Done(()),
             ProofAnswer::Existence(doubts) => self.existence = QueryState::Done(doubts),
         }
+    }
+
+    /// Whether the list of token movements had no entry.
+    pub(super) fn lacks_transfers(&self) -> bool {
+        !self.shows_transfers
     }
 
     /// Whether nothing may be delivered yet.

@@ -122,7 +122,7 @@ impl Offers {
         ListKind::BOTH.iter().any(given) && kinds.all(|kind| given(kind) || !is_refused(kind))
     }
 
-    fn has_given(&self, list: (EndpointId, ListKind)) -> bool {
+    pub(super) fn has_given(&self, list: (EndpointId, ListKind)) -> bool {
         self.by.get(&list).is_some_and(|offer| offer.has_worked)
     }
 

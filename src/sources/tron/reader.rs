@@ -15,13 +15,14 @@ use super::open::ReadRange;
 use super::timeline::{Key, Timeline};
 use super::windows::Windows;
 use super::wire::{HeightRange, Page};
-use crate::decode::evm::Account;
+use crate::decode::evm::{Account, Log};
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
+use crate::sources::evm::TRANSFER;
 use crate::sources::prefetch::{
     ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, RunAhead, Urgency, drive, next_chunk,
 };
@@ -413,6 +414,24 @@ impl Reading {
     }
 }
 
+impl Reading {
+    /// Whether transactions moved tokens of the wallet while the lists of these have no entry,
+    /// neither of it nor of an account that is used all the time: they may be empty for everyone.
+    fn lists_no_tokens(&self, txs: &[Transaction]) -> bool {
+        let wallet = account(self.request.wallet);
+        let kind_text = |kind: &[u8]| format!("0x{}", hex::encode(kind));
+        let moves = |log: &Log| match log.topics.as_slice() {
+            [kind, from, to] => {
+                kind_text(kind) == TRANSFER && [from, to].iter().any(|end| end.ends_with(&wallet))
+            }
+            _ => false,
+        };
+        self.list_proof.lacks_transfers()
+            && txs.iter().any(|tx| tx.call.logs.iter().any(moves))
+            && self.source.is_silent(ListKind::Transfers)
+    }
+}
+
 impl PrefetchReader for Reading {
     type Event = Event;
     type Chunk = RawChunk;
@@ -502,6 +521,8 @@ impl PrefetchReader for Reading {
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
         let proof = if by_time { self.list_proof.proof() } else { self.proof_by_events(low, high) };
         let proof = proof.with(self.source.doubts_of_calls(&txs)).with(self.doubts_of_cuts());
+        let is_bare = by_time && self.lists_no_tokens(&txs);
+        let proof = if is_bare { proof.with(Doubts::UNCONFIRMED) } else { proof };
         Ok(Some(RawChunk {
             low,
             high,

@@ -196,8 +196,9 @@ pub(crate) struct Ways {
     pub(crate) wrong_chain: bool,
     /// So many first pages of each list are empty.
     pub(crate) empty_pages: u64,
-    /// The list of transactions has none.
+    /// The list of transactions has none, or that of token movements.
     pub(crate) no_transactions: bool,
+    pub(crate) no_transfers: bool,
     /// The status with which the list of token movements is refused; 0: it is not.
     pub(crate) transfers_refused: u16,
     /// Blocks by which the lists are behind the node.
@@ -525,7 +526,9 @@ impl Net {
         let mut state = self.state.lock().unwrap();
         let asked = state.asked_lists.entry(name.to_owned()).or_default();
         *asked += 1;
-        if *asked <= self.ways.empty_pages || self.ways.no_transactions && name == "transactions" {
+        let is_first = name == "transactions";
+        let is_none = if is_first { self.ways.no_transactions } else { self.ways.no_transfers };
+        if *asked <= self.ways.empty_pages || is_none {
             return json!({"data": [], "success": true, "meta": {"page_size": 0}});
         }
         state.pages += 1;
