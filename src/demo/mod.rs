@@ -23,7 +23,6 @@ macro_rules! listed {
     };
 }
 
-mod base58;
 mod chains;
 pub mod evm;
 mod faults;
@@ -36,7 +35,6 @@ pub mod solana;
 mod state;
 mod timeline;
 mod transport;
-mod walk;
 
 pub use chains::{DemoChains, DemoPaths, DemoWallet, LARGE_TRADES, LARGE_TRADES_MAX};
 pub use faults::{Faults, Rate, Refusal};

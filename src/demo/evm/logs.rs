@@ -10,12 +10,12 @@ use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
 use super::desk::{CallResult, Desk};
-use super::filter::{Choice, LogFilter};
 use super::hash::{Account, Word};
 use super::model::{EvmModel, PlacedTx};
 use super::options::LimitTexts;
 use super::references;
-use super::wallet::WalletHistory;
+use super::script::WalletHistory;
+use super::tx::{Choice, LogFilter};
 use super::wire;
 
 /// Blocks of one query about reference pools, whose swaps are generated block by block.

@@ -8,7 +8,6 @@ mod cycle;
 mod deal;
 mod desk;
 mod explorer;
-mod filter;
 mod hash;
 mod logs;
 mod model;
@@ -21,12 +20,10 @@ mod pools;
 mod portal;
 mod references;
 mod script;
-mod trades;
 mod transfers;
 pub mod tron;
 mod tron_trades;
 mod tx;
-mod wallet;
 mod wire;
 
 pub use super::timeline::Crowd;
@@ -37,7 +34,7 @@ pub(super) use node::answer;
 pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
 pub(super) use portal::{answer as portal, bad as bad_query, by_block, reply};
-pub use wallet::WalletPlan;
+pub use script::WalletPlan;
 
 listed! {
     /// Kinds of trades. Where a chain lacks a protocol, the nearest one is used.

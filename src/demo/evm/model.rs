@@ -11,15 +11,13 @@ use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSecon
 use crate::registry::Chain;
 
 use super::coins::Coin;
-use super::deal::larger_v2;
-use super::filter::LogFilter;
+use super::deal::{Deal, larger_v2};
 use super::hash::{Account, Word};
 use super::places::{Made, Reference, TxPlaces};
 use super::references;
-use super::script::{self, Against, Holdings, Script, TradeSpec};
-use super::tx::Tx;
-use super::wallet::{self, WalletHistory, WalletPlan};
-use super::{TradeKind, noise, trades, tron_trades};
+use super::script::{self, Against, Holdings, Script, TradeSpec, WalletHistory, WalletPlan};
+use super::tx::{LogFilter, Tx};
+use super::{TradeKind, noise, orders, tron_trades};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
@@ -90,7 +88,7 @@ impl EvmModel {
     /// The head at the beginning of 2026; `None`: roughly the real chain's.
     pub fn with_head(seed: u64, chain: &Chain, head: Option<Height>) -> Self {
         let places = TxPlaces::new(seed, chain, head);
-        let state = ChainState::new(places.seed, places.anchor, wallet::making(&places));
+        let state = ChainState::new(places.seed, places.anchor, script::making(&places));
         let (slug, withheld) = (chain.slug.clone(), Mutex::default());
         Self { inner: Arc::new(Inner { slug, places, state, withheld }) }
     }
@@ -227,7 +225,7 @@ impl EvmModel {
             Class::Funding => noise::funding(script, script.funds()),
             Class::Trade(trade) => {
                 let spec = script.trade(trade, self.inner.places.price(spot.height));
-                trades::build(script, trade, spec)
+                built(script, trade, spec)
             }
             Class::Failed(n) => noise::failed(script, n),
             Class::Noise(n) => {
@@ -390,5 +388,30 @@ fn venue(places: &TxPlaces, spec: &TradeSpec) -> &'static str {
         K::Launchpad => "Flap",
         K::Aggregator if larger_v2(spec) => places.v2.map_or(places.v3.pool_name(), |v2| v2.name),
         K::Aggregator => places.v3.pool_name(),
+    }
+}
+
+/// Builds the transaction of a trade.
+fn built(script: Script<'_>, trade: u64, spec: TradeSpec) -> Tx {
+    let (wallet, coin) = (script.wallet.address, spec.coin.address(script.places));
+    let deal = Deal { script, trade, spec, wallet, coin };
+    let on_tron = script.places.is_tron().then(|| tron_trades::build(&deal)).flatten();
+    on_tron.unwrap_or_else(|| on_ethereum(&deal))
+}
+
+/// The trade on chains with Ethereum's contracts.
+fn on_ethereum(deal: &Deal<'_>) -> Tx {
+    use TradeKind as K;
+    match (deal.spec.kind, deal.spec.against) {
+        (K::Cow, _) => orders::cow(deal),
+        (K::UserOp, Against::Native(native)) => orders::user_op(deal, native),
+        (K::V2Hop, Against::Dollar { units, hop: Some(hop) }) => deal.v2_hop(units, hop),
+        (_, Against::Dollar { units, .. }) => deal.v3_dollar(units),
+        (K::V4, Against::Native(native)) => deal.v4(native),
+        (K::Aggregator, Against::Native(native)) => deal.aggregator(native),
+        (K::Taxed, Against::Native(native)) => deal.v2(native, true),
+        (K::Launchpad, Against::Native(native)) => deal.launchpad(native),
+        (K::V2 | K::V2Hop, Against::Native(native)) => deal.v2(native, false),
+        (_, Against::Native(native)) => deal.v3(native),
     }
 }

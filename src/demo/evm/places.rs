@@ -9,7 +9,6 @@ use serde::de::{Deserializer, Error as _};
 use super::TradeKind;
 use super::hash::{Account, Signatures, Word, keccak, tail};
 use crate::demo::mix;
-use crate::demo::walk;
 use crate::domain::{Address, Family, TxId, Units};
 use crate::registry::{Chain, Finality};
 
@@ -226,7 +225,7 @@ impl TxPlaces {
 
     /// Price of a whole coin at a height in trillionths of a dollar.
     pub(super) fn price(&self, height: u64) -> u128 {
-        walk::price(self.seed, PRICE_MIDDLE, self.time(height))
+        mix::price(self.seed, PRICE_MIDDLE, self.time(height))
     }
 
     /// Wei for base units of the dollar at a price.

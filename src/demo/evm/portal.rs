@@ -10,14 +10,13 @@ use crate::demo::rpc::{HttpAnswer, set};
 use crate::demo::timeline::Spot;
 use crate::domain::{Height, defaults};
 
-use super::filter::LogFilter;
 use super::hash::{Account, Word};
 use super::logs::wallets_of;
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
 use super::references;
-use super::tx::{Frame, Op};
-use super::wallet::WalletHistory;
+use super::script::WalletHistory;
+use super::tx::{Frame, LogFilter, Op};
 use super::wire;
 
 defaults! {

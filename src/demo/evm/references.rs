@@ -4,11 +4,10 @@
 use crate::demo::mix::{self, Dice};
 use crate::domain::{Height, Units};
 
-use super::filter::LogFilter;
 use super::hash::{Account, Word};
 use super::places::{Made, Reference, TxPlaces};
 use super::pools::SWAP_V3;
-use super::tx::{Arg, Gas, Stage, Tx};
+use super::tx::{Arg, Gas, LogFilter, Stage, Tx};
 
 /// A pool's state is within so many millionths of the price: the margin that its fee leaves.
 const BAND: u64 = 400;

@@ -5,6 +5,8 @@
 //! is a sum of a few numbers however long the history is.
 
 use crate::demo::mix::{self, Dice};
+use crate::demo::state::{KnownWallet, Making};
+use crate::demo::timeline::{Heights, Plan};
 use crate::domain::Side;
 
 use super::TradeKind;
@@ -13,7 +15,6 @@ use super::coins::Coin;
 use super::cycle::{self, CycleScale, CycleStep, STEPS};
 use super::places::{TABLE, TxPlaces};
 use super::tx::Gas;
-use super::wallet::WalletHistory;
 
 pub(super) const LANES: u64 = 4;
 /// Coins of one lane before they repeat.
@@ -30,6 +31,31 @@ const FUNDS_MILLIS_PER_TRADE: u128 = 2;
 const PERIOD: u64 = LANES * STEPS * 2;
 /// Fees of failures repeat after so many.
 const FAILED_PERIOD: u64 = 16;
+
+/// Every block is a height.
+const HEIGHTS: Heights =
+    Heights { of: |height| height, ordinal: |height| height, ordinal_below: Some, spread: 90 };
+
+pub type WalletPlan = Plan<TradeKind>;
+pub(super) type WalletHistory = KnownWallet<20, TradeKind>;
+
+impl WalletPlan {
+    pub fn trades(trades: u64) -> Self {
+        Self { trades, ..Self::new(6, 24) }
+    }
+
+    /// Every trade of one kind, and nothing else in between.
+    pub fn only(kind: TradeKind, trades: u64) -> Self {
+        Self { trades, only: Some(kind), ..Self::new(0, 0) }
+    }
+}
+
+pub(super) fn making(places: &TxPlaces) -> Making<TradeKind> {
+    // Histories begin at three quarters of the chain's height.
+    let anchor = places.anchor;
+    let bounds = (anchor - anchor / 4, anchor.saturating_sub(200));
+    Making { plan: WalletPlan::trades, heights: HEIGHTS, bounds }
+}
 
 macro_rules! noise {
     ($($(#[$doc:meta])* $name:ident = ($sent:literal, $gas:literal, $native:literal),)*) => {

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use super::TradeKind;
-use super::build;
-use super::history::{self, Content, LANES, NoiseKind, STEPS, noise_number};
+use super::history::{self, Content, LANES, NoiseKind, STEPS, WalletHistory, noise_number};
 use super::keys::{KnownAccount, ModelKey};
 use super::maker;
-use super::model::{ListEntry, ListSubject, SolanaModel};
+use super::model::{ListEntry, ListSubject, SolanaModel, build};
 use super::tokens::DemoToken;
-use super::wallet::WalletHistory;
 use super::{noise, slots};
 use crate::demo::timeline::{Class, Spot};
 use crate::domain::Height;
@@ -121,7 +119,7 @@ impl SolanaModel {
             return false;
         }
         let key = maker::token_account(self.seed(), wallet.tag, DemoToken::WrappedSol);
-        let tx = build::build(self.script(wallet), &spec, 0);
+        let tx = build(self.script(wallet), &spec, 0);
         tx.accounts.iter().any(|account| account.key == key)
     }
 }

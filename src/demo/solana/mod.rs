@@ -2,7 +2,6 @@
 
 mod accounts;
 mod aggregated;
-mod build;
 mod history;
 mod keys;
 mod lists;
@@ -10,7 +9,6 @@ mod maker;
 mod model;
 mod noise;
 mod paging;
-mod params;
 mod pools;
 mod portal;
 mod pump;
@@ -19,15 +17,14 @@ mod rpc;
 mod slots;
 mod tokens;
 mod tx;
-mod wallet;
 mod wire;
 
 pub use super::timeline::Crowd;
+pub use history::WalletPlan;
 pub use model::{SolanaModel, TrueTrade};
 pub(super) use portal::portal;
 pub use rpc::NodeOptions;
 pub(super) use rpc::answer;
-pub use wallet::WalletPlan;
 
 /// Lamports of one SOL.
 const SOL: u64 = 1_000_000_000;
@@ -52,7 +49,7 @@ fn borsh_text(value: &str) -> Vec<u8> {
 
 fn base58_text(bytes: &[u8]) -> String {
     let mut text = Vec::new();
-    crate::demo::base58::encode(bytes, &mut text);
+    wire::base58(bytes, &mut text);
     String::from_utf8(text).unwrap_or_default()
 }
 

@@ -5,13 +5,12 @@ use crate::domain::Height;
 use super::keys::ModelKey;
 use super::model::{ListEntry, ListSubject};
 use super::number;
-use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
-use super::rpc::Desk;
+use super::rpc::{Desk, ParamOptions, at_least_confirmed, key, signature};
 use super::wire::{self, member, quoted};
 use super::{lists, slots};
 use crate::demo::faults::reordered;
 use crate::demo::mix;
-use crate::demo::rpc::CallReply;
+use crate::demo::rpc::{CallReply, DemoError};
 
 const LIST_MAX: u64 = 1_000;
 

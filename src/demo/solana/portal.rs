@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::base58_text;
-use super::build::build;
 use super::keys::ModelKey;
-use super::model::SolanaModel;
-use super::{params, slots};
+use super::model::{SolanaModel, build};
+use super::{rpc, slots};
 use crate::demo::evm::{PortalOptions, bad_query as bad, by_block, reply};
 use crate::demo::faults::Twist;
 use crate::demo::rpc::HttpAnswer;
@@ -73,7 +72,7 @@ fn owners(query: &Value) -> Vec<ModelKey> {
             ["preOwner", "postOwner"].map(|name| filter.get(name).and_then(Value::as_array));
         lists.into_iter().flatten().flatten().cloned().collect::<Vec<_>>()
     });
-    let mut owners: Vec<ModelKey> = named.filter_map(|text| params::key(&[text], 0).ok()).collect();
+    let mut owners: Vec<ModelKey> = named.filter_map(|text| rpc::key(&[text], 0).ok()).collect();
     owners.sort_unstable();
     owners.dedup();
     owners

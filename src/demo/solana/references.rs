@@ -4,7 +4,6 @@
 use serde_json::{Value, json};
 
 use crate::demo::mix::{self, Dice};
-use crate::demo::walk;
 
 use super::base58_text;
 use super::keys::{KnownAccount, Role, account};
@@ -25,7 +24,7 @@ const POOLS: [(KnownAccount, KnownAccount, u128); 2] = [
 
 /// Trillionths of a dollar for one SOL at a slot.
 pub(super) fn price(seed: u64, slot: u64) -> u128 {
-    walk::price(seed, PRICE_MIDDLE, slots::time(slot))
+    mix::price(seed, PRICE_MIDDLE, slots::time(slot))
 }
 
 /// Micro-USDC for lamports at a price, and the reverse.
