@@ -6,26 +6,23 @@ use crate::demo::solana::{self, SolanaModel};
 use crate::domain::{Address, Family, UnixSeconds};
 use crate::registry::Registry;
 
-/// The path of the Solana node.
+/// Paths of nodes.
 const SOLANA: &str = "sol";
-/// The path of the Tron node.
 const TRON: &str = "tron";
 /// A wallet on each chain, and one whose history is not a sample's.
 const SMALL: (&str, u64) = ("sample", 2_500);
 const LARGE_NAME: &str = "large";
-/// Default and maximum of the large wallet's trades: more would not fit between the first block of
-/// its history and the head on every chain.
+/// Trades of the large wallet: more than the maximum would not fit its history on every chain.
 pub const LARGE_TRADES: u64 = 200_000;
 pub const LARGE_TRADES_MAX: u64 = 2_000_000;
 /// The sample wallets continue to trade about once a day of the chain's time.
 const SECONDS_BETWEEN: u64 = 86_400;
-/// The wallet to follow: its trades when it is registered, the length of that history, and how often
-/// it goes on.
+/// The wallet to follow: its first trades, the length of that history, and how often it goes on.
 const LIVE: (&str, u64) = ("live", 60);
 const LIVE_SECONDS: u64 = 30 * 86_400;
 const LIVE_SECONDS_BETWEEN: u64 = 10;
 
-/// Solana, Tron, and the EVM chains whose contracts the models know. Cheap to clone; all clones are the same chains.
+/// Solana, Tron, and the EVM chains whose contracts the models know. Clones are the same chains.
 #[derive(Debug, Clone)]
 pub struct DemoChains {
     seed: u64,

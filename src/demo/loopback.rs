@@ -87,7 +87,6 @@ impl Loopback {
         self.address
     }
 
-    /// The URL of a node.
     pub fn url(&self, name: &str) -> String {
         format!("http://{}/{name}", self.address)
     }
@@ -130,13 +129,13 @@ impl Loopback {
             let mut connection =
                 std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
             // A broken connection is the client's, or an intended fault.
-            let ended = tokio::select! {
-                result = connection.as_mut() => { let _ = result; true }
-                _ = stop.wait_for(|stop| *stop) => false,
-            };
-            if !ended {
-                connection.as_mut().graceful_shutdown();
-                let _ = connection.await;
+            let stopped = async { drop(stop.wait_for(|stop| *stop).await) };
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                () = stopped => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
             }
         }
     }
@@ -163,19 +162,21 @@ async fn respond(
     let answer = node.handle(&DemoRequest { method, path, query, body: &body });
     let Some(answer) = answer else { return std::future::pending().await };
     tokio::time::sleep(answer.delay).await;
-    let (status, kind) = (answer.http.status, answer.http.content_type);
-    let (status, wait) = (StatusCode::from_u16(status).unwrap_or_default(), answer.retry_after);
-    let mut response = Response::new(stream_body(answer));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    let wait = wait.map(|wait| (header::RETRY_AFTER, HeaderValue::from(wait.as_secs())));
-    headers.extend(wait);
+    let status = StatusCode::from_u16(answer.http.status).unwrap_or_default();
+    let kind = HeaderValue::from_static(answer.http.content_type);
+    let wait = answer.retry_after.map(|wait| HeaderValue::from(wait.as_secs()));
+    let mut response = answered(status, stream_body(answer));
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response.headers_mut().extend(wait.map(|wait| (header::RETRY_AFTER, wait)));
     Ok(response)
 }
 
 fn plain(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(whole(Bytes::new()));
+    answered(status, whole(Bytes::new()))
+}
+
+fn answered(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response
 }

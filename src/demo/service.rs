@@ -79,16 +79,10 @@ impl Service {
         }
     }
 
-    /// Whether a request is JSON-RPC.
     pub(super) fn is_rpc(&self, options: &Options, request: &DemoRequest<'_>) -> bool {
-        match self {
-            Self::Solana(_) | Self::Evm(_) => true,
-            Self::Tron(_) => {
-                let offered = matches!(options, Options::Tron(node) if node.json_rpc);
-                offered && request.path.trim_matches('/') == "jsonrpc"
-            }
-            Self::Explorer(_) | Self::Portal(_) | Self::SolanaPortal(_) => false,
-        }
+        let offered = self.is_tron() && matches!(options, Options::Tron(node) if node.json_rpc);
+        matches!(self, Self::Solana(_) | Self::Evm(_))
+            || offered && request.path.trim_matches('/') == "jsonrpc"
     }
 
     /// A node's error that asks for a retry.
@@ -173,19 +167,14 @@ impl Service {
     }
 }
 
-/// The parameters of a query, decoded.
+/// The parameters of a query, decoded; invalid codes are kept.
 fn parameters(query: &str) -> HashMap<String, String> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    let decoded = pairs.map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decode(name), decode(value))
-    });
-    decoded.collect()
-}
-
-/// Invalid codes are kept.
-fn decode(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (decoded(name), decoded(value)))
+        .collect()
 }
 
 #[cfg(test)]

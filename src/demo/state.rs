@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::mix;
 use super::timeline::{Heights, HistoryShape, Plan};
-use crate::domain::{Address, Height};
+use crate::domain::{Address, Height, lock};
 
 /// Remembered addresses. Beyond it an address still has its history, but queries that do not name
 /// it do not find it.
@@ -51,12 +51,11 @@ pub(super) struct Making<K> {
     pub(super) bounds: (Height, Height),
 }
 
-/// The state of a chain.
 #[derive(Debug)]
 pub struct ChainState<const N: usize, K> {
     seed: u64,
     making: Making<K>,
-    state: RwLock<State<N, K>>,
+    state: Mutex<State<N, K>>,
 }
 
 #[derive(Debug)]
@@ -77,53 +76,48 @@ fn key<const N: usize>(address: Address) -> Option<[u8; N]> {
 impl<const N: usize, K: Copy> ChainState<N, K> {
     pub(super) fn new(seed: u64, head: Height, making: Making<K>) -> Self {
         let (wallets, by_tag, forks) = (BTreeMap::new(), HashMap::new(), Vec::new());
-        Self { seed, making, state: RwLock::new(State { head, wallets, by_tag, forks }) }
+        Self { seed, making, state: Mutex::new(State { head, wallets, by_tag, forks }) }
     }
 
     pub(super) fn seed(&self) -> u64 {
         self.seed
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State<N, K>> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State<N, K>> {
+        lock(&self.state)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State<N, K>> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The final head.
     pub fn head(&self) -> Height {
-        self.read().head
+        self.state().head
     }
 
     /// Sets the final head, forwards or back; trades above it are not final, or do not exist yet.
     pub fn set_head(&self, head: Height) {
-        self.write().head = head;
+        self.state().head = head;
     }
 
     /// Moves the head forward by some heights; returns it.
     pub fn advance(&self, by: u64) -> Height {
-        let mut state = self.write();
+        let mut state = self.state();
         state.head = state.head.saturating_add(by);
         state.head
     }
 
     /// Replaces the chain from a height on: same heights and amounts of tokens, other hashes.
     pub fn reorg(&self, from: Height) {
-        self.write().forks.push(from);
+        self.state().forks.push(from);
     }
 
     /// How often a height was replaced.
     pub(super) fn fork(&self, height: Height) -> u32 {
-        let last = self.read().forks.iter().rposition(|from| *from <= height);
+        let last = self.state().forks.iter().rposition(|from| *from <= height);
         u32::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u32::MAX)
     }
 
     /// Registers a wallet under an address, or replaces its plan.
     pub fn add_wallet(&self, address: Address, plan: Plan<K>) {
         if let Some(key) = key(address) {
-            self.write().insert(self.made(key, plan));
+            self.state().insert(self.made(key, plan));
         }
     }
 
@@ -136,7 +130,7 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
     pub fn arrive(&self, address: Address, trades: u64) -> Height {
         let Some(key) = key(address) else { return self.head() };
         let mut wallet = KnownWallet::clone(&self.history(&key));
-        let mut state = self.write();
+        let mut state = self.state();
         state.head = wallet.shape.arrive(trades, state.head);
         state.wallets.insert(key, Arc::new(wallet));
         state.head
@@ -149,7 +143,7 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
         }
         let trades = mix::digest(mix::mix(self.seed), key) % (UNKNOWN_TRADES_MAX + 1);
         let wallet = self.made(*key, (self.making.plan)(trades));
-        let mut state = self.write();
+        let mut state = self.state();
         if state.wallets.len() < WALLETS_MAX {
             state.insert(Arc::clone(&wallet));
         }
@@ -158,17 +152,16 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
 
     /// A wallet that was registered or queried before.
     pub(super) fn known_wallet(&self, key: &[u8; N]) -> Option<Arc<KnownWallet<N, K>>> {
-        self.read().wallets.get(key).cloned()
+        self.state().wallets.get(key).cloned()
     }
 
     /// The address of such a wallet, by its tag.
     pub(super) fn tagged(&self, tag: u64) -> Option<[u8; N]> {
-        self.read().by_tag.get(&tag).copied()
+        self.state().by_tag.get(&tag).copied()
     }
 
-    /// All wallets that were registered or queried.
     pub(super) fn wallets(&self) -> Vec<Arc<KnownWallet<N, K>>> {
-        self.read().wallets.values().cloned().collect()
+        self.state().wallets.values().cloned().collect()
     }
 
     /// Transactions of a wallet up to the final head, of every kind.
@@ -176,7 +169,6 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
         key(address).map_or(0, |key| self.history(&key).count_at(self.head()))
     }
 
-    /// The wallet with that count.
     pub(super) fn to_head(&self, address: Address) -> (Arc<KnownWallet<N, K>>, u64) {
         let wallet = self.history(&key(address).unwrap_or([0; N]));
         let count = wallet.count_at(self.head());

@@ -21,7 +21,7 @@ pub(super) fn call(desk: &Desk<'_>) -> CallResult {
     let wrong = || DemoError::invalid("invalid argument 0: cannot read the call");
     let query = desk.params.first().ok_or_else(wrong)?;
     let text = |name: &str| query.get(name).and_then(Value::as_str);
-    let to = text("to").and_then(wire::account).ok_or_else(wrong)?;
+    let to: Account = text("to").and_then(wire::bytes).ok_or_else(wrong)?;
     let data = text("data").or(text("input")).unwrap_or("0x");
     let data = hex::decode(data.trim_start_matches("0x")).map_err(|_| wrong())?;
     let given =
@@ -33,11 +33,10 @@ pub(super) fn call(desk: &Desk<'_>) -> CallResult {
 /// The return data of a contract; `None` where it reverts.
 pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
     let places = model.places();
+    let is = |text| data.first_chunk::<4>() == Some(&places.signatures.selector(text));
     if places.is_reference(to) {
-        let asked: [u8; 4] = *data.first_chunk()?;
         let (wrapped, dollar) = (places.wrapped, places.dollar.token);
         let (first, second) = (wrapped.min(dollar), wrapped.max(dollar));
-        let is = |signature| asked == places.signatures.selector(signature);
         let token = if is("token0()") { Some(first) } else { is("token1()").then_some(second) };
         return token.map(|token| Arg::Of(token).word().to_vec());
     }
@@ -45,16 +44,11 @@ pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>
         // A call of an account without code succeeds with no data.
         return model.wallet(to).map(|_| Vec::new());
     };
-    let asked: [u8; 4] = *data.first_chunk()?;
-    let is = |signature| asked == places.signatures.selector(signature);
     if is("symbol()") || is("name()") {
         let symbol = coin.symbol(places);
+        let short = mix::joined::<WORD>(&[symbol.as_bytes()]).to_vec();
         let string = [word(WORD), bytes(symbol.as_bytes())].concat();
-        return Some(if coin.has_short_symbol() {
-            mix::joined::<WORD>(&[symbol.as_bytes()]).to_vec()
-        } else {
-            string
-        });
+        return Some(if coin.has_short_symbol() { short } else { string });
     }
     is("decimals()").then(|| Arg::Int(coin.decimals(places).into()).word().to_vec())
 }

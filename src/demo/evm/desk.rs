@@ -61,7 +61,7 @@ impl Desk<'_> {
     /// The transaction whose hash is the first parameter.
     pub(super) fn found(&self) -> Result<Option<PlacedTx>, DemoError> {
         let wrong = || DemoError::invalid("invalid argument 0: hex string has a wrong length");
-        let hash = self.params.first().and_then(Value::as_str).and_then(wire::word);
+        let hash = self.params.first().and_then(Value::as_str).and_then(wire::bytes);
         let found = self.model.find(&hash.ok_or_else(wrong)?);
         let known = self.node.first_available.max(self.node.hashes_from)..=self.newest;
         Ok(found.filter(|found| known.contains(&found.spot.height)))
@@ -114,7 +114,7 @@ impl Desk<'_> {
     }
 
     fn account(&self) -> Option<Account> {
-        self.params.first().and_then(Value::as_str).and_then(wire::account)
+        self.params.first().and_then(Value::as_str).and_then(wire::bytes)
     }
 
     pub(super) fn state(&self, method: &str) -> CallResult {

@@ -74,7 +74,7 @@ pub(in crate::demo) fn answer(
         }
         _ => return refused("Error! Missing Or invalid Module name"),
     };
-    let Some(account) = wire::account(&text("address").to_lowercase()) else {
+    let Some(account) = wire::bytes(&text("address").to_lowercase()) else {
         return refused("Error! Invalid address format");
     };
     let number = |name: &str, default: u64| text(name).parse().unwrap_or(default);
@@ -221,22 +221,17 @@ impl Ask<'_> {
     }
 
     fn calls(&self, found: &PlacedTx) -> Vec<Value> {
-        let mut rows = Vec::new();
         if found.tx.call.failed {
-            return rows;
+            return Vec::new();
         }
-        for (place, frame, failed) in wire::flat(&found.tx.call) {
-            let is_listed = match frame.op {
-                Op::Call => true,
-                Op::Delegate => self.options.blockscout,
-                Op::Static => false,
-            };
-            let touches = frame.from == self.account || frame.to == self.account;
-            if !place.is_empty() && is_listed && frame.value > 0 && touches {
-                rows.push(self.call(found, &place, frame, failed));
-            }
-        }
-        rows
+        let is_listed = |frame: &Frame| {
+            let listed =
+                frame.op == Op::Call || self.options.blockscout && frame.op == Op::Delegate;
+            listed && frame.value > 0 && [frame.from, frame.to].contains(&self.account)
+        };
+        let inner = wire::flat(&found.tx.call).into_iter().skip(1);
+        let listed = inner.filter(|(_, frame, _)| is_listed(frame));
+        listed.map(|(place, frame, failed)| self.call(found, &place, frame, failed)).collect()
     }
 
     fn call(&self, found: &PlacedTx, place: &[usize], frame: &Frame, failed: bool) -> Value {

@@ -68,12 +68,12 @@ fn choice<T>(
 fn filter(query: &Value) -> Result<LogFilter, DemoError> {
     let topics = match query.get("topics") {
         Some(Value::Array(topics)) if topics.len() <= 4 => {
-            topics.iter().map(|topic| choice(Some(topic), wire::word)).collect::<Result<_, _>>()?
+            topics.iter().map(|topic| choice(Some(topic), wire::bytes)).collect::<Result<_, _>>()?
         }
         None | Some(Value::Null) => Vec::new(),
         Some(_) => return Err(DemoError::invalid("invalid argument 0: topics")),
     };
-    Ok(LogFilter { addresses: choice(query.get("address"), wire::account)?, topics })
+    Ok(LogFilter { addresses: choice(query.get("address"), wire::bytes)?, topics })
 }
 
 pub(super) fn get(desk: &Desk<'_>) -> CallResult {

@@ -33,7 +33,7 @@ pub use model::{EvmModel, TrueTrade};
 pub(super) use node::answer;
 pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
-pub(super) use portal::{answer as portal, bad as bad_query, by_block, reply};
+pub(super) use portal::{answer as portal, asked, by_block, reply};
 pub use script::WalletPlan;
 
 listed! {

@@ -32,8 +32,6 @@ defaults! {
         /// Whether it has traces, and the balances before and after each transaction.
         pub traces: bool = true,
         pub state_diffs: bool = true,
-        /// Whether it distinguishes final blocks.
-        pub finalized: bool = true,
         /// Returns all that it knows of next to what was asked for.
         pub ignores_filters: bool = false,
         /// Every answer lacks what wallets sent with this nonce.
@@ -55,7 +53,7 @@ pub(in crate::demo) fn answer(
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
     match path.rsplit('/').next().unwrap_or_default() {
-        "finalized-head" if options.finalized => {
+        "finalized-head" => {
             let hash = wire::hex(&model.block_hash(last));
             reply(200, json!({"number": last, "hash": hash}).to_string())
         }
@@ -68,8 +66,8 @@ pub(in crate::demo) fn answer(
         }
         // It has the blocks, and claims that it has not.
         "finalized-stream" | "stream" if twist.empty => reply(204, ""),
-        "finalized-stream" if options.finalized => stream(model, options, body, last, twist),
-        "stream" => stream(model, options, body, newest, twist),
+        "finalized-stream" => stream(model, options, body, last, twist).unwrap_or_else(|bad| bad),
+        "stream" => stream(model, options, body, newest, twist).unwrap_or_else(|bad| bad),
         _ => reply(404, "Not found"),
     }
 }
@@ -109,8 +107,30 @@ pub(in crate::demo) fn reply(status: u16, body: impl Into<Vec<u8>>) -> HttpAnswe
     HttpAnswer::new(status, "application/x-ndjson", body)
 }
 
-pub(in crate::demo) fn bad(text: &str) -> HttpAnswer {
+fn bad(text: &str) -> HttpAnswer {
     reply(400, text)
+}
+
+/// A query of chains of a kind, and its blocks as far as the gateway has them; or its refusal.
+pub(in crate::demo) fn asked(
+    body: &[u8],
+    kind: &str,
+    (first, head): (Height, Height),
+) -> Result<(Value, (Height, Height)), HttpAnswer> {
+    let query: Value = serde_json::from_slice(body).map_err(|_| bad("Couldn't parse the query"))?;
+    let height = |name: &str| query.get(name).and_then(Value::as_u64);
+    let low = height("fromBlock").ok_or_else(|| bad("missing field `fromBlock`"))?;
+    if query.get("type").and_then(Value::as_str) != Some(kind) {
+        return Err(bad("missing field `type`"));
+    }
+    if low > head {
+        return Err(reply(204, ""));
+    }
+    if low < first {
+        return Err(bad(&format!("Block {low} is below the first block {first}")));
+    }
+    let high = height("toBlock").unwrap_or(head).min(head);
+    Ok((query, (low, high)))
 }
 
 fn stream(
@@ -119,34 +139,17 @@ fn stream(
     body: &[u8],
     head: Height,
     twist: Twist,
-) -> HttpAnswer {
-    let Ok(query) = serde_json::from_slice::<Value>(body) else {
-        return bad("Couldn't parse the query");
-    };
-    let height = |name: &str| query.get(name).and_then(Value::as_u64);
-    let Some(low) = height("fromBlock") else { return bad("missing field `fromBlock`") };
-    if query.get("type").and_then(Value::as_str) != Some("evm") {
-        return bad("missing field `type`");
-    }
-    let high = height("toBlock").unwrap_or(head).min(head);
-    if low > head {
-        return reply(204, "");
-    }
-    if low < options.first {
-        return bad(&format!("Block {low} is below the first block {}", options.first));
-    }
-    let mut picks = match picks(&query) {
-        Ok(picks) => picks,
-        Err(text) => return bad(text),
-    };
+) -> Result<HttpAnswer, HttpAnswer> {
+    let (query, (low, high)) = asked(body, "evm", (options.first, head))?;
+    let mut picks = picks(&query).map_err(bad)?;
     if options.ignores_filters {
         picks.push(Pick { logs: true, ..EVERYTHING });
     }
     if !options.traces && picks.iter().any(|pick| pick.traces) {
-        return bad("traces are not available in this dataset");
+        return Err(bad("traces are not available in this dataset"));
     }
     if !options.state_diffs && picks.iter().any(|pick| pick.kind == PickKind::StateDiffs) {
-        return bad("state diffs are not available in this dataset");
+        return Err(bad("state diffs are not available in this dataset"));
     }
     let mut fields = query.get("fields").cloned().unwrap_or_default();
     if !options.nonces
@@ -159,7 +162,7 @@ fn stream(
     // The last block of the range is always included.
     blocks.entry(end).or_default();
     let line = |(height, parts)| format!("{}\n", block(model, height, parts, &search.fields));
-    reply(200, blocks.into_iter().map(line).collect::<String>())
+    Ok(reply(200, blocks.into_iter().map(line).collect::<String>()))
 }
 
 /// Lists of one transaction's parts, by their names in a block.
@@ -309,14 +312,14 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
     let list = |name: &str| query.get(name).and_then(Value::as_array).into_iter().flatten();
     let mut picks = Vec::new();
     for raw in list("logs") {
-        let words = |name: &str| all(raw, name, wire::word);
+        let words = |name: &str| all(raw, name, wire::bytes);
         let mut topics =
             vec![words("topic0")?, words("topic1")?, words("topic2")?, words("topic3")?];
         while topics.last().is_some_and(Option::is_none) {
             topics.pop();
         }
         picks.push(Pick {
-            filter: LogFilter { addresses: all(raw, "address", wire::account)?, topics },
+            filter: LogFilter { addresses: all(raw, "address", wire::bytes)?, topics },
             kind: PickKind::Logs,
             transaction: flag(raw, "transaction"),
             logs: flag(raw, "transactionLogs"),
@@ -326,8 +329,8 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
     }
     for raw in list("transactions") {
         picks.push(Pick {
-            from: all(raw, "from", wire::account)?,
-            to: all(raw, "to", wire::account)?,
+            from: all(raw, "from", wire::bytes)?,
+            to: all(raw, "to", wire::bytes)?,
             logs: flag(raw, "logs"),
             traces: flag(raw, "traces"),
             ..EVERYTHING
@@ -338,7 +341,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
             return Err("only balances are offered");
         }
         picks.push(Pick {
-            from: all(raw, "address", wire::account)?,
+            from: all(raw, "address", wire::bytes)?,
             kind: PickKind::StateDiffs,
             transaction: flag(raw, "transaction"),
             ..EVERYTHING

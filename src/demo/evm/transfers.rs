@@ -45,7 +45,7 @@ fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
     let account = |name: &str| {
-        let account = text(name).map(|text| wire::account(text).ok_or_else(|| wrong(name)));
+        let account = text(name).map(|text| wire::bytes(text).ok_or_else(|| wrong(name)));
         account.transpose()
     };
     let categories = raw.get("category").and_then(Value::as_array);

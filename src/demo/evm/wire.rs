@@ -21,16 +21,11 @@ pub(super) fn number(value: impl Into<u128>) -> String {
     format!("{:#x}", value.into())
 }
 
-pub(super) fn account(text: &str) -> Option<Account> {
-    let mut account = [0; 20];
-    ::hex::decode_to_slice(text.strip_prefix("0x")?, &mut account).ok()?;
-    Some(account)
-}
-
-pub(super) fn word(text: &str) -> Option<Word> {
-    let mut word = [0; 32];
-    ::hex::decode_to_slice(text.strip_prefix("0x")?, &mut word).ok()?;
-    Some(word)
+/// An account or a word.
+pub(super) fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    ::hex::decode_to_slice(text.strip_prefix("0x")?, &mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Index of an event in its block.

@@ -10,7 +10,7 @@ pub(super) type ModelKey = [u8; 32];
 
 macro_rules! known {
     (
-        programs { $($program:ident = $address:literal,)* }
+        programs { $($program:ident = $address:literal $(is $venue:literal)?,)* }
         others { $($other:ident = $text:literal,)* }
     ) => {
         /// Accounts that exist on mainnet under these addresses.
@@ -28,6 +28,11 @@ macro_rules! known {
             pub(super) fn is_program(self) -> bool {
                 matches!(self, $(Self::$program)|*)
             }
+
+            /// Common name of a venue, as the venue table has it (a test compares the two).
+            pub(super) const fn venue(self) -> &'static str {
+                match self { $(Self::$program => concat!($($venue)?),)* $(Self::$other => "",)* }
+            }
         }
     };
 }
@@ -42,15 +47,15 @@ known! {
         Stake = "Stake11111111111111111111111111111111111111",
         Loader = "BPFLoaderUpgradeab1e11111111111111111111111",
         Metaplex = "metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s",
-        PumpFun = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
-        PumpSwap = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
+        PumpFun = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P" is "Pump.fun",
+        PumpSwap = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA" is "PumpSwap",
         PumpFees = "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
-        RaydiumV4 = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8",
-        RaydiumCpmm = "CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C",
-        Whirlpool = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc",
-        Dlmm = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo",
-        Jupiter = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4",
-        JupiterLimit = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu",
+        RaydiumV4 = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8" is "Raydium AMM v4",
+        RaydiumCpmm = "CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C" is "Raydium CPMM",
+        Whirlpool = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc" is "Orca Whirlpool",
+        Dlmm = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo" is "Meteora DLMM",
+        Jupiter = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" is "Jupiter v6",
+        JupiterLimit = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu" is "Jupiter Limit Order v1",
     }
     others {
         WhirlpoolVaultSol = "EUuUbDcafPrmVTD5M6qoJAoyyNbihBhugADAxRMn5he9",
@@ -91,22 +96,6 @@ impl KnownAccount {
     pub(super) fn of(key: &ModelKey) -> Option<Self> {
         let at = KEYS.iter().position(|known| known == key)?;
         Self::ALL.get(at).copied()
-    }
-
-    /// Common name of a venue, as the venue table has it (a test compares the two).
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most accounts are no venue")]
-    pub(super) fn venue(self) -> &'static str {
-        match self {
-            Self::PumpFun => "Pump.fun",
-            Self::PumpSwap => "PumpSwap",
-            Self::RaydiumV4 => "Raydium AMM v4",
-            Self::RaydiumCpmm => "Raydium CPMM",
-            Self::Whirlpool => "Orca Whirlpool",
-            Self::Dlmm => "Meteora DLMM",
-            Self::Jupiter => "Jupiter v6",
-            Self::JupiterLimit => "Jupiter Limit Order v1",
-            _ => "",
-        }
     }
 }
 

@@ -103,7 +103,7 @@ impl Maker<'_> {
         let owner = self.address();
         let account = self.tx.token_account(key, owner, DemoToken::WrappedSol, None);
         let rent = DemoToken::WrappedSol.account_rent();
-        self.tx.create_with_seed(wallet, account, rent + lamports, 165, KnownAccount::Token);
+        self.tx.create_with_seed([wallet, account], [rent + lamports, 165], KnownAccount::Token);
         self.tx.initialize(account, wallet);
         account
     }

@@ -180,7 +180,7 @@ fn stake(maker: &mut Maker<'_>) {
     let lamports = maker.dice.range(SOL, 5 * SOL);
     let tx = &mut maker.tx;
     let stake = tx.writable(key, 0);
-    tx.create_with_seed(wallet, stake, lamports + 2_282_880, 200, KnownAccount::Stake);
+    tx.create_with_seed([wallet, stake], [lamports + 2_282_880, 200], KnownAccount::Stake);
     let rent = tx.known(KnownAccount::Rent);
     let owner = tx.key(wallet);
     let data = [&[0; 4][..], &owner, &owner, &[0; 48]].concat();
@@ -211,9 +211,9 @@ fn limit_open(maker: &mut Maker<'_>) {
     let want = lamports / 1000 * 200;
     let data = [&INITIALIZE_ORDER[..], &le([lamports, want]), &[0]].concat();
     tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "InitializeOrder");
-    tx.create_account(wallet, order, 3_083_280, 315, KnownAccount::JupiterLimit);
+    tx.create_account([wallet, order], [3_083_280, 315], KnownAccount::JupiterLimit);
     let rent = DemoToken::WrappedSol.account_rent();
-    tx.create_account(wallet, escrow, rent, 165, KnownAccount::Token);
+    tx.create_account([wallet, escrow], [rent, 165], KnownAccount::Token);
     tx.initialize(escrow, order);
     tx.send(wrapped, escrow, wallet, lamports, true);
     let mints = [DemoToken::WrappedSol.mint(), DemoToken::Usdc.mint()].concat();

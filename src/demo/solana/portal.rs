@@ -9,7 +9,7 @@ use super::base58_text;
 use super::keys::ModelKey;
 use super::model::{SolanaModel, build};
 use super::{rpc, slots};
-use crate::demo::evm::{PortalOptions, bad_query as bad, by_block, reply};
+use crate::demo::evm::{PortalOptions, asked, by_block, reply};
 use crate::demo::faults::Twist;
 use crate::demo::rpc::HttpAnswer;
 use crate::demo::timeline::Spot;
@@ -26,27 +26,18 @@ pub(in crate::demo) fn portal(
     let head = model.head().saturating_sub(options.lag.saturating_add(twist.head_back));
     match path.rsplit('/').next().unwrap_or_default() {
         "finalized-head" => reply(200, json!({"number": head}).to_string()),
-        "finalized-stream" => stream(model, options, body, head),
+        "finalized-stream" => stream(model, options, body, head).unwrap_or_else(|bad| bad),
         _ => reply(404, "Not found"),
     }
 }
 
-fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Height) -> HttpAnswer {
-    let Ok(query) = serde_json::from_slice::<Value>(body) else {
-        return bad("Couldn't parse the query");
-    };
-    if query.get("type").and_then(Value::as_str) != Some("solana") {
-        return bad("missing field `type`");
-    }
-    let height = |name: &str| query.get(name).and_then(Value::as_u64);
-    let Some(low) = height("fromBlock") else { return bad("missing field `fromBlock`") };
-    let high = height("toBlock").unwrap_or(head).min(head);
-    if low > head {
-        return reply(204, "");
-    }
-    if low < options.first {
-        return bad(&format!("dataset starts from block {}", options.first));
-    }
+fn stream(
+    model: &SolanaModel,
+    options: &PortalOptions,
+    body: &[u8],
+    head: Height,
+) -> Result<HttpAnswer, HttpAnswer> {
+    let (query, (low, high)) = asked(body, "solana", (options.first, head))?;
     let found = found(model, &owners(&query), (low, high));
     let (mut blocks, end) = by_block(found, high, options.transactions_max);
     // The last block of the range is always included; slots without a block have no line.
@@ -61,7 +52,7 @@ fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Heigh
         });
         block.to_string() + "\n"
     };
-    reply(200, blocks.into_iter().map(line).collect::<String>())
+    Ok(reply(200, blocks.into_iter().map(line).collect::<String>()))
 }
 
 /// The owners that the query's filters name.

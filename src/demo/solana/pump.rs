@@ -73,12 +73,12 @@ pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> A
     let first = [mint, curve.global, curve.state, curve.vault, curve.global, wallet];
     let accounts = [&first[..], &[system, coins, associated, curve.events, program]].concat();
     tx.enter(KnownAccount::PumpFun, &accounts, &data, "CreateV2");
-    tx.create_account(wallet, mint, MINT_RENT, 234, KnownAccount::Token2022);
+    tx.create_account([wallet, mint], [MINT_RENT, 234], KnownAccount::Token2022);
     let pointer = [&[39, 0][..], &[0; 32], &mint_key].concat();
     tx.call(KnownAccount::Token2022, &[mint], &pointer, "", 1_331);
     let init = [&[20, 6][..], &tx.key(curve.global), &[0]].concat();
     tx.call(KnownAccount::Token2022, &[mint], &init, "InitializeMint2", 2_094);
-    tx.create_account(wallet, curve.state, CURVE_RENT, 166, KnownAccount::PumpFun);
+    tx.create_account([wallet, curve.state], [CURVE_RENT, 166], KnownAccount::PumpFun);
     tx.create_associated(wallet, curve.vault, curve.state);
     tx.mint_to(mint, curve.vault, curve.global, CURVE_SUPPLY);
     let state = tx.key(curve.state);

@@ -309,33 +309,23 @@ impl Tx {
         self.call(KnownAccount::System, &[from, to], &data, "", 0);
     }
 
-    pub(super) fn create_account(
-        &mut self,
-        payer: Acc,
-        new: Acc,
-        lamports: u64,
-        space: u64,
-        owner: KnownAccount,
-    ) {
-        self.move_lamports(payer, new, lamports);
-        let data = [&[0; 4][..], &le([lamports, space]), &owner.key()].concat();
-        self.call(KnownAccount::System, &[payer, new], &data, "", 0);
+    /// `ends`: the payer and the new account; `sums`: its lamports and its bytes.
+    pub(super) fn create_account(&mut self, ends: [Acc; 2], sums: [u64; 2], owner: KnownAccount) {
+        self.create(&[0; 4], ends, sums, owner);
     }
 
-    pub(super) fn create_with_seed(
-        &mut self,
-        payer: Acc,
-        new: Acc,
-        lamports: u64,
-        space: u64,
-        owner: KnownAccount,
-    ) {
-        self.move_lamports(payer, new, lamports);
-        let text: &[u8] = b"demo-seed-0123456789abcdef";
+    pub(super) fn create_with_seed(&mut self, ends: [Acc; 2], sums: [u64; 2], owner: KnownAccount) {
+        let (text, [payer, _]) = (b"demo-seed-0123456789abcdef", ends);
         let length = u64::try_from(text.len()).unwrap_or(0);
         let base = [&3_u32.to_le_bytes()[..], &self.key(payer), &le([length]), text].concat();
-        let data = [&base[..], &le([lamports, space]), &owner.key()].concat();
-        self.call(KnownAccount::System, &[payer, new], &data, "", 0);
+        self.create(&base, ends, sums, owner);
+    }
+
+    fn create(&mut self, head: &[u8], ends: [Acc; 2], sums: [u64; 2], owner: KnownAccount) {
+        let ([payer, new], [lamports, _]) = (ends, sums);
+        self.move_lamports(payer, new, lamports);
+        let data = [head, &le(sums), &owner.key()].concat();
+        self.call(KnownAccount::System, &ends, &data, "", 0);
     }
 
     /// Opens the associated token account, with the program's inner calls.
@@ -349,7 +339,7 @@ impl Tx {
         self.say("CreateIdempotent");
         self.call(program, &[mint], &[21, 7, 0], "GetAccountDataSize", 1_569);
         let space = if state.token.is_2022() { 170 } else { 165 };
-        self.create_account(payer, account, state.token.account_rent(), space, program);
+        self.create_account([payer, account], [state.token.account_rent(), space], program);
         self.say("Initialize the associated token account");
         self.call(program, &[account], &[22], "InitializeImmutableOwner", 1_405);
         let owner_key = self.key(owner);

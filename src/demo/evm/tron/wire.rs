@@ -8,7 +8,6 @@ use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::tx::{EventLog, Exchanged, Frame, Op};
 use crate::demo::evm::wire::{flat, found_in};
 use crate::demo::mix;
-use crate::demo::rpc::set;
 use crate::domain::Address;
 
 /// A transaction is created so long before its block, and expires so long after it.
@@ -41,11 +40,13 @@ fn amount(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Sets a field that is not zero.
-fn put(map: &mut Value, name: &str, value: u128) {
-    if value > 0 {
-        set(map, name, amount(value));
+/// An object without its zero and empty fields.
+fn compact(mut object: Value) -> Value {
+    let empty = [json!(0), json!(""), json!([]), json!(false)];
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !empty.contains(value));
     }
+    object
 }
 
 fn token_name(token: u32) -> String {
@@ -67,10 +68,9 @@ fn contract(found: &PlacedTx) -> (&'static str, Value) {
             "amount": amount(call.value)});
         return ("TransferContract", paid);
     }
-    let mut value = json!({"owner_address": owner, "contract_address": address(&call.to),
-        "data": hex::encode(&call.input)});
-    put(&mut value, "call_value", call.value);
-    ("TriggerSmartContract", value)
+    let value = json!({"owner_address": owner, "contract_address": address(&call.to),
+        "data": hex::encode(&call.input), "call_value": amount(call.value)});
+    ("TriggerSmartContract", compact(value))
 }
 
 /// The answer of `getexchangebyid`.
@@ -96,15 +96,13 @@ pub(super) fn transaction(model: &EvmModel, found: &PlacedTx) -> Value {
     let at = millis(model, found.spot.height);
     let below = model.block_hash(found.spot.height.saturating_sub(1));
     let slice = |from: usize, to: usize| hex::encode(below.get(from..to).unwrap_or_default());
-    let mut data = json!({
+    let data = compact(json!({
         "contract": [{"parameter": {"value": value,
             "type_url": format!("type.googleapis.com/protocol.{kind}")}, "type": kind}],
         "ref_block_bytes": slice(6, 8), "ref_block_hash": slice(8, 16),
         "expiration": at + GOOD_MILLIS, "timestamp": at.saturating_sub(MADE_MILLIS),
-    });
-    if kind == "TriggerSmartContract" {
-        put(&mut data, "fee_limit", FEE_LIMIT.into());
-    }
+        "fee_limit": if kind == "TriggerSmartContract" { FEE_LIMIT } else { 0 },
+    }));
     let signature = mix::key(mix::digest(1, &found.hash), &[1]);
     json!({
         "ret": [{"contractRet": outcome(found)}],
@@ -117,49 +115,28 @@ pub(super) fn transaction(model: &EvmModel, found: &PlacedTx) -> Value {
 pub(super) fn info(model: &EvmModel, found: &PlacedTx, inner: bool) -> Value {
     let (kind, _) = contract(found);
     let tx = &found.tx;
-    let mut receipt = json!({"net_usage": 345});
-    let mut info = json!({
+    let runs = kind == "TriggerSmartContract";
+    let (fee, used) = if runs { (amount(tx.gas.cost()), tx.gas.used) } else { (0, 0) };
+    let receipt = compact(json!({
+        "net_usage": 345, "energy_fee": fee, "energy_usage_total": used,
+        "result": if runs { outcome(found) } else { "" },
+    }));
+    let (result, message) = if tx.call.failed { ("FAILED", REVERT_TEXT) } else { ("", "") };
+    compact(json!({
         "id": hex::encode(found.hash), "blockNumber": found.spot.height,
         "blockTimeStamp": millis(model, found.spot.height), "contractResult": [""],
-    });
-    let runs = kind == "TriggerSmartContract";
-    if runs {
-        put(&mut info, "fee", tx.gas.cost());
-        put(&mut receipt, "energy_fee", tx.gas.cost());
-        put(&mut receipt, "energy_usage_total", tx.gas.used.into());
-    }
-    if let Some(got) = tx.exchanged.map(|exchanged| exchanged.got) {
-        put(&mut info, "exchange_received_amount", got);
-    }
-    if runs {
-        set(&mut receipt, "result", outcome(found));
-        set(&mut info, "contract_address", address(&tx.call.to));
-        let calls = inner_calls(found);
-        if inner && !calls.is_empty() {
-            set(&mut info, "internal_transactions", calls);
-        }
-    }
-    if tx.call.failed {
-        set(&mut info, "result", "FAILED");
-        set(&mut info, "resMessage", REVERT_TEXT);
-    }
-    if !tx.logs.is_empty() {
-        set(&mut info, "log", logs(found));
-    }
-    set(&mut info, "receipt", receipt);
-    info
+        "fee": fee, "receipt": receipt, "result": result, "resMessage": message,
+        "exchange_received_amount": tx.exchanged.map_or(0, |exchanged| amount(exchanged.got)),
+        "contract_address": if runs { address(&tx.call.to) } else { String::new() },
+        "internal_transactions": if runs && inner { inner_calls(found) } else { Vec::new() },
+        "log": tx.logs.iter().map(log).collect::<Vec<_>>(),
+    }))
 }
 
-fn logs(found: &PlacedTx) -> Value {
-    let log = |log: &EventLog| {
-        let topics: Vec<String> = log.topics.iter().map(hex::encode).collect();
-        let mut value = json!({"address": hex::encode(log.address), "topics": topics});
-        if !log.data.is_empty() {
-            set(&mut value, "data", hex::encode(&log.data));
-        }
-        value
-    };
-    found.tx.logs.iter().map(log).collect()
+fn log(log: &EventLog) -> Value {
+    let topics: Vec<String> = log.topics.iter().map(hex::encode).collect();
+    compact(json!({"address": hex::encode(log.address), "topics": topics,
+        "data": hex::encode(&log.data)}))
 }
 
 /// One internal transaction.
@@ -186,16 +163,12 @@ pub(super) fn inner(found: &PlacedTx) -> Vec<InternalCall> {
 
 fn inner_calls(found: &PlacedTx) -> Vec<Value> {
     let call = |(at, inner): (u64, InternalCall)| {
-        let mut moved = json!({});
-        put(&mut moved, "callValue", inner.value);
-        let mut call = json!({
+        let moved = compact(json!({"callValue": amount(inner.value)}));
+        compact(json!({
             "hash": inner_hash(found, at), "caller_address": address(&inner.from),
             "transferTo_address": address(&inner.to), "callValueInfo": [moved], "note": NOTE,
-        });
-        if inner.rejected {
-            set(&mut call, "rejected", true);
-        }
-        call
+            "rejected": inner.rejected,
+        }))
     };
     (0..).zip(inner(found)).map(call).collect()
 }
@@ -218,7 +191,8 @@ fn id(model: &EvmModel, height: u64) -> Word {
 pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
     let parent = height.checked_sub(1).map_or([0; 32], |below| model.block_hash(below));
     let filled = |name: &[u8]| hex::encode(mix::key(mix::digest(height, name), &[height]));
-    let mut block = json!({
+    let found = if whole { found_in(model, height) } else { Vec::new() };
+    compact(json!({
         "blockID": hex::encode(id(model, height)),
         "block_header": {
             "raw_data": {
@@ -228,11 +202,6 @@ pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
             },
             "witness_signature": format!("{0}{0}00", filled(b"witness")),
         },
-    });
-    let found = if whole { found_in(model, height) } else { Vec::new() };
-    if !found.is_empty() {
-        let all: Vec<Value> = found.iter().map(|found| transaction(model, found)).collect();
-        set(&mut block, "transactions", all);
-    }
-    block
+        "transactions": found.iter().map(|found| transaction(model, found)).collect::<Vec<_>>(),
+    }))
 }
