@@ -30,10 +30,8 @@ pub struct DemoChains {
     evm: Vec<EvmModel>,
 }
 
-/// A wallet to try a demo with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemoWallet {
-    /// Slug of its chain.
     pub chain: String,
     pub name: &'static str,
     /// Trades at the time it was registered.
@@ -64,17 +62,14 @@ impl DemoChains {
         &self.solana
     }
 
-    /// An EVM chain, or Tron.
     pub fn evm(&self, slug: &str) -> Option<&EvmModel> {
         self.evm.iter().find(|model| model.slug() == slug)
     }
 
-    /// Slugs of all chains.
     pub fn slugs(&self) -> impl Iterator<Item = &str> {
         std::iter::once(SOLANA).chain(self.evm.iter().map(EvmModel::slug))
     }
 
-    /// The paths of a chain.
     pub fn paths(&self, slug: &str) -> Option<DemoPaths> {
         if slug == SOLANA {
             let portal = Some(format!("portal/{SOLANA}"));
@@ -127,8 +122,7 @@ impl DemoChains {
         }
     }
 
-    /// Registers a wallet on each chain whose history ends at the head, and goes on every few seconds
-    /// as the head moves.
+    /// Registers a wallet on each chain whose history ends at the head and goes on as it moves.
     pub fn add_live(&self) -> Vec<DemoWallet> {
         let (name, trades) = LIVE;
         let head = self.solana.head();
@@ -154,8 +148,7 @@ impl DemoChains {
         wallets
     }
 
-    /// Registers a small wallet on each chain, and a large one of so many trades, at most
-    /// [`LARGE_TRADES_MAX`].
+    /// Registers a small and a large wallet on each chain; [`LARGE_TRADES_MAX`] bounds `large`.
     pub fn add_samples(&self, large: u64) -> Vec<DemoWallet> {
         let samples = [SMALL, (LARGE_NAME, large.min(LARGE_TRADES_MAX))];
         let mut wallets = Vec::new();

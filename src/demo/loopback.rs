@@ -27,7 +27,6 @@ use crate::domain::defaults;
 const CUT_AFTER: Duration = Duration::from_millis(5);
 
 defaults! {
-    /// Bounds of the demo server.
     #[derive(Debug, Clone, Copy)]
     pub struct LoopbackLimits {
         /// Bytes of a request's body.

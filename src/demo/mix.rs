@@ -33,7 +33,6 @@ pub(super) fn fill(state: u64, out: &mut [u8]) {
     }
 }
 
-/// Hashes bytes to one number.
 pub(super) fn digest(seed: u64, bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(mix(seed), |state, chunk| {
         mix(state.rotate_left(17) ^ u64::from_le_bytes(joined(&[chunk])))

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 pub(super) const JSON: &str = "application/json";
 
-/// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DemoError {
     pub(super) code: i64,
@@ -44,7 +43,6 @@ impl HttpAnswer {
     }
 }
 
-/// Sets a field of an object.
 pub(super) fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(fields) = object.as_object_mut() {
         fields.insert(name.to_owned(), value.into());

@@ -15,12 +15,9 @@ use super::solana::{self, NodeOptions, SolanaModel};
 pub(super) enum Service {
     Solana(SolanaModel),
     Evm(EvmModel),
-    /// Account lists.
     Explorer(EvmModel),
-    /// An open data gateway.
     Portal(EvmModel),
     SolanaPortal(SolanaModel),
-    /// Tron's index with its nodes.
     Tron(EvmModel),
 }
 

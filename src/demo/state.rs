@@ -1,5 +1,4 @@
-//! What the chains of all families have in common: a head, replacements, and wallets. Stores
-//! registered and queried addresses, never a history.
+//! What all chains have in common: a head, replacements, and the addresses of wallets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -9,8 +8,7 @@ use super::mix;
 use super::timeline::{Heights, HistoryShape, Plan};
 use crate::domain::{Address, Height, lock};
 
-/// Remembered addresses. Beyond it an address still has its history, but queries that do not name
-/// it do not find it.
+/// Remembered addresses. Others have their history, but only queries that name them find it.
 const WALLETS_MAX: usize = 100_000;
 /// Maximum of trades of an address that was not registered.
 const UNKNOWN_TRADES_MAX: u64 = 500;
@@ -41,7 +39,6 @@ impl<const N: usize, K> Deref for KnownWallet<N, K> {
     }
 }
 
-/// How a chain makes the history of a wallet.
 #[derive(Debug)]
 pub(super) struct Making<K> {
     /// The plan of an address that was not registered, with so many trades.
@@ -61,8 +58,7 @@ pub struct ChainState<const N: usize, K> {
 #[derive(Debug)]
 struct State<const N: usize, K> {
     head: Height,
-    /// Every address that was registered or queried; in order, so that a query of all wallets gets
-    /// the same answer in each process.
+    /// In order, so that a query of all wallets gets the same answer in each process.
     wallets: BTreeMap<[u8; N], Arc<KnownWallet<N, K>>>,
     by_tag: HashMap<u64, [u8; N]>,
     /// Heights from which the chain was replaced, oldest replacement first.
@@ -96,7 +92,6 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
         self.state().head = head;
     }
 
-    /// Moves the head forward by some heights; returns it.
     pub fn advance(&self, by: u64) -> Height {
         let mut state = self.state();
         state.head = state.head.saturating_add(by);
@@ -125,8 +120,7 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
         Arc::new(KnownWallet::new(self.seed, key, plan, &self.making))
     }
 
-    /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head
-    /// moves to the last of them. Returns the head.
+    /// Adds transactions above the head until `trades` are trades; moves the head, and returns it.
     pub fn arrive(&self, address: Address, trades: u64) -> Height {
         let Some(key) = key(address) else { return self.head() };
         let mut wallet = KnownWallet::clone(&self.history(&key));
@@ -150,7 +144,6 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
         wallet
     }
 
-    /// A wallet that was registered or queried before.
     pub(super) fn known_wallet(&self, key: &[u8; N]) -> Option<Arc<KnownWallet<N, K>>> {
         self.state().wallets.get(key).cloned()
     }

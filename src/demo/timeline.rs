@@ -18,7 +18,6 @@ const BLOCK: u64 = 100;
 const BURST_PERIOD: u64 = 64;
 /// Positions between two transactions of one wallet at one height.
 const INDEX_STEP: u64 = 3;
-/// Maximum of arrivals after the plan.
 const ARRIVALS_MAX: usize = 100_000;
 
 /// Transactions number `start` and following, `count` of them, share one height.
@@ -33,7 +32,6 @@ pub struct Crowd {
 pub struct Plan<K> {
     /// Transactions that are trades; a token-for-token trade gives two rows.
     pub trades: u64,
-    /// Failed transactions in percent.
     pub failed_percent: u8,
     /// Transfers, approvals, liquidity, wraps, staking, spam and the like in percent.
     pub noise_percent: u8,
@@ -41,21 +39,18 @@ pub struct Plan<K> {
     pub keeper_percent: u8,
     /// Solana: percentage of the wallet's signed transactions with version 1.
     pub version_1_percent: u8,
-    /// Solana: token accounts that stay open with a balance, at most 256; the others close after
-    /// use.
+    /// Solana: token accounts that stay open with a balance, at most 256; others close after use.
     pub open_accounts: u32,
     /// Solana: token accounts that other accounts opened for their spam.
     pub spam_accounts: u32,
-    /// Heights of the oldest transaction and of the one that completes the plan; `None`: the
-    /// chain's own.
+    /// Heights of the oldest transaction and of the plan's last; `None`: the chain's own.
     pub first: Option<Height>,
     pub last: Option<Height>,
     /// Size of occasional bursts at one height, at most 64.
     pub burst: u32,
     /// A run of transactions that are all at one height.
     pub crowd: Option<Crowd>,
-    /// All trades are of this kind, where it fits the chain and the side; `None` is the natural
-    /// mix.
+    /// All trades are of this kind, where it fits chain and side; `None` is the natural mix.
     pub only: Option<K>,
     /// After the plan, a transaction every so many heights as the head moves.
     pub live_every: Option<u64>,
@@ -88,8 +83,7 @@ impl<K> Plan<K> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heights {
     pub(super) of: fn(u64) -> Height,
-    /// Ordinal of a height, or of the next one that has a block; of it, or of the one before it
-    /// that has one.
+    /// Ordinal of a height that has a block, else of the next one, or of the one before it.
     pub(super) ordinal: fn(Height) -> u64,
     pub(super) ordinal_below: fn(Height) -> Option<u64>,
     /// A wallet's first position in a block is below this.
@@ -169,7 +163,6 @@ impl Pattern {
         Some(1 + block * BLOCK + place)
     }
 
-    /// The number of trades below a number of the history.
     pub(super) fn trades_below(&self, number: u64) -> u64 {
         Self::below(&self.trades, number)
     }
@@ -197,11 +190,9 @@ struct Segment {
     stride: u64,
 }
 
-/// A transaction's place on the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) height: Height,
-    /// Position in the block.
     pub(super) index: u32,
 }
 
@@ -274,7 +265,6 @@ impl HistoryShape {
         })
     }
 
-    /// The place of a transaction.
     pub(super) fn spot(&self, number: u64) -> Option<Spot> {
         let segment = self.segment_of(number)?;
         let leader = self.leader(segment, number);
@@ -316,8 +306,7 @@ impl HistoryShape {
         self.burst.max(self.crowd.map_or(0, |crowd| crowd.count)) + BURST_PERIOD
     }
 
-    /// Adds transactions above `head` until `trades` more of them are trades; returns the highest
-    /// height used. After [`ARRIVALS_MAX`] calls it adds nothing.
+    /// See [`ChainState::arrive`](super::ChainState); after [`ARRIVALS_MAX`] calls it adds nothing.
     pub(super) fn arrive(&mut self, trades: u64, head: Height) -> Height {
         if trades == 0 || self.segments.len() > ARRIVALS_MAX {
             return head;

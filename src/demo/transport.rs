@@ -30,14 +30,10 @@ pub(super) fn route<'a, 'b>(
     place: &'b str,
 ) -> Option<(&'a DemoNode, &'b str)> {
     let ends = place.match_indices('/').map(|(at, _)| at).chain([place.len()]);
-    let mut found = None;
-    for end in ends {
+    ends.rev().find_map(|end| {
         let (name, rest) = place.split_at(end);
-        if let Some(node) = nodes.get(name) {
-            found = Some((node, rest));
-        }
-    }
-    found
+        Some((nodes.get(name)?, rest))
+    })
 }
 
 impl Transport for DemoTransport {

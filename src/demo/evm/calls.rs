@@ -63,8 +63,7 @@ fn bytes(data: &[u8]) -> Vec<u8> {
     all
 }
 
-/// `aggregate3((address target, bool allowFailure, bytes callData)[])`, which returns `(bool
-/// success, bytes returnData)[]`.
+/// `aggregate3((target, allowFailure, callData)[])`, which returns `(success, returnData)[]`.
 fn aggregate(model: &EvmModel, data: &[u8]) -> Option<Vec<u8>> {
     let (asked, data) = data.split_first_chunk::<4>()?;
     let known = "aggregate3((address,bool,bytes)[])";

@@ -21,7 +21,6 @@ const KYBER_SWAP: &str = "swap((address,address,bytes,(address,address,address[]
 /// Percentage that a taxed token keeps.
 const TAX_PERCENT: u128 = 5;
 
-/// A trade under construction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deal<'a> {
     pub(super) script: Script<'a>,
@@ -58,7 +57,6 @@ impl<'a> Deal<'a> {
         mix::hash(self.spec.chance, &[purpose])
     }
 
-    /// An account of another user.
     pub(super) fn made(&self, what: Made) -> Account {
         self.script.places.made(what, self.chance(7) % 40)
     }
@@ -172,7 +170,6 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// Arguments of `exactInputSingle`.
     fn single(&self, sold: TokenAmount, bought: TokenAmount) -> Vec<Arg> {
         let fee = Arg::Int(FEE.into());
         let amounts = [Arg::Int(sold.1), Arg::Int(bought.1), Arg::Int(0)];

@@ -30,8 +30,6 @@ impl Desk<'_> {
         self.node.chain_id.unwrap_or(self.model.chain_id())
     }
 
-    // Blocks.
-
     /// The block that a parameter selects.
     pub(super) fn height(&self, value: Option<&Value>) -> Result<Height, DemoError> {
         let text = value.and_then(Value::as_str).unwrap_or("latest");
@@ -55,8 +53,6 @@ impl Desk<'_> {
         let whole = self.params.get(1).and_then(Value::as_bool).unwrap_or(false);
         Ok(if known { wire::block(self.model, height, whole) } else { Value::Null })
     }
-
-    // Transactions.
 
     /// The transaction whose hash is the first parameter.
     pub(super) fn found(&self) -> Result<Option<PlacedTx>, DemoError> {
@@ -100,8 +96,6 @@ impl Desk<'_> {
         self.check_state(found.spot.height)?;
         Ok(wire::call_trace(&found.tx.call))
     }
-
-    // State.
 
     fn check_state(&self, height: Height) -> Result<(), DemoError> {
         let kept = self.node.state_blocks.is_none_or(|blocks| height + blocks >= self.newest);

@@ -21,7 +21,6 @@ const BUSY_ROWS_MAX: usize = 25;
 const WINDOW_MAX: usize = 10_000;
 
 defaults! {
-    /// Options of an explorer endpoint.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ExplorerOptions {
         /// Blocks by which the index lags behind the newest block.
@@ -49,7 +48,6 @@ enum AccountList {
     Calls,
 }
 
-/// The answer, always with status 200.
 pub(in crate::demo) fn answer(
     model: &EvmModel,
     options: &ExplorerOptions,

@@ -26,7 +26,6 @@ impl Signatures {
     }
 }
 
-/// The low 20 bytes of a word.
 pub(super) fn tail(word: &Word) -> Account {
     word.last_chunk().copied().unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 //! range; any other query sees only the wallets that the model has met.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,6 +14,7 @@ use super::desk::{CallResult, Desk};
 use super::hash::{Account, Word};
 use super::model::{EvmModel, PlacedTx};
 use super::options::LimitTexts;
+use super::places::TABLE;
 use super::references;
 use super::script::WalletHistory;
 use super::tx::{Choice, LogFilter};
@@ -126,23 +128,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
 }
 
 fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> DemoError {
-    let asked = high - low + 1;
-    let last = low + most - 1;
-    let (code, text) = match texts {
-        LimitTexts::Alchemy => {
-            let text = format!(
-                "You can make eth_getLogs requests with up to a {most} block range. Based on your \
-                 parameters, this block range should work: [{low:#x}, {last:#x}]"
-            );
-            (-32600, text)
-        }
-        LimitTexts::Infura => (-32602, format!("range {asked} exceeds limit of {most}")),
-        LimitTexts::PublicNode => (-32701, format!("exceed maximum block range: {most}")),
-        LimitTexts::Reth => (-32602, format!("query exceeds max block range {most}")),
-        LimitTexts::Curt => (-32062, "Block range is too large".to_owned()),
-        LimitTexts::Tron => (-32602, format!("exceed max block range: {most}")),
-    };
-    DemoError::new(code, text)
+    limit_error(texts, "wide", (low, low + most - 1), &(high - low + 1), &most)
 }
 
 /// `at`: the block at which the limit was exceeded.
@@ -150,27 +136,25 @@ fn too_many(texts: LimitTexts, range: (Height, Height), at: Height, most: usize)
     let (low, high) = range;
     // The largest range below that block; within one block no smaller range exists.
     let last = at.saturating_sub(1).clamp(low, high);
-    let more = format!("query returned more than {most} results");
-    let (code, text) = match texts {
-        LimitTexts::Alchemy => {
-            let text = format!(
-                "EventLog response size exceeded. You can make eth_getLogs requests with up to a 2K \
-                 block range and no limit on the response size, or you can request any block range \
-                 with a cap of 10K logs in the response. Based on your parameters, this block range \
-                 should work: [{low:#x}, {last:#x}]"
-            );
-            (-32602, text)
-        }
-        LimitTexts::Infura => {
-            (-32005, format!("{more}. Try with this block range [{low:#x}, {last:#x}]."))
-        }
-        LimitTexts::Reth => {
-            let range = format!("retry with the range {low}-{last}");
-            (-32602, format!("query exceeds max results {most}, {range}"))
-        }
-        LimitTexts::PublicNode => (-32000, more),
-        LimitTexts::Curt => (-32000, "backend response too large".to_owned()),
-        LimitTexts::Tron => (-32005, more),
-    };
-    DemoError::new(code, text)
+    limit_error(texts, "many", (low, last), &"", &most)
+}
+
+/// An error of the table, with the range that works, the blocks asked for and the limit.
+fn limit_error(
+    texts: LimitTexts,
+    limit: &str,
+    (low, last): (Height, Height),
+    asked: &dyn Display,
+    most: &dyn Display,
+) -> DemoError {
+    let known = TABLE.limits.get(&format!("{texts:?}")).and_then(|errors| errors.get(limit));
+    let (code, text) = known.cloned().unwrap_or_default();
+    let filled = text
+        .replace("{most}", &most.to_string())
+        .replace("{asked}", &asked.to_string())
+        .replace("{low}", &low.to_string())
+        .replace("{last}", &last.to_string())
+        .replace("{low:#x}", &format!("{low:#x}"))
+        .replace("{last:#x}", &format!("{last:#x}"));
+    DemoError::new(code, filled)
 }

@@ -54,10 +54,8 @@ listed! {
         Aggregator,
         /// A pair whose coin keeps a part of each transfer.
         Taxed,
-        /// A launchpad's curve.
         Launchpad,
-        /// A solver fills the wallet's order; the wallet does not send the transaction. On Tron, which
-        /// has no such market, a relayer sends the wallet's swap.
+        /// A solver fills the wallet's order; on Tron a relayer sends the wallet's swap.
         Cow,
         /// A bundler sends an operation of the wallet, which is a smart account.
         UserOp,

@@ -24,8 +24,7 @@ const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
 /// One in so many blocks has a swap of another user.
 const STRANGER_BLOCKS: u64 = 2_000;
 
-/// A deterministic EVM chain, or Tron, whose contracts run the same way. Cheap to clone; clones
-/// share the chain.
+/// A deterministic EVM chain, or Tron. Cheap to clone; clones share the chain.
 #[derive(Debug, Clone)]
 pub struct EvmModel {
     inner: Arc<Inner>,
@@ -53,7 +52,6 @@ impl Deref for EvmModel {
 pub struct TrueTrade {
     pub hash: TxId,
     pub height: Height,
-    /// Position in the block.
     pub index: u32,
     pub time: UnixSeconds,
     pub side: Side,
@@ -61,7 +59,6 @@ pub struct TrueTrade {
     pub units: Units,
     /// Wei (Tron: sun); `None` where the transaction does not contain the value.
     pub native: Option<Units>,
-    /// Common name of the venue.
     pub venue: &'static str,
     /// Sells before buys within a transaction.
     pub leg: u16,
@@ -79,8 +76,7 @@ pub(super) struct PlacedTx {
 }
 
 impl EvmModel {
-    /// A chain of the table, generated from one seed. Its head is the first day of 2026 until it is
-    /// set.
+    /// A chain of the table; its head is the first day of 2026 until it is set.
     pub fn new(seed: u64, chain: &Chain) -> Self {
         Self::with_head(seed, chain, None)
     }
@@ -93,8 +89,7 @@ impl EvmModel {
         Self { inner: Arc::new(Inner { slug, places, state, withheld }) }
     }
 
-    /// Whether the model has a chain's own contracts; other chains trade through those that every
-    /// chain has.
+    /// Whether the model has a chain's own contracts.
     pub fn knows(chain: &Chain) -> bool {
         TxPlaces::knows(chain)
     }
@@ -102,8 +97,6 @@ impl EvmModel {
     pub(super) fn places(&self) -> &TxPlaces {
         &self.inner.places
     }
-
-    // The chain.
 
     pub fn slug(&self) -> &str {
         &self.inner.slug
@@ -122,7 +115,6 @@ impl EvmModel {
         self.head().saturating_add(self.inner.places.unfinal)
     }
 
-    /// The last block at or before a wall-clock time.
     pub fn height_at(&self, time: UnixSeconds) -> Height {
         self.inner.places.at_time(u64::from(time.0))
     }
@@ -132,19 +124,16 @@ impl EvmModel {
         UnixSeconds(u32::try_from(time).unwrap_or(u32::MAX))
     }
 
-    /// The number of blocks in so many seconds.
     pub fn blocks_in(&self, seconds: u64) -> u64 {
         let places = &self.inner.places;
         places.at_time(places.time(places.anchor) + seconds) - places.anchor
     }
 
-    /// How often the block was replaced.
     fn fork(&self, height: Height) -> u8 {
         u8::try_from(self.inner.state.fork(height)).unwrap_or(u8::MAX)
     }
 
-    /// Price of a whole native coin at a height in trillionths of a dollar: the value of trades
-    /// against dollars by construction.
+    /// The price of a whole native coin, by which trades against dollars are made.
     pub fn price_at(&self, height: Height) -> Price {
         Price(self.inner.places.price(height))
     }
@@ -153,8 +142,6 @@ impl EvmModel {
         let fork = u64::from(self.fork(height));
         mix::key(self.inner.places.seed ^ BLOCK_TAG, &[height, fork])
     }
-
-    // Wallets.
 
     /// Registers a wallet whose address is derived from a name; returns the address.
     pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
@@ -165,8 +152,7 @@ impl EvmModel {
         address
     }
 
-    /// The wallet at an address; contracts are none. An unregistered address has a history derived
-    /// from its hash.
+    /// The wallet at an address; contracts are none.
     pub(super) fn wallet(&self, account: &Account) -> Option<Arc<WalletHistory>> {
         let places = &self.inner.places;
         let is_contract = places.is_public(account)
@@ -174,8 +160,6 @@ impl EvmModel {
             || Coin::of(places, account).is_some();
         (!is_contract).then(|| self.history(account))
     }
-
-    // Transactions.
 
     fn script<'a>(&'a self, wallet: &'a WalletHistory) -> Script<'a> {
         Script { places: &self.inner.places, wallet }
@@ -188,8 +172,7 @@ impl EvmModel {
         mix::seal(self.inner.places.seed ^ HASH_TAG, &body)
     }
 
-    /// Withholds transactions: no node returns them, though lists name them. Replaces the previous
-    /// set.
+    /// From now on no node returns these transactions, and these alone, though lists name them.
     pub fn withhold(&self, ids: &[TxId]) {
         let word = |id: &TxId| match id {
             TxId::Evm(hash) | TxId::Tron(hash) => Some(*hash),
@@ -269,8 +252,7 @@ impl EvmModel {
         })
     }
 
-    /// Swaps of other users in reference pools that a filter may match, oldest first; `None` where
-    /// the filter concerns none of them.
+    /// Swaps in reference pools that a filter may match; `None` where it concerns no such pool.
     pub(super) fn reference_swaps(
         &self,
         filter: &LogFilter,
@@ -315,15 +297,11 @@ impl EvmModel {
         pools.iter().filter_map(swap).collect()
     }
 
-    /// The wallet's balances after a block.
     pub(super) fn holding(&self, wallet: &WalletHistory, height: Height) -> Holdings {
         self.script(wallet).state(wallet.count_at(height))
     }
 
-    // The truth.
-
-    /// Every transaction of the wallet up to the final head, newest first, and whether it is a
-    /// trade.
+    /// Every transaction of the wallet, newest first, and whether it is a trade.
     pub fn transactions_of(&self, address: Address) -> impl Iterator<Item = (TxId, bool)> + use<> {
         let (model, (wallet, end)) = (self.clone(), self.to_head(address));
         (0..end).rev().filter_map(move |number| {

@@ -23,6 +23,9 @@ pub(in crate::demo) fn answer(
 }
 
 fn result(desk: &Desk<'_>, method: &str) -> CallResult {
+    let shown = |show: &dyn Fn(&PlacedTx) -> Value| {
+        Ok(desk.found()?.map_or(Value::Null, |found| show(&found)))
+    };
     match method {
         "eth_chainId" => Ok(wire::number(desk.chain_id()).into()),
         // What wallets and libraries ask a node first.
@@ -34,13 +37,9 @@ fn result(desk: &Desk<'_>, method: &str) -> CallResult {
         "eth_getLogs" if desk.node.logs => logs::get(desk),
         // Public nodes of one chain answer so to any range.
         "eth_getLogs" => Err(DemoError::new(-32005, "limit exceeded")),
-        "eth_getTransactionByHash" => {
-            Ok(desk.found()?.map_or(Value::Null, |found| wire::transaction(desk.model, &found)))
-        }
+        "eth_getTransactionByHash" => shown(&|found| wire::transaction(desk.model, found)),
         "eth_getTransactionReceipt" => {
-            let times = desk.node.log_times;
-            let receipt = |found: PlacedTx| wire::receipt(desk.model, &found, times);
-            Ok(desk.found()?.map_or(Value::Null, receipt))
+            shown(&|found| wire::receipt(desk.model, found, desk.node.log_times))
         }
         "eth_getTransactionByBlockNumberAndIndex" => desk.at_place(),
         "eth_getBlockReceipts" => desk.block_receipts(),
@@ -49,8 +48,7 @@ fn result(desk: &Desk<'_>, method: &str) -> CallResult {
         "eth_call" => calls::call(desk),
         "debug_traceTransaction" if desk.node.traces => desk.trace(),
         "trace_transaction" if desk.node.flat_traces => {
-            let trace = |found: PlacedTx| wire::flat_trace(desk.model, &found).into();
-            Ok(desk.found()?.map_or(Value::Null, trace))
+            shown(&|found| wire::flat_trace(desk.model, found).into())
         }
         "alchemy_getAssetTransfers" if desk.node.transfers => transfers::get(desk),
         _ => {

@@ -19,14 +19,12 @@ struct Scene<'a> {
     round: u64,
 }
 
-/// The first deposit.
 pub(super) fn funding(script: Script<'_>, amount: u128) -> Tx {
     let exchange = script.places.made(Made::Exchange, script.wallet.tag % 20);
     let stage = Stage::new(script.places, exchange, script.wallet.address, amount);
     stage.end(script.noise_gas(NoiseKind::NativeIn))
 }
 
-/// A reverted swap.
 pub(super) fn failed(script: Script<'_>, n: u64) -> Tx {
     let places = script.places;
     let router = places.v2.unwrap_or(places.v3).router;
@@ -122,7 +120,6 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    /// Adds or removes liquidity of a pair.
     fn liquidity(&self, adds: bool, native: u128) -> Stage<'a> {
         let places = self.script.places;
         let (coin, units) = self.held();
@@ -161,14 +158,11 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    // Unsolicited transfers.
-
     fn spam(&self) -> Account {
         let number = u32::try_from(self.chance(23) % 500).unwrap_or(0);
         Coin::Spam(number).address(self.script.places)
     }
 
-    /// An airdrop to many wallets.
     fn spam_token(&self) -> Stage<'a> {
         let mut stage = self.by_spammer(self.made(Made::SpamContract));
         stage.input("airdrop(address[],uint256)", &[Arg::Int(64), Arg::Int(SPAM_UNITS)]);

@@ -78,8 +78,7 @@ fn trade(stage: &mut Stage<'_>, owner: Arg, sold: TokenAmount, bought: TokenAmou
     stage.log("Trade(address,address,address,uint256,uint256,uint256,bytes)", &[owner], &data);
 }
 
-/// ERC-4337: the wallet is a smart account, a bundler sends its operation, a paymaster pays the
-/// fee.
+/// ERC-4337: a bundler sends the smart account's operation, a paymaster pays the fee.
 pub(super) fn user_op(deal: &Deal<'_>, native: u128) -> Tx {
     let places = deal.script.places;
     let bundler = deal.made(Made::Bundler);

@@ -1,5 +1,6 @@
 //! Contracts under their real addresses, and the other constants of a chain.
 
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
@@ -58,7 +59,6 @@ pub(super) struct ChainPlaces {
     pub(super) has_l1_fee: bool,
 }
 
-/// What the demo's chains are made of.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 pub(super) struct DemoTable {
@@ -69,6 +69,9 @@ pub(super) struct DemoTable {
     /// dollars is followed by a purchase for dollars.
     pub(super) kinds: Vec<[[TradeKind; 8]; 2]>,
     pub(super) tron_kinds: Vec<[[TradeKind; 8]; 2]>,
+    /// By [`LimitTexts`](super::LimitTexts): code and text where a log query is too wide, or finds
+    /// too many events.
+    pub(super) limits: HashMap<String, HashMap<String, (i64, String)>>,
 }
 
 /// A text that cannot be read stops the tests.
@@ -76,7 +79,6 @@ pub(super) static TABLE: LazyLock<DemoTable> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../data/demo-chains.json")).unwrap_or_default()
 });
 
-/// An address or a hash of the table.
 fn hex_text<'de, D: Deserializer<'de>, const N: usize>(text: D) -> Result<[u8; N], D::Error> {
     let text = <&str>::deserialize(text)?;
     const_hex::decode_to_array(text).map_err(D::Error::custom)
@@ -112,7 +114,6 @@ pub(super) struct Singleton {
     pub(super) manager: Account,
 }
 
-/// A token that is worth a dollar.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dollar {
     pub(super) token: Account,
@@ -149,8 +150,7 @@ impl Deref for TxPlaces {
 }
 
 impl TxPlaces {
-    /// The constants of a chain of the table; a chain without a row here trades through the
-    /// protocols that every chain has.
+    /// A chain without a row of the table trades through the protocols that every chain has.
     pub(super) fn new(seed: u64, chain: &Chain, head: Option<u64>) -> Self {
         let row = TABLE.chains.iter().find(|row| row.slug == chain.slug).unwrap_or(&TABLE.other);
         let chain_id = chain.chain_id.unwrap_or(1);
@@ -202,7 +202,6 @@ impl TxPlaces {
         if self.is_tron() { TxId::Tron(hash) } else { TxId::Evm(hash) }
     }
 
-    /// Unix seconds of a block.
     pub(super) fn time(&self, height: u64) -> u64 {
         let millis = |blocks: u64| blocks.saturating_mul(self.block_millis) / 1000;
         if height >= self.anchor {
@@ -213,7 +212,6 @@ impl TxPlaces {
         }
     }
 
-    /// The last block at or before a time.
     pub(super) fn at_time(&self, seconds: u64) -> u64 {
         let blocks = |seconds: u64| seconds.saturating_mul(1000) / self.block_millis.max(1);
         if let Some(after) = seconds.checked_sub(ANCHOR_TIME) {
@@ -223,7 +221,6 @@ impl TxPlaces {
         self.anchor.saturating_sub(blocks(before) + 1)
     }
 
-    /// Price of a whole coin at a height in trillionths of a dollar.
     pub(super) fn price(&self, height: u64) -> u128 {
         mix::price(self.seed, PRICE_MIDDLE, self.time(height))
     }
@@ -244,7 +241,6 @@ impl TxPlaces {
         dollars.try_into().unwrap_or(u128::MAX)
     }
 
-    /// Base units of a dollar.
     pub(super) fn dollar_unit(&self) -> u128 {
         10_u128.pow(u32::from(self.dollar.decimals))
     }
@@ -267,15 +263,13 @@ impl TxPlaces {
         self.references.iter().any(|one| one.pool == *account)
     }
 
-    /// A generated address of this chain.
     pub(super) fn made(&self, what: Made, number: u64) -> Account {
         made(self.seed, what, number)
     }
 }
 
 impl Amm {
-    /// The venue name of a pool without a known router: a pool of an unknown factory has the name
-    /// of the protocol whose events it emits.
+    /// The venue of a pool without a known router: that of its factory, or of its events.
     pub(super) fn pool_name(&self) -> &'static str {
         if self.maker.is_some() { self.name } else { "Uniswap V3" }
     }
@@ -292,7 +286,6 @@ impl Amm {
     }
 }
 
-/// The kind of a generated address.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub(super) enum Made {

@@ -4,7 +4,6 @@ use super::hash::{Account, Word, keccak};
 use super::places::{Amm, Singleton};
 use super::tx::{Arg, Op, Stage};
 
-/// An amount of a token.
 pub(super) type TokenAmount = (Account, u128);
 
 /// What is sold, and what is bought for it.

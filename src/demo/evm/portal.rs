@@ -20,12 +20,10 @@ use super::tx::{Frame, LogFilter, Op};
 use super::wire;
 
 defaults! {
-    /// Options of a gateway.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct PortalOptions {
         /// Blocks by which it lags behind the chain's heads.
         pub lag: u64 = 0,
-        /// First block that it has.
         pub first: Height = 0,
         /// Transactions after which an answer ends early.
         pub transactions_max: usize = 500,
@@ -41,7 +39,6 @@ defaults! {
     }
 }
 
-/// `path`: the path below the gateway's own.
 pub(in crate::demo) fn answer(
     model: &EvmModel,
     options: &PortalOptions,
@@ -102,7 +99,6 @@ const EVERYTHING: Pick = Pick {
     traces: false,
 };
 
-/// A gateway's answer.
 pub(in crate::demo) fn reply(status: u16, body: impl Into<Vec<u8>>) -> HttpAnswer {
     HttpAnswer::new(status, "application/x-ndjson", body)
 }

@@ -1,5 +1,4 @@
-//! Reference pools: in each of them another user swaps native coin for dollars every few blocks, at
-//! the current price. They do not include the wallets' swaps.
+//! Reference pools: other users swap native coin for dollars there every few blocks.
 
 use crate::demo::mix::{self, Dice};
 use crate::domain::{Height, Units};
@@ -107,8 +106,7 @@ fn pool(
     // The square root with 96 binary places, computed from one with 64 and one with 32.
     let root: Units = (above << 128) / below;
     let root = root.root(2) << 32;
-    // The liquidity for the required depth of the dollar side: the side times the root, or divided
-    // by it.
+    // The liquidity for the depth of the dollar side: the side times the root, or divided by it.
     let depth = Units::from(DEPTH * unit);
     let one = Units::ONE << 96;
     let liquidity = if native_first { depth * one / root } else { depth * root / one };

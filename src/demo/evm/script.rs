@@ -96,10 +96,8 @@ noise! {
 }
 
 const NOISE_PERIOD: u64 = 16;
-/// Wei of dust transfers.
 pub(super) const DUST: u128 = 777;
 
-/// One trade, by the wallet's movements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TradeSpec {
     pub(super) kind: TradeKind,
@@ -107,7 +105,6 @@ pub(super) struct TradeSpec {
     pub(super) side: Side,
     /// Base units of the coin that left or reached the wallet.
     pub(super) units: u128,
-    /// The counter asset.
     pub(super) against: Against,
     /// Randomness for details without effect on the rows.
     pub(super) chance: u64,
@@ -128,11 +125,9 @@ pub(super) enum Against {
 pub(super) struct Holdings {
     /// Wei; never below zero by construction.
     pub(super) balance: u128,
-    /// Transactions that it sent.
     pub(super) sent: u64,
 }
 
-/// Computes the history of one wallet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script<'a> {
     pub(super) places: &'a TxPlaces,
@@ -144,8 +139,6 @@ impl Script<'_> {
         let [a, b, c] = parts;
         Dice::new(self.places.seed, &[self.wallet.tag, a, b, c, purpose])
     }
-
-    // Trades.
 
     /// A trade at its height's price of a whole native coin, in trillionths of a dollar.
     pub(super) fn trade(&self, trade: u64, price: u128) -> TradeSpec {
@@ -215,7 +208,6 @@ impl Script<'_> {
         if kind == K::Exchange { Coin::Asset(number) } else { Coin::Plain(number) }
     }
 
-    /// The order of a lane's coins.
     fn place(&self, lane: u64, cycle: u64) -> u64 {
         let chance = mix::hash(self.places.seed, &[self.wallet.tag, lane, 3]);
         cycle.wrapping_mul(chance >> 8 | 1).wrapping_add(chance & 0xff) % LANE_COINS
@@ -253,8 +245,6 @@ impl Script<'_> {
             .sum()
     }
 
-    // Fees and senders.
-
     fn gas(&self, number: u64, used: u64) -> Gas {
         if self.places.is_tron() {
             return Gas { used, price: TRON_ENERGY_PRICE, l1_fee: 0 };
@@ -280,21 +270,17 @@ impl Script<'_> {
         self.gas(used / 1000, used)
     }
 
-    /// Whether the wallet sends the trade itself.
     fn is_sent(&self, trade: u64) -> bool {
         let turn = trade / LANES;
         let kind = self.kind(trade % LANES, turn / STEPS, turn % STEPS);
         !matches!(kind, K::Cow | K::UserOp)
     }
 
-    // What a wallet has.
-
     pub(super) fn funds(&self) -> u128 {
         (FUNDS_MILLIS + FUNDS_MILLIS_PER_TRADE * u128::from(self.wallet.plan.trades))
             * self.places.milli
     }
 
-    /// The wallet's state before a place of its history.
     pub(super) fn state(&self, number: u64) -> Holdings {
         if number == 0 {
             return Holdings { balance: 0, sent: 0 };

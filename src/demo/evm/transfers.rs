@@ -15,7 +15,6 @@ use super::wire;
 /// Transfers in a page at most.
 const PAGE_MAX: usize = 1_000;
 
-/// One movement.
 struct Item {
     category: &'static str,
     from: Account,

@@ -45,31 +45,26 @@ pub(super) fn venue(spec: &TradeSpec) -> &'static str {
 fn v1(deal: &Deal<'_>, native: u128) -> Tx {
     let (coin, units) = deal.sum();
     let exchange: Account = tail(&keccak(&[b"exchange", &coin]));
-    let who = Arg::Of(deal.wallet);
-    let snapshot = |stage: &mut Stage<'_>| {
-        let reserves = [who, Arg::Int(native * 900), Arg::Int(units * 900)];
-        stage.log("Snapshot(address,uint256,uint256)", &reserves, &[]);
+    let event = |stage: &mut Stage<'_>, signature, amounts: [u128; 2]| {
+        let [first, second] = amounts.map(Arg::Int);
+        stage.log(signature, &[Arg::Of(deal.wallet), first, second], &[]);
     };
-    let trade = |first, second| [who, Arg::Int(first), Arg::Int(second)];
+    // The unused value is refunded.
+    let refund = native / 100 * u128::from(deal.chance(1) % 3);
+    let mut stage = deal.stage(exchange, if deal.buys() { native + refund } else { 0 });
     if deal.buys() {
-        // The unused value is refunded.
-        let refund = native / 100 * u128::from(deal.chance(1) % 3);
-        let mut stage = deal.stage(exchange, native + refund);
-        stage.input("trxToTokenSwapOutput(uint256,uint256)", &[Arg::Int(units), Arg::Int(1 << 40)]);
+        stage.input("trxToTokenSwapOutput(uint256,uint256)", &[units, 1 << 40].map(Arg::Int));
         stage.refund(deal.wallet, refund);
         stage.transfer(coin, deal.wallet, units);
-        let indexed = trade(native, units);
-        stage.log("TokenPurchase(address,uint256,uint256)", &indexed, &[]);
-        snapshot(&mut stage);
-        return deal.end(stage);
+        event(&mut stage, "TokenPurchase(address,uint256,uint256)", [native, units]);
+    } else {
+        let args = [units, native, 1 << 40].map(Arg::Int);
+        stage.input("tokenToTrxSwapInput(uint256,uint256,uint256)", &args);
+        stage.pay(deal.wallet, native);
+        stage.pull(coin, deal.wallet, exchange, units);
+        event(&mut stage, "TrxPurchase(address,uint256,uint256)", [units, native]);
     }
-    let mut stage = deal.stage(exchange, 0);
-    let args = [Arg::Int(units), Arg::Int(native), Arg::Int(1 << 40)];
-    stage.input("tokenToTrxSwapInput(uint256,uint256,uint256)", &args);
-    stage.pay(deal.wallet, native);
-    stage.pull(coin, deal.wallet, exchange, units);
-    stage.log("TrxPurchase(address,uint256,uint256)", &trade(units, native), &[]);
-    snapshot(&mut stage);
+    event(&mut stage, "Snapshot(address,uint256,uint256)", [native * 900, units * 900]);
     deal.end(stage)
 }
 

@@ -5,7 +5,6 @@ use crate::demo::mix;
 use super::hash::{Account, Word};
 use super::places::TxPlaces;
 
-/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Op {
     #[default]
@@ -14,7 +13,6 @@ pub(super) enum Op {
     Static,
 }
 
-/// One call, with its inner calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Frame {
     pub(super) op: Op,
@@ -72,7 +70,6 @@ impl Gas {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tx {
-    /// The outermost call.
     pub(super) call: Frame,
     pub(super) logs: Vec<EventLog>,
     pub(super) gas: Gas,
@@ -97,7 +94,6 @@ const WORD: usize = 32;
 pub(super) enum Arg {
     Of(Account),
     Int(u128),
-    /// A negative number.
     Minus(u128),
     Raw(Word),
 }
@@ -127,7 +123,6 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts with the outermost call.
     pub(super) fn new(places: &'a TxPlaces, from: Account, to: Account, value: u128) -> Self {
         let call = Frame { from, to, value, ..Frame::default() };
         Self { places, open: vec![call], logs: Vec::new() }
@@ -177,7 +172,6 @@ impl<'a> Stage<'a> {
         Tx { call, logs: self.logs, gas, exchanged: None }
     }
 
-    /// Reverts the whole transaction.
     pub(super) fn fail(self, gas: Gas) -> Tx {
         let mut tx = self.end(gas);
         tx.call.failed = true;
@@ -185,7 +179,6 @@ impl<'a> Stage<'a> {
         tx
     }
 
-    /// The current contract.
     pub(super) fn here(&self) -> Account {
         self.open.last().map_or([0; 20], |frame| frame.to)
     }
@@ -229,7 +222,6 @@ impl<'a> Stage<'a> {
         self.leave();
     }
 
-    /// Pays native coin.
     pub(super) fn pay(&mut self, to: Account, value: u128) {
         self.call(to, value, "", &[]);
     }
@@ -255,8 +247,6 @@ impl<'a> Stage<'a> {
         let data = data.iter().flat_map(|arg| arg.word()).collect();
         self.logs.push(EventLog { address: self.here(), topics, data });
     }
-
-    // Tokens.
 
     /// Transfers a token of the current caller.
     pub(super) fn transfer(&mut self, token: Account, to: Account, amount: u128) {

@@ -28,7 +28,6 @@ pub(super) fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Index of an event in its block.
 pub(super) fn log_index(found: &PlacedTx, at: u64) -> u64 {
     u64::from(found.spot.index) * LOGS_PER_PLACE + at
 }
@@ -195,7 +194,6 @@ pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame, bool)> {
     all
 }
 
-/// A transfer or an approval of a token.
 pub(super) struct TokenEvent {
     pub(super) kind: &'static str,
     pub(super) token: Account,
@@ -224,7 +222,6 @@ pub(super) fn token_events(model: &EvmModel, found: &PlacedTx) -> Vec<TokenEvent
     found.tx.logs.iter().filter_map(read).collect()
 }
 
-/// The amount of a token's event.
 pub(super) fn amount(log: &EventLog) -> Option<u128> {
     log.data.last_chunk().map(|bytes| u128::from_be_bytes(*bytes))
 }

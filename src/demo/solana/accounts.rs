@@ -35,7 +35,6 @@ static METADATA: LazyLock<HashMap<ModelKey, DemoToken>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Data, lamports and owner of an account.
 struct AccountData {
     data: Vec<u8>,
     lamports: u64,
@@ -43,7 +42,6 @@ struct AccountData {
 }
 
 impl SolanaModel {
-    /// Writes the account, or `null`.
     pub(super) fn write_account(&self, out: &mut Vec<u8>, key: &ModelKey, head: Height) {
         match self.account_data(key, head) {
             Some(account) => write(out, &account, None),
@@ -99,8 +97,7 @@ impl SolanaModel {
         AccountData { data, lamports: 1_461_600, owner: token.program() }
     }
 
-    /// Base units in the wallet's account of a token after `count` transactions; `None` where the
-    /// account does not exist.
+    /// Base units of the wallet after `count` transactions; `None` without an account.
     pub(super) fn holding(
         &self,
         wallet: &WalletHistory,

@@ -58,7 +58,6 @@ impl WalletPlan {
     }
 }
 
-/// A trade under construction.
 #[derive(Debug, Clone)]
 pub(super) struct TradeSpec {
     pub(super) kind: TradeKind,
@@ -127,7 +126,6 @@ pub(super) struct Spec {
     pub(super) content: Content,
 }
 
-/// Computes the history of one wallet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script<'a> {
     pub(super) seed: u64,
@@ -231,9 +229,6 @@ impl Script<'_> {
         }
     }
 
-    // Tokens and balances.
-
-    /// The coin that a lane trades in a cycle.
     pub(super) fn token(&self, lane: u64, cycle: u64) -> DemoToken {
         use TradeKind as K;
         let creates = match self.wallet.plan.only {
@@ -254,7 +249,6 @@ impl Script<'_> {
         DemoToken::Coin(if newer { SPL_TOKENS + coin } else { coin })
     }
 
-    /// The order of a lane's coins.
     fn shuffle(&self, lane: u64) -> (u64, u64) {
         let chance = mix::hash(self.seed, &[self.wallet.tag, lane, 3]);
         (chance >> 8 | 1, chance & 0xff)
@@ -279,7 +273,6 @@ impl Script<'_> {
         (self.token(lane, cycle) == token).then_some((lane, cycle, period))
     }
 
-    /// Whether the cycle leaves its account open with a balance.
     pub(super) fn keeps(&self, lane: u64, cycle: u64) -> bool {
         let open = u64::from(self.wallet.plan.open_accounts);
         cycle < ((open + LANES - 1 - lane) / LANES).min(LANE_COINS)
@@ -292,7 +285,6 @@ impl Script<'_> {
         (same && self.keeps(lane, earlier)).then(|| self.sum(lane, earlier, STEPS - 1, 0))
     }
 
-    /// Base units of the lane's coin after a step.
     pub(super) fn balance(&self, lane: u64, cycle: u64, step: u64) -> u64 {
         let start = self.carried(lane, cycle).unwrap_or(0);
         self.sum(lane, cycle, step, start)
@@ -324,8 +316,6 @@ impl Script<'_> {
         let units = u128::from(lamports) * u128::from(token.rate(self.seed)) / 1000;
         u64::try_from(units).unwrap_or(u64::MAX).max(1_000)
     }
-
-    // USDC.
 
     fn usdc_steps(&self) -> &'static [u64] {
         match self.wallet.plan.only {

@@ -1,6 +1,5 @@
-//! Addresses of the demo chain: real ones for programs and known accounts, keyed mixes for the
-//! rest. Addresses that must be decoded (token accounts, mints, signatures) are sealed, not looked
-//! up.
+//! Addresses: real ones for programs and known accounts, keyed mixes for the rest. Those that must
+//! be decoded (token accounts, mints, signatures) are sealed, not looked up.
 
 use std::sync::LazyLock;
 

@@ -111,7 +111,6 @@ impl SolanaModel {
             .map(|trade| wallet.number_of_trade(trade))
     }
 
-    /// Whether the transaction opens the wallet's own wrapped SOL account.
     fn wraps(&self, wallet: &WalletHistory, number: u64) -> bool {
         let Some(spot) = wallet.spot(number) else { return false };
         let spec = self.spec(wallet, number, spot);

@@ -27,7 +27,6 @@ pub(super) fn open_token_account(seed: u64, key: &ModelKey) -> Option<(u64, Demo
 pub(super) struct Maker<'a> {
     pub(super) script: Script<'a>,
     pub(super) spec: &'a Spec,
-    /// Unix seconds of its slot.
     pub(super) time: u64,
     pub(super) tx: Tx,
     pub(super) dice: mix::Dice,
@@ -57,7 +56,6 @@ impl Maker<'_> {
         self.tx.writable(key, lamports)
     }
 
-    /// The wallet's account of a token.
     pub(super) fn token(&mut self, token: DemoToken, amount: Option<u64>) -> Acc {
         let key = token_account(self.script.seed, self.script.wallet.tag, token);
         let owner = self.address();

@@ -26,10 +26,8 @@ pub(super) use portal::portal;
 pub use rpc::NodeOptions;
 pub(super) use rpc::answer;
 
-/// Lamports of one SOL.
 const SOL: u64 = 1_000_000_000;
 
-/// Writes the decimal digits of a number.
 fn number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
@@ -54,7 +52,6 @@ fn base58_text(bytes: &[u8]) -> String {
 }
 
 listed! {
-    /// Kinds of trades.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum TradeKind {
         /// On Pump.fun's bonding curve.

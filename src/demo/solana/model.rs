@@ -40,7 +40,6 @@ impl Deref for SolanaModel {
 pub struct TrueTrade {
     pub signature: TxId,
     pub slot: Height,
-    /// Position in the block.
     pub index: u32,
     pub time: UnixSeconds,
     pub side: Side,
@@ -56,7 +55,6 @@ pub struct TrueTrade {
     pub kind: TradeKind,
 }
 
-/// One entry of a list of signatures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListEntry {
     pub(super) signature: [u8; 64],
@@ -65,7 +63,6 @@ pub(super) struct ListEntry {
     pub(super) failed: bool,
 }
 
-/// The subject of a list.
 #[derive(Debug, Clone)]
 pub(super) enum ListSubject {
     Wallet(Arc<WalletHistory>),
@@ -78,9 +75,6 @@ impl SolanaModel {
         Self { state: Arc::new(ChainState::new(seed, slots::DEFAULT_HEAD, MAKING)) }
     }
 
-    // The chain.
-
-    /// The slot at a wall-clock time, for a demo that moves with the clock.
     pub fn slot_at(time: UnixSeconds) -> Height {
         slots::at_time(u64::from(time.0))
     }
@@ -99,8 +93,7 @@ impl SolanaModel {
         slots::has_block(slot)
     }
 
-    /// Price of one SOL at a slot in trillionths of a dollar: the value of trades against dollars
-    /// by construction.
+    /// The price of one SOL, by which trades against dollars are made.
     pub fn price_at(&self, slot: Height) -> Price {
         Price(references::price(self.seed(), slot))
     }
@@ -109,8 +102,6 @@ impl SolanaModel {
         let fork = u64::from(self.fork(slot));
         account(self.seed(), Role::Blockhash, [slot, fork])
     }
-
-    // Wallets.
 
     /// Registers a wallet whose address is derived from a name; returns the address.
     pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
@@ -131,8 +122,6 @@ impl SolanaModel {
         }
         Some(ListSubject::Wallet(self.history(key)))
     }
-
-    // Transactions.
 
     pub(super) fn script<'a>(&self, wallet: &'a WalletHistory) -> Script<'a> {
         Script { seed: self.seed(), wallet }
@@ -223,7 +212,6 @@ impl SolanaModel {
         })
     }
 
-    /// The kind of a wallet's transaction.
     pub fn kind_of(&self, signature: &TxId) -> Option<TxKind> {
         let TxId::Solana(signature) = signature else { return None };
         let (wallet, number, spot, _) = self.find(&signature.to_bytes())?;
@@ -234,15 +222,12 @@ impl SolanaModel {
         })
     }
 
-    // Truth.
-
     /// Every row of the wallet up to the head, newest first, in the service's order.
     pub fn truth(&self, address: Address) -> impl Iterator<Item = TrueTrade> + use<> {
         let (model, (wallet, top)) = (self.clone(), self.to_head(address));
         (0..top).rev().flat_map(move |number| model.rows(&wallet, number))
     }
 
-    /// Rows of one transaction of the wallet.
     fn rows(&self, wallet: &WalletHistory, number: u64) -> Vec<TrueTrade> {
         let (Class::Trade(_), Some(spot)) = (wallet.class(number), wallet.spot(number)) else {
             return Vec::new();
@@ -298,8 +283,7 @@ pub(super) fn build<'a>(script: Script<'a>, spec: &'a Spec, time: u64) -> Tx {
     maker.tx
 }
 
-/// A trade that the wallet signs itself: budget, swap, then transfers to wallet applications
-/// and bots.
+/// A trade that the wallet signs itself.
 fn signed_trade(maker: &mut Maker<'_>, trade: &TradeSpec) {
     let wallet = maker.wallet();
     let price = maker.dice.range(1_000, 2_000_000);

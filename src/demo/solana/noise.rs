@@ -37,7 +37,6 @@ pub(super) fn make(maker: &mut Maker<'_>, kind: NoiseKind, n: u64) {
     }
 }
 
-/// The first transaction of every wallet.
 pub(super) fn funding(maker: &mut Maker<'_>) {
     let lamports = maker.dice.range(30 * SOL, 60 * SOL);
     receive(maker, lamports, 0);
@@ -61,8 +60,7 @@ fn send(maker: &mut Maker<'_>) {
     maker.tx.pay_fee(200);
 }
 
-/// Another account sends a worthless token; the first time it opens the wallet's account for it,
-/// later its transactions name that account only.
+/// The first one opens the wallet's account; later ones name that account only.
 fn spam(maker: &mut Maker<'_>, n: u64) {
     let (token, round) = spam_token(n, maker.script.wallet.plan.spam_accounts);
     let owner = account(maker.script.seed, Role::Stranger, [u64::from(token.code()), 0]);

@@ -38,7 +38,6 @@ impl PoolProgram {
     }
 }
 
-/// One pool of a trade.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hop {
     pub(super) venue: PoolProgram,
@@ -191,7 +190,6 @@ impl PoolState {
     }
 }
 
-/// The wallet's side of a swap in a pool.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Party {
     pub(super) authority: Acc,

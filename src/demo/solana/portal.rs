@@ -1,5 +1,4 @@
-//! An open data gateway to the chain: the transactions of some slots in which an account of an owner
-//! had a balance of a token (SQD Portal, Solana API).
+//! An open data gateway: transactions in which an owner's token balances change (SQD Portal).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,6 @@ use crate::demo::rpc::HttpAnswer;
 use crate::demo::timeline::Spot;
 use crate::domain::Height;
 
-/// `path`: the path below the gateway's own.
 pub(in crate::demo) fn portal(
     model: &SolanaModel,
     options: &PortalOptions,
@@ -55,7 +53,6 @@ fn stream(
     Ok(reply(200, blocks.into_iter().map(line).collect::<String>()))
 }
 
-/// The owners that the query's filters name.
 fn owners(query: &Value) -> Vec<ModelKey> {
     let filters = query.get("tokenBalances").and_then(Value::as_array).into_iter().flatten();
     let named = filters.flat_map(|filter| {

@@ -23,7 +23,6 @@ const CURVE_RENT: u64 = 2_046_240;
 /// A new curve holds the whole supply.
 const CURVE_SUPPLY: u64 = 1_000_000_000_000_000;
 
-/// The curve of a coin.
 #[derive(Clone, Copy)]
 struct Curve {
     state: Acc,
@@ -90,7 +89,6 @@ pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> A
     coin
 }
 
-/// `buy` or `sell` on the bonding curve.
 pub(super) fn curve(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeSpec) {
     let held = trade.units.saturating_mul(20).saturating_add(CURVE_SUPPLY / 4);
     let c = Curve::open(maker, trade.token, Some(held));

@@ -22,7 +22,6 @@ const POOLS: [(KnownAccount, KnownAccount, u128); 2] = [
     (KnownAccount::RaydiumV4VaultSol, KnownAccount::RaydiumV4VaultUsdc, 2_500),
 ];
 
-/// Trillionths of a dollar for one SOL at a slot.
 pub(super) fn price(seed: u64, slot: u64) -> u128 {
     mix::price(seed, PRICE_MIDDLE, slots::time(slot))
 }

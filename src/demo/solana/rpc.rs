@@ -17,8 +17,7 @@ use super::wire;
 
 const ACCOUNTS_MAX: usize = 100;
 const BLOCKS_MAX: u64 = 500_000;
-/// Blocks contain more transactions than those of the model's wallets: at most so many are
-/// generated.
+/// At most so many transactions of a block are generated next to those of the model's wallets.
 const FILLERS_MAX: u32 = 8_192;
 
 defaults! {
@@ -35,8 +34,7 @@ defaults! {
         pub batch_max: usize = 100,
         /// Whether `getTransactionsForAddress` is available.
         pub transactions_for_address: bool = false,
-        /// Transactions in a page of that method, the first slot that its index keeps, and whether it
-        /// finds transactions that name token accounts alone.
+        /// Its page's length, its index's first slot, and whether that has token accounts alone.
         pub full_page_max: u64 = 100,
         pub full_pages_from: Height = 0,
         pub full_pages_by_owner: bool = true,
@@ -103,8 +101,6 @@ impl Desk<'_> {
         Ok(head)
     }
 
-    // Blocks.
-
     fn check_slot(&self, slot: Height) -> Result<(), DemoError> {
         if slot < self.node.first_available {
             let first = format!("First available block: {}", self.node.first_available);
@@ -121,7 +117,6 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// The newest slot that has a block.
     fn latest_blockhash(&self) -> CallReply {
         let slot = slots::at_or_below(self.selected_head()?);
         let last_valid = slots::block_height(slot).saturating_add(150);
@@ -207,8 +202,6 @@ impl Desk<'_> {
         Ok(out)
     }
 
-    // Transactions.
-
     fn transaction(&self) -> CallReply {
         let signature = signature(string(self.params, 0)?)?;
         let options = ParamOptions(self.params.get(1));
@@ -244,8 +237,6 @@ impl Desk<'_> {
         );
         Err(DemoError::new(-32015, text))
     }
-
-    // Accounts.
 
     fn account_info(&self) -> CallReply {
         let key = key(self.params, 0)?;
@@ -291,7 +282,6 @@ impl Desk<'_> {
     }
 }
 
-/// An answer at a slot.
 fn at_slot(slot: Height, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let head = format!("{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":");
     let mut out = head.into_bytes();

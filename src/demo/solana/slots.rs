@@ -3,7 +3,6 @@
 
 /// Head of a new chain: late November 2025 by [`time`].
 pub(super) const DEFAULT_HEAD: u64 = 400_000_000;
-/// Default start of histories.
 pub(super) const DEFAULT_FIRST: u64 = 300_000_000;
 /// The last of so many slots has no block.
 const PERIOD: u64 = 20;
@@ -34,7 +33,6 @@ pub(super) fn ordinal_below(slot: u64) -> Option<u64> {
     if has_block(slot) { Some(ordinal(slot)) } else { ordinal(slot).checked_sub(1) }
 }
 
-/// Unix seconds of a slot.
 pub(super) fn time(slot: u64) -> u64 {
     let (above, below) = SLOT_TIME;
     GENESIS_TIME.saturating_add(slot / below * above + slot % below * above / below)
@@ -45,7 +43,6 @@ pub(super) fn at_time(seconds: u64) -> u64 {
     in_seconds(seconds.saturating_sub(GENESIS_TIME))
 }
 
-/// Slots in a time.
 pub(super) fn in_seconds(seconds: u64) -> u64 {
     let (above, below) = SLOT_TIME;
     seconds.saturating_mul(below) / above

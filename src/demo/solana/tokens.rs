@@ -4,14 +4,12 @@ use crate::demo::mix;
 
 use super::keys::{KnownAccount, ModelKey};
 
-/// Coins in general circulation: the first half are SPL tokens with Metaplex metadata, the second
-/// half Token-2022 coins that carry their own.
+/// Coins of all wallets: half SPL tokens with Metaplex metadata, half Token-2022 with their own.
 const UNIVERSE: u32 = 512;
 pub(super) const SPL_TOKENS: u32 = UNIVERSE / 2;
 /// Mints are the same on every demo chain, so that their derived data is computed once.
 const MINT_SEED: u64 = u64::from_le_bytes(*b"demomint");
 
-/// A token by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum DemoToken {
     WrappedSol,
@@ -20,7 +18,6 @@ pub(super) enum DemoToken {
     Coin(u32),
     /// A coin that one wallet created: wallet tag and number.
     Created(u64, u32),
-    /// An unsolicited token.
     Spam(u32),
     /// The token of a liquidity position, and its LP token.
     Position,
@@ -120,7 +117,6 @@ impl DemoToken {
         (1_000 + mix::hash(seed, &[number, owner, 77]) % 300_000) * scale
     }
 
-    /// Tag of the wallet that created it.
     pub(super) fn owner_tag(self) -> u64 {
         if let Self::Created(wallet, _) = self { wallet } else { 0 }
     }

@@ -77,8 +77,6 @@ impl Tx {
         }
     }
 
-    // Accounts.
-
     /// A plain account; its lamports count at the first mention.
     pub(super) fn account(&mut self, key: ModelKey, lamports: u64) -> Acc {
         if let Some(at) = self.accounts.iter().position(|account| account.key == key) {
@@ -158,7 +156,6 @@ impl Tx {
         self.get(at)?.token
     }
 
-    /// Base units in the account now.
     pub(super) fn amount(&self, at: Acc) -> u64 {
         self.token_of(at).and_then(|state| state.after).unwrap_or(0)
     }
@@ -187,8 +184,6 @@ impl Tx {
         self.touch(to);
     }
 
-    // The log.
-
     fn line(&mut self, parts: &[&[u8]]) {
         if !self.log.is_empty() {
             self.log.push(b',');
@@ -210,8 +205,6 @@ impl Tx {
         let text = STANDARD.encode(data);
         self.line(&[b"Program data: ", text.as_bytes()]);
     }
-
-    // Calls.
 
     /// Begins a call; all that follows until [`Tx::leave`] is inside it.
     pub(super) fn enter(
@@ -301,8 +294,6 @@ impl Tx {
         }
     }
 
-    // The system and token programs.
-
     pub(super) fn transfer(&mut self, from: Acc, to: Acc, lamports: u64) {
         self.move_lamports(from, to, lamports);
         let data = [&2_u32.to_le_bytes()[..], &le([lamports])].concat();
@@ -361,8 +352,7 @@ impl Tx {
         self.set_amount(account, Some(amount));
     }
 
-    /// Transfers tokens, by the plain or the checked instruction; wrapped SOL includes its
-    /// lamports.
+    /// Transfers tokens by either instruction; wrapped SOL with its lamports.
     pub(super) fn send(&mut self, from: Acc, to: Acc, authority: Acc, amount: u64, checked: bool) {
         let Some(state) = self.token_of(from) else { return };
         self.take(from, amount);

@@ -97,8 +97,7 @@ pub(super) fn list<T>(
     out.push(b']');
 }
 
-/// The order of accounts in a message: signers, then writable ones, then the rest; after them those
-/// loaded from lookup tables.
+/// Accounts as a message orders them: signers, writable ones, the rest, then loaded ones.
 struct Order<'a> {
     accounts: Vec<&'a AccountState>,
     /// Index in the message of each account of the transaction.
@@ -132,7 +131,6 @@ fn rank(account: &AccountState) -> (bool, bool, bool) {
     (account.loaded, !account.signer, !account.writable)
 }
 
-/// Writes the whole result object.
 pub(super) fn transaction(out: &mut Vec<u8>, tx: &Tx, envelope: &Envelope<'_>) {
     let order = Order::new(tx);
     out.push(b'{');

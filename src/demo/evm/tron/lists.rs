@@ -25,7 +25,6 @@ pub(super) enum TronList {
     Transfers,
 }
 
-/// A row with its position.
 #[derive(Clone)]
 struct Line {
     height: Height,
@@ -150,7 +149,6 @@ impl GridPage<'_> {
         json.map(|json| Line { height: found.spot.height, tx: found.hash, row: 0, json })
     }
 
-    /// The rows of one transaction.
     fn of(&self, found: &PlacedTx) -> Vec<Line> {
         let rows = match self.list {
             TronList::Transactions => self.transactions(found),

@@ -31,7 +31,6 @@ defaults! {
         pub json_rpc: bool = true,
         pub log_blocks_max: u64 = 5_000,
         pub logs_max: usize = 10_000,
-        /// Maximum size of a batch.
         pub batch_max: usize = 100,
         /// `/walletsolidity`.
         pub solid: bool = true,
@@ -42,10 +41,8 @@ defaults! {
     }
 }
 
-/// A status and a body.
 pub(in crate::demo) type TronAnswer = (u16, Value);
 
-/// An error of the index.
 fn refused(text: &str) -> TronAnswer {
     (400, json!({"success": false, "error": text, "statusCode": 400}))
 }
