@@ -1,5 +1,4 @@
-//! Stateless randomness: every number of the demo chain is a keyed mix of its inputs. Not
-//! cryptography; it only has to look random and not repeat by accident.
+//! Stateless randomness: every number of the demo chain is a keyed mix of its inputs.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -48,8 +47,7 @@ pub(super) fn joined<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     out
 }
 
-/// Encodes `BODY` bytes in `ALL` bytes that look random and can be decoded with the same seed: a
-/// check, then the body under a stream that the check starts.
+/// `ALL` bytes that look random: a check of the body, then the body under the check's stream.
 pub(super) fn seal<const BODY: usize, const ALL: usize>(seed: u64, body: &[u8; BODY]) -> [u8; ALL] {
     let mut out = [0; ALL];
     let (check, text) = out.split_at_mut(ALL - BODY);

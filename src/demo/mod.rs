@@ -2,11 +2,10 @@
 //! examples.
 //!
 //! A [`solana::SolanaModel`] or an [`evm::EvmModel`] (Tron too) is a whole chain generated from one
-//! seed. A [`DemoNode`] is one endpoint of it (a node, and for EVM chains account lists or a
-//! gateway too), with its own lag, limits and [`Faults`]; several nodes may share a model. A
-//! [`DemoTransport`] reaches nodes by host and path without a network, a [`Loopback`] serves them
-//! on a port. A model's `truth` returns the trades of a wallet from its construction and not by
-//! decoding its transactions, so that it can judge a decoder. [`DemoChains`] combines all of it.
+//! seed; its `truth` are a wallet's trades by construction, so that they can judge a decoder. A
+//! [`DemoNode`] is one endpoint of it (a node, account lists, a gateway) with its own lag, limits
+//! and [`Faults`]. A [`DemoTransport`] reaches nodes without a network, a [`Loopback`] serves them
+//! on a port. [`DemoChains`] combines all of it.
 //!
 //! Nothing here reads a clock, sleeps in real time under paused time, or stores a history: a wallet
 //! of a million trades costs as much as one of ten.

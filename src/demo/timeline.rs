@@ -1,5 +1,4 @@
-//! The shape of a wallet's history on any demo chain: its size, the class of each place, and its
-//! height. Every query is arithmetic; no history is stored.
+//! The shape of a wallet's history on any chain, by arithmetic: no history is stored.
 //!
 //! A history is numbered from its oldest transaction (0, the funding). After it come blocks of a
 //! hundred, in each of which the same places are trades, failures and noise, so that the n-th trade

@@ -1,10 +1,8 @@
 //! Tokens of the demo chain. A token's kind and number can be decoded from its address.
 
-use crate::demo::mix;
-
-use super::hash::Account;
 use super::places::TxPlaces;
-use crate::domain::Address;
+use crate::demo::mix;
+use crate::domain::{Account, Address};
 
 const COIN_TAG: u64 = u64::from_le_bytes(*b"democoin");
 const NAMES: [&str; 16] = [

@@ -1,5 +1,4 @@
-//! The amounts of a lane's trades in one coin. The coin has one price in the native coin, from
-//! which each trade differs by a few percent.
+//! The amounts of a lane's trades in one coin, each a few percent off the coin's one price.
 
 use crate::demo::mix::Dice;
 use crate::domain::Units;
@@ -44,8 +43,7 @@ struct CycleProgress {
 }
 
 /// All steps: the first buys, the last sells all. A purchase for dollars buys back what the sale
-/// before it sold, for fewer dollars. A last sale for native coin brings the sum of the native
-/// trades to the gain.
+/// before it sold, for fewer. A last sale for native coin brings the native trades to the gain.
 pub(super) fn steps(
     dice: Dice,
     scale: CycleScale,

@@ -4,16 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::coins::Coin;
+use super::model::{EvmModel, PlacedTx};
+use super::tx::{Frame, Op};
+use super::{references, wire};
 use crate::demo::faults::Twist;
 use crate::demo::rpc::set;
-use crate::domain::{Height, Units, defaults};
-
-use super::coins::Coin;
-use super::hash::Account;
-use super::model::{EvmModel, PlacedTx};
-use super::references;
-use super::tx::{Frame, Op};
-use super::wire;
+use crate::domain::{Account, Height, Units, defaults};
 
 /// Rows that are shown of a public contract.
 const BUSY_ROWS_MAX: usize = 25;

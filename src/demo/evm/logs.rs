@@ -1,5 +1,4 @@
-//! `eth_getLogs`. A query with wallets among its topics is answered from their histories over any
-//! range; any other query sees only the wallets that the model has met.
+//! `eth_getLogs`: from the histories of the wallets among the topics, else of all wallets met.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -7,18 +6,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::demo::rpc::DemoError;
-use crate::domain::Height;
-
 use super::desk::{CallResult, Desk};
-use super::hash::{Account, Word};
 use super::model::{EvmModel, PlacedTx};
 use super::options::LimitTexts;
 use super::places::TABLE;
-use super::references;
 use super::script::WalletHistory;
 use super::tx::{Choice, LogFilter};
-use super::wire;
+use super::{references, wire};
+use crate::demo::rpc::DemoError;
+use crate::domain::{Account, Height, Word};
 
 /// Blocks of one query about reference pools, whose swaps are generated block by block.
 const REFERENCE_BLOCKS_MAX: u64 = 100_000;

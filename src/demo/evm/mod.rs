@@ -2,19 +2,15 @@
 //! account lists and gateways. Public contracts have their real addresses. Tron's contracts run the
 //! same way, so Tron is such a chain too, in another wire format ([`tron`]).
 
-mod calls;
 mod coins;
 mod cycle;
 mod deal;
 mod desk;
 mod explorer;
-mod hash;
 mod logs;
 mod model;
-mod node;
 mod noise;
 mod options;
-mod orders;
 mod places;
 mod pools;
 mod portal;
@@ -26,11 +22,21 @@ mod tron_trades;
 mod tx;
 mod wire;
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use serde_json::Value;
+use sha3::{Digest as _, Keccak256};
+
+use super::faults::RpcCall;
+use super::rpc::{CallReply, DemoError};
 pub use super::timeline::Crowd;
+use crate::domain::{Account, Word, lock};
+use desk::{CallResult, Desk};
 pub use explorer::ExplorerOptions;
 pub(super) use explorer::{answer as explorer, refused};
+use model::PlacedTx;
 pub use model::{EvmModel, TrueTrade};
-pub(super) use node::answer;
 pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
 pub(super) use portal::{answer as portal, asked, by_block, reply};
@@ -63,5 +69,84 @@ listed! {
         V1,
         /// A pool of the protocol itself, for a token without a contract (TRC-10).
         Exchange,
+    }
+}
+
+/// Hashes of the signatures of functions and events, each computed once.
+#[derive(Debug, Default)]
+struct Signatures {
+    known: Mutex<HashMap<&'static str, Word>>,
+}
+
+impl Signatures {
+    /// The first topic of an event.
+    fn topic(&self, text: &'static str) -> Word {
+        *lock(&self.known).entry(text).or_insert_with(|| keccak(&[text.as_bytes()]))
+    }
+
+    /// A function's first four bytes.
+    fn selector(&self, text: &'static str) -> [u8; 4] {
+        self.topic(text).first_chunk().copied().unwrap_or_default()
+    }
+}
+
+fn tail(word: &Word) -> Account {
+    word.last_chunk().copied().unwrap_or_default()
+}
+
+fn keccak(parts: &[&[u8]]) -> Word {
+    let mut hasher = Keccak256::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+/// Answers a call of a node.
+pub(super) fn answer(
+    model: &EvmModel,
+    node: &NodeOptions,
+    RpcCall { method, params, twist }: RpcCall<'_>,
+) -> CallReply {
+    let behind = node.lag.saturating_add(twist.head_back);
+    let newest = model.newest().saturating_sub(behind);
+    let last = model.head().saturating_sub(behind);
+    let desk = Desk { model, node, params, newest, last, twist };
+    result(&desk, method).map(|value| value.to_string().into_bytes())
+}
+
+fn result(desk: &Desk<'_>, method: &str) -> CallResult {
+    let shown = |show: &dyn Fn(&PlacedTx) -> Value| {
+        Ok(desk.found()?.map_or(Value::Null, |found| show(&found)))
+    };
+    match method {
+        "eth_chainId" => Ok(wire::number(desk.chain_id()).into()),
+        // What wallets and libraries ask a node first.
+        "net_version" => Ok(desk.chain_id().to_string().into()),
+        "web3_clientVersion" => Ok("Geth/v1.16.7-stable/linux-amd64/go1.25.1".into()),
+        "eth_syncing" => Ok(false.into()),
+        "eth_blockNumber" => Ok(wire::number(desk.newest).into()),
+        "eth_getBlockByNumber" => desk.block(),
+        "eth_getLogs" if desk.node.logs => logs::get(desk),
+        // Public nodes of one chain answer so to any range.
+        "eth_getLogs" => Err(DemoError::new(-32005, "limit exceeded")),
+        "eth_getTransactionByHash" => shown(&|found| wire::transaction(desk.model, found)),
+        "eth_getTransactionReceipt" => {
+            shown(&|found| wire::receipt(desk.model, found, desk.node.log_times))
+        }
+        "eth_getTransactionByBlockNumberAndIndex" => desk.at_place(),
+        "eth_getBlockReceipts" => desk.block_receipts(),
+        "eth_getBalance" | "eth_getTransactionCount" => desk.state(method),
+        "eth_getCode" => Ok(desk.code()),
+        "eth_call" => desk::call(desk),
+        "debug_traceTransaction" if desk.node.traces => desk.trace(),
+        "trace_transaction" if desk.node.flat_traces => {
+            shown(&|found| wire::flat_trace(desk.model, found).into())
+        }
+        "alchemy_getAssetTransfers" if desk.node.transfers => transfers::get(desk),
+        _ => {
+            let text = format!("the method {method} does not exist/is not available");
+            Err(DemoError::new(-32601, text))
+        }
     }
 }

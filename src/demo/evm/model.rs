@@ -4,20 +4,19 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
+use super::coins::Coin;
+use super::deal::{self, Deal, larger_v2};
+use super::places::{Made, Reference, TxPlaces};
+use super::script::{self, Against, Holdings, Script, TradeSpec, WalletHistory, WalletPlan};
+use super::tx::{LogFilter, Tx};
+use super::{TradeKind, noise, references, tron_trades};
 use crate::demo::mix;
 use crate::demo::state::ChainState;
 use crate::demo::timeline::{Class, Spot};
-use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSeconds, lock};
+use crate::domain::{
+    Account, Address, Family, Height, Price, Side, TxId, Units, UnixSeconds, Word, lock,
+};
 use crate::registry::Chain;
-
-use super::coins::Coin;
-use super::deal::{Deal, larger_v2};
-use super::hash::{Account, Word};
-use super::places::{Made, Reference, TxPlaces};
-use super::references;
-use super::script::{self, Against, Holdings, Script, TradeSpec, WalletHistory, WalletPlan};
-use super::tx::{LogFilter, Tx};
-use super::{TradeKind, noise, orders, tron_trades};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
@@ -381,8 +380,8 @@ fn built(script: Script<'_>, trade: u64, spec: TradeSpec) -> Tx {
 fn on_ethereum(deal: &Deal<'_>) -> Tx {
     use TradeKind as K;
     match (deal.spec.kind, deal.spec.against) {
-        (K::Cow, _) => orders::cow(deal),
-        (K::UserOp, Against::Native(native)) => orders::user_op(deal, native),
+        (K::Cow, _) => deal::cow(deal),
+        (K::UserOp, Against::Native(native)) => deal::user_op(deal, native),
         (K::V2Hop, Against::Dollar { units, hop: Some(hop) }) => deal.v2_hop(units, hop),
         (_, Against::Dollar { units, .. }) => deal.v3_dollar(units),
         (K::V4, Against::Native(native)) => deal.v4(native),

@@ -1,14 +1,12 @@
-//! Transactions that are not trades: transfers in and out, approvals, wraps, liquidity, spam,
-//! failures.
-
-use crate::demo::mix;
+//! Transactions that are not trades: transfers, approvals, wraps, liquidity, spam, failures.
 
 use super::coins::Coin;
-use super::hash::Account;
 use super::places::Made;
 use super::pools::SWAP_V2;
 use super::script::{DUST, NoiseKind, Script};
 use super::tx::{Arg, Stage, TRANSFER, Tx};
+use crate::demo::mix;
+use crate::domain::Account;
 
 /// Base units of a spam token that look like a large value.
 const SPAM_UNITS: u128 = 9_999_000_000_000_000_000_000;
@@ -174,8 +172,7 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    /// A transfer of nothing, which any account may make for any other, from or to an address that
-    /// resembles one of the wallet's counterparties.
+    /// A transfer of nothing, which any account may make for any other, from or to a lookalike.
     fn zero(&self, out: bool) -> Stage<'a> {
         let dollar = self.script.places.dollar.token;
         let mut stage = self.by_spammer(self.made(Made::SpamContract));

@@ -2,20 +2,14 @@
 
 use crate::domain::{Height, defaults};
 
-/// The text with which a node rejects log queries that are too large.
+/// The texts with which a node rejects log queries that are too large: a row of the demo's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitTexts {
-    /// Suggests a range that works.
     Alchemy,
-    /// Suggests a range that works, or the maximum number of blocks.
     Infura,
-    /// The maximum number of blocks.
     PublicNode,
-    /// Reth's texts.
     Reth,
-    /// States only that it is too much.
     Curt,
-    /// java-tron's texts.
     Tron,
 }
 

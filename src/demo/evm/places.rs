@@ -7,10 +7,9 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use super::TradeKind;
-use super::hash::{Account, Signatures, Word, keccak, tail};
+use super::{Signatures, TradeKind, keccak, tail};
 use crate::demo::mix;
-use crate::domain::{Address, Family, TxId, Units};
+use crate::domain::{Account, Address, Family, TxId, Units, Word};
 use crate::registry::{Chain, Finality};
 
 /// Times of all chains are relative to 2026-01-01.
@@ -65,8 +64,7 @@ pub(super) struct DemoTable {
     chains: Vec<ChainPlaces>,
     /// A chain that the table lacks.
     other: ChainPlaces,
-    /// How a lane trades an ordinary coin: the first and the second of every two coins. A sale for
-    /// dollars is followed by a purchase for dollars.
+    /// How a lane trades every two coins; a purchase for dollars follows a sale for dollars.
     pub(super) kinds: Vec<[[TradeKind; 8]; 2]>,
     pub(super) tron_kinds: Vec<[[TradeKind; 8]; 2]>,
     /// By [`LimitTexts`](super::LimitTexts): code and text where a log query is too wide, or finds

@@ -1,8 +1,9 @@
 //! Pools: the current caller swaps.
 
-use super::hash::{Account, Word, keccak};
+use super::keccak;
 use super::places::{Amm, Singleton};
 use super::tx::{Arg, Op, Stage};
+use crate::domain::{Account, Word};
 
 pub(super) type TokenAmount = (Account, u128);
 

@@ -5,19 +5,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::demo::faults::Twist;
-use crate::demo::rpc::{HttpAnswer, set};
-use crate::demo::timeline::Spot;
-use crate::domain::{Height, defaults};
-
-use super::hash::{Account, Word};
 use super::logs::wallets_of;
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
-use super::references;
 use super::script::WalletHistory;
 use super::tx::{Frame, LogFilter, Op};
-use super::wire;
+use super::{references, wire};
+use crate::demo::faults::Twist;
+use crate::demo::rpc::{HttpAnswer, set};
+use crate::demo::timeline::Spot;
+use crate::domain::{Account, Height, Word, defaults};
 
 defaults! {
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +67,7 @@ pub(in crate::demo) fn answer(
 }
 
 /// One selection of the query: its conditions, and the included parts of the transaction.
+#[derive(Default)]
 struct Pick {
     filter: LogFilter,
     from: Option<Vec<Account>>,
@@ -80,24 +78,14 @@ struct Pick {
     traces: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum PickKind {
     Logs,
+    #[default]
     Transactions,
     /// Transactions that change the balance of `from`.
     StateDiffs,
 }
-
-/// No condition at all, and no part but the transaction.
-const EVERYTHING: Pick = Pick {
-    filter: LogFilter { addresses: None, topics: Vec::new() },
-    from: None,
-    to: None,
-    kind: PickKind::Transactions,
-    transaction: true,
-    logs: false,
-    traces: false,
-};
 
 pub(in crate::demo) fn reply(status: u16, body: impl Into<Vec<u8>>) -> HttpAnswer {
     HttpAnswer::new(status, "application/x-ndjson", body)
@@ -139,7 +127,7 @@ fn stream(
     let (query, (low, high)) = asked(body, "evm", (options.first, head))?;
     let mut picks = picks(&query).map_err(bad)?;
     if options.ignores_filters {
-        picks.push(Pick { logs: true, ..EVERYTHING });
+        picks.push(Pick { transaction: true, logs: true, ..Pick::default() });
     }
     if !options.traces && picks.iter().any(|pick| pick.traces) {
         return Err(bad("traces are not available in this dataset"));
@@ -320,7 +308,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
             transaction: flag(raw, "transaction"),
             logs: flag(raw, "transactionLogs"),
             traces: flag(raw, "transactionTraces"),
-            ..EVERYTHING
+            ..Pick::default()
         });
     }
     for raw in list("transactions") {
@@ -328,8 +316,9 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
             from: all(raw, "from", wire::bytes)?,
             to: all(raw, "to", wire::bytes)?,
             logs: flag(raw, "logs"),
+            transaction: true,
             traces: flag(raw, "traces"),
-            ..EVERYTHING
+            ..Pick::default()
         });
     }
     for raw in list("stateDiffs") {
@@ -340,7 +329,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
             from: all(raw, "address", wire::bytes)?,
             kind: PickKind::StateDiffs,
             transaction: flag(raw, "transaction"),
-            ..EVERYTHING
+            ..Pick::default()
         });
     }
     Ok(picks)
@@ -436,29 +425,24 @@ fn traces(found: &PlacedTx, fields: &Value) -> Vec<Value> {
             "subtraces": frame.calls.len(),
             "error": frame.failed.then_some("Reverted"), "revertReason": null,
         });
-        let action = json!({
-            "callFrom": wire::hex(&frame.from), "callTo": wire::hex(&frame.to),
-            "callValue": wire::number(frame.value), "callInput": wire::hex(&frame.input),
-            "callSighash": frame.input.get(..4).map(wire::hex),
-            "callCallType": wire::call_type(frame.op),
-        });
-        let mut row = chosen(fields, "trace", &all);
-        let action = chosen(fields, "trace", &action);
-        let action = action.as_object().into_iter().flatten();
+        // Each by its names in the query and in the answer.
+        let action = [
+            ("callFrom", "from", json!(wire::hex(&frame.from))),
+            ("callTo", "to", json!(wire::hex(&frame.to))),
+            ("callValue", "value", json!(wire::number(frame.value))),
+            ("callInput", "input", json!(wire::hex(&frame.input))),
+            ("callSighash", "sighash", json!(frame.input.get(..4).map(wire::hex))),
+            ("callCallType", "callType", json!(wire::call_type(frame.op))),
+        ];
+        let asked = |name: &str| fields.get("trace").is_some_and(|trace| flag(trace, name));
+        let parts = action.into_iter().filter(|(name, ..)| asked(name));
         let action: Map<String, Value> =
-            action.map(|(name, value)| (inner_name(name), value.clone())).collect();
+            parts.map(|(_, name, value)| (name.to_owned(), value)).collect();
+        let mut row = chosen(fields, "trace", &all);
         if !action.is_empty() {
             set(&mut row, "action", action);
         }
         row
     };
     wire::flat(&found.tx.call).into_iter().map(row).collect()
-}
-
-/// `callFrom` in the query is `action.from` in the answer.
-fn inner_name(name: &str) -> String {
-    let inner = name.strip_prefix("call").unwrap_or(name);
-    let mut letters = inner.chars();
-    let first = letters.next().map(|first| first.to_ascii_lowercase());
-    first.into_iter().chain(letters).collect()
 }

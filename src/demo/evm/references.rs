@@ -1,12 +1,10 @@
 //! Reference pools: other users swap native coin for dollars there every few blocks.
 
-use crate::demo::mix::{self, Dice};
-use crate::domain::{Height, Units};
-
-use super::hash::{Account, Word};
 use super::places::{Made, Reference, TxPlaces};
 use super::pools::SWAP_V3;
 use super::tx::{Arg, Gas, LogFilter, Stage, Tx};
+use crate::demo::mix::{self, Dice};
+use crate::domain::{Account, Height, Units, Word};
 
 /// A pool's state is within so many millionths of the price: the margin that its fee leaves.
 const BAND: u64 = 400;

@@ -4,17 +4,16 @@
 //! first and sells all at the last. A lane's gain per coin is a closed formula, so that a balance
 //! is a sum of a few numbers however long the history is.
 
-use crate::demo::mix::{self, Dice};
-use crate::demo::state::{KnownWallet, Making};
-use crate::demo::timeline::{Heights, Plan};
-use crate::domain::Side;
-
 use super::TradeKind;
 use super::TradeKind as K;
 use super::coins::Coin;
 use super::cycle::{self, CycleScale, CycleStep, STEPS};
 use super::places::{TABLE, TxPlaces};
 use super::tx::Gas;
+use crate::demo::mix::{self, Dice};
+use crate::demo::state::{KnownWallet, Making};
+use crate::demo::timeline::{Heights, Plan};
+use crate::domain::Side;
 
 pub(super) const LANES: u64 = 4;
 /// Coins of one lane before they repeat.

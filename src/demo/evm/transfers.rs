@@ -2,15 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::demo::rpc::{DemoError, set};
-use crate::domain::Height;
-
 use super::coins::Coin;
 use super::desk::{CallResult, Desk, quantity};
-use super::hash::{Account, tail};
 use super::model::PlacedTx;
 use super::tx::{Op, TRANSFER};
-use super::wire;
+use super::{tail, wire};
+use crate::demo::rpc::{DemoError, set};
+use crate::domain::{Account, Height};
 
 /// Transfers in a page at most.
 const PAGE_MAX: usize = 1_000;

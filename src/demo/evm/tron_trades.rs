@@ -1,13 +1,12 @@
 //! Trades at Tron's own venues. Events: data/venues-tron.toml.
 
-use super::TradeKind;
 use super::deal::{Deal, larger_v2};
-use super::hash::{Account, keccak, tail};
 use super::places::Made;
 use super::pools::Traded;
 use super::script::{Against, TradeSpec};
 use super::tx::{Arg, Exchanged, Stage, Tx};
-use crate::domain::Address;
+use super::{TradeKind, keccak, tail};
+use crate::domain::{Account, Address};
 
 const SMART: &str =
     "swapExactInput(address[],string[],uint256[],uint24[],(uint256,uint256,address,uint256))";

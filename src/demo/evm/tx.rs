@@ -1,9 +1,8 @@
 //! A transaction under construction: a tree of calls, and the events in their order.
 
-use crate::demo::mix;
-
-use super::hash::{Account, Word};
 use super::places::TxPlaces;
+use crate::demo::mix;
+use crate::domain::{Account, Word};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Op {

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::hash::{Account, Word, keccak};
+use super::keccak;
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
 use super::tx::{EventLog, Frame, Op, TRANSFER};
 use crate::demo::mix;
 use crate::demo::rpc::set;
+use crate::domain::{Account, Word};
 
 /// Log indices reserved per transaction, so that they are unique in a block.
 const LOGS_PER_PLACE: u64 = 64;
@@ -180,8 +181,7 @@ pub(super) fn call_trace(frame: &Frame) -> Value {
     value
 }
 
-/// Every frame with its trace address, as Parity's traces and indexes number them, and whether it
-/// was reverted, by itself or with one that it is in.
+/// Every frame with its trace address, and whether it was reverted, alone or with an outer one.
 pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame, bool)> {
     let mut all = Vec::new();
     let mut open = vec![(Vec::new(), frame, frame.failed)];

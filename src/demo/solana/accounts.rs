@@ -6,18 +6,15 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::demo::mix;
-use crate::domain::{Height, program_address};
-
 use super::history::{LANES, NoiseKind, STEPS, WalletHistory, noise_number};
 use super::keys::{KnownAccount, ModelKey};
-use super::maker;
 use super::model::{ListSubject, SolanaModel};
 use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
-use super::number;
 use super::tokens::{DemoToken, SPL_TOKENS};
 use super::wire::{self, member, quoted};
-use super::{COIN_URI, borsh_text};
+use super::{COIN_URI, borsh_text, maker, number};
+use crate::demo::mix;
+use crate::domain::{Height, program_address};
 
 /// Spam tokens whose metadata account is known.
 const SPAM_METADATA: u32 = 32;

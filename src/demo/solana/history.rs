@@ -1,5 +1,4 @@
-//! The content of each transaction of a wallet: kind, token, amounts. A pure function of the seed,
-//! the wallet, the number in its history and the fork.
+//! The content of each transaction of a wallet, by seed, wallet, number in its history and fork.
 //!
 //! Trades run in four lanes. A lane works through one coin after another in cycles of eight trades
 //! (buy, buy, sell for USDC, buy, sell, buy with USDC, sell, sell all), so that the balance before
@@ -7,16 +6,14 @@
 //! and falls by turns. SOL balances are not carried on: each transaction starts from a figure of
 //! its own, and only the first one starts from nothing.
 
+use super::keys::KnownAccount;
+use super::pools::{self, Hop};
+use super::tokens::{DemoToken, SPL_TOKENS};
+use super::{SOL, TradeKind, references, slots};
 use crate::demo::mix::{self, Dice};
 use crate::demo::state::{KnownWallet, Making};
 use crate::demo::timeline::{Class, Heights, Plan};
 use crate::domain::{Height, Side};
-
-use super::keys::KnownAccount;
-use super::pools::{self, Hop};
-use super::references;
-use super::tokens::{DemoToken, SPL_TOKENS};
-use super::{SOL, TradeKind, slots};
 
 pub(super) const LANES: u64 = 4;
 pub(super) const STEPS: u64 = 8;
@@ -374,8 +371,7 @@ pub(super) fn noise_number(kind: NoiseKind, n: u64) -> u64 {
 }
 
 impl TradeSpec {
-    /// Lamports of value of the rows: exact where the counter side is native, the native hop where
-    /// the route has one, else none.
+    /// Lamports of value: exact against native coin, by a native hop of the route, else none.
     pub(super) fn native(&self) -> Option<u64> {
         if self.usdc.is_some() {
             let first = self.route.first()?;

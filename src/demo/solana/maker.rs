@@ -1,14 +1,13 @@
 //! A transaction under construction, and the parts that several kinds share.
 
-use crate::demo::mix;
-use crate::domain::Side;
-
 use super::SOL;
 use super::history::{Script, Spec, TradeSpec};
 use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::pools::{self, Hop, Party, PoolProgram};
 use super::tokens::{self, DemoToken};
 use super::tx::{Acc, Tx};
+use crate::demo::mix;
+use crate::domain::Side;
 
 const ACCOUNT_TAG: u64 = u64::from_le_bytes(*b"demoatas");
 

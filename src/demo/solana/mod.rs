@@ -1,21 +1,19 @@
 //! A Solana chain generated from one seed: the chain, its wire format, its JSON-RPC.
 
 mod accounts;
-mod aggregated;
 mod history;
 mod keys;
-mod lists;
 mod maker;
 mod model;
 mod noise;
 mod paging;
 mod pools;
 mod portal;
-mod pump;
 mod references;
 mod rpc;
 mod slots;
 mod tokens;
+mod trades;
 mod tx;
 mod wire;
 

@@ -3,20 +3,18 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::demo::mix;
-use crate::demo::state::ChainState;
-use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
-
 use super::history::{Content, MAKING, Script, Spec, TradeSpec, WalletHistory, WalletPlan};
 use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::maker::{self, Maker};
 use super::pools::PoolProgram;
-use super::references;
 use super::tokens::DemoToken;
 use super::tx::Tx;
 use super::wire::{self, Envelope};
-use super::{TradeKind, TxKind, aggregated, noise, pump, slots};
+use super::{TradeKind, TxKind, noise, references, slots, trades};
+use crate::demo::mix;
+use crate::demo::state::ChainState;
 use crate::demo::timeline::{Class, Spot};
+use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
 const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
 const FILLER_TAG: u64 = u64::from_le_bytes(*b"demofill");
@@ -273,10 +271,10 @@ pub(super) fn build<'a>(script: Script<'a>, spec: &'a Spec, time: u64) -> Tx {
         Content::Failed(n) => noise::failed(&mut maker, *n),
         Content::Noise(kind, n) => noise::make(&mut maker, *kind, *n),
         Content::Trade(trade) if trade.kind == TradeKind::Settlement => {
-            aggregated::settlement(&mut maker, trade);
+            trades::settlement(&mut maker, trade);
         }
         Content::Trade(trade) if trade.kind == TradeKind::LimitFill => {
-            aggregated::limit_fill(&mut maker, trade);
+            trades::limit_fill(&mut maker, trade);
         }
         Content::Trade(trade) => signed_trade(&mut maker, trade),
     }
@@ -293,7 +291,7 @@ fn signed_trade(maker: &mut Maker<'_>, trade: &TradeSpec) {
         maker.tip(wallet, trade);
     }
     let coin = if trade.kind == TradeKind::PumpCreate {
-        pump::create(maker, wallet, trade)
+        trades::create_coin(maker, wallet, trade)
     } else {
         let coin = maker.token(trade.token, trade.before);
         if trade.before.is_none() {
@@ -302,12 +300,12 @@ fn signed_trade(maker: &mut Maker<'_>, trade: &TradeSpec) {
         coin
     };
     match trade.kind {
-        TradeKind::PumpFun | TradeKind::PumpCreate => pump::curve(maker, wallet, coin, trade),
-        TradeKind::PumpSwap => pump::swap(maker, wallet, coin, trade),
+        TradeKind::PumpFun | TradeKind::PumpCreate => trades::curve(maker, wallet, coin, trade),
+        TradeKind::PumpSwap => trades::pump_swap(maker, wallet, coin, trade),
         TradeKind::RaydiumV4 => maker.direct(wallet, coin, trade, PoolProgram::RaydiumV4),
         TradeKind::Whirlpool => maker.direct(wallet, coin, trade, PoolProgram::Whirlpool),
         TradeKind::JupiterSol | TradeKind::JupiterUsdc => {
-            aggregated::jupiter(maker, wallet, coin, trade);
+            trades::jupiter(maker, wallet, coin, trade);
         }
         TradeKind::Settlement | TradeKind::LimitFill => {}
     }

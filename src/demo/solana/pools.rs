@@ -3,14 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::demo::mix::Dice;
-use crate::domain::Side;
-
 use super::keys::{KnownAccount, Role, account};
-use super::references;
 use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
-use super::{TradeKind, le};
+use super::{TradeKind, le, references};
+use crate::demo::mix::Dice;
+use crate::domain::Side;
 
 /// Programs whose pools routes go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::base58_text;
 use super::keys::ModelKey;
 use super::model::{SolanaModel, build};
-use super::{rpc, slots};
+use super::{base58_text, rpc, slots};
 use crate::demo::evm::{PortalOptions, asked, by_block, reply};
 use crate::demo::faults::Twist;
 use crate::demo::rpc::HttpAnswer;

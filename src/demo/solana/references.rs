@@ -3,12 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::demo::mix::{self, Dice};
-
-use super::base58_text;
 use super::keys::{KnownAccount, Role, account};
-use super::slots;
 use super::tokens::DemoToken;
+use super::{base58_text, slots};
+use crate::demo::mix::{self, Dice};
 
 /// The price moves around this value, in trillionths of a dollar.
 const PRICE_MIDDLE: u128 = 150_000_000_000_000;

@@ -2,18 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::demo::faults::{RpcCall, Twist};
-use crate::demo::rpc::{CallReply, DemoError, set};
-use crate::domain::{Height, defaults};
-
-use super::base58_text;
 use super::history::WalletHistory;
 use super::keys::ModelKey;
 use super::model::{ListSubject, SolanaModel};
-use super::references;
-use super::slots;
 use super::tokens::DemoToken;
-use super::wire;
+use super::{base58_text, references, slots, wire};
+use crate::demo::faults::{RpcCall, Twist};
+use crate::demo::rpc::{CallReply, DemoError, set};
+use crate::domain::{Height, defaults};
 
 const ACCOUNTS_MAX: usize = 100;
 const BLOCKS_MAX: u64 = 500_000;

@@ -1,8 +1,7 @@
 //! The tokens of the demo chain. A token is a number; all its properties are functions of it.
 
-use crate::demo::mix;
-
 use super::keys::{KnownAccount, ModelKey};
+use crate::demo::mix;
 
 /// Coins of all wallets: half SPL tokens with Metaplex metadata, half Token-2022 with their own.
 const UNIVERSE: u32 = 512;

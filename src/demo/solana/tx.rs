@@ -1,5 +1,4 @@
-//! A transaction under construction: accounts with balances before and after, the call tree, the
-//! log. Instructions and balances change together, so that they cannot disagree.
+//! A transaction under construction. Instructions and balances change together, so that they agree.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -4,18 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::{NodeOptions, TronAnswer, refused, wire};
 use crate::demo::evm::coins::Coin;
-use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::references;
 use crate::demo::evm::wire::{TokenEvent, token_events};
 use crate::demo::faults::Twist;
 use crate::demo::mix;
 use crate::demo::rpc::set;
-use crate::domain::{Height, Units, UnixSeconds};
-
-use super::wire;
-use super::{NodeOptions, TronAnswer, refused};
+use crate::domain::{Account, Height, Units, UnixSeconds, Word};
 
 const LIMIT: usize = 20;
 

@@ -3,12 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::tx::{EventLog, Exchanged, Frame, Op};
 use crate::demo::evm::wire::{flat, found_in};
 use crate::demo::mix;
-use crate::domain::Address;
+use crate::domain::{Account, Address, Word};
 
 /// A transaction is created so long before its block, and expires so long after it.
 const MADE_MILLIS: u64 = 3_000;
